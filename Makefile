@@ -1,0 +1,46 @@
+# Every target is explained by `make help`.
+GO      ?= go
+TOOL    := $(GO) tool -modfile=tools/go.mod
+BIN     := bin/writ
+SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') $(shell find api -name '*.html' -o -name '*.yaml' 2>/dev/null)
+FUZZTIME ?= 30s
+
+.PHONY: help run test check lint vuln bench fuzz clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(BIN) ## Decide the example intents, verify each receipt, then serve on :3820
+	$(BIN) serve --demo
+
+$(BIN): $(SOURCES)
+	$(GO) build -trimpath -o $(BIN) ./cmd/writ
+
+test: ## Run every test
+	$(GO) test ./...
+
+check: lint ## gofmt, vet, staticcheck, golangci-lint, tests under the race detector, govulncheck
+	$(GO) test -race -short ./...
+	@$(MAKE) --no-print-directory vuln
+
+lint:
+	@out=$$(gofmt -s -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -s wants changes in:"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	$(TOOL) golangci-lint run ./...
+
+vuln:
+	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
+	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
+
+bench: $(BIN) ## Run the benchmarks beside the floors of the same machine; see bench/README.md
+	bench/run.sh
+
+fuzz: ## Fuzz every parser and the CEL/Rego differential, FUZZTIME each (30s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+clean: ## Remove what was built
+	rm -rf bin

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// readyTimeout bounds how long /readyz asks the store.
+const readyTimeout = 2 * time.Second
+
+// newAdmin makes the server of the admin address. It needs no credential and so
+// must not be reachable from outside.
+func (s *Server) newAdmin() *http.Server {
+	return &http.Server{
+		Handler:           s.Admin(),
+		ReadHeaderTimeout: s.cfg.Limits.Read,
+		ReadTimeout:       s.cfg.Limits.Read,
+		WriteTimeout:      s.cfg.Limits.Write,
+		IdleTimeout:       s.cfg.Limits.Idle,
+	}
+}
+
+// Admin returns the handler of the admin address: /livez, /readyz and /metrics.
+func (s *Server) Admin() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)
+		defer cancel()
+		if err := s.ready(ctx); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
+		Registry:          s.cfg.Registry,
+		EnableOpenMetrics: true,
+	}))
+	return mux
+}
+
+// ready returns why the server should get no requests now.
+func (s *Server) ready(ctx context.Context) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return errors.New("shutting down")
+	}
+	if err := s.cfg.Store.Healthy(ctx); err != nil {
+		return fmt.Errorf("the store cannot commit: %w", err)
+	}
+	if err := s.cfg.Ledger.Healthy(ctx); err != nil {
+		return fmt.Errorf("the ledger cannot commit: %w", err)
+	}
+	return nil
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintln(w, text) // a prober that left needs no answer
+}
+
+// ServeAdmin answers requests of the admin address until ln fails or Shutdown
+// is called, when it returns nil. It closes ln.
+func (s *Server) ServeAdmin(ln net.Listener) error {
+	if err := s.admin.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the admin address: %w", err)
+	}
+	return nil
+}

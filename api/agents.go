@@ -1,0 +1,77 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// agentBody is the body of POST /v1/agents.
+type agentBody struct {
+	Name       string  `json:"name"`
+	ExternalID *string `json:"externalId"`
+}
+
+// statusBody is the body of PATCH /v1/agents/{agentId}/status.
+type statusBody struct {
+	Status engine.AgentStatus `json:"status"`
+}
+
+// createAgent registers an agent, which is active.
+func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
+	a := &engine.Agent{
+		ID: uuid.Must(uuid.NewV7()).String(), Name: in.Name, Status: engine.AgentActive,
+		CreatedAt: r.stamp(), UpdatedAt: r.stamp(),
+	}
+	var bad fieldErrors
+	bad.name("name", in.Name, maxName)
+	if in.ExternalID != nil {
+		bad.name("externalId", *in.ExternalID, engine.MaxAgentID)
+		a.ExternalID = *in.ExternalID
+	}
+	if err := bad.err(); err != nil {
+		return response{}, err
+	}
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	err = s.cfg.Store.PutAgent(r.ctx, r.who.org, a, plan.Agents)
+	if errors.Is(err, storage.ErrConflict) {
+		return response{}, invalid("externalId", "is another agent's already")
+	}
+	if err != nil {
+		return response{}, fmt.Errorf("storing an agent: %w", err)
+	}
+	return response{status: http.StatusCreated, body: a}, nil
+}
+
+// setAgentStatus works the kill switch. It is in force before it answers.
+func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
+	if in.Status != engine.AgentActive && in.Status != engine.AgentDisabled {
+		return response{}, invalid("status", "must be %s or %s", engine.AgentActive, engine.AgentDisabled)
+	}
+	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp())
+	if err != nil {
+		return response{}, about("agent", err)
+	}
+	return response{status: http.StatusOK, body: a}, nil
+}
+
+// listAgents returns the organization's agents.
+func (s *Server) listAgents(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	agents, next, err := s.cfg.Store.ListAgents(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing agents: %w", err)
+	}
+	return list(agents, next), nil
+}

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// principal is whom a request acts for.
+type principal struct {
+	org     string
+	subject string // the operator's sub or the API key's id
+	scopes  scopeSet
+	expires time.Time // zero: never
+}
+
+// auth tells who sent a request. Credentials are looked up once and then found
+// in a cache: keys by id, dropped as soon as the store tells of a change,
+// verified operator tokens by their hash until they expire.
+type auth struct {
+	keys      *engine.Cache[keyID, apiKey]
+	jwts      *engine.Cache[jwtKey, principal]
+	operators *operators // nil: none are accepted
+	failures  failures
+}
+
+// apiKey is what authentication needs of a storage.Token.
+type apiKey struct {
+	hash    [sha256.Size]byte
+	revoked bool
+	who     principal
+}
+
+// jwtKey names a verified operator token. It changes with the keys it was
+// verified with.
+type jwtKey struct {
+	hash [sha256.Size]byte
+	gen  uint64
+}
+
+const (
+	keyCacheBytes = 16 << 20
+	jwtCacheBytes = 4 << 20
+	// credentialBytes is about what an entry of the caches takes besides names.
+	credentialBytes = 320
+)
+
+// failures count refused credentials by reason.
+type failures struct {
+	missing, malformed, unknown, mismatch, revoked, expired, operator, scope prometheus.Counter
+}
+
+func newFailures(v *prometheus.CounterVec) failures {
+	return failures{
+		missing:   v.WithLabelValues("missing"),
+		malformed: v.WithLabelValues("malformed"),
+		unknown:   v.WithLabelValues("unknown_key"),
+		mismatch:  v.WithLabelValues("wrong_secret"),
+		revoked:   v.WithLabelValues("revoked"),
+		expired:   v.WithLabelValues("expired"),
+		operator:  v.WithLabelValues("invalid_operator_token"),
+		scope:     v.WithLabelValues("insufficient_scope"),
+	}
+}
+
+func newAuth(tokens storage.Tokens, operators *operators, f failures) *auth {
+	a := &auth{operators: operators, failures: f}
+	a.keys = engine.NewCache(keyCacheBytes, func(k apiKey) int64 {
+		return credentialBytes + int64(len(k.who.org)+len(k.who.subject))
+	}, func(ctx context.Context, id keyID) (apiKey, error) {
+		t, err := tokens.Token(ctx, string(id[:]))
+		if err != nil {
+			return apiKey{}, err
+		}
+		scopes, _, err := parseScopes(t.Scopes)
+		if err != nil {
+			return apiKey{}, fmt.Errorf("scopes of token %s: %w", t.ID, err)
+		}
+		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: principal{
+			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt,
+		}}, nil
+	})
+	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
+		return credentialBytes + int64(len(p.org)+len(p.subject))
+	}, func(ctx context.Context, _ jwtKey) (principal, error) {
+		token, _ := ctx.Value(jwtText{}).([]byte)
+		return a.operators.verify(ctx, string(token))
+	})
+	return a
+}
+
+// errUnauthorized is every reason not to accept a credential: they must look
+// the same from outside.
+var errUnauthorized = &problem{
+	Status: http.StatusUnauthorized, Code: codeUnauthorized,
+	Detail: "Send Authorization: Bearer with a valid API key or operator token.",
+}
+
+// authorize returns whom the request acts for, if that may do what needs the
+// scope.
+func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
+	who, err := a.authenticate(ctx, h, now)
+	if err != nil {
+		return principal{}, err
+	}
+	if !who.scopes.has(want) {
+		a.failures.scope.Inc()
+		return principal{}, insufficientScope(want)
+	}
+	return who, nil
+}
+
+func insufficientScope(want scopeSet) error {
+	return &problem{
+		Status: http.StatusForbidden, Code: codeInsufficientScope,
+		Detail: "The credential lacks the scope " + want.String() + ".",
+	}
+}
+
+func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, now time.Time) (principal, error) {
+	token := bearer(h)
+	switch {
+	case len(token) == 0:
+		a.failures.missing.Inc()
+		return principal{}, errUnauthorized
+	case bytes.HasPrefix(token, []byte(keyPrefix)):
+		return a.byKey(ctx, token, now)
+	case a.operators != nil:
+		return a.byJWT(ctx, token, now)
+	}
+	a.failures.malformed.Inc()
+	return principal{}, errUnauthorized
+}
+
+// bearer returns the token of the one Authorization header, or nothing.
+func bearer(h *fasthttp.RequestHeader) []byte {
+	const scheme = "bearer "
+	all := h.PeekAll("Authorization")
+	if len(all) != 1 || len(all[0]) <= len(scheme) || !bytes.EqualFold(all[0][:len(scheme)], []byte(scheme)) {
+		return nil
+	}
+	return bytes.Trim(all[0][len(scheme):], " ")
+}
+
+func (a *auth) byKey(ctx context.Context, token []byte, now time.Time) (principal, error) {
+	id, err := parseKey(token)
+	if err != nil {
+		a.failures.malformed.Inc()
+		return principal{}, errUnauthorized
+	}
+	key, err := a.keys.Get(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		a.failures.unknown.Inc()
+		return principal{}, errUnauthorized
+	}
+	if err != nil {
+		return principal{}, fmt.Errorf("looking up an API key: %w", err)
+	}
+	hash := hashKey(token)
+	switch {
+	case subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1:
+		a.failures.mismatch.Inc()
+	case key.revoked:
+		a.failures.revoked.Inc()
+	case key.who.expired(now):
+		a.failures.expired.Inc()
+	default:
+		return key.who, nil
+	}
+	return principal{}, errUnauthorized
+}
+
+func (a *auth) byJWT(ctx context.Context, token []byte, now time.Time) (principal, error) {
+	key := jwtKey{sha256.Sum256(token), a.operators.generation()}
+	who, err := a.jwts.Get(&jwtContext{ctx, token}, key)
+	switch {
+	case err != nil:
+		a.failures.operator.Inc()
+	case who.expired(now):
+		a.failures.expired.Inc()
+	default:
+		return who, nil
+	}
+	return principal{}, errUnauthorized
+}
+
+func (p *principal) expired(now time.Time) bool {
+	return !p.expires.IsZero() && !now.Before(p.expires)
+}
+
+// jwtContext carries the text of a token to where it is verified: the cache
+// knows its hash alone.
+type jwtContext struct {
+	context.Context
+	token []byte
+}
+
+// jwtText is the key of the token's text in a jwtContext.
+type jwtText struct{}
+
+// Value implements context.Context.
+func (c *jwtContext) Value(key any) any {
+	if key == (jwtText{}) {
+		return c.token
+	}
+	return c.Context.Value(key)
+}
+
+// forget drops what is cached of a token, when the store tells that it changed.
+func (a *auth) forget(tokenID string) {
+	if len(tokenID) == keyIDLen {
+		a.keys.Invalidate(keyID([]byte(tokenID)))
+	}
+}

@@ -1,0 +1,328 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+)
+
+// endpoints are the authenticated endpoints with a body that is valid.
+func endpoints() []struct {
+	method, path string
+	scope        string
+	body         any
+	missing      bool // the path names what does not exist
+} {
+	id := uuid.NewString()
+	return []struct {
+		method, path string
+		scope        string
+		body         any
+		missing      bool
+	}{
+		{"POST", "/v1/policy/evaluate", "policy:evaluate", intent(), false},
+		{"POST", "/v1/governance/authorize", "policy:evaluate", intent(), false},
+		{"POST", "/v1/policies/register", "policy:write", obj{"policy": policy(acme)}, false},
+		{"GET", "/v1/policies", "policy:read", nil, false},
+		{"GET", "/v1/rules", "rules:read", nil, false},
+		{"POST", "/v1/rules", "rules:write", obj{"name": "n", "condition": "{}", "action": `{"decision":"allow"}`}, false},
+		{"PATCH", "/v1/rules/" + id, "rules:write", obj{}, true},
+		{"DELETE", "/v1/rules/" + id, "rules:write", nil, true},
+		{"GET", "/v1/tokens", "tokens:read", nil, false},
+		{"POST", "/v1/tokens", "tokens:write", obj{"name": "n", "scopes": []string{"tokens:write"}}, false},
+		{"DELETE", "/v1/tokens/" + id, "tokens:write", nil, true},
+		{"GET", "/v1/agents", "agents:read", nil, false},
+		{"POST", "/v1/agents", "agents:write", obj{"name": "n"}, false},
+		{"PATCH", "/v1/agents/" + id + "/status", "agents:write", obj{"status": "active"}, true},
+		{"GET", "/v1/authorizations", "history:read", nil, false},
+		{"POST", "/v1/actions/record", "actions:record", obj{"decision_id": id, "outcome": "executed"}, true},
+	}
+}
+
+func TestAuthorizationMatrix(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	covered := make(map[string]bool)
+	for _, e := range endpoints() {
+		covered[e.method+" "+strings.ReplaceAll(e.path, "/", "")[:8]] = true
+		t.Run(e.method+" "+e.path, func(t *testing.T) {
+			all := Scopes()
+			with, _ := h.key(acme, e.scope)
+			without, _ := h.key(acme, remove(all, e.scope)...)
+			expired, _ := h.keyExpiring(acme, e.scope)
+			revoked, id := h.key(acme, e.scope)
+			h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+			unknown, _ := newKey()
+			for name, token := range map[string]string{
+				"none": "", "junk": "x", "unknown": unknown, "expired": expired, "revoked": revoked,
+				"wrong secret": with[:40] + flip(with[40:41]) + with[41:], "expired operator": h.expiredOperator(acme),
+				"operator without org": h.sign(t, obj{"sub": "x", "exp": h.clock.Now().Add(time.Hour).Unix()}),
+			} {
+				r := h.do(e.method, e.path, token, e.body)
+				if p := r.wantProblem(http.StatusUnauthorized, codeUnauthorized); r.header.Get("WWW-Authenticate") != "Bearer" {
+					t.Errorf("%s: WWW-Authenticate = %q, want Bearer (%s)", name, r.header.Get("WWW-Authenticate"), p.Code)
+				}
+			}
+			p := h.do(e.method, e.path, without, e.body).wantProblem(http.StatusForbidden, codeInsufficientScope)
+			if !strings.Contains(p.Detail, e.scope) {
+				t.Errorf("detail = %q, want the scope %s", p.Detail, e.scope)
+			}
+			for name, token := range map[string]string{"scope": with, "operator": h.operator(acme)} {
+				r := h.do(e.method, e.path, token, e.body)
+				if ok := r.status < 300; ok == e.missing || e.missing && r.status != http.StatusNotFound {
+					t.Errorf("%s = %d %s, want success %v", name, r.status, r.body, !e.missing)
+				}
+			}
+		})
+	}
+	h.wantRoutesCovered(len(endpoints()))
+}
+
+func (h *harness) wantRoutesCovered(n int) {
+	h.t.Helper()
+	guarded := 0
+	for _, rt := range h.server.routes() {
+		if rt.scope != public {
+			guarded++
+		}
+	}
+	if guarded != n {
+		h.t.Errorf("the matrix has %d endpoints, the server %d", n, guarded)
+	}
+}
+
+func remove(list []string, s string) (rest []string) {
+	for _, item := range list {
+		if item != s {
+			rest = append(rest, item)
+		}
+	}
+	return rest
+}
+
+func flip(s string) string {
+	if s == "0" {
+		return "1"
+	}
+	return "0"
+}
+
+func (h *harness) keyExpiring(org string, scope string) (key, id string) {
+	h.t.Helper()
+	key, id = newKey()
+	must(h.t, h.store.PutToken(context.Background(), &storage.Token{
+		ID: id, OrganizationID: org, Scopes: []string{scope}, Hash: hashKey([]byte(key)),
+		CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now(),
+	}))
+	return key, id
+}
+
+func (h *harness) expiredOperator(org string) string {
+	token, err := SignOperatorToken([]byte(testSecret), org, "op", h.clock.Now().Add(-2*time.Hour), time.Hour)
+	must(h.t, err)
+	return token
+}
+
+func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testing.T) {
+	h := start(t)
+	h.register(rival)
+	ruleID := h.rule(rival, `{}`, `{"decision":"deny"}`)
+	_, tokenID := h.key(rival)
+	var agent struct{ ID string }
+	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated).into(&agent)
+	var decided result
+	h.evaluate(rival, intent()).wantStatus(http.StatusOK).into(&decided)
+
+	for _, tc := range []struct {
+		method, format, theirs, missing string
+		body                            any
+	}{
+		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
+		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
+		{"DELETE", "/v1/tokens/ID", tokenID, second(newKey()), nil},
+		{"PATCH", "/v1/agents/ID/status", agent.ID, uuid.NewString(), obj{"status": "disabled"}},
+		{"POST", "/v1/actions/record", decided.DecisionID, uuid.NewString(), obj{"decision_id": "ID", "outcome": "executed"}},
+		{"POST", "/v1/policy/evaluate", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
+	} {
+		t.Run(tc.method+" "+tc.format, func(t *testing.T) {
+			theirs := h.do(tc.method, strings.Replace(tc.format, "ID", tc.theirs, 1), h.operator(acme), substitute(tc.body, tc.theirs))
+			missing := h.do(tc.method, strings.Replace(tc.format, "ID", tc.missing, 1), h.operator(acme), substitute(tc.body, tc.missing))
+			if theirs.status != http.StatusNotFound || missing.status != http.StatusNotFound {
+				t.Fatalf("theirs = %d, missing = %d, want 404 for both", theirs.status, missing.status)
+			}
+			if a, b := anonymous(theirs, tc.theirs), anonymous(missing, tc.missing); a != b {
+				t.Errorf("theirs = %s, missing = %s, want the same", a, b)
+			}
+		})
+	}
+}
+
+// substitute puts id for ID in a body.
+func substitute(body any, id string) any {
+	b, ok := body.(obj)
+	if !ok {
+		return body
+	}
+	out := make(obj, len(b))
+	for k, v := range b {
+		switch {
+		case k == "intent":
+			out[k] = substitute(v, id)
+		case v == "ID":
+			out[k] = id
+		case k == "policy_id":
+			out[k] = id
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+var requestIDMember = regexp.MustCompile(`"request_id":"[^"]*"`)
+
+// anonymous is a body without what differs between any two requests.
+func anonymous(r *reply, id string) string {
+	return strings.ReplaceAll(requestIDMember.ReplaceAllString(string(r.body), ""), id, "ID")
+}
+
+func TestDecision_Credentials_OneBodyForEveryCauseOf401(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme)
+	unknown, _ := newKey()
+	h.store.fail("", nil)
+	want := ""
+	for name, header := range map[string]string{
+		"none": "", "basic": "Basic Zm9v", "bearer alone": "Bearer", "bearer space": "Bearer ",
+		"no scheme": key, "junk": "Bearer junk", "unknown key": "Bearer " + unknown,
+		"truncated key": "Bearer " + key[:70], "two tokens": "Bearer " + key + " " + key, "comma": "Bearer " + key + "," + key,
+		"jwt-like": "Bearer a.b.c", "control": "Bearer " + key + "\t",
+	} {
+		req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+		must(t, err)
+		if header != "" {
+			req.Header.Set("Authorization", header)
+		}
+		r := h.send(req)
+		r.wantProblem(http.StatusUnauthorized, codeUnauthorized)
+		got := anonymous(r, "-")
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%s: body = %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestAuth_SchemeIsCaseInsensitiveAndOneHeaderAlone(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "rules:read")
+	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Bearer   "} {
+		req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+		must(t, err)
+		req.Header.Set("Authorization", scheme+key)
+		h.send(req).wantStatus(http.StatusOK)
+	}
+	req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+	must(t, err)
+	req.Header["Authorization"] = []string{"Bearer " + key, "Bearer " + h.operator(rival)}
+	h.send(req).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+}
+
+func TestAuth_KeysAreLookedUpOnceAndJunkNever(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "rules:read")
+	for range 5 {
+		h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	}
+	if n := h.store.count("Token"); n != 1 {
+		t.Errorf("%d look-ups of one key, want 1", n)
+	}
+	h.do("GET", "/v1/rules", key[:len(key)-1]+flip(key[len(key)-1:]), nil).wantStatus(http.StatusUnauthorized)
+	if n := h.store.count("Token"); n != 1 {
+		t.Errorf("%d look-ups after a key with a wrong checksum, want 1", n)
+	}
+}
+
+func TestDecision_Credentials_RevocationIsEffectiveBeforeItAnswers(t *testing.T) {
+	h := start(t)
+	for range 20 {
+		key, id := h.key(acme, "rules:read")
+		h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+		h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+		h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusUnauthorized)
+	}
+}
+
+func TestAuth_AKeyExpiresWhileCached(t *testing.T) {
+	h := start(t)
+	var out tokenSecret
+	h.do("POST", "/v1/tokens", h.operator(acme), obj{
+		"name": "n", "scopes": []string{"rules:read"}, "expiresAt": h.clock.Now().Add(time.Minute).Format(time.RFC3339),
+	}).wantStatus(http.StatusCreated).into(&out)
+	h.do("GET", "/v1/rules", out.Token, nil).wantStatus(http.StatusOK)
+	h.clock.advance(time.Minute)
+	h.do("GET", "/v1/rules", out.Token, nil).wantStatus(http.StatusUnauthorized)
+}
+
+func TestAuth_AStoreThatCannotTellRefuses(t *testing.T) {
+	h := start(t)
+	key, id := h.key(acme, "rules:read")
+	h.store.fail("Token", errors.New("unreachable"))
+	h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+	h.store.fail("Token", nil)
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	h.store.fail("Token", errors.New("unreachable"))
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+func TestAuth_SecretsAreNotLogged(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "rules:read")
+	h.store.fail("AllRules", errors.New("boom"))
+	h.do("GET", "/v1/rules?cursor=abc", key, nil).wantStatus(http.StatusInternalServerError)
+	if log := h.log.String(); strings.Contains(log, key) || strings.Contains(log, "abc") || !strings.Contains(log, "boom") {
+		t.Errorf("log = %s, want the cause without the key or the query", log)
+	}
+}
+
+func TestScopes_NamesAndBits(t *testing.T) {
+	if n := len(Scopes()); 1<<n-1 != scopeAll {
+		t.Fatalf("there are %d names for the bits %b", n, scopeAll)
+	}
+	for name, set := range map[string]scopeSet{
+		"policy:evaluate": scopeEvaluate, "policy:read": scopePolicyRead, "policy:write": scopePolicyWrite,
+		"rules:read": scopeRulesRead, "rules:write": scopeRulesWrite, "agents:read": scopeAgentsRead,
+		"agents:write": scopeAgentsWrite, "tokens:read": scopeTokensRead, "tokens:write": scopeTokensWrite,
+		"history:read": scopeHistoryRead, "usage:read": scopeUsageRead, "billing:read": scopeBillingRead,
+		"billing:write": scopeBillingWrite, "actions:record": scopeActionsRecord,
+	} {
+		got, _, err := parseScopes([]string{name})
+		if err != nil || got != set || set.String() != name {
+			t.Errorf("parseScopes(%s) = %b, %v (%s), want %b", name, got, err, set, set)
+		}
+	}
+}
+
+func TestBearerTokenIsNotKept(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "rules:read")
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	tok, err := h.store.Store.Token(context.Background(), key[len(keyPrefix):keyIDEnd])
+	must(t, err)
+	if bytes.Contains([]byte(key), tok.Hash[:8]) || tok.Hint != key[len(key)-4:] || tok.Hash != hashKey([]byte(key)) {
+		t.Errorf("stored token = %+v, want a hash and four characters of %s", tok, key)
+	}
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+)
+
+// Config is what a Server works with. Store, Sets, Ledger, Keys and Registry
+// are required; the Server closes none of them.
+type Config struct {
+	// Store keeps the documents and the history.
+	Store storage.Store
+	// Sets gives the compiled policies and rules to evaluate with. It must read
+	// from Store.
+	Sets *engine.Sets
+	// Ledger makes decisions final. It must write to Store.
+	Ledger *ledger.Ledger
+	// Plans are the plans by name, engine.DefaultPlans if nil. There must be one
+	// of the name engine.FreePlan, which is also that of an organization whose
+	// plan is unknown.
+	Plans map[string]engine.Plan
+	// Auth says which operator tokens are accepted. API keys always are.
+	Auth AuthConfig
+	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is
+	// called for each request, so that keys can rotate.
+	JWKS func() []byte
+	// Registry is where the server registers its metrics and what /metrics of
+	// the admin address shows.
+	Registry *prometheus.Registry
+	// Log hears of what operators must know. Nil discards.
+	Log *slog.Logger
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Conditions compile the conditions of rules when they are written. They must
+	// be the options that Sets compiles with.
+	Conditions engine.Options
+	// RequireRegisteredAgents denies the intents of agents that the organization
+	// has not registered.
+	RequireRegisteredAgents bool
+	// Limits bound what one caller can take; zero fields have defaults.
+	Limits Limits
+}
+
+// AuthConfig says which operator tokens (JWTs) are accepted. The zero
+// AuthConfig accepts none.
+type AuthConfig struct {
+	// Alg is the only algorithm accepted: HS256, RS256, ES256 or EdDSA.
+	Alg string
+	// Secret is the key of HS256, at least 32 bytes.
+	Secret []byte
+	// JWKS is the path or the http(s) URL of the public keys of the other
+	// algorithms. It is read again every five minutes and, at most every ten
+	// seconds, when a token names an unknown key.
+	JWKS string
+	// Client fetches JWKS; nil is a client with timeouts.
+	Client *http.Client
+}
+
+// Limits bound what one caller can take.
+type Limits struct {
+	// Body is the greatest request body, in bytes.
+	Body int
+	// Header is the greatest request line with all headers, in bytes.
+	Header int
+	// Connections is how many may be open; more wait to be accepted.
+	Connections int
+	// Read bounds the time from a request's first byte to its last, Write the
+	// time to take an answer, Idle the time between requests of a connection.
+	Read, Write, Idle time.Duration
+	// Handle bounds the time to work on a request.
+	Handle time.Duration
+}
+
+// DefaultLimits are the limits of a Config that sets none.
+func DefaultLimits() Limits {
+	return Limits{
+		Body:        256 << 10,
+		Header:      16 << 10,
+		Connections: 16384,
+		Read:        10 * time.Second,
+		Write:       10 * time.Second,
+		Idle:        120 * time.Second,
+		Handle:      10 * time.Second,
+	}
+}
+
+// withDefaults returns c with its zero values filled in, or why it can't work.
+func (c Config) withDefaults() (Config, error) {
+	if c.Plans == nil {
+		c.Plans = engine.DefaultPlans()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Auth.Client == nil {
+		c.Auth.Client = &http.Client{Timeout: jwksTimeout}
+	}
+	c.Limits = c.Limits.withDefaults()
+	return c, errors.Join(c.check(), c.Auth.check())
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("no store")
+	case c.Sets == nil:
+		return errors.New("no compiled sets")
+	case c.Ledger == nil:
+		return errors.New("no ledger")
+	case c.JWKS == nil:
+		return errors.New("no public keys of receipts")
+	case c.Registry == nil:
+		return errors.New("no metrics registry")
+	case c.Plans[engine.FreePlan].Name == "":
+		return fmt.Errorf("no plan %q", engine.FreePlan)
+	}
+	return nil
+}
+
+func (a AuthConfig) check() error {
+	switch a.Alg {
+	case "":
+		if len(a.Secret) > 0 || a.JWKS != "" {
+			return errors.New("operator tokens: a key without an algorithm: pin one of HS256, RS256, ES256, EdDSA")
+		}
+	case algHS256:
+		if a.JWKS != "" {
+			return errors.New("operator tokens: HS256 takes a secret, not a key set")
+		}
+		if len(a.Secret) < minSecret {
+			return fmt.Errorf("operator tokens: the HS256 secret has %d bytes, want at least %d", len(a.Secret), minSecret)
+		}
+	case algRS256, algES256, algEdDSA:
+		if len(a.Secret) > 0 {
+			return fmt.Errorf("operator tokens: %s takes a key set, not a secret", a.Alg)
+		}
+		if a.JWKS == "" {
+			return fmt.Errorf("operator tokens: %s needs a key set", a.Alg)
+		}
+	default:
+		return fmt.Errorf("operator tokens: algorithm %q: want HS256, RS256, ES256 or EdDSA", a.Alg)
+	}
+	return nil
+}
+
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	orDefault(&l.Body, d.Body)
+	orDefault(&l.Header, d.Header)
+	orDefault(&l.Connections, d.Connections)
+	orDefault(&l.Read, d.Read)
+	orDefault(&l.Write, d.Write)
+	orDefault(&l.Idle, d.Idle)
+	orDefault(&l.Handle, d.Handle)
+	return l
+}
+
+func orDefault[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}

@@ -1,0 +1,157 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// evaluateBody is the body of both evaluation endpoints.
+type evaluateBody struct {
+	PolicyID string         `json:"policy_id"`
+	Intent   *engine.Intent `json:"intent"`
+}
+
+// validate reports all that is wrong with the body at once.
+func (in *evaluateBody) validate() error {
+	var bad fieldErrors
+	in.PolicyID = strings.ToLower(in.PolicyID)
+	bad.uuid("policy_id", in.PolicyID)
+	if in.Intent == nil {
+		bad.add("intent", "is required")
+		return bad.err()
+	}
+	in.Intent.Normalize()
+	bad.merge(in.Intent.Validate())
+	if in.PolicyID != in.Intent.PolicyID && len(bad.list) == 0 {
+		bad.add("intent.policy_id", "must be the policy_id of the body")
+	}
+	return bad.err()
+}
+
+// evaluate decides an intent. A deny is a result like any other.
+func (s *Server) evaluate(r *request, in *evaluateBody) (response, error) {
+	out, err := s.decide(r, in)
+	if err != nil {
+		return response{}, err
+	}
+	return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+}
+
+// authorize is evaluate for callers that expect a deny to be a 403.
+func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
+	out, err := s.decide(r, in)
+	if err != nil {
+		return response{}, err
+	}
+	if out.Record.Decision == engine.Allow || out.Record.Decision == engine.ApprovalRequired {
+		return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+	}
+	return response{}, denial(out)
+}
+
+// decide is the straight line from an intent to the decision that stands.
+//
+// The turn begins before anything is looked up, because its time is the
+// decision's: an intent decided after a kill switch was thrown was evaluated
+// under it. What is answered is what the commit returns, never this
+// evaluation's result. So a replay gives the first answer whatever has become
+// of the policy, the rules, the agent and the meter since, and the turn of a
+// replay costs nothing.
+//
+// The one thing that must still exist for a replay is the policy that the
+// intent names; no version is ever removed, so a policy that an intent was
+// decided under is always found. A 404 is therefore no decision, is not
+// recorded, and leaves the intent id free for when the policy is registered. A
+// used intent id with a body that is invalid, or that names an unknown policy,
+// gets the 400 or 404 rather than 409: neither tells anything of the earlier
+// body.
+func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
+	if err := in.validate(); err != nil {
+		return ledger.Outcome{}, err
+	}
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	turn, err := s.cfg.Ledger.Begin(r.ctx, r.who.org)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	defer turn.End()
+	set, err := s.cfg.Sets.Load(r.ctx, r.who.org, in.PolicyID, in.Intent.AgentID)
+	if err != nil {
+		return ledger.Outcome{}, about("policy", err)
+	}
+	result := engine.Evaluate(set.Policy, set.Rules, &engine.Input{
+		Intent:            in.Intent,
+		Agent:             set.Agent,
+		RequireRegistered: s.cfg.RequireRegisteredAgents,
+		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
+	})
+	out, err := s.cfg.Ledger.Commit(r.ctx, &turn, ledger.Entry{
+		Intent:        in.Intent,
+		PolicyVersion: set.Policy.Document().Version,
+		Result:        result,
+	})
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	s.metrics.decided(&result, out.Replayed)
+	return out, nil
+}
+
+// evaluation is a record as the answer to its intent. Its encoding is a
+// function of the record alone, so every replay gives the same bytes.
+type evaluation storage.Record
+
+// appendJSON appends the contract's PolicyEvaluationResult, its members in the
+// contract's order.
+func (e *evaluation) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"ok":true,"approved":`...)
+	if e.Decision == engine.Allow {
+		dst = append(dst, `true,"reasons":[`...)
+	} else {
+		dst = append(dst, `false,"reasons":[`...)
+	}
+	for i, reason := range e.Reasons {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = receipt.AppendString(dst, reason)
+	}
+	dst = receipt.AppendString(append(dst, `],"decision_id":`...), e.DecisionID)
+	dst = appendReceipt(append(dst, `,"receipt":`...), &e.Receipt)
+	return append(dst, '}')
+}
+
+func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
+	dst = receipt.AppendString(append(dst, `{"decision":`...), r.Decision)
+	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = receipt.AppendString(append(dst, `,"digest":`...), r.Digest)
+	dst = receipt.AppendInt(append(dst, `,"exp":`...), r.Exp)
+	dst = receipt.AppendString(append(dst, `,"sig":`...), r.Sig)
+	dst = receipt.AppendString(append(dst, `,"kid":`...), r.KeyID)
+	return append(dst, '}')
+}
+
+// denial is a deny as the problem that callers of authorize expect. It holds
+// the whole result. Reasons start with their code, which nothing of the intent
+// can imitate.
+func denial(out ledger.Outcome) error {
+	p := &problem{
+		Status: http.StatusForbidden, Code: codePolicyViolation, Detail: "The policy does not allow this.",
+		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, Receipt: &out.Record.Receipt,
+		replayed: out.Replayed,
+	}
+	for _, reason := range out.Record.Reasons {
+		if strings.HasPrefix(reason, string(engine.CodeUsageLimit)+":") {
+			p.Code, p.Detail = codeUsageLimit, "The plan's evaluations of this month are used up."
+		}
+	}
+	return p
+}

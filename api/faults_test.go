@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// Policy implements storage.Store.
+func (f *faultStore) Policy(ctx context.Context, org, id string) (*engine.ActionPolicy, error) {
+	if err := f.fault("Policy"); err != nil {
+		return nil, err
+	}
+	return f.Store.Policy(ctx, org, id)
+}
+
+// PutPolicy implements storage.Store.
+func (f *faultStore) PutPolicy(ctx context.Context, p *engine.ActionPolicy, limit int) (bool, error) {
+	if err := f.fault("PutPolicy"); err != nil {
+		return false, err
+	}
+	return f.Store.PutPolicy(ctx, p, limit)
+}
+
+// AllRules implements storage.Store.
+func (f *faultStore) AllRules(ctx context.Context, org string) ([]engine.Rule, error) {
+	if err := f.fault("AllRules"); err != nil {
+		return nil, err
+	}
+	return f.Store.AllRules(ctx, org)
+}
+
+// Agent implements storage.Store.
+func (f *faultStore) Agent(ctx context.Context, org, id string) (*engine.Agent, error) {
+	if err := f.fault("Agent"); err != nil {
+		return nil, err
+	}
+	return f.Store.Agent(ctx, org, id)
+}
+
+// Token implements storage.Store.
+func (f *faultStore) Token(ctx context.Context, id string) (*storage.Token, error) {
+	if err := f.fault("Token"); err != nil {
+		return nil, err
+	}
+	return f.Store.Token(ctx, id)
+}
+
+// Subscription implements storage.Store.
+func (f *faultStore) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
+	if err := f.fault("Subscription"); err != nil {
+		return nil, err
+	}
+	return f.Store.Subscription(ctx, org)
+}
+
+// Metered implements storage.Store.
+func (f *faultStore) Metered(ctx context.Context, org string, m storage.Month) (int64, error) {
+	if err := f.fault("Metered"); err != nil {
+		return 0, err
+	}
+	return f.Store.Metered(ctx, org, m)
+}
+
+// Commit implements storage.Store. "Commit" fails before anything is written,
+// "Commit lost answer" after everything is.
+func (f *faultStore) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+	if err := f.fault("Commit"); err != nil {
+		return nil, err
+	}
+	existing, err := f.Store.Commit(ctx, batch, seal)
+	if fault := f.fault("Commit lost answer"); fault != nil {
+		return nil, fault
+	}
+	return existing, err
+}
+
+// Healthy implements storage.Store.
+func (f *faultStore) Healthy(ctx context.Context) error {
+	if err := f.fault("Healthy"); err != nil {
+		return err
+	}
+	return f.Store.Healthy(ctx)
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// maxName is the greatest length of a display name or reference, in characters.
+const maxName = 256
+
+// fieldErrors gathers what is wrong with a body, to be told all at once.
+type fieldErrors struct {
+	list []engine.FieldError
+	// fault is an error that is not the caller's.
+	fault error
+}
+
+func (f *fieldErrors) add(field, message string) {
+	f.list = append(f.list, engine.FieldError{Field: field, Message: message})
+}
+
+// name checks a text that is required and shown on one line.
+func (f *fieldErrors) name(field, value string, maxLen int) {
+	if value == "" {
+		f.add(field, "is required")
+		return
+	}
+	if err := checkName(value, maxLen); err != nil {
+		f.add(field, err.Error())
+	}
+}
+
+// uuid checks a UUID that is required.
+func (f *fieldErrors) uuid(field, value string) {
+	switch {
+	case value == "":
+		f.add(field, "is required")
+	case len(value) != 36 || uuid.Validate(value) != nil:
+		f.add(field, "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000")
+	}
+}
+
+// merge adds the fields of err, which another's validation returned.
+func (f *fieldErrors) merge(err error) {
+	var fields *engine.InvalidError
+	switch {
+	case err == nil:
+	case errors.As(err, &fields):
+		f.list = append(f.list, fields.Fields...)
+	default:
+		f.fault = err
+	}
+}
+
+func (f *fieldErrors) err() error {
+	if f.fault != nil {
+		return f.fault
+	}
+	if len(f.list) == 0 {
+		return nil
+	}
+	return &engine.InvalidError{Fields: f.list}
+}
+
+// text takes a parameter that is some name.
+func (q query) text(name string) (string, error) {
+	s, ok := q.take(name)
+	if !ok {
+		return "", nil
+	}
+	if utf8.RuneCountInString(s) > maxName || checkName(s, maxName) != nil {
+		return "", invalid(name, "must have 1 to %d characters", maxName)
+	}
+	return s, nil
+}
+
+// onlyPage takes limit and cursor and refuses every parameter that is left.
+func (r *request) onlyPage() (storage.Page, error) {
+	p, err := r.query.page()
+	if err != nil {
+		return storage.Page{}, err
+	}
+	return p, r.query.done()
+}
+
+// stamp is the request's time as documents keep it.
+func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
+
+// page is the body of a list that is not a plain array.
+type page[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"` // null: nothing follows
+}
+
+func list[T any](items []T, next string) response {
+	body := page[T]{Data: items}
+	if next != "" {
+		body.NextCursor = &next
+	}
+	return response{status: http.StatusOK, body: body, next: next}
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/gofiber/fiber/v2"
+
+	"writ/engine"
+)
+
+// handler answers one request, seeing nothing of Fiber.
+type handler func(*request) (response, error)
+
+// withBody is a handler of a request whose body is a JSON document of type In.
+func withBody[In any](f func(*request, *In) (response, error)) handler {
+	return func(r *request) (response, error) {
+		in := new(In)
+		if err := engine.Decode(r.body, "", in); err != nil {
+			return response{}, err
+		}
+		return f(r, in)
+	}
+}
+
+// withOptionalBody is withBody where an empty body reads as {}.
+func withOptionalBody[In any](f func(*request, *In) (response, error)) handler {
+	decode := withBody(f)
+	return func(r *request) (response, error) {
+		if len(r.body) == 0 {
+			return f(r, new(In))
+		}
+		return decode(r)
+	}
+}
+
+// scratch is the memory a request needs only while it is handled.
+type scratch struct {
+	req request
+	id  []byte // the request id
+	out []byte
+}
+
+// maxScratch is the greatest buffer worth keeping.
+const maxScratch = 64 << 10
+
+func newScratchPool() *sync.Pool {
+	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxRequestID), out: make([]byte, 0, 2048)} }}
+}
+
+// serve makes a route's Fiber handler: it does everything that is the same for
+// all routes.
+func (s *Server) serve(rt route) fiber.Handler {
+	observed := s.metrics.route(rt.path, rt.method)
+	return func(fc *fiber.Ctx) error {
+		start := s.cfg.Now()
+		b := s.scratch.Get().(*scratch)
+		s.begin(fc, b)
+		b.req = request{ctx: s.deadlines.context(start), now: start}
+		res, err := s.handle(fc, &rt, &b.req)
+		if err == nil {
+			err = writeResponse(fc, b, res)
+		}
+		if err != nil {
+			s.fail(fc, b.id, err)
+		}
+		observed.observe(fc.Response().StatusCode(), s.cfg.Now().Sub(start))
+		b.release(s.scratch)
+		return nil
+	}
+}
+
+func (b *scratch) release(pool *sync.Pool) {
+	b.req = request{}
+	if cap(b.out) <= maxScratch {
+		pool.Put(b)
+	}
+}
+
+// begin settles the request's id and sets the headers that every response has.
+func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
+	b.id = s.ids.append(b.id[:0], fc.Request().Header.Peek(headerRequestID))
+	h := &fc.Response().Header
+	h.SetBytesV(headerRequestID, b.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// handle authenticates and reads the request and calls the handler. A panic of
+// any of it is an error.
+func (s *Server) handle(fc *fiber.Ctx, rt *route, r *request) (res response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.metrics.panics.Inc()
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	if rt.scope != public {
+		if r.who, err = s.auth.authorize(r.ctx, &fc.Request().Header, rt.scope, r.now); err != nil {
+			return response{}, err
+		}
+		if err = r.read(fc, rt); err != nil {
+			return response{}, err
+		}
+	}
+	return rt.handler(r)
+}
+
+// fail answers with the problem that err is, and logs it if operators must
+// know.
+func (s *Server) fail(fc *fiber.Ctx, requestID []byte, err error) {
+	p := problemOf(err)
+	writeProblem(fc, p, requestID)
+	if p.logged {
+		s.log(fc, requestID, p, err)
+	}
+}
+
+func (s *Server) log(fc *fiber.Ctx, requestID []byte, p *problem, err error) {
+	attrs := []any{
+		slog.String("request_id", string(requestID)),
+		slog.String("method", string(fc.Request().Header.Method())),
+		slog.String("path", instance(fc)),
+		slog.Int("status", p.Status),
+		slog.String("error", err.Error()),
+	}
+	if pe, ok := err.(*panicError); ok {
+		attrs = append(attrs, slog.String("stack", string(pe.stack)))
+	}
+	s.cfg.Log.Error("request failed", attrs...)
+}
+
+// panicError is a panic of a handler.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

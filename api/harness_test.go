@@ -1,0 +1,368 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+const (
+	testSecret = "0123456789abcdef0123456789abcdef"
+	acme       = "acme"
+	rival      = "rival"
+)
+
+// harness is a server on a real TCP port over a store in memory.
+type harness struct {
+	t       testing.TB
+	clock   *clock
+	store   *faultStore
+	ledger  *ledger.Ledger
+	server  *Server
+	addr    string
+	client  *http.Client
+	log     *logBuffer
+	trusted receipt.Keys
+	served  chan error
+}
+
+// start serves with a configuration that mods change.
+func start(t testing.TB, mods ...func(*Config)) *harness {
+	t.Helper()
+	h := &harness{
+		t: t, log: &logBuffer{}, served: make(chan error, 1),
+		clock: &clock{now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)},
+	}
+	inner, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	h.store = &faultStore{Store: inner, faults: make(map[string]error)}
+	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)))
+	h.trusted, err = receipt.NewKeys(signer.Public())
+	must(t, err)
+	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Now: h.clock.Now})
+	must(t, err)
+	cfg := Config{
+		Store: h.store, Ledger: h.ledger,
+		Sets:     engine.NewSets(source{h.store}, engine.Options{}, 64<<20),
+		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
+		JWKS:     h.trusted.JWKS,
+		Registry: prometheus.NewRegistry(),
+		Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
+		Now:      h.clock.Now,
+	}
+	for _, mod := range mods {
+		mod(&cfg)
+	}
+	h.server, err = New(cfg)
+	must(t, err)
+	h.serve()
+	return h
+}
+
+func (h *harness) serve() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(h.t, err)
+	h.addr = ln.Addr().String()
+	transport := &http.Transport{MaxIdleConnsPerHost: 128}
+	h.client = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	go func() { h.served <- h.server.Serve(ln) }()
+	h.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(h.server.Shutdown(ctx), <-h.served, h.ledger.Close(ctx), h.store.Close()); err != nil {
+			h.t.Errorf("closing: %v", err)
+		}
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// operator returns an operator token of org.
+func (h *harness) operator(org string) string {
+	h.t.Helper()
+	token, err := SignOperatorToken([]byte(testSecret), org, "op@"+org, h.clock.Now(), 12*time.Hour)
+	must(h.t, err)
+	return token
+}
+
+// key makes an API key of org with scopes, over HTTP.
+func (h *harness) key(org string, scopes ...string) (key, id string) {
+	h.t.Helper()
+	var out tokenSecret
+	h.do("POST", "/v1/tokens", h.operator(org), obj{"name": "test", "scopes": scopes}).wantStatus(http.StatusCreated).into(&out)
+	return out.Token, out.ID
+}
+
+type obj = map[string]any
+
+// reply is what came back.
+type reply struct {
+	t      testing.TB
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request. A string or []byte body is sent as it is, nil sends none.
+func (h *harness) do(method, path, token string, body any, header ...string) *reply {
+	h.t.Helper()
+	var r io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		r = strings.NewReader(b)
+	case []byte:
+		r = bytes.NewReader(b)
+	default:
+		data, err := json.Marshal(b)
+		must(h.t, err)
+		r = bytes.NewReader(data)
+	}
+	req, err := http.NewRequest(method, "http://"+h.addr+path, r)
+	must(h.t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return h.send(req)
+}
+
+func (h *harness) send(req *http.Request) *reply {
+	h.t.Helper()
+	res, err := h.client.Do(req)
+	must(h.t, err)
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	must(h.t, err)
+	return &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
+}
+
+func (r *reply) wantStatus(want int) *reply {
+	r.t.Helper()
+	if r.status != want {
+		r.t.Fatalf("%s = %d, want %d; body %s", r.what, r.status, want, r.body)
+	}
+	return r
+}
+
+// wantProblem checks that the reply is a complete problem document with code.
+func (r *reply) wantProblem(status int, code string) *problem {
+	r.t.Helper()
+	r.wantStatus(status)
+	var p problem
+	if err := json.Unmarshal(r.body, &p); err != nil {
+		r.t.Fatalf("%s: body %q is not a problem: %v", r.what, r.body, err)
+	}
+	if p.Code != code || p.Status != status || p.OK || p.Title == "" || p.Type == "" || p.Detail == "" {
+		r.t.Errorf("%s = problem %s, want code %s, status %d, ok false and all members", r.what, r.body, code, status)
+	}
+	if got := r.header.Get("Content-Type"); got != typeProblem {
+		r.t.Errorf("%s Content-Type = %q, want %q", r.what, got, typeProblem)
+	}
+	if id := r.header.Get(headerRequestID); id == "" || id != p.RequestID {
+		r.t.Errorf("%s X-Request-Id = %q, in the problem %q, want the same", r.what, id, p.RequestID)
+	}
+	if bytes.Contains(r.body, []byte(`"approved":true`)) {
+		r.t.Errorf("%s: a problem approves: %s", r.what, r.body)
+	}
+	return &p
+}
+
+// wantField checks for a 400 that names field.
+func (r *reply) wantField(field string) {
+	r.t.Helper()
+	p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
+	for _, e := range p.Errors {
+		if e.Field == field {
+			return
+		}
+	}
+	r.t.Errorf("%s errors = %v, want one of field %s", r.what, p.Errors, field)
+}
+
+func (r *reply) into(v any) {
+	r.t.Helper()
+	if err := json.Unmarshal(r.body, v); err != nil {
+		r.t.Fatalf("%s: reading %s: %v", r.what, r.body, err)
+	}
+}
+
+const policyID = "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20"
+
+// policy returns a policy document of org with changes.
+func policy(org string, changes ...obj) obj {
+	p := obj{
+		"policy_id": policyID, "version": 1, "organization_id": org, "agent_id": "*",
+		"allowed_action_types": []string{"deploy", "http_get"}, "denied_action_types": []string{"sql.drop"},
+		"blocked_resource_patterns": []string{"https://vault.example.com/**"},
+		"status":                    "active", "updated_at": "2026-11-20T00:00:00Z",
+	}
+	for _, c := range changes {
+		maps.Copy(p, c)
+	}
+	return p
+}
+
+// register registers a policy.
+func (h *harness) register(org string, changes ...obj) {
+	h.t.Helper()
+	h.do("POST", "/v1/policies/register", h.operator(org), obj{"policy": policy(org, changes...)}).wantStatus(http.StatusCreated)
+}
+
+// intent returns the body of an evaluation with a fresh intent id and changes
+// to the intent.
+func intent(changes ...obj) obj {
+	in := obj{
+		"intent_id": uuid.NewString(), "policy_id": policyID, "agent_id": "ci", "action_type": "deploy",
+		"resource": "prod/web", "issued_at": "2026-11-21T10:00:00Z",
+	}
+	for _, c := range changes {
+		maps.Copy(in, c)
+	}
+	return obj{"policy_id": policyID, "intent": in}
+}
+
+// result is the contract's PolicyEvaluationResult.
+type result struct {
+	OK         bool            `json:"ok"`
+	Approved   bool            `json:"approved"`
+	Reasons    []string        `json:"reasons"`
+	DecisionID string          `json:"decision_id"`
+	Receipt    receipt.Receipt `json:"receipt"`
+}
+
+// evaluate evaluates body as an operator of org.
+func (h *harness) evaluate(org string, body any) *reply {
+	h.t.Helper()
+	return h.do("POST", "/v1/policy/evaluate", h.operator(org), body)
+}
+
+// history returns all rows of org.
+func (h *harness) history(org string) []storage.Record {
+	h.t.Helper()
+	var list page[storage.Record]
+	h.do("GET", "/v1/authorizations?limit=500", h.operator(org), nil).wantStatus(http.StatusOK).into(&list)
+	return list.Data
+}
+
+// source reads what evaluations need from a store.
+type source struct{ storage.Store }
+
+// AgentStatus implements engine.Source.
+func (s source) AgentStatus(ctx context.Context, org, agentID string) (engine.AgentStatus, error) {
+	a, err := s.Agent(ctx, org, agentID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return engine.AgentUnregistered, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return a.Status, nil
+}
+
+// clock is a clock that tests set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// Now returns the clock's time.
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logBuffer keeps what was logged.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns all that was logged.
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// faultStore fails the calls that a test names.
+type faultStore struct {
+	storage.Store
+	mu     sync.Mutex
+	faults map[string]error
+	calls  map[string]int
+}
+
+// fail makes the named calls fail with err from now on; nil heals them.
+func (f *faultStore) fail(call string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults[call] = err
+}
+
+func (f *faultStore) fault(call string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls == nil {
+		f.calls = make(map[string]int)
+	}
+	f.calls[call]++
+	if err := f.faults[call]; err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	return nil
+}
+
+func (f *faultStore) count(call string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[call]
+}

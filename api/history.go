@@ -1,0 +1,115 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// listAuthorizations returns the history, newest first. A page of a filter that
+// selects little may be short or empty: only a null next_cursor ends the list.
+func (s *Server) listAuthorizations(r *request) (response, error) {
+	f, err := r.query.filter()
+	if err != nil {
+		return response{}, err
+	}
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	records, next, err := s.cfg.Store.ListRecords(r.ctx, r.who.org, f, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing authorizations: %w", err)
+	}
+	return list(records, next), nil
+}
+
+// filter takes the filters of the history.
+func (q query) filter() (f storage.Filter, err error) {
+	if s, ok := q.take("decision"); ok {
+		if f.Decision, err = engine.ParseDecision(s); err != nil {
+			return f, invalid("decision", "must be allow, deny or approval_required")
+		}
+	}
+	if f.AgentID, err = q.text("agent_id"); err != nil {
+		return f, err
+	}
+	if f.PolicyID, err = q.text("policy_id"); err != nil {
+		return f, err
+	}
+	f.PolicyID = strings.ToLower(f.PolicyID)
+	if f.ActionType, err = q.text("action_type"); err != nil {
+		return f, err
+	}
+	if f.From, err = q.timestamp("from"); err != nil {
+		return f, err
+	}
+	if f.To, err = q.timestamp("to"); err != nil {
+		return f, err
+	}
+	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		return f, invalid("to", "must be after from")
+	}
+	return f, nil
+}
+
+// actionBody is the body of POST /v1/actions/record.
+type actionBody struct {
+	DecisionID  string  `json:"decision_id"`
+	Outcome     string  `json:"outcome"`
+	AmountMinor *int64  `json:"amount_minor"`
+	Currency    *string `json:"currency"`
+	ExternalRef *string `json:"external_ref"`
+}
+
+// recordAction adds to a decision what became of the action. The same record
+// again is the same answer; a different one is refused.
+func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
+	if err := in.validate(); err != nil {
+		return response{}, err
+	}
+	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), in.settlement(r))
+	if errors.Is(err, storage.ErrConflict) {
+		return response{}, &problem{
+			Status: http.StatusConflict, Code: codeConflict,
+			Detail: "The action of this decision was recorded before, with other details.",
+		}
+	}
+	if err != nil {
+		return response{}, about("decision", err)
+	}
+	return response{status: http.StatusOK, body: record}, nil
+}
+
+func (in *actionBody) settlement(r *request) storage.Settlement {
+	st := storage.Settlement{Outcome: in.Outcome, AmountMinor: in.AmountMinor, RecordedAt: r.stamp()}
+	set(&st.Currency, in.Currency)
+	set(&st.ExternalRef, in.ExternalRef)
+	return st
+}
+
+func (in *actionBody) validate() error {
+	var bad fieldErrors
+	bad.uuid("decision_id", in.DecisionID)
+	if in.Outcome != "executed" && in.Outcome != "failed" && in.Outcome != "skipped" {
+		bad.add("outcome", "must be executed, failed or skipped")
+	}
+	if n := in.AmountMinor; n != nil && (*n < 0 || *n > engine.MaxInteger) {
+		bad.add("amount_minor", fmt.Sprintf("must be an integer from 0 to %d", engine.MaxInteger))
+	}
+	if in.Currency != nil && !isCurrency(*in.Currency) {
+		bad.add("currency", "must be three upper-case letters (ISO 4217)")
+	}
+	if in.ExternalRef != nil {
+		bad.name("external_ref", *in.ExternalRef, maxName)
+	}
+	return bad.err()
+}
+
+func isCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}

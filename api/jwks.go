@@ -1,0 +1,269 @@
+package api
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwk"
+)
+
+const (
+	// jwksRefresh is how often the key set is read again.
+	jwksRefresh = 5 * time.Minute
+	// jwksPause is the least time between two reads that unknown key ids ask
+	// for: anybody can make up key ids.
+	jwksPause = 10 * time.Second
+	// jwksTimeout bounds one read, jwksWait how long a request waits for one.
+	jwksTimeout = 10 * time.Second
+	jwksWait    = 2 * time.Second
+	jwksMax     = 1 << 20
+	minRSABits  = 2048
+)
+
+// jwks keeps the keys that may sign operator tokens, read from a file or URL.
+// run keeps them fresh; a failed read keeps the keys there are.
+type jwks struct {
+	alg  string
+	read func(context.Context) ([]byte, error)
+	now  func() time.Time
+	log  *slog.Logger
+	set  atomic.Pointer[keySet]
+	kick chan struct{}
+
+	mu sync.Mutex
+	// asked is when a request last asked for a read; pending, if not nil, is
+	// closed when that read ends.
+	asked   time.Time
+	pending chan struct{}
+}
+
+// keySet is one state of the keys. gen tells states apart: what was verified
+// under one says nothing under the next.
+type keySet struct {
+	gen  uint64
+	byID map[string]any
+	only any // the key of a set of one, for tokens that name none
+}
+
+// newJWKS reads source, a path or an http(s) URL, for the first time. A file
+// that cannot be read is an error; a URL may come up later than we do.
+func newJWKS(ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger) (*jwks, error) {
+	j := &jwks{alg: alg, now: now, log: log, kick: make(chan struct{}, 1)}
+	j.set.Store(&keySet{})
+	remote := strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
+	if remote {
+		j.read = func(ctx context.Context) ([]byte, error) { return readURL(ctx, client, source) }
+	} else {
+		j.read = func(context.Context) ([]byte, error) { return os.ReadFile(source) }
+	}
+	if err := j.refresh(ctx); err != nil {
+		if !remote {
+			return nil, fmt.Errorf("reading the operator keys: %w", err)
+		}
+		log.Warn("the operator keys cannot be read yet; operator tokens are refused until they can", "error", err)
+	}
+	return j, nil
+}
+
+// run refreshes the keys until ctx ends.
+func (j *jwks) run(ctx context.Context) {
+	tick := time.NewTicker(jwksRefresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-j.kick:
+		}
+		if err := j.refresh(ctx); err != nil && ctx.Err() == nil {
+			j.log.Warn("reading the operator keys failed; the earlier ones stay in force", "error", err)
+		}
+		j.mu.Lock()
+		if j.pending != nil {
+			close(j.pending)
+			j.pending = nil
+		}
+		j.mu.Unlock()
+	}
+}
+
+func (j *jwks) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, jwksTimeout)
+	defer cancel()
+	data, err := j.read(ctx)
+	if err != nil {
+		return err
+	}
+	next, err := parseJWKS(data, j.alg)
+	if err != nil {
+		return err
+	}
+	next.gen = j.set.Load().gen + 1
+	j.set.Store(next)
+	return nil
+}
+
+// generation changes whenever the keys were read anew.
+func (j *jwks) generation() uint64 { return j.set.Load().gen }
+
+// key returns the key with the given id. If there is none it waits a little for
+// a read of the keys, unless one has just been asked for.
+func (j *jwks) key(ctx context.Context, kid string) (any, error) {
+	if k := j.set.Load().key(kid); k != nil {
+		return k, nil
+	}
+	fresh := j.ask()
+	if fresh == nil {
+		return nil, errors.New("unknown key id")
+	}
+	wait := time.NewTimer(jwksWait)
+	defer wait.Stop()
+	select {
+	case <-fresh:
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	if k := j.set.Load().key(kid); k != nil {
+		return k, nil
+	}
+	return nil, errors.New("unknown key id")
+}
+
+// ask has run read the keys soon and returns what is closed when it did; nil if
+// it is too early to ask again.
+func (j *jwks) ask() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.pending != nil {
+		return j.pending
+	}
+	now := j.now()
+	if !j.asked.IsZero() && now.Sub(j.asked) < jwksPause {
+		return nil
+	}
+	j.asked = now
+	j.pending = make(chan struct{})
+	select {
+	case j.kick <- struct{}{}:
+	default: // one is waiting already
+	}
+	return j.pending
+}
+
+func (s *keySet) key(kid string) any {
+	if kid == "" {
+		return s.only
+	}
+	return s.byID[kid]
+}
+
+// parseJWKS returns the keys of a set that can verify alg. It passes over keys
+// for other purposes and refuses a set that gives away a secret.
+func parseJWKS(data []byte, alg string) (*keySet, error) {
+	set, err := jwk.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the key set: %w", err)
+	}
+	s := &keySet{byID: make(map[string]any)}
+	n := 0
+	for i := range set.Len() {
+		k, _ := set.Key(i)
+		public, err := verifyingKey(k, alg)
+		if err != nil {
+			return nil, fmt.Errorf("key %d of the set: %w", i, err)
+		}
+		if public == nil {
+			continue
+		}
+		n++
+		s.only = public
+		if kid, ok := k.KeyID(); ok && kid != "" {
+			if _, twice := s.byID[kid]; twice {
+				return nil, fmt.Errorf("key %d of the set: key id %q occurs twice", i, kid)
+			}
+			s.byID[kid] = public
+		}
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("the key set has no key that can verify %s", alg)
+	}
+	if n > 1 {
+		s.only = nil
+	}
+	return s, nil
+}
+
+// verifyingKey returns the public key that k is, or nil if it is not one for
+// verifying alg.
+func verifyingKey(k jwk.Key, alg string) (any, error) {
+	private, err := jwk.IsPrivateKey(k)
+	if err != nil || private {
+		return nil, errors.New("is a secret or private key: publish public keys only")
+	}
+	if use, ok := k.KeyUsage(); ok && use != "sig" {
+		return nil, nil
+	}
+	if a, ok := k.Algorithm(); ok && a.String() != alg {
+		return nil, nil
+	}
+	var public any
+	if err := jwk.Export(k, &public); err != nil {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	switch p := public.(type) {
+	case *rsa.PublicKey:
+		if alg == algRS256 && p.N.BitLen() < minRSABits {
+			return nil, fmt.Errorf("has %d bits: want at least %d", p.N.BitLen(), minRSABits)
+		}
+		return matching(p, alg == algRS256), nil
+	case *ecdsa.PublicKey:
+		return matching(p, alg == algES256 && p.Curve == elliptic.P256()), nil
+	case ed25519.PublicKey:
+		return matching(p, alg == algEdDSA), nil
+	}
+	return nil, nil
+}
+
+func matching(key any, ok bool) any {
+	if !ok {
+		return nil
+	}
+	return key
+}
+
+func readURL(ctx context.Context, client *http.Client, url string) (_ []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("fetching %s: status %s", url, res.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(res.Body, jwksMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", url, err)
+	}
+	if len(data) > jwksMax {
+		return nil, fmt.Errorf("fetching %s: more than %d bytes", url, jwksMax)
+	}
+	return data, nil
+}

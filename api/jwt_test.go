@@ -1,0 +1,351 @@
+package api
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+)
+
+// sign makes an HS256 token with claims.
+func (h *harness) sign(t testing.TB, claims obj) string {
+	return signJWT(t, jwt.SigningMethodHS256, []byte(testSecret), "", claims)
+}
+
+func signJWT(t testing.TB, method jwt.SigningMethod, key any, kid string, claims obj) string {
+	t.Helper()
+	token := jwt.NewWithClaims(method, jwt.MapClaims(claims))
+	if kid != "" {
+		token.Header["kid"] = kid
+	}
+	s, err := token.SignedString(key)
+	must(t, err)
+	return s
+}
+
+func (h *harness) claims(changes ...obj) obj {
+	now := h.clock.Now()
+	c := obj{"org_id": acme, "sub": "op", "exp": now.Add(time.Hour).Unix(), "iat": now.Unix()}
+	for _, change := range changes {
+		maps.Copy(c, change)
+	}
+	return c
+}
+
+func TestDecision_Credentials_OperatorClaims(t *testing.T) {
+	h := start(t)
+	now := h.clock.Now()
+	for name, tc := range map[string]struct {
+		change obj
+		want   int
+	}{
+		"valid":                   {nil, 200},
+		"no iat":                  {obj{"iat": nil}, 200},
+		"expired":                 {obj{"exp": now.Add(-time.Minute).Unix()}, 401},
+		"expired within leeway":   {obj{"exp": now.Add(-10 * time.Second).Unix()}, 200},
+		"no exp":                  {obj{"exp": nil}, 401},
+		"exp is text":             {obj{"exp": "tomorrow"}, 401},
+		"huge exp":                {obj{"exp": 1e300}, 401},
+		"not yet valid":           {obj{"nbf": now.Add(time.Minute).Unix()}, 401},
+		"nbf within leeway":       {obj{"nbf": now.Add(10 * time.Second).Unix()}, 200},
+		"issued in the future":    {obj{"iat": now.Add(time.Minute).Unix()}, 401},
+		"no sub":                  {obj{"sub": nil}, 401},
+		"empty sub":               {obj{"sub": ""}, 401},
+		"no org_id":               {obj{"org_id": nil}, 401},
+		"empty org_id":            {obj{"org_id": ""}, 401},
+		"org_id with NUL":         {obj{"org_id": "a\x00b"}, 401},
+		"org_id with line break":  {obj{"org_id": "a\nb"}, 401},
+		"org_id of 128":           {obj{"org_id": strings.Repeat("o", 128)}, 200},
+		"org_id of 129":           {obj{"org_id": strings.Repeat("o", 129)}, 401},
+		"org_id is a number":      {obj{"org_id": 1}, 401},
+		"org_id is not ASCII":     {obj{"org_id": "Zürich"}, 200},
+		"claims of other systems": {obj{"scope": "x", "roles": []string{"y"}}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claims := h.claims(tc.change)
+			maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
+			token := h.sign(t, claims)
+			for range 2 {
+				h.do("GET", "/v1/rules", token, nil).wantStatus(tc.want)
+			}
+		})
+	}
+}
+
+func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {
+	h := start(t)
+	token := h.sign(t, h.claims())
+	for range 5 {
+		h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusOK)
+	}
+	if loads := h.server.auth.jwts.Stats().Loads; loads != 1 {
+		t.Errorf("%d verifications of one token, want 1", loads)
+	}
+	h.clock.advance(time.Hour + jwtLeeway)
+	h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusUnauthorized)
+}
+
+// keyPair is a signing key with the algorithm it is for.
+type keyPair struct {
+	method  jwt.SigningMethod
+	private crypto.Signer
+}
+
+func keyPairs(t testing.TB) map[string]keyPair {
+	t.Helper()
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	return map[string]keyPair{
+		algRS256: {jwt.SigningMethodRS256, rsaKey},
+		algES256: {jwt.SigningMethodES256, ecKey},
+		algEdDSA: {jwt.SigningMethodEdDSA, edKey},
+	}
+}
+
+// jwksOf is a key set of public keys by id.
+func jwksOf(t testing.TB, keys map[string]crypto.Signer) []byte {
+	t.Helper()
+	set := jwk.NewSet()
+	for kid, key := range keys {
+		k, err := jwk.Import(key.Public())
+		must(t, err)
+		must(t, k.Set(jwk.KeyIDKey, kid))
+		must(t, set.AddKey(k))
+	}
+	data, err := json.Marshal(set)
+	must(t, err)
+	return data
+}
+
+func TestDecision_Credentials_AlgIsPinnedByConfiguration(t *testing.T) {
+	pairs := keyPairs(t)
+	keys := make(map[string]crypto.Signer)
+	for alg, pair := range pairs {
+		keys[alg] = pair.private
+	}
+	file := filepath.Join(t.TempDir(), "jwks.json")
+	must(t, os.WriteFile(file, jwksOf(t, keys), 0o600))
+	for pinned := range pairs {
+		t.Run(pinned, func(t *testing.T) {
+			h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: pinned, JWKS: file} })
+			for alg, pair := range pairs {
+				want := http.StatusUnauthorized
+				if alg == pinned {
+					want = http.StatusOK
+				}
+				for _, kid := range []string{alg, pinned} {
+					if token := signJWT(t, pair.method, pair.private, kid, h.claims()); alg == kid {
+						h.do("GET", "/v1/rules", token, nil).wantStatus(want)
+					} else {
+						h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusUnauthorized)
+					}
+				}
+			}
+			h.wantConfusionRefused(pairs[pinned], pinned)
+		})
+	}
+}
+
+// wantConfusionRefused tries to pass a public key off as an HMAC secret, no
+// signature at all, and a signature with one bit changed.
+func (h *harness) wantConfusionRefused(pair keyPair, kid string) {
+	h.t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(pair.private.Public())
+	must(h.t, err)
+	pemBytes := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	for _, secret := range [][]byte{der, pemBytes, []byte(testSecret)} {
+		h.do("GET", "/v1/rules", signJWT(h.t, jwt.SigningMethodHS256, secret, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	}
+	h.do("GET", "/v1/rules", signJWT(h.t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	good := signJWT(h.t, pair.method, pair.private, kid, h.claims())
+	dot := strings.LastIndexByte(good, '.') + 1
+	h.do("GET", "/v1/rules", good[:dot]+flip(good[dot:dot+1])+good[dot+1:], nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", good[:dot], nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", good, nil).wantStatus(http.StatusOK)
+}
+
+func TestDecision_Credentials_HS256TakesNoOther(t *testing.T) {
+	h := start(t)
+	for alg, pair := range keyPairs(t) {
+		h.do("GET", "/v1/rules", signJWT(t, pair.method, pair.private, alg, h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	}
+	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodHS512, []byte(testSecret), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodHS256, []byte(strings.Repeat("x", 32)), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	crit := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(h.claims()))
+	crit.Header["crit"] = []string{"x"}
+	token, err := crit.SignedString([]byte(testSecret))
+	must(t, err)
+	h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", h.sign(t, h.claims()), nil).wantStatus(http.StatusOK)
+}
+
+func TestAuth_JWKSByURLRotates(t *testing.T) {
+	oldKey, newKey := keyPairs(t)[algEdDSA], keyPairs(t)[algEdDSA]
+	var served atomic.Pointer[[]byte]
+	var fetches atomic.Int64
+	set := func(data []byte) { served.Store(&data) }
+	set(jwksOf(t, map[string]crypto.Signer{"old": oldKey.private}))
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fetches.Add(1)
+		data := *served.Load()
+		if data == nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(data) // a client that left needs no answer
+	}))
+	t.Cleanup(issuer.Close)
+	h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: issuer.URL} })
+	withOld := signJWT(t, oldKey.method, oldKey.private, "old", h.claims())
+	withNew := signJWT(t, newKey.method, newKey.private, "new", h.claims())
+	h.do("GET", "/v1/rules", withOld, nil).wantStatus(http.StatusOK)
+
+	t.Run("a failing refresh keeps the keys", func(t *testing.T) {
+		set(nil)
+		h.do("GET", "/v1/rules", withNew, nil).wantStatus(http.StatusUnauthorized)
+		h.do("GET", "/v1/rules", withOld, nil).wantStatus(http.StatusOK)
+		if n := fetches.Load(); n != 2 {
+			t.Errorf("%d fetches, want 2: at the start and for the unknown key id", n)
+		}
+	})
+	t.Run("unknown key ids are asked for at most every ten seconds", func(t *testing.T) {
+		set(jwksOf(t, map[string]crypto.Signer{"old": oldKey.private, "new": newKey.private}))
+		for range 5 {
+			h.do("GET", "/v1/rules", withNew, nil).wantStatus(http.StatusUnauthorized)
+		}
+		if n := fetches.Load(); n != 2 {
+			t.Errorf("%d fetches, want still 2", n)
+		}
+	})
+	t.Run("an unknown key id is fetched", func(t *testing.T) {
+		h.clock.advance(jwksPause)
+		h.do("GET", "/v1/rules", withNew, nil).wantStatus(http.StatusOK)
+		h.do("GET", "/v1/rules", withOld, nil).wantStatus(http.StatusOK)
+	})
+	t.Run("a withdrawn key verifies nothing any more, cached or not", func(t *testing.T) {
+		set(jwksOf(t, map[string]crypto.Signer{"new": newKey.private}))
+		h.clock.advance(jwksPause)
+		unknown := signJWT(t, newKey.method, newKey.private, "unheard-of", h.claims())
+		h.do("GET", "/v1/rules", unknown, nil).wantStatus(http.StatusUnauthorized)
+		h.do("GET", "/v1/rules", withOld, nil).wantStatus(http.StatusUnauthorized)
+		h.do("GET", "/v1/rules", withNew, nil).wantStatus(http.StatusOK)
+	})
+}
+
+func TestAuth_AnIssuerThatIsDownAtTheStartDelaysOperatorsOnly(t *testing.T) {
+	h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: "http://127.0.0.1:1/jwks"} })
+	pair := keyPairs(t)[algEdDSA]
+	h.do("GET", "/v1/rules", signJWT(t, pair.method, pair.private, "k", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	if !strings.Contains(h.log.String(), "cannot be read yet") {
+		t.Errorf("log = %s, want a warning", h.log)
+	}
+	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)
+}
+
+func TestParseJWKS(t *testing.T) {
+	pairs := keyPairs(t)
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	must(t, err)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	must(t, err)
+	ed := pairs[algEdDSA].private
+	private, err := jwk.Import(ed)
+	must(t, err)
+	privateSet, err := json.Marshal(map[string]any{"keys": []any{private}})
+	must(t, err)
+	for name, tc := range map[string]struct {
+		data []byte
+		alg  string
+		keys int // -1: refused
+	}{
+		"one":               {jwksOf(t, map[string]crypto.Signer{"a": ed}), algEdDSA, 1},
+		"others are passed": {jwksOf(t, map[string]crypto.Signer{"a": ed, "b": p384, "c": pairs[algRS256].private}), algEdDSA, 1},
+		"none fits":         {jwksOf(t, map[string]crypto.Signer{"a": ed}), algES256, -1},
+		"P-384 for ES256":   {jwksOf(t, map[string]crypto.Signer{"a": p384}), algES256, -1},
+		"RSA of 1024 bits":  {jwksOf(t, map[string]crypto.Signer{"a": small}), algRS256, -1},
+		"private key":       {privateSet, algEdDSA, -1},
+		"secret":            {[]byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`), algEdDSA, -1},
+		"empty set":         {[]byte(`{"keys":[]}`), algEdDSA, -1},
+		"not JSON":          {[]byte(`<html>`), algEdDSA, -1},
+		"other use":         {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": ed})), `"kid"`, `"use":"enc","kid"`, 1)), algEdDSA, -1},
+		"other alg":         {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": pairs[algRS256].private})), `"kid"`, `"alg":"RS512","kid"`, 1)), algRS256, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := parseJWKS(tc.data, tc.alg)
+			switch {
+			case tc.keys < 0 && err == nil:
+				t.Errorf("parseJWKS(%s) = %v, want an error", tc.data, set.byID)
+			case tc.keys >= 0 && (err != nil || len(set.byID) != tc.keys):
+				t.Errorf("parseJWKS(%s) = %v, want %d keys", tc.data, err, tc.keys)
+			}
+		})
+	}
+}
+
+func TestAuthConfig_Check(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg AuthConfig
+		ok  bool
+	}{
+		"none":                {AuthConfig{}, true},
+		"HS256":               {AuthConfig{Alg: "HS256", Secret: []byte(testSecret)}, true},
+		"short secret":        {AuthConfig{Alg: "HS256", Secret: []byte("short")}, false},
+		"HS256 with key set":  {AuthConfig{Alg: "HS256", Secret: []byte(testSecret), JWKS: "x"}, false},
+		"none by name":        {AuthConfig{Alg: "none"}, false},
+		"RS256 with secret":   {AuthConfig{Alg: "RS256", Secret: []byte(testSecret), JWKS: "x"}, false},
+		"RS256 without keys":  {AuthConfig{Alg: "RS256"}, false},
+		"secret without alg":  {AuthConfig{Secret: []byte(testSecret)}, false},
+		"ES256 with key set":  {AuthConfig{Alg: "ES256", JWKS: "x"}, true},
+		"lower-case spelling": {AuthConfig{Alg: "hs256", Secret: []byte(testSecret)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.cfg.check(); (err == nil) != tc.ok {
+				t.Errorf("check = %v, want ok %v", err, tc.ok)
+			}
+		})
+	}
+}
+
+func TestNewJWKS_AFileThatCannotBeReadIsAnError(t *testing.T) {
+	_, err := newJWKS(t.Context(), algEdDSA, filepath.Join(t.TempDir(), "missing"), http.DefaultClient, time.Now, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Error("newJWKS of a missing file = nil, want an error")
+	}
+}
+
+func TestSignOperatorToken_RefusesWhatWouldNotBeAccepted(t *testing.T) {
+	now := time.Now()
+	for name, err := range map[string]error{
+		"short secret": second(SignOperatorToken([]byte("x"), acme, "op", now, time.Hour)),
+		"no org":       second(SignOperatorToken([]byte(testSecret), "", "op", now, time.Hour)),
+		"no subject":   second(SignOperatorToken([]byte(testSecret), acme, "", now, time.Hour)),
+		"no lifetime":  second(SignOperatorToken([]byte(testSecret), acme, "op", now, 0)),
+	} {
+		if err == nil {
+			t.Errorf("%s: SignOperatorToken = nil, want an error", name)
+		}
+	}
+}

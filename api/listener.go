@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// acceptRetry is how long to wait when the process is out of descriptors.
+	acceptRetry = 50 * time.Millisecond
+	// A connection that is closed over an unread request is drained within
+	// these bounds first. Otherwise the kernel would reset it, and the answer
+	// that says why might never be read.
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+// limitListener bounds the open connections: further ones wait in the kernel's
+// backlog. It survives passing shortages and may be closed more than once.
+type limitListener struct {
+	net.Listener
+	slots     chan struct{}
+	closed    chan struct{}
+	closeOnce func() error
+}
+
+func newLimitListener(ln net.Listener, maxConns int) *limitListener {
+	l := &limitListener{Listener: ln, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}
+	l.closeOnce = sync.OnceValue(func() error {
+		close(l.closed)
+		return ln.Close()
+	})
+	return l
+}
+
+// Close stops accepting.
+func (l *limitListener) Close() error { return l.closeOnce() }
+
+// Accept waits for a free slot, then for a connection.
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil {
+			return &conn{Conn: c, release: func() { <-l.slots }}, nil
+		}
+		if !passing(err) {
+			<-l.slots
+			return nil, err
+		}
+		select {
+		case <-time.After(acceptRetry):
+		case <-l.closed:
+			<-l.slots
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// passing reports whether accepting may work again soon.
+func passing(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// conn gives its slot back when it is closed.
+type conn struct {
+	net.Conn
+	release func()
+	once    sync.Once
+	unread  atomic.Bool
+}
+
+// Close closes the connection, after draining it if it was left unread.
+func (c *conn) Close() error {
+	var err error
+	c.once.Do(func() {
+		if c.unread.Load() {
+			c.drain()
+		}
+		err = c.Conn.Close()
+		c.release()
+	})
+	return err
+}
+
+func (c *conn) drain() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	// Whether it ends by EOF, time or size, the connection is closed next.
+	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+}

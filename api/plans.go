@@ -1,0 +1,51 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// planBytes is about what an organization's plan takes in the cache.
+const (
+	planBytes      = 256
+	planCacheBytes = 16 << 20
+)
+
+// plans knows each organization's plan.
+type plans struct {
+	cache *engine.Cache[string, engine.Plan]
+}
+
+func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans {
+	load := func(ctx context.Context, org string) (engine.Plan, error) {
+		sub, err := subs.Subscription(ctx, org)
+		if errors.Is(err, storage.ErrNotFound) {
+			return byName[engine.FreePlan], nil
+		}
+		if err != nil {
+			return engine.Plan{}, err
+		}
+		plan, ok := byName[sub.Plan]
+		if !ok {
+			return byName[engine.FreePlan], nil
+		}
+		return plan, nil
+	}
+	return &plans{engine.NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, load)}
+}
+
+// of returns org's plan: the free one if it has no subscription, or one to a
+// plan that the deployment does not know.
+func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
+	plan, err := p.cache.Get(ctx, org)
+	if err != nil {
+		return engine.Plan{}, fmt.Errorf("looking up the plan: %w", err)
+	}
+	return plan, nil
+}
+
+func (p *plans) forget(org string) { p.cache.Invalidate(org) }

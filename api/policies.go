@@ -1,0 +1,74 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// registerBody is the body of POST /v1/policies/register.
+type registerBody struct {
+	Policy *engine.ActionPolicy `json:"policy"`
+}
+
+// registered is the answer: the stored version, and whether it is new.
+type registered struct {
+	Created bool `json:"created"`
+	*engine.ActionPolicy
+}
+
+// registerPolicy stores a policy version. It compiles it first, so that what is
+// stored can be evaluated.
+func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) {
+	p := in.Policy
+	if p == nil {
+		return response{}, invalid("policy", "is required")
+	}
+	p.Normalize()
+	if _, err := engine.CompilePolicy(p); err != nil {
+		return response{}, err
+	}
+	if p.OrganizationID != r.who.org {
+		return response{}, invalid("policy.organization_id", "must be %q, the organization of your credential", r.who.org)
+	}
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	created, err := s.cfg.Store.PutPolicy(r.ctx, p, plan.Policies)
+	if errors.Is(err, storage.ErrConflict) {
+		return response{}, s.versionConflict(r, p)
+	}
+	if err != nil {
+		return response{}, fmt.Errorf("storing a policy: %w", err)
+	}
+	return response{status: http.StatusCreated, body: registered{created, p}}, nil
+}
+
+// versionConflict says which versions p could have.
+func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
+	newest, err := s.cfg.Store.Policy(r.ctx, r.who.org, p.PolicyID)
+	if err != nil {
+		return fmt.Errorf("reading the newest version: %w", err)
+	}
+	if newest.Version == p.Version {
+		return invalid("policy.version", "version %d is stored with a different content: must be greater than %d", p.Version, newest.Version)
+	}
+	return invalid("policy.version", "must be greater than %d", newest.Version)
+}
+
+// listPolicies returns all versions of all policies.
+func (s *Server) listPolicies(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	versions, next, err := s.cfg.Store.ListPolicies(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing policies: %w", err)
+	}
+	return list(versions, next), nil
+}

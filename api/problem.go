@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// The codes of problems. They are part of the interface: clients branch on
+// them, and so they never change meaning.
+const (
+	codeInvalidRequest    = "invalid_request"
+	codeUnauthorized      = "unauthorized"
+	codeInsufficientScope = "insufficient_scope"
+	codePlanLimit         = "plan_limit"
+	codePolicyViolation   = "policy_violation"
+	codeUsageLimit        = "usage_limit"
+	codeNotFound          = "not_found"
+	codeMethodNotAllowed  = "method_not_allowed"
+	codeRequestTimeout    = "request_timeout"
+	codeIntentConflict    = "intent_conflict"
+	codeConflict          = "conflict"
+	codeBodyTooLarge      = "body_too_large"
+	codeMediaType         = "unsupported_media_type"
+	codeHeaderTooLarge    = "header_too_large"
+	codeMalformed         = "malformed_request"
+	codeInternal          = "internal"
+	codeOverloaded        = "overloaded"
+	codeTimeout           = "timeout"
+)
+
+// problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
+// are set when it is written; the rest is what went wrong.
+type problem struct {
+	Type      string              `json:"type"`
+	Title     string              `json:"title"`
+	Status    int                 `json:"status"`
+	Detail    string              `json:"detail"`
+	Instance  string              `json:"instance"`
+	Code      string              `json:"code"`
+	OK        bool                `json:"ok"` // always false
+	RequestID string              `json:"request_id"`
+	Errors    []engine.FieldError `json:"errors,omitzero"`
+
+	// What was decided, where the problem is that it was not allowed.
+	DecisionID string           `json:"decision_id,omitzero"`
+	Reasons    []string         `json:"reasons,omitzero"`
+	Receipt    *receipt.Receipt `json:"receipt,omitzero"`
+
+	// retryAfter is in seconds; 0 sends no header.
+	retryAfter int
+	// allow is the Allow header of a 405.
+	allow string
+	// logged tells that operators must hear of the cause.
+	logged   bool
+	replayed bool
+}
+
+// Error implements error, so that a handler can return a problem.
+func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+
+// invalid is a problem with one field.
+func invalid(field, format string, args ...any) error {
+	return &engine.InvalidError{Fields: []engine.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// aboutError says which resource an error of the store is about.
+type aboutError struct {
+	resource string
+	err      error
+}
+
+// about marks err, if it is one, as being about a resource such as "policy",
+// which a 404 then names. Another organization's document gives the same error
+// as a missing one, and so the same problem.
+func about(resource string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &aboutError{resource, err}
+}
+
+func (e *aboutError) Error() string { return e.resource + ": " + e.err.Error() }
+func (e *aboutError) Unwrap() error { return e.err }
+
+// problemOf is the one place that chooses a status. What it does not know is a
+// 500 that tells the caller nothing.
+func problemOf(err error) *problem {
+	var (
+		known  *problem
+		fields *engine.InvalidError
+		limit  *storage.LimitError
+	)
+	switch {
+	case errors.As(err, &known):
+		p := *known
+		return &p
+	case errors.As(err, &fields):
+		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
+	case errors.Is(err, storage.ErrBadCursor):
+		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
+	case errors.As(err, &limit):
+		return &problem{Status: http.StatusForbidden, Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
+	case errors.Is(err, storage.ErrNotFound):
+		return notFoundProblem(err)
+	case errors.Is(err, ledger.ErrIntentConflict):
+		return &problem{Status: http.StatusConflict, Code: codeIntentConflict, Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}
+	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting to be decided. Nothing was decided; try again.", retryAfter: 1}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
+	default:
+		return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.", logged: true}
+	}
+}
+
+func notFoundProblem(err error) *problem {
+	p := &problem{Status: http.StatusNotFound, Code: codeNotFound, Detail: "There is no such resource."}
+	var of *aboutError
+	if errors.As(err, &of) {
+		p.Code = of.resource + "_" + codeNotFound
+		p.Detail = "There is no such " + of.resource + " in your organization."
+	}
+	return p
+}

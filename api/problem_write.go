@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/gofiber/fiber/v2"
+)
+
+const (
+	typeJSON    = "application/json"
+	typeProblem = "application/problem+json"
+	maxInstance = 256
+)
+
+// writeProblem answers with p.
+func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
+	p.Type = "urn:writ:problem:" + p.Code
+	p.Title = title(p.Code)
+	p.Instance = instance(fc)
+	p.RequestID = string(requestID)
+	body, err := json.Marshal(p)
+	if err != nil {
+		body = []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
+		p.Status = http.StatusInternalServerError
+	}
+	res := fc.Response()
+	res.SetStatusCode(p.Status)
+	res.Header.SetContentType(typeProblem)
+	if p.Status == http.StatusUnauthorized {
+		res.Header.Set(fiber.HeaderWWWAuthenticate, "Bearer")
+	}
+	if p.retryAfter > 0 {
+		res.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(p.retryAfter))
+	}
+	if p.allow != "" {
+		res.Header.Set(fiber.HeaderAllow, p.allow)
+	}
+	if p.replayed {
+		res.Header.Set(headerReplayed, "true")
+	}
+	res.SetBodyRaw(body)
+}
+
+// instance is the request's path as it was sent, without the query, which may
+// hold what does not belong in a log.
+func instance(fc *fiber.Ctx) string {
+	path := strings.ToValidUTF8(string(fc.Request().URI().PathOriginal()), "�")
+	if len(path) > maxInstance {
+		path = strings.ToValidUTF8(path[:maxInstance], "")
+	}
+	return path
+}
+
+// title is the code in words.
+func title(code string) string {
+	words := strings.ReplaceAll(code, "_", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}

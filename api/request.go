@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"writ/storage"
+)
+
+// request is one call as a handler sees it. Everything in it but body is
+// memory of its own, and body is gone when the handler returns.
+type request struct {
+	ctx   context.Context
+	now   time.Time
+	who   principal
+	param string // the path's parameter, percent-decoded
+	query query
+	body  []byte // Fiber's memory
+}
+
+// response is what a handler answers. The wrapper encodes it.
+type response struct {
+	status int
+	// body is encoded as JSON, unless it is a raw or an appender. Nil sends none.
+	body any
+	// next is the cursor of the list's next page; it becomes a Link header.
+	next string
+	// replayed marks the answer of an earlier request.
+	replayed bool
+}
+
+// raw is a body that is ready to send.
+type raw struct {
+	contentType string
+	bytes       []byte
+}
+
+// appender is a body that encodes itself without reflection.
+type appender interface {
+	appendJSON(dst []byte) []byte
+}
+
+// query holds the query parameters of a request. A handler takes what it
+// knows; whatever is left is unknown and refused, because a misspelt filter
+// must not silently select everything.
+type query map[string]string
+
+// parseQuery reads a raw query string, in which no name may occur twice.
+func parseQuery(s string) (query, error) {
+	if s == "" {
+		return nil, nil
+	}
+	values, err := url.ParseQuery(s)
+	if err != nil {
+		return nil, invalid("query", "is not a well-formed query string")
+	}
+	q := make(query, len(values))
+	for name, vs := range values {
+		if len(vs) > 1 {
+			return nil, invalid(name, "is given %d times", len(vs))
+		}
+		q[name] = vs[0]
+	}
+	return q, nil
+}
+
+// take returns the parameter and removes it.
+func (q query) take(name string) (value string, ok bool) {
+	value, ok = q[name]
+	delete(q, name)
+	return value, ok
+}
+
+// done refuses what was not taken.
+func (q query) done() error {
+	for name := range q {
+		return invalid(printable(name), "is not a query parameter of this endpoint")
+	}
+	return nil
+}
+
+const (
+	defaultLimit = 50
+	maxLimit     = 500
+	maxCursor    = 1024
+)
+
+// page takes limit and cursor.
+func (q query) page() (storage.Page, error) {
+	p := storage.Page{Limit: defaultLimit}
+	if s, ok := q.take("limit"); ok {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxLimit {
+			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", maxLimit)
+		}
+		p.Limit = n
+	}
+	if s, ok := q.take("cursor"); ok {
+		if s == "" || len(s) > maxCursor {
+			return storage.Page{}, storage.ErrBadCursor
+		}
+		p.After = s
+	}
+	return p, nil
+}
+
+// timestamp takes an RFC 3339 time; the zero time if it is absent.
+func (q query) timestamp(name string) (time.Time, error) {
+	s, ok := q.take(name)
+	if !ok {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z")
+	}
+	return t, nil
+}
+
+// printable cuts what a caller wrote to what is fit to be echoed.
+func printable(s string) string {
+	s = strings.ToValidUTF8(s, "�")
+	if len(s) > 64 {
+		s = strings.ToValidUTF8(s[:64], "") + "…"
+	}
+	return s
+}

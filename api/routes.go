@@ -1,0 +1,82 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// route is one row of the table below.
+type route struct {
+	method, path string
+	scope        scopeSet // what a credential must hold; public needs none
+	handler      handler
+	param        string // the name of the path's parameter, if it has one
+}
+
+// routes lists every route of the public address.
+func (s *Server) routes() []route {
+	return []route{
+		get("/", public, s.landing),
+		get("/health", public, s.health),
+		get("/.well-known/jwks.json", public, s.jwks),
+
+		post("/v1/policy/evaluate", scopeEvaluate, withBody(s.evaluate)),
+		post("/v1/governance/authorize", scopeEvaluate, withBody(s.authorize)),
+
+		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
+		get("/v1/policies", scopePolicyRead, s.listPolicies),
+
+		get("/v1/rules", scopeRulesRead, s.listRules),
+		post("/v1/rules", scopeRulesWrite, withBody(s.createRule)),
+		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule)),
+		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule),
+
+		get("/v1/tokens", scopeTokensRead, s.listTokens),
+		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken)),
+		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken),
+
+		get("/v1/agents", scopeAgentsRead, s.listAgents),
+		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent)),
+		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
+
+		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
+		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction)),
+	}
+}
+
+func get(path string, scope scopeSet, h handler) route {
+	return newRoute(http.MethodGet, path, scope, h)
+}
+
+func post(path string, scope scopeSet, h handler) route {
+	return newRoute(http.MethodPost, path, scope, h)
+}
+
+func patch(path string, scope scopeSet, h handler) route {
+	return newRoute(http.MethodPatch, path, scope, h)
+}
+
+func del(path string, scope scopeSet, h handler) route {
+	return newRoute(http.MethodDelete, path, scope, h)
+}
+
+func newRoute(method, path string, scope scopeSet, h handler) route {
+	r := route{method: method, path: path, scope: scope, handler: h}
+	if _, after, ok := strings.Cut(path, ":"); ok {
+		r.param, _, _ = strings.Cut(after, "/")
+	}
+	return r
+}
+
+// mount adds the routes to app. A GET route answers HEAD too.
+func (s *Server) mount(app *fiber.App) {
+	for _, rt := range s.routes() {
+		if rt.method == http.MethodGet {
+			app.Get(rt.path, s.serve(rt))
+			continue
+		}
+		app.Add(rt.method, rt.path, s.serve(rt))
+	}
+}

@@ -1,0 +1,160 @@
+package api
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// ruleBody is the body of POST and PATCH of rules. Pointers tell a member that
+// is absent from one that is zero.
+type ruleBody struct {
+	Name        *string `json:"name"`
+	Description *string `json:"description"`
+	Condition   *string `json:"condition"`
+	Action      *string `json:"action"`
+	Priority    *int64  `json:"priority"`
+	IsActive    *bool   `json:"isActive"`
+}
+
+// createRule stores a new rule, which is active.
+func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
+	if in.IsActive != nil {
+		return response{}, invalid("isActive", "cannot be given here: a new rule is active")
+	}
+	rule := in.apply(engine.Rule{
+		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, IsActive: true, CreatedAt: r.stamp(),
+	}, r.stamp())
+	if err := s.checkRule(&rule); err != nil {
+		return response{}, err
+	}
+	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, &rule); err != nil {
+		return response{}, fmt.Errorf("storing a rule: %w", err)
+	}
+	return response{status: http.StatusCreated, body: &rule}, nil
+}
+
+// updateRule changes the members that are given. Without any it changes
+// nothing.
+func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
+	rule, err := s.cfg.Store.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
+		if *in == (ruleBody{}) {
+			return old, nil
+		}
+		changed := in.apply(old, r.stamp())
+		if !changed.IsActive && in.Condition == nil && in.Action == nil {
+			// A rule that an upgrade no longer compiles can still be switched off.
+			return changed, changed.Validate()
+		}
+		return changed, s.checkRule(&changed)
+	})
+	if err != nil {
+		return response{}, about("rule", err)
+	}
+	return response{status: http.StatusOK, body: rule}, nil
+}
+
+// deleteRule removes a rule.
+func (s *Server) deleteRule(r *request) (response, error) {
+	if err := s.cfg.Store.DeleteRule(r.ctx, r.who.org, r.param); err != nil {
+		return response{}, about("rule", err)
+	}
+	return response{status: http.StatusNoContent}, nil
+}
+
+// listRules returns a plain array in evaluation order.
+func (s *Server) listRules(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	rules, err := s.cfg.Store.AllRules(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, fmt.Errorf("listing rules: %w", err)
+	}
+	rules, next, err := pageOfRules(rules, page)
+	if err != nil {
+		return response{}, err
+	}
+	return response{status: http.StatusOK, body: rules, next: next}, nil
+}
+
+// checkRule reports all that is wrong with r at once.
+func (s *Server) checkRule(r *engine.Rule) error {
+	var bad fieldErrors
+	bad.merge(r.Validate())
+	if r.Condition != "" && r.Action != "" {
+		bad.merge(engine.ValidateRule(*r, s.cfg.Conditions))
+	}
+	return bad.err()
+}
+
+// apply returns old with what the body gives.
+func (in *ruleBody) apply(old engine.Rule, now time.Time) engine.Rule {
+	set(&old.Name, in.Name)
+	set(&old.Description, in.Description)
+	set(&old.Condition, in.Condition)
+	set(&old.Action, in.Action)
+	set(&old.Priority, in.Priority)
+	set(&old.IsActive, in.IsActive)
+	old.UpdatedAt = now
+	return old
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// pageOfRules cuts a page out of rules, which are in evaluation order. Its
+// cursor is the place of the page's last rule in that order, which stays valid
+// whatever is added or removed.
+func pageOfRules(rules []engine.Rule, page storage.Page) ([]engine.Rule, string, error) {
+	if page.After != "" {
+		last, err := parseRuleCursor(page.After)
+		if err != nil {
+			return nil, "", err
+		}
+		from, found := slices.BinarySearchFunc(rules, last, storage.CompareRules)
+		if found {
+			from++
+		}
+		rules = rules[from:]
+	}
+	if len(rules) <= page.Limit {
+		return rules, "", nil
+	}
+	rules = rules[:page.Limit]
+	return rules, ruleCursor(rules[page.Limit-1]), nil
+}
+
+func ruleCursor(r engine.Rule) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", r.Priority, r.CreatedAt.UnixNano(), r.ID))
+}
+
+func parseRuleCursor(cursor string) (engine.Rule, error) {
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return engine.Rule{}, storage.ErrBadCursor
+	}
+	fields := strings.SplitN(string(text), " ", 3)
+	if len(fields) != 3 {
+		return engine.Rule{}, storage.ErrBadCursor
+	}
+	priority, err1 := strconv.ParseInt(fields[0], 10, 64)
+	created, err2 := strconv.ParseInt(fields[1], 10, 64)
+	if err1 != nil || err2 != nil {
+		return engine.Rule{}, storage.ErrBadCursor
+	}
+	return engine.Rule{ID: fields[2], Priority: priority, CreatedAt: time.Unix(0, created)}, nil
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"writ/storage"
+)
+
+// Server answers writ's HTTP interface. It is made by [New].
+type Server struct {
+	cfg       Config
+	app       *fiber.App
+	admin     *http.Server
+	auth      *auth
+	plans     *plans
+	metrics   *metrics
+	ids       *requestIDs
+	scratch   *sync.Pool
+	deadlines deadlines
+
+	// giveUp ends the contexts of requests and the background work; background
+	// counts the goroutines New started; unwatch ends the store's calls.
+	giveUp     context.CancelFunc
+	background sync.WaitGroup
+	unwatch    func()
+
+	mu       sync.Mutex
+	listener net.Listener // of the public address, once it is served
+	closed   bool
+}
+
+// New returns a server for cfg, ready to serve. It reads the keys of operator
+// tokens, registers its metrics and follows the changes of the store from then
+// on: it invalidates cfg.Sets and its own caches before the write that made a
+// change returns. Shutdown must be called to release it.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("configuring the server: %w", err)
+	}
+	life, giveUp := context.WithCancel(context.Background())
+	s := &Server{
+		cfg:       cfg,
+		metrics:   newMetrics(cfg.Registry),
+		ids:       newRequestIDs(),
+		scratch:   newScratchPool(),
+		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
+		giveUp:    giveUp,
+	}
+	operators, err := s.startOperators(life)
+	if err != nil {
+		giveUp()
+		return nil, fmt.Errorf("configuring the server: %w", err)
+	}
+	s.auth = newAuth(cfg.Store, operators, newFailures(s.metrics.authFailures))
+	s.plans = newPlans(cfg.Store, cfg.Plans)
+	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
+	s.unwatch = cfg.Store.Watch(s.changed)
+	s.app = s.newApp()
+	s.admin = s.newAdmin()
+	return s, nil
+}
+
+// startOperators returns the verifier of operator tokens, nil if none are
+// accepted, and starts refreshing its keys.
+func (s *Server) startOperators(life context.Context) (*operators, error) {
+	a := s.cfg.Auth
+	switch a.Alg {
+	case "":
+		return nil, nil
+	case algHS256:
+		return newOperators(a.Alg, a.Secret, nil, s.cfg.Now), nil
+	}
+	keys, err := newJWKS(life, a.Alg, a.JWKS, a.Client, s.cfg.Now, s.cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	s.background.Go(func() { keys.run(life) })
+	return newOperators(a.Alg, nil, keys, s.cfg.Now), nil
+}
+
+// changed forgets what a change of the store made stale.
+func (s *Server) changed(c storage.Change) {
+	switch c.Kind {
+	case storage.PolicyChanged:
+		s.cfg.Sets.InvalidatePolicy(c.OrganizationID, c.ID)
+	case storage.RulesChanged:
+		s.cfg.Sets.InvalidateRules(c.OrganizationID)
+	case storage.AgentChanged:
+		s.cfg.Sets.InvalidateAgent(c.OrganizationID, c.ID)
+		if c.ExternalID != "" {
+			s.cfg.Sets.InvalidateAgent(c.OrganizationID, c.ExternalID)
+		}
+	case storage.TokenChanged:
+		s.auth.forget(c.ID)
+	case storage.SubscriptionChanged:
+		s.plans.forget(c.OrganizationID)
+	}
+}
+
+func (s *Server) newApp() *fiber.App {
+	l := s.cfg.Limits
+	app := fiber.New(fiber.Config{
+		CaseSensitive:                true,
+		StrictRouting:                true,
+		DisableStartupMessage:        true,
+		DisableDefaultContentType:    true,
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    l.Body,
+		ReadBufferSize:               l.Header,
+		Concurrency:                  l.Connections + 1, // the listener holds the limit
+		ReadTimeout:                  l.Read,
+		WriteTimeout:                 l.Write,
+		IdleTimeout:                  l.Idle,
+		ErrorHandler:                 s.unhandled,
+	})
+	s.mount(app)
+	server := app.Server()
+	server.CloseOnShutdown = true
+	inner := server.Handler
+	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		// Fiber answers an unknown method itself, in plain text. As TRACE, which no
+		// route has, it becomes a 404 or a 405 like any other.
+		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			ctx.Request.Header.SetMethod(http.MethodTrace)
+		}
+		inner(ctx)
+	}
+	return app
+}
+
+// Serve answers requests of the public address until ln fails or Shutdown is
+// called, when it returns nil. It closes ln. It may be called once.
+func (s *Server) Serve(ln net.Listener) error {
+	limited := newLimitListener(ln, s.cfg.Limits.Connections)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	s.listener = limited
+	s.mu.Unlock()
+	if err := s.app.Listener(limited); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, finishes the requests that were accepted, then
+// stops the admin address and the background work. If ctx ends first it gives
+// up what is left, whose callers get an error, and returns ctx's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	ln := s.listener
+	s.mu.Unlock()
+	if !first {
+		return nil
+	}
+	var err error
+	if ln != nil {
+		err = errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
+	}
+	s.giveUp()
+	s.unwatch()
+	s.background.Wait()
+	if err = errors.Join(err, s.admin.Shutdown(ctx)); err != nil {
+		return fmt.Errorf("shutting down: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"writ/storage"
+)
+
+// tokenBody is the body of POST /v1/tokens.
+type tokenBody struct {
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expiresAt"`
+}
+
+// tokenSecret is the one answer that holds a whole key.
+type tokenSecret struct {
+	Token string `json:"token"`
+	ID    string `json:"id"`
+}
+
+// tokenSummary is a row of the list.
+type tokenSummary struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Token     string     `json:"token"`
+	Scopes    []string   `json:"scopes"`
+	CreatedAt time.Time  `json:"createdAt"`
+	ExpiresAt *time.Time `json:"expiresAt"` // null: never
+}
+
+// createToken makes an API key. A key can pass on no scope that it lacks.
+func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
+	scopes, err := in.validate(r.now)
+	if err != nil {
+		return response{}, err
+	}
+	if !r.who.scopes.has(scopes) {
+		return response{}, insufficientScope(scopes &^ r.who.scopes)
+	}
+	key, id := newKey()
+	t := &storage.Token{
+		ID: id, OrganizationID: r.who.org, Name: in.Name, Scopes: scopes.names(),
+		Hash: hashKey([]byte(key)), Hint: keyHint(key), CreatedAt: r.stamp(),
+	}
+	if in.ExpiresAt != nil {
+		t.ExpiresAt = in.ExpiresAt.UTC()
+	}
+	if err := s.cfg.Store.PutToken(r.ctx, t); err != nil {
+		return response{}, fmt.Errorf("storing a token: %w", err)
+	}
+	return response{status: http.StatusCreated, body: tokenSecret{Token: key, ID: id}}, nil
+}
+
+// validate returns the scopes that the key is to have.
+func (in *tokenBody) validate(now time.Time) (scopeSet, error) {
+	var bad fieldErrors
+	bad.name("name", in.Name, maxName)
+	scopes, i, err := parseScopes(in.Scopes)
+	if err != nil {
+		bad.add(fmt.Sprintf("scopes[%d]", i), err.Error())
+	}
+	if len(in.Scopes) == 0 {
+		scopes = scopeEvaluate
+	}
+	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
+		bad.add("expiresAt", "must be in the future")
+	}
+	return scopes, bad.err()
+}
+
+// listTokens returns a plain array of the tokens that are not revoked.
+func (s *Server) listTokens(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	tokens, next, err := s.cfg.Store.ListTokens(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing tokens: %w", err)
+	}
+	rows := make([]tokenSummary, len(tokens))
+	for i, t := range tokens {
+		rows[i] = summary(t)
+	}
+	return response{status: http.StatusOK, body: rows, next: next}, nil
+}
+
+func summary(t *storage.Token) tokenSummary {
+	row := tokenSummary{
+		ID: t.ID, Name: t.Name, Token: maskKey(t.ID, t.Hint), Scopes: t.Scopes, CreatedAt: t.CreatedAt,
+	}
+	if !t.ExpiresAt.IsZero() {
+		row.ExpiresAt = &t.ExpiresAt
+	}
+	return row
+}
+
+// revokeToken makes a token unusable for ever, before it answers.
+func (s *Server) revokeToken(r *request) (response, error) {
+	if err := s.cfg.Store.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
+		return response{}, about("token", err)
+	}
+	return response{status: http.StatusNoContent}, nil
+}

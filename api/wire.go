@@ -1,0 +1,127 @@
+package api
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/gofiber/fiber/v2"
+
+	"writ/storage"
+)
+
+const (
+	headerReplayed = "Idempotent-Replayed"
+	maxParam       = 512
+)
+
+// read takes from Fiber what the route's handler works with.
+func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
+	if raw := fc.Request().URI().QueryString(); len(raw) > 0 {
+		if r.query, err = parseQuery(string(raw)); err != nil {
+			return err
+		}
+		if rt.method != http.MethodGet {
+			if err := r.query.done(); err != nil {
+				return err
+			}
+		}
+	}
+	if rt.param != "" {
+		if r.param, err = pathParam(fc.Params(rt.param)); err != nil {
+			return err
+		}
+	}
+	if rt.method == http.MethodPost || rt.method == http.MethodPatch {
+		r.body, err = readBody(fc)
+	}
+	return err
+}
+
+// pathParam decodes a path's parameter. What no resource can be called is not
+// found.
+func pathParam(s string) (string, error) {
+	decoded, err := url.PathUnescape(s)
+	if err != nil || decoded == "" || len(decoded) > maxParam || !utf8.ValidString(decoded) ||
+		strings.ContainsFunc(decoded, unicode.IsControl) {
+		return "", storage.ErrNotFound
+	}
+	return strings.Clone(decoded), nil
+}
+
+// readBody returns the body of a request that may have one. It is Fiber's.
+func readBody(fc *fiber.Ctx) ([]byte, error) {
+	h := &fc.Request().Header
+	body := fc.Request().Body()
+	if enc := h.ContentEncoding(); len(enc) > 0 && string(enc) != "identity" {
+		return nil, mediaProblem("Send the body without Content-Encoding.")
+	}
+	if len(body) == 0 {
+		return nil, nil
+	}
+	if t := h.ContentType(); string(t) != typeJSON && !isJSON(string(t)) {
+		return nil, mediaProblem("Send the body as Content-Type: application/json.")
+	}
+	return body, nil
+}
+
+// isJSON reports whether contentType is JSON in UTF-8, however it is written.
+func isJSON(contentType string) bool {
+	t, params, err := mime.ParseMediaType(contentType)
+	if err != nil || t != typeJSON {
+		return false
+	}
+	charset, ok := params["charset"]
+	return !ok || strings.EqualFold(charset, "utf-8")
+}
+
+func mediaProblem(detail string) error {
+	return &problem{Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Detail: detail}
+}
+
+// writeResponse encodes what a handler answered.
+func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
+	out := fc.Response()
+	switch body := res.body.(type) {
+	case nil:
+	case appender:
+		b.out = body.appendJSON(b.out[:0])
+		out.Header.SetContentType(typeJSON)
+		out.SetBody(b.out)
+	case raw:
+		out.Header.SetContentType(body.contentType)
+		out.SetBodyRaw(body.bytes)
+	default:
+		data, err := json.Marshal(body, json.FormatNilSliceAsNull(false))
+		if err != nil {
+			return fmt.Errorf("encoding the response: %w", err)
+		}
+		out.Header.SetContentType(typeJSON)
+		out.SetBodyRaw(data)
+	}
+	out.SetStatusCode(res.status)
+	if res.next != "" {
+		out.Header.Set(fiber.HeaderLink, nextLink(fc, res.next))
+	}
+	if res.replayed {
+		out.Header.Set(headerReplayed, "true")
+	}
+	return nil
+}
+
+// nextLink is an RFC 8288 link to the next page: this request's URI with
+// another cursor.
+func nextLink(fc *fiber.Ctx, cursor string) string {
+	uri := fc.Request().URI()
+	values, err := url.ParseQuery(string(uri.QueryString()))
+	if err != nil {
+		values = url.Values{} // cannot be: read refused it
+	}
+	values.Set("cursor", cursor)
+	return "<" + string(uri.PathOriginal()) + "?" + values.Encode() + `>; rel="next"`
+}

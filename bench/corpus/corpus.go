@@ -1,0 +1,194 @@
+// Package corpus generates the policies, rules and intents that writ is
+// measured and fuzzed with. The same arguments always give the same documents.
+package corpus
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"writ/engine"
+)
+
+// PolicyID, Organization and Agent are those of [ReferencePolicy] and of the
+// intents.
+const (
+	PolicyID     = "7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d"
+	Organization = "acme"
+	Agent        = "checkout-bot"
+)
+
+// MaxCost is the cap of [ReferencePolicy], in minor units of Currency.
+const (
+	MaxCost  = 50_000
+	Currency = "EUR"
+)
+
+// Epoch is the time at which everything in the corpus was created.
+func Epoch() time.Time { return time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC) }
+
+// ReferencePolicy returns the policy that the figures are about: 20 allowed and
+// 10 denied action types, 10 allowed and 5 blocked resource patterns, and a cap.
+func ReferencePolicy() *engine.ActionPolicy {
+	limit := int64(MaxCost)
+	return &engine.ActionPolicy{
+		PolicyID:       PolicyID,
+		Version:        3,
+		OrganizationID: Organization,
+		AgentID:        Agent,
+		AllowedActionTypes: []string{
+			"http_get", "http_post", "payment.charge", "payment.refund", "payment.capture",
+			"sql.read", "sql.write", "sql.explain", "email.send", "email.draft",
+			"file.read", "file.write", "queue.publish", "queue.consume", "deploy.preview",
+			"deploy.staging", "ticket.create", "ticket.update", "cache.*", "search.*",
+		},
+		DeniedActionTypes: []string{
+			"sql.drop", "sql.truncate", "payment.payout", "deploy.production", "file.delete",
+			"email.bulk", "iam.*", "secret.*", "billing.*", "shell.exec",
+		},
+		AllowedResourcePatterns: []string{
+			"https://api.example.com/v1/**", "https://api.stripe.com/v1/charges/*", "https://api.stripe.com/v1/refunds/*",
+			"https://*.internal.example.com/**", "db/orders/*", "db/customers/{read,write}/*",
+			"queue/checkout-?", "mail/*@example.com", "files/reports/**", "deploy/{preview,staging}/**",
+		},
+		BlockedResourcePatterns: []string{
+			"https://api.example.com/v1/admin/**", "https://*.internal.example.com/secrets/**",
+			"db/*/pii", "files/reports/board/**", "**/.env",
+		},
+		MaxCostMinor: &limit,
+		Currency:     Currency,
+		Status:       engine.StatusActive,
+		UpdatedAt:    Epoch(),
+	}
+}
+
+// random returns the generator of a seed.
+func random(seed uint64) *rand.Rand {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return rand.New(rand.NewChaCha8(key))
+}
+
+// Rules returns n active rules as organizations write them: each demands an
+// equality (an action type, an agent or a metadata value) and most ask for
+// something else besides. None of them decides [AllowedIntent].
+func Rules(n int, seed uint64) []engine.Rule {
+	r := random(seed)
+	rules := make([]engine.Rule, n)
+	for i := range rules {
+		rules[i] = engine.Rule{
+			ID:        fmt.Sprintf("rule-%05d", i),
+			Name:      fmt.Sprintf("Rule %d", i),
+			Condition: condition(r, i),
+			Action:    pick(r, actions()),
+			Priority:  int64(r.IntN(20) * 10),
+			IsActive:  true,
+			CreatedAt: Epoch().Add(time.Duration(i) * time.Second),
+			UpdatedAt: Epoch().Add(time.Duration(i) * time.Second),
+		}
+	}
+	return rules
+}
+
+func actions() []string {
+	return []string{
+		`{"decision":"deny","reason":"not during the freeze"}`,
+		`{"decision":"approval_required","reason":"a person has to look at this"}`,
+		`{"decision":"allow","reason":"cleared by the platform team"}`,
+	}
+}
+
+// condition returns the i-th rule's condition, in one of the forms that CEL runs.
+func condition(r *rand.Rand, i int) string {
+	amount := 100 * (1 + r.IntN(400))
+	switch i % 5 {
+	case 0:
+		return fmt.Sprintf(`{"action_type":"job.%d","cost.amount_minor":{"$gt":%d}}`, i, amount)
+	case 1:
+		return fmt.Sprintf(`{"agent_id":"agent-%d","resource":"prod/**"}`, i)
+	case 2:
+		return fmt.Sprintf(`{"metadata.env":"env-%d","action_type":{"$in":["sql.write","deploy.staging"]}}`, i)
+	case 3:
+		return fmt.Sprintf(`{"all":[{"field":"action_type","op":"eq","value":"task.%d"},{"field":"cost.amount_minor","op":"gte","value":%d}]}`, i, amount)
+	default:
+		return fmt.Sprintf(`{"cel":"intent.action_type == 'step.%d' && intent.cost.amount_minor > %d"}`, i, amount)
+	}
+}
+
+// AllowedIntent returns an intent that [ReferencePolicy] allows and that none of
+// [Rules] matches.
+func AllowedIntent() *engine.Intent {
+	return &engine.Intent{
+		IntentID:   "123e4567-e89b-12d3-a456-426614174000",
+		PolicyID:   PolicyID,
+		AgentID:    Agent,
+		ActionType: "payment.charge",
+		Resource:   "https://api.stripe.com/v1/charges/ch_3PqR7sT9uV",
+		Cost:       &engine.Cost{AmountMinor: 1250, Currency: Currency},
+		Metadata:   map[string]string{"env": "prod", "order": "A-1009", "team": "checkout"},
+		IssuedAt:   "2026-01-31T09:30:00Z",
+	}
+}
+
+// Intents returns n valid intents under [ReferencePolicy]: about half of them
+// are allowed, the rest is refused for one reason or another.
+func Intents(n int, seed uint64) []*engine.Intent {
+	r := random(seed)
+	intents := make([]*engine.Intent, n)
+	for i := range intents {
+		in := AllowedIntent()
+		in.IntentID = uuid(r)
+		in.ActionType = pick(r, allowedTypes())
+		in.Resource = pick(r, allowedResources()) + suffix(r)
+		in.Cost.AmountMinor = int64(r.IntN(MaxCost))
+		spoil(r, in)
+		intents[i] = in
+	}
+	return intents
+}
+
+// spoil makes about half of the intents something that is not allowed.
+func spoil(r *rand.Rand, in *engine.Intent) {
+	switch r.IntN(12) {
+	case 0:
+		in.ActionType = pick(r, []string{"sql.drop", "secret.read", "billing.close", "unheard.of"})
+	case 1:
+		in.Resource = pick(r, []string{"https://api.example.com/v1/admin/users", "https://API.example.com:443/v1/./admin/users", "files/reports/board/q3", "db/orders/pii", "elsewhere"})
+	case 2:
+		in.Cost.AmountMinor = MaxCost + 1 + int64(r.IntN(1000))
+	case 3:
+		in.Cost.Currency = "USD"
+	case 4:
+		in.AgentID = "agent-" + fmt.Sprint(r.IntN(1000))
+	case 5:
+		in.Cost = nil
+	case 6:
+		in.Metadata = nil
+	}
+}
+
+func allowedTypes() []string {
+	return []string{"payment.charge", "http_post", "sql.read", "email.send", "cache.flush.all", "search.products"}
+}
+
+func allowedResources() []string {
+	return []string{"https://api.example.com/v1/orders/", "https://api.stripe.com/v1/charges/", "db/orders/", "files/reports/2026/", "https://pay.internal.example.com/x/"}
+}
+
+func pick(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
+
+func suffix(r *rand.Rand) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+	var b strings.Builder
+	for range 4 + r.IntN(12) {
+		b.WriteByte(letters[r.IntN(len(letters))])
+	}
+	return b.String()
+}
+
+func uuid(r *rand.Rand) string {
+	hi, lo := r.Uint64(), r.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", uint32(hi>>32), uint16(hi>>16), hi&0xFFF, 0x8000|lo>>50, lo&0xFFFFFFFFFFFF)
+}

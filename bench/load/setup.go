@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/bench/corpus"
+)
+
+// rulesSeed makes the rules of every run the same.
+const rulesSeed = 1
+
+// setup registers the reference policy and the missing rules, and returns a new
+// API key that can only evaluate.
+func setup(u *url.URL, o options) (string, error) {
+	post := func(path string, body, answer any) error { return call(u, o, http.MethodPost, path, body, answer) }
+
+	p := corpus.ReferencePolicy()
+	p.OrganizationID = o.org
+	if err := post("/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
+		return "", err
+	}
+	var have []jsontext.Value
+	if err := call(u, o, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil {
+		return "", err
+	}
+	if len(have) == 0 { // rounds share a server
+		for _, r := range corpus.Rules(o.rules, rulesSeed) {
+			body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+			if err := post("/v1/rules", body, nil); err != nil {
+				return "", err
+			}
+		}
+	}
+	var key struct {
+		ID    string `json:"id"`
+		Token string `json:"token"`
+	}
+	err := post("/v1/tokens", map[string]any{"name": "load", "scopes": []string{"policy:evaluate"}}, &key)
+	return key.Token, err
+}
+
+// call sends one request with the operator token and decodes the answer.
+func call(u *url.URL, o options, method, path string, body, answer any) error {
+	var sent io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(data)
+	}
+	req, err := http.NewRequest(method, u.Scheme+"://"+u.Host+path, sent)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+o.operator)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, got)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(got, answer)
+}
+
+// intentIDPlaceholder is the id that every request replaces with its own.
+const intentIDPlaceholder = "00000000-0000-4000-8000-000000000000"
+
+// evaluateBody returns the body of a request for the corpus' allowed intent.
+func evaluateBody() ([]byte, error) {
+	in := corpus.AllowedIntent()
+	in.IntentID = intentIDPlaceholder
+	return json.Marshal(struct {
+		PolicyID string `json:"policy_id"`
+		Intent   any    `json:"intent"`
+	}{in.PolicyID, in})
+}

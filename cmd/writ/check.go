@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+type checkCmd struct {
+	Files []string `arg:"" name:"files" help:"Policy, rule or intent files; what a file holds is told by its members."`
+}
+
+// Help says what is checked.
+func (c *checkCmd) Help() string {
+	return `Validates files exactly as the service does: members, types, globs, CEL and Rego
+conditions. Prints a line a file and every problem it has; exits 3 when one is
+invalid.
+
+  writ check examples/policies/*.json examples/rules.json`
+}
+
+// Run checks every file.
+func (c *checkCmd) Run(_ context.Context, s streams) error {
+	var failed error
+	for _, name := range c.Files {
+		kind, err := checkFile(s, name)
+		if err == nil {
+			fmt.Fprintf(s.out, "%s: ok: %s\n", name, kind)
+			continue
+		}
+		failed = errReportedInvalid
+		var fields *engine.InvalidError
+		if !errors.As(err, &fields) {
+			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, errors.Unwrap(err))
+			continue
+		}
+		fmt.Fprintf(s.out, "%s: INVALID %s:\n", name, kind)
+		for _, f := range fields.Fields {
+			fmt.Fprintf(s.out, "  %s: %s\n", f.Field, f.Message)
+		}
+	}
+	return failed
+}
+
+// checkFile validates one file and says what it holds.
+func checkFile(s streams, name string) (kind string, err error) {
+	data, err := readInput(s, name)
+	if err != nil {
+		return "", err
+	}
+	kind, err = kindOf(data)
+	if err != nil {
+		return "", &inputError{name: name, err: err}
+	}
+	switch kind {
+	case "policy":
+		p, err := engine.DecodePolicy(data, "policy")
+		if err == nil {
+			_, err = engine.CompilePolicy(p)
+		}
+		return kind, wrapInput(name, err)
+	case "intent":
+		in, err := engine.DecodeIntent(data, "intent")
+		if err == nil {
+			err = in.Validate()
+		}
+		return kind, wrapInput(name, err)
+	default:
+		rules, err := engine.DecodeRules(data, "rules")
+		for i := range rules {
+			err = errors.Join(err, inRule(i, engine.ValidateRule(rules[i], conditions())))
+		}
+		return fmt.Sprintf("%d rules", len(rules)), wrapInput(name, err)
+	}
+}
+
+func wrapInput(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &inputError{name: name, err: err}
+}
+
+// inRule prefixes the fields of a rule's error with its place in the array.
+func inRule(i int, err error) error {
+	var invalid *engine.InvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	moved := &engine.InvalidError{}
+	for _, f := range invalid.Fields {
+		f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
+		moved.Fields = append(moved.Fields, f)
+	}
+	return moved
+}
+
+// kindOf tells policies, intents and rules apart by a member that only one has.
+func kindOf(data []byte) (string, error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return "rules", nil
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(data, &members); err != nil {
+		return "", fmt.Errorf("want a JSON object or an array of rules: %w", err)
+	}
+	for _, k := range []struct{ member, kind string }{
+		{"intent_id", "intent"}, {"allowed_action_types", "policy"}, {"version", "policy"}, {"action_type", "intent"},
+	} {
+		if _, ok := members[k.member]; ok {
+			return k.kind, nil
+		}
+	}
+	return "", errors.New("neither a policy (allowed_action_types), an intent (intent_id) nor an array of rules")
+}

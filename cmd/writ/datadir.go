@@ -1,0 +1,152 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"writ/ledger/receipt"
+)
+
+// dataDir is the directory a single-machine deployment keeps everything in:
+//
+//	store/            the embedded store
+//	signing-key.pem   the key that signs receipts, 0600
+//	keys.jwks         every public key that ever signed: what verifiers trust
+//	operator-secret   the HS256 secret of operator tokens, 0600
+type dataDir string
+
+func (d dataDir) store() string      { return filepath.Join(string(d), "store") }
+func (d dataDir) signingKey() string { return filepath.Join(string(d), "signing-key.pem") }
+func (d dataDir) jwks() string       { return filepath.Join(string(d), "keys.jwks") }
+func (d dataDir) secret() string     { return filepath.Join(string(d), "operator-secret") }
+
+// create makes the directory, readable by its owner alone.
+func (d dataDir) create() error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("making the data directory: %w", err)
+	}
+	return nil
+}
+
+// loadSigner returns the signing key, made on first use, and every key a
+// receipt of this deployment may have been signed with.
+func (d dataDir) loadSigner() (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
+	data, err := os.ReadFile(d.signingKey())
+	if errors.Is(err, fs.ErrNotExist) {
+		s, trusted, err = d.newSigner()
+		return s, trusted, true, err
+	}
+	if err != nil {
+		return nil, receipt.Keys{}, false, fmt.Errorf("reading the signing key: %w", err)
+	}
+	priv, err := receipt.ParsePrivateKey(data)
+	if err != nil {
+		return nil, receipt.Keys{}, false, fmt.Errorf("%s: %w", d.signingKey(), err)
+	}
+	s = receipt.NewSigner(priv)
+	trusted, err = d.trust(s.Public())
+	return s, trusted, false, err
+}
+
+// newSigner replaces the signing key. Receipts of the old one keep verifying:
+// its public half stays in keys.jwks.
+func (d dataDir) newSigner() (*receipt.Signer, receipt.Keys, error) {
+	if err := d.create(); err != nil {
+		return nil, receipt.Keys{}, err
+	}
+	_, priv, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, receipt.Keys{}, fmt.Errorf("generating a signing key: %w", err)
+	}
+	pem, err := receipt.MarshalPrivateKey(priv)
+	if err != nil {
+		return nil, receipt.Keys{}, fmt.Errorf("encoding the signing key: %w", err)
+	}
+	s := receipt.NewSigner(priv)
+	// The public key is published before anything is signed with its private
+	// half: a crash between the two leaves an unused key, never an unknown one.
+	trusted, err := d.trust(s.Public())
+	if err != nil {
+		return nil, receipt.Keys{}, err
+	}
+	return s, trusted, replaceFile(d.signingKey(), pem)
+}
+
+// trust adds pub to keys.jwks unless it is there, and returns the whole set.
+func (d dataDir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
+	own, err := receipt.NewKeys(pub)
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	data, err := os.ReadFile(d.jwks())
+	if errors.Is(err, fs.ErrNotExist) {
+		return own, replaceFile(d.jwks(), own.JWKS())
+	}
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("reading the trusted keys: %w", err)
+	}
+	known, err := receipt.ParseKeys(data)
+	if err != nil {
+		return receipt.Keys{}, fmt.Errorf("%s: %w", d.jwks(), err)
+	}
+	all := known.With(own)
+	if len(all.IDs()) == len(known.IDs()) {
+		return known, nil
+	}
+	return all, replaceFile(d.jwks(), all.JWKS())
+}
+
+// loadSecret returns the secret of operator tokens, made on first use.
+func (d dataDir) loadSecret() (secret []byte, made bool, err error) {
+	data, err := os.ReadFile(d.secret())
+	if err == nil {
+		secret, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+		if err == nil && len(secret) < 32 {
+			err = errors.New("want at least 32 bytes in base64")
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", d.secret(), err)
+		}
+		return secret, false, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("reading the operator secret: %w", err)
+	}
+	if err := d.create(); err != nil {
+		return nil, false, err
+	}
+	secret = make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, false, fmt.Errorf("generating the operator secret: %w", err)
+	}
+	return secret, true, replaceFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"))
+}
+
+// replaceFile writes a file that only its owner can read, whole or not at all.
+func replaceFile(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/ledger/receipt"
+)
+
+type demoCmd struct{}
+
+// Help says what the demo shows.
+func (c *demoCmd) Help() string {
+	return `Starts a server on a free port with everything in a temporary directory,
+registers the policies and rules of examples/, evaluates each sample intent over
+HTTP, and verifies each receipt offline. Exits 0 only when every decision is the
+expected one and every receipt verifies.`
+}
+
+// Run starts the server, runs the demo against it and stops it.
+func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
+	dir, err := os.MkdirTemp("", "writ-demo-")
+	if err != nil {
+		return fmt.Errorf("making a temporary directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	cfg := defaultServe()
+	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", dataDir(dir)
+	n, err := openNode(ctx, &cfg, quietLogger(s.err))
+	if err != nil {
+		return err
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.serve() }()
+	demoErr := n.demo(ctx, s.out)
+	return errors.Join(demoErr, n.shutdown(), <-stopped)
+}
+
+// demo runs the examples against the node over HTTP.
+func (n *node) demo(ctx context.Context, out io.Writer) error {
+	operator, err := mintOperator(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
+	if err != nil {
+		return err
+	}
+	set, err := examples.Load()
+	if err != nil {
+		return err
+	}
+	d := &demo{out: out, operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
+	return d.run(ctx)
+}
+
+// demo is one pass over the examples.
+type demo struct {
+	out      io.Writer
+	operator client
+	agent    client // what an agent's gateway holds: a key that can only evaluate
+	trusted  receipt.Keys
+	set      *examples.Set
+	failed   int
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := d.register(ctx); err != nil {
+		return fmt.Errorf("registering the examples: %w", err)
+	}
+	revoke, err := d.mintKey(ctx)
+	if err != nil {
+		return fmt.Errorf("minting an API key: %w", err)
+	}
+	started := time.Now()
+	err = d.table(ctx)
+	took := time.Since(started)
+	if err == nil {
+		err = d.killSwitch(ctx)
+	}
+	if err = errors.Join(err, revoke()); err != nil {
+		return err
+	}
+	if d.failed > 0 {
+		fmt.Fprintf(d.out, "\n%d of %d are not as expected.\n", d.failed, len(d.set.Cases))
+		return errReported
+	}
+	fmt.Fprintf(d.out, "\n%d decisions over HTTP in %v, each as expected, stored before it was answered, and its receipt verified offline.\n",
+		len(d.set.Cases), took.Round(time.Millisecond))
+	return nil
+}
+
+// register stores the example policies, and the rules that are not there yet.
+func (d *demo) register(ctx context.Context) error {
+	for _, p := range d.set.Policies {
+		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
+			return err
+		}
+	}
+	var rules []engine.Rule
+	if err := d.operator.fetch(ctx, http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules); err != nil {
+		return err
+	}
+	for _, r := range d.set.Rules {
+		if slices.ContainsFunc(rules, func(have engine.Rule) bool { return have.Name == r.Name }) {
+			continue
+		}
+		body := object{"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/rules", body, http.StatusCreated); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mintKey makes the API key that the intents are sent with.
+func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
+	var key struct {
+		ID    string `json:"id"`
+		Token string `json:"token"`
+	}
+	body := object{"name": "writ demo", "scopes": []string{"policy:evaluate"}, "expiresAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
+	if err := d.operator.fetch(ctx, http.MethodPost, "/v1/tokens", body, http.StatusCreated, &key); err != nil {
+		return nil, err
+	}
+	d.agent = client{base: d.operator.base, token: key.Token}
+	return func() error {
+		_, err := d.operator.call(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil, http.StatusNoContent)
+		return err
+	}, nil
+}
+
+// table evaluates every case and prints a line for each.
+func (d *demo) table(ctx context.Context) error {
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nAGENT\tACTION\tRESOURCE\tCOST\tDECISION\tFINDINGS\tRECEIPT")
+	for i, c := range d.set.Cases {
+		in := *d.set.Intents[i]
+		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
+		res, err := d.evaluate(ctx, &in)
+		if err != nil {
+			return fmt.Errorf("%s/%s: %w", c.Policy, c.Intent, err)
+		}
+		verdict := "verified"
+		if err := receipt.Verify(res.Receipt, d.trusted, time.Now()); err != nil {
+			verdict = err.Error()
+		}
+		note := ""
+		codes := codesOf(res.Reasons)
+		if res.Receipt.Decision != c.Want.String() || !slices.Equal(codes, c.Codes) || verdict != "verified" {
+			d.failed++
+			note = fmt.Sprintf("  EXPECTED %v %v", c.Want, c.Codes)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", in.AgentID, in.ActionType, shorten(in.Resource, 48), costOf(&in),
+			res.Receipt.Decision, joinCodes(codes), verdict, note)
+	}
+	return w.Flush()
+}
+
+// killSwitch disables the deploy agent, tries the first deploy again, and
+// enables the agent.
+func (d *demo) killSwitch(ctx context.Context) error {
+	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool { return c.Policy == "deploys" && c.Want == engine.Allow })
+	in := *d.set.Intents[i]
+	id, err := d.agentID(ctx, in.AgentID)
+	if err != nil {
+		return err
+	}
+	path := "/v1/agents/" + id + "/status"
+	fmt.Fprintf(d.out, "\nKill switch of %s, the same %s twice:\n", in.AgentID, in.ActionType)
+	for _, step := range []struct {
+		status engine.AgentStatus
+		want   engine.Decision
+	}{{engine.AgentDisabled, engine.Deny}, {engine.AgentActive, engine.Allow}} {
+		if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": step.status}, http.StatusOK); err != nil {
+			return err
+		}
+		in.IntentID = uuid.NewString()
+		res, err := d.evaluate(ctx, &in)
+		if err != nil {
+			return err
+		}
+		note := ""
+		if res.Receipt.Decision != step.want.String() {
+			d.failed++
+			note = "  EXPECTED " + step.want.String()
+		}
+		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, res.Receipt.Decision, strings.Join(res.Reasons, " "), note)
+	}
+	return nil
+}
+
+// agentID returns the id of the agent with an external id, registering it if
+// there is none.
+func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
+	var list struct {
+		Data []engine.Agent `json:"data"`
+	}
+	if err := d.operator.fetch(ctx, http.MethodGet, "/v1/agents?limit=500", nil, http.StatusOK, &list); err != nil {
+		return "", err
+	}
+	for _, a := range list.Data {
+		if a.ExternalID == externalID {
+			return a.ID, nil
+		}
+	}
+	var a engine.Agent
+	body := object{"name": "Release bot", "externalId": externalID}
+	err := d.operator.fetch(ctx, http.MethodPost, "/v1/agents", body, http.StatusCreated, &a)
+	return a.ID, err
+}
+
+// evaluate sends one intent and reads the answer as strictly as a verifier.
+func (d *demo) evaluate(ctx context.Context, in *engine.Intent) (receipt.Result, error) {
+	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", object{"policy_id": in.PolicyID, "intent": in}, http.StatusOK)
+	if err != nil {
+		return receipt.Result{}, err
+	}
+	return receipt.ParseResult(got)
+}
+
+// codesOf returns the codes that the reasons start with.
+func codesOf(reasons []string) []engine.Code {
+	codes := make([]engine.Code, len(reasons))
+	for i, r := range reasons {
+		code, _, _ := strings.Cut(r, ":")
+		codes[i] = engine.Code(code)
+	}
+	return codes
+}
+
+func joinCodes(codes []engine.Code) string {
+	names := make([]string, len(codes))
+	for i, c := range codes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, " ")
+}
+
+func costOf(in *engine.Intent) string {
+	if in.Cost == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency)
+}
+
+// shorten cuts s to n characters, marking the cut.
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"writ/examples"
+)
+
+// greet runs the demo if it is asked for, and tells a first user what was made
+// and how to evaluate an intent.
+func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
+	if c.Demo {
+		if err := n.demo(ctx, out); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
+	if n.first {
+		fmt.Fprintf(out, "\nFirst start: made the signing key %s and the operator secret %s (both readable by you alone).\n",
+			c.Data.signingKey(), c.Data.secret())
+		if c.OperatorAlg == "HS256" && !c.Demo {
+			if err := n.registerFirst(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Fprintf(out, "\nwrit serves on %s; metrics and readiness on http://%s\n", n.url(), n.admin.Addr())
+	if (n.first || c.Demo) && c.OperatorAlg == "HS256" {
+		curl, err := n.firstRequest(c)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\nEvaluate an intent:\n\n%s\n\n", curl)
+	}
+	return nil
+}
+
+// registerFirst registers the policy that the first request is evaluated by.
+func (n *node) registerFirst(ctx context.Context) error {
+	operator, err := mintOperator(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
+	if err != nil {
+		return err
+	}
+	p, _, err := firstExample()
+	if err != nil {
+		return err
+	}
+	api := client{base: n.url(), token: operator}
+	if _, err := api.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
+		return fmt.Errorf("registering the first policy: %w", err)
+	}
+	return nil
+}
+
+// firstExample returns a policy and an intent that it allows.
+func firstExample() (policy any, intent object, err error) {
+	set, err := examples.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, in := set.Cases[0], set.Intents[0]
+	return set.Policies[c.Policy], object{
+		"intent_id": uuid.NewString(), "policy_id": in.PolicyID, "agent_id": in.AgentID, "action_type": in.ActionType,
+		"resource": in.Resource, "cost": in.Cost, "issued_at": time.Now().UTC().Format(time.RFC3339),
+	}, nil
+}
+
+// firstRequest returns a command to paste into a shell. It mints its token when
+// it runs, so that no credential is printed.
+func (n *node) firstRequest(c *serveCmd) (string, error) {
+	_, intent, err := firstExample()
+	if err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(object{"policy_id": intent["policy_id"], "intent": intent}, json.Deterministic(true))
+	if err != nil {
+		return "", fmt.Errorf("encoding the first request: %w", err)
+	}
+	pretty := jsontext.Value(body)
+	if err := pretty.Indent(jsontext.WithIndent("  ")); err != nil {
+		return "", fmt.Errorf("encoding the first request: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = "writ"
+	}
+	return fmt.Sprintf(`curl -s %s/v1/policy/evaluate \
+  -H "Authorization: Bearer $(%s token operator --org %s --data %s)" \
+  -H 'Content-Type: application/json' \
+  -d '%s'`, n.url(), self, examples.Organization, c.Data, pretty), nil
+}
+
+// url returns the address of the API as this machine reaches it.
+func (n *node) url() string {
+	host, port, err := net.SplitHostPort(n.api.Addr().String())
+	if err != nil {
+		return "http://" + n.api.Addr().String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// keysCmd groups what concerns signing keys.
+type keysCmd struct {
+	Generate keysGenerateCmd `cmd:"" help:"Make a new signing key; receipts signed with the old one keep verifying."`
+	Show     keysShowCmd     `cmd:"" help:"Print the public keys that verify this deployment's receipts, as a JSON Web Key Set."`
+}
+
+type keysGenerateCmd struct {
+	Data dataDir `default:"./data" help:"Data directory."`
+}
+
+// Run replaces the signing key and prints the new one's id.
+func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
+	signer, trusted, err := c.Data.newSigner()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, signer.KeyID())
+	fmt.Fprintf(s.err, "writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it after a restart. Give verifiers the new key set first.\n",
+		c.Data.signingKey(), c.Data.jwks(), len(trusted.IDs()))
+	return nil
+}
+
+type keysShowCmd struct {
+	Data dataDir `default:"./data" help:"Data directory."`
+}
+
+// Run prints the key set.
+func (c *keysShowCmd) Run(_ context.Context, s streams) error {
+	data, err := readInput(s, c.Data.jwks())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s\n", data)
+	return nil
+}

@@ -1,0 +1,151 @@
+// Command writ decides, before it happens, whether an automated agent's action
+// may proceed. One binary serves the API and helps the people around it: each
+// verb has a file of its own and explains itself with --help.
+//
+// It exits 0 when all is fine, 1 when something failed, 2 on a usage error and
+// 3 on invalid input.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"writ/engine"
+)
+
+// The exit codes.
+const (
+	exitOK = iota
+	exitFailed
+	exitUsage
+	exitInvalid
+)
+
+// cli is the command line. Every flag can also be set as a WRIT_… variable.
+type cli struct {
+	Serve  serveCmd  `cmd:"" help:"Serve the API until interrupted."`
+	Demo   demoCmd   `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
+	Eval   evalCmd   `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
+	Check  checkCmd  `cmd:"" help:"Validate policy, rule and intent files."`
+	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
+	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
+	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
+	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
+}
+
+// streams is what a verb reads and writes; standard output carries results,
+// standard error everything else.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// exited carries the exit code out of kong, which wants to end the process
+// after --help.
+type exited int
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, s streams) (code int) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exited:
+			code = int(r)
+		default:
+			panic(r)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("writ"),
+		kong.Description("writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can also be set as a variable: --data as WRIT_DATA."),
+		kong.UsageOnError(),
+		kong.DefaultEnvars("WRIT"),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(s),
+	)
+	if err != nil {
+		fmt.Fprintf(s.err, "writ: %v\n", err)
+		return exitFailed
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(s.err, "writ: %v\nRun writ --help to see the verbs and flags.\n", err)
+		return exitUsage
+	}
+	return exitCode(s.err, k.Run())
+}
+
+// exitCode reports err to the user and returns its exit code.
+func exitCode(w io.Writer, err error) int {
+	var (
+		invalid *inputError
+		fields  *engine.InvalidError
+		usage   *usageError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, errReportedInvalid):
+		return exitInvalid
+	case errors.As(err, &usage):
+		fmt.Fprintf(w, "writ: %v\n", err)
+		return exitUsage
+	case errors.As(err, &invalid), errors.As(err, &fields):
+		fmt.Fprintf(w, "writ: %v\n", err)
+		return exitInvalid
+	default:
+		fmt.Fprintf(w, "writ: %v\n", err)
+		return exitFailed
+	}
+}
+
+// Errors of verbs that have already told the user what failed.
+var (
+	errReported        = errors.New("failed")
+	errReportedInvalid = errors.New("invalid input")
+)
+
+// usageError is a combination of flags that makes no sense.
+type usageError struct{ problem string }
+
+func (e *usageError) Error() string { return e.problem }
+
+// inputError is a document that cannot be used.
+type inputError struct {
+	name string // of the file
+	err  error
+}
+
+func (e *inputError) Error() string { return e.name + ": " + e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
+// readInput reads the named file, or standard input when it is "-".
+func readInput(s streams, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(s.in)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, &inputError{name: name, err: errors.Unwrap(err)}
+	}
+	return data, nil
+}

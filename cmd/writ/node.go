@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"writ/api"
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/rego"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+// node is a running deployment on one machine: the embedded store and what is
+// wired on top of it.
+type node struct {
+	log     *slog.Logger
+	drain   time.Duration
+	store   *embedded.Store
+	ledger  *ledger.Ledger
+	server  *api.Server
+	api     net.Listener
+	admin   net.Listener
+	secret  []byte       // of operator tokens
+	trusted receipt.Keys // that verify this deployment's receipts
+	first   bool         // the signing key was made by this start
+}
+
+// openNode opens the data directory and listens, so that whoever it returns to
+// can print the addresses; it serves nothing yet.
+func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (n *node, err error) {
+	plans, err := c.plans()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Data.create(); err != nil {
+		return nil, err
+	}
+	n = &node{log: log, drain: c.DrainTimeout}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close(ctx))
+		}
+	}()
+	if n.secret, _, err = c.Data.loadSecret(); err != nil {
+		return nil, err
+	}
+	var signer *receipt.Signer
+	if signer, n.trusted, n.first, err = c.Data.loadSigner(); err != nil {
+		return nil, err
+	}
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if n.ledger, err = ledger.Open(ctx, ledger.Config{
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: log, Metrics: registry,
+	}); err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	conditions := engine.Options{CompileRego: rego.CompileCondition}
+	jwks := n.trusted.JWKS()
+	if n.server, err = api.New(api.Config{
+		Store:                   n.store,
+		Sets:                    engine.NewSets(source{n.store}, conditions, c.CacheMB<<20),
+		Conditions:              conditions,
+		Ledger:                  n.ledger,
+		Plans:                   plans,
+		Auth:                    c.auth(n.secret),
+		JWKS:                    func() []byte { return jwks },
+		Registry:                registry,
+		Log:                     log,
+		RequireRegisteredAgents: c.RequireRegisteredAgents,
+	}); err != nil {
+		return nil, err
+	}
+	if n.api, err = net.Listen("tcp", c.Addr); err != nil {
+		return nil, fmt.Errorf("--addr: %w", err)
+	}
+	if n.admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
+		return nil, fmt.Errorf("--admin-addr: %w", err)
+	}
+	return n, nil
+}
+
+// auth returns how operators are authenticated.
+func (c *serveCmd) auth(secret []byte) api.AuthConfig {
+	if c.OperatorAlg == "HS256" {
+		return api.AuthConfig{Alg: c.OperatorAlg, Secret: secret}
+	}
+	return api.AuthConfig{Alg: c.OperatorAlg, JWKS: c.OperatorJWKS}
+}
+
+// serve answers requests until shutdown.
+func (n *node) serve() error {
+	failed := make(chan error, 2)
+	go func() { failed <- n.server.Serve(n.api) }()
+	go func() { failed <- n.server.ServeAdmin(n.admin) }()
+	first := <-failed
+	if first != nil {
+		n.log.Error("serving failed", "error", first)
+		return first
+	}
+	return <-failed
+}
+
+// shutdown finishes what was accepted and closes everything.
+func (n *node) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.drain)
+	defer cancel()
+	return n.close(ctx)
+}
+
+// close releases what was opened, in the order that lets accepted requests end:
+// no new requests, then no new decisions, then the store.
+func (n *node) close(ctx context.Context) error {
+	var errs []error
+	if n.server != nil {
+		errs = append(errs, n.server.Shutdown(ctx))
+	}
+	if n.ledger != nil {
+		errs = append(errs, n.ledger.Close(ctx))
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	for _, ln := range []net.Listener{n.api, n.admin} {
+		if ln != nil {
+			if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// source reads what evaluations need from a store.
+type source struct{ storage.Store }
+
+// AgentStatus implements [engine.Source].
+func (s source) AgentStatus(ctx context.Context, org, agentID string) (engine.AgentStatus, error) {
+	a, err := s.Agent(ctx, org, agentID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return engine.AgentUnregistered, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return a.Status, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/engine"
+)
+
+type serveCmd struct {
+	Addr      string  `default:":3820" help:"Address of the API."`
+	AdminAddr string  `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
+	Data      dataDir `default:"./data" help:"Data directory."`
+	Demo      bool    `help:"Decide the example intents first, in the organization demo, then serve."`
+
+	Plans      string        `placeholder:"FILE" help:"JSON object of the plans by name, replacing the built-in ones."`
+	ReceiptTTL time.Duration `name:"receipt-ttl" env:"WRIT_RECEIPT_TTL,RECEIPT_TTL" default:"300s" help:"How long a receipt can be acted upon."`
+
+	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
+
+	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
+	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
+
+	CacheMB      int64         `name:"cache-mb" default:"256" help:"MiB of compiled policies and rules to keep."`
+	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
+}
+
+// defaultServe returns the command with every flag at its default.
+func defaultServe() serveCmd {
+	return serveCmd{
+		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data",
+		ReceiptTTL: 300 * time.Second, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
+	}
+}
+
+// Help says what a first start does.
+func (c *serveCmd) Help() string {
+	return `The first start in an empty data directory makes a signing key and an operator
+secret, registers one example policy in the organization demo, and prints a curl
+command that evaluates an intent. Stop with SIGINT or SIGTERM: the server
+finishes the requests it has accepted.`
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, s streams) error {
+	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)))
+	if err != nil {
+		return err
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- n.serve() }()
+	if err := n.greet(ctx, c, s.out); err != nil {
+		return errors.Join(err, n.shutdown(), <-stopped)
+	}
+	select {
+	case err := <-stopped:
+		return errors.Join(err, n.shutdown())
+	case <-ctx.Done():
+	}
+	n.log.Info("stopping: finishing what was accepted", "timeout", c.DrainTimeout)
+	return errors.Join(n.shutdown(), <-stopped)
+}
+
+// plans reads the deployment's plans.
+func (c *serveCmd) plans() (map[string]engine.Plan, error) {
+	if c.Plans == "" {
+		return engine.DefaultPlans(), nil
+	}
+	data, err := os.ReadFile(c.Plans)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plans: %w", err)
+	}
+	var plans map[string]engine.Plan
+	if err := json.Unmarshal(data, &plans, json.RejectUnknownMembers(true)); err != nil {
+		return nil, &inputError{name: c.Plans, err: err}
+	}
+	for name, p := range plans {
+		if p.Name != name {
+			return nil, &inputError{name: c.Plans, err: fmt.Errorf("%s.name: got %q, want the plan's key", name, p.Name)}
+		}
+	}
+	if _, ok := plans[engine.FreePlan]; !ok {
+		return nil, &inputError{name: c.Plans, err: fmt.Errorf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)}
+	}
+	return plans, nil
+}
+
+// quietLogger reports what needs attention and nothing else.
+func quietLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Cache keeps loaded values by key, bounded by their size in bytes. It is safe
+// for concurrent use.
+//
+// However many callers ask for a key, it is loaded once at a time. A load that
+// began before [Cache.Invalidate] of its key is never seen by a [Cache.Get] that
+// starts after it. Errors are not kept.
+type Cache[K comparable, V any] struct {
+	load func(context.Context, K) (V, error)
+	size func(V) int64
+	max  int64
+
+	// mu guards entries, the ring and bytes. It is not held while loading: one
+	// slow key must not delay the others.
+	mu      sync.RWMutex
+	entries map[K]*entry[K, V]
+	// hand is where the search for a victim continues: a ring of loaded entries.
+	hand  *entry[K, V]
+	bytes int64
+
+	hits, misses, loads, failures, evictions, loadNanos atomic.Int64
+}
+
+// entry is one key's value, put into the map before it is loaded.
+type entry[K comparable, V any] struct {
+	key K
+	// ready is closed once value and err are final; loaded is the cheap way to
+	// see it.
+	ready  chan struct{}
+	loaded atomic.Bool
+	value  V
+	err    error
+	// used gives an entry a second chance when something has to go.
+	used       atomic.Bool
+	bytes      int64
+	next, prev *entry[K, V]
+}
+
+// CacheStats counts what a cache did since it was made.
+type CacheStats struct {
+	// Hits and Misses count Gets; one that waited for another's load is a miss.
+	Hits, Misses int64
+	// Loads counts loads, LoadErrors those of them that failed.
+	Loads, LoadErrors int64
+	Evictions         int64
+	// LoadTime is the time that all loads took together.
+	LoadTime time.Duration
+	// Bytes and Entries are what is resident now.
+	Bytes, Entries int64
+}
+
+// NewCache returns an empty cache whose values, as size measures them, take at
+// most maxBytes. Load is called without locks held; its panics are errors.
+func NewCache[K comparable, V any](maxBytes int64, size func(V) int64, load func(context.Context, K) (V, error)) *Cache[K, V] {
+	return &Cache[K, V]{load: load, size: size, max: maxBytes, entries: make(map[K]*entry[K, V])}
+}
+
+// Get returns the value of key, loading it if necessary. A caller whose ctx
+// ends stops waiting; it never ends the load that another caller waits for.
+func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
+	c.mu.RLock()
+	e := c.entries[key]
+	c.mu.RUnlock()
+	if e != nil && e.loaded.Load() {
+		c.hits.Add(1)
+		if !e.used.Load() {
+			e.used.Store(true)
+		}
+		return e.value, nil
+	}
+	c.misses.Add(1)
+	return c.await(ctx, key)
+}
+
+// await joins the load of key or runs it.
+func (c *Cache[K, V]) await(ctx context.Context, key K) (V, error) {
+	for {
+		e, mine := c.claim(key)
+		if mine {
+			return c.run(ctx, e)
+		}
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			var none V
+			return none, context.Cause(ctx)
+		}
+		// The one who loaded may have given up; that says nothing about us.
+		if isContextError(e.err) && ctx.Err() == nil {
+			continue
+		}
+		return e.value, e.err
+	}
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// claim returns key's entry, and whether the caller has to load it.
+func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e = c.entries[key]; e != nil {
+		return e, false
+	}
+	e = &entry[K, V]{key: key, ready: make(chan struct{})}
+	c.entries[key] = e
+	return e, true
+}
+
+// run loads e and publishes the outcome, to those who wait for this entry and,
+// unless it was invalidated meanwhile, to everyone.
+func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
+	start := time.Now()
+	e.value, e.err = c.guardedLoad(ctx, e.key)
+	c.loadNanos.Add(int64(time.Since(start)))
+	c.loads.Add(1)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(e.ready)
+	current := c.entries[e.key] == e
+	switch {
+	case e.err != nil:
+		c.failures.Add(1)
+		if current {
+			delete(c.entries, e.key)
+		}
+	case current:
+		e.loaded.Store(true)
+		c.keepLocked(e)
+	}
+	return e.value, e.err
+}
+
+func (c *Cache[K, V]) guardedLoad(ctx context.Context, key K) (v V, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("loading panicked: %v", r)
+		}
+	}()
+	v, err = c.load(ctx, key)
+	return v, err
+}
+
+// keepLocked makes e resident and evicts until the bound holds again.
+func (c *Cache[K, V]) keepLocked(e *entry[K, V]) {
+	e.bytes = c.size(e.value)
+	c.bytes += e.bytes
+	if c.hand == nil {
+		e.next, e.prev, c.hand = e, e, e
+	} else {
+		e.next, e.prev = c.hand, c.hand.prev
+		e.prev.next, c.hand.prev = e, e
+	}
+	for c.bytes > c.max && c.hand != nil {
+		victim := c.hand
+		if victim.used.Swap(false) {
+			c.hand = victim.next
+			continue
+		}
+		c.dropLocked(victim)
+		c.evictions.Add(1)
+	}
+}
+
+// dropLocked removes a loaded entry from the map and the ring.
+func (c *Cache[K, V]) dropLocked(e *entry[K, V]) {
+	delete(c.entries, e.key)
+	c.bytes -= e.bytes
+	if e.next == e {
+		c.hand = nil
+		return
+	}
+	e.prev.next, e.next.prev = e.next, e.prev
+	if c.hand == e {
+		c.hand = e.next
+	}
+}
+
+// Invalidate forgets key, also a load of it that is under way: every Get that
+// starts after Invalidate returns sees a value loaded later.
+func (c *Cache[K, V]) Invalidate(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	switch {
+	case e == nil:
+	case e.loaded.Load():
+		c.dropLocked(e)
+	default:
+		delete(c.entries, key)
+	}
+}
+
+// InvalidateAll forgets every key, as [Cache.Invalidate] does.
+func (c *Cache[K, V]) InvalidateAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+	c.hand, c.bytes = nil, 0
+}
+
+// Stats returns the counters.
+func (c *Cache[K, V]) Stats() CacheStats {
+	c.mu.RLock()
+	bytes, entries := c.bytes, int64(len(c.entries))
+	c.mu.RUnlock()
+	return CacheStats{
+		Hits: c.hits.Load(), Misses: c.misses.Load(),
+		Loads: c.loads.Load(), LoadErrors: c.failures.Load(),
+		Evictions: c.evictions.Load(), LoadTime: time.Duration(c.loadNanos.Load()),
+		Bytes: bytes, Entries: entries,
+	}
+}

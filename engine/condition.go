@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A rule's condition is a JSON object in exactly one of four forms.
+//
+//	condition = match | tree | {"cel": string} | {"rego": string}
+//
+//	match     = {}                                always matches
+//	          | {member, …}                       every member must hold
+//	member    = field: expect
+//	          | "$and" | "$or" | "$nor": [match, …]
+//	          | "$not": match
+//	expect    = string                            equal; a glob where it contains a "*"
+//	          | integer                           equal
+//	          | {op: operand, …}                  every one must hold
+//	op        = "$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte"     one constant
+//	          | "$in" | "$nin"                    a list of constants
+//	          | "$exists"                         true or false
+//	          | "$glob"                           a glob or a list of globs, any of which fits
+//	          | "$regex"                          an RE2 expression, found anywhere
+//	          | "$not"                            {op: operand, …}
+//
+//	tree      = {"all": [tree, …]} | {"any": [tree, …]} | {"not": tree} | leaf
+//	leaf      = {"field": field, "op": name, "value": operand}
+//	            "fact" and "operator" are accepted for "field" and "op"
+//	name      = "eq" | "equal" | "ne" | "notEqual" | "gt" | "greaterThan"
+//	          | "gte" | "greaterThanInclusive" | "lt" | "lessThan"
+//	          | "lte" | "lessThanInclusive" | "in" | "nin" | "notIn"
+//	          | "exists" | "glob" | "regex"
+//	          | "contains" | "doesNotContain" | "startsWith" | "endsWith"
+//
+//	field     = "action_type" | "resource" | "agent_id" | "policy_id"
+//	          | "intent_id" | "issued_at" | "cost" | "cost.amount_minor"
+//	          | "cost.currency" | "metadata" | "metadata." key
+//	            each also with the prefix "intent."
+//	          | "agent.id" | "agent.status"
+//	          | "policy.policy_id" | "policy.version" | "policy.status"
+//	          | "policy.agent_id" | "policy.organization_id"
+//
+// cost.amount_minor and policy.version are integers, issued_at is an RFC 3339
+// time and compared as one, cost and metadata can only be asked whether they
+// exist, and everything else is a string, metadata included. agent.status is
+// active, disabled or unregistered. Everything after "metadata." is one key.
+// Strings are ordered by their bytes.
+//
+// A comparison with a field that the intent lacks is false, so that its
+// negation ($ne, $nin, $not, $nor and their like) is true, as in MongoDB.
+//
+// A glob is a resource's glob ([CompileGlobs]), an action type's where the field
+// is action_type (a "*" alone matches all) and otherwise one whose "*" stops at
+// a "/". In comparisons for equality that spell out their operator, `*` is an
+// ordinary character; where the field is one that never contains it, such as
+// the resource, it is refused there, because it can only be meant as a glob.
+//
+// A CEL expression is a bool over the same fields, all with their prefix:
+// intent.cost.amount_minor, intent.metadata.env or intent.metadata["env"],
+// agent.status. A field that the intent lacks is an error, unless has() or `in`
+// was asked before; a condition that ends in an error matches where its rule
+// denies or asks for approval and does not where it allows.
+//
+// A Rego source is the body of a rule, or a module whose match is asked, over
+// input.intent, input.agent and input.policy.
+//
+// For example
+//
+//	{"action_type": "deploy", "resource": "prod/**",
+//	 "cost.amount_minor": {"$gt": 5000}, "metadata.env": {"$in": ["prod", "dr"]}}
+//
+// matches an intent that has a cost above 5000 minor units, and is run as
+//
+//	intent.action_type == "deploy" && resource_glob("prod/**", intent.resource) &&
+//	has(intent.cost) && intent.cost.amount_minor > 5000 &&
+//	"env" in intent.metadata && intent.metadata["env"] in ["prod", "dr"]
+
+// The limits of a condition: its size in bytes, the depth of its JSON, the
+// comparisons and combinations in it, and the instructions that its regular
+// expressions compile to together, each times the metadata keys that it is run
+// for, which bounds what they cost per character of text: RE2 takes time linear
+// in both, so there is no worse.
+const (
+	MaxCondition      = 16 << 10
+	maxConditionDepth = 32
+	maxConditionNodes = 1000
+	maxRegexProgram   = 1000
+)
+
+// forms is what an author who wrote something else is shown.
+const forms = `a condition is a JSON object in one of four forms: ` +
+	`a match object such as {"action_type":"deploy","cost.amount_minor":{"$gt":5000}}; ` +
+	`a tree such as {"all":[{"field":"action_type","op":"eq","value":"deploy"},{"not":{"field":"cost","op":"exists","value":true}}]}; ` +
+	`{"cel":"intent.cost.amount_minor > 5000"}; ` +
+	`or {"rego":"input.intent.cost.amount_minor > 5000"}`
+
+// condition is a condition that can be asked.
+type condition struct {
+	// holds and fails are true exactly of the intents of which the condition is
+	// true and false: what is neither is an error. Both are opaque in form 4 and
+	// wherever CEL says more than the tree can.
+	holds, fails *node
+	// readsResource says whether the condition has to be asked for every reading.
+	readsResource bool
+	// cel is the condition as it runs, empty in form 4.
+	cel     string
+	program *program
+	// source and rego are set in form 4 alone.
+	source string
+	rego   RegoCondition
+}
+
+// conditionError collects what is wrong with a condition.
+type conditionError struct {
+	fields []FieldError
+}
+
+// maxConditionErrors is how many mistakes of one condition are reported.
+const maxConditionErrors = 10
+
+// add reports a mistake at the JSON pointer at.
+func (e *conditionError) add(at, format string, args ...any) {
+	if len(e.fields) == maxConditionErrors {
+		return
+	}
+	message := fmt.Sprintf(format, args...)
+	if at != "" {
+		message = "at " + at + ": " + message
+	}
+	e.fields = append(e.fields, FieldError{Field: "condition", Message: message})
+}
+
+func (e *conditionError) err() error {
+	if len(e.fields) == 0 {
+		return nil
+	}
+	return &InvalidError{Fields: e.fields}
+}
+
+func badCondition(format string, args ...any) error {
+	var e conditionError
+	e.add("", format, args...)
+	return e.err()
+}
+
+// compileCondition returns the condition that doc is, or an *InvalidError.
+func compileCondition(doc string, o Options) (*condition, error) {
+	root, err := decodeCondition(doc)
+	if err != nil {
+		return nil, err
+	}
+	for _, form := range []string{"cel", "rego"} {
+		source, ok := root.member(form)
+		switch {
+		case !ok:
+		case len(root.members) > 1:
+			return nil, badCondition("%q stands alone, no other key may be beside it; %s", form, forms)
+		case source.kind != '"' || strings.TrimSpace(source.text) == "":
+			return nil, badCondition("at /%s: want a string that holds the source, got %s", form, source.describe())
+		case form == "cel":
+			return compileCEL(source.text)
+		default:
+			return compileRego(source.text, o)
+		}
+	}
+	tree, err := parseCondition(root)
+	if err != nil {
+		return nil, err
+	}
+	return compileTree(tree)
+}
+
+// compileTree compiles a condition of form 1 or 2.
+func compileTree(tree *node) (*condition, error) {
+	c := &condition{
+		holds: tree, fails: not(tree), cel: renderCEL(tree),
+		readsResource: tree.some((*node).readsResource),
+	}
+	env, err := standardEnv()
+	if err != nil {
+		return nil, err
+	}
+	rules := *env.rules
+	rules.maxSize = 0 // the document was bounded, and its rendering is longer
+	if c.program, err = rules.compile(c.cel); err != nil {
+		return nil, badCondition("%v", err)
+	}
+	return c, nil
+}
+
+func compileRego(source string, o Options) (*condition, error) {
+	if o.CompileRego == nil {
+		return nil, badCondition("at /rego: conditions in Rego are not supported here")
+	}
+	rego, err := o.CompileRego(source)
+	if err != nil {
+		return nil, badCondition("at /rego: %v", err)
+	}
+	return &condition{holds: opaque(), fails: opaque(), readsResource: true, source: source, rego: rego}, nil
+}
+
+// errNotRendered says that a condition has no rendering in the language asked.
+var errNotRendered = errors.New("the condition says more than can be rendered")

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// generator makes random rules and intents over so few values that they meet.
+type generator struct{ *rand.Rand }
+
+func newGenerator(seed uint64) generator {
+	return generator{rand.New(rand.NewPCG(seed, 7))}
+}
+
+func pick[T any](g generator, list ...T) T { return list[g.IntN(len(list))] }
+
+func (g generator) intent() *Intent {
+	in := &Intent{
+		IntentID:   "6f1c1f0e-33a5-4b1e-9c0a-0d7f0f6f3b11",
+		PolicyID:   "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01",
+		AgentID:    pick(g, "bot", "team-a/x", "team-a/y"),
+		ActionType: pick(g, "deploy", "sql.write", "sql.read", "pay"),
+		Resource: pick(g, "prod/db", "prod/web/api", "prod//db", "prod/%64b", "staging/db", "db", "prod%2Fdb",
+			"https://api.example.com/v1/pay", "https://API.example.com:443/v1/../v1/pay", "https://other.example.com/"),
+		IssuedAt: pick(g, "2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-02-01T00:00:00.5Z"),
+	}
+	if g.IntN(3) > 0 {
+		in.Cost = &Cost{AmountMinor: int64(g.IntN(4)), Currency: pick(g, "EUR", "USD")}
+	}
+	for _, key := range []string{"env", "team", "a.b"} {
+		if g.IntN(2) == 0 {
+			if in.Metadata == nil {
+				in.Metadata = map[string]string{}
+			}
+			in.Metadata[key] = pick(g, "prod", "dr", "")
+		}
+	}
+	return in
+}
+
+// text returns a string field and values that it can have.
+func (g generator) text() (field string, values []string) {
+	switch g.IntN(6) {
+	case 0:
+		return "action_type", []string{"deploy", "sql.write", "sql.read", "pay", "none"}
+	case 1:
+		return "agent_id", []string{"bot", "team-a/x"}
+	case 2:
+		return "resource", []string{"prod/db", "staging/db", "prod%2Fdb", "https://api.example.com/v1/pay"}
+	case 3:
+		return "cost.currency", []string{"EUR", "USD"}
+	case 4:
+		return "agent.status", []string{"active", "disabled", "unregistered"}
+	}
+	return "metadata." + pick(g, "env", "team", "a.b"), []string{"prod", "dr", ""}
+}
+
+func (g generator) glob(field string) string {
+	if field == "action_type" {
+		return pick(g, "sql.*", "*", "de*oy", "pay")
+	}
+	return pick(g, "prod/**", "prod/*", "**/db", "team-a/*", "{prod,staging}/db", "prod/d?", "https://API.example.com/**",
+		"pr*", "**", "prod/db", "https://api.example.com/v1/*")
+}
+
+func quoted(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = quote(s)
+	}
+	return "[" + strings.Join(out, ",") + "]"
+}
+
+// match returns a match object.
+func (g generator) match(depth int) string {
+	members := map[string]string{}
+	for range g.IntN(3) {
+		switch k := g.IntN(10); {
+		case k == 0 && depth > 0:
+			members[pick(g, "$and", "$or", "$nor")] = "[" + g.match(depth-1) + "," + g.match(depth-1) + "]"
+		case k == 1 && depth > 0:
+			members["$not"] = g.match(depth - 1)
+		case k == 2:
+			members["cost.amount_minor"] = fmt.Sprintf(`{%q:%d}`, pick(g, "$eq", "$ne", "$gt", "$gte", "$lt", "$lte"), g.IntN(4))
+		case k == 3:
+			members["issued_at"] = fmt.Sprintf(`{%q:"2026-01-31T12:00:00Z"}`, pick(g, "$eq", "$ne", "$gt", "$lte"))
+		case k == 4:
+			members[pick(g, "cost", "metadata", "metadata.env", "agent_id")] = pick(g, `{"$exists":true}`, `{"$exists":false}`)
+		default:
+			field, values := g.text()
+			members[field] = g.expect(field, values)
+		}
+	}
+	var b strings.Builder
+	for name, value := range members {
+		b.WriteString("," + quote(name) + ":" + value)
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+func (g generator) expect(field string, values []string) string {
+	v := quote(pick(g, values...))
+	switch g.IntN(8) {
+	case 0:
+		return `{"$ne":` + v + `}`
+	case 1:
+		return `{"$in":` + quoted(values[:1+g.IntN(len(values))]) + `}`
+	case 2:
+		return `{"$nin":` + quoted(values[:1+g.IntN(len(values))]) + `}`
+	case 3:
+		return `{"$glob":` + quote(g.glob(field)) + `}`
+	case 4:
+		return `{"$regex":` + quote(pick(g, "^prod", "d", "[ae]", "o$")) + `}`
+	case 5:
+		return `{"$not":{"$eq":` + v + `}}`
+	}
+	return v
+}
+
+// tree returns a condition of form 2.
+func (g generator) tree(depth int) string {
+	if depth > 0 {
+		switch g.IntN(4) {
+		case 0:
+			return `{"all":[` + g.tree(depth-1) + `,` + g.tree(depth-1) + `]}`
+		case 1:
+			return `{"any":[` + g.tree(depth-1) + `,` + g.tree(depth-1) + `]}`
+		case 2:
+			return `{"not":` + g.tree(depth-1) + `}`
+		}
+	}
+	field, values := g.text()
+	op, value := pick(g, "eq", "ne", "contains", "doesNotContain", "startsWith", "endsWith", "gt", "lte"), quote(pick(g, values...))
+	return fmt.Sprintf(`{"field":%s,"op":%q,"value":%s}`, quote(field), op, value)
+}
+
+// cel returns a CEL expression in which much can be an error.
+func (g generator) cel(depth int) string {
+	if depth > 0 {
+		switch g.IntN(6) {
+		case 0, 1:
+			return "(" + g.cel(depth-1) + " && " + g.cel(depth-1) + ")"
+		case 2:
+			return "(" + g.cel(depth-1) + " || " + g.cel(depth-1) + ")"
+		case 3:
+			return "!" + "(" + g.cel(depth-1) + ")"
+		}
+	}
+	switch g.IntN(8) {
+	case 0:
+		return fmt.Sprintf("intent.cost.amount_minor %s %d", pick(g, "==", "!=", ">", ">=", "<", "<="), g.IntN(4))
+	case 1:
+		return pick(g, "has(intent.cost)", "has(intent.metadata)", "has(intent.metadata.env)", `"env" in intent.metadata`, "true", "false")
+	case 2:
+		return fmt.Sprintf("%d %s intent.cost.amount_minor", g.IntN(4), pick(g, "==", "!=", ">", "<="))
+	case 3: // never translated
+		return pick(g, "size(intent.resource) > 9", "int(intent.agent_id) > 0", "intent.metadata.env + 'x' == 'prodx'",
+			"intent.metadata.exists(k, k == 'env')", "has(intent.cost) ? intent.cost.amount_minor > 1 : true",
+			"int(intent.resource) == 1", "intent.metadata.env == intent.metadata.team")
+	case 4:
+		return fmt.Sprintf("intent.issued_at %s timestamp('2026-01-31T12:00:00Z')", pick(g, "==", "<", ">="))
+	}
+	field, values := g.text()
+	return g.celText(celRef(field), field, values)
+}
+
+func (g generator) celText(ref, field string, values []string) string {
+	v := quote(pick(g, values...))
+	switch g.IntN(9) {
+	case 0:
+		return ref + " != " + v
+	case 1:
+		return v + " == " + ref
+	case 2:
+		return ref + " in " + quoted(values[:g.IntN(len(values)+1)])
+	case 3:
+		return ref + "." + pick(g, "startsWith", "endsWith", "contains", "matches") + "(" + quote(pick(g, "prod", "d", "")) + ")"
+	case 4:
+		return fmt.Sprintf("resource_glob([%s, %s], %s)", quote(g.glob("resource")), quote(g.glob("resource")), ref)
+	case 5:
+		return fmt.Sprintf("glob(%s, %s)", quote(g.glob("resource")), ref)
+	case 6:
+		return fmt.Sprintf("action_matches(%s, %s)", quote(g.glob("action_type")), ref)
+	}
+	return ref + " == " + v
+}
+
+func celRef(field string) string {
+	switch {
+	case strings.HasPrefix(field, "agent."):
+		return field
+	case field == "metadata.a.b":
+		return `intent.metadata["a.b"]`
+	}
+	return "intent." + field
+}
+
+// condition returns a condition in any form but Rego.
+func (g generator) condition() string {
+	switch g.IntN(3) {
+	case 0:
+		return g.match(2)
+	case 1:
+		return g.tree(2)
+	}
+	return `{"cel":` + quote(g.cel(3)) + `}`
+}
+
+func (g generator) rule(id int) Rule {
+	condition := g.condition()
+	switch g.IntN(25) {
+	case 0:
+		condition = `{"rego":"x"}`
+	case 1:
+		condition = `{"unknown":"x"}`
+	}
+	return Rule{
+		ID: fmt.Sprintf("r%02d", id), Name: "rule", Condition: condition,
+		Action:   `{"decision":"` + pick(g, "allow", "deny", "approval_required") + `"}`,
+		Priority: int64(pick(g, 100, 200, 300)), IsActive: g.IntN(10) > 0,
+		CreatedAt: time.Unix(int64(g.IntN(3)), 0),
+	}
+}
+
+// regoStub stands for conditions in Rego: it looks at the reading it is given.
+type regoStub struct{}
+
+func (regoStub) Match(in *RegoInput) (bool, error) {
+	if in.Resource == "db" {
+		return false, errors.New("stub")
+	}
+	return strings.HasPrefix(in.Resource, "prod/"), nil
+}
+
+func (regoStub) Size() int { return 1 }
+
+func stubOptions() Options {
+	return Options{CompileRego: func(string) (RegoCondition, error) { return regoStub{}, nil }}
+}

@@ -1,0 +1,150 @@
+package engine
+
+import "slices"
+
+// node is a condition as a tree whose every node is true or false of any
+// intent: a comparison with a field that is missing is false. Forms 1 and 2
+// parse into one node; a CEL expression, which can also fail, becomes two (see
+// translation). Both renderings are written from it.
+type node struct {
+	kind nodeKind
+	// kids are the operands of all, any (none make all true and any false) and
+	// not (exactly one).
+	kids []*node
+	// field, op and values are a leaf's. Only opIn and the globs, which ask
+	// whether any of them fits, have several values, and opExists has none.
+	field  field
+	op     operator
+	values []constant
+}
+
+type nodeKind uint8
+
+const (
+	nodeAll nodeKind = iota
+	nodeAny
+	nodeNot
+	nodeLeaf
+	// nodeOpaque stands for a part of a CEL expression of which nothing is
+	// known. It can be indexed around and cannot be rendered.
+	nodeOpaque
+)
+
+// operator is a leaf's comparison. There are no negated ones: a negation is a
+// nodeNot, so that it is true of a missing field.
+type operator uint8
+
+const (
+	opEq operator = iota
+	opGt
+	opGte
+	opLt
+	opLte
+	opIn
+	opExists
+	opGlob
+	opResourceGlob
+	opActionGlob
+	opRegex
+	opContains
+	opStartsWith
+	opEndsWith
+)
+
+// constant is what a field is compared with: num for a field of kindInt, str
+// for any other.
+type constant struct {
+	str string
+	num int64
+}
+
+func all(kids ...*node) *node { return combine(nodeAll, kids) }
+
+func anyOf(kids ...*node) *node { return combine(nodeAny, kids) }
+
+// combine flattens nested operands of the same kind and drops the neutral ones,
+// so that equal conditions render alike however they were written.
+func combine(kind nodeKind, kids []*node) *node {
+	flat := make([]*node, 0, len(kids))
+	for _, k := range kids {
+		switch {
+		case k.kind == kind:
+			flat = append(flat, k.kids...)
+		case k.isConst(kind == nodeAny):
+			return k
+		default:
+			flat = append(flat, k)
+		}
+	}
+	if len(flat) == 1 {
+		return flat[0]
+	}
+	return &node{kind: kind, kids: flat}
+}
+
+func not(n *node) *node {
+	switch {
+	case n.kind == nodeNot:
+		return n.kids[0]
+	case n.isConst(true):
+		return always(false)
+	case n.isConst(false):
+		return always(true)
+	}
+	return &node{kind: nodeNot, kids: []*node{n}}
+}
+
+func always(truth bool) *node {
+	if truth {
+		return &node{kind: nodeAll}
+	}
+	return &node{kind: nodeAny}
+}
+
+func opaque() *node { return &node{kind: nodeOpaque} }
+
+func compare(f field, op operator, values ...constant) *node {
+	return &node{kind: nodeLeaf, field: f, op: op, values: values}
+}
+
+// exists is true of an intent that has f.
+func exists(f field) *node {
+	switch {
+	case !f.optional():
+		return always(true)
+	case f.inCost():
+		return compare(cost(), opExists)
+	}
+	return compare(f, opExists)
+}
+
+// isConst reports whether n is always(truth).
+func (n *node) isConst(truth bool) bool {
+	kind := nodeAny
+	if truth {
+		kind = nodeAll
+	}
+	return n.kind == kind && len(n.kids) == 0
+}
+
+// some reports whether pred holds for n or a node below it.
+func (n *node) some(pred func(*node) bool) bool {
+	return pred(n) || slices.ContainsFunc(n.kids, func(k *node) bool { return k.some(pred) })
+}
+
+func (n *node) isOpaque() bool { return n.kind == nodeOpaque }
+
+func (n *node) readsResource() bool {
+	return n.kind == nodeLeaf && n.field.name == resourceField
+}
+
+func (o operator) isGlob() bool { return o == opGlob || o == opResourceGlob || o == opActionGlob }
+
+// count returns the number of nodes.
+func (n *node) count() int {
+	total := 1
+	for _, k := range n.kids {
+		total += k.count()
+	}
+	return total
+}

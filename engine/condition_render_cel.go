@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// renderCEL returns the CEL expression that is true of exactly the intents that
+// n is true of, and never an error. n has no opaque node.
+func renderCEL(n *node) string {
+	var b strings.Builder
+	writeCEL(&b, n)
+	return b.String()
+}
+
+func writeCEL(b *strings.Builder, n *node) {
+	switch n.kind {
+	case nodeAll:
+		writeOperands(b, n, " && ", "true")
+	case nodeAny:
+		writeOperands(b, n, " || ", "false")
+	case nodeNot:
+		b.WriteByte('!')
+		writeOperand(b, n.kids[0])
+	default:
+		writeLeaf(b, n)
+	}
+}
+
+func writeOperands(b *strings.Builder, n *node, sep, empty string) {
+	if len(n.kids) == 0 {
+		b.WriteString(empty)
+	}
+	for i, k := range n.kids {
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		// A leaf is a comparison or, behind a guard, a conjunction.
+		if k.kind == nodeLeaf && (n.kind == nodeAll || !k.guarded()) {
+			writeLeaf(b, k)
+			continue
+		}
+		writeOperand(b, k)
+	}
+}
+
+// writeOperand writes n so that it binds tighter than any operator before it.
+func writeOperand(b *strings.Builder, n *node) {
+	if n.kind == nodeNot || n.kind != nodeLeaf && len(n.kids) == 0 {
+		writeCEL(b, n)
+		return
+	}
+	b.WriteByte('(')
+	writeCEL(b, n)
+	b.WriteByte(')')
+}
+
+// writeLeaf writes a leaf behind the guard that keeps a missing field from
+// being an error.
+func writeLeaf(b *strings.Builder, n *node) {
+	f := n.field
+	guard := celGuard(f)
+	if n.op == opExists {
+		b.WriteString(guard)
+		return
+	}
+	if guard != "" {
+		b.WriteString(guard + " && ")
+	}
+	ref := f.path
+	if f.keyed {
+		ref += "[" + quote(f.key) + "]"
+	}
+	switch n.op {
+	case opIn:
+		fmt.Fprintf(b, "%s in %s", ref, celConstants(f, n.values))
+	case opGlob, opResourceGlob, opActionGlob:
+		fmt.Fprintf(b, "%s(%s, %s)", n.op, celConstants(f, n.values), ref)
+	case opRegex, opContains, opStartsWith, opEndsWith:
+		fmt.Fprintf(b, "%s.%s(%s)", ref, n.op, celConstant(f, n.values[0]))
+	default:
+		fmt.Fprintf(b, "%s %s %s", ref, n.op, celConstant(f, n.values[0]))
+	}
+}
+
+// guarded reports whether n is rendered as more than one comparison.
+func (n *node) guarded() bool { return n.op != opExists && n.field.optional() }
+
+func celGuard(f field) string {
+	switch {
+	case f.keyed:
+		return quote(f.key) + " in " + f.path
+	case f.inCost():
+		return "has(intent.cost)"
+	case f.optional():
+		return "has(" + f.path + ")"
+	}
+	return ""
+}
+
+// String returns the operator's, method's or function's name in CEL.
+func (o operator) String() string {
+	return [...]string{
+		opEq: "==", opGt: ">", opGte: ">=", opLt: "<", opLte: "<=", opIn: "in", opExists: "has",
+		opGlob: fnGlob, opResourceGlob: fnResourceGlob, opActionGlob: fnActionMatches,
+		opRegex: "matches", opContains: "contains", opStartsWith: "startsWith", opEndsWith: "endsWith",
+	}[o]
+}
+
+// celConstants writes a list, or its only member where there is one.
+func celConstants(f field, values []constant) string {
+	if len(values) == 1 {
+		return celConstant(f, values[0])
+	}
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = celConstant(f, v)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+func celConstant(f field, v constant) string {
+	switch f.kind {
+	case kindInt:
+		return strconv.FormatInt(v.num, 10)
+	case kindTime:
+		return "timestamp(" + quote(v.str) + ")"
+	}
+	return quote(v.str)
+}
+
+// quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
+// be seen is escaped, so that a rendering reads as what it says.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case !unicode.IsPrint(r) && r <= 0xFFFF:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,85 @@
+package engine
+
+import "fmt"
+
+// Decision is the outcome of an evaluation. Greater is more restrictive, so the
+// decision of several findings is their maximum. The zero Decision is invalid
+// and reads as a deny everywhere it could matter.
+type Decision uint8
+
+// The three outcomes, from the least to the most restrictive.
+const (
+	Allow Decision = iota + 1
+	ApprovalRequired
+	Deny
+)
+
+// String returns the outcome's name on the wire.
+func (d Decision) String() string {
+	switch d {
+	case Allow:
+		return "allow"
+	case ApprovalRequired:
+		return "approval_required"
+	default:
+		return "deny"
+	}
+}
+
+// ParseDecision returns the Decision with the given wire name.
+func ParseDecision(s string) (Decision, error) {
+	switch s {
+	case "allow":
+		return Allow, nil
+	case "approval_required":
+		return ApprovalRequired, nil
+	case "deny":
+		return Deny, nil
+	}
+	return 0, fmt.Errorf("unknown decision %q: want allow, deny or approval_required", s)
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Decision) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Decision) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDecision(string(text))
+	return err
+}
+
+// Code names what a finding is about. Codes are stable: they start every
+// reason, label the metrics and are the same in the CEL and the Rego rendering
+// of a check.
+type Code string
+
+// Finding is one thing an evaluation found: a check that failed, the rule that
+// decided or, where nothing objected, what allowed the intent.
+type Finding struct {
+	Code    Code
+	Outcome Decision
+	// Reason is one plain sentence that starts with Code and a colon. It is
+	// written by the policy's or the rule's author and by writ, never by the
+	// caller: nothing of the intent is echoed in it.
+	Reason string
+	// RuleID is the deciding rule of a rule finding, otherwise empty.
+	RuleID string
+}
+
+// Result is what [Evaluate] found. Findings is never empty, is in check order
+// and must not be modified: it may be shared between results.
+type Result struct {
+	Decision Decision
+	Findings []Finding
+	// ConditionErrors counts the rule conditions that could not be evaluated.
+	ConditionErrors int
+}
+
+// Reasons returns the findings' reasons in order.
+func (r Result) Reasons() []string {
+	reasons := make([]string, len(r.Findings))
+	for i, f := range r.Findings {
+		reasons[i] = f.Reason
+	}
+	return reasons
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Decode reads the one JSON document that data is into v. It refuses what
+// could be read in two ways or be overlooked: unknown members (also those that
+// differ in case only), duplicate names, invalid UTF-8, anything after the
+// document, and null, which JSON decoders take for an absent or a zero value.
+//
+// Every error is an [*InvalidError] that names the field below root, such as
+// "intent.cost.amount_minor" for the root "intent"; where root is empty, paths
+// start at the document's members. Nothing of data is kept: v's strings are copies.
+func Decode[T any](data []byte, root string, v *T) error {
+	if bytes.Contains(data, []byte("null")) {
+		if err := refuseNull(data, root); err != nil {
+			return err
+		}
+	}
+	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
+		return decodeError(err, root)
+	}
+	return nil
+}
+
+// DecodeIntent reads an intent, normalised but not validated. Field is the path
+// that errors start with, usually "intent".
+func DecodeIntent(data []byte, field string) (*Intent, error) {
+	var in Intent
+	if err := Decode(data, field, &in); err != nil {
+		return nil, err
+	}
+	in.Normalize()
+	return &in, nil
+}
+
+// DecodePolicy reads a policy, normalised but not validated. Field is the path
+// that errors start with, usually "policy".
+func DecodePolicy(data []byte, field string) (*ActionPolicy, error) {
+	var p ActionPolicy
+	if err := Decode(data, field, &p); err != nil {
+		return nil, err
+	}
+	p.Normalize()
+	return &p, nil
+}
+
+// DecodeRules reads an array of rules, not validated. Field is the path that
+// errors start with, usually "rules".
+func DecodeRules(data []byte, field string) ([]Rule, error) {
+	var rules []Rule
+	if err := Decode(data, field, &rules); err != nil {
+		return nil, err
+	}
+	return rules, nil
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Both members are
+// required: a cost without an amount must not read as one of nothing.
+func (c *Cost) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	var members struct {
+		AmountMinor *int64  `json:"amount_minor"`
+		Currency    *string `json:"currency"`
+	}
+	if err := json.UnmarshalDecode(dec, &members); err != nil {
+		return err
+	}
+	switch {
+	case members.AmountMinor == nil:
+		return &missingError{"amount_minor"}
+	case members.Currency == nil:
+		return &missingError{"currency"}
+	}
+	c.AmountMinor, c.Currency = *members.AmountMinor, *members.Currency
+	return nil
+}
+
+// missingError says that the object being decoded lacks a member.
+type missingError struct{ member string }
+
+func (e *missingError) Error() string { return e.member + " is required" }
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Fields: []FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// refuseNull finds the first null of a document. It leaves syntax errors to the
+// decoder.
+func refuseNull(data []byte, root string) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return nil //nolint:nilerr // the decoder proper reports it better
+		}
+		if token.Kind() == 'n' {
+			return invalid(fieldPath(root, dec.StackPointer()), "must not be null: leave it out instead")
+		}
+	}
+}
+
+// fieldPath writes a JSON pointer the way errors name fields:
+// intent.metadata.env, policy.denied_action_types[2].
+func fieldPath(root string, p jsontext.Pointer) string {
+	var b strings.Builder
+	b.WriteString(root)
+	for token := range p.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 32); err == nil {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(token)
+	}
+	if b.Len() == 0 {
+		return "body"
+	}
+	return b.String()
+}
+
+// decodeError turns a decoder's error into one that its author can act on.
+func decodeError(err error, root string) error {
+	var missing *missingError
+	var semantic *json.SemanticError
+	var syntactic *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntactic):
+		return invalid(fieldPath(root, syntactic.JSONPointer), "%s", syntaxMessage(syntactic))
+	case !errors.As(err, &semantic):
+		return invalid(fieldPath(root, ""), "is not readable as JSON")
+	case errors.As(err, &missing):
+		return invalid(fieldPath(root, semantic.JSONPointer)+"."+missing.member, "is required")
+	case errors.Is(err, json.ErrUnknownName):
+		return invalid(fieldPath(root, semantic.JSONPointer), "unknown field: names are exact, also in their case")
+	}
+	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
+}
+
+func syntaxMessage(e *jsontext.SyntacticError) string {
+	if errors.Is(e.Err, jsontext.ErrDuplicateName) {
+		return "is given more than once"
+	}
+	if e.Err == nil {
+		return fmt.Sprintf("is not valid JSON (at byte %d)", e.ByteOffset)
+	}
+	return fmt.Sprintf("is not valid JSON (at byte %d): %s", e.ByteOffset, strings.TrimPrefix(e.Err.Error(), "jsontext: "))
+}
+
+// wanted says what belongs in the place of what was found.
+func wanted(e *json.SemanticError) string {
+	if e.GoType == nil {
+		return "has the wrong type"
+	}
+	if e.GoType == reflect.TypeFor[time.Time]() {
+		return "want an RFC 3339 time such as \"2026-01-31T09:30:00Z\""
+	}
+	switch e.GoType.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		if e.JSONKind == '0' {
+			return "want an integer without fraction or exponent, at most 9007199254740991"
+		}
+		return "want an integer, got " + kindName(e.JSONKind)
+	case reflect.String:
+		return "want a string, got " + kindName(e.JSONKind)
+	case reflect.Bool:
+		return "want true or false, got " + kindName(e.JSONKind)
+	case reflect.Slice, reflect.Array:
+		return "want an array, got " + kindName(e.JSONKind)
+	default:
+		return "want an object, got " + kindName(e.JSONKind)
+	}
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 't', 'f':
+		return "true or false"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	default:
+		return "something else"
+	}
+}

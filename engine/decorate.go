@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// Names of the functions that take patterns.
+const (
+	fnGlob          = "glob"
+	fnResourceGlob  = "resource_glob"
+	fnActionMatches = "action_matches"
+	fnResourceAny   = "resource_any"
+	fnResourceEvery = "resource_every"
+)
+
+func isPatternFunction(name string) bool {
+	switch name {
+	case fnGlob, fnResourceGlob, fnActionMatches, fnResourceAny, fnResourceEvery:
+		return true
+	}
+	return false
+}
+
+// decorator returns the one planning step that writ adds to CEL. It replaces
+// `variable op constant` by a node that reads the frame's Go value, constant
+// lists by Go sets and pattern lists by compiled matchers, which it records in
+// p. Whatever it does not know is left to CEL.
+func decorator(p *program) interpreter.InterpretableDecoratorV2 {
+	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		switch n := i.(type) {
+		case interpreter.InterpretableCall:
+			return fuseCall(p, n)
+		case interpreter.InterpretableAttribute:
+			if src, ok := sourceOf(n); ok && src.kind == types.BoolKind {
+				return fuse(n.ID(), &boolNode{src.id}), nil
+			}
+		}
+		return i, nil
+	}
+}
+
+// source is where a fused node reads its operand: a variable, or one key of the
+// intent's metadata.
+type source struct {
+	id   varID
+	key  string
+	kind types.Kind
+}
+
+// sourceOf returns the source that an attribute stands for. Attributes of local
+// variables, of computed values and with further selections stand for none.
+func sourceOf(i interpreter.InterpretableV2) (source, bool) {
+	a, ok := i.(interpreter.InterpretableAttribute)
+	if !ok {
+		return source{}, false
+	}
+	attr, ok := a.Attr().(interpreter.NamespacedAttribute)
+	if !ok || len(attr.CandidateVariableNames()) != 1 {
+		return source{}, false
+	}
+	v, ok := findVariable(attr.CandidateVariableNames()[0])
+	if !ok {
+		return source{}, false
+	}
+	quals := attr.Qualifiers()
+	if len(quals) == 0 {
+		return source{id: v.id, kind: v.typ.Kind()}, true
+	}
+	if v.id != varMetadata || len(quals) != 1 || quals[0].IsOptional() {
+		return source{}, false
+	}
+	q, ok := quals[0].(interpreter.ConstantQualifier)
+	if !ok {
+		return source{}, false
+	}
+	key, ok := q.Value().(types.String)
+	return source{id: varMetadata, key: string(key), kind: types.StringKind}, ok
+}
+
+// text reads a string source.
+func (s *source) text(f *frame) (string, ref.Val) {
+	if s.id != varMetadata {
+		v, ok := f.str(s.id)
+		if !ok {
+			return "", errNoCost()
+		}
+		return v, nil
+	}
+	v, ok := f.in.Intent.Metadata[s.key]
+	if !ok {
+		return "", types.NewErr("no such key: intent.metadata.%s", s.key)
+	}
+	return v, nil
+}
+
+// number reads an integer source.
+func (s *source) number(f *frame) (int64, ref.Val) {
+	n, ok := f.integer(s.id)
+	if !ok {
+		return 0, errNoCost()
+	}
+	return n, nil
+}
+
+// test is what a fused node does with the frame.
+type test interface {
+	test(f *frame) ref.Val
+}
+
+// fused is a test in the place of an expression node.
+type fused struct {
+	id int64
+	t  test
+}
+
+func fuse(id int64, t test) *fused { return &fused{id: id, t: t} }
+
+// ID implements [interpreter.Interpretable].
+func (n *fused) ID() int64 { return n.id }
+
+// Eval implements [interpreter.Interpretable].
+func (n *fused) Eval(a interpreter.Activation) ref.Val { return n.t.test(frameOf(a)) }
+
+// Exec implements [interpreter.InterpretableV2].
+func (n *fused) Exec(ef *interpreter.ExecutionFrame) ref.Val {
+	if f, ok := ef.Activation.(*frame); ok {
+		return n.t.test(f)
+	}
+	return n.t.test(frameOf(ef.Activation))
+}
+
+// frameOf finds the frame under the scopes of comprehensions.
+func frameOf(a interpreter.Activation) *frame {
+	for {
+		switch v := a.(type) {
+		case *frame:
+			return v
+		case *interpreter.ExecutionFrame:
+			a = v.Activation
+		default:
+			a = v.Parent()
+		}
+	}
+}
+
+// fuseCall replaces a call by a fused node where it can. Calls with patterns it
+// must replace: a pattern that is computed cannot be checked before it is used.
+func fuseCall(p *program, call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	args := call.Args()
+	if isPatternFunction(call.Function()) {
+		return fusePatterns(p, call)
+	}
+	if len(args) != 2 {
+		return call, nil
+	}
+	if src, ok := sourceOf(args[0]); ok {
+		if c, ok := args[1].(interpreter.InterpretableConst); ok {
+			return fuseOr(call, fuseConst(call.Function(), src, c.Value()))
+		}
+		return call, nil
+	}
+	c, ok := args[0].(interpreter.InterpretableConst)
+	if !ok {
+		return call, nil
+	}
+	src, ok := sourceOf(args[1])
+	if !ok {
+		return call, nil
+	}
+	if key, ok := c.Value().(types.String); ok && call.OverloadID() == overloads.InMap && src.id == varMetadata {
+		return fuse(call.ID(), &keyNode{key: string(key)}), nil
+	}
+	return fuseOr(call, fuseConst(mirrored(call.Function()), src, c.Value()))
+}
+
+func fuseOr(call interpreter.InterpretableCall, t test) (interpreter.InterpretableV2, error) {
+	if t == nil {
+		return call, nil
+	}
+	return fuse(call.ID(), t), nil
+}
+
+// mirrored returns the operator that means the same with its operands swapped,
+// or "" where there is none.
+func mirrored(op string) string {
+	switch op {
+	case operators.Equals, operators.NotEquals:
+		return op
+	case operators.Less:
+		return operators.Greater
+	case operators.LessEquals:
+		return operators.GreaterEquals
+	case operators.Greater:
+		return operators.Less
+	case operators.GreaterEquals:
+		return operators.LessEquals
+	}
+	return ""
+}
+
+// fuseConst returns the test for `src op c`, or nil.
+func fuseConst(op string, src source, c ref.Val) test {
+	switch src.kind {
+	case types.IntKind:
+		if n, ok := c.(types.Int); ok && isComparison(op) {
+			return &intNode{src: src, op: op, want: int64(n)}
+		}
+	case types.StringKind:
+		if s, ok := c.(types.String); ok {
+			return fuseText(op, src, string(s))
+		}
+		if list, ok := c.(traits.Lister); ok && op == operators.In {
+			return fuseSet(src, list)
+		}
+	}
+	return nil
+}
+
+func isComparison(op string) bool { return mirrored(op) != "" }
+
+func fuseText(op string, src source, s string) test {
+	switch op {
+	case operators.Equals, operators.NotEquals:
+		return &textNode{src: src, want: s, negate: op == operators.NotEquals}
+	case overloads.StartsWith:
+		return &affixNode{src: src, want: s, match: strings.HasPrefix}
+	case overloads.EndsWith:
+		return &affixNode{src: src, want: s, match: strings.HasSuffix}
+	case overloads.Contains:
+		return &affixNode{src: src, want: s, match: strings.Contains}
+	case overloads.Matches:
+		if re, err := regexp.Compile(s); err == nil {
+			return &regexNode{src: src, re: re}
+		}
+	}
+	return nil
+}
+
+func fuseSet(src source, list traits.Lister) test {
+	members, ok := texts(list)
+	if !ok {
+		return nil
+	}
+	set := make(map[string]struct{}, len(members))
+	for _, m := range members {
+		set[m] = struct{}{}
+	}
+	return &setNode{src: src, set: set}
+}
+
+// texts returns a list's members if all of them are strings.
+func texts(list traits.Lister) ([]string, bool) {
+	n, ok := list.Size().(types.Int)
+	if !ok {
+		return nil, false
+	}
+	members := make([]string, n)
+	for i := range members {
+		s, ok := list.Get(types.Int(i)).(types.String)
+		if !ok {
+			return nil, false
+		}
+		members[i] = string(s)
+	}
+	return members, true
+}
+
+// constantPatterns returns the patterns of a call: one string or a list of them.
+func constantPatterns(call interpreter.InterpretableCall) ([]string, error) {
+	if c, ok := call.Args()[0].(interpreter.InterpretableConst); ok {
+		switch v := c.Value().(type) {
+		case types.String:
+			return []string{string(v)}, nil
+		case traits.Lister:
+			if list, ok := texts(v); ok {
+				return list, nil
+			}
+		}
+	}
+	if l, ok := call.Args()[0].(interpreter.InterpretableConstructor); ok && len(l.InitVals()) == 0 {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%s: the patterns must be constants", call.Function())
+}
+
+// fusePatterns compiles the patterns of a call.
+func fusePatterns(p *program, call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	patterns, err := constantPatterns(call)
+	if err != nil {
+		return nil, err
+	}
+	m, err := compileMatcher(call.Function(), patterns)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", call.Function(), err)
+	}
+	if p.matcher == nil {
+		p.matcher = m
+	}
+	subject := call.Args()[1]
+	src, ok := sourceOf(subject)
+	switch {
+	case call.Function() == fnResourceAny && src.id == varBlockedReadings:
+		return fuse(call.ID(), &anyReadingNode{m: m}), nil
+	case call.Function() == fnResourceEvery && src.id == varAllowedReadings:
+		return fuse(call.ID(), &everyReadingNode{m: m}), nil
+	case call.Function() == fnResourceAny || call.Function() == fnResourceEvery:
+		return nil, fmt.Errorf("%s: want readings.blocked with %s or readings.allowed with %s",
+			call.Function(), fnResourceAny, fnResourceEvery)
+	case ok && src.kind == types.StringKind:
+		return fuse(call.ID(), &matchNode{src: src, m: m}), nil
+	}
+	return &computedNode{id: call.ID(), arg: subject, m: m}, nil
+}
+
+// matcher is a compiled list of patterns. Match returns the index of the first
+// pattern that matches s, or -1.
+type matcher interface {
+	Match(s string) int
+}
+
+func compileMatcher(function string, patterns []string) (matcher, error) {
+	switch function {
+	case fnActionMatches:
+		return CompileActions(patterns)
+	case fnGlob:
+		return CompilePlainGlobs(patterns)
+	default:
+		return CompileGlobs(patterns)
+	}
+}

@@ -1,0 +1,118 @@
+package engine
+
+import "fmt"
+
+// Input is what an evaluation looks at besides the policy and the rules.
+type Input struct {
+	// Intent is what is decided; it has passed [Intent.Validate].
+	Intent *Intent
+	// Agent is the state of the kill switch of the agent that the intent names.
+	Agent AgentStatus
+	// RequireRegistered denies agents that the organization has not registered.
+	RequireRegistered bool
+	Usage             Usage
+}
+
+// Evaluate decides an intent. Every check of p runs and every one that fails is
+// reported, then the rule that decides, if one matches; where neither is the
+// case the finding is [CodePolicyAllowed]. The most restrictive finding decides.
+//
+// It is deterministic and has no side effects. It never allows what it could
+// not evaluate: no policy, no intent, a resource that cannot be read and a
+// check that ends in an error each deny with a finding of their own. A nil rs
+// has no rules. Allowing allocates nothing.
+func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
+	if p == nil || in == nil || in.Intent == nil {
+		return result([]Finding{{
+			Code: CodePolicyMissing, Outcome: Deny,
+			Reason: string(CodePolicyMissing) + ": there is no policy to evaluate",
+		}}, 0)
+	}
+	f := p.env.frames.get(p.doc, in)
+	defer p.env.frames.put(f)
+
+	findings := p.check(f)
+	ruled, errs := rs.decide(f)
+	switch {
+	case len(findings) == 0 && len(ruled) > 0:
+		findings = ruled
+	case len(findings) == 0:
+		findings = p.allowed
+	default:
+		findings = append(findings, ruled...)
+	}
+	return result(findings, errs)
+}
+
+// check returns the findings of the checks that fail, nil where none does.
+func (p *Policy) check(f *frame) []Finding {
+	var findings []Finding
+	readings, err := ReadResource(f.in.Intent.Resource)
+	readable := err == nil
+	if readable {
+		f.readings = readings
+	} else {
+		findings = append(findings, unreadable(err))
+	}
+	for i := range p.checks {
+		c := &p.checks[i]
+		if c.resource && !readable {
+			continue
+		}
+		switch holds, err := c.program.eval(f); {
+		case err != nil:
+			findings = append(findings, Finding{
+				Code: CodeCheckError, Outcome: Deny,
+				Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, c.finding.Code),
+			})
+		case !holds:
+			findings = append(findings, c.failure(f))
+		}
+	}
+	return findings
+}
+
+func unreadable(err error) Finding {
+	return Finding{
+		Code: CodeResourceUnreadable, Outcome: Deny,
+		Reason: fmt.Sprintf("%s: the resource has no single meaning: %v", CodeResourceUnreadable, err),
+	}
+}
+
+// failure returns the finding of a check that fails, naming what objected.
+func (c *compiledCheck) failure(f *frame) Finding {
+	finding := c.finding
+	if c.named == "" || c.program.matcher == nil {
+		return finding
+	}
+	if i := c.objector(f); i >= 0 && i < len(c.patterns) {
+		finding.Reason = fmt.Sprintf(c.named, quote(c.patterns[i]))
+	}
+	return finding
+}
+
+// objector returns the index of the first pattern that matches, or -1.
+func (c *compiledCheck) objector(f *frame) int {
+	if !c.resource {
+		return c.program.matcher.Match(f.in.Intent.ActionType)
+	}
+	for i := range f.readings.Len() {
+		if j := c.program.matcher.Match(f.readings.At(i)); j >= 0 {
+			return j
+		}
+	}
+	return -1
+}
+
+// result combines findings, of which there is at least one.
+func result(findings []Finding, errs int) Result {
+	decision := Allow
+	for i := range findings {
+		outcome := findings[i].Outcome
+		if outcome < Allow || outcome > Deny {
+			outcome = Deny
+		}
+		decision = max(decision, outcome)
+	}
+	return Result{Decision: decision, Findings: findings, ConditionErrors: errs}
+}

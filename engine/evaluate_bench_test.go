@@ -1,0 +1,136 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+func mustCompile(tb testing.TB, doc *engine.ActionPolicy) *engine.Policy {
+	tb.Helper()
+	p, err := engine.CompilePolicy(doc)
+	if err != nil {
+		tb.Fatalf("CompilePolicy: %v", err)
+	}
+	return p
+}
+
+func allowedInput() *engine.Input {
+	return &engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	p := mustCompile(b, corpus.ReferencePolicy())
+	in := allowedInput()
+	for _, n := range []int{0, 1, 100, 1000} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			rs := engine.CompileRules(corpus.Rules(n, 1), engine.Options{})
+			b.ReportAllocs()
+			var got engine.Result
+			for b.Loop() {
+				got = engine.Evaluate(p, rs, in)
+			}
+			if got.Decision != engine.Allow {
+				b.Fatalf("Evaluate = %v, want allow", got)
+			}
+		})
+	}
+}
+
+// BenchmarkEvaluateMixed decides a mix of intents, half of which are refused.
+func BenchmarkEvaluateMixed(b *testing.B) {
+	p := mustCompile(b, corpus.ReferencePolicy())
+	rs := engine.CompileRules(corpus.Rules(1000, 1), engine.Options{})
+	inputs := make([]engine.Input, 256)
+	for i, in := range corpus.Intents(len(inputs), 1) {
+		inputs[i] = engine.Input{Intent: in, Agent: engine.AgentActive}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if r := engine.Evaluate(p, rs, &inputs[i%len(inputs)]); len(r.Findings) == 0 {
+			b.Fatal("no findings")
+		}
+	}
+}
+
+// BenchmarkFloor is the same checks of the reference policy in plain Go, over
+// the same resource readings and compiled globs: what is left of
+// BenchmarkEvaluate above it is what CEL costs.
+func BenchmarkFloor(b *testing.B) {
+	f := newFloor(b, corpus.ReferencePolicy())
+	in := allowedInput()
+	b.ReportAllocs()
+	ok := false
+	for b.Loop() {
+		ok = f.allows(in)
+	}
+	if !ok {
+		b.Fatal("the floor refuses")
+	}
+}
+
+type floor struct {
+	doc              *engine.ActionPolicy
+	allowed, denied  map[string]bool
+	allowedWild      []string
+	deniedWild       []string
+	permits, objects *engine.Globs
+}
+
+func newFloor(tb testing.TB, doc *engine.ActionPolicy) *floor {
+	f := &floor{doc: doc, allowed: map[string]bool{}, denied: map[string]bool{}}
+	split := func(types []string, exact map[string]bool, wild *[]string) {
+		for _, t := range types {
+			if prefix, ok := strings.CutSuffix(t, "*"); ok {
+				*wild = append(*wild, prefix)
+			} else {
+				exact[t] = true
+			}
+		}
+	}
+	split(doc.AllowedActionTypes, f.allowed, &f.allowedWild)
+	split(doc.DeniedActionTypes, f.denied, &f.deniedWild)
+	var err error
+	if f.permits, err = engine.CompileGlobs(doc.AllowedResourcePatterns); err != nil {
+		tb.Fatal(err)
+	}
+	if f.objects, err = engine.CompileGlobs(doc.BlockedResourcePatterns); err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+func (f *floor) allows(in *engine.Input) bool {
+	hasPrefix := func(prefix string) bool { return strings.HasPrefix(in.Intent.ActionType, prefix) }
+	r, err := engine.ReadResource(in.Intent.Resource)
+	if err != nil || f.doc.Status != engine.StatusActive || in.Agent == engine.AgentDisabled ||
+		in.RequireRegistered && in.Agent == engine.AgentUnregistered || in.Intent.AgentID != f.doc.AgentID ||
+		f.denied[in.Intent.ActionType] || slices.ContainsFunc(f.deniedWild, hasPrefix) ||
+		!f.allowed[in.Intent.ActionType] && !slices.ContainsFunc(f.allowedWild, hasPrefix) || in.Usage.Exceeded {
+		return false
+	}
+	for i := range r.Len() {
+		if f.objects.Match(r.At(i)) >= 0 {
+			return false
+		}
+	}
+	for i := range r.NormalLen() {
+		if f.permits.Match(r.NormalAt(i)) < 0 {
+			return false
+		}
+	}
+	cost := in.Intent.Cost
+	return cost == nil || cost.AmountMinor <= *f.doc.MaxCostMinor && cost.Currency == f.doc.Currency
+}
+
+func BenchmarkCompilePolicy(b *testing.B) {
+	doc := corpus.ReferencePolicy()
+	b.ReportAllocs()
+	for b.Loop() {
+		mustCompile(b, doc)
+	}
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gobwas/glob"
+	"github.com/gobwas/glob/syntax"
+)
+
+const (
+	maxPatternLength = 1024
+	// maxSpellings bounds what one pattern expands to: its alternatives, each
+	// in all of its spellings.
+	maxSpellings          = 256
+	maxNestedAlternatives = 8
+)
+
+// unit is a literal character of a pattern or, where glob is not empty, one of
+// its wildcards or classes as it is written.
+type unit struct {
+	lit  rune
+	glob string
+	// expr is the wildcard as a regular expression.
+	expr string
+}
+
+func (u unit) is(r rune) bool  { return u.glob == "" && u.lit == r }
+func (u unit) isLiteral() bool { return u.glob == "" }
+func (u unit) isSuper() bool   { return u.glob == "**" }
+func (u unit) isStar() bool    { return u.glob == "*" || u.glob == "**" }
+
+func literalUnits(s string) []unit {
+	units := make([]unit, 0, len(s))
+	for _, r := range s {
+		units = append(units, unit{lit: r})
+	}
+	return units
+}
+
+func wildcard(s string) unit {
+	switch s {
+	case "*":
+		return unit{glob: s, expr: "[^/]*"}
+	case "**":
+		return unit{glob: s, expr: "(?s:.*)"}
+	}
+	return unit{glob: s, expr: "[^/]"}
+}
+
+// coalesce returns units with every run of * and ** as one of them. Without it
+// two alternatives that meet, as in {*,a}*, would be written as **.
+func coalesce(units []unit) []unit {
+	var merged []unit
+	for _, u := range units {
+		if n := len(merged); n > 0 && u.isStar() && merged[n-1].isStar() {
+			if u.isSuper() {
+				merged[n-1] = u
+			}
+			continue
+		}
+		merged = append(merged, u)
+	}
+	return merged
+}
+
+// render writes units as a pattern without alternatives.
+func render(units []unit) string {
+	var b strings.Builder
+	for _, u := range units {
+		switch {
+		case !u.isLiteral():
+			b.WriteString(u.glob)
+		case u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit)):
+			b.WriteByte('\\')
+			b.WriteRune(u.lit)
+		default:
+			b.WriteRune(u.lit)
+		}
+	}
+	return b.String()
+}
+
+// literalPrefix returns the literal that units start with, and whether that is
+// all of them.
+func literalPrefix(units []unit) (string, bool) {
+	for i, u := range units {
+		if !u.isLiteral() {
+			return literalText(units[:i]), false
+		}
+	}
+	return literalText(units), true
+}
+
+// literalText returns units as a string, with NUL for each wildcard.
+func literalText(units []unit) string {
+	var b strings.Builder
+	for _, u := range units {
+		b.WriteRune(u.lit)
+	}
+	return b.String()
+}
+
+func expression(units []unit) string {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for _, u := range units {
+		if u.isLiteral() {
+			b.WriteString(regexp.QuoteMeta(string(u.lit)))
+		} else {
+			b.WriteString(u.expr)
+		}
+	}
+	b.WriteString(`\z`)
+	return b.String()
+}
+
+// parsePattern returns the alternatives that pattern stands for, none of which
+// has a brace any more, or what is wrong with it.
+func parsePattern(pattern string) ([][]unit, string) {
+	if problem := checkPattern(pattern); problem != "" {
+		return nil, problem
+	}
+	if _, err := glob.Compile(pattern, '/'); err != nil {
+		return nil, strings.TrimPrefix(err.Error(), "glob: ")
+	}
+	p := patternParser{source: pattern, lex: syntax.NewLexer(pattern)}
+	alternatives := p.sequence(0)
+	return alternatives, p.problem
+}
+
+// checkPattern refuses what is not a mistake to the glob library but hardly
+// means what it says.
+func checkPattern(pattern string) string {
+	switch {
+	case pattern == "":
+		return "is empty"
+	case len(pattern) > maxPatternLength:
+		return "is longer than 1024 bytes"
+	case !utf8.ValidString(pattern):
+		return "is not valid UTF-8"
+	case strings.TrimSpace(pattern) != pattern:
+		return "starts or ends with white space, which no resource does"
+	}
+	escaped := false
+	for _, r := range pattern {
+		switch {
+		case unicode.IsControl(r):
+			return "has a control character, which no resource has"
+		case escaped && (unicode.IsLetter(r) || unicode.IsDigit(r)):
+			return `has a \ before a letter or digit: \ escapes the next character; write / between path segments`
+		}
+		escaped = r == '\\' && !escaped
+	}
+	return ""
+}
+
+// patternParser expands a pattern that the glob library accepts.
+type patternParser struct {
+	source  string
+	lex     *syntax.Lexer
+	problem string
+}
+
+// sequence parses up to the end of the pattern or, within braces, of the
+// group, whose alternatives it returns together.
+func (p *patternParser) sequence(depth int) [][]unit {
+	if depth > maxNestedAlternatives {
+		p.fail("nests more than 8 groups of alternatives")
+		return nil
+	}
+	var done [][]unit
+	current := [][]unit{nil}
+	for p.problem == "" {
+		start := p.lex.Offset()
+		switch token := p.lex.Next(); token.Type {
+		case syntax.EOF, syntax.TermsClose:
+			return append(done, current...)
+		case syntax.TermSeparator:
+			done = append(done, current...)
+			current = [][]unit{nil}
+		case syntax.TermsOpen:
+			current = p.product(current, p.sequence(depth+1))
+		case syntax.RangeOpen:
+			current = p.product(current, [][]unit{{p.class(start)}})
+		case syntax.Text:
+			current = p.product(current, [][]unit{literalUnits(token.Data)})
+		case syntax.Any, syntax.Super, syntax.Single:
+			current = p.product(current, [][]unit{{wildcard(token.Data)}})
+		default:
+			p.fail("is not understood")
+		}
+	}
+	return nil
+}
+
+func (p *patternParser) product(heads, tails [][]unit) [][]unit {
+	if len(heads)*len(tails) > maxSpellings {
+		p.fail("stands for more than 256 alternatives")
+		return nil
+	}
+	all := make([][]unit, 0, len(heads)*len(tails))
+	for _, head := range heads {
+		for _, tail := range tails {
+			all = append(all, append(head[:len(head):len(head)], tail...))
+		}
+	}
+	return all
+}
+
+// class parses a character class whose opening bracket has been read.
+func (p *patternParser) class(start int) unit {
+	source := p.source[start:p.lex.Offset()]
+	if strings.HasPrefix(source, "[^") {
+		p.fail("has a class that starts with ^, which does not negate: write [!…]")
+	}
+	var b strings.Builder
+	b.WriteByte('[')
+	for {
+		switch token := p.lex.Next(); token.Type {
+		case syntax.RangeClose:
+			b.WriteByte(']')
+			return unit{glob: source, expr: b.String()}
+		case syntax.Not:
+			b.WriteByte('^')
+		case syntax.RangeBetween:
+			b.WriteByte('-')
+		case syntax.RangeLo, syntax.RangeHi, syntax.Text:
+			for _, r := range token.Data {
+				writeClassRune(&b, r)
+			}
+		default:
+			p.fail("has a class that is not understood")
+			return unit{}
+		}
+	}
+}
+
+// writeClassRune writes r so that it means itself within a class.
+func writeClassRune(b *strings.Builder, r rune) {
+	if r < utf8.RuneSelf && !isAlpha(byte(r)) && !isDigit(byte(r)) {
+		b.WriteByte('\\')
+	}
+	b.WriteRune(r)
+}
+
+func (p *patternParser) fail(problem string) {
+	if p.problem == "" {
+		p.problem = problem
+	}
+}

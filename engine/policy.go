@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
+// for concurrent use.
+type Policy struct {
+	doc    *ActionPolicy
+	env    *env
+	checks []compiledCheck
+	// allowed is the finding of an intent that nothing objects to.
+	allowed []Finding
+	size    int
+}
+
+// compiledCheck is a check as it runs.
+type compiledCheck struct {
+	program *program
+	finding Finding
+	// patterns and named are the check's: see [Check].
+	patterns []string
+	named    string
+	resource bool
+}
+
+// CompilePolicy compiles a policy. It refuses with an [*InvalidError] what
+// [ActionPolicy.Validate] refuses, so that nothing unchecked is ever run. The
+// Policy keeps p, which must not be modified afterwards.
+func CompilePolicy(p *ActionPolicy) (*Policy, error) {
+	if p == nil {
+		return nil, errors.New("there is no policy")
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	env, err := standardEnv()
+	if err != nil {
+		return nil, err
+	}
+	c := &Policy{doc: p, env: env, allowed: []Finding{{
+		Code: CodePolicyAllowed, Outcome: Allow,
+		Reason: fmt.Sprintf("%s: version %d of the policy allows it", CodePolicyAllowed, p.Version),
+	}}}
+	table := Checks(p)
+	c.checks = make([]compiledCheck, len(table))
+	for i, check := range table {
+		program, err := env.checks.compile(check.CEL)
+		if err != nil {
+			return nil, fmt.Errorf("compiling the check %s: %w", check.Code, err)
+		}
+		c.checks[i] = compiledCheck{
+			program:  program,
+			finding:  Finding{Code: check.Code, Outcome: check.Outcome, Reason: check.Reason},
+			patterns: check.patterns,
+			named:    check.named,
+			resource: check.resource,
+		}
+	}
+	c.size = c.measure()
+	return c, nil
+}
+
+// Document returns the policy that was compiled. It must not be modified.
+func (p *Policy) Document() *ActionPolicy { return p.doc }
+
+// Size returns about how many bytes the policy keeps resident.
+func (p *Policy) Size() int { return p.size }
+
+// Per check, a program's nodes and the memory allocator's rounding.
+const programBytes = 320
+
+func (p *Policy) measure() int {
+	size := int(unsafe.Sizeof(*p) + unsafe.Sizeof(*p.doc))
+	for _, list := range [][]string{
+		p.doc.AllowedActionTypes, p.doc.DeniedActionTypes,
+		p.doc.AllowedResourcePatterns, p.doc.BlockedResourcePatterns,
+	} {
+		for _, s := range list {
+			size += len(s) + int(unsafe.Sizeof(s))
+		}
+	}
+	for i := range p.checks {
+		c := &p.checks[i]
+		size += int(unsafe.Sizeof(*c)) + len(c.finding.Reason) + programBytes
+		if sized, ok := c.program.matcher.(interface{ Size() int }); ok {
+			size += sized.Size()
+		}
+	}
+	return size
+}

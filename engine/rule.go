@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The codes of a rule's finding, one for each outcome.
+const (
+	CodeRuleDeny             Code = "rule.deny"
+	CodeRuleApprovalRequired Code = "rule.approval_required"
+	CodeRuleAllow            Code = "rule.allow"
+)
+
+// MaxReason is the number of characters that the reason of a rule may have.
+const MaxReason = 500
+
+// Options are what compiling rules needs from outside the engine.
+type Options struct {
+	// CompileRego compiles the source of a condition in Rego: the body of a
+	// rule, or a module whose match is asked. Its errors are shown to the rule's
+	// author. Where it is nil, such conditions are refused.
+	CompileRego func(source string) (RegoCondition, error)
+}
+
+// RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
+type RegoCondition interface {
+	// Match reports whether the condition holds. An error means that it has no
+	// value, which tightens. Match must not keep or modify in.
+	Match(in *RegoInput) (bool, error)
+	// Size returns about how many bytes the condition holds on to.
+	Size() int
+}
+
+// RegoInput is what a condition in Rego is asked about: its input document.
+type RegoInput struct {
+	Intent *Intent
+	// AgentID is the intent's agent and Agent the state of its kill switch.
+	AgentID string
+	Agent   AgentStatus
+	Policy  *ActionPolicy
+	// Resource is the reading of the intent's resource to evaluate, in the place
+	// of the resource in Intent.
+	Resource string
+}
+
+// CompiledRule is a rule that can be asked. It is immutable and safe for
+// concurrent use.
+type CompiledRule struct {
+	rule    Rule
+	outcome Decision
+	cond    *condition
+	// finding is reported where the rule decides, and errored in its place
+	// where its condition could not be evaluated. Both are one finding, as a
+	// slice that every result can share.
+	finding, errored []Finding
+	// err is why the stored rule does not compile, usually nil.
+	err error
+}
+
+// ValidateRule reports what is wrong with r's condition and action as an
+// *[InvalidError].
+func ValidateRule(r Rule, o Options) error {
+	_, err := CompileRule(r, o)
+	return err
+}
+
+// CompileRule compiles r. What is wrong with its condition or its action is
+// reported as an *[InvalidError] whose fields are "condition" and "action". The
+// forms of a condition are documented in condition.go; an action is
+//
+//	{"decision": "allow" | "deny" | "approval_required", "reason": string}
+//
+// where the reason is optional, "effect", "type" and "outcome" are accepted for
+// "decision", "block" for "deny", and "wait" and "require_approval" for
+// "approval_required".
+func CompileRule(r Rule, o Options) (*CompiledRule, error) {
+	cond, condErr := compileCondition(r.Condition, o)
+	act, actErr := parseAction(r.Action)
+	if err := errors.Join(condErr, actErr); err != nil {
+		return nil, joinInvalid(condErr, actErr)
+	}
+	return newCompiledRule(r, act, cond), nil
+}
+
+// joinInvalid returns one *InvalidError for those that errs are, or the first
+// error that is none, which is not the author's fault.
+func joinInvalid(errs ...error) error {
+	var joined InvalidError
+	for _, err := range errs {
+		var invalid *InvalidError
+		switch {
+		case err == nil:
+		case errors.As(err, &invalid):
+			joined.Fields = append(joined.Fields, invalid.Fields...)
+		default:
+			return err
+		}
+	}
+	return &joined
+}
+
+func newCompiledRule(r Rule, act action, cond *condition) *CompiledRule {
+	code, reason := CodeRuleDeny, "a rule of the organization denies this"
+	switch act.decision {
+	case Allow:
+		code, reason = CodeRuleAllow, "a rule of the organization allows this"
+	case ApprovalRequired:
+		code, reason = CodeRuleApprovalRequired, "a rule of the organization asks for approval"
+	}
+	if act.reason != "" {
+		reason = act.reason
+	}
+	find := func(reason string) []Finding {
+		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, quote(r.Name))
+		return []Finding{{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID}}
+	}
+	return &CompiledRule{
+		rule: r, outcome: act.decision, cond: cond,
+		finding: find(reason),
+		errored: find("the condition could not be evaluated, which counts as a match"),
+	}
+}
+
+// brokenRule stands for a stored rule that does not compile: its condition is
+// always an error. Where even the action is unreadable, it denies.
+func brokenRule(r Rule, err error) *CompiledRule {
+	act, actErr := parseAction(r.Action)
+	if actErr != nil {
+		act = action{decision: Deny}
+	}
+	broken := newCompiledRule(r, act, &condition{holds: always(false), fails: always(false)})
+	broken.err = err
+	return broken
+}
+
+// Rule returns the rule as it is stored.
+func (c *CompiledRule) Rule() Rule { return c.rule }
+
+// Outcome returns what the rule's action says.
+func (c *CompiledRule) Outcome() Decision { return c.outcome }
+
+// Finding returns what is found where the rule decides.
+func (c *CompiledRule) Finding() Finding { return c.finding[0] }
+
+// CEL returns the condition as it runs, or false where it is in Rego or does
+// not compile.
+func (c *CompiledRule) CEL() (string, bool) { return c.cond.cel, c.cond.cel != "" }
+
+// RegoSource returns the source of a condition that was written in Rego.
+func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.source, c.cond.source != "" }
+
+// Rego returns the condition as Rego v1 functions of one reading of the
+// resource: name, which is defined, and true, where the rule matches, and its
+// helpers name_1, name_2, …. They read input.intent, input.agent and
+// input.policy, whose members are those of the JSON documents and, of the agent,
+// id and status ("unregistered" where there is none). A condition that ends in
+// an error matches unless the rule allows. A rule that allows has to match
+// every normalised reading, any other matches where it does for one reading.
+//
+// Rego reports an error where the condition says more than a tree of
+// comparisons can: in some conditions in CEL, and in all that are in Rego.
+func (c *CompiledRule) Rego(name string) (string, error) {
+	matches := c.cond.holds
+	if c.outcome != Allow {
+		matches = not(c.cond.fails)
+	}
+	if matches.some((*node).isOpaque) {
+		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
+	}
+	return renderRego(matches, name), nil
+}
+
+// action is what a rule's action document says.
+type action struct {
+	decision Decision
+	reason   string
+}
+
+// actionDocument is an action as authors write it.
+type actionDocument struct {
+	Decision *string `json:"decision"`
+	Effect   *string `json:"effect"`
+	Type     *string `json:"type"`
+	Outcome  *string `json:"outcome"`
+	Reason   string  `json:"reason"`
+}
+
+const actionForm = `want {"decision":"allow|deny|approval_required","reason":"..."}`
+
+func parseAction(doc string) (action, error) {
+	var d actionDocument
+	if err := Decode([]byte(doc), "", &d); err != nil {
+		return action{}, badAction(err)
+	}
+	var name *string
+	for _, key := range []*string{d.Decision, d.Effect, d.Type, d.Outcome} {
+		switch {
+		case key == nil:
+		case name != nil:
+			return action{}, invalid("action", "says twice what to do; %s", actionForm)
+		default:
+			name = key
+		}
+	}
+	if name == nil {
+		return action{}, invalid("action", "does not say what to do; %s", actionForm)
+	}
+	decision, ok := actionDecision(*name)
+	if !ok {
+		return action{}, invalid("action", "unknown decision %q; %s", *name, actionForm)
+	}
+	if utf8.RuneCountInString(d.Reason) > MaxReason {
+		return action{}, invalid("action", "the reason is longer than %d characters", MaxReason)
+	}
+	if strings.ContainsFunc(d.Reason, unicode.IsControl) {
+		return action{}, invalid("action", "the reason holds a control character")
+	}
+	return action{decision: decision, reason: strings.TrimSpace(d.Reason)}, nil
+}
+
+func actionDecision(name string) (Decision, bool) {
+	switch name {
+	case "block":
+		return Deny, true
+	case "wait", "require_approval":
+		return ApprovalRequired, true
+	}
+	d, err := ParseDecision(name)
+	return d, err == nil
+}
+
+// badAction reports what [Decode] found under the field "action".
+func badAction(err error) error {
+	var inv *InvalidError
+	if !errors.As(err, &inv) {
+		return err
+	}
+	var out InvalidError
+	for _, f := range inv.Fields {
+		out.Fields = append(out.Fields, FieldError{Field: "action", Message: f.Field + " " + f.Message + "; " + actionForm})
+	}
+	return &out
+}

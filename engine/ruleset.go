@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// RuleSet is an organization's active rules, compiled. It is immutable and safe
+// for concurrent use.
+type RuleSet struct {
+	// rules are in deciding order: the first that matches decides.
+	rules []*CompiledRule
+	index ruleIndex
+	size  int
+}
+
+// CompileRules compiles the active ones of rules, in any order. It never fails:
+// a stored rule that does not compile is kept with a condition that is always
+// an error, so that it tightens, and is reported by [RuleSet.Broken].
+func CompileRules(rules []Rule, o Options) *RuleSet {
+	rs := &RuleSet{}
+	for _, r := range rules {
+		if !r.IsActive {
+			continue
+		}
+		compiled, err := CompileRule(r, o)
+		if err != nil {
+			compiled = brokenRule(r, err)
+		}
+		rs.rules = append(rs.rules, compiled)
+	}
+	slices.SortFunc(rs.rules, compareDeciding)
+	rs.index = newRuleIndex(rs.rules)
+	rs.size = rs.measure()
+	return rs
+}
+
+// compareDeciding orders rules so that the first that matches decides: the
+// highest priority first and, on a tie, the most restrictive.
+func compareDeciding(a, b *CompiledRule) int {
+	return cmp.Or(
+		cmp.Compare(b.rule.Priority, a.rule.Priority),
+		cmp.Compare(b.outcome, a.outcome),
+		a.rule.CreatedAt.Compare(b.rule.CreatedAt),
+		cmp.Compare(a.rule.ID, b.rule.ID),
+	)
+}
+
+// Rules returns the rules in deciding order: the first that matches decides.
+// The slice must not be modified.
+func (rs *RuleSet) Rules() []*CompiledRule { return rs.rules }
+
+// BrokenRule is a stored rule that does not compile.
+type BrokenRule struct {
+	RuleID string
+	Err    error
+}
+
+// Broken returns the rules whose condition is always an error, because they do
+// not compile.
+func (rs *RuleSet) Broken() []BrokenRule {
+	var broken []BrokenRule
+	for _, r := range rs.rules {
+		if r.err != nil {
+			broken = append(broken, BrokenRule{RuleID: r.rule.ID, Err: r.err})
+		}
+	}
+	return broken
+}
+
+// Size returns about how many bytes the set holds on to.
+func (rs *RuleSet) Size() int { return rs.size }
+
+// decide returns the one finding of the rule that decides f's intent, nil where
+// none matches, and how many conditions were an error. The rules are asked in
+// deciding order until one matches; those after it are not, so that their
+// errors do not count. f's resource is the raw one before and after. The slice
+// is shared and must not be modified. A nil set has no rules.
+func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
+	if rs == nil || len(rs.rules) == 0 {
+		return nil, 0
+	}
+	var buffer bitsetBuffer
+	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
+	failed := 0
+	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
+		finding, err := rs.rules[i].decide(f)
+		if err != nil {
+			failed++
+		}
+		if finding != nil {
+			return finding, failed
+		}
+	}
+	return nil, failed
+}
+
+// decide returns what the rule finds, or nil where it does not match.
+func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
+	ok, err := c.matches(f)
+	switch {
+	case err != nil && c.outcome != Allow:
+		return c.errored, err
+	case err == nil && ok:
+		return c.finding, nil
+	}
+	return nil, err
+}
+
+// matches asks the condition about the readings of the resource: a rule that
+// allows has to match every normalised one, any other matches where it does for
+// one reading. It stops at the first reading that settles it or is an error.
+func (c *CompiledRule) matches(f *frame) (bool, error) {
+	if !c.cond.readsResource || f.readings.Len() == 1 {
+		return c.cond.eval(f)
+	}
+	defer f.setResource(f.readings.Raw())
+	if c.outcome != Allow {
+		return c.matchesAny(f)
+	}
+	for i := range f.readings.NormalLen() {
+		f.setResource(f.readings.NormalAt(i))
+		if ok, err := c.cond.eval(f); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
+	for i := range f.readings.Len() {
+		f.setResource(f.readings.At(i))
+		if ok, err := c.cond.eval(f); err != nil || ok {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+var errBroken = errors.New("the stored condition does not compile")
+
+// eval asks the condition about f's intent and resource.
+func (c *condition) eval(f *frame) (bool, error) {
+	switch {
+	case c.program != nil:
+		return c.program.eval(f)
+	case c.rego != nil:
+		return c.rego.Match(&RegoInput{
+			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.resource,
+		})
+	}
+	return false, errBroken
+}
+
+// What a compiled rule takes beyond its texts, measured: its own fields and its
+// condition's program, per node of the tree.
+const (
+	ruleBytes = 1500
+	nodeBytes = 400
+)
+
+func (rs *RuleSet) measure() int {
+	size := rs.index.size()
+	for _, r := range rs.rules {
+		size += ruleBytes + r.size()
+	}
+	return size
+}
+
+func (c *CompiledRule) size() int {
+	size := len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
+		len(c.finding[0].Reason) + len(c.errored[0].Reason) + 3*len(c.cond.cel) +
+		nodeBytes*(c.cond.holds.count()+c.cond.fails.count())
+	if c.cond.rego != nil {
+		size += len(c.cond.source) + c.cond.rego.Size()
+	}
+	return size
+}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stored returns an active rule with a decision, a condition and a priority.
+func stored(id, decision, condition string, priority int64) Rule {
+	return Rule{
+		ID: id, Name: "name of " + id, Condition: condition, Action: `{"decision":"` + decision + `"}`,
+		Priority: priority, IsActive: true, CreatedAt: time.Unix(1000, 0),
+	}
+}
+
+// decided returns "outcome by rule, n errors" for rules on in.
+func decided(t *testing.T, in *Intent, o Options, rules ...Rule) string {
+	t.Helper()
+	findings, failed := CompileRules(rules, o).decide(testFrame(t, in))
+	s := "nothing"
+	if len(findings) == 1 {
+		s = findings[0].Outcome.String() + " by " + findings[0].RuleID
+	}
+	if failed > 0 {
+		s += fmt.Sprintf(", %d errors", failed)
+	}
+	return s
+}
+
+func TestDecision_Rules_Winner(t *testing.T) {
+	const (
+		yes = `{"action_type":"deploy.web"}`
+		no  = `{"action_type":"other"}`
+	)
+	inactive := stored("a", "deny", yes, 100)
+	inactive.IsActive = false
+	older := stored("z", "deny", yes, 100)
+	older.CreatedAt = time.Unix(1, 0)
+	tests := []struct {
+		name  string
+		rules []Rule
+		want  string
+	}{
+		{"no rules", nil, "nothing"},
+		{"none matches", []Rule{stored("a", "deny", no, 1)}, "nothing"},
+		{"inactive rules are not asked", []Rule{inactive}, "nothing"},
+		{"the highest priority decides", []Rule{stored("a", "deny", yes, 1), stored("b", "allow", yes, 2)}, "allow by b"},
+		{"in any order", []Rule{stored("b", "allow", yes, 2), stored("a", "deny", yes, 1)}, "allow by b"},
+		{"of the rules that match", []Rule{stored("a", "deny", yes, 1), stored("b", "allow", no, 2)}, "deny by a"},
+		{"a negative priority is lower", []Rule{stored("a", "deny", yes, -1), stored("b", "allow", yes, 0)}, "allow by b"},
+		{"on a tie the most restrictive", []Rule{stored("a", "allow", yes, 5), stored("b", "approval_required", yes, 5), stored("c", "deny", yes, 5)}, "deny by c"},
+		{"on a tie approval before allow", []Rule{stored("a", "allow", yes, 5), stored("b", "approval_required", yes, 5)}, "approval_required by b"},
+		{"then the oldest", []Rule{stored("a", "deny", yes, 100), older}, "deny by z"},
+		{"then the least id", []Rule{stored("b", "deny", yes, 100), stored("a", "deny", yes, 100)}, "deny by a"},
+		{"approval above a deny decides", []Rule{stored("a", "approval_required", yes, 2), stored("b", "deny", yes, 1)}, "approval_required by a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := decided(t, intentWith(nil), Options{}, tt.rules...); got != tt.want {
+				t.Errorf("decide = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecision_Rules_ErrorsOnlyTighten(t *testing.T) {
+	const missing = `{"cel":"intent.metadata.nothing == 'x'"}`
+	tests := []struct {
+		name  string
+		rules []Rule
+		want  string
+	}{
+		{"deny matches", []Rule{stored("a", "deny", missing, 1)}, "deny by a, 1 errors"},
+		{"approval_required matches", []Rule{stored("a", "approval_required", missing, 1)}, "approval_required by a, 1 errors"},
+		{"allow does not match", []Rule{stored("a", "allow", missing, 1)}, "nothing, 1 errors"},
+		{"allow gives way to lower rules", []Rule{stored("a", "allow", missing, 2), stored("b", "deny", `{}`, 1)}, "deny by b, 1 errors"},
+		{"each is counted until one decides", []Rule{
+			stored("a", "allow", missing, 9), stored("b", "allow", missing, 8),
+			stored("c", "deny", missing, 7), stored("d", "deny", missing, 6),
+		}, "deny by c, 3 errors"},
+		{"&& with false is no error", []Rule{stored("a", "deny", `{"cel":"intent.metadata.nothing == 'x' && intent.action_type == 'y'"}`, 1)}, "nothing"},
+		{"|| with true is no error", []Rule{stored("a", "allow", `{"cel":"intent.metadata.nothing == 'x' || true"}`, 1)}, "allow by a"},
+		{"a missing cost", []Rule{stored("a", "deny", `{"cel":"intent.cost.currency == 'USD'"}`, 1)}, "deny by a, 1 errors"},
+		{"forms 1 and 2 are never errors", []Rule{stored("a", "deny", `{"metadata.nothing":"x"}`, 1)}, "nothing"},
+		{"a stored condition that does not compile denies", []Rule{stored("a", "deny", `{"unknown":1}`, 1)}, "deny by a, 1 errors"},
+		{"a stored condition that does not compile never allows", []Rule{stored("a", "allow", `nonsense`, 1)}, "nothing, 1 errors"},
+		{"a stored action that does not compile denies", []Rule{stored("a", "perhaps", `{}`, 1)}, "deny by a, 1 errors"},
+		{"a stored action that does not compile denies, whatever its condition", []Rule{stored("a", "perhaps", `{"action_type":"x"}`, 1)}, "deny by a, 1 errors"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := intentWith(func(in *Intent) { in.Cost = nil })
+			if got := decided(t, in, Options{}, tt.rules...); got != tt.want {
+				t.Errorf("decide = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRuleSet_Readings(t *testing.T) {
+	tests := []struct {
+		name, resource, decision, condition, want string
+	}{
+		{"deny by a normalised reading", "prod//db", "deny", `{"resource":"prod/db"}`, "deny by a"},
+		{"deny by a decoded slash", "prod%2Fdb", "deny", `{"resource":{"$glob":"prod/*"}}`, "deny by a"},
+		{"deny by the raw reading", "prod//db", "deny", `{"resource":"prod//db"}`, "deny by a"},
+		{"deny where one reading differs", "prod//db", "deny", `{"resource":{"$ne":"prod/db"}}`, "deny by a"},
+		{"approval by one reading", "prod/%64b", "approval_required", `{"cel":"intent.resource == 'prod/db'"}`, "approval_required by a"},
+		{"allow by the normalised reading", "prod//db", "allow", `{"resource":"prod/db"}`, "allow by a"},
+		{"allow not by the raw reading", "prod//db", "allow", `{"resource":"prod//db"}`, "nothing"},
+		{"allow only by every reading", "prod%2Fdb", "allow", `{"resource":"prod/db"}`, "nothing"},
+		{"allow by every reading", "prod%2Fdb", "allow", `{"resource":{"$regex":"^prod"}}`, "allow by a"},
+		{"rego gets the reading", "prod//db", "allow", `{"rego":"x"}`, "allow by a"},
+		{"rego errors tighten", "db", "deny", `{"rego":"x"}`, "deny by a, 1 errors"},
+		{"rego errors never allow", "db", "allow", `{"rego":"x"}`, "nothing, 1 errors"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := intentWith(func(in *Intent) { in.Resource = tt.resource })
+			if got := decided(t, in, stubOptions(), stored("a", tt.decision, tt.condition, 1)); got != tt.want {
+				t.Errorf("decide = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRuleSet_Reasons(t *testing.T) {
+	tests := []struct {
+		name, condition, action, want string
+	}{
+		{"default deny", `{}`, `{"decision":"deny"}`, `rule.deny: a rule of the organization denies this (rule "No \"prod\"")`},
+		{"default approval", `{}`, `{"decision":"wait"}`, `rule.approval_required: a rule of the organization asks for approval (rule "No \"prod\"")`},
+		{"default allow", `{}`, `{"decision":"allow"}`, `rule.allow: a rule of the organization allows this (rule "No \"prod\"")`},
+		{"the author's", `{}`, `{"decision":"deny","reason":"not on Fridays"}`, `rule.deny: not on Fridays (rule "No \"prod\"")`},
+		{"error", `{"cel":"intent.metadata.x == ''"}`, `{"decision":"deny","reason":"not on Fridays"}`,
+			`rule.deny: the condition could not be evaluated, which counts as a match (rule "No \"prod\"")`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rule := Rule{ID: "r", Name: `No "prod"`, Condition: tt.condition, Action: tt.action, IsActive: true}
+			findings, _ := CompileRules([]Rule{rule}, Options{}).decide(testFrame(t, intentWith(nil)))
+			if len(findings) != 1 || findings[0].Reason != tt.want {
+				t.Errorf("decide = %+v, want the reason %q", findings, tt.want)
+			}
+		})
+	}
+}
+
+func TestRuleSet_Broken(t *testing.T) {
+	rs := CompileRules([]Rule{stored("a", "deny", `{}`, 1), stored("b", "deny", `{"rego":"x"}`, 1), stored("c", "allow", `[]`, 1)}, Options{})
+	var got []string
+	for _, b := range rs.Broken() {
+		var inv *InvalidError
+		if !errors.As(b.Err, &inv) {
+			t.Errorf("error of %s = %v, want an *InvalidError", b.RuleID, b.Err)
+		}
+		got = append(got, b.RuleID)
+	}
+	if strings.Join(got, " ") != "b c" {
+		t.Errorf("Broken() = %v, want b and c", got)
+	}
+	if n := len(rs.Rules()); n != 3 {
+		t.Errorf("Rules() has %d rules, want 3", n)
+	}
+}
+
+func TestRuleSet_NilHasNoRules(t *testing.T) {
+	var rs *RuleSet
+	if findings, failed := rs.decide(testFrame(t, intentWith(nil))); findings != nil || failed != 0 {
+		t.Errorf("decide = %v, %d, want nothing", findings, failed)
+	}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// Source is where [Sets] loads from. Its methods return what is stored when
+// they are called, never something older.
+type Source interface {
+	// Policy returns the newest version of a policy.
+	Policy(ctx context.Context, org, policyID string) (*ActionPolicy, error)
+	// AllRules returns every rule of the organization, in any order.
+	AllRules(ctx context.Context, org string) ([]Rule, error)
+	// AgentStatus returns the status of the agent that intents call agentID, or
+	// AgentUnregistered where the organization has none.
+	AgentStatus(ctx context.Context, org, agentID string) (AgentStatus, error)
+}
+
+// Set is what [Evaluate] needs to decide the intents of one agent under one policy.
+type Set struct {
+	Policy *Policy
+	Rules  *RuleSet
+	Agent  AgentStatus
+}
+
+// Sets keeps compiled policies, compiled rules and agent statuses, bounded by
+// bytes. It is safe for concurrent use.
+//
+// Whoever changes a policy, the rules or an agent calls the matching Invalidate
+// method after the change is stored: a [Sets.Load] that starts later sees it.
+type Sets struct {
+	policies *Cache[setKey, *Policy]
+	rules    *Cache[string, *RuleSet]
+	agents   *Cache[setKey, AgentStatus]
+}
+
+// setKey is a document of an organization.
+type setKey struct{ org, id string }
+
+// agentBytes is about what one agent's status takes in the cache.
+const agentBytes = 256
+
+// NewSets returns an empty Sets over src that keeps at most maxBytes: half of
+// it policies, three eighths rules, the rest agents.
+func NewSets(src Source, o Options, maxBytes int64) *Sets {
+	return &Sets{
+		policies: NewCache(maxBytes/2, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
+			doc, err := src.Policy(ctx, k.org, k.id)
+			if err != nil {
+				return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
+			}
+			p, err := CompilePolicy(doc)
+			if err != nil {
+				return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
+			}
+			return p, nil
+		}),
+		rules: NewCache(maxBytes*3/8, rulesBytes, func(ctx context.Context, org string) (*RuleSet, error) {
+			rules, err := src.AllRules(ctx, org)
+			if err != nil {
+				return nil, fmt.Errorf("loading the rules: %w", err)
+			}
+			return CompileRules(rules, o), nil
+		}),
+		agents: NewCache(maxBytes/8, statusBytes, func(ctx context.Context, k setKey) (AgentStatus, error) {
+			status, err := src.AgentStatus(ctx, k.org, k.id)
+			if err != nil {
+				return "", fmt.Errorf("loading agent %s: %w", k.id, err)
+			}
+			return status, nil
+		}),
+	}
+}
+
+func policyBytes(p *Policy) int64     { return int64(p.Size()) }
+func rulesBytes(rs *RuleSet) int64    { return int64(rs.Size()) }
+func statusBytes(_ AgentStatus) int64 { return agentBytes }
+
+// Load returns the current policy, rules and agent status. An error means that
+// nothing can be decided.
+func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, error) {
+	policy, err := s.policies.Get(ctx, setKey{org, policyID})
+	if err != nil {
+		return Set{}, err
+	}
+	rules, err := s.rules.Get(ctx, org)
+	if err != nil {
+		return Set{}, err
+	}
+	agent, err := s.agents.Get(ctx, setKey{org, agentID})
+	if err != nil {
+		return Set{}, err
+	}
+	return Set{Policy: policy, Rules: rules, Agent: agent}, nil
+}
+
+// InvalidatePolicy forgets a policy.
+func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
+
+// InvalidateRules forgets the rules of an organization.
+func (s *Sets) InvalidateRules(org string) { s.rules.Invalidate(org) }
+
+// InvalidateAgent forgets the status of an agent under one of the names that
+// intents call it by: its id and its external id are invalidated one by one.
+func (s *Sets) InvalidateAgent(org, agentID string) { s.agents.Invalidate(setKey{org, agentID}) }
+
+// InvalidateAll forgets everything, for when changes may have been missed.
+func (s *Sets) InvalidateAll() {
+	s.policies.InvalidateAll()
+	s.rules.InvalidateAll()
+	s.agents.InvalidateAll()
+}
+
+// SetsStats counts what the three caches of a [Sets] did.
+type SetsStats struct {
+	Policies, Rules, Agents CacheStats
+}
+
+// Stats returns the counters.
+func (s *Sets) Stats() SetsStats {
+	return SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats()}
+}

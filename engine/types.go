@@ -1,0 +1,125 @@
+package engine
+
+import "time"
+
+// Cost is what an action costs, in minor units of an ISO-4217 currency
+// (1250 EUR is €12.50).
+type Cost struct {
+	AmountMinor int64  `json:"amount_minor"`
+	Currency    string `json:"currency"`
+}
+
+// Intent is an action an agent proposes: the contract's ActionIntent.
+// An Intent must pass [Intent.Validate] before it is evaluated.
+type Intent struct {
+	IntentID   string            `json:"intent_id"`
+	PolicyID   string            `json:"policy_id"`
+	AgentID    string            `json:"agent_id"`
+	ActionType string            `json:"action_type"`
+	Resource   string            `json:"resource"`
+	Cost       *Cost             `json:"cost,omitzero"`
+	Metadata   map[string]string `json:"metadata,omitzero"`
+	// IssuedAt is kept as the caller wrote it (RFC 3339), because the intent's
+	// digest covers its spelling.
+	IssuedAt string `json:"issued_at"`
+}
+
+// Status says whether a policy participates in evaluation.
+type Status string
+
+// The statuses of a policy. Only an active one can allow anything.
+const (
+	StatusActive    Status = "active"
+	StatusSuspended Status = "suspended"
+	StatusRevoked   Status = "revoked"
+)
+
+// ActionPolicy is one version of a registered policy: the contract's
+// ActionPolicy. A version's content never changes once it is stored.
+type ActionPolicy struct {
+	PolicyID                string    `json:"policy_id"`
+	Version                 int64     `json:"version"`
+	OrganizationID          string    `json:"organization_id"`
+	AgentID                 string    `json:"agent_id"`
+	AllowedActionTypes      []string  `json:"allowed_action_types"`
+	DeniedActionTypes       []string  `json:"denied_action_types,omitzero"`
+	AllowedResourcePatterns []string  `json:"allowed_resource_patterns,omitzero"`
+	BlockedResourcePatterns []string  `json:"blocked_resource_patterns,omitzero"`
+	MaxCostMinor            *int64    `json:"max_cost_minor,omitzero"`
+	Currency                string    `json:"currency,omitzero"`
+	Status                  Status    `json:"status"`
+	UpdatedAt               time.Time `json:"updated_at"`
+}
+
+// Rule is an organization-wide rule: the contract's Rule. Condition and Action
+// are JSON documents kept as strings; see [CompileRule] for their forms.
+type Rule struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitzero"`
+	Condition   string    `json:"condition"`
+	Action      string    `json:"action"`
+	Priority    int64     `json:"priority"`
+	IsActive    bool      `json:"isActive"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
+}
+
+// DefaultPriority is a rule's priority when its author chose none.
+const DefaultPriority = 100
+
+// AgentStatus is the state of an agent's kill switch.
+type AgentStatus string
+
+// The statuses of an agent. AgentUnregistered is not stored: it stands for an
+// agent id that the organization has not registered.
+const (
+	AgentActive       AgentStatus = "active"
+	AgentDisabled     AgentStatus = "disabled"
+	AgentUnregistered AgentStatus = ""
+)
+
+// Agent is a governed agent of an organization. An intent names it by its ID
+// or, where it has one, by its ExternalID.
+type Agent struct {
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	ExternalID string      `json:"externalId,omitzero"`
+	Status     AgentStatus `json:"status"`
+	CreatedAt  time.Time   `json:"createdAt"`
+	UpdatedAt  time.Time   `json:"updatedAt"`
+}
+
+// Usage is the state of the organization's evaluation meter at the moment of
+// an evaluation.
+type Usage struct {
+	// Exceeded reports that the organization's plan allows no further
+	// evaluation this month.
+	Exceeded bool
+}
+
+// FieldError says what is wrong with one field and what would be right.
+type FieldError struct {
+	// Field is the field's path, such as "intent.cost.currency" or
+	// "policy.blocked_resource_patterns[2]".
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// InvalidError reports every invalid field of a document at once.
+type InvalidError struct {
+	Fields []FieldError
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	s := "invalid"
+	for i, f := range e.Fields {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		s += sep + f.Field + ": " + f.Message
+	}
+	return s
+}

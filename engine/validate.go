@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// problems collects the field errors of a document.
+type problems struct{ fields []FieldError }
+
+func (p *problems) add(field, format string, args ...any) {
+	p.fields = append(p.fields, FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) err() error {
+	if len(p.fields) == 0 {
+		return nil
+	}
+	return &InvalidError{Fields: p.fields}
+}
+
+// Normalize writes the intent's UUIDs in lower case, as RFC 9562 has them: the
+// same intent sent with either spelling is one intent.
+func (in *Intent) Normalize() {
+	in.IntentID = strings.ToLower(in.IntentID)
+	in.PolicyID = strings.ToLower(in.PolicyID)
+}
+
+// Normalize writes the policy's UUID in lower case.
+func (p *ActionPolicy) Normalize() { p.PolicyID = strings.ToLower(p.PolicyID) }
+
+// Validate returns an [*InvalidError] that names every invalid field, or nil.
+// Its UUIDs must be in lower case: see [Intent.Normalize].
+func (in *Intent) Validate() error {
+	var p problems
+	p.uuid("intent.intent_id", in.IntentID)
+	p.uuid("intent.policy_id", in.PolicyID)
+	p.text("intent.agent_id", in.AgentID, MaxAgentID)
+	p.actionType("intent.action_type", in.ActionType, "")
+	p.resource("intent.resource", in.Resource)
+	if in.Cost != nil {
+		p.amount("intent.cost.amount_minor", in.Cost.AmountMinor)
+		p.currency("intent.cost.currency", in.Cost.Currency)
+	}
+	p.metadata("intent.metadata", in.Metadata)
+	p.timestamp("intent.issued_at", in.IssuedAt)
+	return p.err()
+}
+
+// Validate returns an [*InvalidError] that names every invalid field, or nil.
+// Its UUID must be in lower case: see [ActionPolicy.Normalize]. A nil
+// AllowedActionTypes is missing, an empty one allows nothing.
+func (p *ActionPolicy) Validate() error {
+	var e problems
+	e.uuid("policy.policy_id", p.PolicyID)
+	if p.Version < 1 || p.Version > MaxInteger {
+		e.add("policy.version", "want an integer from 1 to %d", int64(MaxInteger))
+	}
+	e.text("policy.organization_id", p.OrganizationID, MaxOrganizationID)
+	e.agentPattern("policy.agent_id", p.AgentID)
+	if p.AllowedActionTypes == nil {
+		e.add("policy.allowed_action_types", "is required; [] allows nothing")
+	}
+	e.actionTypes("policy.allowed_action_types", p.AllowedActionTypes)
+	e.actionTypes("policy.denied_action_types", p.DeniedActionTypes)
+	e.patterns("policy.allowed_resource_patterns", p.AllowedResourcePatterns)
+	e.patterns("policy.blocked_resource_patterns", p.BlockedResourcePatterns)
+	if p.MaxCostMinor != nil {
+		e.amount("policy.max_cost_minor", *p.MaxCostMinor)
+	}
+	if p.Currency != "" {
+		e.currency("policy.currency", p.Currency)
+	}
+	switch p.Status {
+	case StatusActive, StatusSuspended, StatusRevoked:
+	case "":
+		e.add("policy.status", "is required: want active, suspended or revoked")
+	default:
+		e.add("policy.status", "want active, suspended or revoked")
+	}
+	if y := p.UpdatedAt.Year(); p.UpdatedAt.IsZero() {
+		e.add("policy.updated_at", "is required: want an RFC 3339 time")
+	} else if y < 1 || y > 9999 {
+		e.add("policy.updated_at", "want a year from 1 to 9999")
+	}
+	return e.err()
+}
+
+// Validate returns an [*InvalidError] that names every invalid field but the
+// condition's and the action's contents, which [CompileRule] judges, or nil.
+func (r *Rule) Validate() error {
+	var p problems
+	p.text("name", r.Name, MaxRuleName)
+	p.optionalText("description", r.Description, MaxRuleDescription)
+	p.document("condition", r.Condition, MaxCondition)
+	p.document("action", r.Action, MaxRuleAction)
+	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
+		p.add("priority", "want an integer from %d to %d", -MaxPriority, MaxPriority)
+	}
+	return p.err()
+}
+
+// text checks a required string of one line.
+func (p *problems) text(field, s string, limit int) {
+	if s == "" {
+		p.add(field, "is required")
+		return
+	}
+	switch {
+	case !p.optionalText(field, s, limit):
+	case strings.TrimSpace(s) != s:
+		p.add(field, "must not start or end with white space")
+	case strings.ContainsAny(s, "\t\n\r"):
+		p.add(field, "must not contain control characters")
+	}
+}
+
+// optionalText checks a string that may be empty and may have several lines,
+// and reports whether it is fine.
+func (p *problems) optionalText(field, s string, limit int) bool {
+	switch {
+	case len(s) > limit:
+		p.add(field, "is longer than %d bytes", limit)
+	case !utf8.ValidString(s):
+		p.add(field, "is not valid UTF-8")
+	case hasControl(s):
+		p.add(field, "must not contain control characters")
+	default:
+		return true
+	}
+	return false
+}
+
+// document checks a string that holds a JSON document.
+func (p *problems) document(field, s string, limit int) {
+	switch {
+	case s == "":
+		p.add(field, "is required: want a JSON document as a string")
+	case len(s) > limit:
+		p.add(field, "is longer than %d bytes", limit)
+	}
+}
+
+// hasControl reports whether s has a control character other than those that
+// lay out text.
+func hasControl(s string) bool {
+	for _, r := range s {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7F && unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// uuid checks for the form 8-4-4-4-12 of lower-case hexadecimal digits.
+func (p *problems) uuid(field, s string) {
+	if s == "" {
+		p.add(field, "is required")
+		return
+	}
+	if !isUUID(s) {
+		p.add(field, `want a UUID in lower case such as "123e4567-e89b-12d3-a456-426614174000"`)
+	}
+}
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if !isDigit(c) && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// actionType checks a name of the action taxonomy; extra lists characters that
+// are allowed besides.
+func (p *problems) actionType(field, s, extra string) {
+	switch {
+	case s == "":
+		p.add(field, "is required")
+	case len(s) > MaxActionType:
+		p.add(field, "is longer than %d bytes", MaxActionType)
+	case !isActionType(s, extra):
+		p.add(field, "want letters, digits and . _ - : / + @%s, such as sql.write", extra)
+	}
+}
+
+func isActionType(s, extra string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isAlpha(c) && !isDigit(c) && strings.IndexByte("._-:/+@", c) < 0 && strings.IndexByte(extra, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *problems) resource(field, s string) {
+	switch {
+	case s == "":
+		p.add(field, "is required")
+	case len(s) > MaxResource:
+		p.add(field, "is longer than %d bytes", MaxResource)
+	default:
+		if _, err := ReadResource(s); err != nil {
+			p.add(field, "has no single meaning: %s", strings.TrimPrefix(err.Error(), "resource: "))
+		}
+	}
+}
+
+// amount checks an amount of minor units.
+func (p *problems) amount(field string, n int64) {
+	if n < 0 || n > MaxInteger {
+		p.add(field, "want an integer from 0 to %d", int64(MaxInteger))
+	}
+}
+
+func (p *problems) currency(field, s string) {
+	ok := len(s) == 3
+	for i := range len(s) {
+		ok = ok && 'A' <= s[i] && s[i] <= 'Z'
+	}
+	if !ok {
+		p.add(field, "want an ISO 4217 code of three upper-case letters such as EUR")
+	}
+}
+
+func (p *problems) metadata(field string, m map[string]string) {
+	if len(m) > MaxMetadataKeys {
+		p.add(field, "has more than %d keys", MaxMetadataKeys)
+		return
+	}
+	for k, v := range m {
+		switch {
+		case k == "":
+			p.add(field, "has an empty key")
+		case len(k) > MaxMetadataKey:
+			p.add(field, "has a key longer than %d bytes", MaxMetadataKey)
+		case !utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r"):
+			p.add(field, "has a key with control characters or invalid UTF-8")
+		default:
+			p.optionalText(field+"."+k, v, MaxMetadataValue)
+		}
+	}
+}
+
+func (p *problems) timestamp(field, s string) {
+	if s == "" {
+		p.add(field, "is required: want an RFC 3339 time")
+		return
+	}
+	if _, err := parseTime(s); err != nil {
+		p.add(field, `want an RFC 3339 time such as "2026-01-31T09:30:00Z"`)
+	}
+}
+
+// parseTime reads an RFC 3339 time. Package time also takes a comma before the
+// fraction, which RFC 3339 has not.
+func parseTime(s string) (time.Time, error) {
+	if len(s) > 64 || strings.IndexByte(s, ',') >= 0 {
+		return time.Time{}, fmt.Errorf("not an RFC 3339 time")
+	}
+	return time.Parse(time.RFC3339, s)
+}
+
+// agentPattern checks the agent id of a policy, which may be a glob.
+func (p *problems) agentPattern(field, s string) {
+	before := len(p.fields)
+	p.text(field, s, MaxAgentID)
+	if len(p.fields) > before || !hasMeta(s) {
+		return
+	}
+	if _, err := CompilePlainGlobs([]string{s}); err != nil {
+		p.add(field, "is not a valid pattern: it %s", problemOf(err))
+	}
+}
+
+func (p *problems) actionTypes(field string, types []string) {
+	if len(types) > MaxPatterns {
+		p.add(field, "has more than %d entries", MaxPatterns)
+		return
+	}
+	for i, t := range types {
+		p.actionType(fmt.Sprintf("%s[%d]", field, i), t, "*")
+	}
+}
+
+// patterns checks resource patterns one by one, so that every mistake is named.
+func (p *problems) patterns(field string, patterns []string) {
+	if len(patterns) > MaxPatterns {
+		p.add(field, "has more than %d entries", MaxPatterns)
+		return
+	}
+	for i, pattern := range patterns {
+		if _, err := CompileGlobs([]string{pattern}); err != nil {
+			p.add(fmt.Sprintf("%s[%d]", field, i), "is not a valid pattern: it %s", problemOf(err))
+		}
+	}
+}
+
+// problemOf returns what is wrong with a pattern, without its index.
+func problemOf(err error) string {
+	if e, ok := err.(*PatternError); ok {
+		return e.Problem
+	}
+	return "does not compile"
+}

@@ -1,0 +1,95 @@
+package writ_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// TestLayering holds the tree of ARCHITECTURE.md: who may import whom, and
+// which package alone may import which library.
+func TestLayering(t *testing.T) {
+	pkgs := list(t)
+	allowed := map[string][]string{ // writ's own packages that a package may import outside its tests
+		"writ/engine":         {},
+		"writ/ledger/receipt": {},
+		"writ/rego":           {"writ/engine"},
+		"writ/storage":        {"writ/engine", "writ/ledger/receipt"},
+		"writ/ledger":         {"writ/engine", "writ/ledger/receipt", "writ/storage"},
+		"writ/api":            {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
+		"writ/examples":       {"writ/engine"},
+	}
+	for path, own := range allowed {
+		p, ok := pkgs[path]
+		if !ok {
+			t.Errorf("%s is gone: mend this table", path)
+		}
+		for _, imp := range p.Imports {
+			if strings.HasPrefix(imp, "writ/") && !slices.Contains(own, imp) {
+				t.Errorf("%s imports %s: only %v are below it", path, imp, own)
+			}
+		}
+	}
+
+	sole := map[string][]string{ // a library and the only packages that may import it
+		"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
+		"github.com/open-policy-agent/opa": {"writ/rego"},
+		"github.com/google/cel-go":         {"writ/engine"},
+		"github.com/cockroachdb/pebble":    {"writ/storage/embedded"},
+		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb"},
+		"github.com/golang-jwt/jwt":        {"writ/api", "writ/cmd/writ"},
+		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
+	}
+	for _, p := range pkgs {
+		for _, imp := range p.Imports {
+			for lib, users := range sole {
+				if strings.HasPrefix(imp, lib) && !slices.Contains(users, p.ImportPath) {
+					t.Errorf("%s imports %s: only %v may", p.ImportPath, imp, users)
+				}
+			}
+			if strings.HasPrefix(imp, "writ/cmd/") {
+				t.Errorf("%s imports %s: only a binary wires", p.ImportPath, imp)
+			}
+		}
+	}
+}
+
+// TestReceiptIsStandardLibraryOnly lets anyone verify receipts without taking
+// on our dependencies.
+func TestReceiptIsStandardLibraryOnly(t *testing.T) {
+	for _, imp := range list(t)["writ/ledger/receipt"].Imports {
+		if strings.Contains(strings.Split(imp, "/")[0], ".") {
+			t.Errorf("ledger/receipt imports %s", imp)
+		}
+	}
+}
+
+// list returns every package of the module by import path.
+func list(t *testing.T) map[string]pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	pkgs := make(map[string]pkg)
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return pkgs
+		} else if err != nil {
+			t.Fatalf("decoding go list: %v", err)
+		}
+		pkgs[p.ImportPath] = p
+	}
+}

@@ -1,0 +1,208 @@
+package ledger
+
+import (
+	"context"
+	"crypto/ed25519"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+// parallel is how many callers a benchmark's commits come from, for each CPU.
+const parallel = 32
+
+// noop is a store that has everything sealed and keeps nothing.
+type noop struct{ storage.Decisions }
+
+func (noop) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+	_, err := seal(batch)
+	return make([]*storage.Record, len(batch)), err
+}
+
+func (noop) Metered(context.Context, string, storage.Month) (int64, error) { return 0, nil }
+
+// BenchmarkCommit is a turn and its commit, by many callers at once.
+func BenchmarkCommit(b *testing.B) {
+	b.Run("store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
+	b.Run("store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
+}
+
+func openEmbedded(b *testing.B) storage.Decisions {
+	b.Helper()
+	store, err := embedded.Open(b.TempDir(), embedded.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return store
+}
+
+func benchmarkCommit(b *testing.B, store storage.Decisions) {
+	reg := prometheus.NewRegistry()
+	l := open(b, store, func(c *Config) { c.Now, c.Metrics = time.Now, reg })
+	b.SetParallelism(parallel)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		e := entry(nil, engine.Allow)
+		for pb.Next() {
+			in := *benchIntent
+			in.IntentID = benchID(n.Add(1))
+			e.Intent = &in
+			if _, err := decide(b.Context(), l, "acme", e); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.StopTimer()
+	families, err := reg.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "writ_ledger_batch_size" {
+			h := f.GetMetric()[0].GetHistogram()
+			b.ReportMetric(h.GetSampleSum()/float64(h.GetSampleCount()), "commits/batch")
+		}
+	}
+}
+
+var benchIntent = func() *engine.Intent {
+	in := intent(0)
+	in.Resource = "https://api.example.com/v1/deployments/web"
+	return in
+}()
+
+// benchID returns the n-th of a series of UUIDs.
+func benchID(n int64) string {
+	const shape = "7d9f1c1e-3b5a-4f5e-8a67-000000000000"
+	digits := strconv.FormatInt(n, 10)
+	return shape[:len(shape)-len(digits)] + digits
+}
+
+// BenchmarkReplay is the commit of an intent that was decided before.
+func BenchmarkReplay(b *testing.B) {
+	l := open(b, openEmbedded(b), func(c *Config) { c.Now = time.Now })
+	e := entry(benchIntent, engine.Allow)
+	b.SetParallelism(parallel)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := decide(b.Context(), l, "acme", e); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}
+
+// BenchmarkCaller is what a commit costs its caller beside waiting.
+func BenchmarkCaller(b *testing.B) {
+	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
+	e := entry(benchIntent, engine.Allow)
+	b.Run("begin", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			turn, err := l.Begin(b.Context(), "acme")
+			if err != nil {
+				b.Fatal(err)
+			}
+			turn.End()
+		}
+	})
+	turn, err := l.Begin(b.Context(), "acme")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer turn.End()
+	b.Run("project", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r, err := project(&l.cfg, &turn, e)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.Receipt.LeafHash()
+		}
+	})
+	b.Run("digest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			IntentDigest(e.Intent)
+		}
+	})
+}
+
+// BenchmarkFloor is what no commit can be cheaper than: a signature for each,
+// or the store for each.
+func BenchmarkFloor(b *testing.B) {
+	b.Run("sign", func(b *testing.B) {
+		key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+		head := make([]byte, 113)
+		b.ReportAllocs()
+		for b.Loop() {
+			ed25519.Sign(key, head)
+		}
+	})
+	for _, size := range []int{1, 64} {
+		b.Run("store=embedded/batch="+strconv.Itoa(size), func(b *testing.B) { benchmarkStore(b, size) })
+	}
+}
+
+// benchmarkStore commits batches of records that are made and sealed
+// beforehand, as far as that can be.
+func benchmarkStore(b *testing.B, size int) {
+	store := openEmbedded(b)
+	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
+	c := l.committer
+	turn, err := l.Begin(b.Context(), "acme")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer turn.End()
+	e := entry(benchIntent, engine.Allow)
+	var n int64
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		batch := make([]*waiter, size)
+		records := make([]*storage.Record, size)
+		for i := range batch {
+			n++
+			in := *e.Intent
+			in.IntentID = benchID(n)
+			turn.id, turn.at = l.ids.next(time.Now())
+			r, err := project(&l.cfg, &turn, Entry{Intent: &in, PolicyVersion: 1, Result: e.Result})
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch[i], records[i] = l.waiters.get(r, nil), r
+		}
+		head, err := c.sealer(batch)(records)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.tip = c.tip.Next(head.Head)
+		b.StartTimer()
+		if _, err := store.Commit(b.Context(), records, func([]*storage.Record) (receipt.SignedHead, error) {
+			return head, nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/record")
+}

@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Mode says how much of a request the history keeps.
+type Mode string
+
+const (
+	// Minimal keeps ids, the policy's version, the action type, the resource
+	// without user info, query and fragment, the cost, the metadata's keys, the
+	// decision, its reasons and digests, and times. It is the default.
+	Minimal Mode = "minimal"
+	// Full keeps the metadata's values too, after scrubbing.
+	Full Mode = "full"
+)
+
+// Config is what a Ledger works with. Store and Signer are required.
+type Config struct {
+	// Store makes batches durable. It must bound the time that its calls take:
+	// everyone waits for the batch that is being written. No other ledger may
+	// write to it at the same time.
+	Store storage.Decisions
+	// Signer signs the batches. Heads of earlier keys stay where they are in
+	// the chain.
+	Signer *receipt.Signer
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// TTL is how long a receipt can be acted upon, in whole seconds: the
+	// deployment's RECEIPT_TTL. Zero is DefaultTTL.
+	TTL time.Duration
+	// Audit is how much of a request is kept, Minimal if empty.
+	Audit Mode
+	// Scrub returns what may be kept of a metadata value, and is required by
+	// Audit Full, which it alone makes safe. It must be safe for concurrent use.
+	Scrub func(key, value string) string
+	// Log hears of failing commits, once for each episode. Nil discards.
+	Log *slog.Logger
+	// Metrics is where the ledger registers its metrics until it is closed. Nil
+	// registers nowhere.
+	Metrics prometheus.Registerer
+	// QueueLimit is how many commits may wait for the next batch; more are
+	// refused with ErrOverloaded. Zero is DefaultQueueLimit.
+	QueueLimit int
+}
+
+// The defaults of Config.
+const (
+	DefaultTTL        = 300 * time.Second
+	DefaultQueueLimit = 8192
+)
+
+// withDefaults returns c with its zero values filled in, or why it can't work.
+func (c Config) withDefaults() (Config, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.TTL == 0 {
+		c.TTL = DefaultTTL
+	}
+	if c.Audit == "" {
+		c.Audit = Minimal
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.QueueLimit == 0 {
+		c.QueueLimit = DefaultQueueLimit
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("no store")
+	case c.Signer == nil:
+		return errors.New("no signer")
+	case c.TTL < time.Second || c.TTL%time.Second != 0:
+		return fmt.Errorf("receipt lifetime %v: want whole seconds, at least one", c.TTL)
+	case c.QueueLimit < 0:
+		return fmt.Errorf("queue limit %d: want a positive number", c.QueueLimit)
+	case c.Audit != Minimal && c.Audit != Full:
+		return fmt.Errorf("audit mode %q: want %s or %s", c.Audit, Minimal, Full)
+	case c.Audit == Full && c.Scrub == nil:
+		return errors.New("audit mode full needs a scrubber: raw metadata values are never stored")
+	}
+	return nil
+}

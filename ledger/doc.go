@@ -1,0 +1,59 @@
+// Package ledger makes decisions final.
+//
+// A caller begins a [Turn] for the organization, evaluates the intent with the
+// turn's place in the month's meter, commits what it decided and answers with
+// the [Outcome], never with its own result:
+//
+//	turn, err := l.Begin(ctx, org)
+//	if err != nil {
+//		return err // refuse: nothing was decided
+//	}
+//	defer turn.End()
+//	result := evaluate(intent, engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations})
+//	out, err := l.Commit(ctx, &turn, ledger.Entry{Intent: intent, PolicyVersion: v, Result: result})
+//
+// It may then rely on this:
+//
+//   - Idempotency. An (organization, intent id) is decided once. Whoever
+//     commits it again, at whatever time and however many at once, gets the
+//     record of that first decision with Replayed set, or [ErrIntentConflict]
+//     when the intent differs. The store decides which was first, not a read
+//     before it, so the rule holds across processes that share a store.
+//   - Durability before the answer. When Commit returns nil the record, the
+//     head that signs it and the tick of the meter are durable. When it returns
+//     an error there may or may not be a decision: the caller must refuse, and
+//     the same intent tried again gets the decision if there is one.
+//   - One signature and one write a batch. What waits while a batch is being
+//     written is the next batch. Nothing lingers for company: on an idle ledger
+//     a decision is a batch of its own.
+//   - An unbroken chain. Each batch's head carries the hash of the head before
+//     it. After a failed write the ledger reads what the store kept before it
+//     signs again, so no two heads ever follow the same one.
+//   - An exact meter. Turns in flight count, so of a thousand that begin
+//     together at a limit exactly those within it learn so. The meters are this
+//     process's view: another that shares the store is seen when a meter is next
+//     loaded.
+//
+// # Time
+//
+// A decision's time is when its turn began, not when it was written: an allow
+// whose DecidedAt lies after a kill switch was thrown was evaluated after it.
+// The decision id is a UUIDv7 of the same millisecond, the meter's month is the
+// one it falls in (UTC), and the receipt expires TTL after it.
+//
+// # Intent digest
+//
+// The intent digest is "sha256:" and the hex SHA-256 of the intent's RFC 8785
+// canonical JSON, with the members that the caller sent: cost and metadata are
+// left out when they were absent. The intent of this canonical JSON
+//
+//	{"action_type":"deploy","agent_id":"ci","intent_id":"7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11","issued_at":"2026-11-21T10:00:00Z","policy_id":"2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20","resource":"prod/web"}
+//
+// has the digest
+//
+//	sha256:f6a0c8b91690eb357004872900c098be529214532e8935b2a2636a50cb45fa5b
+//
+// # What is stored
+//
+// The audit projection is all that is kept of a request: see [Mode].
+package ledger

@@ -1,0 +1,273 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+func TestFault_FailedAndLost(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	mustDecide(t, l, "acme", intent(0))
+	store.set(func(f *fake) { f.faults = []fault{lost} })
+	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
+		t.Fatalf("Commit = %+v, %v, want nothing but the fault", out, err)
+	}
+	if got := ordinal(t, l, "acme"); got != 2 {
+		t.Errorf("ordinal = %d, want 2: nothing was committed", got)
+	}
+	if out := mustDecide(t, l, "acme", intent(1)); out.Replayed {
+		t.Errorf("the retry is a replay of a decision that was lost")
+	}
+	store.check(t, testKeys(t, testSigner(1)))
+}
+
+func TestFault_FailedButPersisted(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	mustDecide(t, l, "acme", intent(0))
+	store.set(func(f *fake) { f.faults = []fault{persisted} })
+	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
+		t.Fatalf("Commit = %+v, %v, want nothing but the fault", out, err)
+	}
+	if got := ordinal(t, l, "acme"); got != 3 {
+		t.Errorf("ordinal = %d, want 3: the store has two decisions", got)
+	}
+	out := mustDecide(t, l, "acme", intent(1))
+	if !out.Replayed || encode(out.Record) != store.order[1].bytes {
+		t.Errorf("the retry = %+v, want the persisted decision", out)
+	}
+	mustDecide(t, l, "acme", intent(2))
+	store.check(t, testKeys(t, testSigner(1)))
+}
+
+// TestFault_ChainAndMetersSurviveAnySeries runs every series of three faults
+// against batches that form by chance, with a restart after each.
+func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
+	for i := range 27 {
+		series := []fault{fault(i / 9), fault(i / 3 % 3), fault(i % 3)}
+		t.Run(fmt.Sprint(series), func(t *testing.T) {
+			store := newFake()
+			for round := range 3 {
+				l := open(t, store)
+				store.set(func(f *fake) { f.faults = append([]fault{none}, series...) })
+				var wg sync.WaitGroup
+				for n := range 8 {
+					wg.Go(func() { decideUntilDecided(t, l, intent(8*round+n)) })
+				}
+				wg.Wait()
+				if got, want := ordinal(t, l, "acme"), int64(8*(round+1)+1); got != want {
+					t.Errorf("ordinal = %d, want %d", got, want)
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Errorf("Close = %v", err)
+				}
+				store.check(t, testKeys(t, testSigner(1)))
+			}
+		})
+	}
+}
+
+func decideUntilDecided(t *testing.T, l *Ledger, in *engine.Intent) {
+	for {
+		_, err := decide(t.Context(), l, "acme", entry(in, engine.Allow))
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, errFault) {
+			t.Errorf("Commit = %v, want the injected fault", err)
+			return
+		}
+	}
+}
+
+func TestFault_LoggedOnceAnEpisode(t *testing.T) {
+	store, log := newFake(), new(logged)
+	l := open(t, store, logTo(log))
+	for episode := range 2 {
+		store.set(func(f *fake) { f.faults = []fault{lost, persisted, lost} })
+		for n := range 3 {
+			if _, err := decide(t.Context(), l, "acme", entry(intent(10*episode+n), engine.Allow)); err == nil {
+				t.Fatal("Commit = nil, want the fault")
+			}
+		}
+		mustDecide(t, l, "acme", intent(10*episode+9))
+	}
+	lines := log.lines()
+	if len(lines) != 4 {
+		t.Fatalf("%d log lines for two episodes, want a beginning and an end each:\n%s", len(lines), strings.Join(lines, ""))
+	}
+	if !strings.Contains(lines[0], "level=ERROR") || !strings.Contains(lines[0], errFault.Error()) {
+		t.Errorf("the first line = %s, want the fault as an error", lines[0])
+	}
+	if !strings.Contains(lines[1], "refused=3") {
+		t.Errorf("the second line = %s, want how many were refused", lines[1])
+	}
+}
+
+// TestFault_NothingIsCommittedWhileTheChainsEndIsUnknown also holds the other
+// calls to refusing.
+func TestFault_NothingIsCommittedWhileTheChainsEndIsUnknown(t *testing.T) {
+	foreign, _ := testSigner(9).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
+	tests := map[string]struct {
+		outage, repair func(*fake)
+	}{
+		"the last head cannot be read": {
+			func(f *fake) { f.headErr = errors.New("no head") }, func(f *fake) { f.headErr = nil }},
+		"the head is another ledger's": {
+			func(f *fake) { f.foreign = &foreign }, func(f *fake) { f.foreign = nil }},
+		"the store lost its heads": {
+			func(f *fake) { f.headErr = storage.ErrNotFound }, func(f *fake) { f.headErr = nil }},
+		"the meter cannot be read": {
+			func(f *fake) { f.meterErr = errors.New("no meter") }, func(f *fake) { f.meterErr = nil }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := newFake()
+			l := open(t, store)
+			mustDecide(t, l, "acme", intent(0))
+			begun, err := l.Begin(t.Context(), "acme")
+			if err != nil {
+				t.Fatal(err)
+			}
+			store.set(func(f *fake) { f.faults = []fault{persisted}; test.outage(f) })
+			if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) {
+				t.Fatalf("Commit = %v, want the fault", err)
+			}
+			if _, err := l.Begin(t.Context(), "acme"); err == nil {
+				t.Error("Begin on a meter in doubt = nil, want an error")
+			}
+			if err := l.Healthy(t.Context()); err == nil {
+				t.Error("Healthy = nil, want an error")
+			}
+			if _, err := l.Commit(t.Context(), &begun, entry(intent(2), engine.Allow)); err == nil {
+				t.Error("Commit = nil, want an error")
+			}
+			if len(store.heads) != 2 {
+				t.Errorf("%d heads, want 2: nothing after the failure", len(store.heads))
+			}
+			store.set(test.repair)
+			if err := l.Healthy(t.Context()); err != nil {
+				t.Errorf("Healthy after the repair = %v", err)
+			}
+			mustDecide(t, l, "acme", intent(2))
+			if got := ordinal(t, l, "acme"); got != 4 {
+				t.Errorf("ordinal = %d, want 4", got)
+			}
+			store.check(t, testKeys(t, testSigner(1)))
+		})
+	}
+}
+
+func TestFault_StoreBreaksItsContract(t *testing.T) {
+	tests := map[string]func(*fake){
+		"answers too few": func(f *fake) {
+			f.answer = func(_, existing []*storage.Record) []*storage.Record { return existing[1:] }
+		},
+		"takes as new what it did not seal": func(f *fake) {
+			f.answer = func(batch, existing []*storage.Record) []*storage.Record {
+				batch[0].Receipt.Sig = ""
+				return existing
+			}
+		},
+		"panics": func(f *fake) {
+			f.answer = func(_, _ []*storage.Record) []*storage.Record { panic("store") }
+		},
+	}
+	for name, misbehave := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := newFake()
+			l := open(t, store)
+			store.set(misbehave)
+			if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err == nil {
+				t.Errorf("Commit = %+v, want an error", out)
+			}
+			store.set(func(f *fake) { f.answer = nil })
+			mustDecide(t, l, "acme", intent(2))
+			if len(store.heads) != 2 || store.heads[1].Prev != store.heads[0].Hash() {
+				t.Errorf("heads = %+v, want two that are chained", store.heads)
+			}
+		})
+	}
+}
+
+// sealing is a store that has other records sealed than it was given.
+type sealing struct {
+	*fake
+	wrong func(batch []*storage.Record) []*storage.Record
+}
+
+func (s sealing) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+	_, err := seal(s.wrong(batch))
+	return make([]*storage.Record, len(batch)), err
+}
+
+func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
+	tests := map[string]func([]*storage.Record) []*storage.Record{
+		"another record": func([]*storage.Record) []*storage.Record { return []*storage.Record{{}} },
+		"a copy": func(b []*storage.Record) []*storage.Record {
+			c := *b[0]
+			return []*storage.Record{&c}
+		},
+		"twice": func(b []*storage.Record) []*storage.Record { return []*storage.Record{b[0], b[0]} },
+		"none":  func([]*storage.Record) []*storage.Record { return nil },
+	}
+	for name, wrong := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := open(t, sealing{newFake(), wrong})
+			if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err == nil {
+				t.Errorf("Commit = %+v, want an error", out)
+			}
+		})
+	}
+}
+
+// TestSeal_StoreTriesAgainWithFewer has the store lose a race between two
+// seals of one commit.
+func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
+	store := newFake()
+	store.commitGate = make(chan gated)
+	l := open(t, retrying{store})
+	first := goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))
+	g := <-store.commitGate
+	a := goDecide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
+	b := goDecide(t.Context(), l, "acme", entry(intent(2), engine.Allow))
+	awaitQueued(l, 2)
+	close(g.open)
+	close((<-store.commitGate).open)
+	for _, answer := range []<-chan result{first, a, b} {
+		if r := <-answer; r.err != nil {
+			t.Errorf("Commit = %v", r.err)
+		}
+	}
+	store.check(t, testKeys(t, testSigner(1)))
+}
+
+// retrying is a store that seals every batch twice, first with all records.
+type retrying struct{ *fake }
+
+func (s retrying) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+	return s.fake.Commit(ctx, batch, func(fresh []*storage.Record) (receipt.SignedHead, error) {
+		if _, err := seal(batch); err != nil {
+			return receipt.SignedHead{}, err
+		}
+		return seal(fresh)
+	})
+}
+
+func TestOpen_RefusesAnUnreadableChain(t *testing.T) {
+	store := newFake()
+	store.headErr = errFault
+	l, err := Open(t.Context(), Config{Store: store, Signer: testSigner(1)})
+	if !errors.Is(err, errFault) {
+		t.Errorf("Open = %v, %v, want the fault: never a second chain", l, err)
+	}
+}

@@ -1,0 +1,181 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// noon is when the tests' clocks start.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// clock is a clock that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
+
+// logged is a log that a test reads.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var lines []string
+	for line := range bytes.Lines(l.buf.Bytes()) {
+		lines = append(lines, string(line))
+	}
+	return lines
+}
+
+func testSigner(seed byte) *receipt.Signer {
+	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
+}
+
+func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
+	t.Helper()
+	var pubs []ed25519.PublicKey
+	for _, s := range signers {
+		pubs = append(pubs, s.Public())
+	}
+	keys, err := receipt.NewKeys(pubs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// open returns a ledger on store that is closed with the test. change may
+// change its configuration.
+func open(t testing.TB, store storage.Decisions, change ...func(*Config)) *Ledger {
+	t.Helper()
+	cfg := Config{Store: store, Signer: testSigner(1), Now: (&clock{now: noon}).Now}
+	for _, f := range change {
+		f(&cfg)
+	}
+	l, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		if t.Failed() {
+			stop() // something may be stuck at a gate
+		}
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return l
+}
+
+func logTo(log *logged) func(*Config) {
+	return func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) }
+}
+
+// intent returns the n-th of a series of intents.
+func intent(n int) *engine.Intent {
+	return &engine.Intent{
+		IntentID:   fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n),
+		PolicyID:   "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+		AgentID:    "team-a/deployer",
+		ActionType: "deploy",
+		Resource:   "https://user:pw@example.com/prod?token=secret#part",
+		Cost:       &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		Metadata:   map[string]string{"ticket": "OPS-7", "env": "prod"},
+		IssuedAt:   "2026-11-21T11:59:59Z",
+	}
+}
+
+func entry(in *engine.Intent, d engine.Decision) Entry {
+	return Entry{Intent: in, PolicyVersion: 3, Result: engine.Result{
+		Decision: d,
+		Findings: []engine.Finding{{Code: "policy.test", Outcome: d, Reason: "policy.test: the test decided so"}},
+	}}
+}
+
+// decide takes e through a turn of org.
+func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
+	turn, err := l.Begin(ctx, org)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer turn.End()
+	return l.Commit(ctx, &turn, e)
+}
+
+// mustDecide is decide of an intent that is allowed, which can't fail.
+func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome {
+	t.Helper()
+	out, err := decide(t.Context(), l, org, entry(in, engine.Allow))
+	if err != nil {
+		t.Fatalf("Commit(%s) = %v", in.IntentID, err)
+	}
+	return out
+}
+
+// ordinal returns what the next turn of org would have.
+func ordinal(t *testing.T, l *Ledger, org string) int64 {
+	t.Helper()
+	turn, err := l.Begin(t.Context(), org)
+	if err != nil {
+		t.Fatalf("Begin: %v", err)
+	}
+	defer turn.End()
+	return turn.Ordinal()
+}
+
+// result is how a decide in a goroutine ended.
+type result struct {
+	out Outcome
+	err error
+}
+
+// goDecide runs decide in a goroutine.
+func goDecide(ctx context.Context, l *Ledger, org string, e Entry) <-chan result {
+	done := make(chan result, 1)
+	go func() {
+		out, err := decide(ctx, l, org, e)
+		done <- result{out, err}
+	}()
+	return done
+}
+
+// awaitQueued returns when n commits wait.
+func awaitQueued(l *Ledger, n int) {
+	for l.queue.len() != n {
+		runtime.Gosched()
+	}
+}

@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// The refusals that a caller tells apart. Any other error of a Ledger is a
+// fault of what it stands on. None of them comes with a decision.
+var (
+	// ErrIntentConflict means that the organization's intent id was decided
+	// before for another intent. It tells nothing of that one.
+	ErrIntentConflict = errors.New("the intent id was decided with a different body")
+	// ErrOverloaded means that too many commits wait already.
+	ErrOverloaded = errors.New("too many decisions wait to be committed")
+	// ErrClosed means that the ledger accepts nothing any more.
+	ErrClosed = errors.New("the ledger is closed")
+)
+
+// Ledger makes decisions final. All methods are safe for concurrent use.
+type Ledger struct {
+	cfg       Config
+	ids       ids
+	meters    *meters
+	queue     *queue
+	committer *committer
+	metrics   *metrics
+	waiters   waiters
+
+	// stop ends the committer's calls of the store; stopped is closed when the
+	// committer, which Open started, has returned and nothing else uses the store.
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// Open returns a ledger that continues the chain of cfg.Store, or starts one
+// under a random id if the store has none. ctx bounds the opening alone. The
+// ledger must be closed before its store is.
+func Open(ctx context.Context, cfg Config) (*Ledger, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	tip, err := lastTip(ctx, cfg.Store)
+	if errors.Is(err, storage.ErrNotFound) {
+		tip, err = newChain(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{
+		cfg:     cfg,
+		meters:  newMeters(cfg.Store, meterBytes),
+		queue:   newQueue(cfg.QueueLimit),
+		stopped: make(chan struct{}),
+	}
+	if l.metrics, err = newMetrics(cfg.Metrics, l.queue.len); err != nil {
+		return nil, err
+	}
+	l.committer = &committer{cfg: &l.cfg, meters: l.meters, metrics: l.metrics, tip: tip}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	go func() {
+		defer close(l.stopped)
+		l.committer.run(life, l.queue)
+		l.meters.loads.Wait()
+		l.metrics.unregister()
+	}()
+	return l, nil
+}
+
+// lastTip returns the end of the store's chain, or storage.ErrNotFound.
+func lastTip(ctx context.Context, store storage.Decisions) (receipt.Chain, error) {
+	head, err := store.LastHead(ctx)
+	if err != nil {
+		return receipt.Chain{}, fmt.Errorf("reading the last head: %w", err)
+	}
+	return receipt.Chain{ID: head.Chain}.Next(head.Head), nil
+}
+
+func newChain() receipt.Chain {
+	var c receipt.Chain
+	rand.Read(c.ID[:]) // never fails: it would crash the process
+	return c
+}
+
+// Close refuses what comes from now on with ErrClosed, finishes what was
+// accepted and returns nil: from then on the ledger leaves its store alone. If
+// ctx ends first, Close gives up what is left, whose callers get an error, and
+// returns ctx's error. Further calls wait likewise.
+func (l *Ledger) Close(ctx context.Context) error {
+	l.meters.close()
+	l.queue.close()
+	defer l.stop()
+	select {
+	case <-l.stopped:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("closing the ledger with commits unfinished: %w", ctx.Err())
+	}
+}
+
+// Healthy returns nil if the ledger knows the end of its chain and can extend
+// it. After a failed commit it has the ledger find out, as the next commit
+// would. It doesn't try a write: see [storage.Store].
+func (l *Ledger) Healthy(ctx context.Context) error {
+	if err := l.flush(ctx); err != nil {
+		return fmt.Errorf("checking the ledger: %w", err)
+	}
+	return nil
+}
+
+// Entry is what was decided. Its strings and maps become part of the record
+// and of what the caller answers: they must be the ledger's to keep, never
+// views of a request's buffer that is used again.
+type Entry struct {
+	// Intent is what was evaluated. It must have passed [engine.Intent.Validate].
+	Intent        *engine.Intent
+	PolicyVersion int64
+	Result        engine.Result
+}
+
+// Outcome is the decision that stands.
+type Outcome struct {
+	// Record is what was decided first for the intent. It may be shared, must not
+	// be modified, and can hold on to the memory of its whole batch: copy what is
+	// kept for long.
+	Record *storage.Record
+	// Replayed reports that it was decided before, by this or another caller.
+	Replayed bool
+}
+
+// Commit makes e final as a decision of t's organization: once it returns nil,
+// the Outcome survives a crash and no other exists for the intent. It ends t,
+// whatever it returns; the tick of the meter stays only if e was the first.
+//
+// Its error is ErrIntentConflict, ErrOverloaded or ErrClosed, or tells why e is
+// no decision or what kept the store from committing it. When ctx ends while
+// the commit waits, Commit returns ctx's error at once, yet e may become final:
+// the same intent committed again gets what became of it.
+func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
+	if t.meter == nil {
+		return Outcome{}, errors.New("committing a turn that has ended")
+	}
+	defer t.End()
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	record, err := project(&l.cfg, t, e)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	w := l.waiters.get(record, t.meter)
+	if err := l.queue.put(w); err != nil {
+		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	t.meter = nil // it's the committer's to settle now
+	out, err := l.waiters.wait(ctx, w)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	return out, nil
+}
+
+// flush returns when everything that was queued before it is decided and the
+// end of the chain is known, or why it isn't.
+func (l *Ledger) flush(ctx context.Context) error {
+	w := l.waiters.get(nil, nil)
+	if err := l.queue.put(w); err != nil {
+		return err
+	}
+	_, err := l.waiters.wait(ctx, w)
+	return err
+}

@@ -1,0 +1,221 @@
+package ledger
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"writ/storage"
+)
+
+const (
+	// meterBytes bounds what all meters take, but for those with turns in
+	// flight: some 30,000 organizations.
+	meterBytes = 8 << 20
+	// meterOverhead is what a meter takes beside its organization's name: the
+	// struct, its element of the list and its place in the map.
+	meterOverhead = 256
+)
+
+type meterKey struct {
+	org   string
+	month storage.Month
+}
+
+func (k meterKey) bytes() int { return meterOverhead + len(k.org) }
+
+// meter counts the decisions of one organization in one month.
+type meter struct {
+	key     meterKey
+	element *list.Element // in meters.recent
+	// loaded is closed when the meter has been read from the store, or the
+	// reading has failed with err.
+	loaded  chan struct{}
+	loading bool
+	err     error // set before loaded is closed
+
+	taken    int64 // committed and in flight
+	inFlight int64 // a meter with any isn't evicted
+	// doubtful means that a commit failed which the store may have made all the
+	// same. taken counts it, and nobody begins, until the committer knows.
+	doubtful bool
+}
+
+// meters are the meters in use. They are read from the store when first used
+// and forgotten when unused for longest.
+type meters struct {
+	store interface {
+		Metered(ctx context.Context, org string, month storage.Month) (int64, error)
+	}
+	limit int // bytes
+
+	mu     sync.Mutex
+	byKey  map[meterKey]*meter
+	recent *list.List // of *meter, last used first
+	bytes  int
+	closed bool
+	loads  sync.WaitGroup // of load; not added to once closed is set
+}
+
+func newMeters(store storage.Decisions, limit int) *meters {
+	return &meters{store: store, limit: limit, byKey: make(map[meterKey]*meter), recent: list.New()}
+}
+
+// begin takes a place in the meter of key and returns the ordinal, or no meter
+// at all if it is in doubt.
+func (ms *meters) begin(ctx context.Context, key meterKey) (*meter, int64, error) {
+	for {
+		ms.mu.Lock()
+		m := ms.byKey[key]
+		switch {
+		case ms.closed:
+			ms.mu.Unlock()
+			return nil, 0, ErrClosed
+		case m == nil:
+			m = ms.insertLocked(key)
+			ms.mu.Unlock()
+			if err := ms.load(ctx, m); err != nil {
+				return nil, 0, err
+			}
+		case m.loading:
+			ms.mu.Unlock()
+			if err := m.awaitLoad(ctx); err != nil {
+				return nil, 0, err
+			}
+		case m.doubtful:
+			ms.mu.Unlock()
+			return nil, 0, nil
+		default:
+			m.taken++
+			m.inFlight++
+			ordinal := m.taken
+			ms.recent.MoveToFront(m.element)
+			ms.mu.Unlock()
+			return m, ordinal, nil
+		}
+	}
+}
+
+// awaitLoad returns how another's loading of m ended, but nil if that failed
+// for its own context: then the meter is to be asked for again.
+func (m *meter) awaitLoad(ctx context.Context) error {
+	select {
+	case <-m.loaded:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the meter: %w", ctx.Err())
+	}
+	if errors.Is(m.err, context.Canceled) || errors.Is(m.err, context.DeadlineExceeded) {
+		return nil
+	}
+	return m.err
+}
+
+func (ms *meters) insertLocked(key meterKey) *meter {
+	key.org = strings.Clone(key.org) // it may be a piece of something large
+	m := &meter{key: key, loading: true, loaded: make(chan struct{})}
+	m.element = ms.recent.PushFront(m)
+	ms.byKey[key] = m
+	ms.bytes += key.bytes()
+	ms.loads.Add(1)
+	ms.evictLocked()
+	return m
+}
+
+// evictLocked forgets the meters unused for longest until the rest is within
+// the limit. One in use goes to the front: it's not among those.
+func (ms *meters) evictLocked() {
+	for range ms.recent.Len() {
+		if ms.bytes <= ms.limit {
+			return
+		}
+		m := ms.recent.Back().Value.(*meter)
+		if m.loading || m.doubtful || m.inFlight > 0 {
+			ms.recent.MoveToFront(m.element)
+			continue
+		}
+		ms.removeLocked(m)
+	}
+}
+
+func (ms *meters) removeLocked(m *meter) {
+	delete(ms.byKey, m.key)
+	ms.recent.Remove(m.element)
+	ms.bytes -= m.key.bytes()
+}
+
+// load reads m from the store. No commit of m's can be under way meanwhile:
+// whoever has one keeps m from being evicted, and nobody begins before it is
+// loaded.
+func (ms *meters) load(ctx context.Context, m *meter) error {
+	defer ms.loads.Done()
+	n, err := ms.store.Metered(ctx, m.key.org, m.key.month)
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	defer close(m.loaded)
+	m.loading = false
+	m.taken = n
+	if err != nil {
+		m.err = fmt.Errorf("reading the meter: %w", err)
+		ms.removeLocked(m)
+	}
+	return m.err
+}
+
+// release gives one place in flight back.
+func (ms *meters) release(m *meter) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m.inFlight--
+	m.taken--
+}
+
+// settle ends the places of a batch that was dealt with: those of the records
+// for which first says so stay taken.
+func (ms *meters) settle(batch []*waiter, first func(i int) bool) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for i, w := range batch {
+		w.meter.inFlight--
+		if !first(i) {
+			w.meter.taken--
+		}
+	}
+}
+
+// doubt ends the places of a batch of which nobody knows whether the store
+// committed it, and appends the meters that are in doubt from now on to list.
+func (ms *meters) doubt(list []*meter, batch []*waiter) []*meter {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, w := range batch {
+		w.meter.inFlight--
+		if !w.meter.doubtful {
+			w.meter.doubtful = true
+			list = append(list, w.meter)
+		}
+	}
+	return list
+}
+
+// reload ends the doubt about m. It must not run while the store commits.
+func (ms *meters) reload(ctx context.Context, m *meter) error {
+	n, err := ms.store.Metered(ctx, m.key.org, m.key.month)
+	if err != nil {
+		return fmt.Errorf("reading the meter: %w", err)
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m.taken = n + m.inFlight
+	m.doubtful = false
+	return nil
+}
+
+// close makes begin refuse.
+func (ms *meters) close() {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	ms.closed = true
+}

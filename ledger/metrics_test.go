@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+)
+
+// sample is what a metric says.
+type sample struct {
+	value   float64 // a counter's or a gauge's
+	count   uint64  // a histogram's
+	native  bool    // has native and
+	buckets int     // classic buckets
+}
+
+// gather returns reg's metrics by name, with the labels' values behind it.
+func gather(t *testing.T, reg *prometheus.Registry) map[string]sample {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]sample)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			h := m.GetHistogram()
+			all[name] = sample{
+				value:   m.GetCounter().GetValue() + m.GetGauge().GetValue(),
+				count:   h.GetSampleCount(),
+				native:  len(h.GetPositiveSpan()) > 0,
+				buckets: len(h.GetBucket()),
+			}
+		}
+	}
+	return all
+}
+
+func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
+	store := newFake()
+	reg := prometheus.NewRegistry()
+	l := open(t, store, func(c *Config) { c.Metrics = reg })
+	mustDecide(t, l, "acme", intent(1))
+	mustDecide(t, l, "acme", intent(1))
+	for i, d := range []engine.Decision{engine.Allow, engine.Deny, engine.ApprovalRequired, engine.Deny} {
+		if _, err := decide(t.Context(), l, "acme", entry(intent(2+i), d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := intent(1)
+	other.Resource = "other"
+	store.set(func(f *fake) { f.faults = []fault{none, lost} })
+	for _, in := range []*engine.Intent{other, intent(9)} {
+		if _, err := decide(t.Context(), l, "acme", entry(in, engine.Allow)); err == nil {
+			t.Fatal("Commit = nil, want an error")
+		}
+	}
+	all := gather(t, reg)
+	for name, want := range map[string]float64{
+		"writ_ledger_decisions_total allow":             2,
+		"writ_ledger_decisions_total deny":              2,
+		"writ_ledger_decisions_total approval_required": 1,
+		"writ_ledger_replays_total":                     1,
+		"writ_ledger_conflicts_total":                   1,
+		"writ_ledger_commit_failures_total":             1,
+	} {
+		if got := all[name].value; got != want {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	if got, ok := all["writ_ledger_queue_depth"]; !ok || got.value != 0 {
+		t.Errorf("queue depth = %v, want 0", got)
+	}
+	for _, name := range []string{"writ_ledger_batch_size", "writ_ledger_commit_seconds"} {
+		if got := all[name]; got.count != 8 || got.buckets == 0 || !got.native {
+			t.Errorf("%s = %+v, want 8 samples in classic and native buckets", name, got)
+		}
+	}
+	for name := range all {
+		if strings.Contains(name, "acme") || strings.Contains(name, "team-a") {
+			t.Errorf("the metric %s is labelled by organization or agent", name)
+		}
+	}
+}
+
+func TestMetrics_RegisteredUntilClose(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	withReg := func(c *Config) { c.Metrics = reg }
+	l := open(t, newFake(), withReg)
+	if _, err := Open(t.Context(), Config{Store: newFake(), Signer: testSigner(1), Metrics: reg}); err == nil {
+		t.Error("Open of a second ledger on one registry = nil, want an error")
+	}
+	if len(gather(t, reg)) == 0 {
+		t.Error("the failed Open took the first ledger's metrics away")
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if all := gather(t, reg); len(all) != 0 {
+		t.Errorf("metrics after Close = %v, want none", all)
+	}
+	open(t, newFake(), withReg)
+}

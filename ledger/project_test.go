@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	in := intent(1)
+	got := mustDecide(t, l, "acme", in).Record
+	want := &storage.Record{
+		OrganizationID: "acme",
+		IntentID:       in.IntentID,
+		IntentDigest:   IntentDigest(in),
+		DecisionID:     got.DecisionID,
+		PolicyID:       in.PolicyID,
+		PolicyVersion:  3,
+		AgentID:        "team-a/deployer",
+		ActionType:     "deploy",
+		Resource:       "https://example.com/prod",
+		Cost:           &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		MetadataKeys:   []string{"env", "ticket"},
+		Decision:       engine.Allow,
+		Reasons:        []string{"policy.test: the test decided so"},
+		Receipt:        got.Receipt,
+		IssuedAt:       in.IssuedAt,
+		DecidedAt:      noon,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the minimal projection (-want +got):\n%s", diff)
+	}
+	for _, secret := range []string{"OPS-7", "pw", "token", "secret", "part"} {
+		if strings.Contains(store.order[0].bytes, secret) {
+			t.Errorf("the stored record has %q in it: %s", secret, store.order[0].bytes)
+		}
+	}
+}
+
+func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
+	store := newFake()
+	l := open(t, store, func(c *Config) {
+		c.Audit = Full
+		c.Scrub = func(key, value string) string {
+			if key == "ticket" {
+				return "[scrubbed]"
+			}
+			return value
+		}
+	})
+	got := mustDecide(t, l, "acme", intent(1)).Record
+	want := map[string]string{"env": "prod", "ticket": "[scrubbed]"}
+	if diff := cmp.Diff(want, got.Metadata); diff != "" {
+		t.Errorf("metadata in mode full (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"env", "ticket"}, got.MetadataKeys); diff != "" {
+		t.Errorf("metadata keys in mode full (-want +got):\n%s", diff)
+	}
+	if strings.Contains(store.order[0].bytes, "OPS-7") {
+		t.Errorf("the stored record has a raw value: %s", store.order[0].bytes)
+	}
+	bare := intent(2)
+	bare.Metadata = nil
+	if got := mustDecide(t, l, "acme", bare).Record; got.Metadata != nil || got.MetadataKeys != nil {
+		t.Errorf("metadata of none = %v, %v", got.Metadata, got.MetadataKeys)
+	}
+}
+
+func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
+	scrub := func(_, v string) string { return v }
+	tests := map[string]struct {
+		change func(*Config)
+		want   string // in the error; empty: fine
+	}{
+		"defaults":                     {func(*Config) {}, ""},
+		"full with a scrubber":         {func(c *Config) { c.Audit, c.Scrub = Full, scrub }, ""},
+		"full without a scrubber":      {func(c *Config) { c.Audit = Full }, "needs a scrubber"},
+		"unknown mode":                 {func(c *Config) { c.Audit = "all" }, `audit mode "all"`},
+		"no store":                     {func(c *Config) { c.Store = nil }, "no store"},
+		"no signer":                    {func(c *Config) { c.Signer = nil }, "no signer"},
+		"negative lifetime":            {func(c *Config) { c.TTL = -time.Second }, "receipt lifetime -1s"},
+		"lifetime below a second":      {func(c *Config) { c.TTL = time.Millisecond }, "receipt lifetime 1ms"},
+		"lifetime not in full seconds": {func(c *Config) { c.TTL = 1500 * time.Millisecond }, "receipt lifetime 1.5s"},
+		"negative queue":               {func(c *Config) { c.QueueLimit = -1 }, "queue limit -1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{Store: newFake(), Signer: testSigner(1)}
+			test.change(&cfg)
+			l, err := Open(t.Context(), cfg)
+			if test.want == "" {
+				if err != nil {
+					t.Fatalf("Open = %v, want nil", err)
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Errorf("Close = %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Open = %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestIntentDigest_IsOfTheCanonicalJSON(t *testing.T) {
+	tests := map[string]*engine.Intent{
+		"full":           intent(1),
+		"no cost":        {IntentID: "i", PolicyID: "p", AgentID: "a", ActionType: "t", Resource: "r", IssuedAt: "x"},
+		"empty metadata": {Metadata: map[string]string{}},
+		"metadata beyond the basic plane": {
+			Metadata: map[string]string{"\U0001F600": "a", "\uFB33": "b", "a\"b": "c\n", "": "\u2028"}},
+		"many keys": {Metadata: many(100)},
+		"limits":    {Cost: &engine.Cost{AmountMinor: engine.MaxInteger, Currency: "EUR"}},
+	}
+	for name, in := range tests {
+		t.Run(name, func(t *testing.T) {
+			sent, err := json.Marshal(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			canonical, err := receipt.Canonicalize(sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := string(appendIntent(nil, in)), string(canonical); got != want {
+				t.Errorf("the canonical intent\n got %s\nwant %s", got, want)
+			}
+			if got, want := IntentDigest(in), receipt.DigestBytes(canonical); got != want {
+				t.Errorf("IntentDigest = %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func many(n int) map[string]string {
+	m := make(map[string]string)
+	for i := range n {
+		m[fmt.Sprint("key", i)] = strings.Repeat("v", 100)
+	}
+	return m
+}
+
+func TestIntentDigest_ExampleOfTheDocumentation(t *testing.T) {
+	in := &engine.Intent{
+		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+		AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
+	}
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{string(appendIntent(nil, in)), IntentDigest(in)} {
+		if !strings.Contains(string(doc), want) {
+			t.Errorf("the package documentation lacks %s", want)
+		}
+	}
+}

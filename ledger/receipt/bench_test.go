@@ -1,0 +1,96 @@
+package receipt
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"testing"
+	"time"
+)
+
+var benchTime = time.Unix(1_800_000_000, 0)
+
+func benchReceipts(s *Signer, n int) []Receipt {
+	rs := make([]Receipt, n)
+	for i := range rs {
+		rs[i] = Receipt{
+			Decision:   Allow,
+			DecisionID: fmt.Sprintf("0198f3c2-7a10-7c3e-9d41-%012d", i),
+			Digest:     DigestBytes(fmt.Append(nil, i)),
+			Exp:        benchTime.Unix() + 300,
+			KeyID:      s.KeyID(),
+		}
+	}
+	return rs
+}
+
+// BenchmarkSign is the floor: one signature over a head's bytes.
+func BenchmarkSign(b *testing.B) {
+	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	msg := Head{}.Bytes()
+	b.ReportAllocs()
+	for b.Loop() {
+		ed25519.Sign(s.priv, msg)
+	}
+}
+
+// BenchmarkSeal hashes the leaves, seals the batch and stores each sig.
+func BenchmarkSeal(b *testing.B) {
+	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	for _, size := range []int{1, 8, 64, 512} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			rs := benchReceipts(s, size)
+			leaves := make([][32]byte, size)
+			var tip Chain
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range rs {
+					leaves[i] = rs[i].LeafHash()
+				}
+				head, sigs := s.Seal(tip, benchTime, leaves)
+				for i := range rs {
+					rs[i].Sig = sigs[i]
+				}
+				tip = tip.Next(head.Head)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/receipt")
+			keys, err := NewKeys(s.Public())
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range rs {
+				if err := Verify(rs[i], keys, benchTime); err != nil {
+					b.Fatalf("Verify(receipt %d) = %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkLeafHash(b *testing.B) {
+	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	r := benchReceipts(s, 1)[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		r.LeafHash()
+	}
+}
+
+func BenchmarkPayloadDigest(b *testing.B) {
+	p := examplePayload()
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Digest()
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	s := NewSigner(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	rs := benchReceipts(s, 64)
+	keys := seal(b, s, Chain{}, rs)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Verify(rs[37], keys, benchTime); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

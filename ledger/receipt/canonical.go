@@ -1,0 +1,133 @@
+package receipt
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	digestPrefix = "sha256:"
+	digestLen    = len(digestPrefix) + 2*sha256.Size
+	lowerHex     = "0123456789abcdef"
+)
+
+// DigestBytes returns "sha256:" and the lower-case hex SHA-256 of canonical,
+// which must be canonical JSON: it is hashed as it stands.
+func DigestBytes(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	var buf [digestLen]byte
+	return string(hex.AppendEncode(append(buf[:0], digestPrefix...), sum[:]))
+}
+
+// AppendString appends the canonical JSON string of s, quotes included.
+// s must be valid UTF-8. A byte that is not is written as U+FFFD, so two
+// invalid strings can share a canonical form: validate before hashing.
+// It does not allocate when dst has room.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				dst = append(append(dst, s[start:i]...), "\uFFFD"...)
+				start = i + 1
+			}
+			i += size
+			continue
+		}
+		if c < ' ' || c == '"' || c == '\\' {
+			dst = appendEscape(append(dst, s[start:i]...), c)
+			start = i + 1
+		}
+		i++
+	}
+	return append(append(dst, s[start:]...), '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\t':
+		return append(dst, `\t`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\r':
+		return append(dst, `\r`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', lowerHex[c>>4], lowerHex[c&0xf])
+}
+
+// AppendInt appends n in decimal. That is canonical within ±(2^53-1). Beyond,
+// JSON's numbers can't tell all integers apart and [Canonicalize] refuses most
+// of them, so a caller must refuse such an n before it gets here.
+// It does not allocate when dst has room.
+func AppendInt(dst []byte, n int64) []byte {
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// AppendStrings appends the canonical JSON array of list; nil is []. The rule
+// for invalid UTF-8 is AppendString's. It does not allocate when dst has room.
+func AppendStrings(dst []byte, list []string) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendString(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// AppendMap appends the canonical JSON object of m, keys sorted by UTF-16 code
+// units; nil is {}. The rule for invalid UTF-8 is AppendString's. It does not
+// allocate when dst has room and m has at most 32 keys.
+func AppendMap(dst []byte, m map[string]string) []byte {
+	var few [32]string
+	names := few[:0]
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, compareUTF16)
+	dst = append(dst, '{')
+	for i, name := range names {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(AppendString(dst, name), ':')
+		dst = AppendString(dst, m[name])
+	}
+	return append(dst, '}')
+}
+
+// compareUTF16 orders as RFC 8785 §3.2.3 demands: by UTF-16 code units. That
+// differs from the order of bytes only where a rune beyond the basic plane
+// (whose first unit is a surrogate) meets one of U+E000–U+FFFF.
+func compareUTF16(a, b string) int {
+	for len(a) > 0 && len(b) > 0 {
+		ra, na := utf8.DecodeRuneInString(a)
+		rb, nb := utf8.DecodeRuneInString(b)
+		if ra != rb {
+			return cmp.Compare(rankUTF16(ra), rankUTF16(rb))
+		}
+		a, b = a[na:], b[nb:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func rankUTF16(r rune) rune {
+	if 0xE000 <= r && r <= 0xFFFF {
+		return r + utf8.MaxRune
+	}
+	return r
+}

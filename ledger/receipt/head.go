@@ -1,0 +1,190 @@
+package receipt
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"unicode/utf8"
+)
+
+const (
+	headDomain = "writ/head/v1\n"
+	headLen    = len(headDomain) + 16 + 8 + 4 + 8 + sha256.Size + sha256.Size
+
+	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
+	maxKeyID = 256
+)
+
+// Head is what a ledger signs once for each batch: the root of the batch's
+// tree and the hash of the head before it. Its bytes are laid out in the
+// package documentation.
+type Head struct {
+	Chain     [16]byte // the same for every head of one ledger
+	Seq       uint64   // 1 for the first head, then one more for each
+	Size      uint32   // leaves in the batch
+	UnixMilli int64    // when it was signed, by the ledger's clock; need not increase
+	Prev      [32]byte // hash of the head at Seq-1; zeros for the first
+	Root      [32]byte // of the batch's tree
+}
+
+// Bytes returns the 113 bytes that are signed.
+func (h Head) Bytes() []byte {
+	return h.append(make([]byte, 0, headLen))
+}
+
+func (h Head) append(dst []byte) []byte {
+	dst = append(dst, headDomain...)
+	dst = append(dst, h.Chain[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
+	dst = binary.BigEndian.AppendUint32(dst, h.Size)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.UnixMilli))
+	dst = append(dst, h.Prev[:]...)
+	return append(dst, h.Root[:]...)
+}
+
+// Hash returns what the next head carries as Prev: SHA-256(0x02 || Bytes).
+func (h Head) Hash() [32]byte {
+	var buf [1 + headLen]byte
+	return sha256.Sum256(h.append(append(buf[:0], headPrefix)))
+}
+
+// decodeHead reads headLen bytes that append wrote.
+func decodeHead(b []byte) (Head, error) {
+	if len(b) != headLen || !bytes.HasPrefix(b, []byte(headDomain)) {
+		return Head{}, errors.New("not a head")
+	}
+	var h Head
+	b = b[len(headDomain):]
+	b = b[copy(h.Chain[:], b):]
+	h.Seq, b = binary.BigEndian.Uint64(b), b[8:]
+	h.Size, b = binary.BigEndian.Uint32(b), b[4:]
+	h.UnixMilli, b = int64(binary.BigEndian.Uint64(b)), b[8:]
+	b = b[copy(h.Prev[:], b):]
+	copy(h.Root[:], b)
+	return h, nil
+}
+
+// SignedHead is a head and its signature. Nothing vouches for it before
+// Verify has.
+type SignedHead struct {
+	Head
+	KeyID string // which key to verify with; not itself signed
+	Sig   [64]byte
+}
+
+// Verify returns nil if the head was signed by the key of keys that KeyID
+// names, else an error that is ErrUnknownKey or ErrSignature.
+func (h SignedHead) Verify(keys Keys) error {
+	pub, ok := keys.byID[h.KeyID]
+	if !ok {
+		return fmt.Errorf("%w: %.64q", ErrUnknownKey, h.KeyID)
+	}
+	var buf [headLen]byte
+	if !ed25519.Verify(pub, h.append(buf[:0]), h.Sig[:]) {
+		return ErrSignature
+	}
+	return nil
+}
+
+// MarshalBinary returns the form to store: head bytes, signature, key id.
+func (h SignedHead) MarshalBinary() ([]byte, error) {
+	if err := checkKeyID(h.KeyID); err != nil {
+		return nil, fmt.Errorf("encoding head %d: %w", h.Seq, err)
+	}
+	dst := make([]byte, 0, headLen+len(h.Sig)+len(h.KeyID))
+	dst = append(h.append(dst), h.Sig[:]...)
+	return append(dst, h.KeyID...), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote. An error is ErrMalformed. It
+// verifies nothing.
+func (h *SignedHead) UnmarshalBinary(data []byte) error {
+	if len(data) < headLen+len(h.Sig) {
+		return fmt.Errorf("%w: signed head of %d bytes", ErrMalformed, len(data))
+	}
+	head, err := decodeHead(data[:headLen])
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	out := SignedHead{Head: head}
+	copy(out.Sig[:], data[headLen:])
+	out.KeyID = string(data[headLen+len(h.Sig):])
+	if err := checkKeyID(out.KeyID); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	*h = out
+	return nil
+}
+
+func checkKeyID(id string) error {
+	if id == "" || len(id) > maxKeyID || !utf8.ValidString(id) {
+		return fmt.Errorf("kid is not 1 to %d bytes of UTF-8", maxKeyID)
+	}
+	return nil
+}
+
+// Chain is the tip of a ledger's chain of heads, all that is needed to extend
+// it or to verify what extends it.
+type Chain struct {
+	ID   [16]byte
+	Seq  uint64   // of the last head; 0 before the first
+	Prev [32]byte // hash of the last head; zeros before the first
+}
+
+// Next returns the tip once h, sealed on c, has become final.
+func (c Chain) Next(h Head) Chain {
+	return Chain{ID: c.ID, Seq: h.Seq, Prev: h.Hash()}
+}
+
+// check returns why h can't follow c.
+func (c Chain) check(h Head) error {
+	switch {
+	case h.Chain != c.ID:
+		return fmt.Errorf("%w: head of chain %x, not %x", ErrChain, h.Chain, c.ID)
+	case h.Seq != c.Seq+1:
+		return fmt.Errorf("%w: head %d follows head %d", ErrChain, h.Seq, c.Seq)
+	case h.Prev != c.Prev:
+		return fmt.Errorf("%w: head %d does not carry the hash of head %d", ErrChain, h.Seq, c.Seq)
+	}
+	return nil
+}
+
+// ChainError says at which sequence number a chain breaks.
+type ChainError struct {
+	Seq uint64 // the number that the failing head should have had
+	Err error  // is ErrChain, ErrUnknownKey or ErrSignature
+}
+
+func (e *ChainError) Error() string {
+	return fmt.Sprintf("receipt: chain breaks at head %d: %v", e.Seq, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *ChainError) Unwrap() error { return e.Err }
+
+// VerifyChain checks that heads extend from, one by one and without a gap, and
+// that each was signed by a key of keys. To verify a whole chain, from is
+// Chain{ID: id}; to verify what came after a head that is already trusted, it
+// is that head's tip.
+//
+// It returns the tip it reached. At an error, a *ChainError, that is the last
+// good tip. A chain that was cut at its end verifies: compare the tip with one
+// known from elsewhere, such as a receipt's.
+func VerifyChain(from Chain, heads iter.Seq[SignedHead], keys Keys) (Chain, error) {
+	tip := from
+	for h := range heads {
+		err := tip.check(h.Head)
+		if err == nil {
+			err = h.Verify(keys)
+		}
+		if err != nil {
+			return tip, &ChainError{Seq: tip.Seq + 1, Err: err}
+		}
+		tip = tip.Next(h.Head)
+	}
+	return tip, nil
+}

@@ -1,0 +1,38 @@
+package receipt
+
+// Payload is everything a decision rests on and says: what a receipt's digest
+// commits to. It is not sent; whoever holds its parts can check the receipt
+// against them with [VerifyPayload].
+type Payload struct {
+	OrganizationID string
+	IntentID       string
+	IntentDigest   string // DigestBytes of the intent's canonical JSON
+	PolicyID       string
+	PolicyVersion  int64
+	Decision       string
+	DecisionID     string
+	Reasons        []string // in the order of the answer
+	Exp            int64    // unix seconds
+}
+
+// AppendCanonical appends the payload's canonical JSON. It does not allocate
+// when dst has room. The strings must be valid UTF-8 and the integers safe, as
+// AppendString and AppendInt say.
+func (p Payload) AppendCanonical(dst []byte) []byte {
+	dst = AppendString(append(dst, `{"decision":`...), p.Decision)
+	dst = AppendString(append(dst, `,"decision_id":`...), p.DecisionID)
+	dst = AppendInt(append(dst, `,"exp":`...), p.Exp)
+	dst = AppendString(append(dst, `,"intent_digest":`...), p.IntentDigest)
+	dst = AppendString(append(dst, `,"intent_id":`...), p.IntentID)
+	dst = AppendString(append(dst, `,"organization_id":`...), p.OrganizationID)
+	dst = AppendString(append(dst, `,"policy_id":`...), p.PolicyID)
+	dst = AppendInt(append(dst, `,"policy_version":`...), p.PolicyVersion)
+	dst = AppendStrings(append(dst, `,"reasons":`...), p.Reasons)
+	return append(dst, '}')
+}
+
+// Digest returns [DigestBytes] of the canonical form.
+func (p Payload) Digest() string {
+	var buf [1024]byte
+	return DigestBytes(p.AppendCanonical(buf[:0]))
+}

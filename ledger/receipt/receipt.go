@@ -1,0 +1,99 @@
+package receipt
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// The values of Receipt.Decision.
+const (
+	Allow            = "allow"
+	Deny             = "deny"
+	ApprovalRequired = "approval_required"
+)
+
+// Receipt is the signed outcome of one evaluation. Its JSON members stand in
+// the order of the fields. Nothing in it may be trusted before [Verify].
+type Receipt struct {
+	Decision   string `json:"decision"` // Allow, Deny or ApprovalRequired
+	DecisionID string `json:"decision_id"`
+	Digest     string `json:"digest"` // Payload.Digest of what was decided
+	Exp        int64  `json:"exp"`    // unix seconds; from then on it is expired
+	Sig        string `json:"sig"`    // see the package documentation
+	KeyID      string `json:"kid"`    // names the key that signed; never brings it
+}
+
+// AppendLeaf appends the canonical JSON of all members but sig: what the
+// signature covers. It does not allocate when dst has room.
+func (r *Receipt) AppendLeaf(dst []byte) []byte {
+	dst = AppendString(append(dst, `{"decision":`...), r.Decision)
+	dst = AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = AppendString(append(dst, `,"digest":`...), r.Digest)
+	dst = AppendInt(append(dst, `,"exp":`...), r.Exp)
+	dst = AppendString(append(dst, `,"kid":`...), r.KeyID)
+	return append(dst, '}')
+}
+
+// LeafHash returns SHA-256(0x00 || leaf), which is what [Signer.Seal] takes.
+// KeyID must be the signer's by then.
+func (r *Receipt) LeafHash() [32]byte {
+	var buf [512]byte
+	return sha256.Sum256(r.AppendLeaf(append(buf[:0], leafPrefix)))
+}
+
+// SignedHead returns the head that the receipt's sig claims to stand under,
+// with the root computed from the receipt's leaf and proof, so that it can be
+// looked up in the ledger's chain. An error is ErrMalformed. Only [Verify], or
+// the head's own Verify, says whether the claim is true.
+func (r *Receipt) SignedHead() (SignedHead, error) {
+	if err := r.check(); err != nil {
+		return SignedHead{}, err
+	}
+	s, err := decodeSig(r.Sig)
+	if err != nil {
+		return SignedHead{}, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
+	}
+	root, err := rootFromProof(r.LeafHash(), s.index, s.head.Size, s.proof)
+	if err != nil {
+		return SignedHead{}, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
+	}
+	s.head.Root = root
+	return SignedHead{Head: s.head, KeyID: r.KeyID, Sig: s.sig}, nil
+}
+
+// check returns an ErrMalformed for members that no signer writes. Two that
+// differ have different leaves, because AppendString is only ambiguous for
+// invalid UTF-8.
+func (r *Receipt) check() error {
+	var err error
+	switch {
+	case !validDecision(r.Decision):
+		err = fmt.Errorf("decision %.32q", r.Decision)
+	case r.DecisionID == "" || !utf8.ValidString(r.DecisionID):
+		err = errors.New("decision_id is empty or not UTF-8")
+	case !validDigest(r.Digest):
+		err = errors.New("digest is not sha256: and 64 lower-case hex digits")
+	case r.Exp < 0 || r.Exp > maxSafeInt:
+		err = fmt.Errorf("exp %d is out of range", r.Exp)
+	default:
+		err = checkKeyID(r.KeyID)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+func validDecision(s string) bool {
+	return s == Allow || s == Deny || s == ApprovalRequired
+}
+
+func validDigest(s string) bool {
+	if len(s) != digestLen || !strings.HasPrefix(s, digestPrefix) {
+		return false
+	}
+	return strings.Trim(s[len(digestPrefix):], lowerHex) == ""
+}

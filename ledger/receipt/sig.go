@@ -1,0 +1,83 @@
+package receipt
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	sigVersion = 1
+
+	// sigBatchLen is the part that a batch shares: version, head without root,
+	// signature. The leaf's index and proof follow it.
+	sigBatchLen = 1 + 16 + 8 + 4 + 8 + sha256.Size + ed25519.SignatureSize
+	sigMinLen   = sigBatchLen + 4
+	sigMaxLen   = sigMinLen + maxProof*sha256.Size
+
+	sigMaxChars = (sigMaxLen*8 + 5) / 6
+)
+
+// sig is the decoded form of Receipt.Sig. head.Root is not in it.
+type sig struct {
+	head  Head
+	index uint32
+	sig   [ed25519.SignatureSize]byte
+	proof []hash
+}
+
+// encoding is strict about the unused bits of the last character.
+func encoding() *base64.Encoding { return base64.RawURLEncoding.Strict() }
+
+// appendSigBatch appends the sigBatchLen bytes that a batch shares.
+func appendSigBatch(dst []byte, h *SignedHead) []byte {
+	dst = append(dst, sigVersion)
+	dst = append(dst, h.Chain[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, h.Seq)
+	dst = binary.BigEndian.AppendUint32(dst, h.Size)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.UnixMilli))
+	dst = append(dst, h.Prev[:]...)
+	return append(dst, h.Sig[:]...)
+}
+
+// decodeSig accepts exactly the strings that Seal can write: one for each
+// content.
+func decodeSig(s string) (sig, error) {
+	if len(s) > sigMaxChars {
+		return sig{}, fmt.Errorf("%d characters", len(s))
+	}
+	// The decoder skips line breaks even when strict.
+	if strings.ContainsAny(s, "\r\n") {
+		return sig{}, errors.New("line break in base64url")
+	}
+	b, err := encoding().DecodeString(s)
+	if err != nil {
+		return sig{}, errors.New("not canonical base64url without padding")
+	}
+	if len(b) < sigMinLen || (len(b)-sigMinLen)%sha256.Size != 0 {
+		return sig{}, fmt.Errorf("%d bytes", len(b))
+	}
+	if b[0] != sigVersion {
+		return sig{}, fmt.Errorf("version %d", b[0])
+	}
+	return splitSig(b[1:]), nil
+}
+
+func splitSig(b []byte) sig {
+	var out sig
+	b = b[copy(out.head.Chain[:], b):]
+	out.head.Seq, b = binary.BigEndian.Uint64(b), b[8:]
+	out.head.Size, b = binary.BigEndian.Uint32(b), b[4:]
+	out.head.UnixMilli, b = int64(binary.BigEndian.Uint64(b)), b[8:]
+	b = b[copy(out.head.Prev[:], b):]
+	b = b[copy(out.sig[:], b):]
+	out.index, b = binary.BigEndian.Uint32(b), b[4:]
+	for ; len(b) > 0; b = b[sha256.Size:] {
+		out.proof = append(out.proof, hash(b))
+	}
+	return out
+}

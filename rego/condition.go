@@ -1,0 +1,137 @@
+package rego
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/types"
+
+	"writ/engine"
+)
+
+// MaxSource is the size of a condition's source, in bytes.
+const MaxSource = 16 << 10
+
+// entry is the rule of a condition that is asked.
+const entry = "match"
+
+// conditionPackage is the package of a condition that is no module of its own.
+const conditionPackage = "writ.condition"
+
+// CompileCondition compiles a rule's condition. It is what
+// [engine.Options.CompileRego] is set to.
+//
+// source is the body of a rule, or a Rego v1 module of any package that defines
+// match. Over input.intent, input.agent and input.policy, it matches where match
+// is true; where match is false or undefined it does not. A run-time error of
+// any expression is an error of the condition, as is taking longer than
+// [DefaultTimeout].
+//
+// The error of a source that is refused is of type [Errors] and says where.
+func CompileCondition(source string) (engine.RegoCondition, error) {
+	module, err := parseCondition(source)
+	if err != nil {
+		return nil, err
+	}
+	c, err := compile(map[string]*ast.Module{entry: module}, conditionSchema())
+	if err != nil {
+		return nil, err
+	}
+	ref := module.Package.Path.Append(ast.StringTerm(entry))
+	if err := checkEntry(c, module, ref); err != nil {
+		return nil, err
+	}
+	p, err := prepare(c, ref.String())
+	if err != nil {
+		return nil, err
+	}
+	return &condition{question: p, size: conditionOverhead + sizePerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+}
+
+// packageClause finds the clause that makes a source a module. No rule's body
+// can start with it.
+var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
+
+// parseCondition returns source as a module. Locations are those of the source.
+func parseCondition(source string) (*ast.Module, error) {
+	if len(source) > MaxSource {
+		return nil, Errors{mistake(nil, "the source is %d bytes long, at most %d are allowed", len(source), MaxSource)}
+	}
+	if packageClause.MatchString(source) {
+		m, err := ast.ParseModuleWithOpts("", source, parserOptions())
+		if err != nil {
+			return nil, explain(err)
+		}
+		return m, nil
+	}
+	opts := parserOptions()
+	opts.SkipRules = true
+	body, err := ast.ParseBodyWithOpts(source, opts)
+	if err != nil {
+		return nil, explain(err)
+	}
+	if len(body) == 0 {
+		return nil, Errors{mistake(nil, "the source is empty")}
+	}
+	m, err := ast.ParseModuleWithOpts("", "package "+conditionPackage+"\n\n"+entry+" if true", parserOptions())
+	if err != nil {
+		return nil, explain(err)
+	}
+	m.Rules[0].Body = body
+	m.Rules[0].SetLoc(body.Loc())
+	return m, nil
+}
+
+// checkEntry refuses a module whose match is missing or can be anything but a
+// boolean.
+func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
+	rules := c.GetRulesExact(ref)
+	if len(rules) == 0 {
+		return Errors{mistake(m.Package.Loc(), "the module defines no %s: write `%s if { … }`", entry, entry)}
+	}
+	head := rules[0].Head
+	if tpe := c.TypeEnv.GetByRef(ref); len(head.Args) > 0 || types.Compare(tpe, types.B) != 0 {
+		return Errors{mistake(rules[0].Loc(), "%s must be a boolean, it is %s", entry, describe(head, tpe))}
+	}
+	return nil
+}
+
+func describe(head *ast.Head, tpe types.Type) string {
+	if len(head.Args) > 0 {
+		return "a function"
+	}
+	return types.Sprint(tpe)
+}
+
+// What a compiled condition keeps, in bytes: measured in TestCondition_Size.
+const (
+	conditionOverhead = 64 << 10
+	sizePerByte       = 64
+)
+
+type condition struct {
+	question *prepared
+	size     int
+	timeout  time.Duration
+	now      func() time.Time
+}
+
+// Match implements [engine.RegoCondition].
+func (c *condition) Match(in *engine.RegoInput) (bool, error) {
+	v, err := c.question.ask(conditionInput(in), newDeadline(c.now, c.timeout))
+	if err != nil {
+		return false, fmt.Errorf("evaluating a condition: %w", err)
+	}
+	switch v := v.(type) {
+	case nil:
+		return false, nil
+	case ast.Boolean:
+		return bool(v), nil
+	}
+	return false, fmt.Errorf("evaluating a condition: %s is not a boolean", entry)
+}
+
+// Size implements [engine.RegoCondition].
+func (c *condition) Size() int { return c.size }

@@ -1,0 +1,154 @@
+package rego
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/engine"
+)
+
+func sampleInput() *engine.RegoInput {
+	return &engine.RegoInput{
+		Intent: &engine.Intent{
+			IntentID: "5d1f7ab2-6bd0-4c4a-8f3e-6f6dd0f9b7aa", PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10",
+			AgentID: "team-a/deployer", ActionType: "deploy", Resource: "prod/eu/api",
+			Cost: &engine.Cost{AmountMinor: 5001, Currency: "EUR"}, Metadata: map[string]string{"env": "prod", "cidr": "nonsense"},
+			IssuedAt: "2026-01-31T12:00:00Z",
+		},
+		AgentID: "team-a/deployer", Agent: engine.AgentActive, Resource: "prod/eu/api",
+		Policy: &engine.ActionPolicy{PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 3, OrganizationID: "acme", AgentID: "team-a/*", Status: engine.StatusActive},
+	}
+}
+
+func TestCondition_Match(t *testing.T) {
+	tests := []struct {
+		name, source string
+		want         bool
+		wantErr      bool
+	}{
+		{"a body", `input.intent.cost.amount_minor > 5000`, true, false},
+		{"a body that does not hold", `input.intent.cost.amount_minor > 5001`, false, false},
+		{"a body of several expressions", "input.intent.action_type == \"deploy\"\nsome env in {\"prod\", \"dr\"}\ninput.intent.metadata.env == env", true, false},
+		{"a body with a comment before it", "# costly\ninput.policy.version >= 3; input.agent.status == \"active\"", true, false},
+		{"an undefined body", `input.intent.metadata.region == "eu"`, false, false},
+		{"not of an undefined expression", `not input.intent.metadata.region`, true, false},
+		{"a module", "package acme.rules\n\nmatch if startswith(input.intent.resource, \"prod/\")", true, false},
+		{"a module with a comment before it", "# ours\n# alone\npackage acme\n\nmatch := input.agent.id == \"team-a/deployer\"", true, false},
+		{"a module with import rego.v1", "package acme\n\nimport rego.v1\n\nmatch if input.policy.status == \"active\"", true, false},
+		{"a module that is undefined", "package acme\n\nmatch if input.intent.action_type == \"x\"", false, false},
+		{"a module with a default", "package acme\n\ndefault match := false\n\nmatch if input.intent.action_type == \"x\"", false, false},
+		{"helpers and functions", "package acme\n\nlimit(env) := 5000 if env == \"prod\"\n\nmatch if input.intent.cost.amount_minor > limit(input.intent.metadata.env)", true, false},
+		{"references to its own package", "package acme\n\nenvs := {\"prod\"}\n\nmatch if input.intent.metadata.env in data.acme.envs", true, false},
+		{"time from its arguments", `time.weekday(time.parse_rfc3339_ns(input.intent.issued_at)) == "Saturday"`, true, false},
+		{"an error of a function is an error", `net.cidr_contains(input.intent.metadata.cidr, "10.0.0.1")`, false, true},
+		{"also under not", `not net.cidr_contains(input.intent.metadata.cidr, "10.0.0.1")`, false, true},
+		{"two values are an error", "package acme\n\nmatch := true if input.intent.action_type\n\nmatch := false if input.intent.resource", false, true},
+		{"print has no effect", `print(input.intent.metadata.nothing)`, true, false},
+		{"division by zero is an error", `1 / (input.policy.version - 3) > 0`, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := CompileCondition(tt.source)
+			if err != nil {
+				t.Fatalf("CompileCondition(%q): %v", tt.source, err)
+			}
+			got, err := c.Match(sampleInput())
+			if got != tt.want || (err != nil) != tt.wantErr {
+				t.Errorf("Match(%q) = %v, %v, want %v, error %v", tt.source, got, err, tt.want, tt.wantErr)
+			}
+		})
+	}
+}
+
+func TestCompileCondition_Refuses(t *testing.T) {
+	tests := []struct {
+		name, source, want string
+	}{
+		{"an empty source", "", "empty"},
+		{"a comment alone", "# nothing", "empty"},
+		{"what does not parse", "input.intent.cost >", "1:19: unexpected eof token"},
+		{"a misspelt field", `input.intent.cst.amount_minor > 5000`, `1:1: undefined ref: input.intent.cst.amount_minor: "cst" is none of action_type, agent_id, cost, intent_id, issued_at, metadata, policy_id, resource`},
+		{"a misspelt field of a module", "package a\n\nmatch if {\n\ttrue\n\tinput.agent.state == \"x\"\n}", `5:2: undefined ref: input.agent.state: "state" is none of id, status`},
+		{"a misspelt document", `input.intents.cost`, `"intents" is none of agent, intent, policy`},
+		{"a wrong type", `input.intent.resource == 5`, "1:1: match error: string is not number"},
+		{"a wrong argument", `startswith(input.intent.cost.amount_minor, "5")`, "1:1: startswith: invalid argument(s): have [number string], want (search: string"},
+		{"the network", "true\nhttp.send({\"method\": \"get\", \"url\": \"http://localhost\"})", "2:1: the built-in function http.send cannot be called: its result depends on more than its arguments"},
+		{"the environment", `opa.runtime().env.HOME == "/"`, "1:1: the built-in function opa.runtime cannot be called"},
+		{"name resolution", `net.lookup_ip_addr("localhost")`, "1:1: the built-in function net.lookup_ip_addr cannot be called"},
+		{"the clock", `time.now_ns() > 1`, "1:1: the built-in function time.now_ns cannot be called"},
+		{"chance", `rand.intn("x", 2) == 1`, "1:1: the built-in function rand.intn cannot be called"},
+		{"a refused function as a replacement", "package a\n\nmatch if f with count as http.send\n\nf if count([]) == 0", "3:26: var http is unsafe"},
+		{"memory without bound", `bits.lsh(1, 1000000000) > 0`, "1:1: the built-in function bits.lsh cannot be called: it is not on the list"},
+		{"template strings", `$"{input.intent.resource}" == ""`, "1:"},
+		{"an unknown function", `startwith(input.intent.resource, "x")`, "1:1: undefined function startwith"},
+		{"other data", `data.users[input.intent.agent_id]`, "1:1: data.users[input.intent.agent_id] is not defined here"},
+		{"an import of other data", "package a\n\nimport data.users\n\nmatch if users.x", "3:8: data.users is not defined here"},
+		{"all data", `count(data) > 0`, "data is not defined here"},
+		{"a schema from elsewhere", "# METADATA\n# schemas:\n#   - input: schema.other\npackage a\n\nmatch if input.x", `"x" is none of`},
+		{"Rego before v1", "package a\n\nmatch { true }", "3:1: "},
+		{"a module without match", "package a\n\nallow if true", "1:1: the module defines no match"},
+		{"match as a set", "package a\n\nmatch contains \"x\" if true", "3:1: match must be a boolean, it is set[string]"},
+		{"match as a string", "package a\n\nmatch := \"yes\"", "3:1: match must be a boolean, it is string"},
+		{"match as a function", "package a\n\nmatch(x) if x", "3:1: match must be a boolean, it is a function"},
+		{"match as a boolean or a number", "package a\n\nmatch := 1 if input.intent.cost\n\nelse := true", "3:1: match must be a boolean"},
+		{"recursion", "package a\n\nmatch if x\n\nx if match", "recursive"},
+		{"an unsafe variable", `x > 5`, "1:1: var x is unsafe"},
+		{"a source that is too long", "true" + strings.Repeat("\ntrue", MaxSource/5+1), "16389 bytes long, at most 16384 are allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := CompileCondition(tt.source)
+			var list Errors
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("CompileCondition = %v, want one line with %q", err, tt.want)
+			}
+			if !errors.As(err, &list) {
+				t.Errorf("CompileCondition = %T, want Errors", err)
+			}
+		})
+	}
+}
+
+// slow takes minutes: it multiplies out a set that no function bounds.
+const slow = `count([1 | some a in numbers.range(1, 2000); some b in numbers.range(1, 2000); some c in numbers.range(1, 2000); a + b == c]) > 0`
+
+func TestCondition_TimeIsBounded(t *testing.T) {
+	for name, source := range map[string]string{
+		"a comprehension": slow,
+		"one function":    `count(numbers.range(1, 100000000)) > 5`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := CompileCondition(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			got, err := c.Match(sampleInput())
+			if got || err == nil {
+				t.Errorf("Match = %v, %v, want an error", got, err)
+			}
+			if took := time.Since(start); took > 20*DefaultTimeout {
+				t.Errorf("Match took %v, want about %v", took, DefaultTimeout)
+			}
+		})
+	}
+}
+
+func TestDeadline_FollowsItsClock(t *testing.T) {
+	clock := time.Unix(0, 0)
+	d := newDeadline(func() time.Time { return clock }, time.Second)
+	for range 10 * askedPerLook {
+		if d.Cancelled() {
+			t.Fatal("Cancelled() = true before the deadline")
+		}
+	}
+	clock = clock.Add(2 * time.Second)
+	for range askedPerLook {
+		d.Cancelled()
+	}
+	if !d.Cancelled() {
+		t.Error("Cancelled() = false after the deadline")
+	}
+}

@@ -1,0 +1,198 @@
+package rego
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/engine"
+)
+
+const (
+	intentsPerPolicy = 200
+	policies         = 1000
+	policiesShort    = 50
+)
+
+// The engine decides in CEL and a lowered policy in Rego: both decide the same
+// and find the same, of 200,000 triples of a policy, its rules and an intent.
+func TestDifferential_CELAndRegoAgree(t *testing.T) {
+	n := policies
+	if testing.Short() {
+		n = policiesShort
+		fmt.Printf("differential: -short compares %d triples instead of %d\n", n*intentsPerPolicy, policies*intentsPerPolicy)
+	}
+	var total tally
+	for seed := range uint64(n) {
+		got := differ(t, seed, intentsPerPolicy)
+		total.add(got)
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%+v", total)
+	if total.Compared < n*intentsPerPolicy*95/100 || total.Allow*20 < total.Compared || total.Ruled*20 < total.Compared {
+		t.Errorf("the triples are lopsided: %+v", total)
+	}
+}
+
+func FuzzDifferential(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { differ(t, seed, 20) })
+}
+
+// tally counts what was compared.
+type tally struct {
+	Compared, Allow, Approval, Deny int
+	// Ruled were decided by a rule; Errors are conditions that had no value;
+	// Undecided are those that a rule's own Rego left without a decision.
+	Ruled, Errors, Undecided int
+}
+
+func (t *tally) add(u tally) {
+	t.Compared += u.Compared
+	t.Allow += u.Allow
+	t.Approval += u.Approval
+	t.Deny += u.Deny
+	t.Ruled += u.Ruled
+	t.Errors += u.Errors
+	t.Undecided += u.Undecided
+}
+
+// differ compares the decisions of one generated policy with its rules on n
+// intents.
+func differ(t *testing.T, seed uint64, n int) (got tally) {
+	t.Helper()
+	g := newGenerator(seed)
+	p := g.policy()
+	rules, failing := g.rules()
+	c := newComparison(t, p, rules)
+	for range n {
+		in := g.input()
+		result, problem := c.compare(in)
+		if failing && strings.HasPrefix(problem, errUndecided) {
+			got.Undecided++
+			continue
+		}
+		if problem != "" {
+			t.Errorf("seed %d: %s\n%s", seed, problem, reproduce(t, p, rules, in))
+			return got
+		}
+		got.count(result)
+	}
+	return got
+}
+
+func (t *tally) count(r engine.Result) {
+	t.Compared++
+	t.Errors += r.ConditionErrors
+	switch r.Decision {
+	case engine.Allow:
+		t.Allow++
+	case engine.ApprovalRequired:
+		t.Approval++
+	default:
+		t.Deny++
+	}
+	if strings.HasPrefix(string(r.Findings[len(r.Findings)-1].Code), "rule.") {
+		t.Ruled++
+	}
+}
+
+// comparison is a policy with its rules in both renderings.
+type comparison struct {
+	policy *engine.Policy
+	rules  *engine.RuleSet
+	query  *Query
+}
+
+func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *comparison {
+	t.Helper()
+	policy, err := engine.CompilePolicy(p)
+	if err != nil {
+		t.Fatalf("CompilePolicy: %v\n%s", err, marshal(p))
+	}
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	for _, broken := range set.Broken() {
+		t.Fatalf("CompileRules: %v\n%s", broken, marshal(rules))
+	}
+	query, err := Prepare(p, rules)
+	if err != nil {
+		t.Fatalf("Prepare: %v\n%s\n%s", err, marshal(p), marshal(rules))
+	}
+	return &comparison{policy, set, query}
+}
+
+// errUndecided starts the problem of an evaluation in Rego that ends in an error.
+const errUndecided = "Query.Evaluate: "
+
+// compare returns what is different, or "".
+func (c *comparison) compare(in *engine.Input) (engine.Result, string) {
+	want := engine.Evaluate(c.policy, c.rules, in)
+	decision, codes, err := c.query.Evaluate(in)
+	switch {
+	case err != nil:
+		return want, errUndecided + err.Error()
+	case decision != want.Decision || !slices.Equal(codes, codesOf(want)):
+		return want, fmt.Sprintf("Query.Evaluate = %v %v, engine.Evaluate = %v %v", decision, codes, want.Decision, want.Reasons())
+	}
+	return want, ""
+}
+
+// reproduce writes a triple on which the renderings differ as txtar, without
+// what the difference does not need.
+func reproduce(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string {
+	t.Helper()
+	differs := func(p *engine.ActionPolicy, rules []engine.Rule) bool {
+		policy, err := engine.CompilePolicy(p)
+		if err != nil {
+			return false
+		}
+		query, err := Prepare(p, rules)
+		if err != nil {
+			return false
+		}
+		set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+		_, problem := (&comparison{policy, set, query}).compare(in)
+		return problem != ""
+	}
+	for i := len(rules) - 1; i >= 0; i-- {
+		if fewer := slices.Delete(slices.Clone(rules), i, i+1); differs(p, fewer) {
+			rules = fewer
+		}
+	}
+	small := *p
+	for _, list := range []*[]string{&small.AllowedActionTypes, &small.DeniedActionTypes, &small.AllowedResourcePatterns, &small.BlockedResourcePatterns} {
+		for i := len(*list) - 1; i >= 0; i-- {
+			before := *list
+			if *list = slices.Delete(slices.Clone(before), i, i+1); !differs(&small, rules) {
+				*list = before
+			}
+		}
+	}
+	return txtar(&small, rules, in)
+}
+
+func txtar(p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string {
+	var b strings.Builder
+	for _, part := range []struct {
+		name  string
+		value any
+	}{{"policy.json", p}, {"rules.json", rules}, {"input.json", in}} {
+		text, err := json.MarshalIndent(part.value, "", "  ")
+		if err != nil {
+			return err.Error()
+		}
+		fmt.Fprintf(&b, "-- %s --\n%s\n", part.name, text)
+	}
+	files, err := Lower(p, rules)
+	if err != nil {
+		return err.Error()
+	}
+	for _, f := range files {
+		fmt.Fprintf(&b, "-- %s --\n%s", f.Name, f.Source)
+	}
+	return b.String()
+}

@@ -1,0 +1,136 @@
+package rego
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// term is a comparison in the words of all three forms.
+type term struct {
+	field       string
+	match, tree string // the operator's names in forms 1 and 2
+	value       any
+	cel         string
+}
+
+func (g *generator) number() int64 { return amounts[g.r.IntN(len(amounts))] }
+
+// term draws a comparison; cel is the same one, which errs where the field is
+// missing.
+func (g *generator) term() term {
+	switch g.r.IntN(8) {
+	case 0:
+		op := g.r.IntN(6)
+		n := g.number()
+		return term{field: "cost.amount_minor", match: []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"}[op],
+			tree: []string{"equal", "notEqual", "greaterThan", "gte", "lt", "lessThanInclusive"}[op], value: n,
+			cel: fmt.Sprintf("intent.cost.amount_minor %s %d", []string{"==", "!=", ">", ">=", "<", "<="}[op], n)}
+	case 1:
+		list := append(g.some(2, actionTypes), g.one(actionTypes...))
+		return term{field: "action_type", match: "$in", tree: "in", value: list, cel: "intent.action_type in " + marshal(list)}
+	case 2:
+		pattern := g.one(resourceGlobs...)
+		return term{field: "resource", match: "$glob", tree: "glob", value: pattern, cel: fmt.Sprintf("resource_glob(%s, intent.resource)", strconv.Quote(pattern))}
+	case 3:
+		pattern := g.one(actionGlobs...)
+		return term{field: "intent.action_type", match: "$glob", tree: "glob", value: pattern, cel: fmt.Sprintf("action_matches(%s, intent.action_type)", strconv.Quote(pattern))}
+	case 4:
+		re := g.one("^prod/", "secrets", "[0-9]+$", "(?i)PROD", `\.`, "a.c", "^$")
+		return term{field: "resource", match: "$regex", tree: "regex", value: re, cel: fmt.Sprintf("intent.resource.matches(%s)", strconv.Quote(re))}
+	case 5:
+		at := g.one(instants...)
+		op := g.r.IntN(3)
+		return term{field: "issued_at", match: []string{"$eq", "$lt", "$gte"}[op], tree: []string{"eq", "lt", "gte"}[op], value: at,
+			cel: fmt.Sprintf("intent.issued_at %s timestamp(%q)", []string{"==", "<", ">="}[op], at)}
+	case 6:
+		return g.identity()
+	}
+	key, value := g.one(metadataKeys...), g.one(metadataValues...)
+	op := g.r.IntN(3)
+	return term{field: "metadata." + key, match: []string{"$eq", "$ne", "$gt"}[op], tree: []string{"eq", "ne", "gt"}[op], value: value,
+		cel: fmt.Sprintf("intent.metadata[%q] %s %q", key, []string{"==", "!=", ">"}[op], value)}
+}
+
+func (g *generator) identity() term {
+	switch g.r.IntN(4) {
+	case 0:
+		status := g.one("active", "disabled", "unregistered")
+		return term{field: "agent.status", match: "$ne", tree: "ne", value: status, cel: fmt.Sprintf("agent.status != %q", status)}
+	case 1:
+		pattern := g.one(agentGlobs...)
+		return term{field: "agent_id", match: "$glob", tree: "glob", value: pattern, cel: fmt.Sprintf("glob(%s, intent.agent_id)", strconv.Quote(pattern))}
+	case 2:
+		n := 1 + g.r.IntN(3)
+		return term{field: "policy.version", match: "$gt", tree: "gt", value: n, cel: fmt.Sprintf("policy.version > %d", n)}
+	}
+	currency := g.one("EUR", "USD")
+	return term{field: "cost.currency", match: "$eq", tree: "eq", value: currency, cel: fmt.Sprintf("intent.cost.currency == %q", currency)}
+}
+
+// match draws a condition of form 1.
+func (g *generator) match(depth int) map[string]any {
+	m := map[string]any{}
+	for range g.r.IntN(3) {
+		t := g.term()
+		operand := map[string]any{t.match: t.value}
+		if g.chance(15) {
+			operand = map[string]any{"$not": operand}
+		}
+		m[t.field] = operand
+	}
+	if g.chance(15) {
+		m[g.one("cost", "metadata", "metadata.env")] = map[string]any{"$exists": g.chance(50)}
+	}
+	if depth > 0 && g.chance(50) {
+		m[g.one("$and", "$or", "$nor")] = []any{g.match(depth - 1), g.match(depth - 1)}
+	}
+	if depth > 0 && g.chance(20) {
+		m["$not"] = g.match(depth - 1)
+	}
+	return m
+}
+
+// tree draws a condition of form 2.
+func (g *generator) tree(depth int) map[string]any {
+	if depth == 0 || g.chance(30) {
+		t := g.term()
+		return map[string]any{"field": t.field, "op": t.tree, "value": t.value}
+	}
+	switch g.r.IntN(3) {
+	case 0:
+		return map[string]any{"not": g.tree(depth - 1)}
+	case 1:
+		return map[string]any{"any": []any{g.tree(depth - 1), g.tree(depth - 1)}}
+	}
+	return map[string]any{"all": []any{g.tree(depth - 1), g.tree(depth - 1), g.tree(depth - 1)}}
+}
+
+// cel draws a condition of form 3 that can be rendered in Rego.
+func (g *generator) cel(depth int) string {
+	if depth == 0 || g.chance(25) {
+		return g.celLeaf()
+	}
+	a, b := g.cel(depth-1), g.cel(depth-1)
+	switch g.r.IntN(5) {
+	case 0:
+		return "!(" + a + ")"
+	case 1, 2:
+		return "(" + a + ") && (" + b + ")"
+	case 3:
+		return "(" + a + ") ? (" + b + ") : (" + g.celLeaf() + ")"
+	}
+	return "(" + a + ") || (" + b + ")"
+}
+
+func (g *generator) celLeaf() string {
+	switch g.r.IntN(8) {
+	case 0:
+		return g.one("has(intent.cost)", "has(intent.metadata)", `"env" in intent.metadata`, "has(intent.metadata.env)", "true", "false")
+	case 1:
+		method := g.one("startsWith", "endsWith", "contains")
+		return fmt.Sprintf("%s.%s(%q)", g.one("intent.resource", "intent.action_type", "intent.metadata.env", "intent.agent_id"), method,
+			strings.TrimSpace(g.one("prod", "sql", "secrets", "x", "team-a/", "o")))
+	}
+	return g.term().cel
+}

@@ -1,0 +1,186 @@
+package rego
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"writ/engine"
+)
+
+// generator makes policies, rules and intents that meet at the edges: they
+// draw from the same few words, so that patterns match, caps are met exactly
+// and rules tie.
+type generator struct{ r *rand.Rand }
+
+func newGenerator(seed uint64) *generator {
+	return &generator{rand.New(rand.NewPCG(seed, 0x77726974))}
+}
+
+func (g *generator) one(words ...string) string { return words[g.r.IntN(len(words))] }
+
+// chance is true n times out of a hundred.
+func (g *generator) chance(n int) bool { return g.r.IntN(100) < n }
+
+// some returns up to most of words, perhaps none, in any order.
+func (g *generator) some(most int, words []string) []string {
+	n := g.r.IntN(most + 1)
+	list := make([]string, 0, n)
+	for _, i := range g.r.Perm(len(words))[:min(n, len(words))] {
+		list = append(list, words[i])
+	}
+	return list
+}
+
+var (
+	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete"}
+	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
+	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
+	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "team-{a/*,b}"}, agents...)
+
+	resourceGlobs = []string{
+		"prod/**", "prod/*", "prod/secrets/**", "prod/secrets/*", "*/secrets/**", "**/secrets/**", "**", "*", "?rod/*",
+		"https://api.example.com/**", "https://API.example.com:443/v1/*", "https://*.example.com/**", "https://api.example.com/%7Ea/*",
+		"https://api.example.com/v[12]/{users,orders}/*", "{prod,stage}/*/db", "prod/{a,b{c,d}}/**", "stage/[!a]*", "stage/[a-c]?",
+		"a\\*b", "x,y/*", "file:///etc/**", "/etc/**", "/etc/*", "db:prod:*", "arn:aws:s3:::bucket/*", "mailto:*@example.com", "**.exe", "a*b*c",
+		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/a b",
+	}
+	resources = []string{
+		"prod/a", "prod/secrets/key", "prod/secrets", "prod/x/../secrets/key", "prod/x/..%2fsecrets/key", "prod%2Fsecrets%2Fkey", "prod\\secrets\\key",
+		"prod//secrets/key", "prod/%73ecrets/key", "PROD/secrets/key", "../prod/a", "stage/eu/db", "prod/eu/db", "prod/bc/x/y", "stage/b1", "stage/ax", "stage/",
+		"https://api.example.com/v1/users/7", "https://API.EXAMPLE.com:443/v1//orders/8", "https://api.example.com/v1/users%2F7", "http://api.example.com/v1/users/7",
+		"https://user:pw@api.example.com/v1/x?q=1#frag", "https://api.example.com./~a/b", "https://api.example.com/%7Ea/b", "https://ap\u0456.example.com/x",
+		"https://bücher.example/x", "https://www.example.com/", "file:///etc/passwd", "/etc/passwd", "/etc/./passwd", "/etc", "/ETC/passwd", "a*b", "a**b", "axbxc", "x,y/z",
+		"db:prod:users", "arn:aws:s3:::bucket/key", "mailto:root@Example.com", "setup.exe", "c:/x/setup.exe", "ｐｒｏｄ/secrets/key", "prod/a.b+c(d)/e", "prod/a%20b", "日本/x",
+	}
+	metadataKeys   = []string{"env", "region", "ticket id", "in", "n", "größe"}
+	metadataValues = []string{"prod", "dr", "", "5", "prod/eu", "Prod", "a,b", "é"}
+	instants       = []string{"2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-01-31T11:59:59.999999999Z", "2026-02-01T00:00:00Z", "1999-12-31T23:59:59Z"}
+	amounts        = []int64{0, 1, 4999, 5000, 5001, engine.MaxInteger}
+)
+
+const policyID = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10"
+
+func (g *generator) policy() *engine.ActionPolicy {
+	p := &engine.ActionPolicy{
+		PolicyID: policyID, Version: 1 + g.r.Int64N(3), OrganizationID: "acme", AgentID: g.one(agentGlobs...),
+		AllowedActionTypes: g.some(5, actionGlobs), DeniedActionTypes: g.some(2, actionGlobs[1:]),
+		AllowedResourcePatterns: g.some(5, resourceGlobs), BlockedResourcePatterns: g.some(4, resourceGlobs),
+		Status: engine.StatusActive, UpdatedAt: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
+	}
+	if g.chance(5) {
+		p.Status = engine.Status(g.one("suspended", "revoked"))
+	}
+	if g.chance(60) {
+		limit := amounts[g.r.IntN(len(amounts))]
+		p.MaxCostMinor = &limit
+	}
+	if g.chance(50) {
+		p.Currency = g.one("EUR", "USD")
+	}
+	return p
+}
+
+// input makes a valid input of an evaluation.
+func (g *generator) input() *engine.Input {
+	for {
+		in := &engine.Input{
+			Intent: g.intent(), Agent: engine.AgentStatus(g.one("active", "active", "active", "", "disabled")),
+			RequireRegistered: g.chance(20), Usage: engine.Usage{Exceeded: g.chance(5)},
+		}
+		if in.Intent.Validate() == nil {
+			return in
+		}
+	}
+}
+
+func (g *generator) intent() *engine.Intent {
+	in := &engine.Intent{
+		IntentID: "5d1f7ab2-6bd0-4c4a-8f3e-6f6dd0f9b7aa", PolicyID: policyID, AgentID: g.one(agents...),
+		ActionType: g.one(actionTypes...), Resource: g.resource(), IssuedAt: g.one(instants...),
+	}
+	if g.chance(70) {
+		in.Cost = &engine.Cost{AmountMinor: amounts[g.r.IntN(len(amounts))], Currency: g.one("EUR", "EUR", "USD")}
+	}
+	if g.chance(70) {
+		in.Metadata = map[string]string{}
+		for _, key := range g.some(4, metadataKeys) {
+			in.Metadata[key] = g.one(metadataValues...)
+		}
+	}
+	return in
+}
+
+// resource is one of the resources, one with a few bytes changed, or a string
+// that fits one of the patterns.
+func (g *generator) resource() string {
+	switch g.r.IntN(4) {
+	case 0:
+		fill := strings.NewReplacer("**", g.one("x", "x/y", "..%2f", "%2e%2e/secrets"), "*", g.one("x", "", "a.b", "a%2Fb"), "?", g.one("x", "/"))
+		return fill.Replace(g.one(resourceGlobs...))
+	case 1:
+		s := []byte(g.one(resources...))
+		for range 1 + g.r.IntN(3) {
+			at := g.r.IntN(len(s))
+			s = append(s[:at:at], append([]byte(g.one("/", "%2F", "..", "%2e", "\\", "A", "*", "", "?", "#", ";", "%41", "/./", "é")), s[at+g.r.IntN(2):]...)...)
+			if len(s) == 0 {
+				return "x"
+			}
+		}
+		return string(s)
+	}
+	return g.one(resources...)
+}
+
+// rules makes rules in all forms, most of them with few priorities so that
+// they tie. failing reports that a condition in Rego can fail.
+func (g *generator) rules() (rules []engine.Rule, failing bool) {
+	for i := range g.r.IntN(5) {
+		condition, fails := g.condition()
+		r := engine.Rule{
+			ID: fmt.Sprintf("rule-%d", i), Name: g.one("plain", `a "quoted" name`, "ein Ümlaut: x # y", "- dash"), Condition: condition,
+			Action: g.one(`{"decision":"allow"}`, `{"decision":"deny","reason":"no"}`, `{"effect":"wait"}`), Priority: int64(100 + g.r.IntN(2)),
+			IsActive: g.chance(90), CreatedAt: time.Date(2026, 1, 2, 0, 0, g.r.IntN(2), 0, time.UTC),
+		}
+		rules = append(rules, r)
+		failing = failing || fails && r.IsActive
+	}
+	return rules, failing
+}
+
+func (g *generator) condition() (doc string, failing bool) {
+	switch g.r.IntN(8) {
+	case 0, 1, 2:
+		return marshal(g.match(2)), false
+	case 3, 4:
+		return marshal(g.tree(2)), false
+	case 5, 6:
+		return marshal(map[string]any{"cel": g.cel(2)}), false
+	}
+	if g.chance(10) {
+		return marshal(map[string]any{"rego": `to_number(input.intent.metadata.env) > 1`}), true
+	}
+	return marshal(map[string]any{"rego": g.one(regoSources...)}), false
+}
+
+var regoSources = []string{
+	`input.intent.cost.amount_minor > 5000`,
+	`startswith(input.intent.resource, "prod/")`,
+	`not startswith(input.intent.resource, "prod/")`,
+	`input.agent.status != "active"`,
+	`input.policy.version >= 2; input.agent.id == input.intent.agent_id`,
+	"package teams\n\nmembers := {\"team-a/deployer\", \"bot\"}\n\nmatch if input.intent.agent_id in data.teams.members",
+	"package teams\n\nmembers := {\"team-b/deployer\"}\n\ndefault match := false\n\nmatch if input.intent.agent_id in members",
+	"package p\n\nimport rego.v1\n\n# secret things\nsecret(r) if contains(r, \"secrets\")\n\nmatch if secret(input.intent.resource)",
+	`count(object.keys(input)) == 3; not input.intent.metadata`,
+}
+
+func marshal(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}

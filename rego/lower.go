@@ -1,0 +1,170 @@
+package rego
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/format"
+
+	"writ/engine"
+)
+
+// File is one Rego source of a lowered policy.
+type File struct {
+	// Name is a file name without a directory, such as "policy.rego".
+	Name   string
+	Source string
+}
+
+// MainFile is the name of the file that holds the policy's own module.
+const MainFile = "policy.rego"
+
+// PackageName returns the package of a policy's module.
+func PackageName(policyID string) string {
+	var b strings.Builder
+	b.WriteString("writ.policies.p_")
+	for _, r := range policyID {
+		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// Lower writes a policy version and the active ones of rules as Rego v1, clean
+// under `opa fmt`. The first file is the policy's module; a rule whose condition
+// is written in Rego adds its own, which the module refers to.
+//
+// The module's package is [PackageName]. Its entry points are
+//
+//	decision   "allow", "deny" or "approval_required"
+//	allow      whether decision is "allow"
+//	codes      the set of the codes of all findings
+//	reasons    one sentence for each, in check order
+//
+// and its input is what [Input] makes:
+//
+//	intent                      the ActionIntent
+//	agent                       {"id": …, "status": "active" | "disabled" | "unregistered"}
+//	usage                       {"exceeded": bool}
+//	require_registered_agents   bool
+//	readings                    {"blocked": […], "allowed": […]}: see [engine.Readings];
+//	                            where it is absent, the resource as it is written
+//	policy                      {"policy_id", "version", "organization_id", "agent_id",
+//	                            "status"}, needed only by rules that ask about it
+//
+// It decides as [engine.Evaluate] does, except that an error in a rule's own
+// Rego, which the engine takes for a match where that tightens, ends [Query]
+// without a decision, and is an undefined value in an OPA that does not run in
+// its strict mode for errors.
+//
+// A condition in CEL that says more than Rego can is an error that names the rule.
+func Lower(p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	for _, broken := range set.Broken() {
+		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
+	}
+	l := lowering{policy: p, pkg: PackageName(p.PolicyID)}
+	for i, r := range set.Rules() {
+		if err := l.rule(i+1, r); err != nil {
+			return nil, err
+		}
+	}
+	source, err := format.Source(MainFile, []byte(l.module()))
+	if err != nil {
+		return nil, fmt.Errorf("formatting the module: %w", err)
+	}
+	return append([]File{{Name: MainFile, Source: string(source)}}, l.files...), nil
+}
+
+// lowering is a policy's module in the making.
+type lowering struct {
+	policy *engine.ActionPolicy
+	pkg    string
+	// rules are the definitions that the organization's rules became, and files
+	// the modules of those that are written in Rego.
+	rules []string
+	files []File
+	// reasons are the members of the table of reasons.
+	reasons []string
+}
+
+// module returns the policy's module.
+func (l *lowering) module() string {
+	checks := l.checks()
+	parts := []string{l.header(), l.entryPoints()}
+	parts = append(parts, checks...)
+	parts = append(parts, l.rules...)
+	return strings.Join(parts, "\n\n") + "\n"
+}
+
+func (l *lowering) header() string {
+	p := l.policy
+	return fmt.Sprintf(`# METADATA
+# title: %s
+# description: %s
+# custom:
+#   policy_id: %s
+#   version: %d
+#   organization_id: %s
+package %s`,
+		quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
+		quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
+		quote(p.PolicyID), p.Version, quote(p.OrganizationID), l.pkg)
+}
+
+// entryPoints defines what is asked of the module. The rules' findings are
+// there only where there are rules.
+func (l *lowering) entryPoints() string {
+	ruled, reasons := "\nallowances := set()\n", "check_reasons"
+	if len(l.rules) > 0 {
+		ruled, reasons = ruleFindings, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+	}
+	return fmt.Sprintf(`# METADATA
+# description: The most restrictive outcome of all findings.
+# entrypoint: true
+decision := "deny" if count(denials) > 0
+
+else := "approval_required" if count(approvals) > 0
+
+else := "allow"
+
+# METADATA
+# description: Whether the intent may proceed without anybody's approval.
+# entrypoint: true
+allow := decision == "allow"
+
+# METADATA
+# description: The codes of all findings.
+# entrypoint: true
+codes := findings if count(findings) > 0
+
+else := {%s}
+
+findings := (denials | approvals) | allowances
+
+# METADATA
+# description: What was found, one sentence each, in check order.
+# entrypoint: true
+reasons := %s
+
+check_reasons := [sentence |
+	some [code, sentence] in sentences
+	code in codes
+]
+%s`, quote(string(engine.CodePolicyAllowed)), reasons, ruled)
+}
+
+// ruleFindings adds the finding of the rule that decides: of those that match,
+// the first in deciding order.
+const ruleFindings = `
+deciding_rule := min(matching_rules)
+
+denials contains "rule.deny" if deciding_rule[1] == "rule.deny"
+
+approvals contains "rule.approval_required" if deciding_rule[1] == "rule.approval_required"
+
+allowances contains "rule.allow" if deciding_rule[1] == "rule.allow"
+`

@@ -1,0 +1,185 @@
+package rego
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
+
+	"writ/engine"
+)
+
+// rule adds the rule that is asked in the given place, counting from 1: a
+// member [place, code, reason] of matching_rules, where it matches.
+func (l *lowering) rule(place int, r *engine.CompiledRule) error {
+	doc := r.Rule()
+	name := fmt.Sprintf("rule_%d", place)
+	head := ruleComment(r) + fmt.Sprintf("matching_rules contains [%d, %s, %s]",
+		place, quote(string(r.Finding().Code)), quote(r.Finding().Reason))
+	if source, ok := r.RegoSource(); ok {
+		file, err := embed(l.pkg+".conditions."+name, name+".rego", source)
+		if err != nil {
+			return fmt.Errorf("rule %s: %w", doc.ID, err)
+		}
+		l.files = append(l.files, file)
+		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": resource})",
+			fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": input.policy}",
+				l.pkg, name, entry)))
+		return nil
+	}
+	text, err := r.Rego(name)
+	if err != nil {
+		return err
+	}
+	f := parseFunctions(name, text)
+	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
+		l.rules = append(l.rules, head+ask(engine.Allow, name+"(resource)"), text)
+		return nil
+	}
+	for i, b := range f.bodies {
+		if i > 0 {
+			head = head[strings.Index(head, "matching_rules"):]
+		}
+		l.rules = append(l.rules, head+b.inline(r.Outcome()))
+	}
+	if f.helpers != "" {
+		l.rules = append(l.rules, f.helpers)
+	}
+	return nil
+}
+
+// ask is the body that asks exprs of the readings of the resource: of every
+// normalised one where the rule allows, else of any.
+func ask(outcome engine.Decision, exprs ...string) string {
+	return body{resource: exprs}.inline(outcome)
+}
+
+// ruleComment says which rule it is, for readers.
+func ruleComment(r *engine.CompiledRule) string {
+	doc := r.Rule()
+	var b strings.Builder
+	fmt.Fprintf(&b, "# METADATA\n# title: %s\n", quote(doc.Name))
+	if doc.Description != "" {
+		fmt.Fprintf(&b, "# description: %s\n", quote(doc.Description))
+	}
+	fmt.Fprintf(&b, "# custom:\n#   rule_id: %s\n#   priority: %d\n#   decision: %s\n", quote(doc.ID), doc.Priority, r.Outcome())
+	return b.String()
+}
+
+// functions are a rendered condition, taken apart.
+type functions struct {
+	bodies []body
+	// helpers are the functions that the bodies call.
+	helpers string
+}
+
+// body is one body of a condition's function, by lines.
+type body struct {
+	// resource are the expressions that read the resource, general the others.
+	general, resource []string
+}
+
+func (f functions) readsResource() bool {
+	for _, b := range f.bodies {
+		if len(b.resource) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// parseFunctions takes apart what [engine.CompiledRule.Rego] wrote: bodies
+// "name(resource) if {", one expression a line, "}".
+func parseFunctions(name, text string) functions {
+	var f functions
+	var helpers []string
+	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		lines := strings.Split(strings.TrimSpace(part), "\n")
+		if !strings.HasPrefix(lines[0], name+"(") {
+			helpers = append(helpers, part)
+			continue
+		}
+		var b body
+		for _, line := range lines[1 : len(lines)-1] {
+			line = strings.TrimSpace(line)
+			if mentionsResource(line) {
+				b.resource = append(b.resource, line)
+			} else {
+				b.general = append(b.general, line)
+			}
+		}
+		f.bodies = append(f.bodies, b)
+	}
+	f.helpers = strings.Join(helpers, "\n\n")
+	return f
+}
+
+// mentionsResource reports whether the expression has the variable resource.
+func mentionsResource(expr string) bool {
+	found := false
+	parsed, err := ast.ParseBodyWithOpts(expr, parserOptions())
+	if err != nil {
+		return true
+	}
+	ast.WalkVars(parsed, func(v ast.Var) bool {
+		found = found || v == "resource"
+		return false
+	})
+	return found
+}
+
+// inline is the body with the readings of the resource in it. What does not
+// depend on them comes first, where OPA's index of rules sees it.
+func (b body) inline(outcome engine.Decision) string {
+	var out strings.Builder
+	out.WriteString(" if {\n")
+	for _, line := range b.general {
+		out.WriteString("\t" + line + "\n")
+	}
+	switch {
+	case len(b.resource) == 0:
+	case outcome == engine.Allow:
+		out.WriteString("\tevery resource in allowed_readings {\n\t\t" + strings.Join(b.resource, "\n\t\t") + "\n\t}\n")
+	default:
+		out.WriteString("\tsome resource in blocked_readings\n\t" + strings.Join(b.resource, "\n\t") + "\n")
+	}
+	return out.String() + "}"
+}
+
+// embed writes the source of a condition as a module of package pkg.
+func embed(pkg, name, source string) (File, error) {
+	m, err := parseCondition(source)
+	if err != nil {
+		return File{}, err
+	}
+	if !packageClause.MatchString(source) {
+		out, err := format.Source(name, []byte("package "+pkg+"\n\n"+entry+" if {\n"+source+"\n}\n"))
+		if err != nil {
+			return File{}, fmt.Errorf("formatting %s: %w", name, err)
+		}
+		return File{Name: name, Source: string(out)}, nil
+	}
+	to, err := ast.ParseRef("data." + pkg)
+	if err != nil {
+		return File{}, fmt.Errorf("naming the package of %s: %w", name, err)
+	}
+	out, err := move(m, to)
+	if err != nil {
+		return File{}, fmt.Errorf("moving %s: %w", name, err)
+	}
+	return File{Name: name, Source: string(out)}, nil
+}
+
+// move makes m the package at to, with its references to itself.
+func move(m *ast.Module, to ast.Ref) ([]byte, error) {
+	from := m.Package.Path.Copy()
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		if ref, ok := t.Value.(ast.Ref); ok && ref.HasPrefix(from) {
+			t.Value = append(to.Copy(), ref[len(from):]...)
+		}
+		return false
+	})
+	m.Package.Path = to
+	return format.Ast(m)
+}

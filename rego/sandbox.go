@@ -1,0 +1,84 @@
+package rego
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// allowed lists the built-in functions that a module can call. It is an
+// allow-list, so that what an upgrade of OPA brings is refused until somebody
+// has looked at it; testdata/builtins.golden records what has been looked at.
+//
+// Refused are, besides whatever reads the network, the clock, the environment
+// or a random source: key material and certificates (crypto.x509.*,
+// crypto.hmac.*, io.jwt.*, providers.*), functions whose result can be
+// thousands of times larger than what they are given and that no deadline
+// interrupts (bits.lsh, sprintf, template strings, json.marshal, yaml.*,
+// net.cidr_expand), whole languages within the language (graphql.*,
+// rego.parse_module, strings.render_template), and what has no effect here
+// (trace; print is compiled away).
+func allowed() []string {
+	return strings.Fields(`
+		abs and array.concat array.flatten array.reverse array.slice assign
+		base64.decode base64.is_valid base64url.decode
+		bits.and bits.negate bits.or bits.rsh bits.xor
+		ceil concat contains count crypto.md5 crypto.sha1 crypto.sha256
+		div endswith eq equal floor format_int
+		glob.match glob.quote_meta graph.reachable gt gte
+		hex.decode hex.encode
+		indexof indexof_n internal.member_2 internal.member_3 intersection
+		is_array is_boolean is_null is_number is_object is_set is_string
+		json.filter json.is_valid json.remove json.unmarshal
+		lower lt lte max min minus mul neq
+		net.cidr_contains net.cidr_contains_matches net.cidr_intersects net.cidr_is_valid
+		numbers.range numbers.range_step
+		object.filter object.get object.keys object.remove object.subset object.union object.union_n
+		or plus product
+		regex.find_all_string_submatch_n regex.find_n regex.is_valid regex.match regex.replace regex.split
+		rem replace round
+		semver.compare semver.is_valid sort split startswith
+		strings.any_prefix_match strings.any_suffix_match strings.count
+		strings.replace_n strings.reverse strings.split_n substring sum
+		time.add_date time.clock time.date time.diff time.format
+		time.parse_duration_ns time.parse_ns time.parse_rfc3339_ns time.weekday
+		to_number trim trim_left trim_prefix trim_right trim_space trim_suffix type_name
+		union units.parse units.parse_bytes upper uri.is_valid uri.parse
+		urlquery.decode urlquery.encode uuid.parse
+		walk
+	`)
+}
+
+// refusedFeature is the feature of the language that needs a refused
+// function: a template string is sprintf by another name.
+const refusedFeature = "template_strings"
+
+// sandbox returns the capabilities that every module is compiled with. They
+// must not be modified.
+var sandbox = sync.OnceValue(func() *ast.Capabilities {
+	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(ast.RegoV1))
+	names := allowed()
+	slices.Sort(names)
+	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
+		_, found := slices.BinarySearch(names, b.Name)
+		return !found || b.Nondeterministic
+	})
+	c.Features = slices.DeleteFunc(c.Features, func(f string) bool {
+		return f == refusedFeature || strings.HasPrefix(f, "rego_v2")
+	})
+	c.AllowNet = []string{}
+	return c
+})
+
+// refusal says why a function that OPA has cannot be called here.
+func refusal(b *ast.Builtin) string {
+	switch {
+	case b.Nondeterministic:
+		return "its result depends on more than its arguments (network, clock, environment or chance)"
+	case b.IsDeprecated():
+		return "it is deprecated"
+	}
+	return "it is not on the list of functions that a condition can call"
+}

@@ -1,0 +1,97 @@
+package rego
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", file, diff)
+	}
+}
+
+// The golden file names every built-in function of OPA, so that an upgrade
+// that brings new ones fails here until each has been looked at.
+func TestSandbox_EveryBuiltinIsAllowedOrRefused(t *testing.T) {
+	var b strings.Builder
+	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
+		verdict := "refused"
+		if sandbox().ContainsBuiltin(fn.Name) {
+			verdict = "allowed"
+		}
+		fmt.Fprintf(&b, "%s %s\n", verdict, fn.Name)
+	}
+	golden(t, "builtins.golden", b.String())
+}
+
+func TestSandbox_AllowedNamesExist(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range allowed() {
+		switch b, ok := ast.BuiltinMap[name]; {
+		case !ok:
+			t.Errorf("allowed() has %q, which OPA does not", name)
+		case seen[name]:
+			t.Errorf("allowed() has %q twice", name)
+		case b.Nondeterministic || b.IsDeprecated():
+			t.Errorf("allowed() has %q, which is nondeterministic or deprecated", name)
+		}
+		seen[name] = true
+	}
+}
+
+func TestSandbox_RefusesWhatDependsOnMoreThanItsArguments(t *testing.T) {
+	outside := []string{
+		"http.send", "opa.runtime", "net.lookup_ip_addr", "time.now_ns", "rand.intn", "uuid.rfc4122",
+		"io.jwt.decode_verify", "crypto.x509.parse_and_verify_certificates",
+		"crypto.x509.parse_and_verify_certificates_with_options", "rego.parse_module", "trace",
+	}
+	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
+		if (fn.Nondeterministic || slices.Contains(outside, fn.Name)) && sandbox().ContainsBuiltin(fn.Name) {
+			t.Errorf("the sandbox allows %s", fn.Name)
+		}
+	}
+	if net := sandbox().AllowNet; net == nil || len(net) != 0 {
+		t.Errorf("AllowNet = %#v, want an empty list: nil allows every host", net)
+	}
+}
+
+// Every refused function that can be written is refused by name and place.
+func TestSandbox_NamesTheRefusedFunction(t *testing.T) {
+	for _, fn := range ast.CapabilitiesForThisVersion().Builtins {
+		if sandbox().ContainsBuiltin(fn.Name) || fn.Infix != "" || fn.Name == "print" || strings.HasPrefix(fn.Name, "internal.") {
+			continue
+		}
+		args := make([]string, fn.Decl.Arity())
+		for i := range args {
+			args[i] = "input.intent.resource"
+		}
+		_, err := CompileCondition(fmt.Sprintf("true\n%s(%s)", fn.Name, strings.Join(args, ", ")))
+		want := "2:1: the built-in function " + fn.Name + " cannot be called: "
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("CompileCondition(%s) = %v, want %q", fn.Name, err, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package rego
+
+// closed is the JSON schema of an object that has these members and no other,
+// so that a misspelt one is a mistake.
+func closed(properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+func typed(name string) map[string]any { return map[string]any{"type": name} }
+
+func texts(names ...string) map[string]any {
+	properties := map[string]any{}
+	for _, name := range names {
+		properties[name] = typed("string")
+	}
+	return properties
+}
+
+// intentSchema is the schema of input.intent: the contract's ActionIntent.
+func intentSchema() map[string]any {
+	p := texts("intent_id", "policy_id", "agent_id", "action_type", "resource", "issued_at")
+	p["cost"] = closed(map[string]any{"amount_minor": typed("integer"), "currency": typed("string")})
+	p["metadata"] = map[string]any{"type": "object", "additionalProperties": typed("string")}
+	return closed(p)
+}
+
+// policySchema is the schema of input.policy.
+func policySchema() map[string]any {
+	p := texts("policy_id", "organization_id", "agent_id", "status")
+	p["version"] = typed("integer")
+	return closed(p)
+}
+
+// conditionSchema is the schema of the input of a condition.
+func conditionSchema() map[string]any {
+	return closed(map[string]any{
+		"intent": intentSchema(),
+		"agent":  closed(texts("id", "status")),
+		"policy": policySchema(),
+	})
+}
+
+// querySchema is the schema of the input of a lowered policy: see [Lower].
+func querySchema() map[string]any {
+	readings := map[string]any{"type": "array", "items": typed("string")}
+	return closed(map[string]any{
+		"intent":                    intentSchema(),
+		"agent":                     closed(texts("id", "status")),
+		"policy":                    policySchema(),
+		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
+		"require_registered_agents": typed("boolean"),
+		"readings":                  closed(map[string]any{"blocked": readings, "allowed": readings}),
+	})
+}

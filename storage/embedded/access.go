@@ -1,0 +1,177 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/go-json-experiment/json"
+
+	"writ/storage"
+)
+
+// get returns a copy of the value at k, or storage.ErrNotFound.
+func (s *Store) get(k key) ([]byte, error) {
+	if err := s.health.readable(); err != nil {
+		return nil, err
+	}
+	v, closer, err := s.db.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		s.health.report(reading, nil)
+		return nil, storage.ErrNotFound
+	}
+	s.health.report(reading, err)
+	if err != nil {
+		return nil, fmt.Errorf("reading the store: %w", err)
+	}
+	v = bytes.Clone(v)
+	return v, closer.Close()
+}
+
+// document reads the JSON document at k into a new T.
+func document[T any](s *Store, k key) (*T, error) {
+	v, err := s.get(k)
+	if err != nil {
+		return nil, err
+	}
+	return parse[T](v)
+}
+
+func parse[T any](v []byte) (*T, error) {
+	doc := new(T)
+	if err := json.Unmarshal(v, doc); err != nil {
+		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
+	}
+	return doc, nil
+}
+
+// count reads an 8-byte number; a key that does not exist is 0.
+func (s *Store) count(k key) (int64, error) {
+	v, err := s.get(k)
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("decoding a stored number of %d bytes", len(v))
+	}
+	return int64(binary.BigEndian.Uint64(v)), nil
+}
+
+// scan calls f for the rows from lower up to upper, until f says stop. The
+// slices are valid during the call only.
+func (s *Store) scan(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
+	return s.iterate(ctx, lower, upper, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
+}
+
+// scanBack is scan from the last row to the first.
+func (s *Store) scanBack(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
+	return s.iterate(ctx, lower, upper, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, f)
+}
+
+func (s *Store) iterate(
+	ctx context.Context, lower, upper key, first, next func(*pebble.Iterator) bool,
+	f func(k, v []byte) (stop bool, err error),
+) (err error) {
+	if err := s.health.readable(); err != nil {
+		return err
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		s.health.report(reading, err)
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := first(it); ok; ok = next(it) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			break
+		}
+		if stop, err := f(it.Key(), v); stop || err != nil {
+			return err
+		}
+	}
+	s.health.report(reading, it.Error())
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("reading the store: %w", err)
+	}
+	return nil
+}
+
+// batch collects what one write changes. Its methods remember the first error.
+type batch struct {
+	b   *pebble.Batch
+	err error
+}
+
+func (b *batch) set(k key, v []byte) {
+	if b.err == nil {
+		b.err = b.b.Set(k, v, nil)
+	}
+}
+
+func (b *batch) delete(k key) {
+	if b.err == nil {
+		b.err = b.b.Delete(k, nil)
+	}
+}
+
+func (b *batch) document(k key, doc any) {
+	v, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		b.err = errors.Join(b.err, fmt.Errorf("encoding %T: %w", doc, err))
+		return
+	}
+	b.set(k, v)
+}
+
+func (b *batch) number(k key, n int64) {
+	b.set(k, binary.BigEndian.AppendUint64(nil, uint64(n)))
+}
+
+// apply makes b durable. When it fails the store has stopped, because nobody
+// can tell how much of b the log holds.
+func (s *Store) apply(b *pebble.Batch) error {
+	if err := b.Commit(pebble.Sync); err != nil {
+		s.health.stop("writing a batch", err)
+	}
+	// Pebble takes a log that could not be written for written: see guardFS.
+	if err := s.health.stopped(); err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// write applies what f puts into a batch and tells the watchers of the change
+// that f returns, if it is not zero. When f puts nothing into it, nothing
+// changes. writes is held.
+func (s *Store) write(
+	ctx context.Context, org string, f func(*batch) (storage.Change, error),
+) (changed bool, err error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+		return false, err
+	}
+	if err := s.health.writable(); err != nil {
+		return false, err
+	}
+	b := &batch{b: s.db.NewBatch()}
+	c, err := f(b)
+	if err = errors.Join(err, b.err); err != nil || b.b.Empty() {
+		return false, errors.Join(err, b.b.Close())
+	}
+	if err := s.apply(b.b); err != nil {
+		return false, err
+	}
+	if c != (storage.Change{}) {
+		s.watchers.tell(c)
+	}
+	return true, nil
+}

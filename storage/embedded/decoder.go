@@ -1,0 +1,138 @@
+package embedded
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"writ/storage"
+)
+
+// decoder reads what encoder wrote. After the first error it reads zeros.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s", errCorrupt, what)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) == 0 {
+		d.fail("short")
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return b
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.fail("number")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) int() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.fail("number")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) text() string {
+	n := d.uint()
+	if n > uint64(len(d.rest)) {
+		d.fail("text")
+		return ""
+	}
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+
+// length reads how many things of at least one byte follow.
+func (d *decoder) length() int {
+	n := d.uint()
+	if n > uint64(len(d.rest)) {
+		d.fail("length")
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) texts() []string {
+	n := d.uint()
+	if n == 0 {
+		return nil
+	}
+	if n-1 > uint64(len(d.rest)) {
+		d.fail("list")
+		return nil
+	}
+	list := make([]string, n-1)
+	for i := range list {
+		list[i] = d.text()
+	}
+	return list
+}
+
+func (d *decoder) present() bool {
+	b := d.byte()
+	if b > 1 {
+		d.fail("flag")
+	}
+	return b == 1
+}
+
+func (d *decoder) time() time.Time {
+	sec, nsec := d.int(), d.uint()
+	if nsec >= uint64(time.Second) {
+		d.fail("time")
+		return time.Time{}
+	}
+	return time.Unix(sec, int64(nsec)).UTC()
+}
+
+func (d *decoder) metadata() map[string]string {
+	n := d.length()
+	m := make(map[string]string, n)
+	for range n {
+		k := d.text()
+		m[k] = d.text()
+	}
+	return m
+}
+
+func (d *decoder) receipt(r *storage.Record) {
+	r.Receipt.Decision = cmp.Or(d.text(), r.Decision.String())
+	r.Receipt.DecisionID = cmp.Or(d.text(), r.DecisionID)
+	r.Receipt.Digest = d.text()
+	r.Receipt.Exp = d.int()
+	r.Receipt.Sig = d.text()
+	r.Receipt.KeyID = d.text()
+}
+
+func (d *decoder) settlement() *storage.Settlement {
+	s := &storage.Settlement{Outcome: d.text()}
+	if d.present() {
+		amount := d.int()
+		s.AmountMinor = &amount
+	}
+	s.Currency = d.text()
+	s.ExternalRef = d.text()
+	s.RecordedAt = d.time()
+	return s
+}

@@ -1,0 +1,44 @@
+// Package embedded keeps everything of a deployment in one directory, in a
+// Pebble store: the backend for a service that runs as a single process.
+//
+// # Keys
+//
+// A key is one byte that says what the row is, then the organization (two bytes
+// of length, big-endian, then the id), then the rest:
+//
+//	00 "writ"                                    format        decimal text
+//	'a' org agent-id                             agent         JSON
+//	'b' org created-at agent-id                  agents in order of creation
+//	'c' org kind                                 how many documents of kind: 8 bytes
+//	'd' org decision(1) decision-id(16)          decisions by outcome
+//	'e' org external-id                          agent-id
+//	'h' org decision-id(16)                      history row   see record.go
+//	'i' org intent-id                            decision-id(16)
+//	'k' seq(8)                                   head          receipt.SignedHead
+//	'm' org month(4)                             meter         8 bytes
+//	'p' org policy-id 00 01 ^version(8)          policy        JSON
+//	'r' org rule-id                              rule          JSON
+//	's' org                                      subscription  JSON
+//	't' token-id                                 token         JSON
+//	'u' org created-at token-id                  tokens in order of creation
+//
+// Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
+// bit flipped and 4 of nanoseconds. ^version is the version, sign bit flipped
+// and complemented, so that the newest comes first. In policy-id, which more
+// follows, 00 is written as 00 FF. The organization's length comes before its
+// id so that no id, whatever its bytes, begins the range of another. Decision
+// ids are UUIDv7: their order is the order of time.
+//
+// For example, the meter of organization "acme" in November 2026 has the key
+//
+//	6d 0004 61636d65 0003177f
+//
+// # Faults
+//
+// A write is refused, with nothing written, while less than
+// [Options.MinFreeBytes] is free or while Pebble fails to write its tables, and
+// accepted again when that has passed. When the log itself can't be written, the
+// store stops: what memory holds may differ from what the disk holds, so every
+// method returns an error until the directory is opened again. Either is
+// logged once, and [Store.Healthy] tells it.
+package embedded

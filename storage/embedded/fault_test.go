@@ -1,0 +1,285 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// faults injects an error into writes from the n-th that matches on.
+type faults struct {
+	match  func(errorfs.Op) bool
+	once   bool
+	left   atomic.Int64 // writes until the first error
+	struck atomic.Bool
+}
+
+var errDisk = fmt.Errorf("injected: %w", syscall.EIO)
+
+func (f *faults) inject(op errorfs.Op) error {
+	writes := op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && op.Kind != errorfs.OpLock
+	if !writes || !f.match(op) {
+		return nil
+	}
+	n := f.left.Add(-1)
+	if n > 0 || f.once && n < 0 {
+		return nil
+	}
+	f.struck.Store(true)
+	return errDisk
+}
+
+// kinds of files that faults can be in.
+var faultyFiles = map[string]func(errorfs.Op) bool{
+	"any file": func(errorfs.Op) bool { return true },
+	"the log":  func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
+	"tables":   func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".sst" },
+	"syncs of the log": func(op errorfs.Op) bool {
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		return sync && filepath.Ext(op.Path) == ".log"
+	},
+	"the manifest": func(op errorfs.Op) bool {
+		ok, err := filepath.Match("*MANIFEST*", filepath.Base(op.Path))
+		return ok || err != nil
+	},
+	"directories": func(op errorfs.Op) bool { return filepath.Base(op.Path) == "data" },
+}
+
+// TestFault_NothingAcknowledgedIsLost commits, with flushes between so that
+// logs and manifests are replaced, until the disk fails at the n-th write, for
+// many n. Then every commit must be refused and, once the directory is opened
+// again, as the failing disk left it or as a crash of the machine would have,
+// everything acknowledged must be there and nothing half.
+func TestFault_NothingAcknowledgedIsLost(t *testing.T) {
+	for name, match := range faultyFiles {
+		for _, once := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, once=%t", name, once), func(t *testing.T) {
+				struck := 0
+				for n := int64(1); n < 120; n += 1 + n/4 {
+					f := &faults{match: match, once: once}
+					f.left.Store(n)
+					if runFault(t, f) {
+						struck++
+					}
+				}
+				if struck == 0 {
+					t.Error("no fault ever struck: the test tests nothing")
+				}
+			})
+		}
+	}
+}
+
+func runFault(t *testing.T, f *faults) (struck bool) {
+	t.Helper()
+	disk := vfs.NewCrashableMem()
+	var armed atomic.Bool
+	faulty := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if !armed.Load() {
+			return nil
+		}
+		return f.inject(op)
+	}))
+	log := new(logged)
+	s := openTest(t, faulty, log)
+	armed.Store(true)
+	w := storagetest.NewWriter()
+	var acknowledged []*storage.Record
+	for i := range 24 {
+		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a")}
+		if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+			break
+		}
+		acknowledged = append(acknowledged, batch...)
+		if i%4 == 3 && s.health.writable() == nil {
+			rotate(t, s)
+		}
+	}
+	if s.health.stopped() != nil {
+		wantStopped(t, s, w)
+		until(t, func() bool { return log.errors() > 0 })
+		if n := log.errors(); n > 2 { // a flush may fail beside the log
+			t.Errorf("the failure was logged %d times:\n%s", n, log.buf.String())
+		}
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	armed.Store(false)
+	closeTest(t, s)
+	for what, fs := range map[string]vfs.FS{"closed": disk, "crashed": crashed} {
+		wantAcknowledged(t, what, fs, w, acknowledged)
+	}
+	return f.struck.Load()
+}
+
+// rotate has Pebble begin a new log and write the memory out, unless the disk
+// fails.
+func rotate(t *testing.T, s *Store) {
+	t.Helper()
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		t.Fatalf("AsyncFlush = %v", err)
+	}
+	for {
+		select {
+		case <-flushed:
+			return
+		default:
+			if s.health.writable() != nil {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// wantStopped holds a store that has stopped to refusing everything.
+func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
+	t.Helper()
+	ctx := t.Context()
+	if err := s.Healthy(ctx); err == nil {
+		t.Error("Healthy of a stopped store = nil, want an error")
+	}
+	_, commitErr := w.Commit(ctx, s, w.Record("a"))
+	_, policyErr := s.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: 1}, 0)
+	_, readErr := s.Policy(ctx, "a", "p")
+	_, _, listErr := s.ListRecords(ctx, "a", storage.Filter{}, storage.Page{Limit: 1})
+	_, headErr := s.LastHead(ctx)
+	_, meterErr := s.Metered(ctx, "a", 202611)
+	for what, err := range map[string]error{
+		"Commit": commitErr, "PutPolicy": policyErr, "Policy": readErr, "ListRecords": listErr,
+		"LastHead": headErr, "Metered": meterErr,
+	} {
+		if err == nil || errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
+			t.Errorf("%s of a stopped store = %v, want the reason", what, err)
+		}
+	}
+}
+
+// wantAcknowledged opens fs and holds it to everything that was acknowledged.
+func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Writer, acknowledged []*storage.Record) {
+	t.Helper()
+	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger()})
+	if err != nil {
+		t.Errorf("%s: Open = %v", what, err)
+		return
+	}
+	defer closeTest(t, s)
+	storagetest.Check(t, s, w.Keys(t), "a", "b")
+	for _, r := range acknowledged {
+		got, err := s.Record(t.Context(), r.OrganizationID, r.DecisionID)
+		if err != nil || got.Receipt != r.Receipt {
+			t.Errorf("%s: Record(%s) = %+v, %v; want the acknowledged one", what, r.DecisionID, got, err)
+		}
+	}
+	fresh := w.Record("a")
+	if _, err := w.Commit(t.Context(), s, fresh); err != nil {
+		t.Errorf("%s: Commit = %v, want nil", what, err)
+	}
+	storagetest.Check(t, s, w.Keys(t), "a", "b")
+}
+
+// TestFault_FlushThatRecovers: what Pebble writes in the background may fail
+// and recover; commits are refused meanwhile.
+func TestFault_FlushThatRecovers(t *testing.T) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpCreate && filepath.Ext(op.Path) == ".sst" {
+			return errDisk
+		}
+		return nil
+	}))
+	log := new(logged)
+	s := openTest(t, fs, log)
+	w := storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	broken.Store(true)
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		t.Fatalf("AsyncFlush = %v", err)
+	}
+	until(t, func() bool { return s.Healthy(t.Context()) != nil })
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); !errors.Is(err, errDisk) {
+		t.Errorf("Commit while flushes fail = %v, want the injected error", err)
+	}
+	if _, err := s.LastHead(t.Context()); err != nil {
+		t.Errorf("LastHead while flushes fail = %v, want nil", err)
+	}
+	broken.Store(false)
+	<-flushed
+	until(t, func() bool { return s.Healthy(t.Context()) == nil })
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Errorf("Commit after a flush has worked = %v, want nil", err)
+	}
+	if n := log.errors(); n != 1 {
+		t.Errorf("the failure was logged %d times, want once:\n%s", n, log.buf.String())
+	}
+	storagetest.Check(t, s, w.Keys(t), "a")
+}
+
+// until waits for what another goroutine brings about.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	for !done() {
+		if t.Context().Err() != nil {
+			t.Fatal("the test ended first")
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestFault_ReadError: a read that fails is an error to its caller, never an
+// absence, and Healthy tells it until a read succeeds.
+func TestFault_ReadError(t *testing.T) {
+	var broken atomic.Bool
+	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpFileReadAt {
+			return errDisk
+		}
+		return nil
+	}))
+	w := storagetest.NewWriter()
+	var records []*storage.Record
+	for range 500 { // many blocks: opening reads some
+		records = append(records, w.Record("a"))
+	}
+	s := openTest(t, fs, nil)
+	if _, err := w.Commit(t.Context(), s, records...); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	if err := s.db.Flush(); err != nil {
+		t.Fatalf("Flush = %v", err)
+	}
+	closeTest(t, s)
+	log := new(logged)
+	s = openTest(t, fs, log)
+	broken.Store(true)
+	again := w.Again(records[250])
+	if existing, err := s.Commit(context.Background(), []*storage.Record{again}, w.Seal(s.tip)); !errors.Is(err, errDisk) {
+		t.Errorf("Commit of a known intent that can't be read = %v, %v; want the injected error", existing, err)
+	}
+	if err := s.Healthy(t.Context()); !errors.Is(err, errDisk) {
+		t.Errorf("Healthy = %v, want the injected error", err)
+	}
+	broken.Store(false)
+	storagetest.Check(t, s, w.Keys(t), "a")
+	if err := s.Healthy(t.Context()); err != nil {
+		t.Errorf("Healthy after a read = %v, want nil", err)
+	}
+	if n := log.errors(); n != 1 {
+		t.Errorf("the failure was logged %d times, want once", n)
+	}
+}

@@ -1,0 +1,248 @@
+package embedded
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// walCategory is the category under which Pebble creates its write-ahead log.
+const walCategory vfs.DiskWriteCategory = "pebble-wal"
+
+// errStopped is what every write gives once the store has stopped.
+var errStopped = errors.New("the store has stopped writing")
+
+// guardFS stands between Pebble and the disk, because Pebble ends the process
+// when its log or its manifest can't be written, in part with a fatal runtime
+// error that nothing can recover, and retries a failed flush without a pause.
+//
+// Once armed, the first failure to write the log stops the store: health.stop
+// is called, which makes every later read and write of the store an error, and
+// Pebble is told that all went well, so that it stays whole until it is closed.
+// Nothing is acknowledged on the strength of that lie, because a commit looks
+// at health after Pebble has returned. From then on nothing more reaches the
+// disk: it stays as a crash at that moment would have left it, from which
+// Pebble recovers at the next start.
+type guardFS struct {
+	vfs.FS
+	health *health
+	// armed is set when Pebble has opened. Before that, errors are passed on.
+	armed func() bool
+	// closing ends the pauses.
+	closing <-chan struct{}
+}
+
+// retryPause slows what Pebble repeats after a failure down.
+const retryPause = 100 * time.Millisecond
+
+// Unwrap implements vfs.FS.
+func (g *guardFS) Unwrap() vfs.FS { return g.FS }
+
+// before returns an error when nothing may be written any more.
+func (g *guardFS) before() error {
+	if g.health.stopped() == nil {
+		return nil
+	}
+	return g.failed(errStopped)
+}
+
+// failed passes err on, after a pause.
+func (g *guardFS) failed(err error) error {
+	if err == nil || !g.armed() {
+		return err
+	}
+	pause := time.NewTimer(retryPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-g.closing:
+	}
+	return err
+}
+
+// log runs a write of the log: see guardFS.
+func (g *guardFS) log(activity string, write func() error) error {
+	if !g.armed() {
+		return write()
+	}
+	if g.health.stopped() != nil {
+		return nil
+	}
+	if err := write(); err != nil {
+		g.health.stop(activity, err)
+	}
+	return nil
+}
+
+// Create implements vfs.FS.
+func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	create := func() (vfs.File, error) { return g.FS.Create(name, c) }
+	if c == walCategory {
+		return g.createLog(create)
+	}
+	return g.create(create)
+}
+
+// OpenReadWrite implements vfs.FS.
+func (g *guardFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return g.create(func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (g *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	reuse := func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) }
+	if c == walCategory {
+		return g.createLog(reuse)
+	}
+	return g.create(reuse)
+}
+
+func (g *guardFS) create(open func() (vfs.File, error)) (vfs.File, error) {
+	if err := g.before(); err != nil {
+		return nil, err
+	}
+	f, err := open()
+	if err != nil {
+		return nil, g.failed(err)
+	}
+	return &guardFile{File: f, fs: g}, nil
+}
+
+func (g *guardFS) createLog(open func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File
+	err := g.log("creating the log", func() (err error) {
+		f, err = open()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if g.health.stopped() != nil && f == nil {
+		f = vfs.NewMemFile(nil)
+	}
+	return &guardLog{File: f, fs: g}, nil
+}
+
+// OpenDir implements vfs.FS.
+func (g *guardFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &guardLog{File: f, fs: g}, nil
+}
+
+// Link implements vfs.FS.
+func (g *guardFS) Link(from, to string) error {
+	return g.change(func() error { return g.FS.Link(from, to) })
+}
+
+// Rename implements vfs.FS.
+func (g *guardFS) Rename(from, to string) error {
+	return g.change(func() error { return g.FS.Rename(from, to) })
+}
+
+// Remove implements vfs.FS.
+func (g *guardFS) Remove(name string) error {
+	return g.change(func() error { return g.FS.Remove(name) })
+}
+
+// RemoveAll implements vfs.FS.
+func (g *guardFS) RemoveAll(name string) error {
+	return g.change(func() error { return g.FS.RemoveAll(name) })
+}
+
+func (g *guardFS) change(f func() error) error {
+	if err := g.before(); err != nil {
+		return err
+	}
+	return f()
+}
+
+// guardFile is a file that is neither the log nor a directory.
+type guardFile struct {
+	vfs.File
+	fs *guardFS
+}
+
+func (f *guardFile) Write(p []byte) (int, error) {
+	if err := f.fs.before(); err != nil {
+		return 0, err
+	}
+	n, err := f.File.Write(p)
+	return n, f.fs.failed(err)
+}
+
+func (f *guardFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.fs.before(); err != nil {
+		return 0, err
+	}
+	n, err := f.File.WriteAt(p, at)
+	return n, f.fs.failed(err)
+}
+
+func (f *guardFile) Sync() error { return f.sync(f.File.Sync) }
+
+func (f *guardFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *guardFile) SyncTo(n int64) (full bool, err error) {
+	err = f.sync(func() (err error) {
+		full, err = f.File.SyncTo(n)
+		return err
+	})
+	return full, err
+}
+
+func (f *guardFile) sync(sync func() error) error {
+	if err := f.fs.before(); err != nil {
+		return err
+	}
+	return f.fs.failed(sync())
+}
+
+// guardLog is a file of the log, or a directory, whose only write is Sync.
+type guardLog struct {
+	vfs.File
+	fs *guardFS
+}
+
+func (f *guardLog) Write(p []byte) (int, error) {
+	return len(p), f.fs.log("writing the log", func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+}
+
+func (f *guardLog) WriteAt(p []byte, at int64) (int, error) {
+	return len(p), f.fs.log("writing the log", func() error {
+		_, err := f.File.WriteAt(p, at)
+		return err
+	})
+}
+
+func (f *guardLog) Preallocate(offset, length int64) error {
+	return f.fs.log("growing the log", func() error { return f.File.Preallocate(offset, length) })
+}
+
+func (f *guardLog) Sync() error { return f.fs.log("syncing", f.File.Sync) }
+
+func (f *guardLog) SyncData() error { return f.fs.log("syncing the log", f.File.SyncData) }
+
+func (f *guardLog) SyncTo(n int64) (full bool, err error) {
+	err = f.fs.log("syncing the log", func() (err error) {
+		full, err = f.File.SyncTo(n)
+		return err
+	})
+	return full, err
+}
+
+// Close closes the file even when the store has stopped.
+func (f *guardLog) Close() error {
+	err := f.File.Close()
+	if err == nil || !f.fs.armed() {
+		return err
+	}
+	f.fs.health.stop("closing the log", err)
+	return nil
+}

@@ -1,0 +1,185 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// health knows whether the store can commit. It logs when that changes, and
+// only then.
+type health struct {
+	log     *slog.Logger
+	dir     string
+	fs      vfs.FS // not guarded
+	minFree uint64
+
+	// final is why the store has stopped for good.
+	final atomic.Pointer[error]
+	// refusing counts the troubles for which writes are refused.
+	refusing atomic.Int32
+
+	mu       sync.Mutex
+	troubles map[trouble]error
+	flushErr error // of the last flush
+}
+
+// trouble is a reason to be unhealthy that can pass.
+type trouble string
+
+const (
+	lowSpace   trouble = "free space"
+	flushing   trouble = "flush"
+	compacting trouble = "compaction"
+	// reading refuses nothing by itself: the read that fails does, and the next
+	// one that succeeds is how it passes.
+	reading trouble = "read"
+)
+
+func (t trouble) refuses() bool { return t != reading }
+
+// stopped returns why the store has stopped for good, or nil.
+func (h *health) stopped() error {
+	if err := h.final.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// stop ends all use of the store: what memory holds may differ from the disk.
+func (h *health) stop(activity string, err error) {
+	err = fmt.Errorf("the store has stopped until it is restarted: %s: %w", activity, err)
+	if h.final.CompareAndSwap(nil, &err) {
+		h.log.Error("storage stopped: decisions are refused until a restart", "dir", h.dir, "err", err)
+	}
+}
+
+// report says whether trouble t is there (err is not nil) or has passed.
+func (h *health) report(t trouble, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, was := h.troubles[t]
+	if was == (err != nil) {
+		return
+	}
+	if err == nil {
+		delete(h.troubles, t)
+		if t.refuses() {
+			h.refusing.Add(-1)
+		}
+		h.log.Info("storage trouble has passed", "dir", h.dir, "trouble", string(t))
+		return
+	}
+	h.troubles[t] = err
+	if t.refuses() {
+		h.refusing.Add(1)
+	}
+	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err)
+}
+
+// readable returns why nothing may be read, or nil.
+func (h *health) readable() error { return h.stopped() }
+
+// writable returns why nothing may be written, or nil.
+func (h *health) writable() error {
+	if err := h.stopped(); err != nil {
+		return err
+	}
+	h.checkSpace()
+	if h.refusing.Load() == 0 {
+		return nil
+	}
+	return h.trouble(trouble.refuses)
+}
+
+// trouble returns the troubles that pass the filter, joined.
+func (h *health) trouble(filter func(trouble) bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var errs []error
+	for t, err := range h.troubles {
+		if filter(t) {
+			errs = append(errs, fmt.Errorf("%s: %w", t, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkSpace keeps a reserve of free space, so that Pebble does not meet a full
+// disk. It costs one statfs, about a microsecond, and so is not worth caching
+// beside a sync. Writing is resumed when a quarter more than the reserve is free.
+func (h *health) checkSpace() {
+	u, err := h.fs.GetDiskUsage(h.dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return
+	}
+	if err != nil {
+		h.report(lowSpace, fmt.Errorf("asking for free space: %w", err))
+		return
+	}
+	switch {
+	case u.AvailBytes < h.minFree:
+		h.report(lowSpace, fmt.Errorf("%d bytes are free, fewer than the reserve of %d", u.AvailBytes, h.minFree))
+	case u.AvailBytes >= h.minFree+h.minFree/4:
+		h.report(lowSpace, nil)
+	}
+}
+
+// events are Pebble's background jobs as far as health depends on them. A job
+// that failed is retried by Pebble.
+func (h *health) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		FlushEnd:        func(i pebble.FlushInfo) { h.flushed(i.Err) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { h.compacted(i.Err) },
+		BackgroundError: h.backgroundError,
+	}
+}
+
+func (h *health) compacted(err error) {
+	if !errors.Is(err, pebble.ErrCancelledCompaction) {
+		h.report(compacting, err)
+	}
+}
+
+// flushed notes how a flush ended. An error is not trouble yet: Pebble has one,
+// which it does not export, for a flush that found nothing to write. A
+// background error follows where the flush has failed.
+func (h *health) flushed(err error) {
+	h.mu.Lock()
+	h.flushErr = err
+	h.mu.Unlock()
+	if err == nil {
+		h.report(flushing, nil)
+	}
+}
+
+func (h *health) backgroundError(err error) {
+	h.mu.Lock()
+	ofFlush := h.flushErr != nil && errors.Is(err, h.flushErr)
+	h.mu.Unlock()
+	if ofFlush {
+		h.report(flushing, err)
+	}
+}
+
+// pebbleLogger hands Pebble's messages on. Pebble calls Fatalf where its state
+// is beyond repair and expects not to return from it; guardFS makes returning
+// safe.
+type pebbleLogger struct{ health *health }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.health.log.Debug("pebble: " + fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.health.log.Warn("pebble: " + fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	l.health.stop("pebble", fmt.Errorf(format, args...))
+}

@@ -1,0 +1,165 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+)
+
+// scanned bounds how many rows a page reads to find those that its filter
+// selects: some 50 ms.
+const scanned = 50_000
+
+func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }
+
+// Record implements storage.History.
+func (s *Store) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	id, ok := parseID(decisionID)
+	if !ok {
+		return nil, storage.ErrNotFound
+	}
+	return s.record(org, id)
+}
+
+func (s *Store) record(org string, id uuid.UUID) (*storage.Record, error) {
+	v, err := s.get(recordKey(org, id))
+	if err != nil {
+		return nil, err
+	}
+	return parseRecord(org, id, v, nil)
+}
+
+// Settle implements storage.History.
+func (s *Store) Settle(
+	ctx context.Context, org, decisionID string, settlement storage.Settlement,
+) (r *storage.Record, err error) {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	_, err = s.write(ctx, org, func(b *batch) (c storage.Change, err error) {
+		r, err = s.Record(ctx, org, decisionID)
+		switch {
+		case err != nil:
+			return c, err
+		case r.Settlement == nil:
+			r.Settlement = &settlement
+			id, _ := parseID(decisionID) // Record has found it
+			b.set(recordKey(org, id), appendRecord(nil, r))
+		case !storage.SameSettlement(*r.Settlement, settlement):
+			return c, storage.ErrConflict
+		}
+		return c, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ListRecords implements storage.History.
+func (s *Store) ListRecords(
+	ctx context.Context, org string, f storage.Filter, p storage.Page,
+) ([]*storage.Record, string, error) {
+	before, err := startOf(kindRecord, org, p, idLen)
+	if err != nil {
+		return nil, "", err
+	}
+	if before != nil && len(before) != idLen {
+		return nil, "", storage.ErrBadCursor
+	}
+	l := recordLister{s: s, org: org, filter: f, limit: p.Limit}
+	lower, upper := l.bounds(before)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil, "", nil
+	}
+	if err := s.scanBack(ctx, lower, upper, l.row); err != nil {
+		return nil, "", err
+	}
+	return l.records, l.next, nil
+}
+
+// recordLister makes one page of history.
+type recordLister struct {
+	s      *Store
+	org    string
+	filter storage.Filter
+	limit  int
+
+	prefix  key
+	records []*storage.Record
+	read    int
+	last    uuid.UUID // of the rows that were read
+	next    string
+}
+
+// bounds returns the keys among which the page's rows are: those of the index
+// if the filter has a decision, else those of the rows themselves.
+func (l *recordLister) bounds(before []byte) (lower, upper key) {
+	l.prefix = orgKey(kindRecord, l.org)
+	if l.filter.Decision != 0 {
+		l.prefix = byDecisionKey(l.org, l.filter.Decision)
+	}
+	lower, upper = l.prefix, l.prefix.end()
+	if !l.filter.From.IsZero() {
+		lower = key(bytes.Clone(l.prefix)).id(idAt(l.filter.From.Add(-storage.MaxSkew)))
+	}
+	if !l.filter.To.IsZero() {
+		// An id knows milliseconds only, rounded down.
+		upper = key(bytes.Clone(l.prefix)).id(idAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
+	}
+	if before != nil {
+		if b := append(bytes.Clone(l.prefix), before...); bytes.Compare(b, upper) < 0 {
+			upper = b
+		}
+	}
+	return lower, upper
+}
+
+func (l *recordLister) row(k, v []byte) (stop bool, err error) {
+	if l.read == scanned {
+		l.next = cursor(kindRecord, l.last[:])
+		return true, nil
+	}
+	id, err := uuid.FromBytes(k[len(l.prefix):])
+	if err != nil {
+		return true, fmt.Errorf("%w: its key: %w", errCorrupt, err)
+	}
+	r, err := l.parse(id, v)
+	if err != nil {
+		return true, err
+	}
+	if r != nil && len(l.records) == l.limit {
+		l.next = cursor(kindRecord, l.last[:])
+		return true, nil
+	}
+	l.read++
+	l.last = id
+	if r != nil {
+		l.records = append(l.records, r)
+	}
+	return false, nil
+}
+
+// parse returns the record of a row of the index or of the history, or nil if
+// the filter does not select it.
+func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
+	if l.filter.Decision == 0 {
+		return parseRecord(l.org, id, v, &l.filter)
+	}
+	v, err := l.s.get(recordKey(l.org, id))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseRecord(l.org, id, v, &l.filter)
+}

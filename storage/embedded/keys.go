@@ -1,0 +1,169 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// kind is the first byte of a key: what the row is.
+type kind byte
+
+const (
+	kindFormat       kind = 0x00
+	kindAgent        kind = 'a'
+	kindAgentOrder   kind = 'b'
+	kindCount        kind = 'c'
+	kindByDecision   kind = 'd'
+	kindExternalID   kind = 'e'
+	kindRecord       kind = 'h'
+	kindIntent       kind = 'i'
+	kindHead         kind = 'k'
+	kindMeter        kind = 'm'
+	kindPolicy       kind = 'p'
+	kindRule         kind = 'r'
+	kindSubscription kind = 's'
+	kindToken        kind = 't'
+	kindTokenOrder   kind = 'u'
+)
+
+// key is a key under construction. Its methods append and return the longer
+// key, so that a prefix can be kept and continued several times only if its
+// capacity is not shared; see [key.clone].
+type key []byte
+
+// orgKey starts a key of an organization. The length before the id keeps
+// organizations apart whatever bytes their ids hold: no id can begin another's
+// range.
+func orgKey(k kind, org string) key {
+	return make(key, 0, 64+len(org)).org(k, org)
+}
+
+func (b key) org(k kind, org string) key {
+	b = append(b, byte(k))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(org)))
+	return append(b, org...)
+}
+
+// text appends s as the last component.
+func (b key) text(s string) key { return append(b, s...) }
+
+// escaped appends s so that a component can follow and the order of keys is
+// still the order of strings: NUL becomes 00 FF and 00 01 ends the string.
+func (b key) escaped(s string) key {
+	for i := range len(s) {
+		b = append(b, s[i])
+		if s[i] == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, 0, 1)
+}
+
+// descending appends v so that greater values sort first.
+func (b key) descending(v int64) key {
+	return binary.BigEndian.AppendUint64(b, ^(uint64(v) ^ 1<<63))
+}
+
+// time appends t, 12 bytes, so that later values sort later.
+func (b key) time(t time.Time) key {
+	b = binary.BigEndian.AppendUint64(b, uint64(t.Unix())^1<<63)
+	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
+}
+
+func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
+
+// end returns the first key after every key that begins with b.
+func (b key) end() key {
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0xff {
+			e := bytes.Clone(b[:i+1])
+			e[i]++
+			return e
+		}
+	}
+	return nil
+}
+
+func headKey(seq uint64) key {
+	return binary.BigEndian.AppendUint64(key{byte(kindHead)}, seq)
+}
+
+func meterKey(org string, m storage.Month) key {
+	return binary.BigEndian.AppendUint32(orgKey(kindMeter, org), uint32(m))
+}
+
+func policyKey(org, id string, version int64) key {
+	return orgKey(kindPolicy, org).escaped(id).descending(version)
+}
+
+func byDecisionKey(org string, d engine.Decision) key {
+	return append(orgKey(kindByDecision, org), byte(d))
+}
+
+const (
+	versionLen = 8
+	timeLen    = 12
+	idLen      = len(uuid.UUID{})
+	maxOrg     = math.MaxUint16
+)
+
+// checkOrg refuses an id whose length does not fit its key.
+func checkOrg(org string) error {
+	if len(org) > maxOrg {
+		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), maxOrg)
+	}
+	return nil
+}
+
+// parseID returns the id that s spells canonically.
+func parseID(s string) (uuid.UUID, bool) {
+	id, err := uuid.Parse(s)
+	return id, err == nil && id.String() == s
+}
+
+// idTime returns the time in a UUIDv7, which has a resolution of one
+// millisecond.
+func idTime(id uuid.UUID) time.Time {
+	var ms [8]byte
+	copy(ms[2:], id[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
+}
+
+// idAt returns the least id of time t.
+func idAt(t time.Time) uuid.UUID {
+	const last = 1<<48 - 1
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(min(max(t.UnixMilli(), 0), last)))
+	var id uuid.UUID
+	copy(id[:6], ms[2:])
+	return id
+}
+
+// cursor returns the opaque form of a position: the part of a row's key that
+// follows the organization. It names no organization, so it is of no use
+// beyond the one that the caller may read.
+func cursor(k kind, position []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{byte(k)}, position...))
+}
+
+// parseCursor returns the position in a cursor of kind k, or nil for the empty
+// cursor. It must be at least min bytes long.
+func parseCursor(s string, k kind, min int) ([]byte, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) < 1+min || kind(b[0]) != k {
+		return nil, storage.ErrBadCursor
+	}
+	return b[1:], nil
+}

@@ -1,0 +1,75 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// PutPolicy implements storage.Policies.
+func (s *Store) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	return s.write(ctx, p.OrganizationID, func(b *batch) (storage.Change, error) {
+		c := storage.Change{Kind: storage.PolicyChanged, OrganizationID: p.OrganizationID, ID: p.PolicyID}
+		newest, err := s.Policy(ctx, p.OrganizationID, p.PolicyID)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			err = s.countOne(b, kindPolicy, p.OrganizationID, "policies", maxPolicies)
+		case err == nil && p.Version <= newest.Version:
+			return c, s.samePolicy(p)
+		}
+		b.document(policyKey(p.OrganizationID, p.PolicyID, p.Version), p)
+		return c, err
+	})
+}
+
+// samePolicy returns nil when p's version is stored with p's content, else
+// ErrConflict.
+func (s *Store) samePolicy(p *engine.ActionPolicy) error {
+	stored, err := document[engine.ActionPolicy](s, policyKey(p.OrganizationID, p.PolicyID, p.Version))
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !storage.SamePolicy(stored, p) {
+		return storage.ErrConflict
+	}
+	return err
+}
+
+// countOne adds one to how many documents of kind k org has, or returns a
+// *storage.LimitError when that are limit already (0: no limit).
+func (s *Store) countOne(b *batch, k kind, org, what string, limit int) error {
+	at := append(orgKey(kindCount, org), byte(k))
+	n, err := s.count(at)
+	if err != nil {
+		return err
+	}
+	if limit > 0 && n >= int64(limit) {
+		return &storage.LimitError{What: what, Limit: limit}
+	}
+	b.number(at, n+1)
+	return nil
+}
+
+// Policy implements storage.Policies.
+func (s *Store) Policy(ctx context.Context, org, policyID string) (p *engine.ActionPolicy, err error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	versions := orgKey(kindPolicy, org).escaped(policyID)
+	err = s.scan(ctx, versions, versions.end(), func(_, v []byte) (bool, error) {
+		p, err = parse[engine.ActionPolicy](v)
+		return true, err
+	})
+	if err == nil && p == nil {
+		err = storage.ErrNotFound
+	}
+	return p, err
+}
+
+// ListPolicies implements storage.Policies.
+func (s *Store) ListPolicies(ctx context.Context, org string, p storage.Page) ([]*engine.ActionPolicy, string, error) {
+	return list(ctx, s, kindPolicy, org, p, versionLen+2, func(_, v []byte) (*engine.ActionPolicy, error) {
+		return parse[engine.ActionPolicy](v)
+	})
+}

@@ -1,0 +1,202 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Options are how a directory is opened. The zero Options are those of a
+// service.
+type Options struct {
+	// FS holds the directory; nil is the operating system's.
+	FS vfs.FS
+	// Log receives what an operator must know; nil is slog.Default().
+	Log *slog.Logger
+	// MinFreeBytes is the free space below which writes are refused; 0 means
+	// 256 MiB, which is room enough for Pebble to flush all that it holds.
+	MinFreeBytes uint64
+}
+
+const defaultMinFree = 256 << 20
+
+// Store is a storage.Store in a directory. It must be made by [Open].
+type Store struct {
+	db     *pebble.DB
+	health *health
+	// closing is closed by Close, before Pebble is.
+	closing chan struct{}
+
+	// writes orders all writes of documents and settlements, which read before
+	// they write. Watchers are called while it is held.
+	writes sync.Mutex
+
+	// commits orders commits and guards what is below it. Neither mutex is
+	// taken while the other is held.
+	commits sync.Mutex
+	// tip is where the next head must continue.
+	tip receipt.Chain
+	// meters holds meters as they are stored; see meterCache.
+	meters meterCache
+	// scratch is the space a record is encoded in.
+	scratch []byte
+
+	watchers watchers
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Open opens the store in dir, which it creates if need be. A directory is used
+// by one Store at a time.
+func Open(dir string, o Options) (*Store, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.MinFreeBytes == 0 {
+		o.MinFreeBytes = defaultMinFree
+	}
+	if err := o.FS.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", dir, err)
+	}
+	lock, err := lockDir(dir, o.FS)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(dir, o, lock)
+	// Pebble holds the lock of its own until it is closed.
+	return s, errors.Join(err, lock.Close())
+}
+
+func lockDir(dir string, filesystem vfs.FS) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(dir, filesystem)
+	if err == nil {
+		return lock, nil
+	}
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return nil, fmt.Errorf("locking %s: %w", dir, err)
+	}
+	return nil, fmt.Errorf("another writ is using this directory: %s: %w", dir, err)
+}
+
+func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
+	h := &health{
+		log: o.Log, dir: dir, fs: o.FS, minFree: o.MinFreeBytes,
+		troubles: make(map[trouble]error),
+	}
+	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache)}
+	var armed atomic.Bool
+	guard := &guardFS{FS: o.FS, health: h, armed: armed.Load, closing: s.closing}
+	db, err := pebble.Open(dir, pebbleOptions(guard, h, lock))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", dir, err)
+	}
+	s.db = db
+	armed.Store(true)
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
+	}
+	return s, nil
+}
+
+// pebbleOptions: filters on every level, because the commonest read is for an
+// intent that does not exist; memtables large enough that a busy ledger flushes
+// every few seconds; four of them before a stall, so that a failing flush is
+// noticed long before writers wait for it.
+func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          guard,
+		Lock:                        lock,
+		Logger:                      pebbleLogger{h},
+		EventListener:               h.events(),
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		CacheSize:                   64 << 20,
+		MemTableSize:                32 << 20,
+		MemTableStopWritesThreshold: 4,
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
+	}
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// format is the version of the keys and values. A greater one is refused,
+// because a newer writ may have written what this one would misread.
+const format = 1
+
+var formatKey = append(key{byte(kindFormat)}, "writ"...)
+
+// load checks the directory's format, or sets it in a new directory, and reads
+// the tip of the chain.
+func (s *Store) load() error {
+	v, err := s.get(formatKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return s.create()
+	}
+	if err != nil {
+		return fmt.Errorf("reading the format: %w", err)
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		return fmt.Errorf("reading the format: %w", err)
+	}
+	if n > format {
+		return fmt.Errorf("a newer writ has written this directory: its format is %d, this writ knows %d", n, format)
+	}
+	head, err := s.lastHead()
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
+	return err
+}
+
+func (s *Store) create() error {
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	foreign := it.First()
+	if err := it.Close(); err != nil {
+		return err
+	}
+	if foreign {
+		return errors.New("this is a Pebble directory, but not writ's")
+	}
+	return s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync)
+}
+
+// Healthy implements storage.Store.
+func (s *Store) Healthy(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.health.writable(); err != nil {
+		return err
+	}
+	return s.health.trouble(func(trouble) bool { return true })
+}
+
+// Close implements storage.Store.
+func (s *Store) Close() error {
+	close(s.closing)
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("closing the store: %w", err)
+	}
+	return nil
+}

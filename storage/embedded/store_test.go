@@ -1,0 +1,127 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+func TestContract(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storage.Store { return openTest(t, vfs.NewMem(), nil) })
+}
+
+// openTest opens a store that is closed with the test. A nil log is discarded.
+func openTest(t testing.TB, fs vfs.FS, log *logged) *Store {
+	t.Helper()
+	s, err := Open("data", Options{FS: fs, Log: log.logger()})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	t.Cleanup(func() { closeTest(t, s) })
+	return s
+}
+
+// closeTest closes s unless it has been closed.
+func closeTest(t testing.TB, s *Store) {
+	t.Helper()
+	select {
+	case <-s.closing:
+	default:
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}
+}
+
+// logged is a log that a test reads.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) logger() *slog.Logger {
+	if l == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(l, nil))
+}
+
+// errors returns how many lines of level ERROR there are.
+func (l *logged) errors() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), "level=ERROR")
+}
+
+func TestOpen_LockedDirectory(t *testing.T) {
+	for name, fs := range map[string]vfs.FS{"memory": vfs.NewMem(), "disk": vfs.Default} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := Open(dir, Options{FS: fs})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			_, err = Open(dir, Options{FS: fs})
+			if err == nil || !strings.Contains(err.Error(), "another writ is using this directory: "+dir) {
+				t.Errorf("Open of a directory in use = %v, want it to say so and name the directory", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatalf("Close = %v", err)
+			}
+			again, err := Open(dir, Options{FS: fs})
+			if err != nil {
+				t.Fatalf("Open after Close = %v", err)
+			}
+			closeTest(t, again)
+		})
+	}
+}
+
+func TestOpen_DirectoryThatCannotBe(t *testing.T) {
+	_, err := Open("/dev/null/data", Options{})
+	if err == nil || strings.Contains(err.Error(), "another writ") {
+		t.Errorf("Open below a file = %v, want an error about the directory", err)
+	}
+}
+
+func TestOpen_Format(t *testing.T) {
+	for _, test := range []struct{ name, key, value, want string }{
+		{"newer", "\x00writ", "2", "a newer writ has written this directory"},
+		{"damaged", "\x00writ", "x", "reading the format"},
+		{"not writ's", "key", "value", "not writ's"},
+		{"known", "\x00writ", "1", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, err := pebble.Open("data", &pebble.Options{FS: fs, Logger: pebbleLogger{&health{log: (*logged)(nil).logger()}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.Set([]byte(test.key), []byte(test.value), pebble.Sync), db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open("data", Options{FS: fs})
+			if err == nil {
+				closeTest(t, s)
+			}
+			if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Open = %v, want %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+// Package storage is the contract between writ and what keeps its documents
+// and history. Backends are in the packages below it; every "must" here has a
+// subtest of its name in storagetest, which runs on each of them.
+//
+// Every method is safe for concurrent use. Every document belongs to one
+// organization; a method that takes an organization must behave for another
+// organization's document exactly as for one that does not exist. Values that
+// are passed in or returned must not be modified afterwards by either side.
+//
+// A write must be durable when its method returns nil, and must be visible to
+// every read that starts after that. A write that fails must leave the store
+// as it was, or, where the failure came after the point of no return, as if it
+// had succeeded: never in between.
+package storage
+
+import (
+	"context"
+	"errors"
+)
+
+// The errors every backend translates its own into. Anything else a method
+// returns is a fault of the store: the caller must refuse.
+var (
+	// ErrNotFound means that the organization has no such document.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict means that the write contradicts what is stored: a policy
+	// version that is not newer, an external id that is taken, a head that does
+	// not extend the chain.
+	ErrConflict = errors.New("conflict")
+	// ErrBadCursor means that Page.After is not a cursor that the same list
+	// returned.
+	ErrBadCursor = errors.New("bad cursor")
+)
+
+// Store is everything a deployment keeps.
+type Store interface {
+	Policies
+	Rules
+	Agents
+	Tokens
+	History
+	Decisions
+	Subscriptions
+
+	// Watch calls f for every change, and must do so after the change is
+	// visible to reads and before the write that made it returns. A write that
+	// fails or changes nothing makes no call. f must not block and must not call
+	// the store or stop. stop ends the calls: none is under way when it returns.
+	Watch(f func(Change)) (stop func())
+	// Healthy returns nil while the store can commit, otherwise why it cannot.
+	// The reason is for operators and may name paths.
+	Healthy(ctx context.Context) error
+	// Close flushes and releases the store. No other method may be called after.
+	Close() error
+}

@@ -1,0 +1,93 @@
+package storagetest
+
+import (
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// agent returns an agent with every field set; externalID may be empty.
+func agent(id, externalID string) *engine.Agent {
+	return &engine.Agent{
+		ID: id, Name: "deployer", ExternalID: externalID, Status: engine.AgentActive,
+		CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
+	}
+}
+
+func (w *world) agents(org string, limit int) []*engine.Agent {
+	w.Helper()
+	return all(w, limit, func(p storage.Page) ([]*engine.Agent, string, error) { return w.ListAgents(w.ctx, org, p) })
+}
+
+func (w *world) wantAgent(org, name string, want *engine.Agent) {
+	w.Helper()
+	got, err := w.Agent(w.ctx, org, name)
+	w.must("Agent("+name+")", err)
+	w.wantSame("Agent("+name+")", got, want)
+}
+
+var agentTests = []test{
+	{"Agent returns the agent whose ID or ExternalID is agentID, or ErrNotFound", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "team/a"), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 0))
+		w.wantAgent("org", "a", agent("a", "team/a"))
+		w.wantAgent("org", "team/a", agent("a", "team/a"))
+		w.wantAgent("org", "b", agent("b", ""))
+		for _, name := range []string{"", "team/", "team/aa", "c"} {
+			_, err := w.Agent(w.ctx, "org", name)
+			w.wantErr("Agent("+name+")", err, storage.ErrNotFound)
+		}
+	}},
+	{"PutAgent must return ErrConflict when its ID or ExternalID is another agent's ID or ExternalID", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
+		for _, a := range []*engine.Agent{
+			agent("b", "x"), agent("b", "a"), agent("a", ""), agent("x", ""), agent("a", "y"), agent("x", "a"),
+		} {
+			w.wantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
+		}
+		w.wantSame("ListAgents", w.agents("org", 5), []*engine.Agent{agent("a", "x")})
+		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", "x"), 0))
+		w.must("PutAgent of its own name", w.PutAgent(w.ctx, "org", agent("self", "self"), 0))
+	}},
+	{"PutAgent must return a LimitError when org has maxAgents agents already", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 2))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 2))
+		w.wantLimit("PutAgent", w.PutAgent(w.ctx, "org", agent("c", "z"), 2), 2)
+		_, err := w.Agent(w.ctx, "org", "z")
+		w.wantErr("Agent", err, storage.ErrNotFound)
+		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", ""), 1))
+		w.must("PutAgent without a limit", w.PutAgent(w.ctx, "org", agent("c", ""), 0))
+	}},
+	{"SetAgentStatus works the kill switch and returns the agent as it then is", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
+		want := agent("a", "x")
+		for i, name := range []string{"a", "x"} {
+			want.Status = []engine.AgentStatus{engine.AgentDisabled, engine.AgentActive}[i]
+			want.UpdatedAt = noon.Add(time.Duration(i+1) * time.Minute)
+			got, err := w.SetAgentStatus(w.ctx, "org", name, want.Status, want.UpdatedAt)
+			w.must("SetAgentStatus", err)
+			w.wantSame("SetAgentStatus", got, want)
+			w.wantAgent("org", "x", want)
+		}
+		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon)
+		w.wantErr("SetAgentStatus of no agent", err, storage.ErrNotFound)
+	}},
+	{"ListAgents returns org's agents by creation time, then id", func(w *world) {
+		var want []*engine.Agent
+		for _, created := range []time.Time{{}, time.Unix(-5, 7), time.Unix(0, 0), noon, noon.Add(1), noon.AddDate(900, 0, 0)} {
+			for _, id := range []string{"a", "a\x00", "b"} {
+				a := agent(created.UTC().Format(time.RFC3339Nano)+id, "")
+				a.CreatedAt = created
+				want = append(want, a)
+			}
+		}
+		for i := range want {
+			w.must("PutAgent", w.PutAgent(w.ctx, "org", want[(i*7)%len(want)], 0))
+		}
+		for _, limit := range []int{1, 4, len(want), len(want) + 1} {
+			w.wantSame("ListAgents", w.agents("org", limit), want)
+		}
+	}},
+}

@@ -1,0 +1,193 @@
+package storagetest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Check holds the whole history of a store to its invariants and returns it,
+// by organization, newest first. orgs must be all organizations that have any.
+//
+// Every record is found by time, by decision, by id and by intent, and is the
+// same each time; no intent and no decision id has two records; each receipt
+// verifies under a head of the chain; the heads are unbroken, signed by keys,
+// and cover exactly the records; each meter is the number of its intents.
+//
+// The store must be able to commit, because a commit is the only way to ask
+// for an intent; nothing is written.
+func Check(t testing.TB, s storage.Store, keys receipt.Keys, orgs ...string) map[string][]*storage.Record {
+	t.Helper()
+	c := checker{TB: t, store: s, keys: keys}
+	c.checkHeads()
+	history := make(map[string][]*storage.Record)
+	for _, org := range orgs {
+		history[org] = c.list(org, storage.Filter{}, 7)
+		c.checkOrganization(org, history[org])
+	}
+	covered, total := 0, 0
+	for _, h := range c.heads {
+		covered += int(h.Size)
+	}
+	for _, records := range history {
+		total += len(records)
+	}
+	if covered != total {
+		t.Errorf("heads cover %d records, want %d", covered, total)
+	}
+	return history
+}
+
+type checker struct {
+	testing.TB
+	store storage.Store
+	keys  receipt.Keys
+	heads []receipt.SignedHead
+}
+
+func (c *checker) must(what string, err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatalf("%s = %v, want nil", what, err)
+	}
+}
+
+func (c *checker) same(what string, got, want any) {
+	c.Helper()
+	if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		c.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+func (c *checker) checkHeads() {
+	c.Helper()
+	c.must("Heads(0)", c.store.Heads(c.Context(), 0, func(h receipt.SignedHead) error {
+		c.heads = append(c.heads, h)
+		return nil
+	}))
+	last, err := c.store.LastHead(c.Context())
+	if len(c.heads) == 0 {
+		if !errors.Is(err, storage.ErrNotFound) {
+			c.Errorf("LastHead of no heads = %v, want %v", err, storage.ErrNotFound)
+		}
+		return
+	}
+	c.must("LastHead", err)
+	if want := c.heads[len(c.heads)-1]; last != want {
+		c.Errorf("LastHead = head %d, want head %d, the last of Heads", last.Seq, want.Seq)
+	}
+	start := receipt.Chain{ID: c.heads[0].Chain}
+	if _, err := receipt.VerifyChain(start, slices.Values(c.heads), c.keys); err != nil {
+		c.Errorf("VerifyChain(Heads) = %v, want nil", err)
+	}
+}
+
+// list returns all that a filter selects, limit at a time.
+func (c *checker) list(org string, f storage.Filter, limit int) []*storage.Record {
+	c.Helper()
+	return all(c, limit, func(p storage.Page) ([]*storage.Record, string, error) {
+		return c.store.ListRecords(c.Context(), org, f, p)
+	})
+}
+
+func (c *checker) checkOrganization(org string, records []*storage.Record) {
+	c.Helper()
+	newestFirst := func(a, b *storage.Record) int { return cmp.Compare(b.DecisionID, a.DecisionID) }
+	if !slices.IsSortedFunc(records, newestFirst) {
+		c.Errorf("ListRecords(%q) is not newest first", org)
+	}
+	intents, decisions := make(map[string]bool), make(map[string]bool)
+	meters := make(map[storage.Month]int64)
+	for _, r := range records {
+		intents[r.IntentID], decisions[r.DecisionID] = true, true
+		meters[storage.MonthOf(r.DecidedAt)]++
+		got, err := c.store.Record(c.Context(), org, r.DecisionID)
+		c.must("Record("+r.DecisionID+")", err)
+		c.same("Record("+r.DecisionID+")", got, r)
+		c.checkReceipt(r)
+	}
+	if len(intents) != len(records) || len(decisions) != len(records) {
+		c.Errorf("%q has %d records of %d intents with %d decision ids", org, len(records), len(intents), len(decisions))
+	}
+	for _, d := range []engine.Decision{engine.Allow, engine.ApprovalRequired, engine.Deny} {
+		f := storage.Filter{Decision: d}
+		c.same("ListRecords of "+d.String(), c.list(org, f, 3), selected(records, f))
+	}
+	for _, month := range slices.Sorted(maps.Keys(meters)) {
+		n, err := c.store.Metered(c.Context(), org, month)
+		c.same(fmt.Sprintf("Metered(%q, %d), %v", org, month, err), n, meters[month])
+	}
+	c.checkIntents(records)
+}
+
+// checkIntents finds records by their intents in the one way the contract has:
+// by trying to commit them again.
+func (c *checker) checkIntents(want []*storage.Record) {
+	c.Helper()
+	batch := make([]*storage.Record, len(want))
+	for i, r := range want {
+		again := *r
+		again.PolicyID = "another"
+		batch[i] = &again
+	}
+	existing, err := c.store.Commit(c.Context(), batch, func([]*storage.Record) (receipt.SignedHead, error) {
+		return receipt.SignedHead{}, errors.New("seal was called for known intents")
+	})
+	c.must("Commit of known intents", err)
+	c.same("Commit of known intents", existing, want)
+}
+
+func (c *checker) checkReceipt(r *storage.Record) {
+	c.Helper()
+	if err := receipt.Verify(r.Receipt, c.keys, r.DecidedAt); err != nil {
+		c.Errorf("Verify(receipt of %s) = %v, want nil", r.DecisionID, err)
+		return
+	}
+	h, err := r.Receipt.SignedHead()
+	c.must("SignedHead", err)
+	if h.Seq == 0 || h.Seq > uint64(len(c.heads)) || c.heads[h.Seq-1] != h {
+		c.Errorf("the receipt of %s stands under head %d, which Heads lacks", r.DecisionID, h.Seq)
+	}
+}
+
+// all returns the items of every page of a list, limit at a time, and holds the
+// pages to the limit.
+func all[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
+	t.Helper()
+	var items []T
+	p := storage.Page{Limit: limit}
+	for {
+		got, next, err := page(p)
+		if err != nil || len(got) > limit {
+			t.Fatalf("list after %q with limit %d = %d items, %v", p.After, limit, len(got), err)
+		}
+		items = append(items, got...)
+		if next == "" {
+			return items
+		}
+		if next == p.After {
+			t.Fatalf("list after %q = the same cursor, want progress", p.After)
+		}
+		p.After = next
+	}
+}
+
+func selected(records []*storage.Record, f storage.Filter) []*storage.Record {
+	var out []*storage.Record
+	for _, r := range records {
+		if f.Selects(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

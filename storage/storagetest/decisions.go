@@ -1,0 +1,182 @@
+package storagetest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+var decisionTests = []test{
+	{"Commit makes the first of an intent, the head and the meter durable", func(w *world) {
+		w.check()
+		for _, n := range []int{1, 2, 17} {
+			var batch []*storage.Record
+			for range n {
+				batch = append(batch, w.record("org"))
+			}
+			for i, r := range w.commit(batch...) {
+				if r != nil {
+					w.Errorf("existing[%d] = %s, want nil", i, r.DecisionID)
+				}
+			}
+			w.check()
+		}
+	}},
+	{"a record keeps every field, those that are not set too", func(w *world) {
+		w.commit(w.record("org"), w.record("org", func(r *storage.Record) {
+			*r = storage.Record{
+				OrganizationID: r.OrganizationID, IntentID: r.IntentID, DecisionID: r.DecisionID,
+				Decision: engine.Deny, DecidedAt: r.DecidedAt,
+			}
+		}), w.record("org", func(r *storage.Record) {
+			r.Settlement = &storage.Settlement{Outcome: "skipped", RecordedAt: noon}
+			r.Cost = &engine.Cost{AmountMinor: -1 << 62}
+			r.PolicyVersion = 1<<53 - 1
+			r.Resource = strings.Repeat("x", 100_000)
+		}))
+		w.check()
+	}},
+	{"existing is the record that an earlier Commit stored", func(w *world) {
+		first := w.record("org")
+		w.commit(first)
+		second := w.record("org")
+		existing := w.commit(w.again(first), second, w.again(first))
+		w.wantSame("existing", existing, []*storage.Record{first, nil, first})
+		w.check()
+	}},
+	{"existing is the record that an earlier element of batch stored", func(w *world) {
+		a, b := w.record("org"), w.record("org")
+		existing := w.commit(a, w.again(a), b, w.again(a), w.again(b))
+		w.wantSame("existing", existing, []*storage.Record{nil, a, nil, a, b})
+		w.check()
+	}},
+	{"seal must not be called when no record is first", func(w *world) {
+		existing, err := w.Commit(w.ctx, nil, w.noSeal)
+		if len(existing) != 0 || err != nil {
+			w.Errorf("Commit of nothing = %v, %v; want none, nil", existing, err)
+		}
+		r := w.record("org")
+		w.commit(r)
+		existing, err = w.Commit(w.ctx, []*storage.Record{w.again(r), w.again(r)}, w.noSeal)
+		w.must("Commit", err)
+		w.wantSame("existing", existing, []*storage.Record{r, r})
+		w.check()
+	}},
+	{"seal gets exactly the first records, in order", func(w *world) {
+		old, a, b := w.record("org"), w.record("org"), w.record("other")
+		w.commit(old)
+		var got []*storage.Record
+		seal := w.writer.Seal(w.tip())
+		_, err := w.Commit(w.ctx, []*storage.Record{w.again(old), a, w.again(a), b}, func(fresh []*storage.Record) (receipt.SignedHead, error) {
+			got = append(got[:0], fresh...)
+			return seal(fresh)
+		})
+		w.must("Commit", err)
+		if len(got) != 2 || got[0] != a || got[1] != b {
+			w.Errorf("seal got %d records, want a and b", len(got))
+		}
+		w.remember(a)
+		w.remember(b)
+		w.check()
+	}},
+	{"seal's error must be returned with nothing stored", func(w *world) {
+		w.commit(w.record("org"))
+		refused := errors.New("refused")
+		r := w.record("org")
+		_, err := w.Commit(w.ctx, []*storage.Record{r}, func([]*storage.Record) (receipt.SignedHead, error) {
+			return receipt.SignedHead{}, refused
+		})
+		w.wantErr("Commit", err, refused)
+		w.wantMissing(r)
+		w.commit(r)
+		w.check()
+	}},
+	{"a head that does not extend LastHead must give ErrConflict with nothing stored", func(w *world) {
+		start := w.tip()
+		w.commit(w.record("org"))
+		first := w.tip()
+		w.commit(w.record("org"))
+		ahead, foreign, forked := w.tip(), w.tip(), w.tip()
+		ahead.Seq++
+		foreign.ID[0]++
+		forked.Prev[31]++
+		for name, tip := range map[string]receipt.Chain{
+			"start": start, "first": first, "ahead": ahead, "foreign": foreign, "forked": forked,
+		} {
+			r := w.record("org")
+			_, err := w.Commit(w.ctx, []*storage.Record{r}, w.writer.Seal(tip))
+			w.wantErr("Commit on "+name, err, storage.ErrConflict)
+			w.wantMissing(r)
+		}
+		w.check()
+		w.commit(w.record("org"))
+		w.check()
+	}},
+	{"a record whose DecisionID is not as Record says must give an error with nothing stored", func(w *world) {
+		good := w.record("org")
+		for _, id := range []string{
+			"", "d1", "0190f5e6-0000-4000-8000-000000000000", strings.ToUpper(decisionID(noon, 0xabcdef)),
+			"{" + decisionID(noon, 1) + "}", "urn:uuid:" + decisionID(noon, 1),
+			decisionID(noon.Add(time.Hour), 1), decisionID(noon.Add(-time.Hour), 1),
+		} {
+			bad := w.record("org", func(r *storage.Record) { r.DecisionID = id })
+			_, err := w.Commit(w.ctx, []*storage.Record{good, bad}, w.writer.Seal(w.tip()))
+			if err == nil {
+				w.Errorf("Commit of decision %q = nil, want an error", id)
+			}
+		}
+		w.wantMissing(good)
+		w.check()
+	}},
+	{"a record counts for the month of its DecidedAt, in UTC", func(w *world) {
+		last := time.Date(2026, 11, 30, 23, 59, 59, 999_999_999, time.UTC)
+		for i, t := range []time.Time{last, last.Add(1), last.In(time.FixedZone("", 3600)), last.AddDate(1, 0, 0)} {
+			w.commit(w.record("org", func(r *storage.Record) { r.DecidedAt, r.DecisionID = t, decisionID(t, int64(i)) }))
+			w.check()
+		}
+		w.wantMeter("org", 202611, 2)
+		w.wantMeter("org", 202612, 1)
+		w.wantMeter("org", 202711, 1)
+		w.wantMeter("org", 202610, 0)
+	}},
+	{"Metered returns how many distinct intents org had decided", func(w *world) {
+		a, b := w.record("org"), w.record("other")
+		w.wantMeter("org", 202611, 0)
+		w.commit(a, w.again(a), b)
+		w.commit(w.again(a), w.record("other"))
+		w.wantMeter("org", 202611, 1)
+		w.wantMeter("other", 202611, 2)
+		w.check()
+	}},
+	{"Heads calls f for each head in order of its sequence, from seq on", func(w *world) {
+		for range 5 {
+			w.commit(w.record("org"))
+		}
+		for _, from := range []uint64{0, 1, 3, 5, 6, 1 << 63} {
+			next := max(from, 1)
+			w.must("Heads", w.Heads(w.ctx, from, func(h receipt.SignedHead) error {
+				if h.Seq != next {
+					w.Errorf("Heads(%d) gave head %d, want %d", from, h.Seq, next)
+				}
+				next++
+				return nil
+			}))
+			if want := max(from, 6); next != want {
+				w.Errorf("Heads(%d) ended before head %d, want %d", from, next, want)
+			}
+		}
+		enough := errors.New("enough")
+		w.wantErr("Heads", w.Heads(w.ctx, 1, func(receipt.SignedHead) error { return enough }), enough)
+	}},
+}
+
+// wantMissing reports that a record which must not be stored is.
+func (w *world) wantMissing(r *storage.Record) {
+	w.Helper()
+	_, err := w.Record(w.ctx, r.OrganizationID, r.DecisionID)
+	w.wantErr("Record", err, storage.ErrNotFound)
+}

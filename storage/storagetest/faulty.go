@@ -1,0 +1,75 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Fault is how a commit through [Faulty] fails.
+type Fault int
+
+// The faults. They come as a pair because a caller can't tell them apart: the
+// one batch is lost, the other final.
+const (
+	// Works is no fault.
+	Works Fault = iota
+	// FailedAndLost fails after the seal was made: nothing is stored.
+	FailedAndLost
+	// FailedButPersisted fails after everything is stored.
+	FailedButPersisted
+)
+
+// ErrFault is what a commit fails with on command.
+var ErrFault = errors.New("injected fault")
+
+// Faulty is a storage.Decisions whose commits fail on command. The zero Faulty
+// is not usable: Decisions must be set.
+type Faulty struct {
+	storage.Decisions
+
+	mu     sync.Mutex
+	faults []Fault
+}
+
+// Fail sets how the next commits end; those after them work.
+func (f *Faulty) Fail(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = append(f.faults[:0:0], faults...)
+}
+
+func (f *Faulty) next() Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.faults) == 0 {
+		return Works
+	}
+	fault := f.faults[0]
+	f.faults = f.faults[1:]
+	return fault
+}
+
+// Commit implements storage.Decisions.
+func (f *Faulty) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+	fault := f.next()
+	if fault == FailedAndLost {
+		seal = lose(seal)
+	}
+	existing, err := f.Decisions.Commit(ctx, batch, seal)
+	if err == nil && fault != Works {
+		return nil, ErrFault
+	}
+	return existing, err
+}
+
+// lose returns a seal that is made and then thrown away.
+func lose(seal storage.Seal) storage.Seal {
+	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
+		h, err := seal(fresh)
+		return h, errors.Join(err, ErrFault)
+	}
+}

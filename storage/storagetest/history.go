@@ -1,0 +1,151 @@
+package storagetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+var historyTests = []test{
+	{"ListRecords returns org's records that f selects, newest first", func(w *world) {
+		var records []*storage.Record
+		for i := range 60 {
+			records = append(records, w.record("org", func(r *storage.Record) {
+				r.AgentID = fmt.Sprintf("agent-%d", i%2)
+				r.PolicyID = fmt.Sprintf("policy-%d", i%5)
+				r.ActionType = fmt.Sprintf("type.%d", i%7)
+			}))
+		}
+		w.commit(records[30:]...) // ids decide the order, not commits
+		w.commit(records[:30]...)
+		w.check()
+		slices.Reverse(records)
+		for _, f := range filters(records) {
+			want := selected(records, f)
+			for _, limit := range []int{1, 4, 60} {
+				w.wantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history("org", f, limit), want)
+			}
+		}
+	}},
+	{"From and To select DecidedAt in [From, To), whatever the id's own time within MaxSkew", func(w *world) {
+		for i, skew := range []time.Duration{0, time.Millisecond, -storage.MaxSkew, storage.MaxSkew, time.Second} {
+			w.commit(w.record("org", func(r *storage.Record) {
+				r.DecidedAt = noon.Add(time.Duration(i) * time.Hour)
+				r.DecisionID = decisionID(r.DecidedAt.Add(skew), int64(i))
+			}))
+			w.check()
+			f := storage.Filter{From: noon.Add(time.Duration(i) * time.Hour)}
+			f.To = f.From.Add(1)
+			if got := w.history("org", f, 10); len(got) != 1 {
+				w.Errorf("ListRecords of one nanosecond with skew %v = %d records, want 1", skew, len(got))
+			}
+			f.From = f.To
+			f.To = f.From.Add(time.Minute)
+			if got := w.history("org", f, 10); len(got) != 0 {
+				w.Errorf("ListRecords of the minute after, with skew %v = %d records, want 0", skew, len(got))
+			}
+		}
+		backwards := storage.Filter{From: noon.AddDate(1, 0, 0), To: noon.AddDate(-1, 0, 0)}
+		if got := w.history("org", backwards, 10); len(got) != 0 {
+			w.Errorf("ListRecords from late to early = %d records, want 0", len(got))
+		}
+		for _, f := range []storage.Filter{{From: time.Unix(-1<<40, 0)}, {To: noon.AddDate(5000, 0, 0)}} {
+			if got := w.history("org", f, 10); len(got) != 5 {
+				w.Errorf("ListRecords(%+v) = %d records, want 5", f, len(got))
+			}
+		}
+	}},
+	{"a full page holds exactly Limit records and an empty next ends the list", func(w *world) {
+		for range 6 {
+			w.commit(w.record("org"))
+		}
+		got, next, err := w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 3})
+		if len(got) != 3 || next == "" || err != nil {
+			w.Fatalf("first page = %d records, next %q, %v; want 3, a cursor, nil", len(got), next, err)
+		}
+		got, next, err = w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 3, After: next})
+		if len(got) != 3 || next != "" || err != nil {
+			w.Fatalf("last page = %d records, next %q, %v; want 3, none, nil", len(got), next, err)
+		}
+	}},
+	{"records that are committed between two pages neither repeat nor hide others", func(w *world) {
+		var want []*storage.Record
+		for range 6 {
+			r := w.record("org")
+			w.commit(r)
+			want = append(want, r)
+		}
+		slices.Reverse(want)
+		got, next, err := w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 3})
+		w.must("ListRecords", err)
+		w.commit(w.record("org"))
+		rest, _, err := w.ListRecords(w.ctx, "org", storage.Filter{}, storage.Page{Limit: 10, After: next})
+		w.must("ListRecords", err)
+		w.wantSame("both pages", append(got, rest...), want)
+	}},
+	{"Record returns the record of a decision, or ErrNotFound", func(w *world) {
+		r := w.record("org")
+		w.commit(r)
+		for _, id := range []string{"", "x", r.IntentID, decisionID(noon, 99), r.DecisionID + " ", "{" + r.DecisionID + "}"} {
+			_, err := w.Record(w.ctx, "org", id)
+			w.wantErr("Record("+id+")", err, storage.ErrNotFound)
+		}
+		w.check()
+	}},
+	{"Settle adds a settlement to a record that has none", func(w *world) {
+		r := w.record("org", unsettled)
+		w.commit(r, w.record("org", unsettled))
+		amount := int64(0)
+		s := storage.Settlement{Outcome: "failed", AmountMinor: &amount, RecordedAt: noon.Add(time.Hour)}
+		got, err := w.Settle(w.ctx, "org", r.DecisionID, s)
+		w.must("Settle", err)
+		r.Settlement = &s
+		w.wantSame("Settle", got, r)
+		w.check()
+	}},
+	{"Settle must return ErrConflict for a different settlement and nil for an equal one (RecordedAt aside)", func(w *world) {
+		r := w.record("org")
+		w.commit(r)
+		same := *r.Settlement
+		same.RecordedAt = noon.Add(time.Hour)
+		got, err := w.Settle(w.ctx, "org", r.DecisionID, same)
+		w.must("Settle again", err)
+		w.wantSame("Settle again", got, r)
+		other := int64(98)
+		for _, change := range []func(*storage.Settlement){
+			func(s *storage.Settlement) { s.Outcome = "failed" },
+			func(s *storage.Settlement) { s.AmountMinor = nil },
+			func(s *storage.Settlement) { s.AmountMinor = &other },
+			func(s *storage.Settlement) { s.Currency = "USD" },
+			func(s *storage.Settlement) { s.ExternalRef = "" },
+		} {
+			s := *r.Settlement
+			change(&s)
+			_, err := w.Settle(w.ctx, "org", r.DecisionID, s)
+			w.wantErr("Settle otherwise", err, storage.ErrConflict)
+		}
+		_, err = w.Settle(w.ctx, "org", decisionID(noon, 99), same)
+		w.wantErr("Settle of no record", err, storage.ErrNotFound)
+		w.check()
+	}},
+}
+
+// filters are combinations of what can be filtered.
+func filters(records []*storage.Record) []storage.Filter {
+	middle := records[len(records)/2].DecidedAt
+	return []storage.Filter{
+		{AgentID: "agent-1"},
+		{PolicyID: "policy-3"},
+		{ActionType: "type.6"},
+		{AgentID: "agent-"},
+		{AgentID: "agent-0", PolicyID: "policy-2", ActionType: "type.1"},
+		{Decision: engine.Deny, AgentID: "agent-0"},
+		{From: middle},
+		{To: middle},
+		{From: middle, To: middle.Add(5 * time.Millisecond)},
+		{Decision: engine.Allow, From: middle.Add(-9 * time.Millisecond), To: middle},
+	}
+}

@@ -1,0 +1,178 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// racers is how many goroutines a race has.
+const racers = 16
+
+// race runs f in every racer, at once.
+func race(f func(racer int)) {
+	var ready, done sync.WaitGroup
+	ready.Add(racers)
+	for i := range racers {
+		done.Go(func() {
+			ready.Done()
+			ready.Wait()
+			f(i)
+		})
+	}
+	done.Wait()
+}
+
+// wantOneWinner counts nil as a win and want as a loss.
+func (w *world) wantOneWinner(what string, want error, f func(racer int) error) {
+	w.Helper()
+	var wins atomic.Int32
+	race(func(i int) {
+		err := f(i)
+		if err == nil {
+			wins.Add(1)
+			return
+		}
+		w.wantErr(what, err, want)
+	})
+	if n := wins.Load(); n != 1 {
+		w.Errorf("%s succeeded %d times, want once", what, n)
+	}
+}
+
+var raceTests = []test{
+	{"of racing commits of one intent exactly one is first, and metered once", func(w *world) {
+		const intents = 24
+		var firsts [intents]atomic.Int32
+		race(func(racer int) {
+			for n := range intents {
+				// Batches overlap differently in every racer.
+				var batch []*storage.Record
+				for k := range 3 {
+					batch = append(batch, w.record("org", func(r *storage.Record) {
+						r.IntentID = fmt.Sprint("shared-", (n+k*racer)%intents)
+					}))
+				}
+				for i, r := range w.commit(batch...) {
+					if r == nil {
+						var of int
+						if _, err := fmt.Sscanf(batch[i].IntentID, "shared-%d", &of); err != nil {
+							w.Error(err)
+						}
+						firsts[of].Add(1)
+					}
+				}
+			}
+		})
+		for i := range firsts {
+			if n := firsts[i].Load(); n != 1 {
+				w.Errorf("intent %d was first %d times, want once", i, n)
+			}
+		}
+		w.wantMeter("org", storage.MonthOf(noon), intents)
+		w.check()
+	}},
+	{"of racing PutPolicy of one version with different content exactly one succeeds", func(w *world) {
+		for v := int64(1); v <= 5; v++ {
+			w.wantOneWinner("PutPolicy", storage.ErrConflict, func(i int) error {
+				p := policy("org", "p", v)
+				p.AgentID = fmt.Sprint("agent-", i)
+				_, err := w.PutPolicy(w.ctx, p, 0)
+				return err
+			})
+		}
+		if n := len(w.policies("org", 10)); n != 5 {
+			w.Errorf("ListPolicies = %d versions, want 5", n)
+		}
+	}},
+	{"of racing PutPolicy of one version with the same content exactly one creates", func(w *world) {
+		again := errors.New("not created")
+		w.wantOneWinner("PutPolicy", again, func(int) error {
+			created, err := w.PutPolicy(w.ctx, policy("org", "p", 1), 1)
+			if err == nil && !created {
+				return again
+			}
+			return err
+		})
+	}},
+	{"racing first versions keep to maxPolicies", func(w *world) {
+		race(func(i int) {
+			_, err := w.PutPolicy(w.ctx, policy("org", fmt.Sprint("p", i), 1), 5)
+			if err != nil {
+				w.wantLimit("PutPolicy", err, 5)
+			}
+		})
+		if n := len(w.policies("org", 10)); n != 5 {
+			w.Errorf("ListPolicies = %d policies, want 5", n)
+		}
+	}},
+	{"of racing PutAgent with one external id exactly one succeeds", func(w *world) {
+		w.wantOneWinner("PutAgent", storage.ErrConflict, func(i int) error {
+			return w.PutAgent(w.ctx, "org", agent(fmt.Sprint("a", i), "x"), 0)
+		})
+	}},
+	{"racing agents keep to maxAgents", func(w *world) {
+		race(func(i int) {
+			if err := w.PutAgent(w.ctx, "org", agent(fmt.Sprint("a", i), ""), 5); err != nil {
+				w.wantLimit("PutAgent", err, 5)
+			}
+		})
+		if n := len(w.agents("org", 10)); n != 5 {
+			w.Errorf("ListAgents = %d agents, want 5", n)
+		}
+	}},
+	{"of racing PutToken of one id exactly one succeeds", func(w *world) {
+		w.wantOneWinner("PutToken", storage.ErrConflict, func(i int) error {
+			return w.PutToken(w.ctx, token(fmt.Sprint("org", i), "t"))
+		})
+	}},
+	{"UpdateRule is atomic: no other update may fall between", func(w *world) {
+		r := rule("r")
+		r.Priority = 0
+		w.must("PutRule", w.PutRule(w.ctx, "org", r))
+		race(func(int) {
+			_, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
+				r.Priority++
+				return r, nil
+			})
+			if err != nil {
+				w.Errorf("UpdateRule = %v", err)
+			}
+		})
+		r.Priority = racers
+		w.wantRules("org", *r)
+	}},
+	{"of racing different settlements exactly one succeeds", func(w *world) {
+		r := w.record("org", unsettled)
+		w.commit(r)
+		w.wantOneWinner("Settle", storage.ErrConflict, func(i int) error {
+			_, err := w.Settle(w.ctx, "org", r.DecisionID, storage.Settlement{
+				Outcome: "executed", ExternalRef: fmt.Sprint("tx-", i), RecordedAt: noon,
+			})
+			return err
+		})
+		got, err := w.Record(w.ctx, "org", r.DecisionID)
+		w.must("Record", err)
+		r.Settlement = got.Settlement
+		w.check()
+	}},
+	{"reads beside commits see whole records only", func(w *world) {
+		race(func(i int) {
+			for range 10 {
+				if i%4 == 0 {
+					w.commit(w.record("org"), w.record("org"))
+				}
+				for _, r := range w.history("org", storage.Filter{Decision: engine.Deny}, 50) {
+					if r.Receipt.Sig == "" || r.Decision != engine.Deny {
+						w.Errorf("ListRecords = %+v, want a sealed deny", r)
+					}
+				}
+			}
+		})
+		w.check()
+	}},
+}

@@ -1,0 +1,44 @@
+// Package storagetest holds every backend to the contract of package storage.
+// Each subtest is named for what it holds the backend to, and has a store of
+// its own.
+package storagetest
+
+import (
+	"testing"
+
+	"writ/storage"
+)
+
+// Run runs the suite. open must return a new, empty store, which it closes when
+// t ends.
+func Run(t *testing.T, open func(t *testing.T) storage.Store) {
+	groups := []struct {
+		name  string
+		tests []test
+	}{
+		{"Policies", policyTests},
+		{"Rules", ruleTests},
+		{"Agents", agentTests},
+		{"Tokens", tokenTests},
+		{"Decisions", decisionTests},
+		{"History", historyTests},
+		{"Subscriptions", subscriptionTests},
+		{"Watch", watchTests},
+		{"Store", storeTests},
+		{"Tenancy", tenancyTests},
+		{"Races", raceTests},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, test := range g.tests {
+				t.Run(test.rule, func(t *testing.T) { test.run(newWorld(t, open(t))) })
+			}
+		})
+	}
+}
+
+// test holds a store to one rule.
+type test struct {
+	rule string
+	run  func(*world)
+}

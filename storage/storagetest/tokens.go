@@ -1,0 +1,71 @@
+package storagetest
+
+import (
+	"time"
+
+	"writ/storage"
+)
+
+// token returns a token with every field set but RevokedAt.
+func token(org, id string) *storage.Token {
+	return &storage.Token{
+		ID: id, OrganizationID: org, Name: "ci", Scopes: []string{"policy:evaluate", "history:read"},
+		Hash: [32]byte{1, 2, 255}, Hint: "writ_ab…yz", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
+	}
+}
+
+func (w *world) tokens(org string, limit int) []*storage.Token {
+	w.Helper()
+	return all(w, limit, func(p storage.Page) ([]*storage.Token, string, error) { return w.ListTokens(w.ctx, org, p) })
+}
+
+func (w *world) wantToken(id string, want *storage.Token) {
+	w.Helper()
+	got, err := w.Token(w.ctx, id)
+	w.must("Token("+id+")", err)
+	w.wantSame("Token("+id+")", got, want)
+}
+
+var tokenTests = []test{
+	{"PutToken stores a new token; ErrConflict when its ID exists", func(w *world) {
+		_, err := w.Token(w.ctx, "t")
+		w.wantErr("Token before", err, storage.ErrNotFound)
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.wantToken("t", token("org", "t"))
+		again := token("org", "t")
+		again.Scopes = []string{"tokens:write"}
+		w.wantErr("PutToken again", w.PutToken(w.ctx, again), storage.ErrConflict)
+		w.wantErr("PutToken elsewhere", w.PutToken(w.ctx, token("other", "t")), storage.ErrConflict)
+		w.wantToken("t", token("org", "t"))
+	}},
+	{"RevokeToken sets RevokedAt unless it is set", func(w *world) {
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
+		w.must("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
+		want := token("org", "t")
+		want.RevokedAt = noon.Add(time.Minute)
+		w.wantToken("t", want)
+	}},
+	{"RevokeToken returns ErrNotFound for a token that is not org's", func(w *world) {
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.wantErr("RevokeToken elsewhere", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
+		w.wantErr("RevokeToken of none", w.RevokeToken(w.ctx, "org", "u", noon), storage.ErrNotFound)
+		w.wantToken("t", token("org", "t"))
+	}},
+	{"ListTokens returns org's tokens that are not revoked, by creation time, then id", func(w *world) {
+		var want []*storage.Token
+		for _, id := range []string{"t3", "t9", "t1", "t5"} {
+			tok := token("org", id)
+			tok.CreatedAt = noon.Add(time.Duration(len(want)/2) * time.Second)
+			want = append(want, tok)
+			w.must("PutToken", w.PutToken(w.ctx, tok))
+			revoked := token("org", id+"r")
+			revoked.CreatedAt = tok.CreatedAt
+			w.must("PutToken", w.PutToken(w.ctx, revoked))
+			w.must("RevokeToken", w.RevokeToken(w.ctx, "org", revoked.ID, noon))
+		}
+		for _, limit := range []int{1, 2, 4, 5} {
+			w.wantSame("ListTokens", w.tokens("org", limit), want)
+		}
+	}},
+}

@@ -1,0 +1,143 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// world is a store and what it must hold. Its methods may be called from
+// several goroutines.
+type world struct {
+	*testing.T
+	storage.Store
+	writer *Writer
+	ctx    context.Context
+
+	mu sync.Mutex
+	// records are what was committed, by organization and intent.
+	records map[string]map[string]*storage.Record
+}
+
+func newWorld(t *testing.T, s storage.Store) *world {
+	return &world{
+		T: t, Store: s, writer: NewWriter(), ctx: t.Context(),
+		records: make(map[string]map[string]*storage.Record),
+	}
+}
+
+func (w *world) record(org string, change ...func(*storage.Record)) *storage.Record {
+	return w.writer.Record(org, change...)
+}
+
+func unsettled(r *storage.Record) { r.Settlement = nil }
+
+func (w *world) again(r *storage.Record) *storage.Record { return w.writer.Again(r) }
+
+func (w *world) tip() receipt.Chain {
+	w.Helper()
+	tip, err := Tip(w.ctx, w.Store)
+	if err != nil {
+		w.Errorf("LastHead = %v", err)
+	}
+	return tip
+}
+
+// noSeal fails the test: it is for commits without a first record.
+func (w *world) noSeal([]*storage.Record) (receipt.SignedHead, error) {
+	w.Error("Commit called seal, want no call")
+	return receipt.SignedHead{}, errors.New("seal must not be called")
+}
+
+// commit commits batch and remembers what became of it.
+func (w *world) commit(batch ...*storage.Record) []*storage.Record {
+	w.Helper()
+	existing, err := w.writer.Commit(w.ctx, w.Store, batch...)
+	if err != nil || len(existing) != len(batch) {
+		w.Errorf("Commit of %d records = %d existing, %v; want %d, nil", len(batch), len(existing), err, len(batch))
+		return make([]*storage.Record, len(batch))
+	}
+	for i, r := range batch {
+		if existing[i] == nil {
+			w.remember(r)
+		}
+	}
+	return existing
+}
+
+func (w *world) remember(r *storage.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.records[r.OrganizationID] == nil {
+		w.records[r.OrganizationID] = make(map[string]*storage.Record)
+	}
+	if before := w.records[r.OrganizationID][r.IntentID]; before != nil && before != r {
+		w.Errorf("Commit took intent %s as first twice", r.IntentID)
+	}
+	w.records[r.OrganizationID][r.IntentID] = r
+}
+
+// must fails the test at an error.
+func (w *world) must(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s = %v, want nil", what, err)
+	}
+}
+
+// wantErr reports an error that is not want.
+func (w *world) wantErr(what string, err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("%s = %v, want %v", what, err, want)
+	}
+}
+
+// wantSame reports a difference between documents; times are compared as
+// instants and an empty list is the same as none.
+func (w *world) wantSame(what string, got, want any) {
+	w.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		w.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+// history returns all that a filter selects, limit at a time.
+func (w *world) history(org string, f storage.Filter, limit int) []*storage.Record {
+	w.Helper()
+	return all(w, limit, func(p storage.Page) ([]*storage.Record, string, error) {
+		return w.ListRecords(w.ctx, org, f, p)
+	})
+}
+
+func (w *world) wantMeter(org string, month storage.Month, want int64) {
+	w.Helper()
+	got, err := w.Metered(w.ctx, org, month)
+	w.must("Metered", err)
+	if got != want {
+		w.Errorf("Metered(%q, %d) = %d, want %d", org, month, got, want)
+	}
+}
+
+// check is [Check], and holds the history to what was committed.
+func (w *world) check() {
+	w.Helper()
+	history := Check(w.T, w.Store, w.writer.Keys(w.T), slices.Collect(maps.Keys(w.records))...)
+	for org, intents := range w.records {
+		want := slices.SortedFunc(maps.Values(intents), func(a, b *storage.Record) int {
+			return strings.Compare(b.DecisionID, a.DecisionID)
+		})
+		w.wantSame(fmt.Sprintf("history of %q", org), history[org], want)
+	}
+}

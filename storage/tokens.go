@@ -1,0 +1,34 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Token is an API key without its secret, which is stored nowhere.
+type Token struct {
+	ID             string    `json:"id"`
+	OrganizationID string    `json:"organization_id"`
+	Name           string    `json:"name"`
+	Scopes         []string  `json:"scopes"`
+	Hash           [32]byte  `json:"hash"` // SHA-256 of the whole key
+	Hint           string    `json:"hint"` // what a masked key may show
+	CreatedAt      time.Time `json:"created_at"`
+	ExpiresAt      time.Time `json:"expires_at,omitzero"` // zero: never
+	RevokedAt      time.Time `json:"revoked_at,omitzero"` // zero: not revoked
+}
+
+// Tokens keeps API keys. Token ids are unique across organizations, because a
+// key must be found before its organization is known.
+type Tokens interface {
+	// PutToken stores a new token; ErrConflict when its ID exists.
+	PutToken(ctx context.Context, t *Token) error
+	// Token returns the token, revoked ones included, or ErrNotFound.
+	Token(ctx context.Context, tokenID string) (*Token, error)
+	// RevokeToken sets RevokedAt unless it is set, and returns ErrNotFound for
+	// a token that is not org's.
+	RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error
+	// ListTokens returns org's tokens that are not revoked, by creation time,
+	// then id.
+	ListTokens(ctx context.Context, org string, p Page) (tokens []*Token, next string, err error)
+}
