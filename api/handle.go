@@ -59,11 +59,7 @@ func (s *Server) serve(rt route) fiber.Handler {
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
 		b.req = request{ctx: s.deadlines.context(start), now: start}
-		res, err := s.handle(fc, &rt, &b.req)
-		if err == nil {
-			err = writeResponse(fc, b, res)
-		}
-		if err != nil {
+		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, b.id, err)
 		}
 		observed.observe(fc.Response().StatusCode(), s.cfg.Now().Sub(start))
@@ -90,24 +86,29 @@ func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
-// handle authenticates and reads the request and calls the handler. A panic of
-// any of it is an error.
-func (s *Server) handle(fc *fiber.Ctx, rt *route, r *request) (res response, err error) {
+// handle authenticates and reads the request, calls the handler and writes what
+// it answers. A panic of any of it is an error.
+func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.metrics.panics.Inc()
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
+	r := &b.req
 	if rt.scope != public {
 		if r.who, err = s.auth.authorize(r.ctx, &fc.Request().Header, rt.scope, r.now); err != nil {
-			return response{}, err
+			return err
 		}
 		if err = r.read(fc, rt); err != nil {
-			return response{}, err
+			return err
 		}
 	}
-	return rt.handler(r)
+	res, err := rt.handler(r)
+	if err != nil {
+		return err
+	}
+	return writeResponse(fc, b, res)
 }
 
 // fail answers with the problem that err is, and logs it if operators must

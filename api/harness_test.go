@@ -339,6 +339,7 @@ type faultStore struct {
 	mu     sync.Mutex
 	faults map[string]error
 	calls  map[string]int
+	blocks map[string]func() // each is used once
 }
 
 // fail makes the named calls fail with err from now on; nil heals them.
@@ -349,6 +350,13 @@ func (f *faultStore) fail(call string, err error) {
 }
 
 func (f *faultStore) fault(call string) error {
+	f.mu.Lock()
+	block := f.blocks[call]
+	delete(f.blocks, call)
+	f.mu.Unlock()
+	if block != nil {
+		block()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.calls == nil {
@@ -365,4 +373,18 @@ func (f *faultStore) count(call string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls[call]
+}
+
+// block makes the next of the named calls tell that it was entered and wait
+// for release.
+func (f *faultStore) block(call string, entered chan<- struct{}, release <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blocks == nil {
+		f.blocks = make(map[string]func())
+	}
+	f.blocks[call] = func() {
+		close(entered)
+		<-release
+	}
 }

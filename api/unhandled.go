@@ -37,9 +37,15 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 	}
 	s.begin(fc, b)
 	writeProblem(fc, p, b.id)
-	if c, ok := fc.Context().Conn().(*conn); ok && fe.Code != http.StatusNotFound && fe.Code != http.StatusMethodNotAllowed {
+	if c, ok := fc.Context().Conn().(*conn); ok && unread(p.Code) {
 		c.unread.Store(true)
 	}
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
 	return nil
+}
+
+// unread reports whether a request that was refused with code may still be on
+// its way.
+func unread(code string) bool {
+	return code == codeBodyTooLarge || code == codeHeaderTooLarge || code == codeMalformed
 }

@@ -7,9 +7,9 @@ import (
 
 // Check is one row of the table that an [ActionPolicy] is evaluated by.
 //
-// CEL and Rego are two renderings of the same condition: the check HOLDS. A
-// condition that is false, undefined or an error is a check that fails, and one
-// that fails contributes a finding with Code and Outcome.
+// CEL and Rego are two renderings of it. A check whose condition in CEL is false
+// or an error fails, and one that fails contributes a finding with Code and
+// Outcome.
 type Check struct {
 	Code    Code
 	Outcome Decision
@@ -20,16 +20,16 @@ type Check struct {
 	// usage.exceeded, deployment.require_registered_agents, readings.blocked and
 	// readings.allowed.
 	CEL string
-	// Rego is one expression of Rego v1 over input = {intent, agent: {status},
-	// usage: {exceeded}, require_registered_agents} and over blocked_readings and
-	// allowed_readings, which [RegoReadings] defines. Negated, it is the body of
-	// the rule that reports the finding. An agent's status is written as
-	// [AgentStatus.String] writes it.
+	// Rego are complete rules of Rego v1, separated by empty lines, which add Code
+	// to the set findings where the check fails, over input = {intent, agent:
+	// {status}, usage: {exceeded}, require_registered_agents} and over
+	// blocked_readings and allowed_readings, which [RegoReadings] defines. What is
+	// missing from the input fails the check. It is empty where the check cannot
+	// fail. No two checks define the same name besides findings.
+	//
+	// A negated comparison other than `==` is undefined in Rego, not true, where
+	// its operand is: it stands in a rule of its own.
 	Rego string
-	// RegoDefs are the definitions that Rego relies on, complete rules for the
-	// top level of a module, separated by empty lines. It may be empty. No two
-	// checks define the same name.
-	RegoDefs string
 
 	// patterns is the list that objected where the check fails by a match;
 	// named is the reason then, with %s for the pattern.
@@ -94,24 +94,24 @@ func policyActive(p *ActionPolicy) Check {
 	}
 	c := deny(CodePolicyInactive, "version %d of the policy is %s", p.Version, status)
 	c.CEL = `policy.status == "active"`
-	c.Rego = `policy_status == "active"`
-	c.RegoDefs = "policy_status := " + quote(string(p.Status))
+	if p.Status != StatusActive {
+		c.Rego = "findings contains " + quote(string(c.Code))
+	}
 	return c
 }
 
 func agentEnabled() Check {
 	c := deny(CodeAgentDisabled, "the agent is disabled")
 	c.CEL = `agent.status in ["active", "unregistered"]`
-	c.Rego = `input.agent.status in {"active", "unregistered"}`
+	c.Rego = regoFinding(c.Code, `not input.agent.status == "active"`, `not input.agent.status == "unregistered"`)
 	return c
 }
 
 func agentRegistered() Check {
 	c := deny(CodeAgentUnregistered, "the agent is not registered")
 	c.CEL = `!deployment.require_registered_agents || agent.status != "unregistered"`
-	c.Rego = `agent_may_act`
-	c.RegoDefs = "agent_may_act if input.require_registered_agents == false\n\n" +
-		`agent_may_act if input.agent.status != "unregistered"`
+	c.Rego = regoFinding(c.Code, `not input.require_registered_agents == false`,
+		`not input.agent.status == "active"`, `not input.agent.status == "disabled"`)
 	return c
 }
 
@@ -124,14 +124,13 @@ func agentMatches(p *ActionPolicy) Check {
 	id := quote(p.AgentID)
 	if !hasMeta(p.AgentID) {
 		c.CEL = "intent.agent_id == " + id
-		c.Rego = "input.intent.agent_id == " + id
+		c.Rego = regoFinding(c.Code, "not input.intent.agent_id == "+id)
 		return c
 	}
 	c.CEL = fmt.Sprintf("intent.agent_id == %s || glob(%s, intent.agent_id)", id, id)
-	c.Rego = "agent_matches"
-	c.RegoDefs = regoPattern("agent_pattern", []string{p.AgentID}, plainExpressions) + "\n\n" +
-		"agent_matches if input.intent.agent_id == " + id + "\n\n" +
-		"agent_matches if regex.match(agent_pattern, input.intent.agent_id)"
+	c.Rego = regoFinding(c.Code, "not agent_matches") + "\n\n" +
+		regoPatterns(p.AgentID) +
+		"agent_matches if regex.match(" + regoUnion([]string{p.AgentID}, agentExpressions) + ", input.intent.agent_id)"
 	return c
 }
 
@@ -143,16 +142,18 @@ func actionNotDenied(p *ActionPolicy) Check {
 	c.patterns = p.DeniedActionTypes
 	c.named = string(CodeActionDenied) + ": the action type matches the denied type %s"
 	c.CEL = "!" + celActions(p.DeniedActionTypes)
-	c.Rego = "not action_denied"
-	c.RegoDefs = regoActions("action_denied", "denied_action", p.DeniedActionTypes)
+	c.Rego = regoActions("findings contains "+quote(string(c.Code)), p.DeniedActionTypes)
 	return c
 }
 
 func actionAllowed(p *ActionPolicy) Check {
 	c := deny(CodeActionNotAllowed, "the action type matches no allowed type")
 	c.CEL = celActions(p.AllowedActionTypes)
-	c.Rego = "action_allowed"
-	c.RegoDefs = regoActions("action_allowed", "allowed_action", p.AllowedActionTypes)
+	if len(p.AllowedActionTypes) == 0 {
+		c.Rego = "findings contains " + quote(string(c.Code))
+		return c
+	}
+	c.Rego = regoFinding(c.Code, "not action_allowed") + "\n\n" + regoActions("action_allowed", p.AllowedActionTypes)
 	return c
 }
 
@@ -162,13 +163,10 @@ func resourceNotBlocked(p *ActionPolicy) Check {
 	c.named = string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s"
 	c.resource = true
 	c.CEL = fmt.Sprintf("!resource_any(%s, readings.blocked)", celList(p.BlockedResourcePatterns))
-	c.Rego = "not resource_blocked"
-	c.RegoDefs = regoPattern("blocked_pattern", p.BlockedResourcePatterns, resourceExpressions) + `
-
-resource_blocked if {
-	some reading in blocked_readings
-	regex.match(blocked_pattern, reading)
-}`
+	c.Rego = regoPatterns(p.BlockedResourcePatterns...) +
+		regoFinding(c.Code, "some reading in blocked_readings",
+			"regex.match("+regoUnion(p.BlockedResourcePatterns, resourceExpressions)+", reading)") + "\n\n" +
+		regoFinding(c.Code, "not blocked_readings")
 	return c
 }
 
@@ -176,15 +174,14 @@ func resourceAllowed(p *ActionPolicy) Check {
 	c := deny(CodeResourceNotAllowed, "the resource matches no allowed pattern")
 	c.resource = true
 	c.CEL = fmt.Sprintf("resource_every(%s, readings.allowed)", celList(p.AllowedResourcePatterns))
-	c.Rego = "resource_allowed"
-	c.RegoDefs = regoPattern("allowed_pattern", p.AllowedResourcePatterns, resourceExpressions) + `
-
-resource_allowed if {
-	count(allowed_readings) > 0
+	c.Rego = regoFinding(c.Code, "not resource_allowed") + "\n\n" +
+		regoPatterns(p.AllowedResourcePatterns...) +
+		fmt.Sprintf(`resource_allowed if {
+	allowed_readings[0]
 	every reading in allowed_readings {
-		regex.match(allowed_pattern, reading)
+		regex.match(%s, reading)
 	}
-}`
+}`, regoUnion(p.AllowedResourcePatterns, resourceExpressions))
 	return c
 }
 
@@ -192,24 +189,21 @@ func costWithinCap(p *ActionPolicy) Check {
 	limit := *p.MaxCostMinor
 	c := deny(CodeCostExceeded, "the cost is above the cap of %d minor units", limit)
 	c.CEL = fmt.Sprintf("!has(intent.cost) || intent.cost.amount_minor <= %d", limit)
-	c.Rego = "cost_within_cap"
-	c.RegoDefs = fmt.Sprintf("cost_within_cap if not input.intent.cost\n\n"+
-		"cost_within_cap if input.intent.cost.amount_minor <= %d", limit)
+	c.Rego = regoFinding(c.Code, fmt.Sprintf("input.intent.cost.amount_minor > %d", limit)) + "\n\n" +
+		regoFinding(c.Code, "input.intent.cost", "not input.intent.cost.amount_minor")
 	return c
 }
 
 func costInCurrency(p *ActionPolicy) Check {
 	c := deny(CodeCostCurrency, "the cost is not in %s", p.Currency)
 	c.CEL = "!has(intent.cost) || intent.cost.currency == " + quote(p.Currency)
-	c.Rego = "cost_in_currency"
-	c.RegoDefs = "cost_in_currency if not input.intent.cost\n\n" +
-		"cost_in_currency if input.intent.cost.currency == " + quote(p.Currency)
+	c.Rego = regoFinding(c.Code, "input.intent.cost", "not input.intent.cost.currency == "+quote(p.Currency))
 	return c
 }
 
 func usageWithinLimit() Check {
 	c := deny(CodeUsageLimit, "the usage limit of the organization's plan is reached")
 	c.CEL = "!usage.exceeded"
-	c.Rego = "input.usage.exceeded == false"
+	c.Rego = regoFinding(c.Code, "not input.usage.exceeded == false")
 	return c
 }

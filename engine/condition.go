@@ -102,6 +102,8 @@ type condition struct {
 	// true and false: what is neither is an error. Both are opaque in form 4 and
 	// wherever CEL says more than the tree can.
 	holds, fails *node
+	// demands are what every intent has of which the condition is not false.
+	demands []demand
 	// readsResource says whether the condition has to be asked for every reading.
 	readsResource bool
 	// cel is the condition as it runs, empty in form 4.
@@ -151,6 +153,15 @@ func compileCondition(doc string, o Options) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := compileForm(root, o)
+	if err != nil {
+		return nil, err
+	}
+	c.demands = demandsOf(c.fails, false)
+	return c, nil
+}
+
+func compileForm(root jsonNode, o Options) (*condition, error) {
 	for _, form := range []string{"cel", "rego"} {
 		source, ok := root.member(form)
 		switch {

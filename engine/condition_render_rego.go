@@ -18,8 +18,8 @@ import (
 // A function is defined, and true, of exactly the intents its node is true of.
 // Alternatives are further bodies of the same function, and what needs a body
 // of its own is a function called name_1, name_2, …. A field that the intent
-// lacks leaves a comparison undefined, which is the tree's false, also under a
-// `not`. Nothing but input is read.
+// lacks leaves a comparison undefined, which is the tree's false. Nothing but
+// input is read.
 type regoWriter struct {
 	name  string
 	funcs []string
@@ -45,6 +45,10 @@ func renderRego(n *node, name string) string {
 func (w *regoWriter) define(name string, n *node) {
 	at := len(w.funcs)
 	w.funcs = append(w.funcs, "")
+	if n.isConst(true) {
+		w.funcs[at] = name + "(_) := true\n"
+		return
+	}
 	alternatives := []*node{n}
 	if n.kind == nodeAny && len(n.kids) > 0 {
 		alternatives = n.kids
@@ -84,12 +88,10 @@ func (w *regoWriter) lines(n *node) []regoLine {
 
 func (w *regoWriter) line(n *node) regoLine {
 	switch {
-	case n.isConst(true):
-		return regoLine{text: "true"}
 	case n.isConst(false):
 		return regoLine{text: "false"}
 	case n.kind == nodeNot:
-		line := w.line(n.kids[0])
+		line := w.negatable(n.kids[0])
 		return regoLine{text: "not " + line.text, resource: line.resource}
 	case n.kind != nodeLeaf:
 		return w.call(func(name string) { w.define(name, n) })
@@ -97,6 +99,16 @@ func (w *regoWriter) line(n *node) regoLine {
 		return w.globs(n)
 	}
 	return regoLine{text: regoLeaf(n), resource: n.readsResource()}
+}
+
+// negatable is line for use under a `not`. An undefined operand of a built-in
+// leaves `not` undefined too, because the compiler takes it out of the negation,
+// so that a comparison of an optional field needs a function around it.
+func (w *regoWriter) negatable(n *node) regoLine {
+	if n.kind == nodeLeaf && n.guarded() {
+		return w.call(func(name string) { w.define(name, n) })
+	}
+	return w.line(n)
 }
 
 // call has a further function defined and returns its call.
@@ -107,24 +119,33 @@ func (w *regoWriter) call(define func(name string)) regoLine {
 	return regoLine{text: name + "(resource)", resource: true}
 }
 
-// globs renders a leaf of globs: one call where one glob says it all, else a
-// function with an alternative for each.
+// globs renders a leaf of globs: a call where there is one, else a function
+// that tries each.
 func (w *regoWriter) globs(n *node) regoLine {
-	var lines []regoLine
+	delimiters := `["/"]`
+	if n.op == opActionGlob {
+		delimiters = "null"
+	}
+	var patterns []string
 	for _, v := range n.values {
-		for _, expr := range regoGlob(n, v.str) {
-			lines = append(lines, regoLine{text: expr, resource: n.readsResource()})
+		forms := []string{v.str}
+		if n.op == opResourceGlob {
+			forms = globForms(forms)
+		}
+		for _, form := range forms {
+			patterns = appendDistinct(patterns, quote(form))
 		}
 	}
-	if len(lines) == 1 {
-		return lines[0]
+	match := func(pattern string) regoLine {
+		text := fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, regoRef(n.field))
+		return regoLine{text: text, resource: n.readsResource()}
 	}
+	if len(patterns) == 1 {
+		return match(patterns[0])
+	}
+	some := regoLine{text: "some pattern in {" + strings.Join(patterns, ", ") + "}"}
 	return w.call(func(name string) {
-		bodies := make([]string, len(lines))
-		for i, line := range lines {
-			bodies[i] = regoBody(name, []regoLine{line})
-		}
-		w.funcs = append(w.funcs, strings.Join(bodies, "\n"))
+		w.funcs = append(w.funcs, regoBody(name, []regoLine{some, match("pattern")}))
 	})
 }
 
@@ -137,9 +158,9 @@ func regoLeaf(n *node) string {
 	case opExists:
 		return ref
 	case opIn:
-		members := make([]string, len(n.values))
-		for i, v := range n.values {
-			members[i] = regoConstant(n.field, v)
+		var members []string
+		for _, v := range n.values {
+			members = appendDistinct(members, regoConstant(n.field, v))
 		}
 		return fmt.Sprintf("%s in {%s}", ref, strings.Join(members, ", "))
 	case opRegex:
@@ -184,22 +205,4 @@ func regoConstant(f field, v constant) string {
 		return "time.parse_rfc3339_ns(" + quote(v.str) + ")"
 	}
 	return quote(v.str)
-}
-
-// regoGlob returns the expressions of which one is true where the glob fits.
-func regoGlob(n *node, pattern string) []string {
-	ref := regoRef(n.field)
-	switch {
-	case n.op == opResourceGlob:
-		var exprs []string
-		for _, form := range globForms([]string{pattern}) {
-			exprs = append(exprs, fmt.Sprintf(`glob.match(%s, ["/"], %s)`, quote(form), ref))
-		}
-		return exprs
-	case n.op == opGlob:
-		return []string{fmt.Sprintf(`glob.match(%s, ["/"], %s)`, quote(pattern), ref)}
-	case strings.Contains(pattern, "*"):
-		return []string{fmt.Sprintf("glob.match(%s, null, %s)", quote(pattern), ref)}
-	}
-	return []string{fmt.Sprintf("%s == %s", ref, quote(pattern))}
 }

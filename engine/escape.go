@@ -188,7 +188,16 @@ func decodeSlashes(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
-	return strings.NewReplacer("%2F", "/", "%2f", "/", "%5C", "/", "%5c", "/").Replace(s)
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if c, ok := escapeAt(s, i); ok && (c == '/' || c == '\\') {
+			b = append(b, '/')
+			i += 2
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }
 
 // doubleEncoded reports whether s has an encoded percent sign that would start

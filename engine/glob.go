@@ -71,7 +71,7 @@ func (g *Globs) add(index int, pattern string) string {
 	}
 	seen := make(map[string]bool)
 	for _, units := range alternatives {
-		all, problem := spellings(coalesce(units))
+		all, problem := spellings(units)
 		if problem != "" {
 			return problem
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -145,7 +146,9 @@ func TestDecision_Globs_PatternThatDoesNotCompileNamesItsIndex(t *testing.T) {
 		"negation of another dialect":   "[^a]*",
 		"too many alternatives":         strings.Repeat("{a,b}", 9),
 		"too many nested alternatives":  strings.Repeat("{a,", 10) + "b" + strings.Repeat("}", 10),
+		"too many wildcards":            strings.Repeat("*a", maxStars+1),
 		"dot segment":                   "a/./b",
+		"several open domains":          "a@B*,c@D*",
 		"dot-dot segment":               "/a/../b",
 		"leading dot-dot segment":       "../b",
 		"trailing dot-dot segment":      "https://h/..",
@@ -257,7 +260,7 @@ func TestGlobs_NoPatternIsSlow(t *testing.T) {
 		"**a**a**a**a**a**b?",
 		"*?*?*?*?*?*?x?",
 		strings.Repeat("*", 500) + "b?",
-		strings.Repeat("*a", 500) + "b?",
+		strings.Repeat("*a", maxStars) + "b?",
 		strings.Repeat("{a,aa}", 8) + "b?",
 		"{*a,*aa,**a}{*a,*aa,**a}{*a,*aa,**a}b?",
 	} {
@@ -312,4 +315,36 @@ func TestGlobs_MatchDoesNotAllocate(t *testing.T) {
 			t.Errorf("Match(%q) allocates %v times, want 0", s, n)
 		}
 	}
+}
+
+// TestGlobs_SizeIsAboutWhatItTakes holds the estimate that bounds the cache
+// within a factor of two of the heap's growth.
+func TestGlobs_SizeIsAboutWhatItTakes(t *testing.T) {
+	for name, patterns := range map[string][]string{
+		"globs":       {"https://*.example.com/**", "prod/*/config", "https://hooks.slack.com/services/*"},
+		"expressions": {"**/*secret*/**", "*a*b*c"},
+		"literals":    {"prod/db", "https://example.com/a"},
+	} {
+		const copies = 500
+		kept := make([]*Globs, copies)
+		before := heapInUse()
+		for i := range kept {
+			kept[i] = mustGlobs(t, patterns...)
+		}
+		got, want := kept[0].Size(), (heapInUse()-before)/copies
+		if got < want/2 || got > 2*want {
+			t.Errorf("%s: Size() = %d, want about %d", name, got, want)
+		}
+		runtime.KeepAlive(kept)
+	}
+}
+
+// heapInUse returns the bytes on the heap once pools are empty too, which
+// takes two collections.
+func heapInUse() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -11,7 +11,8 @@ import (
 
 // defaultPorts are the ports that a URL of a scheme need not spell. Hosts of
 // these schemes are network addresses, so that an IPv4 address is recognised
-// in each of its spellings; a host of another scheme is a mere name.
+// in each of its spellings; a host of another scheme is a mere name. The table
+// never changes.
 var defaultPorts = map[string]string{
 	"amqp": "5672", "amqps": "5671", "ftp": "21", "ftps": "990", "git": "9418",
 	"http": "80", "https": "443", "imap": "143", "imaps": "993", "kafka": "9092",
@@ -35,6 +36,10 @@ func isSpecial(scheme string) bool {
 // forbiddenHost are the characters that no host may have once it is decoded
 // and mapped: the WHATWG URL standard's forbidden domain code points.
 const forbiddenHost = " #/:<>?@[\\]^|%\"`{}"
+
+// maxHostLength bounds the mapping, whose time is not linear; names in the DNS
+// have at most 253 characters.
+const maxHostLength = 1024
 
 // normalAuthority returns the normal form of an authority: user info and a
 // default or empty port dropped, every host in its normal form.
@@ -128,10 +133,13 @@ func normalHost(host string, network bool) (string, *ResourceError) {
 // mapHost maps a decoded host name to lower-case ASCII by UTS 46, as browsers
 // do: non-transitional, underscores and odd hyphens allowed.
 func mapHost(host string) (string, *ResourceError) {
+	if len(host) > maxHostLength {
+		return "", &ResourceError{"its host is longer than 1024 bytes"}
+	}
 	ascii := isASCII(host)
 	host = asciiLower(host)
 	if !ascii || strings.HasPrefix(host, "xn--") || strings.Contains(host, ".xn--") {
-		mapped, err := newHostProfile().ToASCII(host)
+		mapped, err := hostProfile.ToASCII(host)
 		if err != nil {
 			return "", &ResourceError{"its host is not a valid domain name"}
 		}
@@ -145,23 +153,22 @@ func mapHost(host string) (string, *ResourceError) {
 	return host, nil
 }
 
-func newHostProfile() *idna.Profile {
-	return idna.New(
-		idna.MapForLookup(),
-		idna.Transitional(false),
-		idna.StrictDomainName(false),
-		idna.CheckHyphens(false),
-		idna.CheckJoiners(true),
-		idna.BidiRule(),
-	)
-}
+// hostProfile maps hosts as browsers do. It never changes.
+var hostProfile = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+	idna.CheckJoiners(true),
+	idna.BidiRule(),
+)
 
 // displayHost returns a normal host as people read it, in Unicode.
 func displayHost(host string) string {
 	if !strings.Contains(host, "xn--") {
 		return host
 	}
-	unicode, err := newHostProfile().ToUnicode(host)
+	unicode, err := hostProfile.ToUnicode(host)
 	if err != nil {
 		return host
 	}

@@ -9,22 +9,19 @@ import (
 // newRuleIndex files each rule, in the deciding order, under the demand that
 // the fewest intents are likely to meet.
 func newRuleIndex(rules []*CompiledRule) ruleIndex {
-	demands := make([][]demand, len(rules))
 	seen := distinctValues{}
-	for i, r := range rules {
-		// What is not false may match or be an error, and both count.
-		demands[i] = demandsOf(r.cond.fails, false)
-		for _, d := range demands[i] {
+	for _, r := range rules {
+		for _, d := range r.cond.demands {
 			seen.add(d)
 		}
 	}
 	x := ruleIndex{always: make(bitset, (len(rules)+63)/64), keys: map[string]*valueIndex{}}
-	for i := range rules {
-		if len(demands[i]) == 0 {
+	for i, r := range rules {
+		if len(r.cond.demands) == 0 {
 			x.always.add(i)
 			continue
 		}
-		best := slices.MinFunc(demands[i], func(a, b demand) int {
+		best := slices.MinFunc(r.cond.demands, func(a, b demand) int {
 			return cmp.Compare(seen.likelihood(a), seen.likelihood(b))
 		})
 		x.file(int32(i), best) //nolint:gosec // no organization has 2^31 rules

@@ -16,6 +16,7 @@ const (
 	// in all of its spellings.
 	maxSpellings          = 256
 	maxNestedAlternatives = 8
+	maxStars              = 32
 )
 
 // unit is a literal character of a pattern or, where glob is not empty, one of
@@ -64,6 +65,16 @@ func coalesce(units []unit) []unit {
 		merged = append(merged, u)
 	}
 	return merged
+}
+
+func countStars(units []unit) int {
+	n := 0
+	for _, u := range units {
+		if u.isStar() {
+			n++
+		}
+	}
+	return n
 }
 
 // render writes units as a pattern without alternatives.
@@ -128,6 +139,12 @@ func parsePattern(pattern string) ([][]unit, string) {
 	}
 	p := patternParser{source: pattern, lex: syntax.NewLexer(pattern)}
 	alternatives := p.sequence(0)
+	for i, units := range alternatives {
+		alternatives[i] = coalesce(units)
+		if countStars(alternatives[i]) > maxStars {
+			p.fail("has more than 32 wildcards")
+		}
+	}
 	return alternatives, p.problem
 }
 

@@ -18,7 +18,7 @@ func isPlainByte(c byte) bool {
 }
 
 // isPlain reports whether raw is its own only reading. It knows web URLs with
-// a plain host, and paths without a scheme; what it does not recognise takes
+// a plain host and port, and paths without a scheme; what it does not recognise takes
 // the long way.
 func isPlain(raw string) bool {
 	if raw == "" || len(raw) > MaxResourceLength {
@@ -35,8 +35,8 @@ func isPlain(raw string) bool {
 	return end > 0 && isPlainPath(rest[end:], true)
 }
 
-// plainHost returns the length of the host that s starts with, 0 unless it is
-// lower-case letters, digits and hyphens in two or more labels, the last one
+// plainHost returns the length of the host and port that s starts with, 0
+// unless the host is lower-case letters, digits and hyphens, its last label
 // starting with a letter, none Punycode, up to a slash.
 func plainHost(s string) int {
 	label := 0
@@ -49,9 +49,29 @@ func plainHost(s string) int {
 			}
 		case c == '.' && i > label:
 			label = i + 1
-		case c == '/' && i > label && label > 0 && s[label] >= 'a':
+		case c == '/' && i > label && s[label] >= 'a':
 			return i
+		case c == ':' && i > label && s[label] >= 'a':
+			return plainPort(s, i+1)
 		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// plainPort returns the end of the port that starts at s[start:], 0 unless it
+// is up to four digits that are no default port's.
+func plainPort(s string, start int) int {
+	for i := start; i < len(s); i++ {
+		switch {
+		case s[i] == '/':
+			port := s[start:i]
+			if port == "" || len(port) > 4 || port[0] == '0' || port == "80" || port == "443" {
+				return 0
+			}
+			return i
+		case !isDigit(s[i]):
 			return 0
 		}
 	}

@@ -34,8 +34,9 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p == nil {
 		return nil, errors.New("there is no policy")
 	}
-	if err := p.Validate(); err != nil {
-		return nil, err
+	var e problems
+	if p.validateFields(&e); e.err() != nil || tooMany(p) {
+		return nil, p.Validate()
 	}
 	env, err := standardEnv()
 	if err != nil {
@@ -50,7 +51,7 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	for i, check := range table {
 		program, err := env.checks.compile(check.CEL)
 		if err != nil {
-			return nil, fmt.Errorf("compiling the check %s: %w", check.Code, err)
+			return nil, errors.Join(p.Validate(), fmt.Errorf("compiling the check %s: %w", check.Code, err))
 		}
 		c.checks[i] = compiledCheck{
 			program:  program,
@@ -70,8 +71,8 @@ func (p *Policy) Document() *ActionPolicy { return p.doc }
 // Size returns about how many bytes the policy keeps resident.
 func (p *Policy) Size() int { return p.size }
 
-// Per check, a program's nodes and the memory allocator's rounding.
-const programBytes = 320
+// programBytes is what a check's program takes beside its patterns, measured.
+const programBytes = 250
 
 func (p *Policy) measure() int {
 	size := int(unsafe.Sizeof(*p) + unsafe.Sizeof(*p.doc))

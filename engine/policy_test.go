@@ -111,7 +111,7 @@ func TestChecks_LeavesOutWhatCannotFail(t *testing.T) {
 func TestChecks_QuoteWhatAuthorsWrite(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	doc.AgentID = `bot"; true || "\` + "`"
-	doc.BlockedResourcePatterns = []string{`a"] + ["b`, "prod/`x`/*", `back\\slash/*`, "emoji-😀/*"}
+	doc.BlockedResourcePatterns = []string{`a") || ("b`, "prod/`x`/*", `back\\slash/*`, "emoji-😀/*"}
 	p := mustCompile(t, doc)
 	in := allowedInput()
 	if got := engine.Evaluate(p, nil, in).Decision; got != engine.ApprovalRequired {

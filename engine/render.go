@@ -20,30 +20,33 @@ func celActions(types []string) string {
 	return fmt.Sprintf("action_matches(%s, intent.action_type)", celList(types))
 }
 
-// regoSet defines a set of strings, in the order given.
-func regoSet(name string, members []string) string {
-	if len(members) == 0 {
-		return name + " := set()"
+// regoFinding defines a rule that adds code to the findings where all of exprs
+// hold.
+func regoFinding(code Code, exprs ...string) string {
+	head := "findings contains " + quote(string(code)) + " if "
+	if len(exprs) == 1 {
+		return head + exprs[0]
 	}
-	var b strings.Builder
-	b.WriteString(name + " := {\n")
-	for _, m := range members {
-		b.WriteString("\t" + quote(m) + ",\n")
-	}
-	return b.String() + "}"
+	return head + "{\n\t" + strings.Join(exprs, "\n\t") + "\n}"
 }
 
-// regoPattern defines the one regular expression that patterns amount to,
-// under a comment that lists them: one match is several times faster than a
-// glob.match for each.
-func regoPattern(name string, patterns []string, expressions func(string) []string) string {
+// regoPatterns lists patterns as comments.
+func regoPatterns(patterns ...string) string {
 	var b strings.Builder
-	var all []string
 	for _, pattern := range patterns {
 		b.WriteString("# " + quote(pattern) + "\n")
+	}
+	return b.String()
+}
+
+// regoUnion returns the one regular expression that patterns amount to: one
+// match is several times faster than a glob.match for each.
+func regoUnion(patterns []string, expressions func(string) []string) string {
+	var all []string
+	for _, pattern := range patterns {
 		all = append(all, expressions(pattern)...)
 	}
-	return b.String() + name + " := " + quote("^(?:"+strings.Join(all, "|")+")$")
+	return quote("^(?:" + strings.Join(all, "|") + ")$")
 }
 
 // globForms returns the spellings that [Globs] matches patterns in, as globs
@@ -88,28 +91,35 @@ func plainExpressions(pattern string) []string {
 	return all
 }
 
+// agentExpressions are the plain expressions of an agent's pattern and the
+// pattern itself, which an agent's id can be too.
+func agentExpressions(pattern string) []string {
+	return append(plainExpressions(pattern), regexp.QuoteMeta(pattern))
+}
+
 func unanchored(units []unit) string {
 	return strings.TrimSuffix(strings.TrimPrefix(expression(units), `\A`), `\z`)
 }
 
-// regoActions defines rule, which holds where the action type matches one of
-// types: prefix_types are compared, prefix_pattern is what those with a `*`
-// amount to.
-func regoActions(rule, prefix string, types []string) string {
-	var exact, patterns []string
+// regoActions defines rules with the given head, which hold where the action
+// type matches one of types.
+func regoActions(head string, types []string) string {
+	var exact, patterns, rules []string
 	for _, t := range types {
 		if strings.Contains(t, "*") {
 			patterns = append(patterns, t)
 		} else {
-			exact = append(exact, t)
+			exact = append(exact, "\t"+quote(t)+",\n")
 		}
 	}
-	defs := regoSet(prefix+"_types", exact) + fmt.Sprintf("\n\n%s if input.intent.action_type in %s_types", rule, prefix)
-	if len(patterns) == 0 {
-		return defs
+	if len(exact) > 0 {
+		rules = append(rules, head+" if input.intent.action_type in {\n"+strings.Join(exact, "")+"}")
 	}
-	return defs + "\n\n" + regoPattern(prefix+"_pattern", patterns, actionExpression) +
-		fmt.Sprintf("\n\n%s if regex.match(%s_pattern, input.intent.action_type)", rule, prefix)
+	if len(patterns) > 0 {
+		rules = append(rules, regoPatterns(patterns...)+
+			head+" if regex.match("+regoUnion(patterns, actionExpression)+", input.intent.action_type)")
+	}
+	return strings.Join(rules, "\n\n")
 }
 
 func actionExpression(pattern string) []string {

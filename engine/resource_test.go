@@ -301,6 +301,7 @@ var plainResources = []string{
 	"https://api.example.com/v1/charges/ch_123",
 	"https://api.example.com/v1/search?q=a&b=../c",
 	"http://a.b/",
+	"http://localhost:3820/v1",
 	"prod/db/users",
 	"/etc/passwd",
 	"deploy-target",

@@ -19,21 +19,54 @@ type RuleSet struct {
 // a stored rule that does not compile is kept with a condition that is always
 // an error, so that it tightens, and is reported by [RuleSet.Broken].
 func CompileRules(rules []Rule, o Options) *RuleSet {
-	rs := &RuleSet{}
+	var none *RuleSet
+	return none.Update(rules, o)
+}
+
+// Update returns what [CompileRules] does, and leaves rs as it is. Rules whose
+// texts rs has compiled already are taken over, which makes a change of one
+// among many cheap. The options have to be those of rs.
+func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
+	known := rs.byID()
+	next := &RuleSet{}
 	for _, r := range rules {
 		if !r.IsActive {
 			continue
 		}
-		compiled, err := CompileRule(r, o)
-		if err != nil {
-			compiled = brokenRule(r, err)
+		compiled := known[r.ID].with(r)
+		if compiled == nil {
+			var err error
+			if compiled, err = CompileRule(r, o); err != nil {
+				compiled = brokenRule(r, err)
+			}
 		}
-		rs.rules = append(rs.rules, compiled)
+		next.rules = append(next.rules, compiled)
 	}
-	slices.SortFunc(rs.rules, compareDeciding)
-	rs.index = newRuleIndex(rs.rules)
-	rs.size = rs.measure()
-	return rs
+	slices.SortFunc(next.rules, compareDeciding)
+	next.index = newRuleIndex(next.rules)
+	next.size = next.measure()
+	return next
+}
+
+func (rs *RuleSet) byID() map[string]*CompiledRule {
+	if rs == nil {
+		return nil
+	}
+	known := make(map[string]*CompiledRule, len(rs.rules))
+	for _, r := range rs.rules {
+		known[r.rule.ID] = r
+	}
+	return known
+}
+
+// with returns c as the compiled form of r, or nil where r says something else.
+func (c *CompiledRule) with(r Rule) *CompiledRule {
+	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action || c.rule.Name != r.Name {
+		return nil
+	}
+	next := *c
+	next.rule = r
+	return &next
 }
 
 // compareDeciding orders rules so that the first that matches decides: the
@@ -156,8 +189,8 @@ func (c *condition) eval(f *frame) (bool, error) {
 // What a compiled rule takes beyond its texts, measured: its own fields and its
 // condition's program, per node of the tree.
 const (
-	ruleBytes = 1500
-	nodeBytes = 400
+	ruleBytes = 800
+	nodeBytes = 150
 )
 
 func (rs *RuleSet) measure() int {

@@ -167,6 +167,35 @@ func TestRuleSet_Broken(t *testing.T) {
 	}
 }
 
+func TestRuleSet_Update(t *testing.T) {
+	a, b := stored("a", "deny", `{}`, 1), stored("b", "allow", `{}`, 2)
+	rs := CompileRules([]Rule{a, b}, Options{})
+	a.Priority = 3
+	tests := []struct {
+		name  string
+		rules []Rule
+		want  string
+	}{
+		{"another priority", []Rule{a, b}, "deny by a"},
+		{"another condition", []Rule{stored("a", "deny", `{"action_type":"x"}`, 3), b}, "allow by b"},
+		{"another action", []Rule{stored("a", "approval_required", `{}`, 3), b}, "approval_required by a"},
+		{"removed", []Rule{b}, "allow by b"},
+		{"added", []Rule{a, b, stored("c", "approval_required", `{}`, 4)}, "approval_required by c"},
+		{"broken", []Rule{a, stored("c", "approval_required", `?`, 4)}, "approval_required by c"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			findings, _ := rs.Update(tt.rules, Options{}).decide(testFrame(t, intentWith(nil)))
+			if got := findings[0].Outcome.String() + " by " + findings[0].RuleID; got != tt.want {
+				t.Errorf("decide after Update = %s, want %s", got, tt.want)
+			}
+		})
+	}
+	if findings, _ := rs.decide(testFrame(t, intentWith(nil))); findings[0].RuleID != "b" {
+		t.Errorf("the set that was updated changed: %+v", findings)
+	}
+}
+
 func TestRuleSet_NilHasNoRules(t *testing.T) {
 	var rs *RuleSet
 	if findings, failed := rs.decide(testFrame(t, intentWith(nil))); findings != nil || failed != 0 {

@@ -137,11 +137,11 @@ func (s *speller) checkSegment(segment []unit) {
 }
 
 // domainsNormal returns units with every domain name after an @ in the first
-// segment in its normal form, like lowerDomains. Where wildcards leave open
-// whether it is one, it is taken for one.
-func domainsNormal(units []unit) []unit {
+// segment in its normal form, like lowerDomains. Wildcards may leave open
+// whether what they stand for is a domain name: certain has those as they are
+// written, possible in the normal form, and open is the number of them.
+func domainsNormal(units []unit) (certain, possible []unit, open int) {
 	end := indexUnit(units, "/?#")
-	var normal []unit
 	start := 0
 	for i := 0; i < end; i++ {
 		if !units[i].is('@') {
@@ -149,11 +149,21 @@ func domainsNormal(units []unit) []unit {
 		}
 		domain := units[i+1 : end]
 		domain = domain[:indexUnit(domain, "@"+domainEnd)]
-		normal = append(normal, units[start:i+1]...)
-		normal = append(normal, domainNormal(domain)...)
+		normal := domainNormal(domain)
+		certain = append(certain, units[start:i+1]...)
+		possible = append(possible, units[start:i+1]...)
+		possible = append(possible, normal...)
+		if _, literal := literalPrefix(domain); literal {
+			certain = append(certain, normal...)
+		} else {
+			certain = append(certain, domain...)
+			if render(normal) != render(domain) {
+				open++
+			}
+		}
 		start = i + 1 + len(domain)
 	}
-	return append(normal, units[start:]...)
+	return append(certain, units[start:]...), append(possible, units[start:]...), open
 }
 
 func domainNormal(domain []unit) []unit {

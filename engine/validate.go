@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,6 +56,15 @@ func (in *Intent) Validate() error {
 // AllowedActionTypes is missing, an empty one allows nothing.
 func (p *ActionPolicy) Validate() error {
 	var e problems
+	p.validateFields(&e)
+	e.patterns("policy.allowed_resource_patterns", p.AllowedResourcePatterns)
+	e.patterns("policy.blocked_resource_patterns", p.BlockedResourcePatterns)
+	return e.err()
+}
+
+// validateFields validates everything but the resource patterns, which
+// compiling the policy judges too.
+func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
 	if p.Version < 1 || p.Version > MaxInteger {
 		e.add("policy.version", "want an integer from 1 to %d", int64(MaxInteger))
@@ -66,8 +76,6 @@ func (p *ActionPolicy) Validate() error {
 	}
 	e.actionTypes("policy.allowed_action_types", p.AllowedActionTypes)
 	e.actionTypes("policy.denied_action_types", p.DeniedActionTypes)
-	e.patterns("policy.allowed_resource_patterns", p.AllowedResourcePatterns)
-	e.patterns("policy.blocked_resource_patterns", p.BlockedResourcePatterns)
 	if p.MaxCostMinor != nil {
 		e.amount("policy.max_cost_minor", *p.MaxCostMinor)
 	}
@@ -86,7 +94,6 @@ func (p *ActionPolicy) Validate() error {
 	} else if y < 1 || y > 9999 {
 		e.add("policy.updated_at", "want a year from 1 to 9999")
 	}
-	return e.err()
 }
 
 // Validate returns an [*InvalidError] that names every invalid field but the
@@ -121,17 +128,24 @@ func (p *problems) text(field, s string, limit int) {
 // optionalText checks a string that may be empty and may have several lines,
 // and reports whether it is fine.
 func (p *problems) optionalText(field, s string, limit int) bool {
+	problem := textProblem(s, limit)
+	if problem != "" {
+		p.add(field, "%s", problem)
+	}
+	return problem == ""
+}
+
+// textProblem returns what is wrong with a text, "" where nothing is.
+func textProblem(s string, limit int) string {
 	switch {
 	case len(s) > limit:
-		p.add(field, "is longer than %d bytes", limit)
+		return fmt.Sprintf("is longer than %d bytes", limit)
 	case !utf8.ValidString(s):
-		p.add(field, "is not valid UTF-8")
+		return "is not valid UTF-8"
 	case hasControl(s):
-		p.add(field, "must not contain control characters")
-	default:
-		return true
+		return "must not contain control characters"
 	}
-	return false
+	return ""
 }
 
 // document checks a string that holds a JSON document.
@@ -251,7 +265,9 @@ func (p *problems) metadata(field string, m map[string]string) {
 		case !utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r"):
 			p.add(field, "has a key with control characters or invalid UTF-8")
 		default:
-			p.optionalText(field+"."+k, v, MaxMetadataValue)
+			if problem := textProblem(v, MaxMetadataValue); problem != "" {
+				p.add(field+"."+k, "%s", problem)
+			}
 		}
 	}
 }
@@ -270,7 +286,7 @@ func (p *problems) timestamp(field, s string) {
 // fraction, which RFC 3339 has not.
 func parseTime(s string) (time.Time, error) {
 	if len(s) > 64 || strings.IndexByte(s, ',') >= 0 {
-		return time.Time{}, fmt.Errorf("not an RFC 3339 time")
+		return time.Time{}, errors.New("not an RFC 3339 time")
 	}
 	return time.Parse(time.RFC3339, s)
 }
@@ -312,8 +328,12 @@ func (p *problems) patterns(field string, patterns []string) {
 
 // problemOf returns what is wrong with a pattern, without its index.
 func problemOf(err error) string {
-	if e, ok := err.(*PatternError); ok {
-		return e.Problem
+	var e *PatternError
+	switch {
+	case !errors.As(err, &e):
+		return "does not compile"
+	case strings.HasPrefix(e.Problem, "syntax error"):
+		return "has a " + e.Problem
 	}
-	return "does not compile"
+	return e.Problem
 }

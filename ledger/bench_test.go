@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"crypto/ed25519"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -16,8 +17,11 @@ import (
 	"writ/storage/embedded"
 )
 
-// parallel is how many callers a benchmark's commits come from, for each CPU.
-const parallel = 32
+// callers is how many goroutines commit at once in a parallel benchmark.
+const callers = 64
+
+// setCallers makes RunParallel use callers goroutines.
+func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0))) }
 
 // noop is a store that has everything sealed and keeps nothing.
 type noop struct{ storage.Decisions }
@@ -31,8 +35,8 @@ func (noop) Metered(context.Context, string, storage.Month) (int64, error) { ret
 
 // BenchmarkCommit is a turn and its commit, by many callers at once.
 func BenchmarkCommit(b *testing.B) {
-	b.Run("store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
-	b.Run("store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
+	b.Run("callers=64/store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
+	b.Run("callers=64/store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
 }
 
 func openEmbedded(b *testing.B) storage.Decisions {
@@ -52,7 +56,7 @@ func openEmbedded(b *testing.B) storage.Decisions {
 func benchmarkCommit(b *testing.B, store storage.Decisions) {
 	reg := prometheus.NewRegistry()
 	l := open(b, store, func(c *Config) { c.Now, c.Metrics = time.Now, reg })
-	b.SetParallelism(parallel)
+	setCallers(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	var n atomic.Int64
@@ -98,7 +102,7 @@ func benchID(n int64) string {
 func BenchmarkReplay(b *testing.B) {
 	l := open(b, openEmbedded(b), func(c *Config) { c.Now = time.Now })
 	e := entry(benchIntent, engine.Allow)
-	b.SetParallelism(parallel)
+	setCallers(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

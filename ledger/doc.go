@@ -24,8 +24,9 @@
 //     an error there may or may not be a decision: the caller must refuse, and
 //     the same intent tried again gets the decision if there is one.
 //   - One signature and one write a batch. What waits while a batch is being
-//     written is the next batch. Nothing lingers for company: on an idle ledger
-//     a decision is a batch of its own.
+//     written is the next batch, with what is about to arrive on a busy CPU.
+//     Nothing lingers for company: on an idle ledger a decision is a batch of
+//     its own.
 //   - An unbroken chain. Each batch's head carries the hash of the head before
 //     it. After a failed write the ledger reads what the store kept before it
 //     signs again, so no two heads ever follow the same one.

@@ -230,23 +230,29 @@ func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
 	}
 }
 
-// TestSeal_StoreTriesAgainWithFewer has the store lose a race between two
-// seals of one commit.
+// TestSeal_StoreTriesAgainWithFewer has the store find out only after a first
+// seal that another's decision stands.
 func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 	store := newFake()
-	store.commitGate = make(chan gated)
 	l := open(t, retrying{store})
-	first := goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))
+	mustDecide(t, l, "acme", intent(0))
+	store.commitGate = make(chan gated)
+	blocker := goDecide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
 	g := <-store.commitGate
-	a := goDecide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
-	b := goDecide(t.Context(), l, "acme", entry(intent(2), engine.Allow))
+	replay := goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))
+	fresh := goDecide(t.Context(), l, "acme", entry(intent(2), engine.Allow))
 	awaitQueued(l, 2)
 	close(g.open)
 	close((<-store.commitGate).open)
-	for _, answer := range []<-chan result{first, a, b} {
-		if r := <-answer; r.err != nil {
-			t.Errorf("Commit = %v", r.err)
+	for name, answer := range map[string]<-chan result{"blocker": blocker, "replay": replay, "fresh": fresh} {
+		if r := <-answer; r.err != nil || r.out.Replayed != (name == "replay") {
+			t.Errorf("Commit of the %s = %+v", name, r)
 		}
+	}
+	last := goDecide(t.Context(), l, "acme", entry(intent(3), engine.Allow))
+	close((<-store.commitGate).open)
+	if r := <-last; r.err != nil {
+		t.Errorf("Commit = %v", r.err)
 	}
 	store.check(t, testKeys(t, testSigner(1)))
 }

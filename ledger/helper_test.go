@@ -91,10 +91,11 @@ func open(t testing.TB, store storage.Decisions, change ...func(*Config)) *Ledge
 	t.Cleanup(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		defer stop()
-		if t.Failed() {
+		failed := t.Failed()
+		if failed {
 			stop() // something may be stuck at a gate
 		}
-		if err := l.Close(ctx); err != nil {
+		if err := l.Close(ctx); err != nil && !failed {
 			t.Errorf("Close = %v", err)
 		}
 	})

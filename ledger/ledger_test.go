@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -220,6 +221,29 @@ func TestBatch_FormsWithoutLinger(t *testing.T) {
 		}
 	}
 	store.check(t, testKeys(t, testSigner(1)))
+}
+
+func TestBatch_TakesAllThatAreReadyOnABusyCPU(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	store := newFake()
+	l := open(t, store)
+	const callers, each = 64, 10
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				if _, err := decide(t.Context(), l, "acme", entry(intent(c*each+i), engine.Allow)); err != nil {
+					t.Errorf("Commit = %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// Each caller commits one at a time, so there are at least as many batches
+	// as each has commits. The scheduler may split some.
+	if n := len(store.batches); n > 8*each {
+		t.Errorf("%d commits of %d callers took %d batches, want about %d", callers*each, callers, n, each)
+	}
 }
 
 func TestCommit_FullQueueIsOverloaded(t *testing.T) {

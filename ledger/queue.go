@@ -1,6 +1,9 @@
 package ledger
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // queue is what waits for the committer. It is bounded and drops nothing.
 type queue struct {
@@ -38,18 +41,30 @@ func (q *queue) put(w *waiter) error {
 // take moves what waits, but at most limit, into batch, whose content it
 // replaces. It blocks until something does, and returns nothing once the queue
 // is closed and empty.
+//
+// It yields once before it takes. On a busy CPU the scheduler runs the taker
+// right after the first arrival, before others that are ready to arrive too:
+// without the yield every commit pays for a signature and a write of its own.
+// On an idle one there is nothing to yield to.
 func (q *queue) take(batch []*waiter, limit int) []*waiter {
+	q.await()
+	runtime.Gosched()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
-		q.arrival.Wait()
-	}
 	n := min(len(q.waiting), limit)
 	batch = append(batch[:0], q.waiting[:n]...)
 	rest := copy(q.waiting, q.waiting[n:])
 	clear(q.waiting[rest:])
 	q.waiting = q.waiting[:rest]
 	return batch
+}
+
+func (q *queue) await() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waiting) == 0 && !q.closed {
+		q.arrival.Wait()
+	}
 }
 
 func (q *queue) close() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"writ/engine"
 )
@@ -122,6 +123,7 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	if err != nil {
 		t.Fatalf("Prepare: %v\n%s\n%s", err, marshal(p), marshal(rules))
 	}
+	query.timeout = time.Minute // the machine may be busy with other tests
 	return &comparison{policy, set, query}
 }
 

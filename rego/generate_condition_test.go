@@ -112,13 +112,11 @@ func (g *generator) cel(depth int) string {
 		return g.celLeaf()
 	}
 	a, b := g.cel(depth-1), g.cel(depth-1)
-	switch g.r.IntN(5) {
+	switch g.r.IntN(4) {
 	case 0:
 		return "!(" + a + ")"
 	case 1, 2:
 		return "(" + a + ") && (" + b + ")"
-	case 3:
-		return "(" + a + ") ? (" + b + ") : (" + g.celLeaf() + ")"
 	}
 	return "(" + a + ") || (" + b + ")"
 }
@@ -126,7 +124,7 @@ func (g *generator) cel(depth int) string {
 func (g *generator) celLeaf() string {
 	switch g.r.IntN(8) {
 	case 0:
-		return g.one("has(intent.cost)", "has(intent.metadata)", `"env" in intent.metadata`, "has(intent.metadata.env)", "true", "false")
+		return g.one("has(intent.cost)", "has(intent.metadata)", `"env" in intent.metadata`, "true", "false")
 	case 1:
 		method := g.one("startsWith", "endsWith", "contains")
 		return fmt.Sprintf("%s.%s(%q)", g.one("intent.resource", "intent.action_type", "intent.metadata.env", "intent.agent_id"), method,

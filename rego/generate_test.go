@@ -70,25 +70,43 @@ func (g *generator) policy() *engine.ActionPolicy {
 		AllowedResourcePatterns: g.some(5, resourceGlobs), BlockedResourcePatterns: g.some(4, resourceGlobs),
 		Status: engine.StatusActive, UpdatedAt: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 	}
+	g.relax(p)
 	if g.chance(5) {
 		p.Status = engine.Status(g.one("suspended", "revoked"))
 	}
-	if g.chance(60) {
+	if g.chance(40) {
 		limit := amounts[g.r.IntN(len(amounts))]
 		p.MaxCostMinor = &limit
 	}
-	if g.chance(50) {
+	if g.chance(30) {
 		p.Currency = g.one("EUR", "USD")
 	}
 	return p
+}
+
+// relax makes most of p's checks pass, so that a good part of the intents meets
+// the others, the rules, or no objection at all.
+func (g *generator) relax(p *engine.ActionPolicy) {
+	if g.chance(75) {
+		p.AllowedActionTypes = append(p.AllowedActionTypes, g.one("*", "*", "s*", "http_*"))
+	}
+	if g.chance(75) {
+		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, "**")
+	}
+	if g.chance(75) {
+		p.AgentID = g.one("**", "**", "team-a/**")
+	}
+	if g.chance(50) {
+		p.DeniedActionTypes, p.BlockedResourcePatterns = p.DeniedActionTypes[:min(1, len(p.DeniedActionTypes))], nil
+	}
 }
 
 // input makes a valid input of an evaluation.
 func (g *generator) input() *engine.Input {
 	for {
 		in := &engine.Input{
-			Intent: g.intent(), Agent: engine.AgentStatus(g.one("active", "active", "active", "", "disabled")),
-			RequireRegistered: g.chance(20), Usage: engine.Usage{Exceeded: g.chance(5)},
+			Intent: g.intent(), Agent: engine.AgentStatus(g.one("active", "active", "active", "active", "", "", "disabled")),
+			RequireRegistered: g.chance(15), Usage: engine.Usage{Exceeded: g.chance(5)},
 		}
 		if in.Intent.Validate() == nil {
 			return in

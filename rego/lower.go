@@ -87,15 +87,12 @@ type lowering struct {
 	// the modules of those that are written in Rego.
 	rules []string
 	files []File
-	// reasons are the members of the table of reasons.
-	reasons []string
 }
 
 // module returns the policy's module.
 func (l *lowering) module() string {
-	checks := l.checks()
 	parts := []string{l.header(), l.entryPoints()}
-	parts = append(parts, checks...)
+	parts = append(parts, l.checks()...)
 	parts = append(parts, l.rules...)
 	return strings.Join(parts, "\n\n") + "\n"
 }
@@ -109,27 +106,27 @@ func (l *lowering) header() string {
 #   policy_id: %s
 #   version: %d
 #   organization_id: %s
+#   status: %s
 package %s`,
 		quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
 		quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
-		quote(p.PolicyID), p.Version, quote(p.OrganizationID), l.pkg)
+		quote(p.PolicyID), p.Version, quote(p.OrganizationID), quote(string(p.Status)), l.pkg)
 }
 
-// entryPoints defines what is asked of the module. The rules' findings are
-// there only where there are rules.
+// entryPoints defines what is asked of the module.
 func (l *lowering) entryPoints() string {
-	ruled, reasons := "\nallowances := set()\n", "check_reasons"
+	ruled, reasons := "", "check_reasons"
 	if len(l.rules) > 0 {
-		ruled, reasons = ruleFindings, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+		ruled, reasons = ruleFinding, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
 	}
 	return fmt.Sprintf(`# METADATA
 # description: The most restrictive outcome of all findings.
 # entrypoint: true
-decision := "deny" if count(denials) > 0
+decision := "allow" if count(codes - permitting) == 0
 
-else := "approval_required" if count(approvals) > 0
+else := "approval_required" if count((codes - permitting) - asking) == 0
 
-else := "allow"
+else := "deny"
 
 # METADATA
 # description: Whether the intent may proceed without anybody's approval.
@@ -141,30 +138,26 @@ allow := decision == "allow"
 # entrypoint: true
 codes := findings if count(findings) > 0
 
-else := {%s}
-
-findings := (denials | approvals) | allowances
+else := {%[1]s}
 
 # METADATA
 # description: What was found, one sentence each, in check order.
 # entrypoint: true
-reasons := %s
+reasons := %[2]s
+
+permitting := {%[1]s, %[3]s}
 
 check_reasons := [sentence |
 	some [code, sentence] in sentences
 	code in codes
 ]
-%s`, quote(string(engine.CodePolicyAllowed)), reasons, ruled)
+%[4]s`, quote(string(engine.CodePolicyAllowed)), reasons, quote(string(engine.CodeRuleAllow)), ruled)
 }
 
-// ruleFindings adds the finding of the rule that decides: of those that match,
+// ruleFinding adds the finding of the rule that decides: of those that match,
 // the first in deciding order.
-const ruleFindings = `
+const ruleFinding = `
+findings contains deciding_rule[1]
+
 deciding_rule := min(matching_rules)
-
-denials contains "rule.deny" if deciding_rule[1] == "rule.deny"
-
-approvals contains "rule.approval_required" if deciding_rule[1] == "rule.approval_required"
-
-allowances contains "rule.allow" if deciding_rule[1] == "rule.allow"
 `

@@ -8,34 +8,23 @@ import (
 	"writ/engine"
 )
 
-// checks defines what the policy's own checks find, and the table of their
-// reasons.
+// checks defines what the policy's own checks find, and what each code means.
 func (l *lowering) checks() []string {
 	parts := []string{engine.RegoReadings}
-	sentences := make([]string, 0, 12)
+	var sentences strings.Builder
+	asking := []string{quote(string(engine.CodeRuleApprovalRequired))}
 	for _, c := range engine.Checks(l.policy) {
-		parts = append(parts, finding(c))
-		if c.RegoDefs != "" {
-			parts = append(parts, c.RegoDefs)
+		if c.Rego != "" {
+			parts = append(parts, c.Rego)
 		}
-		sentences = append(sentences, sentence(c.Code, c.Reason))
+		if c.Outcome == engine.ApprovalRequired {
+			asking = append(asking, quote(string(c.Code)))
+		}
+		sentences.WriteString(sentence(c.Code, c.Reason))
 	}
-	sentences = append(sentences, sentence(engine.CodePolicyAllowed,
+	sentences.WriteString(sentence(engine.CodePolicyAllowed,
 		fmt.Sprintf("%s: version %d of the policy allows it", engine.CodePolicyAllowed, l.policy.Version)))
-	return append(parts, "sentences := [\n"+strings.Join(sentences, "")+"]")
-}
-
-// finding defines the finding of a check that fails.
-func finding(c engine.Check) string {
-	fails, negative := strings.CutPrefix(c.Rego, "not ")
-	if !negative {
-		fails = "not " + c.Rego
-	}
-	set := "denials"
-	if c.Outcome == engine.ApprovalRequired {
-		set = "approvals"
-	}
-	return fmt.Sprintf("%s contains %s if %s", set, quote(string(c.Code)), fails)
+	return append(parts, "asking := {"+strings.Join(asking, ", ")+"}", "sentences := [\n"+sentences.String()+"]")
 }
 
 func sentence(code engine.Code, text string) string {

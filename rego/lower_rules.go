@@ -32,7 +32,10 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	if err != nil {
 		return err
 	}
-	f := parseFunctions(name, text)
+	f, err := parseFunctions(name, text)
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", doc.ID, err)
+	}
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
 		l.rules = append(l.rules, head+ask(engine.Allow, name+"(resource)"), text)
 		return nil
@@ -76,7 +79,7 @@ type functions struct {
 
 // body is one body of a condition's function, by lines.
 type body struct {
-	// resource are the expressions that read the resource, general the others.
+	// general are the expressions that do not read the resource.
 	general, resource []string
 }
 
@@ -90,29 +93,39 @@ func (f functions) readsResource() bool {
 }
 
 // parseFunctions takes apart what [engine.CompiledRule.Rego] wrote: bodies
-// "name(resource) if {", one expression a line, "}".
-func parseFunctions(name, text string) functions {
+// "name(resource) if {", one expression a line, "}", or "name(_) := true".
+func parseFunctions(name, text string) (functions, error) {
 	var f functions
 	var helpers []string
 	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		lines := strings.Split(strings.TrimSpace(part), "\n")
-		if !strings.HasPrefix(lines[0], name+"(") {
+		head, last := lines[0], len(lines)-1
+		switch {
+		case !strings.HasPrefix(head, name+"("):
 			helpers = append(helpers, part)
-			continue
+		case head == name+"(_) := true" && last == 0:
+			f.bodies = append(f.bodies, body{general: []string{"true"}})
+		case strings.HasSuffix(head, ") if {") && lines[last] == "}":
+			f.bodies = append(f.bodies, parseBody(lines[1:last]))
+		default:
+			return f, fmt.Errorf("the function %s is not understood: %s", name, head)
 		}
-		var b body
-		for _, line := range lines[1 : len(lines)-1] {
-			line = strings.TrimSpace(line)
-			if mentionsResource(line) {
-				b.resource = append(b.resource, line)
-			} else {
-				b.general = append(b.general, line)
-			}
-		}
-		f.bodies = append(f.bodies, b)
 	}
 	f.helpers = strings.Join(helpers, "\n\n")
-	return f
+	return f, nil
+}
+
+func parseBody(lines []string) body {
+	var b body
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		if mentionsResource(line) {
+			b.resource = append(b.resource, line)
+		} else {
+			b.general = append(b.general, line)
+		}
+	}
+	return b
 }
 
 // mentionsResource reports whether the expression has the variable resource.

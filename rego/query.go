@@ -14,6 +14,7 @@ import (
 type Query struct {
 	policy   *engine.ActionPolicy
 	question *prepared
+	timeout  time.Duration
 	now      func() time.Time
 	size     int
 }
@@ -35,7 +36,7 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Query{policy: p, question: question, now: time.Now, size: size}, nil
+	return &Query{policy: p, question: question, timeout: DefaultTimeout, now: time.Now, size: size}, nil
 }
 
 func compileFiles(files []File) (*ast.Compiler, int, error) {
@@ -65,7 +66,7 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	if err != nil {
 		return engine.Deny, nil, err
 	}
-	v, err := q.question.ask(input, newDeadline(q.now, DefaultTimeout))
+	v, err := q.question.ask(input, newDeadline(q.now, q.timeout))
 	if err != nil {
 		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %w", q.policy.PolicyID, err)
 	}

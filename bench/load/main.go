@@ -80,7 +80,7 @@ func run(o options) error {
 type result struct {
 	latencies []time.Duration
 	elapsed   time.Duration
-	bodySize  int
+	bytes     int // of all bodies
 }
 
 func (r *result) print(o options) {
@@ -88,7 +88,7 @@ func (r *result) print(o options) {
 	at := func(q float64) time.Duration { return r.latencies[int(q*float64(len(r.latencies)-1))] }
 	fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f p50=%v p90=%v p99=%v p99.9=%v max=%v response=%dB\n",
 		o.label, o.conns, len(r.latencies), float64(len(r.latencies))/r.elapsed.Seconds(),
-		at(.5), at(.9), at(.99), at(.999), at(1), r.bodySize)
+		at(.5), at(.9), at(.99), at(.999), at(1), r.bytes/len(r.latencies))
 }
 
 // drive keeps every connection busy for d.
@@ -106,7 +106,7 @@ func drive(u *url.URL, key string, body []byte, conns int, d time.Duration) (*re
 			mu.Lock()
 			defer mu.Unlock()
 			total.latencies = append(total.latencies, r.latencies...)
-			total.bodySize = max(total.bodySize, r.bodySize)
+			total.bytes += r.bytes
 			fail = cmp.Or(fail, err)
 		})
 	}
@@ -159,9 +159,11 @@ func (c *conn) loop(deadline time.Time) (result, error) {
 		if _, err := nc.Write(c.request); err != nil {
 			return r, err
 		}
-		if r.bodySize, err = c.response(); err != nil {
+		size, err := c.response()
+		if err != nil {
 			return r, err
 		}
+		r.bytes += size
 		now := time.Now()
 		r.latencies = append(r.latencies, now.Sub(sent))
 		sent = now

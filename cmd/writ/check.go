@@ -73,8 +73,8 @@ func checkFile(s streams, name string) (kind string, err error) {
 		return kind, wrapInput(name, err)
 	default:
 		rules, err := engine.DecodeRules(data, "rules")
-		for i := range rules {
-			err = errors.Join(err, inRule(i, engine.ValidateRule(rules[i], conditions())))
+		if err == nil {
+			err = validateRules(rules)
 		}
 		return fmt.Sprintf("%d rules", len(rules)), wrapInput(name, err)
 	}
@@ -87,18 +87,27 @@ func wrapInput(name string, err error) error {
 	return &inputError{name: name, err: err}
 }
 
-// inRule prefixes the fields of a rule's error with its place in the array.
-func inRule(i int, err error) error {
-	var invalid *engine.InvalidError
-	if !errors.As(err, &invalid) {
-		return err
+// validateRules reports what is wrong with any of the rules, each field with
+// its place in the array.
+func validateRules(rules []engine.Rule) error {
+	all := &engine.InvalidError{}
+	for i := range rules {
+		err := engine.ValidateRule(rules[i], conditions())
+		var invalid *engine.InvalidError
+		if err != nil && !errors.As(err, &invalid) {
+			return fmt.Errorf("rules[%d]: %w", i, err)
+		}
+		if err != nil {
+			for _, f := range invalid.Fields {
+				f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
+				all.Fields = append(all.Fields, f)
+			}
+		}
 	}
-	moved := &engine.InvalidError{}
-	for _, f := range invalid.Fields {
-		f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
-		moved.Fields = append(moved.Fields, f)
+	if len(all.Fields) == 0 {
+		return nil
 	}
-	return moved
+	return all
 }
 
 // kindOf tells policies, intents and rules apart by a member that only one has.

@@ -129,7 +129,8 @@ func (d dataDir) loadSecret() (secret []byte, made bool, err error) {
 	return secret, true, replaceFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"))
 }
 
-// replaceFile writes a file that only its owner can read, whole or not at all.
+// replaceFile writes a file that only its owner can read, whole or not at all,
+// and durably: a key must outlive a power failure before anything is signed.
 func replaceFile(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
 	if err != nil {
@@ -148,5 +149,17 @@ func replaceFile(name string, data []byte) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(f.Name()))
 	}
+	if err := syncDir(filepath.Dir(name)); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
 	return nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

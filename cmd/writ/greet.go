@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -93,10 +95,22 @@ func (n *node) firstRequest(c *serveCmd) (string, error) {
 	if err != nil {
 		self = "writ"
 	}
+	data, err := filepath.Abs(string(c.Data))
+	if err != nil {
+		return "", fmt.Errorf("naming the data directory: %w", err)
+	}
 	return fmt.Sprintf(`curl -s %s/v1/policy/evaluate \
   -H "Authorization: Bearer $(%s token operator --org %s --data %s)" \
   -H 'Content-Type: application/json' \
-  -d '%s'`, n.url(), self, examples.Organization, c.Data, pretty), nil
+  -d %s`, n.url(), shellWord(self), examples.Organization, shellWord(data), shellWord(string(pretty))), nil
+}
+
+// shellWord quotes s for a POSIX shell, where that is needed.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // url returns the address of the API as this machine reaches it.

@@ -15,6 +15,16 @@ type keysGenerateCmd struct {
 	Data dataDir `default:"./data" help:"Data directory."`
 }
 
+// Help says how a key is rotated.
+func (c *keysGenerateCmd) Help() string {
+	return `Replaces the signing key in the data directory. The public halves of all keys
+stay in keys.jwks there, so that receipts of the old key keep verifying. To rotate:
+
+  writ keys generate --data ./data
+  writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts
+  # then restart the server: it signs with the new key from then on`
+}
+
 // Run replaces the signing key and prints the new one's id.
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 	signer, trusted, err := c.Data.newSigner()
@@ -29,6 +39,15 @@ func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 
 type keysShowCmd struct {
 	Data dataDir `default:"./data" help:"Data directory."`
+}
+
+// Help says what the key set is for.
+func (c *keysShowCmd) Help() string {
+	return `What the server publishes at /.well-known/jwks.json: every public key that ever
+signed a receipt here. It holds no secret.
+
+  writ keys show --data ./data > keys.jwks
+  writ verify --keys keys.jwks result.json`
 }
 
 // Run prints the key set.

@@ -49,6 +49,7 @@ type streams struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
@@ -73,7 +74,6 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 	parser, err := kong.New(&c,
 		kong.Name("writ"),
 		kong.Description("writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can also be set as a variable: --data as WRIT_DATA."),
-		kong.UsageOnError(),
 		kong.DefaultEnvars("WRIT"),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { panic(exited(code)) }),

@@ -37,20 +37,29 @@ type node struct {
 
 // openNode opens the data directory and listens, so that whoever it returns to
 // can print the addresses; it serves nothing yet.
-func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (n *node, err error) {
+//
+// Keys are made last of what can be refused: a start that fails over a port in
+// use or a directory in use leaves the first start still to come.
+func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err error) {
 	plans, err := c.plans()
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Data.create(); err != nil {
-		return nil, err
-	}
-	n = &node{log: log, drain: c.DrainTimeout}
+	n := &node{log: log, drain: c.DrainTimeout}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
 		}
 	}()
+	if err := n.listen(c); err != nil {
+		return nil, err
+	}
+	if err := c.Data.create(); err != nil {
+		return nil, err
+	}
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
 	if n.secret, _, err = c.Data.loadSecret(); err != nil {
 		return nil, err
 	}
@@ -58,19 +67,35 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (n *node, err 
 	if signer, n.trusted, n.first, err = c.Data.loadSigner(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
-		return nil, fmt.Errorf("opening the store: %w", err)
+	if err := n.wire(ctx, c, signer, plans); err != nil {
+		return nil, err
 	}
+	return n, nil
+}
+
+// listen takes both addresses.
+func (n *node) listen(c *serveCmd) (err error) {
+	if n.api, err = net.Listen("tcp", c.Addr); err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	if n.admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
+		return fmt.Errorf("--admin-addr: %w", err)
+	}
+	return nil
+}
+
+// wire puts the ledger and the API on top of the store.
+func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: log, Metrics: registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: n.log, Metrics: registry,
 	}); err != nil {
-		return nil, fmt.Errorf("opening the ledger: %w", err)
+		return fmt.Errorf("opening the ledger: %w", err)
 	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition}
 	jwks := n.trusted.JWKS()
-	if n.server, err = api.New(api.Config{
+	n.server, err = api.New(api.Config{
 		Store:                   n.store,
 		Sets:                    engine.NewSets(source{n.store}, conditions, c.CacheMB<<20),
 		Conditions:              conditions,
@@ -79,18 +104,10 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (n *node, err 
 		Auth:                    c.auth(n.secret),
 		JWKS:                    func() []byte { return jwks },
 		Registry:                registry,
-		Log:                     log,
+		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
-	}); err != nil {
-		return nil, err
-	}
-	if n.api, err = net.Listen("tcp", c.Addr); err != nil {
-		return nil, fmt.Errorf("--addr: %w", err)
-	}
-	if n.admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
-		return nil, fmt.Errorf("--admin-addr: %w", err)
-	}
-	return n, nil
+	})
+	return err
 }
 
 // auth returns how operators are authenticated.

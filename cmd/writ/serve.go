@@ -48,6 +48,23 @@ command that evaluates an intent. Stop with SIGINT or SIGTERM: the server
 finishes the requests it has accepted.`
 }
 
+// Validate refuses flags that make no sense, before anything is opened.
+func (c *serveCmd) Validate() error {
+	switch {
+	case c.ReceiptTTL < time.Second || c.ReceiptTTL%time.Second != 0:
+		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
+	case c.DrainTimeout <= 0:
+		return errors.New("--drain-timeout: want a positive duration, such as 15s")
+	case c.CacheMB <= 0:
+		return errors.New("--cache-mb: want at least 1")
+	case c.OperatorAlg == "HS256" && c.OperatorJWKS != "":
+		return errors.New("--operator-jwks is for RS256, ES256 and EdDSA: say which with --operator-alg")
+	case c.OperatorAlg != "HS256" && c.OperatorJWKS == "":
+		return fmt.Errorf("--operator-alg %s needs the keys: give --operator-jwks", c.OperatorAlg)
+	}
+	return nil
+}
+
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)))

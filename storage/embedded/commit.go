@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/ledger/receipt"
@@ -13,8 +14,6 @@ import (
 
 // intent names what is decided once.
 type intent struct{ org, id string }
-
-func intentKey(org, id string) key { return orgKey(kindIntent, org).text(id) }
 
 // Commit implements storage.Decisions.
 func (s *Store) Commit(
@@ -66,8 +65,13 @@ func checkBatch(batch []*storage.Record) (map[*storage.Record]uuid.UUID, error) 
 }
 
 // divide finds which of batch are the first of their intents, and what stands
-// in place of the others.
+// in place of the others. commits is held.
 func (s *Store) divide(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
+	stored, err := s.intents()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, stored.Close()) }()
 	existing = make([]*storage.Record, len(batch))
 	fresh = make([]*storage.Record, 0, len(batch))
 	first := make(map[intent]*storage.Record, len(batch))
@@ -75,7 +79,7 @@ func (s *Store) divide(batch []*storage.Record) (existing, fresh []*storage.Reco
 		name := intent{r.OrganizationID, r.IntentID}
 		stands, ok := first[name]
 		if !ok {
-			if stands, err = s.byIntent(name); err != nil {
+			if stands, err = s.byIntent(stored, name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -88,16 +92,31 @@ func (s *Store) divide(batch []*storage.Record) (existing, fresh []*storage.Reco
 	return existing, fresh, nil
 }
 
+// intents returns an iterator to look intents up with. Most are new, and Get
+// would search the last level, which holds nearly all, for each of them: only
+// an iterator can be told to ask the last level's filters first.
+func (s *Store) intents() (*pebble.Iterator, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+	if err != nil {
+		s.health.report(reading, err)
+		return nil, fmt.Errorf("reading the store: %w", err)
+	}
+	return it, nil
+}
+
 // byIntent returns the record of an intent, or nil.
-func (s *Store) byIntent(i intent) (*storage.Record, error) {
-	v, err := s.get(intentKey(i.org, i.id))
-	if errors.Is(err, storage.ErrNotFound) {
+func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, error) {
+	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
+	found := stored.SeekPrefixGE(s.keys)
+	err := stored.Error()
+	s.health.report(reading, err)
+	if err != nil {
+		return nil, fmt.Errorf("reading the store: %w", err)
+	}
+	if !found {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	id, err := uuid.FromBytes(v)
+	id, err := uuid.FromBytes(stored.Value())
 	if err != nil {
 		return nil, fmt.Errorf("%w: the decision of an intent: %w", errCorrupt, err)
 	}
@@ -137,12 +156,16 @@ func (s *Store) commitFresh(
 	return nil
 }
 
+// addRecord puts r's row and its indexes into b. commits is held.
 func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	org := r.OrganizationID
-	s.scratch = appendRecord(s.scratch[:0], r)
-	b.set(recordKey(org, id), s.scratch)
-	b.set(intentKey(org, r.IntentID), id[:])
-	b.set(byDecisionKey(org, r.Decision).id(id), nil)
+	s.row = appendRecord(s.row[:0], r)
+	s.keys = s.keys[:0].org(kindRecord, org).id(id)
+	b.set(s.keys, s.row)
+	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentID)
+	b.set(s.keys, id[:])
+	s.keys = s.keys[:0].org(kindByDecision, org).decision(r.Decision).id(id)
+	b.set(s.keys, nil)
 }
 
 // LastHead implements storage.Decisions.

@@ -31,7 +31,7 @@
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
-//	6d 0004 61636d65 0003177f
+//	6d 0004 61636d65 00031773
 //
 // # Faults
 //

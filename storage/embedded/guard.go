@@ -33,8 +33,8 @@ type guardFS struct {
 	closing <-chan struct{}
 }
 
-// retryPause slows what Pebble repeats after a failure down.
-const retryPause = 100 * time.Millisecond
+// retryPause slows down what Pebble repeats after a failure.
+const retryPause = 20 * time.Millisecond
 
 // Unwrap implements vfs.FS.
 func (g *guardFS) Unwrap() vfs.FS { return g.FS }
@@ -221,8 +221,12 @@ func (f *guardLog) WriteAt(p []byte, at int64) (int, error) {
 	})
 }
 
+// Preallocate may fail: Pebble asks for speed only and ignores the error.
 func (f *guardLog) Preallocate(offset, length int64) error {
-	return f.fs.log("growing the log", func() error { return f.File.Preallocate(offset, length) })
+	if err := f.fs.health.stopped(); err != nil {
+		return err
+	}
+	return f.File.Preallocate(offset, length)
 }
 
 func (f *guardLog) Sync() error { return f.fs.log("syncing", f.File.Sync) }

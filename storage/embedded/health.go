@@ -55,16 +55,17 @@ func (h *health) stopped() error {
 func (h *health) stop(activity string, err error) {
 	err = fmt.Errorf("the store has stopped until it is restarted: %s: %w", activity, err)
 	if h.final.CompareAndSwap(nil, &err) {
-		h.log.Error("storage stopped: decisions are refused until a restart", "dir", h.dir, "err", err)
+		h.log.Error("storage stopped: decisions are refused until a restart", "dir", h.dir, "err", err.Error())
 	}
 }
 
-// report says whether trouble t is there (err is not nil) or has passed.
+// report says whether trouble t is there (err is not nil) or has passed. Once
+// the store has stopped all else is a consequence of that.
 func (h *health) report(t trouble, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.troubles[t]
-	if was == (err != nil) {
+	if was == (err != nil) || h.stopped() != nil {
 		return
 	}
 	if err == nil {
@@ -79,7 +80,7 @@ func (h *health) report(t trouble, err error) {
 	if t.refuses() {
 		h.refusing.Add(1)
 	}
-	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err)
+	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
 // readable returns why nothing may be read, or nil.

@@ -35,9 +35,8 @@ const (
 	kindTokenOrder   kind = 'u'
 )
 
-// key is a key under construction. Its methods append and return the longer
-// key, so that a prefix can be kept and continued several times only if its
-// capacity is not shared; see [key.clone].
+// key is a key under construction. Its methods append to it, as append does:
+// clone a prefix that is to be continued more than once.
 type key []byte
 
 // orgKey starts a key of an organization. The length before the id keeps
@@ -81,6 +80,8 @@ func (b key) time(t time.Time) key {
 
 func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
 
+func (b key) decision(d engine.Decision) key { return append(b, byte(d)) }
+
 // end returns the first key after every key that begins with b.
 func (b key) end() key {
 	for i := len(b) - 1; i >= 0; i-- {
@@ -106,7 +107,7 @@ func policyKey(org, id string, version int64) key {
 }
 
 func byDecisionKey(org string, d engine.Decision) key {
-	return append(orgKey(kindByDecision, org), byte(d))
+	return orgKey(kindByDecision, org).decision(d)
 }
 
 const (
@@ -161,8 +162,9 @@ func parseCursor(s string, k kind, min int) ([]byte, error) {
 	if s == "" {
 		return nil, nil
 	}
-	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) < 1+min || kind(b[0]) != k {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	// The decoder lets some spellings through that were never given out.
+	if err != nil || len(b) < 1+min || cursor(k, b[1:]) != s {
 		return nil, storage.ErrBadCursor
 	}
 	return b[1:], nil

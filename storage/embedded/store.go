@@ -50,8 +50,9 @@ type Store struct {
 	tip receipt.Chain
 	// meters holds meters as they are stored; see meterCache.
 	meters meterCache
-	// scratch is the space a record is encoded in.
-	scratch []byte
+	// keys and row are the space in which keys and rows are built.
+	keys key
+	row  []byte
 
 	watchers watchers
 }
@@ -124,8 +125,8 @@ func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options
 		Logger:                      pebbleLogger{h},
 		EventListener:               h.events(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,
-		CacheSize:                   64 << 20,
-		MemTableSize:                32 << 20,
+		CacheSize:                   128 << 20,
+		MemTableSize:                16 << 20,
 		MemTableStopWritesThreshold: 4,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 	}

@@ -37,6 +37,13 @@ func NewWriter() *Writer {
 	return &Writer{signer: receipt.NewSigner(ed25519.NewKeyFromSeed(seed))}
 }
 
+// NewWriterFrom returns a writer whose records come after those that w has made.
+func NewWriterFrom(w *Writer) *Writer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &Writer{signer: w.signer, steps: w.steps + 1_000_000}
+}
+
 // Keys returns what verifies the writer's receipts.
 func (w *Writer) Keys(t testing.TB) receipt.Keys {
 	t.Helper()

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"writ/storage"
+)
+
+func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
+	h := start(t)
+	h.register(acme, obj{"agent_id": "ci"})
+	h.register(rival)
+	t0 := h.clock.Now()
+	for _, change := range []obj{
+		{}, {"action_type": "sql.drop"}, {"agent_id": "other"}, {"agent_id": "other", "action_type": "http_get"},
+	} {
+		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK)
+		h.clock.advance(time.Minute)
+	}
+	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
+	at := func(minutes int) string {
+		return url.QueryEscape(t0.Add(time.Duration(minutes) * time.Minute).Format(time.RFC3339))
+	}
+	for query, want := range map[string]int{
+		"":                                    4,
+		"decision=allow":                      1,
+		"decision=deny":                       1,
+		"decision=approval_required":          2,
+		"agent_id=other":                      2,
+		"agent_id=other&action_type=http_get": 1,
+		"policy_id=" + policyID:               4,
+		"policy_id=123e4567-e89b-12d3-a456-42661417": 0,
+		"action_type=deploy":                         2,
+		"from=" + at(1):                              3,
+		"to=" + at(1):                                1,
+		"from=" + at(1) + "&to=" + at(3):             2,
+		"limit=500&agent_id=nobody":                  0,
+	} {
+		t.Run(query, func(t *testing.T) {
+			var list page[storage.Record]
+			h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantStatus(http.StatusOK).into(&list)
+			if len(list.Data) != want {
+				t.Errorf("%d rows, want %d: %v", len(list.Data), want, list.Data)
+			}
+		})
+	}
+	for query, field := range map[string]string{
+		"decision=maybe": "decision", "from=yesterday": "from", "to=1": "to", "agent_id=": "agent_id",
+		"from=" + at(2) + "&to=" + at(1): "to", "agent_id=%01": "agent_id", "agent=x": "agent",
+	} {
+		h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantField(field)
+	}
+}
+
+func TestListAuthorizations_PagesNewestFirst(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	var want []string
+	for range 7 {
+		var got result
+		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+		want = append([]string{got.DecisionID}, want...)
+		h.clock.advance(time.Second)
+	}
+	var ids []string
+	for path := "/v1/authorizations?limit=3"; path != ""; {
+		r := h.do("GET", path, h.operator(acme), nil).wantStatus(http.StatusOK)
+		var list page[storage.Record]
+		r.into(&list)
+		for _, row := range list.Data {
+			ids = append(ids, row.DecisionID)
+		}
+		path = nextPath(t, r)
+	}
+	if fmt.Sprint(ids) != fmt.Sprint(want) {
+		t.Errorf("ids = %v, want %v", ids, want)
+	}
+}
+
+func TestDecision_Audit_RecordingAnAction(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	var decided result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+	key, _ := h.key(acme, "actions:record")
+	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "amount_minor": 120, "currency": "EUR", "external_ref": "ch_1"}
+	var row storage.Record
+	h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK).into(&row)
+	if row.Settlement == nil || row.Settlement.Outcome != "executed" || *row.Settlement.AmountMinor != 120 || row.DecisionID != decided.DecisionID {
+		t.Errorf("row = %+v, want the settlement", row)
+	}
+	h.clock.advance(time.Hour)
+	h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK)
+	body["outcome"] = "failed"
+	h.do("POST", "/v1/actions/record", key, body).wantProblem(http.StatusConflict, codeConflict)
+	if rows := h.history(acme); len(rows) != 1 || rows[0].Settlement == nil || rows[0].Settlement.ExternalRef != "ch_1" {
+		t.Errorf("history = %+v, want one settled row", rows)
+	}
+	for field, change := range map[string]obj{
+		"decision_id":  {"decision_id": "x"},
+		"outcome":      {"outcome": "done"},
+		"amount_minor": {"amount_minor": -1},
+		"currency":     {"currency": "eur"},
+		"external_ref": {"external_ref": ""},
+		"note":         {"note": "x"},
+	} {
+		bad := obj{"decision_id": decided.DecisionID, "outcome": "executed"}
+		for k, v := range change {
+			bad[k] = v
+		}
+		h.do("POST", "/v1/actions/record", key, bad).wantField(field)
+	}
+}

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+)
+
+const allowAction = `{"decision":"allow"}`
+
+func TestRules_LifeCycle(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	var made, got engine.Rule
+	h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": "{}", "action": allowAction}).wantStatus(http.StatusCreated).into(&made)
+	want := engine.Rule{
+		ID: made.ID, Name: "n", Condition: "{}", Action: allowAction, Priority: 100, IsActive: true,
+		CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now(),
+	}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("created (-want +got):\n%s", diff)
+	}
+	h.clock.advance(time.Minute)
+	path := "/v1/rules/" + made.ID
+	t.Run("an empty PATCH changes nothing", func(t *testing.T) {
+		for _, body := range []any{nil, "", "{}", obj{}} {
+			h.do("PATCH", path, op, body).wantStatus(http.StatusOK).into(&got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("PATCH with %q (-want +got):\n%s", body, diff)
+			}
+		}
+	})
+	t.Run("omitted fields stay unchanged", func(t *testing.T) {
+		want.Priority, want.Description, want.UpdatedAt = -5, "why", h.clock.Now()
+		got = engine.Rule{}
+		h.do("PATCH", path, op, obj{"priority": -5, "description": "why"}).wantStatus(http.StatusOK).into(&got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("PATCH (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a list holds it", func(t *testing.T) {
+		var rules []engine.Rule
+		h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK).into(&rules)
+		if diff := cmp.Diff([]engine.Rule{want}, rules); diff != "" {
+			t.Errorf("GET (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("deleted it is gone", func(t *testing.T) {
+		if r := h.do("DELETE", path, op, nil).wantStatus(http.StatusNoContent); len(r.body) != 0 {
+			t.Errorf("DELETE body = %q, want none", r.body)
+		}
+		h.do("DELETE", path, op, nil).wantProblem(http.StatusNotFound, "rule_not_found")
+		h.do("PATCH", path, op, nil).wantProblem(http.StatusNotFound, "rule_not_found")
+	})
+}
+
+func TestRules_InvalidFields(t *testing.T) {
+	h := start(t)
+	id := h.rule(acme, `{}`, allowAction)
+	valid := obj{"name": "n", "condition": "{}", "action": allowAction}
+	for name, tc := range map[string]struct {
+		change obj
+		field  string
+	}{
+		"condition no form":        {obj{"condition": `"x"`}, "condition"},
+		"condition not JSON":       {obj{"condition": `{`}, "condition"},
+		"condition type error":     {obj{"condition": `{"cel":"intent.cost.amount_minor > 'x'"}`}, "condition"},
+		"condition unknown op":     {obj{"condition": `{"resource":{"$like":"x"}}`}, "condition"},
+		"action says nothing":      {obj{"action": `{}`}, "action"},
+		"action unknown":           {obj{"action": `{"decision":"maybe"}`}, "action"},
+		"empty name":               {obj{"name": ""}, "name"},
+		"null name":                {obj{"name": nil}, "name"},
+		"null priority":            {obj{"priority": nil}, "priority"},
+		"priority too great":       {obj{"priority": 1_000_000_001}, "priority"},
+		"priority too small":       {obj{"priority": -1_000_000_001}, "priority"},
+		"fractional priority":      {obj{"priority": 1.5}, "priority"},
+		"priority as text":         {obj{"priority": "1"}, "priority"},
+		"unknown field":            {obj{"prio": 1}, "prio"},
+		"server's field":           {obj{"id": "x"}, "id"},
+		"name with control":        {obj{"name": "a\x01"}, "name"},
+		"condition as object":      {obj{"condition": obj{}}, "condition"},
+		"rego where there is none": {obj{"condition": `{"rego":"http.send({})"}`}, "condition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := obj{}
+			for k, v := range valid {
+				body[k] = v
+			}
+			for k, v := range tc.change {
+				body[k] = v
+			}
+			h.do("POST", "/v1/rules", h.operator(acme), body).wantField(tc.field)
+			h.do("PATCH", "/v1/rules/"+id, h.operator(acme), tc.change).wantField(tc.field)
+		})
+	}
+	for _, required := range []string{"name", "condition", "action"} {
+		body := obj{"name": "n", "condition": "{}", "action": allowAction}
+		delete(body, required)
+		h.do("POST", "/v1/rules", h.operator(acme), body).wantField(required)
+	}
+	p := h.do("POST", "/v1/rules", h.operator(acme), obj{"condition": "[]", "action": "[]", "priority": 2_000_000_000}).
+		wantProblem(http.StatusBadRequest, codeInvalidRequest)
+	if len(p.Errors) != 4 {
+		t.Errorf("errors = %v, want four at once", p.Errors)
+	}
+	h.do("PATCH", "/v1/rules/"+id, h.operator(acme), "null").wantProblem(http.StatusBadRequest, codeInvalidRequest)
+}
+
+func TestDecision_Rules_ListInEvaluationOrderWithPages(t *testing.T) {
+	h := start(t)
+	var want []string
+	for i, priority := range []int{50, 1000, -3, 50, 50} {
+		h.clock.advance(time.Second)
+		h.do("POST", "/v1/rules", h.operator(acme), obj{
+			"name": fmt.Sprint(i), "condition": "{}", "action": allowAction, "priority": priority,
+		}).wantStatus(http.StatusCreated)
+	}
+	want = []string{"1", "0", "3", "4", "2"}
+	for limit := 1; limit <= 6; limit++ {
+		var names []string
+		path := fmt.Sprintf("/v1/rules?limit=%d", limit)
+		for path != "" {
+			r := h.do("GET", path, h.operator(acme), nil).wantStatus(http.StatusOK)
+			var rules []engine.Rule
+			r.into(&rules)
+			if len(rules) > limit {
+				t.Fatalf("page of %d rules, want at most %d", len(rules), limit)
+			}
+			for _, rule := range rules {
+				names = append(names, rule.Name)
+			}
+			path = nextPath(t, r)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+		}
+	}
+}
+
+func TestRules_ACursorSurvivesTheRuleItNames(t *testing.T) {
+	h := start(t)
+	ids := make([]string, 4)
+	for i := range ids {
+		h.clock.advance(time.Second)
+		ids[i] = h.rule(acme, `{}`, allowAction)
+	}
+	next := nextPath(t, h.do("GET", "/v1/rules?limit=2", h.operator(acme), nil))
+	h.do("DELETE", "/v1/rules/"+ids[1], h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	var rules []engine.Rule
+	h.do("GET", next, h.operator(acme), nil).wantStatus(http.StatusOK).into(&rules)
+	if len(rules) != 2 || rules[0].ID != ids[2] || rules[1].ID != ids[3] {
+		t.Errorf("page after the deleted rule = %v, want %v", rules, ids[2:])
+	}
+}
+
+func TestRules_SameNamesInAnotherOrganizationAreUnseen(t *testing.T) {
+	h := start(t)
+	h.rule(rival, `{}`, `{"decision":"deny"}`)
+	h.register(acme)
+	wantDecision(t, h.evaluate(acme, intent()), "allow")
+	if r := h.do("GET", "/v1/rules", h.operator(acme), nil); strings.TrimSpace(string(r.body)) != "[]" {
+		t.Errorf("GET /v1/rules = %s, want []", r.body)
+	}
+}
+
+func FuzzRuleCursor(f *testing.F) {
+	f.Add(ruleCursor(engine.Rule{ID: "a b", Priority: -5, CreatedAt: time.Unix(1, 2)}))
+	f.Add("MTAwIDEgYQ")
+	f.Fuzz(func(t *testing.T, cursor string) {
+		r, err := parseRuleCursor(cursor)
+		if err != nil {
+			return
+		}
+		again, err := parseRuleCursor(ruleCursor(r))
+		if err != nil || again.ID != r.ID || again.Priority != r.Priority || !again.CreatedAt.Equal(r.CreatedAt) {
+			t.Fatalf("parseRuleCursor(ruleCursor(%v)) = %v, %v", r, again, err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTokens_LifeCycle(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	expires := h.clock.Now().Add(time.Hour)
+	r := h.do("POST", "/v1/tokens", op, obj{
+		"name": "ci", "scopes": []string{"rules:read", "policy:evaluate", "rules:read"}, "expiresAt": expires.Format(time.RFC3339),
+	}).wantStatus(http.StatusCreated)
+	var made tokenSecret
+	r.into(&made)
+	if id, err := ParseKey(made.Token); err != nil || id != made.ID {
+		t.Errorf("token = %s with id %s, want a key of that id", made.Token, made.ID)
+	}
+	list := h.do("GET", "/v1/tokens", op, nil).wantStatus(http.StatusOK)
+	var rows []tokenSummary
+	list.into(&rows)
+	want := []tokenSummary{{
+		ID: made.ID, Name: "ci", Token: "writ_" + made.ID + "_…" + made.Token[len(made.Token)-4:],
+		Scopes: []string{"policy:evaluate", "rules:read"}, CreatedAt: h.clock.Now(), ExpiresAt: &expires,
+	}}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("GET (-want +got):\n%s", diff)
+	}
+	if strings.Contains(string(list.body), made.Token[keyIDEnd:keyIDEnd+9]) {
+		t.Errorf("the list %s shows the secret", list.body)
+	}
+	for range 2 {
+		h.do("DELETE", "/v1/tokens/"+made.ID, op, nil).wantStatus(http.StatusNoContent)
+	}
+	if list := h.do("GET", "/v1/tokens", op, nil); string(list.body) != "[]" {
+		t.Errorf("list after the revocation = %s, want []", list.body)
+	}
+	h.do("DELETE", "/v1/tokens/nope", op, nil).wantProblem(http.StatusNotFound, "token_not_found")
+}
+
+func TestTokens_ATokenThatNeverExpiresShowsNull(t *testing.T) {
+	h := start(t)
+	h.key(acme, "rules:read")
+	if r := h.do("GET", "/v1/tokens", h.operator(acme), nil); !strings.Contains(string(r.body), `"expiresAt":null`) {
+		t.Errorf("list = %s, want expiresAt null", r.body)
+	}
+}
+
+func TestDecision_Credentials_NoScopesMeansEvaluateAlone(t *testing.T) {
+	h := start(t)
+	for _, body := range []obj{{"name": "a"}, {"name": "b", "scopes": []string{}}} {
+		var made tokenSecret
+		h.do("POST", "/v1/tokens", h.operator(acme), body).wantStatus(http.StatusCreated).into(&made)
+		h.do("POST", "/v1/policy/evaluate", made.Token, intent()).wantProblem(http.StatusNotFound, "policy_not_found")
+		h.do("GET", "/v1/policies", made.Token, nil).wantProblem(http.StatusForbidden, codeInsufficientScope)
+	}
+}
+
+func TestDecision_Credentials_AKeyCannotMintAScopeItLacks(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "tokens:write", "rules:read")
+	mint := func(scopes ...string) *reply {
+		return h.do("POST", "/v1/tokens", key, obj{"name": "n", "scopes": scopes})
+	}
+	mint("rules:read").wantStatus(http.StatusCreated)
+	mint("tokens:write", "rules:read").wantStatus(http.StatusCreated)
+	p := mint("rules:read", "rules:write").wantProblem(http.StatusForbidden, codeInsufficientScope)
+	if !strings.Contains(p.Detail, "rules:write") || strings.Contains(p.Detail, "rules:read") {
+		t.Errorf("detail = %q, want the missing scope alone", p.Detail)
+	}
+	mint().wantProblem(http.StatusForbidden, codeInsufficientScope) // the default is policy:evaluate
+}
+
+func TestTokens_InvalidFields(t *testing.T) {
+	h := start(t)
+	for name, tc := range map[string]struct {
+		body  any
+		field string
+	}{
+		"no name":            {obj{"scopes": []string{"rules:read"}}, "name"},
+		"long name":          {obj{"name": strings.Repeat("n", 257)}, "name"},
+		"control in name":    {obj{"name": "a\nb"}, "name"},
+		"unknown scope":      {obj{"name": "n", "scopes": []string{"rules:read", "rules:*"}}, "scopes[1]"},
+		"scope case":         {obj{"name": "n", "scopes": []string{"Rules:read"}}, "scopes[0]"},
+		"scopes as text":     {obj{"name": "n", "scopes": "rules:read"}, "scopes"},
+		"null scopes":        {obj{"name": "n", "scopes": nil}, "scopes"},
+		"expired":            {obj{"name": "n", "expiresAt": h.clock.Now().Format(time.RFC3339)}, "expiresAt"},
+		"expiry not a time":  {obj{"name": "n", "expiresAt": "2026-12-01"}, "expiresAt"},
+		"expiry is a number": {obj{"name": "n", "expiresAt": 1800000000}, "expiresAt"},
+		"unknown field":      {obj{"name": "n", "expires_at": "2030-01-01T00:00:00Z"}, "expires_at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.do("POST", "/v1/tokens", h.operator(acme), tc.body).wantField(tc.field)
+		})
+	}
+}

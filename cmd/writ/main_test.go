@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// patience bounds every wait for a process.
+const patience = 30 * time.Second
+
+var update = flag.Bool("update", false, "rewrite the golden files of the scripts")
+
+// TestMain makes the command writ, which is this very binary, a program in PATH:
+// scripts and tests run it as a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"writ": main})
+}
+
+func TestScript(t *testing.T) {
+	examples, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("EXAMPLES", examples+"/../../examples")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"waitline": waitLine,
+			"http":     request,
+			"mode":     mode,
+			"listen":   listen,
+		},
+	})
+}
+
+// exits runs a program that must end with exactly this exit code:
+//
+//	exits 2 writ serve --nope
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("%s = exit code %d, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// waitLine waits until a file holds a match of a regular expression, and puts
+// the match's groups into variables:
+//
+//	waitline out 'serves on (\S+)' URL
+func waitLine(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: waitline FILE REGEXP [VAR…]")
+	}
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	var text []byte
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		text, err = os.ReadFile(ts.MkAbs(args[0]))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			ts.Check(err)
+		}
+		m := re.FindSubmatch(text)
+		if m == nil {
+			continue
+		}
+		for i, name := range args[2:] {
+			ts.Setenv(name, string(m[i+1]))
+		}
+		return
+	}
+	ts.Fatalf("%s has no match of %s after %v:\n%s", args[0], args[1], patience, text)
+}
+
+// request sends a request, with $TOKEN as its bearer token if it is set, and
+// wants a status. The body of the answer becomes stdout. A body of the request
+// that starts with @ names a file.
+//
+//	http POST $URL/v1/policy/evaluate 200 @intent.json
+func request(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 || len(args) > 4 {
+		ts.Fatalf("usage: http METHOD URL STATUS [BODY|@FILE]")
+	}
+	var body string
+	if len(args) == 4 {
+		body = args[3]
+	}
+	if name, ok := strings.CutPrefix(body, "@"); ok {
+		body = ts.ReadFile(name)
+	}
+	req, err := http.NewRequest(args[0], args[1], strings.NewReader(body))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	if token := ts.Getenv("TOKEN"); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n", got)
+	if strconv.Itoa(resp.StatusCode) != args[2] {
+		ts.Fatalf("%s %s = %s, want %s\n%s", args[0], args[1], resp.Status, args[2], got)
+	}
+}
+
+// mode checks the permissions of files:
+//
+//	mode 0600 data/signing-key.pem
+func mode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mode OCTAL FILE…")
+	}
+	for _, name := range args[1:] {
+		info, err := os.Stat(ts.MkAbs(name))
+		ts.Check(err)
+		if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] {
+			ts.Fatalf("mode of %s = %s, want %s", name, got, args[0])
+		}
+	}
+}
+
+// listen takes a free port until the script ends, and puts its address into a
+// variable:
+//
+//	listen TAKEN
+func listen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: listen VAR")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(ln.Close()) })
+	ts.Setenv(args[0], ln.Addr().String())
+}

@@ -1,0 +1,171 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+// evaluateBody is the shape of an evaluate request.
+type evaluateBody struct {
+	PolicyID string         `json:"policy_id"`
+	Intent   *engine.Intent `json:"intent"`
+}
+
+const typicalBody = `{"policy_id":"7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d","intent":{` +
+	`"intent_id":"123e4567-e89b-12d3-a456-426614174000","policy_id":"7b0c2f6e-3d1a-4c55-9a53-0c1f1a2b3c4d",` +
+	`"agent_id":"checkout-bot","action_type":"payment.charge","resource":"https://api.stripe.com/v1/charges/ch_3PqR7sT9uV",` +
+	`"cost":{"amount_minor":1250,"currency":"EUR"},"metadata":{"env":"prod","order":"A-1009","team":"checkout"},` +
+	`"issued_at":"2026-01-31T09:30:00Z"}}`
+
+func TestDecode(t *testing.T) {
+	var got evaluateBody
+	if err := engine.Decode([]byte(typicalBody), "", &got); err != nil {
+		t.Fatal(err)
+	}
+	want := evaluateBody{PolicyID: corpus.PolicyID, Intent: corpus.AllowedIntent()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Decode (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecode_Refuses(t *testing.T) {
+	member := func(name, value string) string {
+		return strings.Replace(typicalBody, `"issued_at":"2026-01-31T09:30:00Z"`, fmt.Sprintf(`%q:%s`, name, value), 1)
+	}
+	cost := func(s string) string {
+		return strings.Replace(typicalBody, `{"amount_minor":1250,"currency":"EUR"}`, s, 1)
+	}
+	tests := []struct {
+		name, data, field, message string
+	}{
+		{"unknown member", member("resorce", `"x"`), "intent.resorce", "unknown field"},
+		{"another case", member("Issued_At", `"x"`), "intent.Issued_At", "unknown field"},
+		{"duplicate name", member("agent_id", `"x"`), "intent.agent_id", "more than once"},
+		{"duplicate by escape", member("x", "1")[:len(typicalBody)-40] + `,"\u0061gent_id":"x"}}`, "", ""},
+		{"null string", member("issued_at", "null"), "intent.issued_at", "must not be null"},
+		{"null object", cost("null"), "intent.cost", "must not be null"},
+		{"null in metadata", strings.Replace(typicalBody, `"prod"`, "null", 1), "intent.metadata.env", "must not be null"},
+		{"null document", "null", "body", "must not be null"},
+		{"number for a string", member("issued_at", "5"), "intent.issued_at", "want a string, got a number"},
+		{"string for an object", cost(`"12 EUR"`), "intent.cost", "want an object, got a string"},
+		{"array for an object", cost(`[]`), "intent.cost", "want an object, got an array"},
+		{"number in metadata", strings.Replace(typicalBody, `"prod"`, "1", 1), "intent.metadata.env", "want a string, got a number"},
+		{"object in metadata", strings.Replace(typicalBody, `"prod"`, "{}", 1), "intent.metadata.env", "want a string, got an object"},
+		{"string for an integer", cost(`{"amount_minor":"5","currency":"EUR"}`), "intent.cost.amount_minor", "want an integer, got a string"},
+		{"fraction", cost(`{"amount_minor":5.0,"currency":"EUR"}`), "intent.cost.amount_minor", "without fraction or exponent"},
+		{"exponent", cost(`{"amount_minor":1e3,"currency":"EUR"}`), "intent.cost.amount_minor", "without fraction or exponent"},
+		{"too great an integer", cost(`{"amount_minor":9223372036854775808,"currency":"EUR"}`), "intent.cost.amount_minor", "at most 9007199254740991"},
+		{"cost without amount", cost(`{"currency":"EUR"}`), "intent.cost.amount_minor", "is required"},
+		{"cost without currency", cost(`{"amount_minor":5}`), "intent.cost.currency", "is required"},
+		{"unknown member of the cost", cost(`{"amount_minor":5,"currency":"EUR","tax":1}`), "intent.cost.tax", "unknown field"},
+		{"trailing data", typicalBody + "{}", "body", "not valid JSON"},
+		{"invalid UTF-8", strings.Replace(typicalBody, "prod", "pr\xffod", 1), "", "not valid JSON"},
+		{"lone surrogate", strings.Replace(typicalBody, "prod", `\ud800`, 1), "", "not valid JSON"},
+		{"truncated", typicalBody[:100], "", "not valid JSON"},
+		{"empty", "", "body", "not valid JSON"},
+		{"array", "[]", "body", "want an object, got an array"},
+		{"deep", strings.Repeat("[", 20000), "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var v evaluateBody
+			err := engine.Decode([]byte(tt.data), "", &v)
+			var inv *engine.InvalidError
+			if !errors.As(err, &inv) {
+				t.Fatalf("Decode = %v, want an *InvalidError", err)
+			}
+			got := inv.Fields[0]
+			if tt.field != "" && got.Field != tt.field || !strings.Contains(got.Message, tt.message) {
+				t.Errorf("Decode = %s: %s, want %s: …%s…", got.Field, got.Message, tt.field, tt.message)
+			}
+		})
+	}
+}
+
+func TestDecodeIntent_Normalises(t *testing.T) {
+	in, err := engine.DecodeIntent([]byte(`{"intent_id":"123E4567-E89B-12D3-A456-426614174000","policy_id":"7B0C"}`), "intent")
+	if err != nil || in.IntentID != "123e4567-e89b-12d3-a456-426614174000" || in.PolicyID != "7b0c" {
+		t.Errorf("DecodeIntent = %v, %v, want ids in lower case", in, err)
+	}
+}
+
+func TestDecodePolicy(t *testing.T) {
+	tests := []struct{ name, data, field, message string }{
+		{"index", `{"denied_action_types":["a",5]}`, "policy.denied_action_types[1]", "want a string, got a number"},
+		{"null in a list", `{"denied_action_types":["a",null]}`, "policy.denied_action_types[1]", "must not be null"},
+		{"null list", `{"allowed_action_types":null}`, "policy.allowed_action_types", "must not be null"},
+		{"string for a list", `{"allowed_action_types":"*"}`, "policy.allowed_action_types", "want an array, got a string"},
+		{"time", `{"updated_at":"yesterday"}`, "policy.updated_at", "RFC 3339"},
+		{"number for a time", `{"updated_at":5}`, "policy.updated_at", "RFC 3339"},
+		{"misspelt", `{"blocked_resource_pattern":["**"]}`, "policy.blocked_resource_pattern", "unknown field"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := engine.DecodePolicy([]byte(tt.data), "policy")
+			var inv *engine.InvalidError
+			if !errors.As(err, &inv) || inv.Fields[0].Field != tt.field || !strings.Contains(inv.Fields[0].Message, tt.message) {
+				t.Errorf("DecodePolicy = %v, want %s: …%s…", err, tt.field, tt.message)
+			}
+		})
+	}
+	if p, err := engine.DecodePolicy([]byte(`{"allowed_action_types":[]}`), "policy"); err != nil || p.AllowedActionTypes == nil {
+		t.Errorf("DecodePolicy of an empty list = %v, %v, want it present", p, err)
+	}
+}
+
+func TestDecodeRules(t *testing.T) {
+	rules, err := engine.DecodeRules([]byte(`[{"id":"a","name":"b","condition":"{}","action":"{}","isActive":true}]`), "rules")
+	if err != nil || len(rules) != 1 || rules[0].ID != "a" {
+		t.Errorf("DecodeRules = %v, %v", rules, err)
+	}
+	if _, err := engine.DecodeRules([]byte(`[{},{"isactive":true}]`), "rules"); err == nil || !strings.Contains(err.Error(), "rules[1].isactive") {
+		t.Errorf("DecodeRules = %v, want an error that names rules[1].isactive", err)
+	}
+}
+
+// FuzzDecode: whatever the bytes, an intent that decodes and validates can be
+// evaluated, and one that does not is refused with fields to name.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(typicalBody))
+	f.Add([]byte(`{"intent":{"cost":{"amount_minor":1e9}}}`))
+	f.Add([]byte(`{"intent":null,"\u0069ntent":{}}`))
+	policy := mustCompile(f, corpus.ReferencePolicy())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var v evaluateBody
+		err := engine.Decode(data, "", &v)
+		if err == nil && v.Intent != nil {
+			v.Intent.Normalize()
+			err = v.Intent.Validate()
+		}
+		var inv *engine.InvalidError
+		if err != nil && (!errors.As(err, &inv) || len(inv.Fields) == 0 || inv.Fields[0].Field == "") {
+			t.Fatalf("error %v names no field", err)
+		}
+		if err != nil || v.Intent == nil {
+			return
+		}
+		for _, finding := range engine.Evaluate(policy, nil, &engine.Input{Intent: v.Intent}).Findings {
+			if finding.Code == engine.CodeCheckError || finding.Code == engine.CodeResourceUnreadable {
+				t.Fatalf("a valid intent could not be evaluated: %s", finding.Reason)
+			}
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data := []byte(typicalBody)
+	b.ReportAllocs()
+	for b.Loop() {
+		var v evaluateBody
+		if err := engine.Decode(data, "", &v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

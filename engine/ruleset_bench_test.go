@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// benchRules returns n rules as an organization writes them, none of which
+// matches benchIntent but, where it is asked for, the last.
+func benchRules(n int, match bool) []Rule {
+	rules := make([]Rule, n)
+	for i := range rules {
+		var doc string
+		switch i % 4 {
+		case 0:
+			doc = fmt.Sprintf(`{"action_type":"team%d.deploy","cost.amount_minor":{"$gt":5000}}`, i)
+		case 1:
+			doc = fmt.Sprintf(`{"resource":"https://api%d.example.com/**","metadata.env":{"$in":["prod","dr"]}}`, i)
+		case 2:
+			doc = fmt.Sprintf(`{"cel":"intent.metadata.env == 'prod' && intent.agent_id == 'bot-%d'"}`, i)
+		default:
+			doc = fmt.Sprintf(`{"all":[{"fact":"agent_id","operator":"equal","value":"bot-%d"},{"fact":"resource","operator":"glob","value":"prod/**"}]}`, i)
+		}
+		rules[i] = stored(fmt.Sprint(i), "deny", doc, int64(n-i))
+	}
+	if match {
+		rules[n-1] = stored("last", "allow", `{"action_type":"deploy.web","metadata.env":"prod"}`, 0)
+	}
+	return rules
+}
+
+func BenchmarkRuleSet(b *testing.B) {
+	for _, n := range []int{1, 100, 1000} {
+		for _, match := range []bool{false, true} {
+			rs := CompileRules(benchRules(n, match), Options{})
+			for name, set := range map[string]*RuleSet{"indexed": rs, "unindexed": withoutIndex(rs)} {
+				b.Run(fmt.Sprintf("rules=%d/match=%v/%s", n, match, name), func(b *testing.B) {
+					f := testFrame(b, intentWith(nil))
+					b.ReportAllocs()
+					var findings []Finding
+					var failed int
+					for b.Loop() {
+						findings, failed = set.decide(f)
+					}
+					if (len(findings) == 1) != match || failed > 0 {
+						b.Fatalf("decide = %v, %d errors", findings, failed)
+					}
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkCompileRules(b *testing.B) {
+	rules := benchRules(100, true)
+	b.ReportAllocs()
+	for b.Loop() {
+		CompileRules(rules, Options{})
+	}
+}
+
+func BenchmarkRuleSetUpdate(b *testing.B) {
+	rules := benchRules(1000, true)
+	rs := CompileRules(rules, Options{})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		rules[500].Condition = fmt.Sprintf(`{"metadata.n":"%d"}`, i)
+		rs = rs.Update(rules, Options{})
+	}
+}
+
+// TestRuleSet_Size compares the estimate that caches are bounded by with the heap.
+func TestRuleSet_Size(t *testing.T) {
+	CompileRules(benchRules(4, false), Options{})
+	heap := func() int64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	before := heap()
+	rs := CompileRules(benchRules(1000, false), Options{})
+	took := heap() - before
+	if estimate := int64(rs.Size()); estimate < took*2/3 || estimate > took*2 {
+		t.Errorf("Size() = %d, want about the %d bytes that it takes", estimate, took)
+	}
+	runtime.KeepAlive(rs)
+}
+
+// TestRuleSet_DecidesWithoutAllocating holds the index and every fused
+// comparison to their promise, also where a rule matches.
+func TestRuleSet_DecidesWithoutAllocating(t *testing.T) {
+	for _, match := range []bool{false, true} {
+		for _, resource := range []string{"prod/web/api", "prod//web/%61pi"} {
+			rs := CompileRules(benchRules(1000, match), Options{})
+			f := testFrame(t, intentWith(func(in *Intent) { in.Resource = resource }))
+			if got := testing.AllocsPerRun(100, func() { rs.decide(f) }); got != 0 {
+				t.Errorf("decide of %s with match=%v allocates %v times, want 0", resource, match, got)
+			}
+		}
+	}
+}

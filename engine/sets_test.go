@@ -1,0 +1,186 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+var errNotFound = errors.New("not found")
+
+// source is a store of one organization that counts what is loaded.
+type source struct {
+	mu       sync.Mutex
+	policies map[string]*engine.ActionPolicy
+	rules    []engine.Rule
+	agents   map[string]engine.AgentStatus
+	failing  error
+	loads    int
+}
+
+func newSource() *source {
+	return &source{
+		policies: map[string]*engine.ActionPolicy{corpus.PolicyID: corpus.ReferencePolicy()},
+		agents:   map[string]engine.AgentStatus{corpus.Agent: engine.AgentActive},
+	}
+}
+
+func (s *source) lookup(org string) error {
+	s.loads++
+	if org != corpus.Organization {
+		return errNotFound
+	}
+	return s.failing
+}
+
+func (s *source) Policy(_ context.Context, org, id string) (*engine.ActionPolicy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.lookup(org); err != nil {
+		return nil, err
+	}
+	if p := s.policies[id]; p != nil {
+		return p, nil
+	}
+	return nil, errNotFound
+}
+
+func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rules, s.lookup(org)
+}
+
+func (s *source) AgentStatus(_ context.Context, org, id string) (engine.AgentStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.agents[id], s.lookup(org)
+}
+
+// change edits the store as a handler would.
+func (s *source) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func evaluate(t *testing.T, sets *engine.Sets, in *engine.Intent) engine.Decision {
+	t.Helper()
+	set, err := sets.Load(t.Context(), corpus.Organization, in.PolicyID, in.AgentID)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return engine.Evaluate(set.Policy, set.Rules, &engine.Input{Intent: in, Agent: set.Agent}).Decision
+}
+
+func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
+	src := newSource()
+	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	in := corpus.AllowedIntent()
+	steps := []struct {
+		name   string
+		change func()
+		want   engine.Decision
+	}{
+		{"nothing yet", func() {}, engine.Allow},
+		{"the kill switch", func() {
+			src.change(func() { src.agents[corpus.Agent] = engine.AgentDisabled })
+			sets.InvalidateAgent(corpus.Organization, corpus.Agent)
+		}, engine.Deny},
+		{"enabled again", func() {
+			src.change(func() { src.agents[corpus.Agent] = engine.AgentActive })
+			sets.InvalidateAgent(corpus.Organization, corpus.Agent)
+		}, engine.Allow},
+		{"a rule", func() {
+			rule := engine.Rule{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"approval_required"}`, IsActive: true}
+			src.change(func() { src.rules = []engine.Rule{rule} })
+			sets.InvalidateRules(corpus.Organization)
+		}, engine.ApprovalRequired},
+		{"a new version", func() {
+			next := corpus.ReferencePolicy()
+			next.Version, next.Status = 4, engine.StatusRevoked
+			src.change(func() { src.policies[corpus.PolicyID] = next })
+			sets.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
+		}, engine.Deny},
+		{"everything anew", func() {
+			src.change(func() { src.policies[corpus.PolicyID], src.rules = corpus.ReferencePolicy(), nil })
+			sets.InvalidateAll()
+		}, engine.Allow},
+	}
+	for _, step := range steps {
+		step.change()
+		if got := evaluate(t, sets, in); got != step.want {
+			t.Errorf("after %s: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+func TestSets_LoadsEachOnce(t *testing.T) {
+	src := newSource()
+	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	for range 10 {
+		evaluate(t, sets, corpus.AllowedIntent())
+	}
+	if src.loads != 3 {
+		t.Errorf("%d loads, want 3: the policy, the rules and the agent", src.loads)
+	}
+	if s := sets.Stats(); s.Policies.Hits != 9 || s.Rules.Hits != 9 || s.Agents.Hits != 9 || s.Policies.Bytes == 0 {
+		t.Errorf("Stats() = %+v, want 9 hits each", s)
+	}
+}
+
+func TestSets_NoDecisionWithoutItsParts(t *testing.T) {
+	src := newSource()
+	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	if _, err := sets.Load(t.Context(), corpus.Organization, "unknown", corpus.Agent); !errors.Is(err, errNotFound) {
+		t.Errorf("Load of an unknown policy = %v, want %v", err, errNotFound)
+	}
+	if _, err := sets.Load(t.Context(), "another", corpus.PolicyID, corpus.Agent); !errors.Is(err, errNotFound) {
+		t.Errorf("Load of another organization's policy = %v, want %v", err, errNotFound)
+	}
+	down := errors.New("down")
+	src.change(func() { src.failing = down })
+	if set, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, corpus.Agent); !errors.Is(err, down) || set.Policy != nil {
+		t.Errorf("Load from a store that is down = %v, %v, want nothing and %v", set, err, down)
+	}
+	src.change(func() {
+		src.failing = nil
+		src.policies["broken"] = &engine.ActionPolicy{PolicyID: "broken"}
+	})
+	if _, err := sets.Load(t.Context(), corpus.Organization, "broken", corpus.Agent); err == nil {
+		t.Error("Load of an invalid policy succeeded")
+	}
+}
+
+func TestSets_UnknownAgentsStayWithinTheBound(t *testing.T) {
+	const limit = 64 << 10
+	sets := engine.NewSets(newSource(), engine.Options{}, limit)
+	for i := range 2000 {
+		if _, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, fmt.Sprint("nobody-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := sets.Stats()
+	if s.Agents.Bytes > limit/8 || s.Agents.Evictions == 0 {
+		t.Errorf("agents take %d bytes after %d evictions, want at most %d", s.Agents.Bytes, s.Agents.Evictions, limit/8)
+	}
+	if s.Policies.Loads != 1 {
+		t.Errorf("the policy was loaded %d times, want 1: agents must not evict it", s.Policies.Loads)
+	}
+}
+
+func BenchmarkSetsLoad(b *testing.B) {
+	sets := engine.NewSets(newSource(), engine.Options{}, 1<<20)
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := sets.Load(ctx, corpus.Organization, corpus.PolicyID, corpus.Agent); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

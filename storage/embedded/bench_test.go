@@ -1,0 +1,157 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// benchRecord returns the n-th of records like those of a service.
+func benchRecord(n uint64) *storage.Record {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond)
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|0x7000|n%50)
+	binary.BigEndian.PutUint64(id[8:], n*0x9e3779b97f4a7c15&^(1<<62)|1<<63)
+	intent := uuid.NewSHA1(uuid.Nil, id[:]).String()
+	decision := engine.Decision(n%3 + 1)
+	return &storage.Record{
+		OrganizationID: fmt.Sprintf("org-%d", n%16),
+		IntentID:       intent,
+		IntentDigest:   "sha256:" + strings.Repeat("0a", 32),
+		DecisionID:     id.String(),
+		PolicyID:       "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+		PolicyVersion:  3,
+		AgentID:        "team-a/deployer",
+		ActionType:     "deploy",
+		Resource:       "https://example.com/prod/api",
+		Cost:           &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		MetadataKeys:   []string{"env", "ticket"},
+		Decision:       decision,
+		Reasons:        []string{"policy.allowed: the policy allows the action"},
+		IssuedAt:       "2026-11-21T11:59:59Z",
+		DecidedAt:      at,
+		Receipt: receipt.Receipt{
+			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
+			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
+		},
+	}
+}
+
+// benchSeal is a seal without the signature: that is the ledger's to measure.
+func benchSeal(tip receipt.Chain) storage.Seal {
+	sig := strings.Repeat("s", 400)
+	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
+		for _, r := range fresh {
+			r.Receipt.Sig = sig
+		}
+		h := receipt.Head{Chain: tip.ID, Seq: tip.Seq + 1, Prev: tip.Prev, Size: uint32(len(fresh))}
+		return receipt.SignedHead{Head: h, KeyID: "k"}, nil
+	}
+}
+
+func benchStore(b *testing.B, fs vfs.FS) *Store {
+	b.Helper()
+	s, err := Open(b.TempDir(), Options{FS: fs, Log: (*logged)(nil).logger(), MinFreeBytes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { closeTest(b, s) })
+	return s
+}
+
+// BenchmarkCommit measures durable commits of batches of fresh records, beside
+// the floor: the same bytes in one bare Pebble batch. Both on real files, so
+// with the fsync of the machine; rec/s is records a second, ns/rec the time of
+// one.
+func BenchmarkCommit(b *testing.B) {
+	for _, size := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.Default, size) })
+		b.Run(fmt.Sprintf("batch=%d/floor", size), func(b *testing.B) { benchFloor(b, vfs.Default, size) })
+	}
+}
+
+// BenchmarkCommitMemory is BenchmarkCommit in memory: what the processor does.
+func BenchmarkCommitMemory(b *testing.B) {
+	for _, size := range []int{1, 64} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) { benchCommit(b, vfs.NewMem(), size) })
+		b.Run(fmt.Sprintf("batch=%d/floor", size), func(b *testing.B) { benchFloor(b, vfs.NewMem(), size) })
+	}
+}
+
+func reportRecords(b *testing.B, records int) {
+	b.Helper()
+	b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "rec/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/rec")
+}
+
+func benchCommit(b *testing.B, fs vfs.FS, size int) {
+	s := benchStore(b, fs)
+	n := uint64(0)
+	batch := make([]*storage.Record, size)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		for i := range batch {
+			n++
+			batch[i] = benchRecord(n)
+		}
+		b.StartTimer()
+		existing, err := s.Commit(b.Context(), batch, benchSeal(s.tip))
+		if err != nil || slices.ContainsFunc(existing, func(r *storage.Record) bool { return r != nil }) {
+			b.Fatalf("Commit = %v, %v; want all fresh", existing, err)
+		}
+	}
+	reportRecords(b, int(n))
+}
+
+func benchFloor(b *testing.B, fs vfs.FS, size int) {
+	s := benchStore(b, fs)
+	n := uint64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		rows := floorRows(size, &n)
+		b.StartTimer()
+		batch := s.db.NewBatchWithSize(1024 * size)
+		for _, row := range rows {
+			if err := batch.Set(row[0], row[1], nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := batch.Commit(pebble.Sync); err != nil {
+			b.Fatal(err)
+		}
+		if err := batch.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportRecords(b, int(n))
+}
+
+// floorRows are the rows that Commit writes for the next size records.
+func floorRows(size int, n *uint64) [][2][]byte {
+	var rows [][2][]byte
+	for range size {
+		*n++
+		r := benchRecord(*n)
+		id := uuid.MustParse(r.DecisionID)
+		r.Receipt.Sig = strings.Repeat("s", 400)
+		rows = append(rows,
+			[2][]byte{recordKey(r.OrganizationID, id), appendRecord(nil, r)},
+			[2][]byte{orgKey(kindIntent, r.OrganizationID).text(r.IntentID), id[:]},
+			[2][]byte{byDecisionKey(r.OrganizationID, r.Decision).id(id), nil},
+		)
+	}
+	return rows
+}

@@ -1,0 +1,149 @@
+package embedded
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestRestart_KeepsEverything: what was stored is there after Close and Open,
+// and the chain and the meters go on.
+func TestRestart_KeepsEverything(t *testing.T) {
+	fs := vfs.NewMem()
+	w := storagetest.NewWriter()
+	var want snapshot
+	for run := range 4 {
+		s := openTest(t, fs, nil)
+		if diff := cmp.Diff(want, look(t, s)); run > 0 && diff != "" {
+			t.Errorf("run %d: -before +after\n%s", run, diff)
+		}
+		fill(t, s, w, int64(run+1))
+		storagetest.Check(t, s, w.Keys(t), "a", "b")
+		want = look(t, s)
+		closeTest(t, s)
+	}
+	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 {
+		t.Errorf("at the end there are %d records, %d metered, %d policies; want 12, 12 and 4",
+			len(want.Records), want.Meter, len(want.Policies))
+	}
+}
+
+// TestCrash_KeepsWhatWasAcknowledged: after a crash of the machine that keeps
+// none, some or all of what was not synced, everything acknowledged is there.
+func TestCrash_KeepsWhatWasAcknowledged(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, percent := range []int{0, 30, 100} {
+		disk := vfs.NewCrashableMem()
+		w := storagetest.NewWriter()
+		s := openTest(t, disk, nil)
+		for run := range int64(8) {
+			fill(t, s, w, run+1)
+			if run%3 == 2 {
+				rotate(t, s)
+			}
+			want := look(t, s)
+			crashed := openTest(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), nil)
+			if diff := cmp.Diff(want, look(t, crashed)); diff != "" {
+				t.Errorf("%d %% unsynced, run %d: -before +after\n%s", percent, run, diff)
+			}
+			storagetest.Check(t, crashed, w.Keys(t), "a", "b")
+			closeTest(t, crashed)
+		}
+		closeTest(t, s)
+	}
+}
+
+// TestCrash_DuringCommits: a crash at any moment loses nothing acknowledged
+// before it and leaves no batch half.
+func TestCrash_DuringCommits(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	w := storagetest.NewWriter()
+	s := openTest(t, disk, nil)
+	rng := rand.New(rand.NewPCG(3, 4))
+	acknowledged := make(chan *storage.Record, 1000)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 90 {
+			batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("b")}
+			if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+				t.Errorf("Commit = %v", err)
+				return
+			}
+			for _, r := range batch {
+				acknowledged <- r
+			}
+		}
+	}()
+	var before []*storage.Record
+	for range 8 {
+		for range 30 {
+			before = append(before, <-acknowledged)
+		}
+		crashed := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+		wantAcknowledged(t, "crashed", crashed, storagetest.NewWriterFrom(w), before)
+	}
+	<-done
+}
+
+// fill stores something of every kind; n numbers it.
+func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
+	t.Helper()
+	at := time.Date(2026, 11, 21, 0, 0, int(n), 0, time.UTC)
+	id := string(rune('a' + n))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("filling the store: %v", err)
+		}
+	}
+	ctx := t.Context()
+	_, err := s.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: n, UpdatedAt: at}, 1)
+	must(err)
+	must(s.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}))
+	must(s.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
+	must(s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}))
+	must(s.PutSubscription(ctx, &storage.Subscription{OrganizationID: "a", Plan: id}))
+	_, err = w.Commit(ctx, s, w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"))
+	must(err)
+}
+
+// snapshot is all that fill stores, but for the records of b.
+type snapshot struct {
+	Policies     []*engine.ActionPolicy
+	Rules        []engine.Rule
+	Agents       []*engine.Agent
+	Tokens       []*storage.Token
+	Records      []*storage.Record
+	Subscription *storage.Subscription
+	Meter        int64
+}
+
+func look(t *testing.T, s *Store) snapshot {
+	t.Helper()
+	var v snapshot
+	var errs [7]error
+	ctx, page := t.Context(), storage.Page{Limit: 1000}
+	v.Policies, _, errs[0] = s.ListPolicies(ctx, "a", page)
+	v.Rules, errs[1] = s.AllRules(ctx, "a")
+	v.Agents, _, errs[2] = s.ListAgents(ctx, "a", page)
+	v.Tokens, _, errs[3] = s.ListTokens(ctx, "a", page)
+	v.Records, _, errs[4] = s.ListRecords(ctx, "a", storage.Filter{}, page)
+	v.Meter, errs[5] = s.Metered(ctx, "a", 202611)
+	if v.Subscription, errs[6] = s.Subscription(ctx, "a"); len(v.Policies) == 0 {
+		errs[6] = nil
+	}
+	for _, err := range errs {
+		if err != nil {
+			t.Fatalf("reading the store: %v", err)
+		}
+	}
+	return v
+}

@@ -1,0 +1,192 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestDisk_ReserveOfFreeSpace: below the reserve writes are refused, said once,
+// and accepted again when more than the reserve is free.
+func TestDisk_ReserveOfFreeSpace(t *testing.T) {
+	fs := vfs.NewMem()
+	free := func(n uint64) { fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40}) }
+	free(1 << 40)
+	log := new(logged)
+	s := openTest(t, fs, log)
+	w := storagetest.NewWriter()
+	for i, test := range []struct {
+		free   uint64
+		refuse bool
+		logged int
+	}{
+		{defaultMinFree, false, 0},
+		{defaultMinFree - 1, true, 1},
+		{0, true, 1},
+		{defaultMinFree + 1, true, 1}, // not yet: it would flap
+		{defaultMinFree + defaultMinFree/4, false, 1},
+		{defaultMinFree, false, 1},
+		{1, true, 2},
+		{1 << 40, false, 2},
+	} {
+		free(test.free)
+		healthy := s.Healthy(t.Context())
+		_, commit := w.Commit(t.Context(), s, w.Record("a"))
+		rule := s.DeleteRule(t.Context(), "a", "none")
+		if refuse := !errors.Is(rule, storage.ErrNotFound); (healthy != nil) != test.refuse ||
+			(commit != nil) != test.refuse || refuse != test.refuse {
+			t.Errorf("step %d, %d bytes free: Healthy = %v, Commit = %v, DeleteRule = %v; want refused %t",
+				i, test.free, healthy, commit, rule, test.refuse)
+		}
+		if n := log.errors(); n != test.logged {
+			t.Errorf("step %d: %d lines of errors, want %d", i, n, test.logged)
+		}
+	}
+	free(1 << 40)
+	storagetest.Check(t, s, w.Keys(t), "a")
+}
+
+const tmpfsBytes = 128 << 20
+
+// mountTmpfs mounts a tiny file system for the test, or skips it.
+func mountTmpfs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", tmpfsBytes))
+	if err != nil {
+		t.Skipf("no small file system to fill: mounting a tmpfs needs root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmounting %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// fillDisk leaves about left bytes free on the file system of dir.
+func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
+	t.Helper()
+	u, err := vfs.Default.GetDiskUsage(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast = filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = syscall.Fallocate(int(f.Fd()), 0, 0, int64(u.AvailBytes)-left)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	return ballast
+}
+
+// commitUntilRefused commits until the store refuses, and returns what it
+// acknowledged and why it refused.
+func commitUntilRefused(t *testing.T, s *Store, w *storagetest.Writer) (acknowledged []*storage.Record, err error) {
+	t.Helper()
+	for range 10_000 {
+		batch := make([]*storage.Record, 8)
+		for i := range batch {
+			batch[i] = w.Record("a", func(r *storage.Record) { r.Resource = strings.Repeat("long/", 2000) })
+		}
+		if _, err = w.Commit(t.Context(), s, batch...); err != nil {
+			return acknowledged, err
+		}
+		acknowledged = append(acknowledged, batch...)
+	}
+	t.Fatal("the store never refused")
+	return nil, nil
+}
+
+// TestDisk_FillsUp: commits are refused while the disk is nearly full, work
+// again when it is not, without a restart, and everything acknowledged is there.
+func TestDisk_FillsUp(t *testing.T) {
+	root := mountTmpfs(t)
+	dir := filepath.Join(root, "data")
+	log := new(logged)
+	s, err := Open(dir, Options{Log: log.logger(), MinFreeBytes: 16 << 20})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	t.Cleanup(func() { closeTest(t, s) })
+	ballast := fillDisk(t, root, 24<<20)
+	w := storagetest.NewWriter()
+	acknowledged, refused := commitUntilRefused(t, s, w)
+	if len(acknowledged) == 0 || s.Healthy(t.Context()) == nil || s.health.stopped() != nil {
+		t.Fatalf("filling the disk: %d acknowledged, then %v; want some, then a refusal that passes", len(acknowledged), refused)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return s.Healthy(t.Context()) == nil })
+	more := w.Record("a")
+	if _, err := w.Commit(t.Context(), s, more); err != nil {
+		t.Errorf("Commit with space again = %v, want nil", err)
+	}
+	wantHistory(t, s, w, append(acknowledged, more))
+	if n := log.errors(); n != 1 {
+		t.Errorf("the full disk was logged %d times, want once:\n%s", n, log.buf.String())
+	}
+}
+
+// TestDisk_Full: without the reserve, when something else takes the space, the
+// log itself fails: the store stops, and a restart with space has everything
+// acknowledged.
+func TestDisk_Full(t *testing.T) {
+	root := mountTmpfs(t)
+	dir := filepath.Join(root, "data")
+	log := new(logged)
+	s, err := Open(dir, Options{Log: log.logger(), MinFreeBytes: 1})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	ballast := fillDisk(t, root, 6<<20)
+	w := storagetest.NewWriter()
+	acknowledged, refused := commitUntilRefused(t, s, w)
+	if len(acknowledged) == 0 || s.Healthy(t.Context()) == nil {
+		t.Errorf("filling the disk: %d acknowledged, then %v; want some, then a refusal", len(acknowledged), refused)
+	}
+	if n := log.errors(); n == 0 || n > 3 {
+		t.Errorf("the full disk was logged %d times, want once for each cause:\n%s", n, log.buf.String())
+	}
+	t.Logf("%d acknowledged, then: %v", len(acknowledged), refused)
+	closeTest(t, s)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Options{Log: log.logger(), MinFreeBytes: 1}); err != nil {
+		t.Fatalf("Open with space again = %v", err)
+	}
+	defer closeTest(t, s)
+	more := w.Record("a")
+	if _, err := w.Commit(t.Context(), s, more); err != nil {
+		t.Errorf("Commit with space again = %v, want nil", err)
+	}
+	wantHistory(t, s, w, append(acknowledged, more))
+}
+
+// wantHistory holds s to its invariants and to everything acknowledged.
+func wantHistory(t *testing.T, s *Store, w *storagetest.Writer, acknowledged []*storage.Record) {
+	t.Helper()
+	stored := make(map[string]*storage.Record)
+	for _, r := range storagetest.Check(t, s, w.Keys(t), "a")["a"] {
+		stored[r.DecisionID] = r
+	}
+	for _, r := range acknowledged {
+		if got := stored[r.DecisionID]; got == nil || got.Receipt != r.Receipt {
+			t.Errorf("the acknowledged decision %s is lost or another", r.DecisionID)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package embedded
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// hostile are strings that careless keys would confuse.
+var hostile = []string{
+	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
+	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",
+	strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 257), strings.Repeat("\xff", 1000),
+}
+
+// TestKeys_NoOrganizationInAnothersRange: no key of an organization is within
+// the range of another's, whatever their ids.
+func TestKeys_NoOrganizationInAnothersRange(t *testing.T) {
+	for _, org := range hostile {
+		prefix := orgKey(kindRule, org)
+		for _, other := range hostile {
+			for _, id := range hostile {
+				k := ruleKey(other, id)
+				within := bytes.Compare(k, prefix) >= 0 && (prefix.end() == nil || bytes.Compare(k, prefix.end()) < 0)
+				if within != (org == other) {
+					t.Errorf("key of rule %q of %q within the range of %q = %t", id, other, org, within)
+				}
+			}
+		}
+	}
+}
+
+func TestKeys_EscapedKeepsOrder(t *testing.T) {
+	for _, a := range hostile {
+		for _, b := range hostile {
+			ka, kb := key{}.escaped(a).descending(1), key{}.escaped(b).descending(math.MinInt64)
+			if got, want := bytes.Compare(ka, kb), cmp.Compare(a, b); a != b && got != want {
+				t.Errorf("order of escaped %q and %q = %d, want %d", a, b, got, want)
+			}
+			if a != b && bytes.HasPrefix(key{}.escaped(a), key{}.escaped(b)) {
+				t.Errorf("escaped %q begins with escaped %q", a, b)
+			}
+		}
+	}
+}
+
+func TestKeys_NumbersKeepOrder(t *testing.T) {
+	versions := []int64{math.MaxInt64, 300, 256, 255, 1, 0, -1, math.MinInt64}
+	if !slices.IsSortedFunc(versions, func(a, b int64) int { return bytes.Compare(key{}.descending(a), key{}.descending(b)) }) {
+		t.Errorf("descending does not put %v in that order", versions)
+	}
+	times := []time.Time{{}, time.Unix(-1, 999), time.Unix(0, 0), time.Unix(0, 1), time.Unix(1<<33, 0)}
+	if !slices.IsSortedFunc(times, func(a, b time.Time) int { return bytes.Compare(key{}.time(a), key{}.time(b)) }) {
+		t.Errorf("time does not put %v in that order", times)
+	}
+}
+
+func TestKeys_MeterExample(t *testing.T) {
+	want := []byte{0x6d, 0, 4, 'a', 'c', 'm', 'e', 0, 3, 0x17, 0x73}
+	if got := meterKey("acme", 202611); !bytes.Equal(got, want) {
+		t.Errorf("meterKey(acme, 202611) = %x, want %x as the package documentation says", got, want)
+	}
+}
+
+func TestIDAt_IsLeastOfItsTime(t *testing.T) {
+	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(1795257530576), time.UnixMilli(1<<48 - 1)} {
+		id := idAt(at)
+		if !idTime(id).Equal(at) || !bytes.Equal(id[6:], make([]byte, 10)) {
+			t.Errorf("idAt(%v) = %s of %v, want the least id of that time", at, id, idTime(id))
+		}
+	}
+	if got := idAt(time.Unix(-1, 0)); got != uuid.Nil {
+		t.Errorf("idAt(before 1970) = %s, want the least id", got)
+	}
+}
+
+func TestParseCursor(t *testing.T) {
+	for _, position := range []string{"", "a", strings.Repeat("\xff", 100)} {
+		got, err := parseCursor(cursor(kindAgent, []byte(position)), kindAgent, 0)
+		if err != nil || string(got) != position {
+			t.Errorf("parseCursor(cursor(%q)) = %q, %v", position, got, err)
+		}
+	}
+	for name, bad := range map[string]string{
+		"another kind": cursor(kindToken, []byte("a")),
+		"too short":    cursor(kindAgent, nil),
+		"padding":      cursor(kindAgent, []byte("a")) + "=",
+		"alphabet":     "+/+/",
+		"trailing bit": "YWB",
+		"line end":     cursor(kindAgent, []byte("a")) + "\n",
+	} {
+		if got, err := parseCursor(bad, kindAgent, 1); !errors.Is(err, storage.ErrBadCursor) {
+			t.Errorf("parseCursor of %s = %q, %v; want ErrBadCursor", name, got, err)
+		}
+	}
+}
+
+// TestOrganizationIDTooLong: an id whose length does not fit its key is an error,
+// never another organization's key.
+func TestOrganizationIDTooLong(t *testing.T) {
+	s := openTest(t, vfs.NewMem(), nil)
+	org, ctx := strings.Repeat("a", 1<<16), t.Context()
+	_, policyErr := s.Policy(ctx, org, "p")
+	_, rulesErr := s.AllRules(ctx, org)
+	_, agentErr := s.Agent(ctx, org, "a")
+	_, recordErr := s.Record(ctx, org, uuid.NewString())
+	_, meterErr := s.Metered(ctx, org, 1)
+	_, subErr := s.Subscription(ctx, org)
+	_, _, listErr := s.ListRecords(ctx, org, storage.Filter{}, storage.Page{Limit: 1})
+	_, updateErr := s.UpdateRule(ctx, org, "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
+	_, commitErr := s.Commit(ctx, []*storage.Record{{OrganizationID: org}}, nil)
+	for what, err := range map[string]error{
+		"Policy": policyErr, "AllRules": rulesErr, "Agent": agentErr, "Record": recordErr, "Metered": meterErr,
+		"Subscription": subErr, "ListRecords": listErr, "UpdateRule": updateErr, "Commit": commitErr,
+		"DeleteRule": s.DeleteRule(ctx, org, "r"),
+	} {
+		if err == nil || errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%s = %v, want an error about the length", what, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// records are rows with everything, nothing, and what is unusual.
+func records() map[string]*storage.Record {
+	w := storagetest.NewWriter()
+	amount := int64(-5)
+	id := uuid.Must(uuid.Parse("01890a5d-ac96-774b-bcce-b302099a8057")).String()
+	return map[string]*storage.Record{
+		"full":  w.Record("org"),
+		"empty": {OrganizationID: "org", DecisionID: id, Decision: engine.Deny, Receipt: receipt.Receipt{Decision: "deny", DecisionID: id}},
+		"receipt of another": w.Record("org", func(r *storage.Record) {
+			r.Receipt.Decision, r.Receipt.DecisionID = "allow", "other"
+		}),
+		"empty but not nil": w.Record("org", func(r *storage.Record) {
+			r.MetadataKeys, r.Reasons, r.Metadata = []string{}, []string{}, map[string]string{}
+			r.Settlement = &storage.Settlement{}
+		}),
+		"extremes": w.Record("org", func(r *storage.Record) {
+			r.PolicyVersion, r.Cost = -1<<63, &engine.Cost{AmountMinor: 1<<63 - 1}
+			r.DecidedAt = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+			r.Resource = "\xff\x00"
+			r.Settlement.AmountMinor = &amount
+		}),
+	}
+}
+
+func TestRecord_RoundTrip(t *testing.T) {
+	for name, r := range records() {
+		t.Run(name, func(t *testing.T) {
+			row := appendRecord(nil, r)
+			got, err := parseRecord(r.OrganizationID, uuid.MustParse(r.DecisionID), row, nil)
+			if diff := cmp.Diff(r, got); diff != "" || err != nil {
+				t.Errorf("parseRecord(appendRecord(r)) = %v, -want +got\n%s", err, diff)
+			}
+			if again := appendRecord(nil, got); !bytes.Equal(again, row) {
+				t.Errorf("appendRecord of what was parsed = %x, want %x", again, row)
+			}
+		})
+	}
+}
+
+// TestRecord_Damaged: a row that is cut, or goes on, is an error.
+func TestRecord_Damaged(t *testing.T) {
+	r := records()["full"]
+	id, row := uuid.MustParse(r.DecisionID), appendRecord(nil, r)
+	for n := range row {
+		if got, err := parseRecord("org", id, row[:n], nil); !errors.Is(err, errCorrupt) {
+			t.Fatalf("parseRecord of the first %d bytes = %+v, %v; want errCorrupt", n, got, err)
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"longer":        append(bytes.Clone(row), 0),
+		"newer version": append([]byte{recordVersion + 1}, row[1:]...),
+	} {
+		if got, err := parseRecord("org", id, bad, nil); !errors.Is(err, errCorrupt) {
+			t.Errorf("parseRecord of a %s row = %+v, %v; want errCorrupt", name, got, err)
+		}
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	for _, r := range records() {
+		f.Add(appendRecord(nil, r))
+	}
+	id := uuid.MustParse("01890a5d-ac96-774b-bcce-b302099a8057")
+	f.Fuzz(func(t *testing.T, row []byte) {
+		r, err := parseRecord("org", id, row, nil)
+		if err != nil {
+			return
+		}
+		again, err := parseRecord("org", id, appendRecord(nil, r), nil)
+		if diff := cmp.Diff(r, again); diff != "" || err != nil {
+			t.Errorf("parseRecord(appendRecord(r)) = %v, -want +got\n%s", err, diff)
+		}
+	})
+}
+
+// BenchmarkRecord compares the row's encoding with JSON. rows/B is the size.
+func BenchmarkRecord(b *testing.B) {
+	r := benchRecord(1)
+	row := appendRecord(nil, r)
+	text, err := json.Marshal(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id := uuid.MustParse(r.DecisionID)
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.ReportMetric(float64(len(row)), "B/row")
+		for b.Loop() {
+			row = appendRecord(row[:0], r)
+		}
+	})
+	b.Run("encode=json", func(b *testing.B) {
+		b.ReportAllocs()
+		b.ReportMetric(float64(len(text)), "B/row")
+		for b.Loop() {
+			if _, err := json.Marshal(r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := parseRecord("org", id, row, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode=json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := json.Unmarshal(text, new(storage.Record)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("filter", func(b *testing.B) {
+		b.ReportAllocs()
+		f := &storage.Filter{AgentID: "another"}
+		for b.Loop() {
+			if _, err := parseRecord("org", id, row, f); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
