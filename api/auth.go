@@ -102,10 +102,10 @@ func newAuth(tokens storage.Tokens, operators *operators, f failures) *auth {
 
 // errUnauthorized is every reason not to accept a credential: they must look
 // the same from outside.
-var errUnauthorized = &problem{
+var errUnauthorized = refuse(problem{
 	Status: http.StatusUnauthorized, Code: codeUnauthorized,
 	Detail: "Send Authorization: Bearer with a valid API key or operator token.",
-}
+})
 
 // authorize returns whom the request acts for, if that may do what needs the
 // scope.
@@ -122,10 +122,10 @@ func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want sc
 }
 
 func insufficientScope(want scopeSet) error {
-	return &problem{
+	return refuse(problem{
 		Status: http.StatusForbidden, Code: codeInsufficientScope,
 		Detail: "The credential lacks the scope " + want.String() + ".",
-	}
+	})
 }
 
 func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, now time.Time) (principal, error) {

@@ -25,7 +25,7 @@ type benchBody struct {
 	id    int // where the last 12 digits of the intent id are
 }
 
-func newBenchBody(b *testing.B) *benchBody {
+func newBenchBody(b testing.TB) *benchBody {
 	const id = "7d9f1c1e-3b5a-4f5e-8a67-000000000000"
 	data, err := json.Marshal(intent(obj{
 		"intent_id": id, "resource": "https://api.example.com/v1/deployments/42",

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,6 +16,10 @@ import (
 type evaluateBody struct {
 	PolicyID string         `json:"policy_id"`
 	Intent   *engine.Intent `json:"intent"`
+
+	// Where decodePlain puts the intent and its cost, which saves allocating them.
+	intent engine.Intent
+	cost   engine.Cost
 }
 
 // validate reports all that is wrong with the body at once.
@@ -85,7 +91,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	defer turn.End()
 	set, err := s.cfg.Sets.Load(r.ctx, r.who.org, in.PolicyID, in.Intent.AgentID)
 	if err != nil {
-		return ledger.Outcome{}, about("policy", err)
+		return ledger.Outcome{}, about("policy", notTheCallers(err))
 	}
 	result := engine.Evaluate(set.Policy, set.Rules, &engine.Input{
 		Intent:            in.Intent,
@@ -103,6 +109,16 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	}
 	s.metrics.decided(&result, out.Replayed)
 	return out, nil
+}
+
+// notTheCallers hides that a stored document is invalid, which would read as if
+// the request were.
+func notTheCallers(err error) error {
+	var stored *engine.InvalidError
+	if errors.As(err, &stored) {
+		return fmt.Errorf("a stored document is invalid: %s", err.Error())
+	}
+	return err
 }
 
 // evaluation is a record as the answer to its intent. Its encoding is a
@@ -143,7 +159,7 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 // the whole result. Reasons start with their code, which nothing of the intent
 // can imitate.
 func denial(out ledger.Outcome) error {
-	p := &problem{
+	p := problem{
 		Status: http.StatusForbidden, Code: codePolicyViolation, Detail: "The policy does not allow this.",
 		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, Receipt: &out.Record.Receipt,
 		replayed: out.Replayed,
@@ -153,5 +169,5 @@ func denial(out ledger.Outcome) error {
 			p.Code, p.Detail = codeUsageLimit, "The plan's evaluations of this month are used up."
 		}
 	}
-	return p
+	return refuse(p)
 }

@@ -12,7 +12,13 @@ func (f *faultStore) Policy(ctx context.Context, org, id string) (*engine.Action
 	if err := f.fault("Policy"); err != nil {
 		return nil, err
 	}
-	return f.Store.Policy(ctx, org, id)
+	p, err := f.Store.Policy(ctx, org, id)
+	if err != nil || f.corrupt == nil {
+		return p, err
+	}
+	bad := *p
+	f.corrupt(&bad)
+	return &bad, nil
 }
 
 // PutPolicy implements storage.Store.

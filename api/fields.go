@@ -49,9 +49,11 @@ func (f *fieldErrors) uuid(field, value string) {
 
 // merge adds the fields of err, which another's validation returned.
 func (f *fieldErrors) merge(err error) {
+	if err == nil {
+		return
+	}
 	var fields *engine.InvalidError
 	switch {
-	case err == nil:
 	case errors.As(err, &fields):
 		f.list = append(f.list, fields.Fields...)
 	default:

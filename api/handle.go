@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -16,9 +17,15 @@ type handler func(*request) (response, error)
 
 // withBody is a handler of a request whose body is a JSON document of type In.
 func withBody[In any](f func(*request, *In) (response, error)) handler {
+	return withDecoder(func(data []byte, in *In) error { return engine.Decode(data, "", in) }, f)
+}
+
+// withDecoder is withBody with another strict decoder, which must keep nothing
+// of data.
+func withDecoder[In any](decode func(data []byte, in *In) error, f func(*request, *In) (response, error)) handler {
 	return func(r *request) (response, error) {
 		in := new(In)
-		if err := engine.Decode(r.body, "", in); err != nil {
+		if err := decode(r.body, in); err != nil {
 			return response{}, err
 		}
 		return f(r, in)
@@ -129,8 +136,9 @@ func (s *Server) log(fc *fiber.Ctx, requestID []byte, p *problem, err error) {
 		slog.Int("status", p.Status),
 		slog.String("error", err.Error()),
 	}
-	if pe, ok := err.(*panicError); ok {
-		attrs = append(attrs, slog.String("stack", string(pe.stack)))
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
 	}
 	s.cfg.Log.Error("request failed", attrs...)
 }

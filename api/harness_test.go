@@ -340,6 +340,8 @@ type faultStore struct {
 	faults map[string]error
 	calls  map[string]int
 	blocks map[string]func() // each is used once
+	// corrupt changes the policies that are read.
+	corrupt func(*engine.ActionPolicy)
 }
 
 // fail makes the named calls fail with err from now on; nil heals them.

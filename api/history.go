@@ -74,10 +74,10 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	}
 	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), in.settlement(r))
 	if errors.Is(err, storage.ErrConflict) {
-		return response{}, &problem{
+		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
 			Detail: "The action of this decision was recorded before, with other details.",
-		}
+		})
 	}
 	if err != nil {
 		return response{}, about("decision", err)

@@ -2,10 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
 const (
@@ -30,7 +24,6 @@ const (
 	jwksTimeout = 10 * time.Second
 	jwksWait    = 2 * time.Second
 	jwksMax     = 1 << 20
-	minRSABits  = 2048
 )
 
 // jwks keeps the keys that may sign operator tokens, read from a file or URL.
@@ -48,14 +41,6 @@ type jwks struct {
 	// closed when that read ends.
 	asked   time.Time
 	pending chan struct{}
-}
-
-// keySet is one state of the keys. gen tells states apart: what was verified
-// under one says nothing under the next.
-type keySet struct {
-	gen  uint64
-	byID map[string]any
-	only any // the key of a set of one, for tokens that name none
 }
 
 // newJWKS reads source, a path or an http(s) URL, for the first time. A file
@@ -162,87 +147,6 @@ func (j *jwks) ask() <-chan struct{} {
 	default: // one is waiting already
 	}
 	return j.pending
-}
-
-func (s *keySet) key(kid string) any {
-	if kid == "" {
-		return s.only
-	}
-	return s.byID[kid]
-}
-
-// parseJWKS returns the keys of a set that can verify alg. It passes over keys
-// for other purposes and refuses a set that gives away a secret.
-func parseJWKS(data []byte, alg string) (*keySet, error) {
-	set, err := jwk.Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("parsing the key set: %w", err)
-	}
-	s := &keySet{byID: make(map[string]any)}
-	n := 0
-	for i := range set.Len() {
-		k, _ := set.Key(i)
-		public, err := verifyingKey(k, alg)
-		if err != nil {
-			return nil, fmt.Errorf("key %d of the set: %w", i, err)
-		}
-		if public == nil {
-			continue
-		}
-		n++
-		s.only = public
-		if kid, ok := k.KeyID(); ok && kid != "" {
-			if _, twice := s.byID[kid]; twice {
-				return nil, fmt.Errorf("key %d of the set: key id %q occurs twice", i, kid)
-			}
-			s.byID[kid] = public
-		}
-	}
-	if n == 0 {
-		return nil, fmt.Errorf("the key set has no key that can verify %s", alg)
-	}
-	if n > 1 {
-		s.only = nil
-	}
-	return s, nil
-}
-
-// verifyingKey returns the public key that k is, or nil if it is not one for
-// verifying alg.
-func verifyingKey(k jwk.Key, alg string) (any, error) {
-	private, err := jwk.IsPrivateKey(k)
-	if err != nil || private {
-		return nil, errors.New("is a secret or private key: publish public keys only")
-	}
-	if use, ok := k.KeyUsage(); ok && use != "sig" {
-		return nil, nil
-	}
-	if a, ok := k.Algorithm(); ok && a.String() != alg {
-		return nil, nil
-	}
-	var public any
-	if err := jwk.Export(k, &public); err != nil {
-		return nil, fmt.Errorf("reading it: %w", err)
-	}
-	switch p := public.(type) {
-	case *rsa.PublicKey:
-		if alg == algRS256 && p.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("has %d bits: want at least %d", p.N.BitLen(), minRSABits)
-		}
-		return matching(p, alg == algRS256), nil
-	case *ecdsa.PublicKey:
-		return matching(p, alg == algES256 && p.Curve == elliptic.P256()), nil
-	case ed25519.PublicKey:
-		return matching(p, alg == algEdDSA), nil
-	}
-	return nil, nil
-}
-
-func matching(key any, ok bool) any {
-	if !ok {
-		return nil
-	}
-	return key
 }
 
 func readURL(ctx context.Context, client *http.Client, url string) (_ []byte, err error) {

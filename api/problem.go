@@ -62,8 +62,14 @@ type problem struct {
 	replayed bool
 }
 
-// Error implements error, so that a handler can return a problem.
-func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+// refusalError is a problem that a handler chose itself.
+type refusalError struct{ problem problem }
+
+// Error implements error.
+func (e *refusalError) Error() string { return e.problem.Code + ": " + e.problem.Detail }
+
+// refuse returns p as an error.
+func refuse(p problem) error { return &refusalError{p} }
 
 // invalid is a problem with one field.
 func invalid(field, format string, args ...any) error {
@@ -93,13 +99,13 @@ func (e *aboutError) Unwrap() error { return e.err }
 // 500 that tells the caller nothing.
 func problemOf(err error) *problem {
 	var (
-		known  *problem
+		chosen *refusalError
 		fields *engine.InvalidError
 		limit  *storage.LimitError
 	)
 	switch {
-	case errors.As(err, &known):
-		p := *known
+	case errors.As(err, &chosen):
+		p := chosen.problem
 		return &p
 	case errors.As(err, &fields):
 		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}

@@ -22,8 +22,8 @@ func (s *Server) routes() []route {
 		get("/health", public, s.health),
 		get("/.well-known/jwks.json", public, s.jwks),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withBody(s.evaluate)),
-		post("/v1/governance/authorize", scopeEvaluate, withBody(s.authorize)),
+		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
+		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
 
 		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),

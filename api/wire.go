@@ -81,7 +81,7 @@ func isJSON(contentType string) bool {
 }
 
 func mediaProblem(detail string) error {
-	return &problem{Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Detail: detail}
+	return refuse(problem{Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Detail: detail})
 }
 
 // writeResponse encodes what a handler answered.

@@ -19,6 +19,9 @@ type Cache[K comparable, V any] struct {
 	load func(context.Context, K) (V, error)
 	size func(V) int64
 	max  int64
+	// own, where it is not nil, copies a key that is about to be kept, so that
+	// it holds on to nothing larger that its strings are part of.
+	own func(K) K
 
 	// mu guards entries, the ring and bytes. It is not held while loading: one
 	// slow key must not delay the others.
@@ -113,6 +116,9 @@ func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
 	defer c.mu.Unlock()
 	if e = c.entries[key]; e != nil {
 		return e, false
+	}
+	if c.own != nil {
+		key = c.own(key)
 	}
 	e = &entry[K, V]{key: key, ready: make(chan struct{})}
 	c.entries[key] = e

@@ -37,6 +37,9 @@ type Check struct {
 	named    string
 	// resource marks a check that cannot be answered without readings.
 	resource bool
+	// rego writes Rego where that takes long and a compiled policy, which runs
+	// CEL alone, should not wait for it.
+	rego func() string
 }
 
 // RegoReadings defines the readings of the resource that the checks are tried
@@ -62,7 +65,21 @@ allowed_readings := object.get(input, ["readings", "allowed"], [input.intent.res
 //	cost.currency         deny               the cost is in another currency
 //	usage.limit           deny               the organization's meter is used up
 func Checks(p *ActionPolicy) []Check {
-	checks := []Check{policyActive(p), agentEnabled(), agentRegistered(), agentMatches(p)}
+	checks := table(p)
+	for i := range checks {
+		if lazy := checks[i].rego; lazy != nil {
+			checks[i].Rego = lazy()
+		}
+	}
+	return checks
+}
+
+// table is [Checks] without the renderings that take long to write.
+func table(p *ActionPolicy) []Check {
+	checks := []Check{policyActive(p), agentEnabled(), agentRegistered()}
+	if p.AgentID != anyAgent {
+		checks = append(checks, agentMatches(p))
+	}
 	if len(p.DeniedActionTypes) > 0 {
 		checks = append(checks, actionNotDenied(p))
 	}
@@ -115,6 +132,10 @@ func agentRegistered() Check {
 	return c
 }
 
+// anyAgent alone governs every agent, whatever segments its id has, as "*" alone
+// matches every action type. In a longer pattern it matches within a segment.
+const anyAgent = "*"
+
 func agentMatches(p *ActionPolicy) Check {
 	c := Check{
 		Code: CodeAgentMismatch, Outcome: ApprovalRequired,
@@ -163,10 +184,12 @@ func resourceNotBlocked(p *ActionPolicy) Check {
 	c.named = string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s"
 	c.resource = true
 	c.CEL = fmt.Sprintf("!resource_any(%s, readings.blocked)", celList(p.BlockedResourcePatterns))
-	c.Rego = regoPatterns(p.BlockedResourcePatterns...) +
-		regoFinding(c.Code, "some reading in blocked_readings",
-			"regex.match("+regoUnion(p.BlockedResourcePatterns, resourceExpressions)+", reading)") + "\n\n" +
-		regoFinding(c.Code, "not blocked_readings")
+	c.rego = func() string {
+		return regoPatterns(p.BlockedResourcePatterns...) +
+			regoFinding(c.Code, "some reading in blocked_readings",
+				"regex.match("+regoUnion(p.BlockedResourcePatterns, resourceExpressions)+", reading)") + "\n\n" +
+			regoFinding(c.Code, "not blocked_readings")
+	}
 	return c
 }
 
@@ -174,14 +197,16 @@ func resourceAllowed(p *ActionPolicy) Check {
 	c := deny(CodeResourceNotAllowed, "the resource matches no allowed pattern")
 	c.resource = true
 	c.CEL = fmt.Sprintf("resource_every(%s, readings.allowed)", celList(p.AllowedResourcePatterns))
-	c.Rego = regoFinding(c.Code, "not resource_allowed") + "\n\n" +
-		regoPatterns(p.AllowedResourcePatterns...) +
-		fmt.Sprintf(`resource_allowed if {
+	c.rego = func() string {
+		return regoFinding(c.Code, "not resource_allowed") + "\n\n" +
+			regoPatterns(p.AllowedResourcePatterns...) +
+			fmt.Sprintf(`resource_allowed if {
 	allowed_readings[0]
 	every reading in allowed_readings {
 		regex.match(%s, reading)
 	}
 }`, regoUnion(p.AllowedResourcePatterns, resourceExpressions))
+	}
 	return c
 }
 

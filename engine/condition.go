@@ -77,16 +77,21 @@ import (
 //	has(intent.cost) && intent.cost.amount_minor > 5000 &&
 //	"env" in intent.metadata && intent.metadata["env"] in ["prod", "dr"]
 
-// The limits of a condition: its size in bytes, the depth of its JSON, the
-// comparisons and combinations in it, and the instructions that its regular
-// expressions compile to together, each times the metadata keys that it is run
-// for, which bounds what they cost per character of text: RE2 takes time linear
-// in both, so there is no worse.
+// The limits of a condition: its size in bytes, the depth of its JSON, and the
+// comparisons and combinations in it.
 const (
 	MaxCondition      = 16 << 10
 	maxConditionDepth = 32
 	maxConditionNodes = 1000
+)
+
+// The limits of all patterns of a condition together. RE2 takes time linear in
+// the text and in the instructions, which count for every metadata key that the
+// expression is run for. A glob with alternatives is compiled in each of their
+// spellings, which makes a short condition large.
+const (
 	maxRegexProgram   = 1000
+	maxSpellingsTotal = 1000
 )
 
 // forms is what an author who wrote something else is shown.
@@ -109,6 +114,8 @@ type condition struct {
 	// cel is the condition as it runs, empty in form 4.
 	cel     string
 	program *program
+	// patternBytes is about what the compiled patterns take.
+	patternBytes int
 	// source and rego are set in form 4 alone.
 	source string
 	rego   RegoCondition
@@ -176,17 +183,18 @@ func compileForm(root jsonNode, o Options) (*condition, error) {
 			return compileRego(source.text, o)
 		}
 	}
-	tree, err := parseCondition(root)
+	tree, patterns, err := parseCondition(root)
 	if err != nil {
 		return nil, err
 	}
-	return compileTree(tree)
+	return compileTree(tree, patterns)
 }
 
 // compileTree compiles a condition of form 1 or 2.
-func compileTree(tree *node) (*condition, error) {
+func compileTree(tree *node, patterns budget) (*condition, error) {
 	c := &condition{
-		holds: tree, fails: not(tree), cel: renderCEL(tree),
+		patternBytes: patterns.bytes,
+		holds:        tree, fails: not(tree), cel: renderCEL(tree),
 		readsResource: tree.some((*node).readsResource),
 	}
 	env, err := standardEnv()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/overloads"
@@ -13,15 +14,19 @@ func compileCEL(source string) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNesting(env.rules, source); err != nil {
+		return nil, celError(err)
+	}
 	checked, err := env.rules.check(source)
 	if err != nil {
 		return nil, celError(err)
 	}
 	expr := checked.NativeRep().Expr()
-	if err := checkMatches(checked.NativeRep()); err != nil {
+	patterns, err := checkPatterns(checked.NativeRep())
+	if err != nil {
 		return nil, celError(err)
 	}
-	c := &condition{cel: source, readsResource: mentions(expr, "intent.resource")}
+	c := &condition{cel: source, patternBytes: patterns.bytes, readsResource: mentions(expr, "intent.resource")}
 	if c.program, err = env.rules.plan(checked); err != nil {
 		return nil, celError(err)
 	}
@@ -38,28 +43,98 @@ func celError(err error) error {
 	return badCondition("at /cel: %v", err)
 }
 
-// checkMatches refuses regular expressions that are not constant, because their
-// author would be the caller, and those that are too large. One within a macro
-// over the metadata counts for every key.
-func checkMatches(checked *ast.AST) error {
-	total := 0
-	for _, match := range ast.MatchDescendants(ast.NavigateAST(checked), ast.FunctionMatcher(overloads.Matches)) {
-		args := match.AsCall().Args()
-		expr, ok := textLiteral(args[len(args)-1])
-		if !ok {
-			return errors.New("matches: the regular expression must be a constant string")
+// maxLiteralDepth bounds lists and maps within each other, whose type check
+// takes time cubic in it.
+const maxLiteralDepth = 32
+
+// checkNesting refuses literals that are nested too deeply, before they are
+// type-checked. Only a source with as many brackets open at once is parsed for it.
+func checkNesting(rules *scope, source string) error {
+	open, deepest := 0, 0
+	for _, r := range source {
+		switch r {
+		case '[', '{':
+			open++
+			deepest = max(deepest, open)
+		case ']', '}':
+			open = max(open-1, 0)
 		}
-		size, err := regexpSize(expr)
-		if err != nil {
-			return err
-		}
-		for e, ok := match.Parent(); ok; e, ok = e.Parent() {
-			if e.Kind() == ast.ComprehensionKind {
-				size *= MaxMetadataKeys
+	}
+	if deepest <= maxLiteralDepth {
+		return nil
+	}
+	parsed, issues := rules.cel.Parse(source)
+	if issues.Err() != nil {
+		return issuesError(issues)
+	}
+	if literalDepth(parsed.NativeRep()) > maxLiteralDepth {
+		return fmt.Errorf("lists and maps are nested deeper than %d levels", maxLiteralDepth)
+	}
+	return nil
+}
+
+func literalDepth(parsed *ast.AST) (deepest int) {
+	isLiteral := func(e ast.NavigableExpr) bool { return e.Kind() == ast.ListKind || e.Kind() == ast.MapKind }
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed), isLiteral) {
+		depth := 1
+		for p, ok := e.Parent(); ok; p, ok = p.Parent() {
+			if isLiteral(p) {
+				depth++
 			}
 		}
-		if total += size; size > maxRegexProgram || total > maxRegexProgram {
-			return errRegexpSize
+		deepest = max(deepest, depth)
+	}
+	return deepest
+}
+
+// checkPatterns refuses regular expressions that are not constant, because
+// their author would be the caller, and too many or too large patterns. It
+// leaves globs that are not constant to planning.
+func checkPatterns(checked *ast.AST) (b budget, err error) {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
+		call := e.AsCall()
+		args := call.Args()
+		switch name := call.FunctionName(); {
+		case name == overloads.Matches:
+			err = b.match(e, args[len(args)-1])
+		case isPatternFunction(name):
+			err = b.globs(name, args[0])
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// match adds the regular expression expr of call, once for every metadata key
+// that a macro around it runs it for.
+func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
+	text, ok := textLiteral(expr)
+	if !ok {
+		return errors.New("matches: the regular expression must be a constant string")
+	}
+	times := 1
+	for e, ok := call.Parent(); ok && times <= maxRegexProgram; e, ok = e.Parent() {
+		if e.Kind() == ast.ComprehensionKind {
+			times *= MaxMetadataKeys
+		}
+	}
+	return b.regexp(text, times)
+}
+
+func (b *budget) globs(function string, patterns ast.Expr) error {
+	list := []ast.Expr{patterns}
+	if patterns.Kind() == ast.ListKind {
+		list = patterns.AsList().Elements()
+	}
+	for _, e := range list {
+		text, ok := textLiteral(e)
+		if !ok {
+			continue
+		}
+		if err := b.glob(function, text); err != nil {
+			return fmt.Errorf("%s: %w", function, err)
 		}
 	}
 	return nil

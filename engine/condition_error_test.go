@@ -134,11 +134,20 @@ func TestCondition_Limits(t *testing.T) {
 	leaves := func(n int) string {
 		return `{"$or":[` + strings.TrimSuffix(strings.Repeat(`{},`, n), ",") + `]}`
 	}
+	braces := strings.TrimSuffix(strings.Repeat(`"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}*",`, 12), ",")
 	tests := []struct {
 		name string
 		doc  string
 		want string
 	}{
+		{"alternatives", `{"metadata.x":{"$glob":["{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}*"]}}`, ""},
+		{"alternatives exceeded", `{"metadata.x":{"$glob":[` + braces + `]}}`, "more than 1000 alternatives"},
+		{"alternatives exceeded in CEL", `{"cel":` + quote(`resource_glob([`+braces+`], intent.resource)`) + `}`, "more than 1000 alternatives"},
+		{"alternatives exceeded in several lists", `{"$or":[{"resource":{"$glob":[` + braces[:len(braces)/2-1] + `"]}},{"agent_id":{"$glob":[` + braces + `]}}]}`, "more than 1000 alternatives"},
+		{"CEL literals", `{"cel":"` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + ` == []"}`, ""},
+		{"CEL lists too deep", `{"cel":"` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + ` == []"}`, "nested deeper than 32 levels"},
+		{"CEL maps too deep", `{"cel":"` + strings.Repeat("{1:", 200) + "1" + strings.Repeat("}", 200) + ` == {}"}`, "nested deeper than 32 levels"},
+		{"CEL brackets in a string", `{"cel":"intent.resource == '` + strings.Repeat("[", 200) + `'"}`, ""},
 		{"size", `{"metadata.x":"` + strings.Repeat("x", MaxCondition-len(`{"metadata.x":""}`)) + `"}`, ""},
 		{"size exceeded", `{"metadata.x":"` + strings.Repeat("x", MaxCondition) + `"}`, "at most 16384 are allowed"},
 		{"depth", nested(maxConditionDepth - 1), ""},

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"regexp/syntax"
 	"strconv"
 	"strings"
 )
@@ -111,7 +110,7 @@ func (p *conditionParser) glob(f field, c comparison, v jsonNode) *node {
 			p.add(item.at, "%s wants a glob or an array of globs, got %s", c.name, item.describe())
 			return opaque()
 		}
-		if _, err := compileMatcher(f.globOperator().String(), []string{item.text}); err != nil {
+		if err := p.patterns.glob(f.globOperator().String(), item.text); err != nil {
 			p.add(item.at, "%v", err)
 			return opaque()
 		}
@@ -125,31 +124,11 @@ func (p *conditionParser) regex(f field, c comparison, v jsonNode) *node {
 		p.add(v.at, "%s wants a string field and an RE2 expression, got %s and %s", c.name, f.describe(), v.describe())
 		return opaque()
 	}
-	size, err := regexpSize(v.text)
-	if err != nil {
+	if err := p.patterns.regexp(v.text, 1); err != nil {
 		p.add(v.at, "%v", err)
 		return opaque()
 	}
-	if p.regexps += size; p.regexps > maxRegexProgram {
-		p.add(v.at, "%v", errRegexpSize)
-		return opaque()
-	}
 	return compare(f, opRegex, constant{str: v.text})
-}
-
-var errRegexpSize = fmt.Errorf("the regular expressions compile to more than %d instructions", maxRegexProgram)
-
-// regexpSize returns the number of instructions that expr compiles to.
-func regexpSize(expr string) (int, error) {
-	parsed, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil {
-		return 0, fmt.Errorf("not an RE2 expression: %w", err)
-	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0, fmt.Errorf("not an RE2 expression: %w", err)
-	}
-	return len(prog.Inst), nil
 }
 
 // constant parses what f is compared with.
@@ -207,7 +186,7 @@ func checkTime(s string) error {
 	if err != nil {
 		return fmt.Errorf("want an RFC 3339 time such as 2026-01-31T12:00:00Z, got %q", s)
 	}
-	if y := t.UTC().Year(); y < 1678 || y > 2261 {
+	if !inNanoseconds(t) {
 		return fmt.Errorf("want a time between the years 1678 and 2261, got %q", s)
 	}
 	return nil

@@ -6,13 +6,13 @@ import "strings"
 // and stands opaque nodes in for what it could not parse.
 type conditionParser struct {
 	conditionError
-	nodes int
-	// regexps is the number of instructions of the regular expressions so far.
-	regexps int
+	nodes    int
+	patterns budget
 }
 
-// parseCondition returns the tree of a condition in form 1 or 2.
-func parseCondition(root jsonNode) (*node, error) {
+// parseCondition returns the tree of a condition in form 1 or 2, and what its
+// patterns come to.
+func parseCondition(root jsonNode) (*node, budget, error) {
 	var p conditionParser
 	parse := p.match
 	if isTree(root) {
@@ -20,9 +20,9 @@ func parseCondition(root jsonNode) (*node, error) {
 	}
 	tree := parse(root)
 	if p.nodes > maxConditionNodes {
-		return nil, badCondition("has %d comparisons and combinations, at most %d are allowed", p.nodes, maxConditionNodes)
+		return nil, budget{}, badCondition("has %d comparisons and combinations, at most %d are allowed", p.nodes, maxConditionNodes)
 	}
-	return tree, p.err()
+	return tree, p.patterns, p.err()
 }
 
 // match parses a match object.

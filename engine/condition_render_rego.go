@@ -37,8 +37,36 @@ type regoLine struct {
 // empty lines. n has no opaque node.
 func renderRego(n *node, name string) string {
 	w := &regoWriter{name: name}
-	w.define(name, n)
+	w.define(name, affirm(n))
 	return strings.Join(w.funcs, "\n")
+}
+
+// affirm returns n with every negation at a leaf. What has to hold is then said
+// as such where it can be: OPA's index finds rules by the equalities they ask
+// for, but not under a negation.
+func affirm(n *node) *node {
+	switch {
+	case n.kind == nodeAll || n.kind == nodeAny:
+		return combine(n.kind, affirmAll(n.kids, affirm))
+	case n.kind != nodeNot:
+		return n
+	}
+	deny := func(k *node) *node { return affirm(not(k)) }
+	switch k := n.kids[0]; k.kind {
+	case nodeAll:
+		return anyOf(affirmAll(k.kids, deny)...)
+	case nodeAny:
+		return all(affirmAll(k.kids, deny)...)
+	}
+	return n
+}
+
+func affirmAll(kids []*node, f func(*node) *node) []*node {
+	out := make([]*node, len(kids))
+	for i, k := range kids {
+		out[i] = f(k)
+	}
+	return out
 }
 
 // define writes the function called name, which renders n.

@@ -94,22 +94,17 @@ func translateIn(member, collection ast.Expr) translation {
 }
 
 func translateComparison(function string, left, right ast.Expr) translation {
-	op, negated, ok := operatorOf(function)
-	if !ok {
-		return unknown()
-	}
-	if op.isGlob() {
+	if isPatternFunction(function) {
 		left, right = right, left
 	}
 	f, ok := fieldOf(left)
 	if !ok {
-		f, ok = fieldOf(right)
-		if mirror := mirrored(function); !ok || mirror == "" {
-			return unknown()
-		} else {
-			op, _, _ = operatorOf(mirror)
-		}
-		right = left
+		function, left, right = mirrored(function), right, left
+		f, ok = fieldOf(left)
+	}
+	op, negated, known := operatorOf(function)
+	if !ok || !known {
+		return unknown()
 	}
 	values, ok := constantsOf(f, right)
 	if !ok || len(values) != 1 && !op.isGlob() {

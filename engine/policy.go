@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -35,7 +37,7 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 		return nil, errors.New("there is no policy")
 	}
 	var e problems
-	if p.validateFields(&e); e.err() != nil || tooMany(p) {
+	if p.validateFields(&e); e.err() != nil {
 		return nil, p.Validate()
 	}
 	env, err := standardEnv()
@@ -46,23 +48,30 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 		Code: CodePolicyAllowed, Outcome: Allow,
 		Reason: fmt.Sprintf("%s: version %d of the policy allows it", CodePolicyAllowed, p.Version),
 	}}}
-	table := Checks(p)
-	c.checks = make([]compiledCheck, len(table))
-	for i, check := range table {
-		program, err := env.checks.compile(check.CEL)
+	for _, check := range table(p) {
+		compiled, err := env.compileCheck(check)
 		if err != nil {
-			return nil, errors.Join(p.Validate(), fmt.Errorf("compiling the check %s: %w", check.Code, err))
+			return nil, cmp.Or(p.Validate(), err)
 		}
-		c.checks[i] = compiledCheck{
-			program:  program,
-			finding:  Finding{Code: check.Code, Outcome: check.Outcome, Reason: check.Reason},
-			patterns: check.patterns,
-			named:    check.named,
-			resource: check.resource,
-		}
+		c.checks = append(c.checks, compiled)
 	}
+	c.checks = slices.Clip(c.checks)
 	c.size = c.measure()
 	return c, nil
+}
+
+func (e *env) compileCheck(c Check) (compiledCheck, error) {
+	program, err := e.checks.compile(c.CEL)
+	if err != nil {
+		return compiledCheck{}, fmt.Errorf("compiling the check %s: %w", c.Code, err)
+	}
+	return compiledCheck{
+		program:  program,
+		finding:  Finding{Code: c.Code, Outcome: c.Outcome, Reason: c.Reason},
+		patterns: c.patterns,
+		named:    c.named,
+		resource: c.resource,
+	}, nil
 }
 
 // Document returns the policy that was compiled. It must not be modified.

@@ -155,11 +155,14 @@ func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.source, c.con
 
 // Rego returns the condition as Rego v1 functions of one reading of the
 // resource: name, which is defined, and true, where the rule matches, and its
-// helpers name_1, name_2, …. They read input.intent, input.agent and
-// input.policy, whose members are those of the JSON documents and, of the agent,
-// id and status ("unregistered" where there is none). A condition that ends in
-// an error matches unless the rule allows. A rule that allows has to match
-// every normalised reading, any other matches where it does for one reading.
+// helpers name_1, name_2, …. So the names of a module's rules must not be one
+// another with a number behind an underscore.
+//
+// The functions read input.intent, input.agent and input.policy, whose members
+// are those of the JSON documents and, of the agent, id and status
+// ("unregistered" where there is none). A condition that ends in an error
+// matches unless the rule allows. A rule that allows has to match every
+// normalised reading, any other matches where it does for one reading.
 //
 // Rego reports an error where the condition says more than a tree of
 // comparisons can: in some conditions in CEL, and in all that are in Rego.

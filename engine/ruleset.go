@@ -203,7 +203,7 @@ func (rs *RuleSet) measure() int {
 
 func (c *CompiledRule) size() int {
 	size := len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
-		len(c.finding[0].Reason) + len(c.errored[0].Reason) + 3*len(c.cond.cel) +
+		len(c.finding[0].Reason) + len(c.errored[0].Reason) + 3*len(c.cond.cel) + c.cond.patternBytes +
 		nodeBytes*(c.cond.holds.count()+c.cond.fails.count())
 	if c.cond.rego != nil {
 		size += len(c.cond.source) + c.cond.rego.Size()

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Source is where [Sets] loads from. Its methods return what is stored when
@@ -38,13 +39,14 @@ type Sets struct {
 // setKey is a document of an organization.
 type setKey struct{ org, id string }
 
-// agentBytes is about what one agent's status takes in the cache.
-const agentBytes = 256
+// agentBytes is what one agent's status takes in the cache at most, its key
+// included.
+const agentBytes = 768
 
 // NewSets returns an empty Sets over src that keeps at most maxBytes: half of
 // it policies, three eighths rules, the rest agents.
 func NewSets(src Source, o Options, maxBytes int64) *Sets {
-	return &Sets{
+	s := &Sets{
 		policies: NewCache(maxBytes/2, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
 			doc, err := src.Policy(ctx, k.org, k.id)
 			if err != nil {
@@ -71,7 +73,12 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 			return status, nil
 		}),
 	}
+	s.policies.own, s.rules.own, s.agents.own = cloneKey, strings.Clone, cloneKey
+	return s
 }
+
+// cloneKey copies a key whose strings may be parts of a request's body.
+func cloneKey(k setKey) setKey { return setKey{strings.Clone(k.org), strings.Clone(k.id)} }
 
 func policyBytes(p *Policy) int64     { return int64(p.Size()) }
 func rulesBytes(rs *RuleSet) int64    { return int64(rs.Size()) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -183,4 +185,21 @@ func BenchmarkSetsLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Agent ids are parts of bodies: keeping one must not keep its body.
+func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
+	const n, body = 100, 256 << 10
+	sets := engine.NewSets(newSource(), engine.Options{}, 8<<20)
+	before := heap()
+	for i := range n {
+		id := (strings.Repeat("x", body) + fmt.Sprint("nobody-", i))[body:]
+		if _, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := heap() - before; grown > n*body/10 {
+		t.Errorf("%d agents keep %d bytes alive", n, grown)
+	}
+	runtime.KeepAlive(sets)
 }

@@ -57,10 +57,15 @@ func (in *Intent) Validate() error {
 func (p *ActionPolicy) Validate() error {
 	var e problems
 	p.validateFields(&e)
-	e.patterns("policy.allowed_resource_patterns", p.AllowedResourcePatterns)
-	e.patterns("policy.blocked_resource_patterns", p.BlockedResourcePatterns)
+	e.patterns(fieldAllowedPatterns, p.AllowedResourcePatterns)
+	e.patterns(fieldBlockedPatterns, p.BlockedResourcePatterns)
 	return e.err()
 }
+
+const (
+	fieldAllowedPatterns = "policy.allowed_resource_patterns"
+	fieldBlockedPatterns = "policy.blocked_resource_patterns"
+)
 
 // validateFields validates everything but the resource patterns, which
 // compiling the policy judges too.
@@ -76,6 +81,8 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	}
 	e.actionTypes("policy.allowed_action_types", p.AllowedActionTypes)
 	e.actionTypes("policy.denied_action_types", p.DeniedActionTypes)
+	e.length(fieldAllowedPatterns, len(p.AllowedResourcePatterns))
+	e.length(fieldBlockedPatterns, len(p.BlockedResourcePatterns))
 	if p.MaxCostMinor != nil {
 		e.amount("policy.max_cost_minor", *p.MaxCostMinor)
 	}
@@ -277,9 +284,16 @@ func (p *problems) timestamp(field, s string) {
 		p.add(field, "is required: want an RFC 3339 time")
 		return
 	}
-	if _, err := parseTime(s); err != nil {
-		p.add(field, `want an RFC 3339 time such as "2026-01-31T09:30:00Z"`)
+	if t, err := parseTime(s); err != nil || !inNanoseconds(t) {
+		p.add(field, `want an RFC 3339 time such as "2026-01-31T09:30:00Z", between the years 1678 and 2261`)
 	}
+}
+
+// inNanoseconds reports whether t can be counted in nanoseconds of 64 bits, as
+// Rego counts time.
+func inNanoseconds(t time.Time) bool {
+	y := t.UTC().Year()
+	return y >= 1678 && y <= 2261
 }
 
 // parseTime reads an RFC 3339 time. Package time also takes a comma before the
@@ -303,25 +317,46 @@ func (p *problems) agentPattern(field, s string) {
 	}
 }
 
-func (p *problems) actionTypes(field string, types []string) {
-	if len(types) > MaxPatterns {
+// length checks the length of a list and reports whether it is fine.
+func (p *problems) length(field string, n int) bool {
+	if n > MaxPatterns {
 		p.add(field, "has more than %d entries", MaxPatterns)
+	}
+	return n <= MaxPatterns
+}
+
+func (p *problems) actionTypes(field string, types []string) {
+	if !p.length(field, len(types)) {
 		return
 	}
 	for i, t := range types {
-		p.actionType(fmt.Sprintf("%s[%d]", field, i), t, "*")
+		if t == "" || len(t) > MaxActionType || !isActionType(t, "*") {
+			p.actionType(fmt.Sprintf("%s[%d]", field, i), t, "*")
+		}
 	}
 }
 
+// maxPatternBytes bounds what the patterns of one list may take when they are
+// compiled: a thousand ordinary ones take less than a quarter of it, but a few
+// dozen with many alternatives each could take more.
+const maxPatternBytes = 4 << 20
+
 // patterns checks resource patterns one by one, so that every mistake is named.
+// Lists that are too long are left alone.
 func (p *problems) patterns(field string, patterns []string) {
 	if len(patterns) > MaxPatterns {
-		p.add(field, "has more than %d entries", MaxPatterns)
 		return
 	}
+	size := 0
 	for i, pattern := range patterns {
-		if _, err := CompileGlobs([]string{pattern}); err != nil {
+		globs, err := CompileGlobs([]string{pattern})
+		if err != nil {
 			p.add(fmt.Sprintf("%s[%d]", field, i), "is not a valid pattern: it %s", problemOf(err))
+			continue
+		}
+		if size += globs.Size(); size > maxPatternBytes {
+			p.add(field, "stands for too many alternatives together, from entry %d on", i)
+			return
 		}
 	}
 }

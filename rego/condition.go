@@ -43,11 +43,11 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err := checkEntry(c, module, ref); err != nil {
 		return nil, err
 	}
-	p, err := prepare(c, ref.String())
+	p, err := prepare(c, ref, patternsKept(len(source)))
 	if err != nil {
 		return nil, err
 	}
-	return &condition{question: p, size: conditionOverhead + sizePerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+	return &condition{question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
 }
 
 // packageClause finds the clause that makes a source a module. No rule's body
@@ -105,11 +105,16 @@ func describe(head *ast.Head, tpe types.Type) string {
 	return types.Sprint(tpe)
 }
 
-// What a compiled condition keeps, in bytes: measured in TestCondition_Size.
+// What compiled Rego keeps, in bytes: so much, and so much for each byte of its
+// source. Measured; TestSize holds both.
 const (
-	conditionOverhead = 64 << 10
-	sizePerByte       = 64
+	compiledOverhead = 64 << 10
+	compiledPerByte  = 48
 )
+
+// patternsKept is how many compiled patterns are kept for a source of that many
+// bytes: as many as can be written in it, and a few that its input holds.
+func patternsKept(bytes int) int { return 16 + bytes/32 }
 
 type condition struct {
 	question *prepared

@@ -40,7 +40,3 @@ func (d *deadline) Cancelled() bool {
 	}
 	return d.expired
 }
-
-// epoch is the time that every evaluation is told: no function that reads it
-// can be called.
-func epoch() time.Time { return time.Unix(0, 1) }

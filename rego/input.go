@@ -2,6 +2,7 @@ package rego
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -9,28 +10,58 @@ import (
 	"writ/engine"
 )
 
+// The names of the members of the input, which every document shares. Terms
+// are never modified.
+var (
+	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"), ast.StringTerm("policy"), ast.StringTerm("usage")
+	keyReadings, keyBlocked, keyAllowed      = ast.StringTerm("readings"), ast.StringTerm("blocked"), ast.StringTerm("allowed")
+	keyRequireRegistered, keyExceeded        = ast.StringTerm("require_registered_agents"), ast.StringTerm("exceeded")
+	keyIntentID, keyPolicyID, keyAgentID     = ast.StringTerm("intent_id"), ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
+	keyActionType, keyResource, keyIssuedAt  = ast.StringTerm("action_type"), ast.StringTerm("resource"), ast.StringTerm("issued_at")
+	keyCost, keyAmount, keyCurrency          = ast.StringTerm("cost"), ast.StringTerm("amount_minor"), ast.StringTerm("currency")
+	keyMetadata, keyID, keyStatus            = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
+	keyVersion, keyOrganizationID            = ast.StringTerm("version"), ast.StringTerm("organization_id")
+
+	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
+	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
+)
+
 // Input returns the input document of a lowered policy; [Lower] says what is in
 // it. Its String is JSON. It is an error where the resource cannot be read.
 func Input(p *engine.ActionPolicy, in *engine.Input) (ast.Value, error) {
+	return queryInput(policyTerm(p), in)
+}
+
+func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	if in == nil || in.Intent == nil {
 		return nil, errors.New("there is no intent")
 	}
 	readings, err := engine.ReadResource(in.Intent.Resource)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the resource: %w", err)
 	}
-	var usage, o object
-	usage.add("exceeded", ast.Boolean(in.Usage.Exceeded))
-	o.add("intent", intentValue(in.Intent, in.Intent.Resource))
-	o.add("agent", agentValue(in.Intent.AgentID, in.Agent))
-	o.add("policy", policyValue(p))
-	o.add("usage", usage.value())
-	o.add("require_registered_agents", ast.Boolean(in.RequireRegistered))
-	o.add("readings", readingsValue(&readings))
-	return o.value(), nil
+	resource := ast.StringTerm(in.Intent.Resource)
+	agent := ast.StringTerm(in.Intent.AgentID)
+	usage := usageWithin
+	if in.Usage.Exceeded {
+		usage = usageExceeded
+	}
+	return ast.NewObject(
+		ast.Item(keyIntent, intentTerm(in.Intent, agent, resource)),
+		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
+		ast.Item(keyPolicy, policy),
+		ast.Item(keyUsage, usage),
+		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
+		ast.Item(keyReadings, readingsTerm(&readings, resource)),
+	), nil
 }
 
-func readingsValue(r *engine.Readings) ast.Value {
+// readingsTerm is the readings of a resource, the first of which is raw.
+func readingsTerm(r *engine.Readings, raw *ast.Term) *ast.Term {
+	if r.Len() == 1 && r.Normal() == r.Raw() && r.NormalLen() == 1 {
+		only := ast.ArrayTerm(raw)
+		return ast.ObjectTerm(ast.Item(keyBlocked, only), ast.Item(keyAllowed, only))
+	}
 	blocked := make([]*ast.Term, r.Len())
 	for i := range blocked {
 		blocked[i] = ast.StringTerm(r.At(i))
@@ -39,74 +70,58 @@ func readingsValue(r *engine.Readings) ast.Value {
 	for i := range allowed {
 		allowed[i] = ast.StringTerm(r.NormalAt(i))
 	}
-	var o object
-	o.add("blocked", ast.NewArray(blocked...))
-	o.add("allowed", ast.NewArray(allowed...))
-	return o.value()
+	return ast.ObjectTerm(ast.Item(keyBlocked, ast.ArrayTerm(blocked...)), ast.Item(keyAllowed, ast.ArrayTerm(allowed...)))
 }
 
 // conditionInput returns the input document of a condition.
 func conditionInput(in *engine.RegoInput) ast.Value {
-	var o object
-	o.add("intent", intentValue(in.Intent, in.Resource))
-	o.add("agent", agentValue(in.AgentID, in.Agent))
-	o.add("policy", policyValue(in.Policy))
-	return o.value()
+	agent := ast.StringTerm(in.AgentID)
+	return ast.NewObject(
+		ast.Item(keyIntent, intentTerm(in.Intent, ast.StringTerm(in.Intent.AgentID), ast.StringTerm(in.Resource))),
+		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
+		ast.Item(keyPolicy, policyTerm(in.Policy)),
+	)
 }
 
-// intentValue is the intent with resource in the place of its own.
-func intentValue(in *engine.Intent, resource string) ast.Value {
-	var o object
-	o.addString("intent_id", in.IntentID)
-	o.addString("policy_id", in.PolicyID)
-	o.addString("agent_id", in.AgentID)
-	o.addString("action_type", in.ActionType)
-	o.addString("resource", resource)
-	o.addString("issued_at", in.IssuedAt)
+// intentTerm is the intent with resource in the place of its own.
+func intentTerm(in *engine.Intent, agent, resource *ast.Term) *ast.Term {
+	members := make([][2]*ast.Term, 0, 8)
+	members = append(members,
+		ast.Item(keyIntentID, ast.StringTerm(in.IntentID)),
+		ast.Item(keyPolicyID, ast.StringTerm(in.PolicyID)),
+		ast.Item(keyAgentID, agent),
+		ast.Item(keyActionType, ast.StringTerm(in.ActionType)),
+		ast.Item(keyResource, resource),
+		ast.Item(keyIssuedAt, ast.StringTerm(in.IssuedAt)),
+	)
 	if in.Cost != nil {
-		var cost object
-		cost.addInt("amount_minor", in.Cost.AmountMinor)
-		cost.addString("currency", in.Cost.Currency)
-		o.add("cost", cost.value())
+		members = append(members, ast.Item(keyCost, ast.ObjectTerm(
+			ast.Item(keyAmount, integer(in.Cost.AmountMinor)),
+			ast.Item(keyCurrency, ast.StringTerm(in.Cost.Currency)),
+		)))
 	}
 	if in.Metadata != nil {
-		var metadata object
+		metadata := make([][2]*ast.Term, 0, len(in.Metadata))
 		for k, v := range in.Metadata {
-			metadata.addString(k, v)
+			metadata = append(metadata, ast.Item(ast.StringTerm(k), ast.StringTerm(v)))
 		}
-		o.add("metadata", metadata.value())
+		members = append(members, ast.Item(keyMetadata, ast.ObjectTerm(metadata...)))
 	}
-	return o.value()
+	return ast.ObjectTerm(members...)
 }
 
-func agentValue(id string, status engine.AgentStatus) ast.Value {
-	var o object
-	o.addString("id", id)
-	o.addString("status", status.String())
-	return o.value()
+func agentTerm(id *ast.Term, status engine.AgentStatus) *ast.Term {
+	return ast.ObjectTerm(ast.Item(keyID, id), ast.Item(keyStatus, ast.StringTerm(status.String())))
 }
 
-func policyValue(p *engine.ActionPolicy) ast.Value {
-	var o object
-	o.addString("policy_id", p.PolicyID)
-	o.addInt("version", p.Version)
-	o.addString("organization_id", p.OrganizationID)
-	o.addString("agent_id", p.AgentID)
-	o.addString("status", string(p.Status))
-	return o.value()
+func policyTerm(p *engine.ActionPolicy) *ast.Term {
+	return ast.ObjectTerm(
+		ast.Item(keyPolicyID, ast.StringTerm(p.PolicyID)),
+		ast.Item(keyVersion, integer(p.Version)),
+		ast.Item(keyOrganizationID, ast.StringTerm(p.OrganizationID)),
+		ast.Item(keyAgentID, ast.StringTerm(p.AgentID)),
+		ast.Item(keyStatus, ast.StringTerm(string(p.Status))),
+	)
 }
 
-// object is an object in the making.
-type object [][2]*ast.Term
-
-func (o *object) add(key string, v ast.Value) {
-	*o = append(*o, [2]*ast.Term{ast.InternedTerm(key), ast.NewTerm(v)})
-}
-
-func (o *object) addString(key, value string) { o.add(key, ast.String(value)) }
-
-func (o *object) addInt(key string, value int64) {
-	o.add(key, ast.Number(strconv.FormatInt(value, 10)))
-}
-
-func (o *object) value() ast.Value { return ast.NewObject(*o...) }
+func integer(n int64) *ast.Term { return ast.NewTerm(ast.Number(strconv.FormatInt(n, 10))) }

@@ -2,9 +2,13 @@ package rego
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
@@ -59,4 +63,94 @@ func TestLower_IsCleanUnderFmt(t *testing.T) {
 			t.Errorf("opa fmt of %s = %v and\n%s\nwant\n%s", f.Name, err, out, f.Source)
 		}
 	}
+}
+
+// The module is clean under the compiler's strict mode too, and is annotated.
+func TestLower_IsStrictAndAnnotated(t *testing.T) {
+	files, err := Lower(samplePolicy(), sampleRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]*ast.Module{}
+	for _, f := range files {
+		if modules[f.Name], err = ast.ParseModuleWithOpts(f.Name, f.Source, parserOptions()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := ast.NewCompiler().WithStrict(true).WithDefaultRegoVersion(ast.RegoV1)
+	if c.Compile(modules); c.Failed() {
+		t.Fatal(c.Errors)
+	}
+	var entryPoints []string
+	for _, a := range modules[MainFile].Annotations {
+		if a.Scope == "package" && (a.Title != "Policy "+policyID+", version 3" || a.Custom["policy_id"] != policyID || a.Custom["organization_id"] != "acme") {
+			t.Errorf("the package's annotations = %+v", a)
+		}
+		if a.Entrypoint {
+			path := a.GetTargetPath()
+			entryPoints = append(entryPoints, string(path[len(path)-1].Value.(ast.String)))
+		}
+	}
+	if want := []string{"decision", "allow", "codes", "reasons"}; !cmp.Equal(entryPoints, want) {
+		t.Errorf("entry points = %v, want %v", entryPoints, want)
+	}
+}
+
+// What a plain OPA leaves out of the input denies, except the readings.
+func TestLower_WithAnIncompleteInput(t *testing.T) {
+	files, err := Lower(samplePolicy(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := compileFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const whole = `{"intent": {"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
+		"agent": {"status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false}`
+	tests := []struct{ name, input, decision, reason string }{
+		{"no readings", whole, "allow", "policy.allowed: version 3 of the policy allows it"},
+		{"nothing", `{}`, "deny", "agent.disabled: the agent is disabled"},
+		{"no resource", strings.Replace(whole, `"resource": "prod/x", `, "", 1), "deny", "resource.blocked: the resource matches a blocked pattern"},
+		{"no action type", strings.Replace(whole, `"action_type": "deploy", `, "", 1), "deny", "action.not_allowed: the action type matches no allowed type"},
+		{"no agent", strings.Replace(whole, `"agent": {"status": "active"}, `, "", 1), "deny", "agent.disabled: the agent is disabled"},
+		{"no usage", strings.Replace(whole, `"usage": {"exceeded": false}, `, "", 1), "deny", "usage.limit: the usage limit of the organization's plan is reached"},
+		{"no amount", strings.Replace(whole, `"amount_minor": 5, `, "", 1), "deny", "cost.exceeded: the cost is above the cap of 250000 minor units"},
+		{"no currency", strings.Replace(whole, `, "currency": "EUR"`, "", 1), "deny", "cost.currency: the cost is not in EUR"},
+		{"empty readings", strings.Replace(whole, `"agent":`, `"readings": {"blocked": [], "allowed": []}, "agent":`, 1), "deny", "resource.not_allowed: the resource matches no allowed pattern"},
+		{"another agent", strings.Replace(whole, "team-a/x", "team-b/x", 1), "approval_required", "agent.mismatch: version 3 of the policy governs the agent \"team-a/*\", another one needs approval"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			input := ast.MustParseTerm(tt.input).Value
+			if got := askFor(t, c, "decision", input); got != tt.decision {
+				t.Errorf("decision = %v, want %s", got, tt.decision)
+			}
+			reasons, ok := askFor(t, c, "reasons", input).([]any)
+			if !ok || !slices.Contains(reasons, any(tt.reason)) {
+				t.Errorf("reasons = %v, want one of them to be %q", reasons, tt.reason)
+			}
+			if got := askFor(t, c, "allow", input); got != (tt.decision == "allow") {
+				t.Errorf("allow = %v, want %v", got, tt.decision == "allow")
+			}
+		})
+	}
+}
+
+// askFor returns a document of samplePolicy's module as JSON.
+func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
+	t.Helper()
+	p, err := prepare(c, document(samplePolicy(), name), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := p.ask(input, newDeadline(time.Now, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := ast.JSON(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

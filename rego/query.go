@@ -2,6 +2,7 @@ package rego
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -12,8 +13,12 @@ import (
 // Query is a lowered policy version with its rules, ready to be evaluated. It
 // is safe for concurrent use.
 type Query struct {
-	policy   *engine.ActionPolicy
-	question *prepared
+	policy *engine.ActionPolicy
+	// document is the policy as it is in the input, outcomes what each code
+	// amounts to.
+	document *ast.Term
+	outcomes map[engine.Code]engine.Decision
+	codes    *prepared
 	timeout  time.Duration
 	now      func() time.Time
 	size     int
@@ -31,24 +36,48 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the lowered policy: %w", err)
 	}
-	pkg := "data." + PackageName(p.PolicyID)
-	question, err := prepare(c, fmt.Sprintf("[%s.decision, %s.codes]", pkg, pkg))
+	codes, err := prepare(c, document(p, "codes"), patternsKept(size))
 	if err != nil {
 		return nil, err
 	}
-	return &Query{policy: p, question: question, timeout: DefaultTimeout, now: time.Now, size: size}, nil
+	return &Query{
+		policy: p, document: policyTerm(p), outcomes: outcomes(p), codes: codes,
+		timeout: DefaultTimeout, now: time.Now, size: compiledOverhead + compiledPerByte*size,
+	}, nil
+}
+
+// outcomes is what the module's decision makes of each code. It is looked up
+// here because asking the module for it as well takes half as long again.
+func outcomes(p *engine.ActionPolicy) map[engine.Code]engine.Decision {
+	m := map[engine.Code]engine.Decision{
+		engine.CodePolicyAllowed: engine.Allow, engine.CodeRuleAllow: engine.Allow,
+		engine.CodeRuleApprovalRequired: engine.ApprovalRequired, engine.CodeRuleDeny: engine.Deny,
+	}
+	for _, c := range engine.Checks(p) {
+		m[c.Code] = c.Outcome
+	}
+	return m
+}
+
+// document refers to a document of p's module.
+func document(p *engine.ActionPolicy, name string) ast.Ref {
+	ref := ast.DefaultRootRef.Copy()
+	for part := range strings.SplitSeq(PackageName(p.PolicyID)+"."+name, ".") {
+		ref = ref.Append(ast.StringTerm(part))
+	}
+	return ref
 }
 
 func compileFiles(files []File) (*ast.Compiler, int, error) {
 	modules := make(map[string]*ast.Module, len(files))
-	size := conditionOverhead
+	size := 0
 	for _, f := range files {
 		m, err := ast.ParseModuleWithOpts(f.Name, f.Source, parserOptions())
 		if err != nil {
 			return nil, 0, explain(err)
 		}
 		modules[f.Name] = m
-		size += sizePerByte * len(f.Source)
+		size += len(f.Source)
 	}
 	c, err := compile(modules, querySchema())
 	return c, size, err
@@ -62,42 +91,33 @@ func (q *Query) Size() int { return q.size }
 // resource cannot be read, a rule's own Rego failed, or it took longer than
 // [DefaultTimeout].
 func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error) {
-	input, err := Input(q.policy, in)
+	input, err := queryInput(q.document, in)
 	if err != nil {
 		return engine.Deny, nil, err
 	}
-	v, err := q.question.ask(input, newDeadline(q.now, q.timeout))
+	v, err := q.codes.ask(input, newDeadline(q.now, q.timeout))
 	if err != nil {
 		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %w", q.policy.PolicyID, err)
 	}
-	return answer(v)
+	set, ok := v.(ast.Set)
+	if !ok || set.Len() == 0 {
+		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: it has no codes: %v", q.policy.PolicyID, v)
+	}
+	return q.decide(set.Slice())
 }
 
-// answer reads [decision, codes].
-func answer(v ast.Value) (engine.Decision, []engine.Code, error) {
-	pair, ok := v.(*ast.Array)
-	if !ok || pair.Len() != 2 {
-		return engine.Deny, nil, fmt.Errorf("the policy's module has no decision: %v", v)
-	}
-	name, ok := pair.Elem(0).Value.(ast.String)
-	if !ok {
-		return engine.Deny, nil, fmt.Errorf("the policy's decision is no string: %v", pair)
-	}
-	decision, err := engine.ParseDecision(string(name))
-	if err != nil {
-		return engine.Deny, nil, fmt.Errorf("reading the policy's decision: %w", err)
-	}
-	set, ok := pair.Elem(1).Value.(ast.Set)
-	if !ok || set.Len() == 0 {
-		return engine.Deny, nil, fmt.Errorf("the policy's codes are no set: %v", pair)
-	}
-	codes := make([]engine.Code, 0, set.Len())
-	for _, t := range set.Slice() {
-		code, ok := t.Value.(ast.String)
-		if !ok {
-			return engine.Deny, nil, fmt.Errorf("a code of the policy is no string: %v", pair)
+// decide returns the most restrictive outcome of codes.
+func (q *Query) decide(terms []*ast.Term) (engine.Decision, []engine.Code, error) {
+	decision := engine.Allow
+	codes := make([]engine.Code, len(terms))
+	for i, t := range terms {
+		s, ok := t.Value.(ast.String)
+		outcome, known := q.outcomes[engine.Code(s)]
+		if !ok || !known {
+			return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %v is no code", q.policy.PolicyID, t)
 		}
-		codes = append(codes, engine.Code(code))
+		codes[i] = engine.Code(s)
+		decision = max(decision, outcome)
 	}
 	return decision, codes, nil
 }

@@ -37,7 +37,7 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 		failed = errReportedInvalid
 		var fields *engine.InvalidError
 		if !errors.As(err, &fields) {
-			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, errors.Unwrap(err))
+			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, problem(err))
 			continue
 		}
 		fmt.Fprintf(s.out, "%s: INVALID %s:\n", name, kind)
@@ -116,7 +116,8 @@ func kindOf(data []byte) (string, error) {
 		return "rules", nil
 	}
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(data, &members); err != nil {
+	// The strict decoders say where a member is duplicated.
+	if err := json.Unmarshal(data, &members, jsontext.AllowDuplicateNames(true)); err != nil {
 		return "", fmt.Errorf("want a JSON object or an array of rules: %w", err)
 	}
 	for _, k := range []struct{ member, kind string }{

@@ -138,6 +138,14 @@ type inputError struct {
 func (e *inputError) Error() string { return e.name + ": " + e.err.Error() }
 func (e *inputError) Unwrap() error { return e.err }
 
+// problem returns what is wrong with a document, for a line that names it.
+func problem(err error) error {
+	if invalid := (*inputError)(nil); errors.As(err, &invalid) {
+		return invalid.err
+	}
+	return err
+}
+
 // readInput reads the named file, or standard input when it is "-".
 func readInput(s streams, name string) ([]byte, error) {
 	if name == "-" {

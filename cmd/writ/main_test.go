@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -44,11 +46,12 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":    exits,
-			"waitline": waitLine,
-			"http":     request,
-			"mode":     mode,
-			"listen":   listen,
+			"exits":      exits,
+			"waitline":   waitLine,
+			"http":       request,
+			"mode":       mode,
+			"listen":     listen,
+			"parsesrego": parsesRego,
 		},
 	})
 }
@@ -162,4 +165,22 @@ func listen(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(ln.Close()) })
 	ts.Setenv(args[0], ln.Addr().String())
+}
+
+// parsesRego checks that every file in a directory is a Rego v1 module:
+//
+//	parsesrego modules
+func parsesRego(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: parsesrego DIR")
+	}
+	names, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*.rego"))
+	ts.Check(err)
+	if len(names) == 0 {
+		ts.Fatalf("no modules in %s", args[0])
+	}
+	for _, name := range names {
+		_, err := ast.ParseModule(name, ts.ReadFile(name))
+		ts.Check(err)
+	}
 }

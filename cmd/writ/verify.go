@@ -39,7 +39,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	for _, name := range c.Receipts {
 		r, err := c.read(s, name)
 		if err != nil {
-			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, err)
+			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, problem(err))
 			worst = errReportedInvalid
 			continue
 		}

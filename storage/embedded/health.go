@@ -21,8 +21,8 @@ type health struct {
 
 	// final is why the store has stopped for good.
 	final atomic.Pointer[error]
-	// refusing counts the troubles for which writes are refused.
-	refusing atomic.Int32
+	// troubled counts troubles, refusing those for which writes are refused.
+	troubled, refusing atomic.Int32
 
 	mu       sync.Mutex
 	troubles map[trouble]error
@@ -62,6 +62,9 @@ func (h *health) stop(activity string, err error) {
 // report says whether trouble t is there (err is not nil) or has passed. Once
 // the store has stopped all else is a consequence of that.
 func (h *health) report(t trouble, err error) {
+	if err == nil && h.troubled.Load() == 0 {
+		return // every read comes here
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, was := h.troubles[t]
@@ -70,6 +73,7 @@ func (h *health) report(t trouble, err error) {
 	}
 	if err == nil {
 		delete(h.troubles, t)
+		h.troubled.Add(-1)
 		if t.refuses() {
 			h.refusing.Add(-1)
 		}
@@ -77,6 +81,7 @@ func (h *health) report(t trouble, err error) {
 		return
 	}
 	h.troubles[t] = err
+	h.troubled.Add(1)
 	if t.refuses() {
 		h.refusing.Add(1)
 	}

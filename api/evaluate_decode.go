@@ -1,0 +1,212 @@
+package api
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"writ/engine"
+)
+
+// maxShared is the greatest body whose strings may share one copy of it. A
+// larger one would be kept as a whole for the sake of a short string.
+const maxShared = 4 << 10
+
+// decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly
+// all, are read in one pass; whatever has an escape, a large number or a
+// mistake is left to engine.Decode. What the fast path accepts engine.Decode
+// accepts with the same result: FuzzDecodeEvaluate holds them together.
+func decodeEvaluate(body []byte, in *evaluateBody) error {
+	if len(body) <= maxShared && decodePlain(string(body), in) {
+		return nil
+	}
+	*in = evaluateBody{}
+	return engine.Decode(body, "", in)
+}
+
+// decodePlain reads body if it is plain; otherwise it leaves in half-read and
+// returns false.
+func decodePlain(body string, in *evaluateBody) bool {
+	c := &plainReader{s: body}
+	var seen memberSet
+	ok := c.object(func(name string) bool {
+		switch name {
+		case "policy_id":
+			return seen.add(0) && c.text(&in.PolicyID)
+		case "intent":
+			in.Intent = &in.intent
+			return seen.add(1) && c.intent(in)
+		}
+		return false
+	})
+	if !ok || !c.end() || in.Intent == nil {
+		return false
+	}
+	// These two name documents and may become keys of caches, which must not keep
+	// the whole body.
+	in.PolicyID = strings.Clone(in.PolicyID)
+	if in.Intent.PolicyID == in.PolicyID {
+		in.Intent.PolicyID = in.PolicyID
+	}
+	in.Intent.AgentID = strings.Clone(in.Intent.AgentID)
+	return true
+}
+
+// plainReader reads JSON without escapes. Its strings are parts of s.
+type plainReader struct {
+	s string
+	i int
+}
+
+// memberSet finds a member that is given twice.
+type memberSet uint
+
+func (m *memberSet) add(member int) bool {
+	twice := *m&(1<<member) != 0
+	*m |= 1 << member
+	return !twice
+}
+
+func (c *plainReader) intent(body *evaluateBody) bool {
+	in := body.Intent
+	var seen memberSet
+	return c.object(func(name string) bool {
+		switch name {
+		case "intent_id":
+			return seen.add(0) && c.text(&in.IntentID)
+		case "policy_id":
+			return seen.add(1) && c.text(&in.PolicyID)
+		case "agent_id":
+			return seen.add(2) && c.text(&in.AgentID)
+		case "action_type":
+			return seen.add(3) && c.text(&in.ActionType)
+		case "resource":
+			return seen.add(4) && c.text(&in.Resource)
+		case "issued_at":
+			return seen.add(5) && c.text(&in.IssuedAt)
+		case "cost":
+			in.Cost = &body.cost
+			return seen.add(6) && c.cost(in.Cost)
+		case "metadata":
+			in.Metadata = make(map[string]string)
+			return seen.add(7) && c.metadata(in.Metadata)
+		}
+		return false
+	})
+}
+
+func (c *plainReader) cost(cost *engine.Cost) bool {
+	var seen memberSet
+	ok := c.object(func(name string) bool {
+		switch name {
+		case "amount_minor":
+			return seen.add(0) && c.integer(&cost.AmountMinor)
+		case "currency":
+			return seen.add(1) && c.text(&cost.Currency)
+		}
+		return false
+	})
+	return ok && seen == 0b11
+}
+
+func (c *plainReader) metadata(m map[string]string) bool {
+	return c.object(func(name string) bool {
+		if _, twice := m[name]; twice {
+			return false
+		}
+		var value string
+		ok := c.text(&value)
+		m[name] = value
+		return ok
+	})
+}
+
+// object reads an object, calling member where each member's value begins.
+func (c *plainReader) object(member func(name string) bool) bool {
+	if !c.eat('{') {
+		return false
+	}
+	if c.eat('}') {
+		return true
+	}
+	for {
+		var name string
+		if !c.text(&name) || !c.eat(':') || !member(name) {
+			return false
+		}
+		if !c.eat(',') {
+			return c.eat('}')
+		}
+	}
+}
+
+// text reads a string without escapes.
+func (c *plainReader) text(to *string) bool {
+	if !c.eat('"') {
+		return false
+	}
+	ascii := true
+	for start := c.i; c.i < len(c.s); c.i++ {
+		switch b := c.s[c.i]; {
+		case b == '"':
+			*to = c.s[start:c.i]
+			c.i++
+			return ascii || utf8.ValidString(*to)
+		case b == '\\' || b < ' ':
+			return false
+		case b >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return false
+}
+
+// integer reads an integer of at most 15 digits, which cannot overflow.
+func (c *plainReader) integer(to *int64) bool {
+	c.space()
+	negative := c.i < len(c.s) && c.s[c.i] == '-'
+	if negative {
+		c.i++
+	}
+	start := c.i
+	var n int64
+	for ; c.i < len(c.s) && '0' <= c.s[c.i] && c.s[c.i] <= '9'; c.i++ {
+		if c.i-start == 15 {
+			return false
+		}
+		n = n*10 + int64(c.s[c.i]-'0')
+	}
+	if c.i == start || c.s[start] == '0' && c.i-start > 1 {
+		return false
+	}
+	if negative {
+		n = -n
+	}
+	*to = n
+	return true // what ends a number, such as a fraction, no one eats
+}
+
+// eat takes b, after white space, if it comes next.
+func (c *plainReader) eat(b byte) bool {
+	c.space()
+	if c.i < len(c.s) && c.s[c.i] == b {
+		c.i++
+		return true
+	}
+	return false
+}
+
+func (c *plainReader) space() {
+	for c.i < len(c.s) {
+		switch c.s[c.i] {
+		case ' ', '\t', '\n', '\r':
+			c.i++
+		default:
+			return
+		}
+	}
+}
+
+func (c *plainReader) end() bool {
+	c.space()
+	return c.i == len(c.s)
+}

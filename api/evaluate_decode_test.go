@@ -1,0 +1,91 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+)
+
+var plainSeeds = []string{
+	`{"policy_id":"p","intent":{"intent_id":"i","policy_id":"p","agent_id":"a","action_type":"t","resource":"r","issued_at":"x"}}`,
+	` { "intent" : { "cost" : { "currency" : "EUR" , "amount_minor" : -0 } , "metadata" : { } } , "policy_id" : "" } `,
+	`{"policy_id":"é","intent":{"metadata":{"a":"b","c":"null"},"cost":{"amount_minor":123456789012345,"currency":"X"}}}`,
+	"{\"policy_id\":\"\xff\",\"intent\":{}}",
+	`{"policy_id":"\u0041","intent":{}}`,
+	`{"policy_id":"a","policy_id":"b","intent":{}}`,
+	`{"policy_id":"a","intent":{"metadata":{"k":"1","k":"2"}}}`,
+	`{"policy_id":"a","intent":{"cost":{"amount_minor":1}}}`,
+	`{"policy_id":"a","intent":{"cost":{"amount_minor":1.0,"currency":"EUR"}}}`,
+	`{"policy_id":"a","intent":{"cost":{"amount_minor":01,"currency":"EUR"}}}`,
+	`{"policy_id":"a","intent":{"cost":{"amount_minor":1234567890123456,"currency":"EUR"}}}`,
+	`{"policy_id":"a","intent":null}`, `{"policy_id":"a","intent":{},}`, `{}`, `{"policy_id":"a","intent":{}}x`,
+	`{"Policy_id":"a","intent":{}}`, `{"intent":{},"x":1}`, `{"intent":{"metadata":{"":""}}}`, `[]`, ``,
+}
+
+func FuzzDecodeEvaluate(f *testing.F) {
+	for _, seed := range plainSeeds {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var fast, strict evaluateBody
+		if !decodePlain(body, &fast) {
+			return
+		}
+		if err := engine.Decode([]byte(body), "", &strict); err != nil {
+			t.Fatalf("decodePlain(%q) accepts what Decode refuses: %v", body, err)
+		}
+		if diff := cmp.Diff([]any{strict.PolicyID, strict.Intent}, []any{fast.PolicyID, fast.Intent}); diff != "" {
+			t.Fatalf("decodePlain(%q) differs from Decode (-want +got):\n%s", body, diff)
+		}
+	})
+}
+
+func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
+	body, err := json.Marshal(intent(obj{"cost": obj{"amount_minor": 1, "currency": "EUR"}, "metadata": obj{"a": "é"}}))
+	must(t, err)
+	if !decodePlain(string(body), new(evaluateBody)) {
+		t.Errorf("decodePlain(%s) = false, want true", body)
+	}
+	// The body, the struct, the policy id, the agent id, the map.
+	if n := testing.AllocsPerRun(100, func() { _ = decodeEvaluate(body, new(evaluateBody)) }); n > 6 { // checked above
+		t.Errorf("decodeEvaluate allocates %v times, want at most 6", n)
+	}
+}
+
+func TestDecodeEvaluate_OddBodiesAreReadAllTheSame(t *testing.T) {
+	for name, body := range map[string]string{
+		"escapes":     `{"policy_id":"\u0041","intent":{"resource":"a\/b"}}`,
+		"large":       `{"policy_id":"A","intent":{"resource":"a/b"}}` + strings.Repeat(" ", maxShared),
+		"half-plain":  `{"policy_id":"A","intent":{"cost":{"amount_minor":1,"currency":"EUR"},"resource":"a\u002fb"}}`,
+		"plain":       `{"policy_id":"A","intent":{"resource":"a/b"}}`,
+		"other order": `{"intent":{"resource":"a/b"},"policy_id":"A"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var in evaluateBody
+			if err := decodeEvaluate([]byte(body), &in); err != nil || in.PolicyID != "A" || in.Intent.Resource != "a/b" {
+				t.Errorf("decodeEvaluate(%.80s) = %v, %+v, want A and a/b", body, err, in.Intent)
+			}
+		})
+	}
+}
+
+func BenchmarkDecodeEvaluate(b *testing.B) {
+	body := newBenchBody(b).bytes
+	for name, decode := range map[string]func([]byte, *evaluateBody) error{
+		"plain":  decodeEvaluate,
+		"strict": func(data []byte, in *evaluateBody) error { return engine.Decode(data, "", in) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := decode(body, new(evaluateBody)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

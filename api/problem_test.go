@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+)
+
+func TestProblemOf(t *testing.T) {
+	wrap := func(err error) error { return fmt.Errorf("doing it: %w", err) }
+	for name, tc := range map[string]struct {
+		err    error
+		status int
+		code   string
+		logged bool
+	}{
+		"invalid":           {wrap(invalid("f", "m")), 400, codeInvalidRequest, false},
+		"bad cursor":        {wrap(storage.ErrBadCursor), 400, codeInvalidRequest, false},
+		"not found":         {wrap(storage.ErrNotFound), 404, codeNotFound, false},
+		"policy not found":  {wrap(about("policy", wrap(storage.ErrNotFound))), 404, "policy_not_found", false},
+		"agent not found":   {about("agent", storage.ErrNotFound), 404, "agent_not_found", false},
+		"plan limit":        {wrap(&storage.LimitError{What: "agents", Limit: 5}), 403, codePlanLimit, false},
+		"intent conflict":   {wrap(ledger.ErrIntentConflict), 409, codeIntentConflict, false},
+		"overloaded":        {wrap(ledger.ErrOverloaded), 503, codeOverloaded, false},
+		"closed":            {wrap(ledger.ErrClosed), 503, codeOverloaded, false},
+		"deadline":          {wrap(context.DeadlineExceeded), 503, codeTimeout, true},
+		"given up":          {wrap(context.Canceled), 503, codeTimeout, true},
+		"refusal":           {wrap(insufficientScope(scopeRulesRead)), 403, codeInsufficientScope, false},
+		"unauthorized":      {errUnauthorized, 401, codeUnauthorized, false},
+		"store's conflict":  {wrap(storage.ErrConflict), 500, codeInternal, true},
+		"unknown":           {errors.New("boom"), 500, codeInternal, true},
+		"panic":             {&panicError{"boom", nil}, 500, codeInternal, true},
+		"about a fault":     {about("policy", errors.New("boom")), 500, codeInternal, true},
+		"invalid, by chain": {errors.Join(errors.New("x"), invalid("f", "m")), 400, codeInvalidRequest, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := problemOf(tc.err)
+			if p.Status != tc.status || p.Code != tc.code || p.logged != tc.logged || p.Detail == "" {
+				t.Errorf("problemOf(%v) = %+v, want %d %s, logged %v", tc.err, p, tc.status, tc.code, tc.logged)
+			}
+			if (p.retryAfter > 0) != (p.Status == http.StatusServiceUnavailable) {
+				t.Errorf("problemOf(%v) retries after %d s", tc.err, p.retryAfter)
+			}
+		})
+	}
+	if about("policy", nil) != nil {
+		t.Error("about(nil) is an error")
+	}
+}
+
+func TestProblemOf_TellsEveryField(t *testing.T) {
+	fields := []engine.FieldError{{Field: "a", Message: "x"}, {Field: "b", Message: "y"}}
+	if diff := cmp.Diff(fields, problemOf(&engine.InvalidError{Fields: fields}).Errors); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
+
+func TestProblem_AnInvalidStoredPolicyIsNotTheCallersFault(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.store.corrupt = func(p *engine.ActionPolicy) { p.Status = "on" }
+	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+func TestProblem_InstanceIsThePathWithoutTheQuery(t *testing.T) {
+	h := start(t)
+	p := h.do("GET", "/v1/rules/%C3%A9?secret=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
+	if p.Instance != "/v1/rules/%C3%A9" || p.Type != "urn:writ:problem:method_not_allowed" || p.Title != "Method not allowed" {
+		t.Errorf("problem = %+v, want the path, a type and a title", p)
+	}
+}
+
+func TestOverload_IsA503ToTryAgain(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	must(t, h.ledger.Close(t.Context()))
+	r := h.evaluate(acme, intent())
+	r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
+	if got := r.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After = %q, want 1", got)
+	}
+}

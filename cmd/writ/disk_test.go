@@ -1,0 +1,147 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// TestFullDisk fills the disk under the real binary while it decides. From then
+// on it refuses, says so once, and is not ready; with space again it decides,
+// and all that it ever acknowledged is there.
+func TestFullDisk(t *testing.T) {
+	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
+	data := dataDir(filepath.Join(mount, "data"))
+	if err := data.create(); err != nil {
+		t.Fatal(err)
+	}
+	token := tokenOf(t, data)
+	p := start(t, data)
+	register(t, p.url, token)
+
+	var mu sync.Mutex
+	answers := make(map[string]string)
+	send := func(s sender) answer {
+		in := newIntent("bot", "deploy", "k8s/staging/web")
+		got, err := s.evaluate(p.url, in)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			t.Errorf("evaluate: %v", err)
+		} else if got.status == http.StatusOK {
+			answers[in.id] = got.body
+		} else {
+			checkRefusal(t, got)
+		}
+		return got
+	}
+	release := background(t, 4, func(stop <-chan struct{}) {
+		s := newSender(t, token, 1)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				send(s)
+			}
+		}
+	})
+	s := newSender(t, token, 1)
+	waitFor(t, "an acknowledged decision", func() bool { return send(s).status == http.StatusOK })
+	ballast := filepath.Join(mount, "ballast")
+	fill(t, ballast)
+	waitFor(t, "a refusal", func() bool { return send(s).status != http.StatusOK })
+	for range 50 {
+		if got := send(s); got.status == http.StatusOK {
+			t.Fatalf("evaluate on a full disk = %d %s, want a refusal", got.status, got.body)
+		}
+	}
+	if status, body := get(t, p.admin+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz on a full disk = %d %s, want 503", status, body)
+	}
+	if status, body := get(t, p.admin+"/livez"); status != http.StatusOK {
+		t.Errorf("/livez on a full disk = %d %s, want 200", status, body)
+	}
+	release()
+	if n := strings.Count(p.stderr.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d lines of errors for one full disk, want 1:\n%.4000s", n, p.stderr)
+	}
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(p.stderr.String(), "until a restart") {
+		t.Log("the store has stopped, as it said: restarting")
+		p.kill(t)
+		p = start(t, data)
+	}
+	waitFor(t, "decisions after space was freed", func() bool { return send(s).status == http.StatusOK })
+	if status, body := get(t, p.admin+"/readyz"); status != http.StatusOK {
+		t.Errorf("/readyz with space again = %d %s, want 200", status, body)
+	}
+	rows := history(t, p.url, token)
+	p.stop(t)
+	auditAnswers(t, data, answers, rows)
+	auditStore(t, data, rows)
+	if len(rows) != len(answers) {
+		t.Errorf("history has %d rows, want the %d acknowledged: a refusal decides nothing", len(rows), len(answers))
+	}
+}
+
+// checkRefusal holds a refusal to being a problem that approves nothing.
+func checkRefusal(t *testing.T, got answer) {
+	t.Helper()
+	var problem struct {
+		OK       *bool `json:"ok"`
+		Approved *bool `json:"approved"`
+		Status   int   `json:"status"`
+	}
+	err := json.Unmarshal([]byte(got.body), &problem)
+	if err != nil || got.status < 500 || problem.Status != got.status || got.contentType != "application/problem+json" ||
+		problem.OK == nil || *problem.OK || problem.Approved != nil {
+		t.Errorf("refusal = %d %s %s (%v), want a 5xx problem", got.status, got.contentType, got.body, err)
+	}
+}
+
+// mountSmall mounts a file system of its own for the test, or skips it.
+func mountSmall(t *testing.T, size int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill writes a file until no byte is free.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // it holds nothing of value
+	for chunk := make([]byte, 1<<20); ; {
+		n, err := f.Write(chunk)
+		if errors.Is(err, syscall.ENOSPC) && n == 0 {
+			return
+		}
+		if err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+}

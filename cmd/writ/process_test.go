@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/examples"
+)
+
+// process is a running `writ serve`.
+type process struct {
+	url, admin string
+
+	cmd    *exec.Cmd
+	stderr *log
+	done   chan struct{} // closed when it has ended
+}
+
+// log collects what a process writes.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+var serving = regexp.MustCompile(`^writ serves on (\S+); metrics and readiness on (\S+)$`)
+
+// launch starts the real binary on free ports and returns without waiting for
+// it to serve. ready gets true when it does, false when it has ended before.
+func launch(t *testing.T, data dataDir, flags ...string) (p *process, ready <-chan bool) {
+	t.Helper()
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, flags...)
+	p = &process{cmd: exec.Command("writ", args...), stderr: new(log), done: make(chan struct{})}
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill(t) })
+	served := make(chan bool, 1)
+	go func() {
+		defer close(p.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+				p.url, p.admin = m[1], m[2]
+				served <- true
+			}
+		}
+		_ = p.cmd.Wait() // how it ended is in its ProcessState
+		served <- false
+	}()
+	return p, served
+}
+
+// start starts the real binary and waits until it serves.
+func start(t *testing.T, data dataDir, flags ...string) *process {
+	t.Helper()
+	p, ready := launch(t, data, flags...)
+	select {
+	case ok := <-ready:
+		if !ok {
+			t.Fatalf("writ serve ended: %v\n%s", p.cmd.ProcessState, p.stderr)
+		}
+	case <-time.After(patience):
+		t.Fatalf("writ serve does not serve after %v\n%s", patience, p.stderr)
+	}
+	return p
+}
+
+// kill ends the process as kill -9 does, unless it has ended.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGKILL); err == nil {
+		<-p.done
+	}
+}
+
+// terminate asks the process to stop.
+func (p *process) terminate(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended waits for the process to end by itself, which must be with exit code 0.
+func (p *process) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		t.Fatalf("writ serve has not stopped %v after SIGTERM\n%s", patience, p.stderr)
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != exitOK {
+		t.Fatalf("writ serve = %v, want exit code 0\n%s", p.cmd.ProcessState, p.stderr)
+	}
+}
+
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.terminate(t)
+	p.ended(t)
+}
+
+// newData returns an empty data directory and an operator token for it.
+func newData(t *testing.T) (data dataDir, operator string) {
+	t.Helper()
+	data = dataDir(filepath.Join(t.TempDir(), "data"))
+	return data, tokenOf(t, data)
+}
+
+func tokenOf(t *testing.T, data dataDir) string {
+	t.Helper()
+	secret, _, err := data.loadSecret()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := mintOperator(secret, examples.Organization, "test", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"
+
+// register stores a policy by which bot may deploy, others need approval, and
+// all else is denied.
+func register(t *testing.T, url, token string) {
+	t.Helper()
+	policy := object{
+		"policy_id": testPolicy, "version": 1, "organization_id": examples.Organization, "agent_id": "bot",
+		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
+	}
+	api := client{base: url, token: token}
+	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// intent is an evaluation as it is sent.
+type intent struct {
+	id   string
+	body []byte
+}
+
+// newIntent makes an intent under the policy of register.
+func newIntent(agent, action, resource string) intent {
+	id := uuid.NewString()
+	body, err := json.Marshal(object{"policy_id": testPolicy, "intent": object{
+		"intent_id": id, "policy_id": testPolicy, "agent_id": agent, "action_type": action,
+		"resource": resource, "issued_at": "2026-11-02T10:00:00Z",
+	}})
+	if err != nil {
+		panic(fmt.Sprintf("encoding an intent of plain strings: %v", err))
+	}
+	return intent{id, body}
+}
+
+// answer is what came back, whatever the status.
+type answer struct {
+	status      int
+	contentType string
+	replayed    string // the header Idempotent-Replayed
+	body        string
+}
+
+// sender sends intents over connections of its own.
+type sender struct {
+	http  *http.Client
+	token string
+}
+
+func newSender(t *testing.T, token string, conns int) sender {
+	tr := &http.Transport{MaxIdleConns: conns, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return sender{http: &http.Client{Transport: tr, Timeout: patience}, token: token}
+}
+
+// evaluate sends one intent. An error means that no whole answer came back.
+func (s sender) evaluate(url string, in intent) (answer, error) {
+	req, err := http.NewRequest(http.MethodPost, url+"/v1/policy/evaluate", bytes.NewReader(in.body))
+	if err != nil {
+		return answer{}, err
+	}
+	// net/http repeats requests that it takes for idempotent; a test counts its own.
+	req.GetBody = nil
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return answer{}, err
+	}
+	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header.Get("Idempotent-Replayed"), string(body)}, nil
+}
+
+// get returns the status and the body of a plain GET.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// waitFor asks until ok, within bounds.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for late := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// oneConnection is a sender that also calls the rest of the API.
+type oneConnection struct {
+	sender
+	url string
+}
+
+// do sends a request and decodes the answer into v, unless that is nil.
+func (c oneConnection) do(t *testing.T, method, path, body string, want int, v any) {
+	t.Helper()
+	req, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		t.Fatalf("%s %s = %s %s, %v, want %d", method, path, resp.Status, got, err, want)
+	}
+	if v == nil {
+		return
+	}
+	if err := json.Unmarshal(got, v); err != nil {
+		t.Fatalf("%s %s = %s: %v", method, path, got, err)
+	}
+}

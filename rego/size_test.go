@@ -1,0 +1,61 @@
+package rego
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"writ/bench/corpus"
+)
+
+// Sizes are for a cache bounded by bytes: they may not be far below the truth.
+func TestSize(t *testing.T) {
+	tests := []struct {
+		name  string
+		build func() (any, int, error)
+	}{
+		{"a short condition", func() (any, int, error) {
+			c, err := CompileCondition("true")
+			return c, c.Size(), err
+		}},
+		{"a long condition", func() (any, int, error) {
+			c, err := CompileCondition(strings.Repeat("input.intent.cost.amount_minor > 5000\n", 100))
+			return c, c.Size(), err
+		}},
+		{"a policy", func() (any, int, error) {
+			q, err := Prepare(corpus.ReferencePolicy(), nil)
+			return q, q.Size(), err
+		}},
+		{"a policy with 100 rules", func() (any, int, error) {
+			q, err := Prepare(corpus.ReferencePolicy(), corpus.Rules(100, 1))
+			return q, q.Size(), err
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var kept [8]any
+			size := 0
+			before := heap()
+			for i := range kept {
+				var err error
+				if kept[i], size, err = tt.build(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			took := (heap() - before) / len(kept)
+			runtime.KeepAlive(kept)
+			if size*4 < took*3 || size > took*2 {
+				t.Errorf("Size() = %d, but it takes %d", size, took)
+			}
+		})
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

@@ -1,0 +1,41 @@
+package embedded
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestListRecords_BoundedPage: a page that has read its share of rows ends with
+// what it found and a cursor from which the next page goes on.
+func TestListRecords_BoundedPage(t *testing.T) {
+	s := openTest(t, vfs.NewMem(), nil)
+	w := storagetest.NewWriter()
+	batch := make([]*storage.Record, 6)
+	for i := range batch {
+		batch[i] = w.Record("a", func(r *storage.Record) {
+			if i == 0 {
+				r.AgentID = "rare"
+			}
+		})
+	}
+	if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	f := storage.Filter{AgentID: "rare"}
+	l := recordLister{s: s, org: "a", filter: f, limit: 10, read: scanned - 4}
+	lower, upper := l.bounds(nil)
+	if err := s.scanBack(t.Context(), lower, upper, l.row); err != nil {
+		t.Fatalf("scanBack = %v", err)
+	}
+	if len(l.records) != 0 || l.next == "" {
+		t.Errorf("page of 4 rows = %d records, next %q; want none and a cursor", len(l.records), l.next)
+	}
+	got, next, err := s.ListRecords(t.Context(), "a", f, storage.Page{Limit: 10, After: l.next})
+	if err != nil || len(got) != 1 || got[0].DecisionID != batch[0].DecisionID || next != "" {
+		t.Errorf("the page after = %d records, next %q, %v; want the rare one, none, nil", len(got), next, err)
+	}
+}
