@@ -9,7 +9,7 @@ import (
 )
 
 func (h *harness) admin(path string, header ...string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest("GET", path, nil)
+	req := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

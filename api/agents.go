@@ -29,9 +29,12 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 		CreatedAt: r.stamp(), UpdatedAt: r.stamp(),
 	}
 	var bad fieldErrors
-	bad.name("name", in.Name, maxName)
+	bad.name("name", in.Name)
 	if in.ExternalID != nil {
-		bad.name("externalId", *in.ExternalID, engine.MaxAgentID)
+		bad.name("externalId", *in.ExternalID)
+		if len(*in.ExternalID) > engine.MaxAgentID {
+			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", engine.MaxAgentID))
+		}
 		a.ExternalID = *in.ExternalID
 	}
 	if err := bad.err(); err != nil {

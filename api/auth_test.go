@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
 
 	"writ/engine"
 	"writ/storage"
@@ -205,7 +206,7 @@ func TestDecision_Credentials_OneBodyForEveryCauseOf401(t *testing.T) {
 		"truncated key": "Bearer " + key[:70], "two tokens": "Bearer " + key + " " + key, "comma": "Bearer " + key + "," + key,
 		"jwt-like": "Bearer a.b.c",
 	} {
-		req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+		req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/rules", nil)
 		must(t, err)
 		if header != "" {
 			req.Header.Set("Authorization", header)
@@ -226,12 +227,12 @@ func TestAuth_SchemeIsCaseInsensitiveAndOneHeaderAlone(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme, "rules:read")
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Bearer   "} {
-		req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+		req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/rules", nil)
 		must(t, err)
 		req.Header.Set("Authorization", scheme+key)
 		h.send(req).wantStatus(http.StatusOK)
 	}
-	req, err := http.NewRequest("GET", "http://"+h.addr+"/v1/rules", nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/rules", nil)
 	must(t, err)
 	req.Header["Authorization"] = []string{"Bearer " + key, "Bearer " + h.operator(rival)}
 	h.send(req).wantProblem(http.StatusUnauthorized, codeUnauthorized)
@@ -322,5 +323,56 @@ func TestBearerTokenIsNotKept(t *testing.T) {
 	must(t, err)
 	if bytes.Contains([]byte(key), tok.Hash[:8]) || tok.Hint != key[len(key)-4:] || tok.Hash != hashKey([]byte(key)) {
 		t.Errorf("stored token = %+v, want a hash and four characters of %s", tok, key)
+	}
+}
+
+func TestAuth_ACachedCredentialCostsNoAllocation(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme)
+	h.evaluate(acme, intent())
+	for name, tc := range map[string]struct {
+		token string
+		most  float64
+	}{
+		"API key": {key, 0}, "operator token": {h.operator(acme), 1},
+	} {
+		var header fasthttp.RequestHeader
+		header.Set("Authorization", "Bearer "+tc.token)
+		ctx, now := t.Context(), h.clock.Now()
+		n := testing.AllocsPerRun(100, func() {
+			if who, err := h.server.auth.authorize(ctx, &header, scopeEvaluate, now); err != nil || who.org != acme {
+				t.Fatalf("%s: authorize = %v, %v, want %s", name, who, err, acme)
+			}
+		})
+		if n > tc.most {
+			t.Errorf("%s: authorize allocates %v times, want at most %v", name, n, tc.most)
+		}
+	}
+}
+
+func TestAuth_WithoutAnAlgorithmNoOperatorIsAccepted(t *testing.T) {
+	h := start(t, func(c *Config) { c.Auth = AuthConfig{} })
+	h.do("GET", "/v1/rules", h.operator(acme), nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+	none, err := SignOperatorToken([]byte(strings.Repeat("\x00", 32)), acme, "op", h.clock.Now(), time.Hour)
+	must(t, err)
+	h.do("GET", "/v1/rules", none, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	h, key := benchHarness(b)
+	operator, err := SignOperatorToken([]byte(testSecret), acme, "op", time.Now(), time.Hour)
+	must(b, err)
+	for name, token := range map[string]string{"key": key, "operator": operator} {
+		b.Run(name, func(b *testing.B) {
+			var header fasthttp.RequestHeader
+			header.Set("Authorization", "Bearer "+token)
+			ctx, now := b.Context(), time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := h.server.auth.authorize(ctx, &header, scopeEvaluate, now); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -27,13 +28,15 @@ func (f *fieldErrors) add(field, message string) {
 }
 
 // name checks a text that is required and shown on one line.
-func (f *fieldErrors) name(field, value string, maxLen int) {
+func (f *fieldErrors) name(field, value string) {
 	if value == "" {
 		f.add(field, "is required")
 		return
 	}
-	if err := checkName(value, maxLen); err != nil {
+	if err := checkName(value, maxName); err != nil {
 		f.add(field, err.Error())
+	} else if strings.TrimSpace(value) != value {
+		f.add(field, "must not start or end with white space")
 	}
 }
 

@@ -350,3 +350,21 @@ func TestSignOperatorToken_RefusesWhatWouldNotBeAccepted(t *testing.T) {
 		}
 	}
 }
+
+func TestAuth_ATokenWithoutKeyIdNeedsASetOfOne(t *testing.T) {
+	a, b := keyPairs(t)[algEdDSA], keyPairs(t)[algEdDSA]
+	file := filepath.Join(t.TempDir(), "jwks.json")
+	for name, tc := range map[string]struct {
+		keys map[string]crypto.Signer
+		want int
+	}{
+		"one": {map[string]crypto.Signer{"a": a.private}, http.StatusOK},
+		"two": {map[string]crypto.Signer{"a": a.private, "b": b.private}, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, os.WriteFile(file, jwksOf(t, tc.keys), 0o600))
+			h := start(t, func(c *Config) { c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file} })
+			h.do("GET", "/v1/rules", signJWT(t, a.method, a.private, "", h.claims()), nil).wantStatus(tc.want)
+		})
+	}
+}

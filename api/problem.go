@@ -122,7 +122,10 @@ func problemOf(err error) *problem {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
 	default:
-		return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.", logged: true}
+		return &problem{
+			Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.",
+			logged: !errors.Is(err, storage.ErrUnavailable), // the store has told operators, once
+		}
 	}
 }
 

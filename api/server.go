@@ -107,6 +107,8 @@ func (s *Server) changed(c storage.Change) {
 	}
 }
 
+var errAmbiguous = errors.New("the length of the body is given twice")
+
 func (s *Server) newApp() *fiber.App {
 	l := s.cfg.Limits
 	app := fiber.New(fiber.Config{
@@ -128,6 +130,11 @@ func (s *Server) newApp() *fiber.App {
 	server.CloseOnShutdown = true
 	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
+		if ambiguousLength(ctx.Request.Header.RawHeaders()) {
+			server.ErrorHandler(ctx, errAmbiguous)
+			ctx.SetConnectionClose()
+			return
+		}
 		// Fiber answers an unknown method itself, in plain text. As TRACE, which no
 		// route has, it becomes a 404 or a 405 like any other.
 		if !slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {

@@ -113,6 +113,8 @@ func TestMalformedHTTPIsAProblemWithAnId(t *testing.T) {
 		code    string
 	}{
 		"no method":           {"\x00\x01\r\n\r\n", 400, codeMalformed},
+		"two lengths":         {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\ncontent-length: 3\r\n\r\nabc", 400, codeMalformed},
+		"length and chunks":   {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"garbage":             {"hello\r\n\r\n", 400, codeMalformed},
 		"bad content length":  {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400, codeMalformed},
 		"negative length":     {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", 400, codeMalformed},
@@ -181,7 +183,7 @@ func TestMediaTypes(t *testing.T) {
 			t.Errorf("%s = %d %s, want %d", contentType, r.status, r.body, want)
 		}
 	}
-	req, err := http.NewRequest("POST", "http://"+h.addr+"/v1/agents", strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+h.addr+"/v1/agents", strings.NewReader(body))
 	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+h.operator(acme))
 	h.send(req).wantProblem(http.StatusUnsupportedMediaType, codeMediaType)
@@ -311,5 +313,44 @@ func TestKeepAliveConnectionsKeepRequestsApart(t *testing.T) {
 		if res.StatusCode != want || res.Header.Get(headerRequestID) != fmt.Sprintf("r%d", i) {
 			t.Errorf("response %d = %d, id %s, want %d, r%d", i, res.StatusCode, res.Header.Get(headerRequestID), want, i)
 		}
+	}
+}
+
+func TestServeAdmin_EndsWithShutdown(t *testing.T) {
+	h := start(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	served := make(chan error)
+	go func() { served <- h.server.ServeAdmin(ln) }()
+	res, err := http.Get("http://" + ln.Addr().String() + "/livez")
+	must(t, err)
+	must(t, res.Body.Close())
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("GET /livez = %d, want 200", res.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	must(t, h.server.Shutdown(t.Context()))
+	if err := <-served; err != nil {
+		t.Errorf("ServeAdmin = %v, want nil", err)
+	}
+	must(t, h.server.Shutdown(t.Context()))
+}
+
+func TestServe_AfterShutdownServesNothing(t *testing.T) {
+	h := start(t)
+	must(t, h.server.Shutdown(t.Context()))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	if err := h.server.Serve(ln); err != nil {
+		t.Errorf("Serve = %v, want nil", err)
+	}
+	if _, err := net.DialTimeout("tcp", ln.Addr().String(), time.Second); err == nil {
+		t.Error("the listener is open, want closed")
+	}
+}
+
+func TestNew_SaysWhatIsMissing(t *testing.T) {
+	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "no store") {
+		t.Errorf("New = %v, want that there is no store", err)
 	}
 }

@@ -57,7 +57,7 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 // validate returns the scopes that the key is to have.
 func (in *tokenBody) validate(now time.Time) (scopeSet, error) {
 	var bad fieldErrors
-	bad.name("name", in.Name, maxName)
+	bad.name("name", in.Name)
 	scopes, i, err := parseScopes(in.Scopes)
 	if err != nil {
 		bad.add(fmt.Sprintf("scopes[%d]", i), err.Error())

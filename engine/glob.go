@@ -131,7 +131,7 @@ func backtracks(units []unit) bool {
 			continue
 		}
 		_, rest := literalPrefix(units[i+1:])
-		if !rest && !(u.glob == "*" && units[i+1].is('/')) {
+		if !rest && (u.glob != "*" || !units[i+1].is('/')) {
 			choices++
 		}
 	}

@@ -22,7 +22,7 @@ func (l *location) setPath(s string) *ResourceError {
 			directory = true
 		case segment == "..":
 			directory = true
-			if n := len(kept); n > 0 && !(n == 1 && l.scheme == "file" && isDrive(kept[0])) {
+			if n := len(kept); n > 0 && (n != 1 || l.scheme != "file" || !isDrive(kept[0])) {
 				kept = kept[:n-1]
 			} else if n == 0 && !absolute {
 				l.climbs++

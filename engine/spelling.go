@@ -52,7 +52,7 @@ type speller struct {
 // add adds a spelling unless it only narrows wildcards of the pattern itself.
 func (s *speller) add(units []unit) {
 	text := literalText(units)
-	if text != s.base && !(s.open && text == s.base+"/") {
+	if text != s.base && (!s.open || text != s.base+"/") {
 		s.all = append(s.all, units)
 	}
 }

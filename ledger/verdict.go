@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 
 	"writ/engine"
 	"writ/storage"
@@ -33,10 +34,10 @@ func (c *committer) answer(ctx context.Context, batch []*waiter, existing []*sto
 }
 
 // refuse tells the waiters of a batch that err kept it from being committed. It
-// logs the first of a series of failures.
+// logs the first of a series of failures, unless the store has done so.
 func (c *committer) refuse(ctx context.Context, batch []*waiter, err error) {
 	c.metrics.commitFailures.Inc()
-	if c.refused == 0 {
+	if c.refused == 0 && !errors.Is(err, storage.ErrUnavailable) {
 		c.cfg.Log.ErrorContext(ctx, "decisions cannot be committed and are refused", "error", err)
 	}
 	c.refused += len(batch)

@@ -42,7 +42,8 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	}
 	for i, b := range f.bodies {
 		if i > 0 {
-			head = head[strings.Index(head, "matching_rules"):]
+			_, rest, _ := strings.Cut(head, "matching_rules")
+			head = "matching_rules" + rest
 		}
 		l.rules = append(l.rules, head+b.inline(r.Outcome()))
 	}

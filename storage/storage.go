@@ -30,6 +30,10 @@ var (
 	// ErrBadCursor means that Page.After is not a cursor that the same list
 	// returned.
 	ErrBadCursor = errors.New("bad cursor")
+	// ErrUnavailable marks a fault that the store itself has reported to
+	// operators, once for as long as it lasts: a full disk, say. Who gets it need
+	// not log it.
+	ErrUnavailable = errors.New("the store is unavailable")
 )
 
 // Store is everything a deployment keeps.

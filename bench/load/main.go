@@ -14,6 +14,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -36,7 +37,7 @@ func main() {
 	flag.DurationVar(&o.warmup, "warmup", 2*time.Second, "how long to run before measuring")
 	flag.StringVar(&o.label, "label", "", "name of the run in the output")
 	flag.Parse()
-	if err := run(o); err != nil {
+	if err := run(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
@@ -48,14 +49,14 @@ type options struct {
 	duration, warmup          time.Duration
 }
 
-func run(o options) error {
+func run(ctx context.Context, o options) error {
 	u, err := url.Parse(o.url)
 	if err != nil {
 		return err
 	}
 	var key string
 	if o.operator != "" {
-		if key, err = setup(u, o); err != nil {
+		if key, err = setup(ctx, u, o); err != nil {
 			return fmt.Errorf("setting up: %w", err)
 		}
 	}
@@ -64,11 +65,11 @@ func run(o options) error {
 		return err
 	}
 	if o.warmup > 0 {
-		if _, err := drive(u, key, body, o.conns, o.warmup); err != nil {
+		if _, err := drive(ctx, u, key, body, o.conns, o.warmup); err != nil {
 			return err
 		}
 	}
-	res, err := drive(u, key, body, o.conns, o.duration)
+	res, err := drive(ctx, u, key, body, o.conns, o.duration)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (r *result) print(o options) {
 }
 
 // drive keeps every connection busy for d.
-func drive(u *url.URL, key string, body []byte, conns int, d time.Duration) (*result, error) {
+func drive(ctx context.Context, u *url.URL, key string, body []byte, conns int, d time.Duration) (*result, error) {
 	var (
 		wg    sync.WaitGroup
 		mu    sync.Mutex
@@ -102,7 +103,7 @@ func drive(u *url.URL, key string, body []byte, conns int, d time.Duration) (*re
 	start := time.Now()
 	for n := range conns {
 		wg.Go(func() {
-			r, err := newConn(u, key, body, n).loop(start.Add(d))
+			r, err := newConn(u, key, body, n).loop(ctx, start.Add(d))
 			mu.Lock()
 			defer mu.Unlock()
 			total.latencies = append(total.latencies, r.latencies...)
@@ -145,13 +146,13 @@ func newConn(u *url.URL, key string, body []byte, n int) *conn {
 }
 
 // loop sends requests until the deadline and returns what was answered.
-func (c *conn) loop(deadline time.Time) (result, error) {
+func (c *conn) loop(ctx context.Context, deadline time.Time) (result, error) {
 	var r result
-	nc, err := net.Dial("tcp", c.addr)
+	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.addr)
 	if err != nil {
 		return r, err
 	}
-	defer nc.Close()
+	defer func() { _ = nc.Close() }() // everything that matters has been read
 	c.read = bufio.NewReaderSize(nc, 16<<10)
 	r.latencies = make([]time.Duration, 0, 1<<16)
 	for sent := time.Now(); sent.Before(deadline); {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,8 +19,8 @@ const rulesSeed = 1
 
 // setup registers the reference policy and the missing rules, and returns a new
 // API key that can only evaluate.
-func setup(u *url.URL, o options) (string, error) {
-	post := func(path string, body, answer any) error { return call(u, o, http.MethodPost, path, body, answer) }
+func setup(ctx context.Context, u *url.URL, o options) (string, error) {
+	post := func(path string, body, answer any) error { return call(ctx, u, o, http.MethodPost, path, body, answer) }
 
 	p := corpus.ReferencePolicy()
 	p.OrganizationID = o.org
@@ -27,7 +28,7 @@ func setup(u *url.URL, o options) (string, error) {
 		return "", err
 	}
 	var have []jsontext.Value
-	if err := call(u, o, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil {
+	if err := call(ctx, u, o, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil {
 		return "", err
 	}
 	if len(have) == 0 { // rounds share a server
@@ -47,7 +48,7 @@ func setup(u *url.URL, o options) (string, error) {
 }
 
 // call sends one request with the operator token and decodes the answer.
-func call(u *url.URL, o options, method, path string, body, answer any) error {
+func call(ctx context.Context, u *url.URL, o options, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -56,7 +57,7 @@ func call(u *url.URL, o options, method, path string, body, answer any) error {
 		}
 		sent = bytes.NewReader(data)
 	}
-	req, err := http.NewRequest(method, u.Scheme+"://"+u.Host+path, sent)
+	req, err := http.NewRequestWithContext(ctx, method, u.Scheme+"://"+u.Host+path, sent)
 	if err != nil {
 		return err
 	}

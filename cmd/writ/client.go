@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // client calls the API of a writ server with one credential.
@@ -63,6 +62,3 @@ func (c client) fetch(ctx context.Context, method, path string, body any, want i
 
 // object is the body of a request.
 type object map[string]any
-
-// raw is a member that is JSON already.
-type raw = jsontext.Value

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -31,11 +29,8 @@ func TestCrash(t *testing.T) {
 		t.Logf("-short: %d kills instead of 20", kills)
 	}
 	data, token := newData(t)
-	plans := filepath.Join(t.TempDir(), "plans.json")
-	if err := os.WriteFile(plans, []byte(`{"free": {"name": "free", "evaluations": 1000000000, "policies": 10}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := start(t, data, "--plans", plans)
+	plans := manyEvaluations(t)
+	p := start(t, data, plans)
 	register(t, p.url, token)
 
 	l := newLoad(t, token)
@@ -46,14 +41,14 @@ func TestCrash(t *testing.T) {
 		l.awaitAnswers(t, rng.IntN(2*crashAnswers))
 		p.kill(t)
 		if i%4 == 3 { // a crash while it recovers from the last one
-			dying, ready := launch(t, data, "--plans", plans)
+			dying, ready := launch(t, data, plans)
 			select {
 			case <-ready:
 			case <-time.After(time.Duration(rng.IntN(60)) * time.Millisecond):
 			}
 			dying.kill(t)
 		}
-		p = start(t, data, "--plans", plans)
+		p = start(t, data, plans)
 		l.serve(p.url)
 	}
 	l.awaitAnswers(t, crashAnswers)

@@ -104,29 +104,29 @@ func (d dataDir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
 }
 
 // loadSecret returns the secret of operator tokens, made on first use.
-func (d dataDir) loadSecret() (secret []byte, made bool, err error) {
+func (d dataDir) loadSecret() ([]byte, error) {
 	data, err := os.ReadFile(d.secret())
 	if err == nil {
-		secret, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+		secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 		if err == nil && len(secret) < 32 {
 			err = errors.New("want at least 32 bytes in base64")
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("%s: %w", d.secret(), err)
+			return nil, fmt.Errorf("%s: %w", d.secret(), err)
 		}
-		return secret, false, nil
+		return secret, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, fmt.Errorf("reading the operator secret: %w", err)
+		return nil, fmt.Errorf("reading the operator secret: %w", err)
 	}
 	if err := d.create(); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	secret = make([]byte, 32)
+	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
-		return nil, false, fmt.Errorf("generating the operator secret: %w", err)
+		return nil, fmt.Errorf("generating the operator secret: %w", err)
 	}
-	return secret, true, replaceFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"))
+	return secret, replaceFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"))
 }
 
 // replaceFile writes a file that only its owner can read, whole or not at all,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/api"
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger/receipt"
@@ -51,7 +52,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 
 // demo runs the examples against the node over HTTP.
 func (n *node) demo(ctx context.Context, out io.Writer) error {
-	operator, err := mintOperator(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
+	operator, err := api.SignOperatorToken(n.secret, examples.Organization, "demo", time.Now(), time.Hour)
 	if err != nil {
 		return err
 	}

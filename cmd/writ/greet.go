@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"writ/api"
 	"writ/examples"
 )
 
@@ -48,7 +49,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 
 // registerFirst registers the policy that the first request is evaluated by.
 func (n *node) registerFirst(ctx context.Context) error {
-	operator, err := mintOperator(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
+	token, err := api.SignOperatorToken(n.secret, examples.Organization, "first-start", time.Now(), time.Minute)
 	if err != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func (n *node) registerFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api := client{base: n.url(), token: operator}
-	if _, err := api.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
+	operator := client{base: n.url(), token: token}
+	if _, err := operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
 		return fmt.Errorf("registering the first policy: %w", err)
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 	const rounds, noise = 200, 4
 	data, token := newData(t)
-	p := start(t, data)
+	p := start(t, data, manyEvaluations(t))
 	register(t, p.url, token)
 	one := newSender(t, token, 1)
 	operator := oneConnection{one, p.url}

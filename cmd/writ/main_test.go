@@ -28,11 +28,15 @@ var update = flag.Bool("update", false, "rewrite the golden files of the scripts
 // TestMain makes the command writ, which is this very binary, a program in PATH:
 // scripts and tests run it as a process of its own.
 func TestMain(m *testing.M) {
+	// Under the race detector every process would sleep for a second at its end.
+	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"writ": main})
 }
 
 func TestScript(t *testing.T) {
-	examples, err := os.Getwd()
+	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +46,8 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("EXAMPLES", examples+"/../../examples")
+			env.Setenv("EXAMPLES", filepath.Join(dir, "../../examples"))
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -51,7 +51,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 			err = errors.Join(err, n.close(ctx))
 		}
 	}()
-	if err := n.listen(c); err != nil {
+	if err := n.listen(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := c.Data.create(); err != nil {
@@ -60,7 +60,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
-	if n.secret, _, err = c.Data.loadSecret(); err != nil {
+	if n.secret, err = c.Data.loadSecret(); err != nil {
 		return nil, err
 	}
 	var signer *receipt.Signer
@@ -74,11 +74,12 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 }
 
 // listen takes both addresses.
-func (n *node) listen(c *serveCmd) (err error) {
-	if n.api, err = net.Listen("tcp", c.Addr); err != nil {
+func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
+	var listen net.ListenConfig
+	if n.api, err = listen.Listen(ctx, "tcp", c.Addr); err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
-	if n.admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
+	if n.admin, err = listen.Listen(ctx, "tcp", c.AdminAddr); err != nil {
 		return fmt.Errorf("--admin-addr: %w", err)
 	}
 	return nil

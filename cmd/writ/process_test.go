@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"writ/api"
 	"writ/examples"
 )
 
@@ -140,15 +142,26 @@ func newData(t *testing.T) (data dataDir, operator string) {
 
 func tokenOf(t *testing.T, data dataDir) string {
 	t.Helper()
-	secret, _, err := data.loadSecret()
+	secret, err := data.loadSecret()
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := mintOperator(secret, examples.Organization, "test", time.Now(), time.Hour)
+	token, err := api.SignOperatorToken(secret, examples.Organization, "test", time.Now(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return token
+}
+
+// manyEvaluations returns the flag of a plan that no test exhausts.
+func manyEvaluations(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "plans.json")
+	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 10, "agents": 10}}`
+	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--plans=" + name
 }
 
 const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"

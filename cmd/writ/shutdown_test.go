@@ -64,11 +64,10 @@ func TestShutdown_DrainTimeout(t *testing.T) {
 type halfSent struct {
 	in   intent
 	conn net.Conn
-	rest string
 }
 
-// sendHalf sends the first half of a request, once an earlier one on the same
-// connection has been answered: so the connection is certainly accepted.
+// sendHalf sends the head of a request and returns when the server has asked for
+// the body: by then it has certainly accepted the request.
 func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
@@ -78,22 +77,19 @@ func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
 	c := &halfSent{in: in, conn: conn}
-	c.write(t, "GET /health HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
-	if status, body := c.read(t); status != http.StatusOK {
-		t.Fatalf("GET /health = %d %s", status, body)
+	c.write(t, fmt.Sprintf("POST /v1/policy/evaluate HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", host, token, len(in.body)))
+	if status, body := c.read(t); status != http.StatusContinue {
+		t.Fatalf("head of a request with Expect: 100-continue = %d %s, want 100", status, body)
 	}
-	whole := fmt.Sprintf("POST /v1/policy/evaluate HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host, token, len(in.body), in.body)
-	half := len(whole) - len(in.body)/2
-	c.write(t, whole[:half])
-	c.rest = whole[half:]
+	c.write(t, string(in.body[:len(in.body)/2]))
 	return c
 }
 
-// finish sends the other half and returns the body of the answer.
+// finish sends the rest and returns the body of the answer.
 func (c *halfSent) finish(t *testing.T) string {
 	t.Helper()
-	c.write(t, c.rest)
+	c.write(t, string(c.in.body[len(c.in.body)/2:]))
 	status, body := c.read(t)
 	if status != http.StatusOK {
 		t.Errorf("evaluate %s, finished after SIGTERM = %d %s, want 200", c.in.id, status, body)

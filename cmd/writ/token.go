@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
+	"writ/api"
 )
 
 // tokenCmd groups the credentials that can be minted without a server.
@@ -35,28 +35,14 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if c.TTL <= 0 {
 		return &usageError{"--ttl: want a positive duration, such as 12h"}
 	}
-	secret, _, err := c.Data.loadSecret()
+	secret, err := c.Data.loadSecret()
 	if err != nil {
 		return err
 	}
-	token, err := mintOperator(secret, c.Org, c.Sub, time.Now(), c.TTL)
+	token, err := api.SignOperatorToken(secret, c.Org, c.Sub, time.Now(), c.TTL)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(s.out, token)
 	return nil
-}
-
-// mintOperator returns an HS256 operator token.
-func mintOperator(secret []byte, org, sub string, now time.Time, ttl time.Duration) (string, error) {
-	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-		"org_id": org,
-		"sub":    sub,
-		"iat":    now.Unix(),
-		"exp":    now.Add(ttl).Unix(),
-	}).SignedString(secret)
-	if err != nil {
-		return "", fmt.Errorf("signing the operator token: %w", err)
-	}
-	return token, nil
 }

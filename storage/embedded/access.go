@@ -25,7 +25,7 @@ func (s *Store) get(k key) ([]byte, error) {
 	}
 	s.health.report(reading, err)
 	if err != nil {
-		return nil, fmt.Errorf("reading the store: %w", err)
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
 	v = bytes.Clone(v)
 	return v, closer.Close()
@@ -84,7 +84,7 @@ func (s *Store) iterate(
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		s.health.report(reading, err)
-		return fmt.Errorf("reading the store: %w", err)
+		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := first(it); ok; ok = next(it) {
@@ -101,7 +101,7 @@ func (s *Store) iterate(
 	}
 	s.health.report(reading, it.Error())
 	if err := it.Error(); err != nil {
-		return fmt.Errorf("reading the store: %w", err)
+		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
 )
 
 // health knows whether the store can commit. It logs when that changes, and
@@ -53,7 +55,7 @@ func (h *health) stopped() error {
 
 // stop ends all use of the store: what memory holds may differ from the disk.
 func (h *health) stop(activity string, err error) {
-	err = fmt.Errorf("the store has stopped until it is restarted: %s: %w", activity, err)
+	err = fmt.Errorf("%w until it is restarted: %s: %w", storage.ErrUnavailable, activity, err)
 	if h.final.CompareAndSwap(nil, &err) {
 		h.log.Error("storage stopped: decisions are refused until a restart", "dir", h.dir, "err", err.Error())
 	}
@@ -100,7 +102,10 @@ func (h *health) writable() error {
 	if h.refusing.Load() == 0 {
 		return nil
 	}
-	return h.trouble(trouble.refuses)
+	if err := h.trouble(trouble.refuses); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	}
+	return nil
 }
 
 // trouble returns the troubles that pass the filter, joined.
