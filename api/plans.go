@@ -18,6 +18,9 @@ const (
 // plans knows each organization's plan.
 type plans struct {
 	cache *engine.Cache[string, engine.Plan]
+	// load reads a plan past the cache: for who asks for every organization and
+	// would drive those in use out of it.
+	load func(ctx context.Context, org string) (engine.Plan, error)
 }
 
 func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans {
@@ -35,7 +38,7 @@ func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans 
 		}
 		return plan, nil
 	}
-	return &plans{engine.NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, load)}
+	return &plans{engine.NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, load), load}
 }
 
 // of returns org's plan: the free one if it has no subscription, or one to a

@@ -61,7 +61,7 @@ func New(cfg Config) (*Server, error) {
 		giveUp()
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
-	s.auth = newAuth(cfg.Store, operators, newFailures(s.metrics.authFailures))
+	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
 	s.unwatch = cfg.Store.Watch(s.changed)

@@ -47,3 +47,9 @@ func MonthOf(t time.Time) Month {
 	y, m, _ := t.UTC().Date()
 	return Month(y*100 + int(m))
 }
+
+// Start returns the first moment of m. The first of the month after it, which
+// is not of m, is m.Start().AddDate(0, 1, 0).
+func (m Month) Start() time.Time {
+	return time.Date(int(m/100), time.Month(m%100), 1, 0, 0, 0, 0, time.UTC)
+}

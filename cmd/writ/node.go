@@ -107,8 +107,19 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Registry:                registry,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
+		Hosted:                  n.hosted(c),
+		ServiceToken:            c.ServiceToken,
 	})
 	return err
+}
+
+// hosted returns where clients find the deployment.
+func (n *node) hosted(c *serveCmd) api.Hosted {
+	h := api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}
+	if h.APIURL == "" {
+		h.APIURL = n.url()
+	}
+	return h
 }
 
 // auth returns how operators are authenticated.

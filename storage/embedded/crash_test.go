@@ -29,9 +29,9 @@ func TestRestart_KeepsEverything(t *testing.T) {
 		want = look(t, s)
 		closeTest(t, s)
 	}
-	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 {
-		t.Errorf("at the end there are %d records, %d metered, %d policies; want 12, 12 and 4",
-			len(want.Records), want.Meter, len(want.Policies))
+	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.NumPolicies != 1 || want.NumAgents != 4 {
+		t.Errorf("at the end there are %d records, %d metered, %d versions of %d policies, %d agents; want 12, 12, 4, 1, 4",
+			len(want.Records), want.Meter, len(want.Policies), want.NumPolicies, want.NumAgents)
 	}
 }
 
@@ -124,12 +124,15 @@ type snapshot struct {
 	Records      []*storage.Record
 	Subscription *storage.Subscription
 	Meter        int64
+	Meters       map[string]int64
+	NumPolicies  int
+	NumAgents    int
 }
 
 func look(t *testing.T, s *Store) snapshot {
 	t.Helper()
 	var v snapshot
-	var errs [7]error
+	var errs [10]error
 	ctx, page := t.Context(), storage.Page{Limit: 1000}
 	v.Policies, _, errs[0] = s.ListPolicies(ctx, "a", page)
 	v.Rules, errs[1] = s.AllRules(ctx, "a")
@@ -140,6 +143,10 @@ func look(t *testing.T, s *Store) snapshot {
 	if v.Subscription, errs[6] = s.Subscription(ctx, "a"); len(v.Policies) == 0 {
 		errs[6] = nil
 	}
+	v.Meters = make(map[string]int64)
+	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
+	v.NumPolicies, errs[8] = s.CountPolicies(ctx, "a")
+	v.NumAgents, errs[9] = s.CountAgents(ctx, "a")
 	for _, err := range errs {
 		if err != nil {
 			t.Fatalf("reading the store: %v", err)

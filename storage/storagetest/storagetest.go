@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Decisions", decisionTests},
 		{"History", historyTests},
 		{"Subscriptions", subscriptionTests},
+		{"Usage", usageTests},
 		{"Watch", watchTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},
