@@ -113,3 +113,11 @@ func (f *faultStore) Meters(ctx context.Context, m storage.Month, each func(stri
 	}
 	return f.Store.Meters(ctx, m, each)
 }
+
+// ListRecords implements storage.Store.
+func (f *faultStore) ListRecords(ctx context.Context, org string, filter storage.Filter, p storage.Page) ([]*storage.Record, string, error) {
+	if err := f.fault("ListRecords"); err != nil {
+		return nil, "", err
+	}
+	return f.Store.ListRecords(ctx, org, filter, p)
+}

@@ -21,6 +21,8 @@ const (
 	codePlanLimit         = "plan_limit"
 	codePolicyViolation   = "policy_violation"
 	codeUsageLimit        = "usage_limit"
+	codeExportNotEntitled = "export_not_entitled"
+	codeTooManyExports    = "too_many_exports"
 	codeNotFound          = "not_found"
 	codeMethodNotAllowed  = "method_not_allowed"
 	codeRequestTimeout    = "request_timeout"

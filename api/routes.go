@@ -44,6 +44,7 @@ func (s *Server) routes() []route {
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
+		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction)),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),

@@ -26,6 +26,7 @@ type Server struct {
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
+	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
@@ -181,6 +182,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.giveUp()
 	s.unwatch()
 	s.background.Wait()
+	s.exports.close()
 	if err = errors.Join(err, s.admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}
