@@ -27,6 +27,7 @@ func TestLayering(t *testing.T) {
 		"writ/rego":           {"writ/engine"},
 		"writ/storage":        {"writ/engine", "writ/ledger/receipt"},
 		"writ/ledger":         {"writ/engine", "writ/ledger/receipt", "writ/storage"},
+		"writ/billing":        {"writ/engine", "writ/storage"},
 		"writ/api":            {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":       {"writ/engine"},
 	}
@@ -50,6 +51,7 @@ func TestLayering(t *testing.T) {
 		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb"},
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
+		"github.com/stripe/":               {"writ/billing"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {
