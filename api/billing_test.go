@@ -146,7 +146,7 @@ func TestCheckout_InvalidPlan(t *testing.T) {
 	}
 }
 
-func TestBilling_NotConfigured(t *testing.T) {
+func TestDecision_Billing_NotConfiguredIs400(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
 	h.do("POST", "/v1/billing/checkout", op, obj{"plan": "pro"}).wantProblem(http.StatusBadRequest, codeNoBilling)
@@ -194,9 +194,9 @@ func TestBilling_StripeDownIs502AndLeaksNothing(t *testing.T) {
 	}
 }
 
-// TestWebhook_ThePlanIsInForceBeforeItAnswers buys, evaluates and cancels: each
+// TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers buys, evaluates and cancels: each
 // next request is held to the plan that the webhook before it moved.
-func TestWebhook_ThePlanIsInForceBeforeItAnswers(t *testing.T) {
+func TestDecision_Billing_SignedWebhookMovesThePlanBeforeItAnswers(t *testing.T) {
 	h := start(t, stripe(t))
 	deliver := func(kind, status, price string) {
 		t.Helper()

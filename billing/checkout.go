@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -67,7 +68,9 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 		params.Customer = stripe.String(sub.CustomerID)
 	}
 	params.SetIdempotencyKey(b.idempotencyKey(sub, plan, price))
-	s, err := b.stripe.V1CheckoutSessions.Create(ctx, params)
+	params.Context = ctx
+	s := new(stripe.CheckoutSession)
+	err = b.stripe.Call(http.MethodPost, "/v1/checkout/sessions", b.cfg.Key, params, s)
 	if err != nil {
 		return "", "", b.failed(fmt.Errorf("opening a Checkout: %w", err))
 	}
@@ -104,9 +107,12 @@ func (b *Billing) Portal(ctx context.Context, org string) (url string, err error
 
 // session opens the Billing Portal, at flow if it is not nil.
 func (b *Billing) session(ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams) (string, error) {
-	s, err := b.stripe.V1BillingPortalSessions.Create(ctx, &stripe.BillingPortalSessionCreateParams{
+	params := &stripe.BillingPortalSessionCreateParams{
 		Customer: stripe.String(sub.CustomerID), ReturnURL: stripe.String(b.portal), FlowData: flow,
-	})
+	}
+	params.Context = ctx
+	s := new(stripe.BillingPortalSession)
+	err := b.stripe.Call(http.MethodPost, "/v1/billing_portal/sessions", b.cfg.Key, params, s)
 	if missingCustomer(err) {
 		return "", refuse(CodeNoCustomer, "The payment provider no longer knows your organization as a customer.")
 	}

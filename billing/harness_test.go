@@ -113,6 +113,10 @@ func sign(tb testing.TB, e any, secret string, t time.Time) (body []byte, header
 	tb.Helper()
 	body, err := json.Marshal(e)
 	must(tb, err)
+	return signRaw(body, secret, t)
+}
+
+func signRaw(body []byte, secret string, t time.Time) ([]byte, string) {
 	s := stripe.GenerateTestSignedPayload(&stripe.UnsignedPayload{Payload: body, Secret: secret, Timestamp: t})
 	return s.Payload, s.Header
 }
