@@ -167,7 +167,7 @@ func (w *regoWriter) globs(n *node) regoLine {
 			forms = globForms(forms)
 		}
 		for _, form := range forms {
-			patterns = appendDistinct(patterns, quote(form))
+			patterns = appendDistinct(patterns, Quote(form))
 		}
 	}
 	match := func(pattern string) regoLine {
@@ -246,7 +246,7 @@ func regoRef(f field) string {
 	case f.keyed && regoIdentifier.MatchString(f.key) && !isRegoKeyword(f.key):
 		return "input." + f.path + "." + f.key
 	case f.keyed:
-		return "input." + f.path + "[" + quote(f.key) + "]"
+		return "input." + f.path + "[" + Quote(f.key) + "]"
 	}
 	return "input." + f.path
 }
@@ -265,7 +265,7 @@ func regoConstant(f field, v constant) string {
 	case kindInt:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
-		return "time.parse_rfc3339_ns(" + quote(v.str) + ")"
+		return "time.parse_rfc3339_ns(" + Quote(v.str) + ")"
 	}
-	return quote(v.str)
+	return Quote(v.str)
 }

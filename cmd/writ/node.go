@@ -98,7 +98,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
-		Sets:                    engine.NewSets(source{n.store}, conditions, c.CacheMB<<20),
+		Sets:                    engine.NewSets(storage.Source{Store: n.store}, conditions, c.CacheMB<<20),
 		Conditions:              conditions,
 		Ledger:                  n.ledger,
 		Plans:                   plans,
@@ -160,19 +160,4 @@ func (n *node) close(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// source reads what evaluations need from a store.
-type source struct{ storage.Store }
-
-// AgentStatus implements [engine.Source].
-func (s source) AgentStatus(ctx context.Context, org, agentID string) (engine.AgentStatus, error) {
-	a, err := s.Agent(ctx, org, agentID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return engine.AgentUnregistered, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return a.Status, nil
 }
