@@ -39,12 +39,12 @@ type csvRows struct {
 }
 
 func (c *csvRows) record(r *storage.Record) {
-	c.text(r.DecisionID)
+	c.own(r.DecisionID)
 	c.time(r.DecidedAt)
-	c.text(r.Decision.String())
+	c.own(r.Decision.String())
 	c.list(r.Reasons)
 	c.text(r.IntentID)
-	c.text(r.IntentDigest)
+	c.own(r.IntentDigest)
 	c.text(r.PolicyID)
 	c.number(r.PolicyVersion)
 	c.text(r.AgentID)
@@ -58,7 +58,7 @@ func (c *csvRows) record(r *storage.Record) {
 	}
 	c.list(r.MetadataKeys)
 	c.text(r.IssuedAt)
-	c.text(r.Receipt.Digest)
+	c.own(r.Receipt.Digest)
 	c.number(r.Receipt.Exp)
 	c.text(r.Receipt.KeyID)
 	c.settlement(r.Settlement)
@@ -108,6 +108,11 @@ func (c *csvRows) list(items []string) {
 		c.cell = append(c.cell, item...)
 	}
 	c.text(string(c.cell))
+}
+
+// own appends what writ made itself and is known to be plain.
+func (c *csvRows) own(s string) {
+	c.buf = append(append(c.buf, s...), ',')
 }
 
 func (c *csvRows) text(s string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"writ/engine"
 	"writ/storage"
@@ -49,6 +50,24 @@ func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
 		return engine.Plan{}, fmt.Errorf("looking up the plan: %w", err)
 	}
 	return plan, nil
+}
+
+// Retention returns how long org's history is kept, 0 for good. Unlike a limit,
+// which falls back to the free plan's, it is an error where the deployment does
+// not know the plan: what is removed does not come back.
+func (s *Server) Retention(ctx context.Context, org string) (time.Duration, error) {
+	name := engine.FreePlan
+	sub, err := s.cfg.Store.Subscription(ctx, org)
+	if err == nil {
+		name = sub.Plan
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return 0, fmt.Errorf("looking up the plan: %w", err)
+	}
+	plan, ok := s.cfg.Plans[name]
+	if !ok {
+		return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)
+	}
+	return time.Duration(max(plan.RetentionDays, 0)) * 24 * time.Hour, nil
 }
 
 func (p *plans) forget(org string) { p.cache.Invalidate(org) }

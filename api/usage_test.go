@@ -249,3 +249,53 @@ func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
 		h.store.fail(call, nil)
 	}
 }
+
+func TestRetention_IsThePlansAndNeverGuessed(t *testing.T) {
+	h := start(t)
+	ctx := context.Background()
+	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
+		if plan != "" {
+			h.subscribe(acme+plan, plan)
+		}
+		if got, err := h.server.Retention(ctx, acme+plan); err != nil || got != time.Duration(days)*24*time.Hour {
+			t.Errorf("Retention of plan %q = %v, %v, want %d days", plan, got, err, days)
+		}
+	}
+	h.subscribe(acme, "unheard-of")
+	if got, err := h.server.Retention(ctx, acme); err == nil {
+		t.Errorf("Retention of an unknown plan = %v, nil, want an error", got)
+	}
+	h.store.fail("Subscription", errors.New("unreachable"))
+	if got, err := h.server.Retention(ctx, acme+"pro"); err == nil {
+		t.Errorf("Retention of a store that can't tell = %v, nil, want an error", got)
+	}
+}
+
+func TestDecision_Idempotency_AnIntentStaysDecidedAfterItsRetention(t *testing.T) {
+	h := start(t)
+	h.register(acme, obj{"agent_id": "ci"})
+	denied, other := intent(obj{"action_type": "sql.drop"}), intent()
+	wantDecision(t, h.evaluate(acme, denied), "deny")
+	h.clock.advance(10 * 24 * time.Hour)
+	wantDecision(t, h.evaluate(acme, other), "allow")
+	n, err := h.store.RemoveRecords(context.Background(), acme, h.clock.Now().Add(-7*24*time.Hour), 100)
+	if n != 1 || err != nil {
+		t.Fatalf("RemoveRecords = %d, %v, want 1", n, err)
+	}
+	if rows := h.history(acme); len(rows) != 1 {
+		t.Errorf("history = %d rows, want 1", len(rows))
+	}
+	allowed := intent(obj{"intent_id": denied["intent"].(obj)["intent_id"]})
+	for name, body := range map[string]obj{"the same": denied, "another body": allowed} {
+		for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
+			p := h.do("POST", path, h.operator(acme), body).wantProblem(http.StatusConflict, "intent_expired")
+			if p.Receipt != nil || p.DecisionID != "" {
+				t.Errorf("%s: problem = %+v, want nothing of the decision", name, p)
+			}
+		}
+	}
+	wantDecision(t, h.evaluate(acme, other), "allow")
+	if got := h.usage(acme).Meters.Evaluations.Used; got != 1 {
+		t.Errorf("%d evaluations are metered in the new month, want 1", got)
+	}
+}

@@ -46,6 +46,7 @@ type Store interface {
 	Decisions
 	Subscriptions
 	Usage
+	Retention
 
 	// Watch calls f for every change, and must do so after the change is
 	// visible to reads and before the write that made it returns. A write that

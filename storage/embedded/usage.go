@@ -45,8 +45,11 @@ func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org stri
 }
 
 func parseMeterKey(k []byte) (org string, month storage.Month, err error) {
-	if len(k) < 3 || len(k) != 3+int(binary.BigEndian.Uint16(k[1:]))+4 {
-		return "", 0, fmt.Errorf("decoding the key of a meter: %d bytes", len(k))
+	if org, err = orgOf(k); err != nil {
+		return "", 0, err
 	}
-	return string(k[3 : len(k)-4]), storage.Month(binary.BigEndian.Uint32(k[len(k)-4:])), nil
+	if rest := k[3+len(org):]; len(rest) == 4 {
+		return org, storage.Month(binary.BigEndian.Uint32(rest)), nil
+	}
+	return "", 0, fmt.Errorf("decoding the key of a meter: %d bytes", len(k))
 }

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"History", historyTests},
 		{"Subscriptions", subscriptionTests},
 		{"Usage", usageTests},
+		{"Retention", retentionTests},
 		{"Watch", watchTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},
