@@ -239,7 +239,7 @@ func unfit(pattern, delimiters *ast.Term) string {
 		}
 		after := strings.TrimLeft(rest[at:], "*")
 		single := len(rest[at:])-len(after) == 1
-		if after != "" && !(slash && single && after[0] == '/') {
+		if after != "" && (!slash || !single || after[0] != '/') {
 			searching++
 		}
 		rest = after

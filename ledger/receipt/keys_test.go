@@ -160,7 +160,7 @@ func TestKeysAreCopied(t *testing.T) {
 func TestSignerHidesItsKey(t *testing.T) {
 	priv := testKey(7)
 	s := NewSigner(priv)
-	seed := fmt.Sprint(priv.Seed())
+	seed := fmt.Sprintf("%d", priv.Seed())
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
 		got := fmt.Sprintf(format, s)
 		if strings.Contains(got, seed[1:10]) || strings.Contains(got, "070707") || !strings.Contains(got, s.KeyID()) {
