@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/golang-jwt/jwt/v5"
 )
 
@@ -92,9 +94,21 @@ func (o *operators) verify(ctx context.Context, token string) (principal, error)
 	}, nil
 }
 
+// UnmarshalJSON refuses a claim that is given twice and reads claims by their
+// exact names alone. The parser's own decoder would take Org_Id for org_id: an
+// issuer that lets its users choose further claims would let them choose their
+// organization.
+func (c *operatorClaims) UnmarshalJSON(data []byte) error {
+	type plain operatorClaims
+	return json.Unmarshal(data, (*plain)(c))
+}
+
 func (c *operatorClaims) check() error {
 	if err := checkName(c.OrgID, maxOrg); err != nil {
 		return fmt.Errorf("org_id %w", err)
+	}
+	if strings.TrimSpace(c.OrgID) != c.OrgID {
+		return errors.New("org_id must not start or end with white space")
 	}
 	if err := checkName(c.Subject, maxSubject); err != nil {
 		return fmt.Errorf("sub %w", err)

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -76,6 +77,8 @@ func TestDecision_Credentials_OperatorClaims(t *testing.T) {
 		"org_id with line break":  {obj{"org_id": "a\nb"}, 401},
 		"org_id of 128":           {obj{"org_id": strings.Repeat("o", 128)}, 200},
 		"org_id of 129":           {obj{"org_id": strings.Repeat("o", 129)}, 401},
+		"org_id padded":           {obj{"org_id": "acme "}, 401},
+		"org_id is blank":         {obj{"org_id": " "}, 401},
 		"org_id is a number":      {obj{"org_id": 1}, 401},
 		"org_id is not ASCII":     {obj{"org_id": "Zürich"}, 200},
 		"claims of other systems": {obj{"scope": "x", "roles": []string{"y"}}, 200},
@@ -89,6 +92,43 @@ func TestDecision_Credentials_OperatorClaims(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An issuer that lets its users add claims must not let them choose org_id or
+// exp by another spelling of the name or by giving it again.
+func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
+	h := start(t)
+	now := h.clock.Now()
+	past, future := now.Add(-time.Hour).Unix(), now.Add(time.Hour).Unix()
+	for name, tc := range map[string]struct {
+		claims string
+		want   int
+	}{
+		"exact names":            {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d}`, future), 200},
+		"org_id in another case": {fmt.Sprintf(`{"Org_Id":"acme","sub":"op","exp":%d}`, future), 401},
+		"org_id twice":           {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"org_id":"globex"}`, future), 401},
+		"exp in another case":    {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"EXP":%d}`, past, future), 401},
+		"exp twice":              {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"exp":%d}`, past, future), 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.do("GET", "/v1/rules", h.signText(t, tc.claims), nil).wantStatus(tc.want)
+		})
+	}
+
+	acmes := fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"Org_Id":"globex"}`, future)
+	who, err := h.server.auth.operators.verify(t.Context(), h.signText(t, acmes))
+	if err != nil || who.org != acme {
+		t.Errorf("verify(%s) = %q, %v, want %q", acmes, who.org, err, acme)
+	}
+}
+
+// signText signs claims as they are written.
+func (h *harness) signText(t *testing.T, claims string) string {
+	t.Helper()
+	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	sig, err := jwt.SigningMethodHS256.Sign(signed, []byte(testSecret))
+	must(t, err)
+	return signed + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
 func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {

@@ -108,8 +108,6 @@ func (s *Server) changed(c storage.Change) {
 	}
 }
 
-var errAmbiguous = errors.New("the length of the body is given twice")
-
 func (s *Server) newApp() *fiber.App {
 	l := s.cfg.Limits
 	app := fiber.New(fiber.Config{
@@ -131,9 +129,8 @@ func (s *Server) newApp() *fiber.App {
 	server.CloseOnShutdown = true
 	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		if ambiguousLength(ctx.Request.Header.RawHeaders()) {
-			server.ErrorHandler(ctx, errAmbiguous)
-			ctx.SetConnectionClose()
+		if err := ambiguous(ctx.Request.Header.RawHeaders()); err != nil {
+			s.refuseFraming(app, ctx, err)
 			return
 		}
 		// Fiber answers an unknown method itself, in plain text. As TRACE, which no

@@ -2,23 +2,60 @@ package api
 
 import "bytes"
 
-// ambiguousLength reports whether raw, a request's header lines, gives the
-// length of the body more than once. Fiber takes one of them; a proxy in front
-// may take another, and then what one reads as a body the other reads as the
-// next request.
-func ambiguousLength(raw []byte) bool {
-	n := 0
+// framingError is a request that two servers may read as two different ones.
+type framingError string
+
+// Error implements error.
+func (e framingError) Error() string { return string(e) }
+
+const (
+	errTwoLengths framingError = "the length of its body is given twice"
+	errCoding     framingError = "its Transfer-Encoding is not chunked"
+	errTwoHosts   framingError = "it has more than one Host"
+	errControl    framingError = "a header has a control character"
+)
+
+// ambiguous returns why raw, a request's header lines, has no single meaning.
+// Fiber reads it one way; a proxy in front may read it another, and then what
+// one reads as a body or a header the other reads as the next request.
+func ambiguous(raw []byte) error {
+	lengths, hosts := 0, 0
 	for len(raw) > 0 {
 		line, rest, _ := bytes.Cut(raw, []byte("\n"))
 		raw = rest
-		if len(line) == 0 || line[0]|0x20 != 'c' && line[0]|0x20 != 't' {
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		if bytes.IndexByte(line, '\r') >= 0 || bytes.IndexByte(line, 0) >= 0 {
+			return errControl
+		}
+		if len(line) == 0 {
 			continue
 		}
-		name, _, _ := bytes.Cut(line, []byte(":"))
-		name = bytes.TrimRight(name, " \t")
-		if bytes.EqualFold(name, []byte("Content-Length")) || bytes.EqualFold(name, []byte("Transfer-Encoding")) {
-			n++
+		switch line[0] | 0x20 {
+		case 'c', 't', 'h':
+		default:
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch name = bytes.TrimRight(name, " \t"); {
+		case bytes.EqualFold(name, []byte("Host")):
+			hosts++
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			lengths++
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			lengths++
+			// Fiber takes all but "identity" for chunked, whatever it says.
+			if !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) {
+				return errCoding
+			}
 		}
 	}
-	return n > 1
+	switch {
+	case lengths > 1:
+		return errTwoLengths
+	case hosts > 1:
+		return errTwoHosts
+	}
+	return nil
 }

@@ -2,17 +2,25 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // unhandled answers what no route did: unknown paths and methods, and requests
 // that are too large, too slow or not HTTP.
 func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
-	var fe *fiber.Error
-	if !errors.As(err, &fe) {
+	var (
+		fe      *fiber.Error
+		framing framingError
+	)
+	switch {
+	case errors.As(err, &framing):
+		fe = fiber.ErrBadRequest
+	case !errors.As(err, &fe):
 		fe = fiber.ErrInternalServerError
 	}
 	b := s.scratch.Get().(*scratch)
@@ -27,13 +35,16 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 	case http.StatusRequestTimeout:
 		p.Code, p.Detail = codeRequestTimeout, "The request did not arrive in time."
 	case http.StatusRequestEntityTooLarge:
-		p.Code, p.Detail = codeBodyTooLarge, "The body is too large."
+		p.Code, p.Detail = codeBodyTooLarge, fmt.Sprintf("The body is too large: send at most %d bytes.", s.cfg.Limits.Body)
 	case http.StatusRequestHeaderFieldsTooLarge:
-		p.Code, p.Detail = codeHeaderTooLarge, "The request's headers are too large."
+		p.Code, p.Detail = codeHeaderTooLarge, fmt.Sprintf("The request's headers are too large: send at most %d bytes.", s.cfg.Limits.Header)
 	case http.StatusInternalServerError:
 		p = problemOf(err)
 	default:
 		p.Status, p.Code, p.Detail = http.StatusBadRequest, codeMalformed, "The request is not well-formed HTTP."
+		if framing != "" {
+			p.Detail = "The request is not well-formed HTTP: " + framing.Error() + "."
+		}
 	}
 	s.begin(fc, b)
 	writeProblem(fc, p, b.id)
@@ -42,6 +53,17 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 	}
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
 	return nil
+}
+
+// refuseFraming answers a request that has no single meaning, and closes its
+// connection: nothing that follows can be told from its body.
+func (s *Server) refuseFraming(app *fiber.App, ctx *fasthttp.RequestCtx, err error) {
+	fc := app.AcquireCtx(ctx)
+	defer app.ReleaseCtx(fc)
+	if err := s.unhandled(fc, err); err != nil {
+		ctx.SetStatusCode(http.StatusBadRequest)
+	}
+	ctx.SetConnectionClose()
 }
 
 // unread reports whether a request that was refused with code may still be on
