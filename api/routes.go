@@ -18,7 +18,11 @@ type route struct {
 // routes lists every route of the public address.
 func (s *Server) routes() []route {
 	return []route{
-		get("/", public, s.landing),
+		get("/", public, serveDocument(s.site.landing)),
+		get("/openapi.yaml", public, serveDocument(s.site.yaml)),
+		get("/openapi.json", public, serveDocument(s.site.json)),
+		get("/v1/openapi.yaml", public, serveDocument(s.site.yaml)),
+		get("/v1/openapi.json", public, serveDocument(s.site.json)),
 		get("/health", public, s.health),
 		get("/.well-known/jwks.json", public, s.jwks),
 
