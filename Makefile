@@ -2,7 +2,7 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') $(shell find api -name '*.html' -o -name '*.yaml' 2>/dev/null)
+SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
 .PHONY: help run test check lint vuln bench fuzz clean
