@@ -31,7 +31,8 @@ type principal struct {
 type auth struct {
 	keys      *engine.Cache[keyID, apiKey]
 	jwts      *engine.Cache[jwtKey, principal]
-	operators *operators // nil: none are accepted
+	operators *operators         // nil: none are accepted
+	service   *[sha256.Size]byte // of the service bearer; nil: none is accepted
 	failures  failures
 }
 
@@ -58,7 +59,7 @@ const (
 
 // failures count refused credentials by reason.
 type failures struct {
-	missing, malformed, unknown, mismatch, revoked, expired, operator, scope prometheus.Counter
+	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, service prometheus.Counter
 }
 
 func newFailures(v *prometheus.CounterVec) failures {
@@ -71,11 +72,16 @@ func newFailures(v *prometheus.CounterVec) failures {
 		expired:   v.WithLabelValues("expired"),
 		operator:  v.WithLabelValues("invalid_operator_token"),
 		scope:     v.WithLabelValues("insufficient_scope"),
+		service:   v.WithLabelValues("invalid_service_token"),
 	}
 }
 
-func newAuth(tokens storage.Tokens, operators *operators, f failures) *auth {
+func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f failures) *auth {
 	a := &auth{operators: operators, failures: f}
+	if serviceToken != "" {
+		hash := sha256.Sum256([]byte(serviceToken))
+		a.service = &hash
+	}
 	a.keys = engine.NewCache(keyCacheBytes, func(k apiKey) int64 {
 		return credentialBytes + int64(len(k.who.org)+len(k.who.subject))
 	}, func(ctx context.Context, id keyID) (apiKey, error) {
@@ -110,6 +116,9 @@ var errUnauthorized = refuse(problem{
 // authorize returns whom the request acts for, if that may do what needs the
 // scope.
 func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
+	if want == service {
+		return principal{}, a.authorizeService(h)
+	}
 	who, err := a.authenticate(ctx, h, now)
 	if err != nil {
 		return principal{}, err
@@ -119,6 +128,23 @@ func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want sc
 		return principal{}, insufficientScope(want)
 	}
 	return who, nil
+}
+
+// authorizeService accepts the service bearer and nothing else. Both sides are
+// hashed first: comparing them takes the same time whatever they share, and
+// tells nothing of how long the token is.
+func (a *auth) authorizeService(h *fasthttp.RequestHeader) error {
+	token := bearer(h)
+	if len(token) == 0 {
+		a.failures.missing.Inc()
+		return errUnauthorized
+	}
+	sent := sha256.Sum256(token)
+	if a.service == nil || subtle.ConstantTimeCompare(sent[:], a.service[:]) != 1 {
+		a.failures.service.Inc()
+		return errUnauthorized
+	}
+	return nil
 }
 
 func insufficientScope(want scopeSet) error {

@@ -46,6 +46,11 @@ type Config struct {
 	// RequireRegisteredAgents denies the intents of agents that the organization
 	// has not registered.
 	RequireRegisteredAgents bool
+	// Hosted is what GET /v1/hosted/config tells.
+	Hosted Hosted
+	// ServiceToken is the bearer of GET /v1/ops/usage, which answers 401 to
+	// everyone while it is empty.
+	ServiceToken string
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 }
@@ -107,8 +112,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Auth.Client == nil {
 		c.Auth.Client = &http.Client{Timeout: jwksTimeout}
 	}
+	c.Hosted = c.Hosted.withDefaults()
 	c.Limits = c.Limits.withDefaults()
-	return c, errors.Join(c.check(), c.Auth.check())
+	return c, errors.Join(c.check(), c.Auth.check(), c.Hosted.check())
 }
 
 func (c Config) check() error {

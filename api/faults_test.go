@@ -89,3 +89,35 @@ func (f *faultStore) Healthy(ctx context.Context) error {
 	}
 	return f.Store.Healthy(ctx)
 }
+
+// CountPolicies implements storage.Store.
+func (f *faultStore) CountPolicies(ctx context.Context, org string) (int, error) {
+	if err := f.fault("CountPolicies"); err != nil {
+		return 0, err
+	}
+	return f.Store.CountPolicies(ctx, org)
+}
+
+// CountAgents implements storage.Store.
+func (f *faultStore) CountAgents(ctx context.Context, org string) (int, error) {
+	if err := f.fault("CountAgents"); err != nil {
+		return 0, err
+	}
+	return f.Store.CountAgents(ctx, org)
+}
+
+// Meters implements storage.Store.
+func (f *faultStore) Meters(ctx context.Context, m storage.Month, each func(string, int64) error) error {
+	if err := f.fault("Meters"); err != nil {
+		return err
+	}
+	return f.Store.Meters(ctx, m, each)
+}
+
+// ListRecords implements storage.Store.
+func (f *faultStore) ListRecords(ctx context.Context, org string, filter storage.Filter, p storage.Page) ([]*storage.Record, string, error) {
+	if err := f.fault("ListRecords"); err != nil {
+		return nil, "", err
+	}
+	return f.Store.ListRecords(ctx, org, filter, p)
+}

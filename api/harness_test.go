@@ -65,7 +65,7 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	must(t, err)
 	cfg := Config{
 		Store: h.store, Ledger: h.ledger,
-		Sets:     engine.NewSets(source{h.store}, engine.Options{}, 64<<20),
+		Sets:     engine.NewSets(storage.Source{Store: h.store}, engine.Options{}, 64<<20),
 		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
 		JWKS:     h.trusted.JWKS,
 		Registry: prometheus.NewRegistry(),
@@ -289,21 +289,6 @@ func (h *harness) history(org string) []storage.Record {
 	var list page[storage.Record]
 	h.do("GET", "/v1/authorizations?limit=500", h.operator(org), nil).wantStatus(http.StatusOK).into(&list)
 	return list.Data
-}
-
-// source reads what evaluations need from a store.
-type source struct{ storage.Store }
-
-// AgentStatus implements engine.Source.
-func (s source) AgentStatus(ctx context.Context, org, agentID string) (engine.AgentStatus, error) {
-	a, err := s.Agent(ctx, org, agentID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return engine.AgentUnregistered, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return a.Status, nil
 }
 
 // clock is a clock that tests set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"writ/engine"
 	"writ/storage"
@@ -18,6 +19,9 @@ const (
 // plans knows each organization's plan.
 type plans struct {
 	cache *engine.Cache[string, engine.Plan]
+	// load reads a plan past the cache: for who asks for every organization and
+	// would drive those in use out of it.
+	load func(ctx context.Context, org string) (engine.Plan, error)
 }
 
 func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans {
@@ -35,7 +39,7 @@ func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans 
 		}
 		return plan, nil
 	}
-	return &plans{engine.NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, load)}
+	return &plans{engine.NewCache(planCacheBytes, func(engine.Plan) int64 { return planBytes }, load), load}
 }
 
 // of returns org's plan: the free one if it has no subscription, or one to a
@@ -46,6 +50,24 @@ func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
 		return engine.Plan{}, fmt.Errorf("looking up the plan: %w", err)
 	}
 	return plan, nil
+}
+
+// Retention returns how long org's history is kept, 0 for good. Unlike a limit,
+// which falls back to the free plan's, it is an error where the deployment does
+// not know the plan: what is removed does not come back.
+func (s *Server) Retention(ctx context.Context, org string) (time.Duration, error) {
+	name := engine.FreePlan
+	sub, err := s.cfg.Store.Subscription(ctx, org)
+	if err == nil {
+		name = sub.Plan
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return 0, fmt.Errorf("looking up the plan: %w", err)
+	}
+	plan, ok := s.cfg.Plans[name]
+	if !ok {
+		return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)
+	}
+	return time.Duration(max(plan.RetentionDays, 0)) * 24 * time.Hour, nil
 }
 
 func (p *plans) forget(org string) { p.cache.Invalidate(org) }

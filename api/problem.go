@@ -21,10 +21,13 @@ const (
 	codePlanLimit         = "plan_limit"
 	codePolicyViolation   = "policy_violation"
 	codeUsageLimit        = "usage_limit"
+	codeExportNotEntitled = "export_not_entitled"
+	codeTooManyExports    = "too_many_exports"
 	codeNotFound          = "not_found"
 	codeMethodNotAllowed  = "method_not_allowed"
 	codeRequestTimeout    = "request_timeout"
 	codeIntentConflict    = "intent_conflict"
+	codeIntentExpired     = "intent_expired"
 	codeConflict          = "conflict"
 	codeBodyTooLarge      = "body_too_large"
 	codeMediaType         = "unsupported_media_type"
@@ -117,6 +120,8 @@ func problemOf(err error) *problem {
 		return notFoundProblem(err)
 	case errors.Is(err, ledger.ErrIntentConflict):
 		return &problem{Status: http.StatusConflict, Code: codeIntentConflict, Detail: "This intent_id was used before with a different body. Use a new intent_id for a new intent."}
+	case errors.Is(err, ledger.ErrIntentExpired):
+		return &problem{Status: http.StatusConflict, Code: codeIntentExpired, Detail: "This intent_id was decided before, and the decision has been removed after your plan's retention. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting to be decided. Nothing was decided; try again.", retryAfter: 1}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

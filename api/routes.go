@@ -28,6 +28,8 @@ func (s *Server) routes() []route {
 		get("/health", public, s.health),
 		get("/.well-known/jwks.json", public, s.jwks),
 
+		get("/v1/hosted/config", public, s.hostedConfig),
+
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
 
@@ -48,7 +50,11 @@ func (s *Server) routes() []route {
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
+		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction)),
+
+		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
+		get("/v1/ops/usage", service, s.opsUsage),
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 
 	// public is what a route demands that needs no credential.
 	public scopeSet = 0
+	// service is what a route demands that takes the service bearer alone: no
+	// API key and no operator token holds it.
+	service scopeSet = 1 << 31
 )
 
 const scopeList = "policy:evaluate policy:read policy:write rules:read rules:write agents:read agents:write " +

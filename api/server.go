@@ -27,6 +27,7 @@ type Server struct {
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
+	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
@@ -67,7 +68,7 @@ func New(cfg Config) (*Server, error) {
 		giveUp()
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
-	s.auth = newAuth(cfg.Store, operators, newFailures(s.metrics.authFailures))
+	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
 	s.unwatch = cfg.Store.Watch(s.changed)
@@ -187,6 +188,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.giveUp()
 	s.unwatch()
 	s.background.Wait()
+	s.exports.close()
 	if err = errors.Join(err, s.admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}

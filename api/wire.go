@@ -93,6 +93,8 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 		b.out = body.appendJSON(b.out[:0])
 		out.Header.SetContentType(typeJSON)
 		out.SetBody(b.out)
+	case *export:
+		body.send(fc, b.id)
 	case raw:
 		out.Header.SetContentType(body.contentType)
 		out.SetBodyRaw(body.bytes)

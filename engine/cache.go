@@ -196,8 +196,9 @@ func (c *Cache[K, V]) dropLocked(e *entry[K, V]) {
 }
 
 // Invalidate forgets key, also a load of it that is under way: every Get that
-// starts after Invalidate returns sees a value loaded later.
-func (c *Cache[K, V]) Invalidate(key K) {
+// starts after Invalidate returns sees a value loaded later. It returns the
+// value that was kept, if one was.
+func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
@@ -205,9 +206,11 @@ func (c *Cache[K, V]) Invalidate(key K) {
 	case e == nil:
 	case e.loaded.Load():
 		c.dropLocked(e)
+		return e.value, true
 	default:
 		delete(c.entries, key)
 	}
+	return stale, false
 }
 
 // InvalidateAll forgets every key, as [Cache.Invalidate] does.

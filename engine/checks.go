@@ -112,7 +112,7 @@ func policyActive(p *ActionPolicy) Check {
 	c := deny(CodePolicyInactive, "version %d of the policy is %s", p.Version, status)
 	c.CEL = `policy.status == "active"`
 	if p.Status != StatusActive {
-		c.Rego = "findings contains " + quote(string(c.Code))
+		c.Rego = "findings contains " + Quote(string(c.Code))
 	}
 	return c
 }
@@ -140,9 +140,9 @@ func agentMatches(p *ActionPolicy) Check {
 	c := Check{
 		Code: CodeAgentMismatch, Outcome: ApprovalRequired,
 		Reason: fmt.Sprintf("%s: version %d of the policy governs the agent %s, another one needs approval",
-			CodeAgentMismatch, p.Version, quote(p.AgentID)),
+			CodeAgentMismatch, p.Version, Quote(p.AgentID)),
 	}
-	id := quote(p.AgentID)
+	id := Quote(p.AgentID)
 	if !hasMeta(p.AgentID) {
 		c.CEL = "intent.agent_id == " + id
 		c.Rego = regoFinding(c.Code, "not input.intent.agent_id == "+id)
@@ -163,7 +163,7 @@ func actionNotDenied(p *ActionPolicy) Check {
 	c.patterns = p.DeniedActionTypes
 	c.named = string(CodeActionDenied) + ": the action type matches the denied type %s"
 	c.CEL = "!" + celActions(p.DeniedActionTypes)
-	c.Rego = regoActions("findings contains "+quote(string(c.Code)), p.DeniedActionTypes)
+	c.Rego = regoActions("findings contains "+Quote(string(c.Code)), p.DeniedActionTypes)
 	return c
 }
 
@@ -171,7 +171,7 @@ func actionAllowed(p *ActionPolicy) Check {
 	c := deny(CodeActionNotAllowed, "the action type matches no allowed type")
 	c.CEL = celActions(p.AllowedActionTypes)
 	if len(p.AllowedActionTypes) == 0 {
-		c.Rego = "findings contains " + quote(string(c.Code))
+		c.Rego = "findings contains " + Quote(string(c.Code))
 		return c
 	}
 	c.Rego = regoFinding(c.Code, "not action_allowed") + "\n\n" + regoActions("action_allowed", p.AllowedActionTypes)
@@ -221,8 +221,8 @@ func costWithinCap(p *ActionPolicy) Check {
 
 func costInCurrency(p *ActionPolicy) Check {
 	c := deny(CodeCostCurrency, "the cost is not in %s", p.Currency)
-	c.CEL = "!has(intent.cost) || intent.cost.currency == " + quote(p.Currency)
-	c.Rego = regoFinding(c.Code, "input.intent.cost", "not input.intent.cost.currency == "+quote(p.Currency))
+	c.CEL = "!has(intent.cost) || intent.cost.currency == " + Quote(p.Currency)
+	c.Rego = regoFinding(c.Code, "input.intent.cost", "not input.intent.cost.currency == "+Quote(p.Currency))
 	return c
 }
 

@@ -142,7 +142,7 @@ func TestCondition_Limits(t *testing.T) {
 	}{
 		{"alternatives", `{"metadata.x":{"$glob":["{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}*"]}}`, ""},
 		{"alternatives exceeded", `{"metadata.x":{"$glob":[` + braces + `]}}`, "more than 1000 alternatives"},
-		{"alternatives exceeded in CEL", `{"cel":` + quote(`resource_glob([`+braces+`], intent.resource)`) + `}`, "more than 1000 alternatives"},
+		{"alternatives exceeded in CEL", `{"cel":` + Quote(`resource_glob([`+braces+`], intent.resource)`) + `}`, "more than 1000 alternatives"},
 		{"alternatives exceeded in several lists", `{"$or":[{"resource":{"$glob":[` + braces[:len(braces)/2-1] + `"]}},{"agent_id":{"$glob":[` + braces + `]}}]}`, "more than 1000 alternatives"},
 		{"CEL literals", `{"cel":"` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + ` == []"}`, ""},
 		{"CEL lists too deep", `{"cel":"` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + ` == []"}`, "nested deeper than 32 levels"},

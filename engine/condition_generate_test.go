@@ -69,7 +69,7 @@ func (g generator) glob(field string) string {
 func quoted(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = quote(s)
+		out[i] = Quote(s)
 	}
 	return "[" + strings.Join(out, ",") + "]"
 }
@@ -96,13 +96,13 @@ func (g generator) match(depth int) string {
 	}
 	var b strings.Builder
 	for name, value := range members {
-		b.WriteString("," + quote(name) + ":" + value)
+		b.WriteString("," + Quote(name) + ":" + value)
 	}
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
 }
 
 func (g generator) expect(field string, values []string) string {
-	v := quote(pick(g, values...))
+	v := Quote(pick(g, values...))
 	switch g.IntN(8) {
 	case 0:
 		return `{"$ne":` + v + `}`
@@ -111,9 +111,9 @@ func (g generator) expect(field string, values []string) string {
 	case 2:
 		return `{"$nin":` + quoted(values[:1+g.IntN(len(values))]) + `}`
 	case 3:
-		return `{"$glob":` + quote(g.glob(field)) + `}`
+		return `{"$glob":` + Quote(g.glob(field)) + `}`
 	case 4:
-		return `{"$regex":` + quote(pick(g, "^prod", "d", "[ae]", "o$")) + `}`
+		return `{"$regex":` + Quote(pick(g, "^prod", "d", "[ae]", "o$")) + `}`
 	case 5:
 		return `{"$not":{"$eq":` + v + `}}`
 	}
@@ -133,8 +133,8 @@ func (g generator) tree(depth int) string {
 		}
 	}
 	field, values := g.text()
-	op, value := pick(g, "eq", "ne", "contains", "doesNotContain", "startsWith", "endsWith", "gt", "lte"), quote(pick(g, values...))
-	return fmt.Sprintf(`{"field":%s,"op":%q,"value":%s}`, quote(field), op, value)
+	op, value := pick(g, "eq", "ne", "contains", "doesNotContain", "startsWith", "endsWith", "gt", "lte"), Quote(pick(g, values...))
+	return fmt.Sprintf(`{"field":%s,"op":%q,"value":%s}`, Quote(field), op, value)
 }
 
 // cel returns a CEL expression in which much can be an error.
@@ -168,7 +168,7 @@ func (g generator) cel(depth int) string {
 }
 
 func (g generator) celText(ref, field string, values []string) string {
-	v := quote(pick(g, values...))
+	v := Quote(pick(g, values...))
 	switch g.IntN(9) {
 	case 0:
 		return ref + " != " + v
@@ -177,13 +177,13 @@ func (g generator) celText(ref, field string, values []string) string {
 	case 2:
 		return ref + " in " + quoted(values[:g.IntN(len(values)+1)])
 	case 3:
-		return ref + "." + pick(g, "startsWith", "endsWith", "contains", "matches") + "(" + quote(pick(g, "prod", "d", "")) + ")"
+		return ref + "." + pick(g, "startsWith", "endsWith", "contains", "matches") + "(" + Quote(pick(g, "prod", "d", "")) + ")"
 	case 4:
-		return fmt.Sprintf("resource_glob([%s, %s], %s)", quote(g.glob("resource")), quote(g.glob("resource")), ref)
+		return fmt.Sprintf("resource_glob([%s, %s], %s)", Quote(g.glob("resource")), Quote(g.glob("resource")), ref)
 	case 5:
-		return fmt.Sprintf("glob(%s, %s)", quote(g.glob("resource")), ref)
+		return fmt.Sprintf("glob(%s, %s)", Quote(g.glob("resource")), ref)
 	case 6:
-		return fmt.Sprintf("action_matches(%s, %s)", quote(g.glob("action_type")), ref)
+		return fmt.Sprintf("action_matches(%s, %s)", Quote(g.glob("action_type")), ref)
 	}
 	return ref + " == " + v
 }
@@ -206,7 +206,7 @@ func (g generator) condition() string {
 	case 1:
 		return g.tree(2)
 	}
-	return `{"cel":` + quote(g.cel(3)) + `}`
+	return `{"cel":` + Quote(g.cel(3)) + `}`
 }
 
 func (g generator) rule(id int) Rule {

@@ -71,7 +71,7 @@ func writeLeaf(b *strings.Builder, n *node) {
 	}
 	ref := f.path
 	if f.keyed {
-		ref += "[" + quote(f.key) + "]"
+		ref += "[" + Quote(f.key) + "]"
 	}
 	switch n.op {
 	case opIn:
@@ -91,7 +91,7 @@ func (n *node) guarded() bool { return n.op != opExists && n.field.optional() }
 func celGuard(f field) string {
 	switch {
 	case f.keyed:
-		return quote(f.key) + " in " + f.path
+		return Quote(f.key) + " in " + f.path
 	case f.inCost():
 		return "has(intent.cost)"
 	case f.optional():
@@ -126,14 +126,14 @@ func celConstant(f field, v constant) string {
 	case kindInt:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
-		return "timestamp(" + quote(v.str) + ")"
+		return "timestamp(" + Quote(v.str) + ")"
 	}
-	return quote(v.str)
+	return Quote(v.str)
 }
 
-// quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
+// Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
 // be seen is escaped, so that a rendering reads as what it says.
-func quote(s string) string {
+func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {

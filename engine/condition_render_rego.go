@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -148,8 +149,13 @@ func (w *regoWriter) call(define func(name string)) regoLine {
 }
 
 // globs renders a leaf of globs: a call where there is one, else a function
-// that tries each.
+// that tries each. Where glob.match does not fit, a regular expression stands for
+// all of them.
 func (w *regoWriter) globs(n *node) regoLine {
+	if patterns, expressions := n.searching(); expressions != nil {
+		text := fmt.Sprintf("regex.match(%s, %s)", regoUnion(patterns, expressions), regoRef(n.field))
+		return regoLine{text: text, resource: n.readsResource()}
+	}
 	delimiters := `["/"]`
 	if n.op == opActionGlob {
 		delimiters = "null"
@@ -161,7 +167,7 @@ func (w *regoWriter) globs(n *node) regoLine {
 			forms = globForms(forms)
 		}
 		for _, form := range forms {
-			patterns = appendDistinct(patterns, quote(form))
+			patterns = appendDistinct(patterns, Quote(form))
 		}
 	}
 	match := func(pattern string) regoLine {
@@ -175,6 +181,35 @@ func (w *regoWriter) globs(n *node) regoLine {
 	return w.call(func(name string) {
 		w.funcs = append(w.funcs, regoBody(name, []regoLine{some, match("pattern")}))
 	})
+}
+
+// searching returns the patterns of a leaf of globs and what makes expressions
+// of each, or nil where glob.match will do: where none of them backtracks and
+// none has an escape, which OPA's index of rules takes for two characters.
+func (n *node) searching() (patterns []string, expressions func(string) []string) {
+	expressions = plainExpressions
+	forms := func(pattern string) [][]unit {
+		alternatives, _ := parsePattern(pattern)
+		return alternatives
+	}
+	switch n.op {
+	case opResourceGlob:
+		expressions, forms = resourceExpressions, resourceForms
+	case opActionGlob:
+		expressions = actionExpression
+	}
+	unfit := func(pattern string) bool {
+		return strings.Contains(pattern, `\`) || slices.ContainsFunc(forms(pattern), func(form []unit) bool {
+			return backtracks(form) || strings.Contains(render(form), `\`)
+		})
+	}
+	for _, v := range n.values {
+		patterns = append(patterns, v.str)
+	}
+	if !slices.ContainsFunc(patterns, unfit) {
+		return nil, nil
+	}
+	return patterns, expressions
 }
 
 func regoLeaf(n *node) string {
@@ -211,7 +246,7 @@ func regoRef(f field) string {
 	case f.keyed && regoIdentifier.MatchString(f.key) && !isRegoKeyword(f.key):
 		return "input." + f.path + "." + f.key
 	case f.keyed:
-		return "input." + f.path + "[" + quote(f.key) + "]"
+		return "input." + f.path + "[" + Quote(f.key) + "]"
 	}
 	return "input." + f.path
 }
@@ -230,7 +265,7 @@ func regoConstant(f field, v constant) string {
 	case kindInt:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
-		return "time.parse_rfc3339_ns(" + quote(v.str) + ")"
+		return "time.parse_rfc3339_ns(" + Quote(v.str) + ")"
 	}
-	return quote(v.str)
+	return Quote(v.str)
 }

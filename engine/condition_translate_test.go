@@ -62,7 +62,7 @@ func TestCondition_Translate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.cel, func(t *testing.T) {
-			c := mustCondition(t, `{"cel":`+quote(tt.cel)+`}`)
+			c := mustCondition(t, `{"cel":`+Quote(tt.cel)+`}`)
 			if got := renderCEL(c.holds); got != tt.holds {
 				t.Errorf("holds = %s, want %s", got, tt.holds)
 			}
@@ -86,7 +86,7 @@ func TestCondition_Untranslatable(t *testing.T) {
 		`intent.agent_id in [intent.metadata.owner]`,
 	} {
 		t.Run(cel, func(t *testing.T) {
-			r, err := CompileRule(Rule{ID: "r1", Condition: `{"cel":` + quote(cel) + `}`, Action: `{"decision":"deny"}`}, Options{})
+			r, err := CompileRule(Rule{ID: "r1", Condition: `{"cel":` + Quote(cel) + `}`, Action: `{"decision":"deny"}`}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

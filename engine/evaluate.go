@@ -86,7 +86,7 @@ func (c *compiledCheck) failure(f *frame) Finding {
 		return finding
 	}
 	if i := c.objector(f); i >= 0 && i < len(c.patterns) {
-		finding.Reason = fmt.Sprintf(c.named, quote(c.patterns[i]))
+		finding.Reason = fmt.Sprintf(c.named, Quote(c.patterns[i]))
 	}
 	return finding
 }

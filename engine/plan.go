@@ -9,7 +9,7 @@ type Plan struct {
 	// Agents and Policies are how many of each can be registered.
 	Agents   int `json:"agents"`
 	Policies int `json:"policies"`
-	// RetentionDays is how long the authorization history is kept.
+	// RetentionDays is how long the authorization history is kept, 0 for good.
 	RetentionDays int `json:"retention_days"`
 	// CSVExport entitles to the export of the authorization history.
 	CSVExport bool `json:"csv_export"`

@@ -10,7 +10,7 @@ import (
 func celList(members []string) string {
 	quoted := make([]string, len(members))
 	for i, m := range members {
-		quoted[i] = quote(m)
+		quoted[i] = Quote(m)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
@@ -23,7 +23,7 @@ func celActions(types []string) string {
 // regoFinding defines a rule that adds code to the findings where all of exprs
 // hold.
 func regoFinding(code Code, exprs ...string) string {
-	head := "findings contains " + quote(string(code)) + " if "
+	head := "findings contains " + Quote(string(code)) + " if "
 	if len(exprs) == 1 {
 		return head + exprs[0]
 	}
@@ -34,7 +34,7 @@ func regoFinding(code Code, exprs ...string) string {
 func regoPatterns(patterns ...string) string {
 	var b strings.Builder
 	for _, pattern := range patterns {
-		b.WriteString("# " + quote(pattern) + "\n")
+		b.WriteString("# " + Quote(pattern) + "\n")
 	}
 	return b.String()
 }
@@ -46,7 +46,7 @@ func regoUnion(patterns []string, expressions func(string) []string) string {
 	for _, pattern := range patterns {
 		all = append(all, expressions(pattern)...)
 	}
-	return quote("^(?:" + strings.Join(all, "|") + ")$")
+	return Quote("^(?:" + strings.Join(all, "|") + ")$")
 }
 
 // globForms returns the spellings that [Globs] matches patterns in, as globs
@@ -109,7 +109,7 @@ func regoActions(head string, types []string) string {
 		if strings.Contains(t, "*") {
 			patterns = append(patterns, t)
 		} else {
-			exact = append(exact, "\t"+quote(t)+",\n")
+			exact = append(exact, "\t"+Quote(t)+",\n")
 		}
 	}
 	if len(exact) > 0 {

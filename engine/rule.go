@@ -115,7 +115,7 @@ func newCompiledRule(r Rule, act action, cond *condition) *CompiledRule {
 		reason = act.reason
 	}
 	find := func(reason string) []Finding {
-		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, quote(r.Name))
+		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, Quote(r.Name))
 		return []Finding{{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID}}
 	}
 	return &CompiledRule{

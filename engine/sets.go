@@ -34,6 +34,7 @@ type Sets struct {
 	policies *Cache[setKey, *Policy]
 	rules    *Cache[string, *RuleSet]
 	agents   *Cache[setKey, AgentStatus]
+	retired  retired
 }
 
 // setKey is a document of an organization.
@@ -44,35 +45,35 @@ type setKey struct{ org, id string }
 const agentBytes = 768
 
 // NewSets returns an empty Sets over src that keeps at most maxBytes: half of
-// it policies, three eighths rules, the rest agents.
+// it policies, a quarter rules, an eighth each agents and the rules that a
+// change made stale.
 func NewSets(src Source, o Options, maxBytes int64) *Sets {
-	s := &Sets{
-		policies: NewCache(maxBytes/2, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
-			doc, err := src.Policy(ctx, k.org, k.id)
-			if err != nil {
-				return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
-			}
-			p, err := CompilePolicy(doc)
-			if err != nil {
-				return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
-			}
-			return p, nil
-		}),
-		rules: NewCache(maxBytes*3/8, rulesBytes, func(ctx context.Context, org string) (*RuleSet, error) {
-			rules, err := src.AllRules(ctx, org)
-			if err != nil {
-				return nil, fmt.Errorf("loading the rules: %w", err)
-			}
-			return CompileRules(rules, o), nil
-		}),
-		agents: NewCache(maxBytes/8, statusBytes, func(ctx context.Context, k setKey) (AgentStatus, error) {
-			status, err := src.AgentStatus(ctx, k.org, k.id)
-			if err != nil {
-				return "", fmt.Errorf("loading agent %s: %w", k.id, err)
-			}
-			return status, nil
-		}),
-	}
+	s := &Sets{retired: retired{max: maxBytes / 8, sets: make(map[string]*RuleSet)}}
+	s.policies = NewCache(maxBytes/2, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
+		doc, err := src.Policy(ctx, k.org, k.id)
+		if err != nil {
+			return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
+		}
+		p, err := CompilePolicy(doc)
+		if err != nil {
+			return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
+		}
+		return p, nil
+	})
+	s.rules = NewCache(maxBytes/4, rulesBytes, func(ctx context.Context, org string) (*RuleSet, error) {
+		rules, err := src.AllRules(ctx, org)
+		if err != nil {
+			return nil, fmt.Errorf("loading the rules: %w", err)
+		}
+		return s.retired.take(org).Update(rules, o), nil
+	})
+	s.agents = NewCache(maxBytes/8, statusBytes, func(ctx context.Context, k setKey) (AgentStatus, error) {
+		status, err := src.AgentStatus(ctx, k.org, k.id)
+		if err != nil {
+			return "", fmt.Errorf("loading agent %s: %w", k.id, err)
+		}
+		return status, nil
+	})
 	s.policies.own, s.rules.own, s.agents.own = cloneKey, strings.Clone, cloneKey
 	return s
 }
@@ -106,7 +107,11 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
 
 // InvalidateRules forgets the rules of an organization.
-func (s *Sets) InvalidateRules(org string) { s.rules.Invalidate(org) }
+func (s *Sets) InvalidateRules(org string) {
+	if stale, ok := s.rules.Invalidate(org); ok {
+		s.retired.put(org, stale)
+	}
+}
 
 // InvalidateAgent forgets the status of an agent under one of the names that
 // intents call it by: its id and its external id are invalidated one by one.

@@ -17,6 +17,9 @@ var (
 	// ErrIntentConflict means that the organization's intent id was decided
 	// before for another intent. It tells nothing of that one.
 	ErrIntentConflict = errors.New("the intent id was decided with a different body")
+	// ErrIntentExpired means that the organization's intent id was decided before
+	// and that the decision has been removed since, after its retention.
+	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
 	// ErrOverloaded means that too many commits wait already.
 	ErrOverloaded = errors.New("too many decisions wait to be committed")
 	// ErrClosed means that the ledger accepts nothing any more.
@@ -140,7 +143,7 @@ type Outcome struct {
 // the Outcome survives a crash and no other exists for the intent. It ends t,
 // whatever it returns; the tick of the meter stays only if e was the first.
 //
-// Its error is ErrIntentConflict, ErrOverloaded or ErrClosed, or tells why e is
+// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed, or tells why e is
 // no decision or what kept the store from committing it. When ctx ends while
 // the commit waits, Commit returns ctx's error at once, yet e may become final:
 // the same intent committed again gets what became of it.

@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, queued func() int) (*metrics, error) 
 		replays: counter("writ_ledger_replays_total",
 			"Commits answered with the decision made before."),
 		conflicts: counter("writ_ledger_conflicts_total",
-			"Commits refused because the intent id was decided for another intent."),
+			"Commits refused because the intent id was decided for another intent or is kept no longer."),
 		commitFailures: counter("writ_ledger_commit_failures_total",
 			"Batches that were not known to become durable."),
 	}

@@ -17,6 +17,9 @@ func (c *committer) answer(ctx context.Context, batch []*waiter, existing []*sto
 		case earlier == nil:
 			fresh[w.record.Decision]++
 			w.decide(Outcome{Record: w.record}, nil)
+		case earlier.Removed():
+			conflicts++
+			w.decide(Outcome{}, ErrIntentExpired)
 		case earlier.IntentDigest != w.record.IntentDigest:
 			conflicts++
 			w.decide(Outcome{}, ErrIntentConflict)

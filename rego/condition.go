@@ -29,6 +29,9 @@ const conditionPackage = "writ.condition"
 // any expression is an error of the condition, as is taking longer than
 // [DefaultTimeout].
 //
+// As everywhere in Rego, a negated call of what the intent lacks, such as
+// `not startswith(input.intent.metadata.env, "x")`, is undefined, not true.
+//
 // The error of a source that is refused is of type [Errors] and says where.
 func CompileCondition(source string) (engine.RegoCondition, error) {
 	module, err := parseCondition(source)
@@ -41,6 +44,9 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	}
 	ref := module.Package.Path.Append(ast.StringTerm(entry))
 	if err := checkEntry(c, module, ref); err != nil {
+		return nil, err
+	}
+	if err := checkBounds(module); err != nil {
 		return nil, err
 	}
 	p, err := prepare(c, ref, patternsKept(len(source)))

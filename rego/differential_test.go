@@ -15,8 +15,11 @@ import (
 
 const (
 	intentsPerPolicy = 200
-	policies         = 1010
-	policiesShort    = 51
+	policies         = 1040
+	policiesShort    = 52
+	// Of 30 triples one may go without a decision of the lowered policy, where a
+	// rule's own Rego fails: enough are made for the rest to be what is promised.
+	undecidable = 30
 )
 
 // The engine decides in CEL and a lowered policy in Rego: both decide the same
@@ -36,7 +39,7 @@ func TestDifferential_CELAndRegoAgree(t *testing.T) {
 		}
 	}
 	t.Logf("%+v", total)
-	if total.Compared < n*intentsPerPolicy*100/101 || total.Allow*20 < total.Compared || total.Ruled*20 < total.Compared {
+	if total.Compared < n*intentsPerPolicy*(undecidable-1)/undecidable || total.Allow*20 < total.Compared || total.Ruled*20 < total.Compared {
 		t.Errorf("the triples are lopsided: %+v", total)
 	}
 }

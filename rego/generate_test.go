@@ -36,7 +36,7 @@ func (g *generator) some(most int, words []string) []string {
 
 var (
 	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete"}
-	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
+	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "*q*.*r*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
 	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
 	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "team-{a/*,b}"}, agents...)
 
@@ -45,7 +45,7 @@ var (
 		"https://api.example.com/**", "https://API.example.com:443/v1/*", "https://*.example.com/**", "https://api.example.com/%7Ea/*",
 		"https://api.example.com/v[12]/{users,orders}/*", "{prod,stage}/*/db", "prod/{a,b{c,d}}/**", "stage/[!a]*", "stage/[a-c]?",
 		"a\\*b", "x,y/*", "file:///etc/**", "/etc/**", "/etc/*", "db:prod:*", "arn:aws:s3:::bucket/*", "mailto:*@example.com", "**.exe", "a*b*c",
-		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/a b",
+		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/a b", "*a*b/**", "**/*x*/**",
 	}
 	resources = []string{
 		"prod/a", "prod/secrets/key", "prod/secrets", "prod/x/../secrets/key", "prod/x/..%2fsecrets/key", "prod%2Fsecrets%2Fkey", "prod\\secrets\\key",

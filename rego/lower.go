@@ -108,9 +108,9 @@ func (l *lowering) header() string {
 #   organization_id: %s
 #   status: %s
 package %s`,
-		quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
-		quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
-		quote(p.PolicyID), p.Version, quote(p.OrganizationID), quote(string(p.Status)), l.pkg)
+		engine.Quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
+		engine.Quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
+		engine.Quote(p.PolicyID), p.Version, engine.Quote(p.OrganizationID), engine.Quote(string(p.Status)), l.pkg)
 }
 
 // entryPoints defines what is asked of the module.
@@ -151,7 +151,7 @@ check_reasons := [sentence |
 	some [code, sentence] in sentences
 	code in codes
 ]
-%[4]s`, quote(string(engine.CodePolicyAllowed)), reasons, quote(string(engine.CodeRuleAllow)), ruled)
+%[4]s`, engine.Quote(string(engine.CodePolicyAllowed)), reasons, engine.Quote(string(engine.CodeRuleAllow)), ruled)
 }
 
 // ruleFinding adds the finding of the rule that decides: of those that match,

@@ -16,7 +16,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	doc := r.Rule()
 	name := fmt.Sprintf("rule_%d", place)
 	head := ruleComment(r) + fmt.Sprintf("matching_rules contains [%d, %s, %s]",
-		place, quote(string(r.Finding().Code)), quote(r.Finding().Reason))
+		place, engine.Quote(string(r.Finding().Code)), engine.Quote(r.Finding().Reason))
 	if source, ok := r.RegoSource(); ok {
 		file, err := embed(l.pkg+".conditions."+name, name+".rego", source)
 		if err != nil {
@@ -63,11 +63,11 @@ func ask(outcome engine.Decision, exprs ...string) string {
 func ruleComment(r *engine.CompiledRule) string {
 	doc := r.Rule()
 	var b strings.Builder
-	fmt.Fprintf(&b, "# METADATA\n# title: %s\n", quote(doc.Name))
+	fmt.Fprintf(&b, "# METADATA\n# title: %s\n", engine.Quote(doc.Name))
 	if doc.Description != "" {
-		fmt.Fprintf(&b, "# description: %s\n", quote(doc.Description))
+		fmt.Fprintf(&b, "# description: %s\n", engine.Quote(doc.Description))
 	}
-	fmt.Fprintf(&b, "# custom:\n#   rule_id: %s\n#   priority: %d\n#   decision: %s\n", quote(doc.ID), doc.Priority, r.Outcome())
+	fmt.Fprintf(&b, "# custom:\n#   rule_id: %s\n#   priority: %d\n#   decision: %s\n", engine.Quote(doc.ID), doc.Priority, r.Outcome())
 	return b.String()
 }
 

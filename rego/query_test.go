@@ -3,6 +3,7 @@ package rego
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,4 +100,23 @@ func TestPrepare_NamesTheRuleThatCannotBeLowered(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestQuery_ConcurrentUse(t *testing.T) {
+	q, err := Prepare(samplePolicy(), sampleRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.timeout = time.Minute
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got, _, err := q.Evaluate(evaluationInput()); err != nil || got != engine.ApprovalRequired {
+					t.Errorf("Evaluate = %v, %v, want approval_required", got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -19,7 +19,8 @@ type Decisions interface {
 	// (OrganizationID, IntentID), has seal sign those, and makes them, the head
 	// and the meters durable in one atomic write. existing[i] is nil where
 	// batch[i] was first, otherwise the record that stands, which must be the
-	// one an earlier Commit or an earlier element of batch stored. seal must not
+	// one an earlier Commit or an earlier element of batch stored, or one that is
+	// Removed where that has outlived its retention. seal must not
 	// be called when no record is first, and its error must be returned with
 	// nothing stored. A head that does not extend LastHead by one, in sequence
 	// and by hash, must give ErrConflict with nothing stored; a record whose
@@ -46,4 +47,10 @@ type Month int
 func MonthOf(t time.Time) Month {
 	y, m, _ := t.UTC().Date()
 	return Month(y*100 + int(m))
+}
+
+// Start returns the first moment of m. The first of the month after it, which
+// is not of m, is m.Start().AddDate(0, 1, 0).
+func (m Month) Start() time.Time {
+	return time.Date(int(m/100), time.Month(m%100), 1, 0, 0, 0, 0, time.UTC)
 }

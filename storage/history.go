@@ -36,6 +36,10 @@ type Record struct {
 	Settlement     *Settlement       `json:"settlement,omitzero"`
 }
 
+// Removed reports that [Retention] has removed r: of what it was only
+// OrganizationID, IntentID and DecisionID are left.
+func (r *Record) Removed() bool { return r.Decision == 0 }
+
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.
 const MaxSkew = time.Minute
 

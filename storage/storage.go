@@ -45,6 +45,8 @@ type Store interface {
 	History
 	Decisions
 	Subscriptions
+	Usage
+	Retention
 
 	// Watch calls f for every change, and must do so after the change is
 	// visible to reads and before the write that made it returns. A write that

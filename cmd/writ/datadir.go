@@ -103,35 +103,50 @@ func (d dataDir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
 	return all, replaceFile(d.jwks(), all.JWKS())
 }
 
-// loadSecret returns the secret of operator tokens, made on first use.
+// loadSecret returns the secret of operator tokens, made on first use. A server
+// and a command that both find none end up with the same.
 func (d dataDir) loadSecret() ([]byte, error) {
-	data, err := os.ReadFile(d.secret())
-	if err == nil {
-		secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
-		if err == nil && len(secret) < 32 {
-			err = errors.New("want at least 32 bytes in base64")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.secret(), err)
-		}
-		return secret, nil
-	}
+	secret, err := d.readSecret()
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the operator secret: %w", err)
+		return secret, err
 	}
 	if err := d.create(); err != nil {
 		return nil, err
 	}
-	secret := make([]byte, 32)
+	secret = make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, fmt.Errorf("generating the operator secret: %w", err)
 	}
-	return secret, replaceFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"))
+	err = writeFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return d.readSecret()
 }
 
-// replaceFile writes a file that only its owner can read, whole or not at all,
+func (d dataDir) readSecret() ([]byte, error) {
+	data, err := os.ReadFile(d.secret())
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator secret: %w", err)
+	}
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+	if err == nil && len(secret) < 32 {
+		err = errors.New("want at least 32 bytes in base64")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.secret(), err)
+	}
+	return secret, nil
+}
+
+// replaceFile writes a file as writeFile does, in the place of an older one.
+func replaceFile(name string, data []byte) error { return writeFile(name, data, os.Rename) }
+
+// writeFile writes a file that only its owner can read, whole or not at all,
 // and durably: a key must outlive a power failure before anything is signed.
-func replaceFile(name string, data []byte) error {
+// place puts the written file under its name: os.Rename replaces what is there,
+// os.Link fails with fs.ErrExist.
+func writeFile(name string, data []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
@@ -144,12 +159,16 @@ func replaceFile(name string, data []byte) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		err = place(f.Name(), name)
+	}
+	// After a rename nothing is left to remove.
+	if rerr := os.Remove(f.Name()); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(f.Name()))
-	}
-	if err := syncDir(filepath.Dir(name)); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil

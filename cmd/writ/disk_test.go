@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestFullDisk fills the disk under the real binary while it decides. From then
@@ -96,6 +97,26 @@ func TestFullDisk(t *testing.T) {
 	auditStore(t, data, rows)
 	if len(rows) != len(answers) {
 		t.Errorf("history has %d rows, want the %d acknowledged: a refusal decides nothing", len(rows), len(answers))
+	}
+}
+
+// TestFullDisk_Start: on a full disk the real binary does not start, and says
+// why, with or without data of an earlier start.
+func TestFullDisk_Start(t *testing.T) {
+	mount := mountSmall(t, 384<<20)
+	old := dataDir(filepath.Join(mount, "old"))
+	start(t, old).kill(t) // so that there is a log to recover
+	fill(t, filepath.Join(mount, "ballast"))
+	for _, data := range []dataDir{old, dataDir(filepath.Join(mount, "new"))} {
+		p, _ := launch(t, data)
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			t.Fatalf("writ serve on a full disk neither serves nor ends\n%s", p.stderr)
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the disk is full: ") {
+			t.Errorf("writ serve on a full disk = %v, want exit code %d and that the disk is full\n%s", p.cmd.ProcessState, exitFailed, p.stderr)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"writ/rego"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/retention"
 )
 
 // node is a running deployment on one machine: the embedded store and what is
@@ -28,6 +29,7 @@ type node struct {
 	store   *embedded.Store
 	ledger  *ledger.Ledger
 	server  *api.Server
+	sweeper *task // of history past its retention
 	api     net.Listener
 	admin   net.Listener
 	secret  []byte       // of operator tokens
@@ -98,7 +100,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
-		Sets:                    engine.NewSets(source{n.store}, conditions, c.CacheMB<<20),
+		Sets:                    engine.NewSets(storage.Source{Store: n.store}, conditions, c.CacheMB<<20),
 		Conditions:              conditions,
 		Ledger:                  n.ledger,
 		Plans:                   plans,
@@ -107,8 +109,51 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Registry:                registry,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
+		Hosted:                  n.hosted(c),
+		ServiceToken:            c.ServiceToken,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	sweeper, err := retention.New(retention.Config{Store: n.store, Keep: n.server.Retention, Log: n.log, Metrics: registry})
+	if err != nil {
+		return err
+	}
+	n.sweeper = inBackground(ctx, sweeper.Run)
+	return nil
+}
+
+// task is a goroutine with its end.
+type task struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// inBackground runs f, whose context keeps ctx's values alone: it ends with
+// close.
+func inBackground(ctx context.Context, f func(context.Context)) *task {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	b := &task{stop, make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		f(ctx)
+	}()
+	return b
+}
+
+// close returns once f has.
+func (b *task) close() {
+	b.stop()
+	<-b.done
+}
+
+// hosted returns where clients find the deployment.
+func (n *node) hosted(c *serveCmd) api.Hosted {
+	h := api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}
+	if h.APIURL == "" {
+		h.APIURL = n.url()
+	}
+	return h
 }
 
 // auth returns how operators are authenticated.
@@ -149,6 +194,9 @@ func (n *node) close(ctx context.Context) error {
 	if n.ledger != nil {
 		errs = append(errs, n.ledger.Close(ctx))
 	}
+	if n.sweeper != nil {
+		n.sweeper.close()
+	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}
@@ -160,19 +208,4 @@ func (n *node) close(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// source reads what evaluations need from a store.
-type source struct{ storage.Store }
-
-// AgentStatus implements [engine.Source].
-func (s source) AgentStatus(ctx context.Context, org, agentID string) (engine.AgentStatus, error) {
-	a, err := s.Agent(ctx, org, agentID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return engine.AgentUnregistered, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return a.Status, nil
 }

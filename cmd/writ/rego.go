@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -47,7 +48,7 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	}
 	modules, err := rego.Lower(p, rules)
 	if err != nil {
-		return &inputError{name: c.Policy, err: err}
+		return &inputError{name: cmp.Or(c.Rules, c.Policy), err: err}
 	}
 	if c.Out != "" {
 		return c.write(s, modules)

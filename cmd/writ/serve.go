@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"writ/api"
 	"writ/engine"
 )
 
@@ -24,6 +25,10 @@ type serveCmd struct {
 	ReceiptTTL time.Duration `name:"receipt-ttl" env:"WRIT_RECEIPT_TTL,RECEIPT_TTL" default:"300s" help:"How long a receipt can be acted upon."`
 
 	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
+
+	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
+	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config. Default: api-url."`
+	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
@@ -61,6 +66,9 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--operator-jwks is for RS256, ES256 and EdDSA: say which with --operator-alg")
 	case c.OperatorAlg != "HS256" && c.OperatorJWKS == "":
 		return fmt.Errorf("--operator-alg %s needs the keys: give --operator-jwks", c.OperatorAlg)
+	}
+	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
+		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
 	return nil
 }

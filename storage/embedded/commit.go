@@ -122,7 +122,7 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 	}
 	r, err := s.record(i.org, id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("%w: decision %s of an intent is missing", errCorrupt, id)
+		return s.missing(i, id)
 	}
 	return r, err
 }

@@ -29,9 +29,9 @@ func TestRestart_KeepsEverything(t *testing.T) {
 		want = look(t, s)
 		closeTest(t, s)
 	}
-	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 {
-		t.Errorf("at the end there are %d records, %d metered, %d policies; want 12, 12 and 4",
-			len(want.Records), want.Meter, len(want.Policies))
+	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.NumPolicies != 1 || want.NumAgents != 4 {
+		t.Errorf("at the end there are %d records, %d metered, %d versions of %d policies, %d agents; want 12, 12, 4, 1, 4",
+			len(want.Records), want.Meter, len(want.Policies), want.NumPolicies, want.NumAgents)
 	}
 }
 
@@ -93,6 +93,56 @@ func TestCrash_DuringCommits(t *testing.T) {
 	<-done
 }
 
+// TestCrash_DuringRetention: a crash at any moment between removals leaves each
+// of them whole or undone, and brings nothing back that was acknowledged as
+// removed; what was removed is not decided anew.
+func TestCrash_DuringRetention(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, percent := range []int{0, 50, 100} {
+		disk := vfs.NewCrashableMem()
+		w := storagetest.NewWriter()
+		s := openTest(t, disk, nil)
+		all := make([]*storage.Record, 40)
+		for i := range all {
+			all[i] = w.Record("a")
+		}
+		if _, err := w.Commit(t.Context(), s, all...); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		for removed := 0; removed < len(all); removed += 8 {
+			if removed == 16 {
+				rotate(t, s)
+			}
+			n, err := s.RemoveRecords(t.Context(), "a", all[0].DecidedAt.AddDate(1, 0, 0), 8)
+			if n != 8 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v, want 8", n, err)
+			}
+			crashed := openTest(t, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), nil)
+			for _, f := range []storage.Filter{{}, {Decision: all[39].Decision}} {
+				want := 0
+				for _, r := range all[removed+8:] {
+					if f.Selects(r) {
+						want++
+					}
+				}
+				got, _, err := crashed.ListRecords(t.Context(), "a", f, storage.Page{Limit: 100})
+				if len(got) != want || err != nil {
+					t.Errorf("%d %% unsynced: after %d removals %d records, %v, want %d", percent, removed+8, len(got), err, want)
+				}
+			}
+			existing, err := w.Commit(t.Context(), crashed, w.Again(all[removed]), w.Again(all[len(all)-1]))
+			if err != nil || existing[0] == nil || !existing[0].Removed() || existing[1] == nil {
+				t.Errorf("%d %% unsynced: Commit of a removed intent = %v, %v, want what is left of it", percent, existing, err)
+			}
+			if n, err := crashed.Metered(t.Context(), "a", 202611); n != 40 || err != nil {
+				t.Errorf("%d %% unsynced: Metered = %d, %v, want 40", percent, n, err)
+			}
+			closeTest(t, crashed)
+		}
+		closeTest(t, s)
+	}
+}
+
 // fill stores something of every kind; n numbers it.
 func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	t.Helper()
@@ -124,12 +174,15 @@ type snapshot struct {
 	Records      []*storage.Record
 	Subscription *storage.Subscription
 	Meter        int64
+	Meters       map[string]int64
+	NumPolicies  int
+	NumAgents    int
 }
 
 func look(t *testing.T, s *Store) snapshot {
 	t.Helper()
 	var v snapshot
-	var errs [7]error
+	var errs [10]error
 	ctx, page := t.Context(), storage.Page{Limit: 1000}
 	v.Policies, _, errs[0] = s.ListPolicies(ctx, "a", page)
 	v.Rules, errs[1] = s.AllRules(ctx, "a")
@@ -140,6 +193,10 @@ func look(t *testing.T, s *Store) snapshot {
 	if v.Subscription, errs[6] = s.Subscription(ctx, "a"); len(v.Policies) == 0 {
 		errs[6] = nil
 	}
+	v.Meters = make(map[string]int64)
+	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
+	v.NumPolicies, errs[8] = s.CountPolicies(ctx, "a")
+	v.NumAgents, errs[9] = s.CountAgents(ctx, "a")
 	for _, err := range errs {
 		if err != nil {
 			t.Fatalf("reading the store: %v", err)

@@ -21,6 +21,7 @@
 //	's' org                                      subscription  JSON
 //	't' token-id                                 token         JSON
 //	'u' org created-at token-id                  tokens in order of creation
+//	'x' org                                      the greatest decision-id(16) that retention has removed
 //
 // Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
 // bit flipped and 4 of nanoseconds. ^version is the version, sign bit flipped

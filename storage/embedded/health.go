@@ -141,6 +141,22 @@ func (h *health) checkSpace() {
 	}
 }
 
+// roomToOpen returns an error when so little is free that opening might not end:
+// Pebble flushes what its log holds, and repeats that without end on a full disk.
+func (h *health) roomToOpen() error {
+	u, err := h.fs.GetDiskUsage(h.dir)
+	if errors.Is(err, vfs.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("asking for free space: %w", err)
+	}
+	if need := h.minFree / 2; u.AvailBytes < need {
+		return fmt.Errorf("the disk is full: %d bytes are free, opening needs %d", u.AvailBytes, need)
+	}
+	return nil
+}
+
 // events are Pebble's background jobs as far as health depends on them. A job
 // that failed is retried by Pebble.
 func (h *health) events() *pebble.EventListener {

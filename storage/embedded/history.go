@@ -156,7 +156,9 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	}
 	v, err := l.s.get(recordKey(l.org, id))
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
+		// Removed since the index was read, or else corrupt.
+		_, err := l.s.missing(intent{org: l.org}, id)
+		return nil, err
 	}
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ const (
 	kindSubscription kind = 's'
 	kindToken        kind = 't'
 	kindTokenOrder   kind = 'u'
+	kindRemoved      kind = 'x'
 )
 
 // key is a key under construction. Its methods append to it, as append does:

@@ -39,7 +39,7 @@ func (s *Store) samePolicy(p *engine.ActionPolicy) error {
 // countOne adds one to how many documents of kind k org has, or returns a
 // *storage.LimitError when that are limit already (0: no limit).
 func (s *Store) countOne(b *batch, k kind, org, what string, limit int) error {
-	at := append(orgKey(kindCount, org), byte(k))
+	at := countKey(k, org)
 	n, err := s.count(at)
 	if err != nil {
 		return err

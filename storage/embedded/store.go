@@ -99,6 +99,9 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		log: o.Log, dir: dir, fs: o.FS, minFree: o.MinFreeBytes,
 		troubles: make(map[trouble]error),
 	}
+	if err := h.roomToOpen(); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", dir, err)
+	}
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache)}
 	var armed atomic.Bool
 	guard := &guardFS{FS: o.FS, health: h, armed: armed.Load, closing: s.closing}

@@ -23,6 +23,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Decisions", decisionTests},
 		{"History", historyTests},
 		{"Subscriptions", subscriptionTests},
+		{"Usage", usageTests},
+		{"Retention", retentionTests},
 		{"Watch", watchTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"writ/storage"
+)
+
+// The export of the history is CSV as RFC 4180 has it, in UTF-8 without a byte
+// order mark, with lines that end in CR LF. The first line names the columns:
+//
+//	decision_id, decided_at, decision, reasons, intent_id, intent_digest,
+//	policy_id, policy_version, agent_id, action_type, resource,
+//	cost_amount_minor, cost_currency, metadata_keys, issued_at,
+//	receipt_digest, receipt_exp, receipt_kid,
+//	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at
+//
+// What a row lacks is an empty cell. Lists are joined by "; ". Times are RFC
+// 3339 in UTC, but issued_at is as the intent had it, and receipt_exp is Unix
+// seconds. The last five are what became of the action.
+//
+// A text that a spreadsheet would run as a formula gets a leading apostrophe:
+// one that begins with = + - @ (or their full-width forms), a tab or a line
+// break, white space and quotes before it not counted. To undo that, take one
+// apostrophe off a cell whose rest is such a text.
+const csvHeader = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
+	"policy_id,policy_version,agent_id,action_type,resource," +
+	"cost_amount_minor,cost_currency,metadata_keys,issued_at," +
+	"receipt_digest,receipt_exp,receipt_kid," +
+	"outcome,outcome_amount_minor,outcome_currency,external_ref,recorded_at\r\n"
+
+// csvRows appends rows.
+type csvRows struct {
+	buf  []byte
+	cell []byte // in which lists are joined
+}
+
+func (c *csvRows) record(r *storage.Record) {
+	c.own(r.DecisionID)
+	c.time(r.DecidedAt)
+	c.own(r.Decision.String())
+	c.list(r.Reasons)
+	c.text(r.IntentID)
+	c.own(r.IntentDigest)
+	c.text(r.PolicyID)
+	c.number(r.PolicyVersion)
+	c.text(r.AgentID)
+	c.text(r.ActionType)
+	c.text(r.Resource)
+	if r.Cost != nil {
+		c.number(r.Cost.AmountMinor)
+		c.text(r.Cost.Currency)
+	} else {
+		c.empty(2)
+	}
+	c.list(r.MetadataKeys)
+	c.text(r.IssuedAt)
+	c.own(r.Receipt.Digest)
+	c.number(r.Receipt.Exp)
+	c.text(r.Receipt.KeyID)
+	c.settlement(r.Settlement)
+	c.buf = append(c.buf[:len(c.buf)-1], '\r', '\n')
+}
+
+func (c *csvRows) settlement(s *storage.Settlement) {
+	if s == nil {
+		c.empty(5)
+		return
+	}
+	c.text(s.Outcome)
+	if s.AmountMinor != nil {
+		c.number(*s.AmountMinor)
+	} else {
+		c.empty(1)
+	}
+	c.text(s.Currency)
+	c.text(s.ExternalRef)
+	c.time(s.RecordedAt)
+}
+
+func (c *csvRows) empty(cells int) {
+	for range cells {
+		c.buf = append(c.buf, ',')
+	}
+}
+
+func (c *csvRows) number(n int64) {
+	c.buf = append(strconv.AppendInt(c.buf, n, 10), ',')
+}
+
+func (c *csvRows) time(t time.Time) {
+	c.buf = append(t.UTC().AppendFormat(c.buf, time.RFC3339Nano), ',')
+}
+
+func (c *csvRows) list(items []string) {
+	if len(items) == 1 {
+		c.text(items[0])
+		return
+	}
+	c.cell = c.cell[:0]
+	for i, item := range items {
+		if i > 0 {
+			c.cell = append(c.cell, "; "...)
+		}
+		c.cell = append(c.cell, item...)
+	}
+	c.text(string(c.cell))
+}
+
+// own appends what writ made itself and is known to be plain.
+func (c *csvRows) own(s string) {
+	c.buf = append(append(c.buf, s...), ',')
+}
+
+func (c *csvRows) text(s string) {
+	c.buf = append(appendCell(c.buf, s), ',')
+}
+
+// appendCell appends a text as one cell. All but the plainest texts are quoted:
+// that guards also those programs that split lines at semicolons or tabs.
+func appendCell(dst []byte, s string) []byte {
+	if isPlain(s) {
+		return append(dst, s...)
+	}
+	dst = append(dst, '"')
+	if isFormula(s) {
+		dst = append(dst, '\'')
+	}
+	for {
+		i := 0
+		for i < len(s) && s[i] != '"' {
+			i++
+		}
+		dst = append(dst, s[:i]...)
+		if i == len(s) {
+			return append(dst, '"')
+		}
+		dst = append(dst, '"', '"')
+		s = s[i+1:]
+	}
+}
+
+// isPlain reports whether s is of letters, digits and what identifiers and URLs
+// consist of, the first one a letter, a digit, a slash or nothing.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		switch b := s[i]; {
+		case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b >= 'A' && b <= 'Z', b == '/':
+		case i > 0 && (b == '-' || b == ':' || b == '.' || b == '_' || b == '%' || b == '*' || b == ' ' && i < len(s)-1):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isFormula reports whether a spreadsheet may run s: OWASP, "CSV Injection".
+func isFormula(s string) bool {
+	for _, r := range s {
+		switch r {
+		case '=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r', '\n':
+			return true
+		case '"', '\'', '`', '“', '”', '‘', '’', utf8.RuneError:
+			continue
+		}
+		if !unicode.IsSpace(r) && !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) {
+			return false
+		}
+	}
+	return false
+}

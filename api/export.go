@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"writ/storage"
+)
+
+const (
+	// exportPage is how many rows are read and written at a time: some 100 KiB.
+	exportPage = 256
+	// maxExports bounds the exports under way, which each take a megabyte and may
+	// last as long as their reader likes, and maxOrgExports those of one
+	// organization, so that it leaves room for others.
+	maxExports    = 64
+	maxOrgExports = 4
+)
+
+// exportAuthorizations streams the history as CSV: see csvHeader. Decisions
+// made after it began are not in it.
+func (s *Server) exportAuthorizations(r *request) (response, error) {
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	if !plan.CSVExport {
+		return response{}, refuse(problem{
+			Status: http.StatusForbidden, Code: codeExportNotEntitled,
+			Detail: "Your plan does not include the CSV export of the authorization history. The business plan does.",
+		})
+	}
+	f, err := r.query.filter()
+	if err != nil {
+		return response{}, err
+	}
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	if !s.exports.begin(r.who.org) {
+		return response{}, refuse(problem{
+			Status: http.StatusTooManyRequests, Code: codeTooManyExports,
+			Detail: "Too many exports are under way. Try again when one has ended.", retryAfter: 5,
+		})
+	}
+	e := &export{s: s, org: r.who.org, filter: f, name: "authorizations-" + r.now.UTC().Format(time.DateOnly) + ".csv"}
+	begun := false
+	defer func() {
+		if !begun {
+			s.exports.end(e.org)
+		}
+	}()
+	// With the first page read, a store that can't tell is a 500 and no file.
+	if err := e.page(r.ctx); err != nil {
+		return response{}, err
+	}
+	begun = true
+	return response{status: http.StatusOK, body: e}, nil
+}
+
+// export is the body of an export. It is read, and closed, by the goroutine of
+// its connection, which outlives the handler: it holds nothing of Fiber's.
+//
+// fasthttp reads a body 4 KiB at a time and sends each piece at once, as a chunk
+// (RFC 9112, section 7.1) in a system call of its own, which would take a third
+// of the time. So it is given the header line alone. When it asks for more, all
+// that it had is sent, and export sends a chunk for each page itself.
+type export struct {
+	s      *Server
+	org    string
+	filter storage.Filter
+	name   string
+
+	begun bool // the header line has been read
+	rows  csvRows
+	next  string // the cursor of the next page
+	last  bool   // there is none
+
+	requestID string
+	conn      net.Conn
+	unwatch   func() bool // ends the wait for the server to give up
+}
+
+// send makes e the body of fc's response, or ends e for a HEAD.
+func (e *export) send(fc *fiber.Ctx, requestID []byte) {
+	h := &fc.Response().Header
+	h.SetContentType("text/csv; charset=utf-8; header=present")
+	h.Set(fiber.HeaderContentDisposition, `attachment; filename="`+e.name+`"`)
+	if fc.Request().Header.IsHead() {
+		// fasthttp would end the headers of a stream twice.
+		h.SetContentLength(-1)
+		e.s.exports.end(e.org)
+		return
+	}
+	e.requestID = string(requestID)
+	e.conn = fc.Context().Conn()
+	e.unwatch = context.AfterFunc(e.s.deadlines.base, func() {
+		// A write that is stuck holds up the shutdown no longer. An error would
+		// mean that the connection is closed, which is as good.
+		_ = e.conn.SetWriteDeadline(time.Unix(1, 0))
+	})
+	fc.Response().SetBodyStream(e, -1)
+}
+
+// Read implements io.Reader. An error other than io.EOF cuts the response off
+// without its end, so that no reader takes the part for the whole.
+func (e *export) Read(p []byte) (n int, err error) {
+	if !e.begun {
+		e.begun = true
+		return copy(p, csvHeader), nil // which p has room for: see above
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			e.s.metrics.panics.Inc()
+			err = fmt.Errorf("%w\n%s", &panicError{value: p}, debug.Stack())
+			e.log(err)
+		}
+	}()
+	for {
+		if err := e.flush(); err != nil {
+			return 0, err // the client's doing, or a shutdown's
+		}
+		if e.last {
+			return 0, io.EOF
+		}
+		if err := e.page(e.s.deadlines.base); err != nil {
+			e.log(err)
+			return 0, err
+		}
+	}
+}
+
+func (e *export) log(err error) {
+	e.s.cfg.Log.Error("an export was cut off", slog.String("request_id", e.requestID), slog.String("error", err.Error()))
+}
+
+// chunkStart is the place of a chunk's size before it.
+const chunkStart = "00000000\r\n"
+
+// flush sends the rows as a chunk and allows it the time that any response has.
+func (e *export) flush() error {
+	size := len(e.rows.buf) - len(chunkStart)
+	if size <= 0 {
+		return e.s.deadlines.base.Err()
+	}
+	copy(e.rows.buf, fmt.Sprintf("%08x", size))
+	e.rows.buf = append(e.rows.buf, "\r\n"...)
+	if err := e.conn.SetWriteDeadline(time.Now().Add(e.s.cfg.Limits.Write)); err != nil {
+		return fmt.Errorf("allowing time to write: %w", err)
+	}
+	// After that: the server may have given up before and lost its deadline.
+	if err := e.s.deadlines.base.Err(); err != nil {
+		return err
+	}
+	_, err := e.conn.Write(e.rows.buf)
+	e.rows.buf = e.rows.buf[:0]
+	return err
+}
+
+// page appends a page of rows, of which there may be none.
+func (e *export) page(ctx context.Context) error {
+	if len(e.rows.buf) == 0 {
+		e.rows.buf = append(e.rows.buf, chunkStart...)
+	}
+	records, next, err := e.s.cfg.Store.ListRecords(ctx, e.org, e.filter, storage.Page{Limit: exportPage, After: e.next})
+	if err != nil {
+		return fmt.Errorf("exporting authorizations: %w", err)
+	}
+	for _, r := range records {
+		e.rows.record(r)
+	}
+	e.next, e.last = next, next == ""
+	return nil
+}
+
+// Close implements io.Closer.
+func (e *export) Close() error {
+	e.unwatch()
+	e.s.exports.end(e.org)
+	return nil
+}
+
+// exports are the exports under way.
+type exports struct {
+	mu     sync.Mutex
+	closed bool
+	all    int
+	byOrg  map[string]int
+	ended  sync.WaitGroup
+}
+
+// begin reports whether org may have one more. Then end must be called.
+func (x *exports) begin(org string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed || x.all >= maxExports || x.byOrg[org] >= maxOrgExports {
+		return false
+	}
+	if x.byOrg == nil {
+		x.byOrg = make(map[string]int)
+	}
+	x.all++
+	x.byOrg[org]++
+	x.ended.Add(1)
+	return true
+}
+
+func (x *exports) end(org string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all--
+	if x.byOrg[org]--; x.byOrg[org] == 0 {
+		delete(x.byOrg, org)
+	}
+	x.ended.Done()
+}
+
+// close lets none begin any more and waits for those under way, which the end
+// of their context stops.
+func (x *exports) close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.ended.Wait()
+}

@@ -1,0 +1,230 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded"
+	"writ/storage/storagetest"
+)
+
+// benchRows is how many rows of history the benchmarks have: WRIT_BENCH_ROWS,
+// or few enough for everyday.
+func benchRows(b *testing.B) int {
+	b.Helper()
+	s := os.Getenv("WRIT_BENCH_ROWS")
+	if s == "" {
+		return 100_000
+	}
+	n, err := strconv.Atoi(s)
+	must(b, err)
+	return n
+}
+
+// historyHarness serves benchRows rows, spread over organizations org-0 and so
+// on, from a store on the disk.
+func historyHarness(b *testing.B, orgs int) *harness {
+	b.Helper()
+	store, err := embedded.Open(b.TempDir(), embedded.Options{MinFreeBytes: 1, Log: slog.New(slog.DiscardHandler)})
+	must(b, err)
+	b.Cleanup(func() { must(b, store.Close()) }) // after the server's
+	must(b, store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
+	for n, rows := 0, benchRows(b); n < rows; {
+		batch := make([]*storage.Record, min(1000, rows-n))
+		for i := range batch {
+			batch[i] = historyRow(n, orgs)
+			n++
+		}
+		tip, err := storagetest.Tip(context.Background(), store)
+		must(b, err)
+		_, err = store.Commit(context.Background(), batch, unsigned(tip))
+		must(b, err)
+	}
+	return start(b, func(c *Config) { c.Store = store })
+}
+
+// historyRow returns the n-th of rows like those of a service: one in ten is a
+// deny.
+func historyRow(n, orgs int) *storage.Record {
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Millisecond)
+	var id uuid.UUID
+	ms := at.UnixMilli()
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	id[6], id[8], id[15] = 0x70, 0x80, byte(n)
+	decision := engine.Allow
+	if n/orgs%10 == 0 {
+		decision = engine.Deny
+	}
+	return &storage.Record{
+		OrganizationID: fmt.Sprintf("org-%d", n%orgs),
+		IntentID:       uuid.NewSHA1(uuid.Nil, id[:]).String(), IntentDigest: "sha256:" + strings.Repeat("0a", 32),
+		DecisionID: id.String(), PolicyID: policyID, PolicyVersion: 3, AgentID: "team-a/deployer", ActionType: "deploy",
+		Resource: "https://example.com/prod/api", Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		MetadataKeys: []string{"env", "ticket"}, Decision: decision,
+		Reasons:  []string{"policy.allowed: the policy allows the action"},
+		IssuedAt: "2026-11-21T09:59:59Z", DecidedAt: at,
+		Receipt: receipt.Receipt{
+			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
+			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
+		},
+	}
+}
+
+// unsigned is a seal with signatures of the usual length that nobody made.
+func unsigned(tip receipt.Chain) storage.Seal {
+	sig := strings.Repeat("s", 400)
+	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
+		for _, r := range fresh {
+			r.Receipt.Sig = sig
+		}
+		h := receipt.Head{Chain: tip.ID, Seq: tip.Seq + 1, Prev: tip.Prev, Size: uint32(len(fresh))}
+		return receipt.SignedHead{Head: h, KeyID: "k"}, nil
+	}
+}
+
+// BenchmarkExport measures whole exports over loopback, the reader in the same
+// process: rows/s, and by how much memory grows: MiB-rss as the system counts
+// it, MiB-heap as Go does. Caches are warm. cpu-µs/row is the processor's time
+// for a row, reader included, which other work on the machine disturbs less than
+// the clock's.
+func BenchmarkExport(b *testing.B) {
+	h := historyHarness(b, 1)
+	rows := 0
+	for range 3 { // the store's cache fills up to its bound
+		rows = h.readExport("org-0")
+	}
+	peaks, cpu := watchMemory(), cpuTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := h.readExport("org-0"); n != rows {
+			b.Fatalf("an export of %d rows, want %d", n, rows)
+		}
+	}
+	cpu = cpuTime(b) - cpu
+	rss, heap := peaks()
+	if rows != benchRows(b) {
+		b.Fatalf("an export of %d rows, want %d", rows, benchRows(b))
+	}
+	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(rows*b.N), "cpu-µs/row")
+	b.ReportMetric(rss, "MiB-rss")
+	b.ReportMetric(heap, "MiB-heap")
+}
+
+// readExport returns how many rows an export has.
+func (h *harness) readExport(org string) int {
+	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
+	must(h.t, err)
+	req.Header.Set("Authorization", "Bearer "+h.operator(org))
+	h.client.Timeout = 10 * time.Minute
+	res, err := h.client.Do(req)
+	must(h.t, err)
+	defer res.Body.Close()
+	buf := make([]byte, 64<<10)
+	for lines := 0; ; {
+		n, err := res.Body.Read(buf)
+		lines += bytes.Count(buf[:n], []byte("\n"))
+		if err == io.EOF {
+			return lines - 1
+		}
+		must(h.t, err)
+	}
+}
+
+// cpuTime returns what the process has used of the processors.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// watchMemory samples memory until the function that it returns is called, which
+// returns by how many MiB the peaks are above the beginning.
+func watchMemory() func() (rss, heap float64) {
+	debug.FreeOSMemory()
+	rss0, heap0 := memory()
+	var rssPeak, heapPeak atomic.Int64
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				rss, heap := memory()
+				rssPeak.Store(max(rssPeak.Load(), rss))
+				heapPeak.Store(max(heapPeak.Load(), heap))
+			case <-stop:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return func() (float64, float64) {
+		close(stop)
+		<-done
+		return float64(rssPeak.Load()-rss0) / (1 << 20), float64(heapPeak.Load()-heap0) / (1 << 20)
+	}
+}
+
+// memory returns what is resident and what Go's heap has in use, in bytes.
+func memory() (rss, heap int64) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	var size, resident int64
+	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
+			resident = 0 // not as Linux writes it: only the heap is known
+		}
+	}
+	return resident * int64(os.Getpagesize()), int64(m.HeapInuse)
+}
+
+// BenchmarkHistoryPage measures pages of 50 over loopback among the rows of 100
+// organizations: the newest, and those that a cursor leads to.
+func BenchmarkHistoryPage(b *testing.B) {
+	h := historyHarness(b, 100)
+	for _, query := range []string{"", "decision=allow", "decision=deny"} {
+		for _, deep := range []bool{false, true} {
+			b.Run(fmt.Sprintf("filter=%s/deep=%v", query, deep), func(b *testing.B) {
+				path := "/v1/authorizations?limit=50&" + query
+				if deep {
+					var list page[storage.Record]
+					h.do("GET", "/v1/authorizations?limit=50&"+query, h.operator("org-7"), nil).wantStatus(http.StatusOK).into(&list)
+					path += "&cursor=" + *list.NextCursor
+				}
+				var r *reply
+				token, n := h.operator("org-7"), 0
+				b.ReportAllocs()
+				for b.Loop() {
+					r = h.do("GET", path, token, nil)
+					n++
+				}
+				var list page[storage.Record]
+				if err := json.Unmarshal(r.body, &list); err != nil || r.status != http.StatusOK || len(list.Data) == 0 {
+					b.Fatalf("%d with %d rows, %v", r.status, len(list.Data), err)
+				}
+			})
+		}
+	}
+}

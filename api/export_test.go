@@ -1,0 +1,320 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// seed stores n records of org that the ledger did not make, newest last.
+func (h *harness) seed(w *storagetest.Writer, org string, n int, resource string) []*storage.Record {
+	h.t.Helper()
+	ctx := context.Background()
+	tip, err := storagetest.Tip(ctx, h.store)
+	must(h.t, err)
+	records := make([]*storage.Record, n)
+	for i := range records {
+		records[i] = w.Record(org, func(r *storage.Record) { r.Settlement, r.Resource = nil, resource })
+	}
+	_, err = h.store.Store.Commit(ctx, records, w.Seal(tip))
+	must(h.t, err)
+	return records
+}
+
+func (h *harness) export(org, query string) *reply {
+	h.t.Helper()
+	key, _ := h.key(org, "history:read")
+	return h.do("GET", "/v1/authorizations/export"+query, key, nil)
+}
+
+// ids returns the first column.
+func ids(t testing.TB, r *reply) []string {
+	t.Helper()
+	var ids []string
+	for i, row := range cells(t, string(r.body)) {
+		if i > 0 {
+			ids = append(ids, row[0])
+		}
+	}
+	return ids
+}
+
+func TestDecision_Plans_ExportNeedsThePlan(t *testing.T) {
+	h := start(t)
+	h.export(acme, "").wantProblem(http.StatusForbidden, "export_not_entitled")
+	for _, plan := range []string{"pro", "unheard-of"} {
+		h.subscribe(acme, plan)
+		h.export(acme, "").wantProblem(http.StatusForbidden, "export_not_entitled")
+	}
+	h.subscribe(acme, "business")
+	h.export(acme, "").wantStatus(http.StatusOK)
+}
+
+func TestDecision_Resources_ExportTakesTheFiltersOfTheList(t *testing.T) {
+	h := start(t)
+	h.subscribe(acme, "business")
+	h.register(acme, obj{"agent_id": "ci"})
+	h.register(rival)
+	t0 := h.clock.Now()
+	for _, change := range []obj{
+		{}, {"action_type": "sql.drop"}, {"agent_id": "other"}, {"agent_id": "other", "action_type": "http_get"},
+	} {
+		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK)
+		h.clock.advance(time.Minute)
+	}
+	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
+	from := url.QueryEscape(t0.Add(time.Minute).Format(time.RFC3339))
+	for _, query := range []string{
+		"", "?decision=allow", "?decision=approval_required", "?agent_id=other", "?agent_id=other&action_type=http_get",
+		"?policy_id=" + policyID, "?agent_id=nobody", "?from=" + from, "?to=" + from,
+	} {
+		var list page[storage.Record]
+		h.do("GET", "/v1/authorizations"+query, h.operator(acme), nil).wantStatus(http.StatusOK).into(&list)
+		var want []string
+		for _, row := range list.Data {
+			want = append(want, row.DecisionID)
+		}
+		if diff := cmp.Diff(want, ids(t, h.export(acme, query).wantStatus(http.StatusOK))); diff != "" {
+			t.Errorf("export%s (-list +export):\n%s", query, diff)
+		}
+	}
+	for query, field := range map[string]string{"?decision=maybe": "decision", "?agent=x": "agent", "?limit=1": "limit", "?cursor=x": "cursor"} {
+		h.export(acme, query).wantField(field)
+	}
+	r := h.export(acme, "")
+	for name, want := range map[string]string{
+		"Content-Type":        "text/csv; charset=utf-8; header=present",
+		"Content-Disposition": `attachment; filename="authorizations-2026-11-21.csv"`,
+	} {
+		if got := r.header.Get(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if r.header.Get(headerRequestID) == "" || r.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("headers = %v, want those that every response has", r.header)
+	}
+	h.wantNoExports()
+}
+
+// TestExport_HEAD holds the bytes on the wire: a stray one would begin the next
+// response of the connection.
+func TestExport_HEAD(t *testing.T) {
+	h := start(t)
+	h.subscribe(acme, "business")
+	c, err := net.Dial("tcp", h.addr)
+	must(t, err)
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for range 2 {
+		_, err = fmt.Fprintf(c, "HEAD /v1/authorizations/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", h.operator(acme))
+		must(t, err)
+		res, err := http.ReadResponse(in, &http.Request{Method: http.MethodHead})
+		must(t, err)
+		if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/csv") {
+			t.Errorf("HEAD = %s, %v, want 200 and text/csv", res.Status, res.Header)
+		}
+		must(t, res.Body.Close())
+	}
+	if n := in.Buffered(); n > 0 {
+		t.Errorf("%d bytes follow the answer to HEAD, want none", n)
+	}
+	h.wantNoExports()
+}
+
+func (h *harness) wantNoExports() {
+	h.t.Helper()
+	x := &h.server.exports
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		x.mu.Lock()
+		n := x.all + len(x.byOrg)
+		x.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("%d exports are under way, want none", n)
+		}
+	}
+}
+
+func TestExport_EveryRowOnceOverManyPages(t *testing.T) {
+	h := start(t)
+	h.subscribe(acme, "business")
+	records := h.seed(storagetest.NewWriter(), acme, 3*exportPage+7, "prod")
+	var want []string
+	for i := len(records) - 1; i >= 0; i-- {
+		want = append(want, records[i].DecisionID)
+	}
+	if diff := cmp.Diff(want, ids(t, h.export(acme, ""))); diff != "" {
+		t.Errorf("export (-want +got):\n%s", diff)
+	}
+	h.wantNoExports()
+}
+
+// pagedStore does something before each page of history, from the first on.
+type pagedStore struct {
+	storage.Store
+	before func(n int) error
+	pages  atomic.Int64
+}
+
+// ListRecords implements storage.Store.
+func (p *pagedStore) ListRecords(ctx context.Context, org string, f storage.Filter, page storage.Page) ([]*storage.Record, string, error) {
+	if err := p.before(int(p.pages.Add(1))); err != nil {
+		return nil, "", err
+	}
+	return p.Store.ListRecords(ctx, org, f, page)
+}
+
+// exporting starts a server whose organization acme has n rows to export, each
+// of some 10 KiB: a few hundred are more than the kernel buffers.
+func exporting(t *testing.T, n int, before func(int) error, mods ...func(*Config)) (*harness, *pagedStore) {
+	t.Helper()
+	store := &pagedStore{before: before}
+	h := start(t, append(mods, func(c *Config) {
+		store.Store = c.Store
+		c.Store = store
+	})...)
+	h.subscribe(acme, "business")
+	w := storagetest.NewWriter()
+	for range n / exportPage {
+		h.seed(w, acme, exportPage, strings.Repeat("x", 10_000))
+	}
+	return h, store
+}
+
+func noFault(int) error { return nil }
+
+// open begins an export and returns its body, unread.
+func (h *harness) open(org string) *http.Response {
+	h.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, "http://"+h.addr+"/v1/authorizations/export", nil)
+	must(h.t, err)
+	req.Header.Set("Authorization", "Bearer "+h.operator(org))
+	res, err := h.client.Do(req)
+	must(h.t, err)
+	if res.StatusCode != http.StatusOK {
+		h.t.Fatalf("export = %d, want 200", res.StatusCode)
+	}
+	h.t.Cleanup(func() { _ = res.Body.Close() }) // a second time, in some tests
+	return res
+}
+
+func TestExport_AStoreThatFails(t *testing.T) {
+	t.Run("at once is a 500 and no file", func(t *testing.T) {
+		h := start(t)
+		h.subscribe(acme, "business")
+		h.store.fail("ListRecords", errors.New("unreachable"))
+		h.export(acme, "").wantProblem(http.StatusInternalServerError, codeInternal)
+		h.wantNoExports()
+	})
+	for name, fault := range map[string]func() error{
+		"in mid-stream":   func() error { return errors.New("unreachable") },
+		"in a panic even": func() error { panic("boom") },
+	} {
+		t.Run(name+" cuts the response off without its end", func(t *testing.T) {
+			h, _ := exporting(t, 3*exportPage, func(n int) error {
+				if n == 3 {
+					return fault()
+				}
+				return nil
+			})
+			n, err := io.Copy(io.Discard, h.open(acme).Body)
+			if !errors.Is(err, io.ErrUnexpectedEOF) || n == 0 {
+				t.Errorf("reading the export = %d bytes, %v, want some and %v", n, err, io.ErrUnexpectedEOF)
+			}
+			h.wantNoExports()
+			if log := h.log.String(); !strings.Contains(log, "an export was cut off") {
+				t.Errorf("log = %s, want the cause", log)
+			}
+			h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)
+		})
+	}
+}
+
+func TestExport_AClientThatGoesStopsIt(t *testing.T) {
+	h, store := exporting(t, 16*exportPage, noFault)
+	res := h.open(acme)
+	must(t, res.Body.Close())
+	h.wantNoExports()
+	if n := store.pages.Load(); n > 8 {
+		t.Errorf("%d pages were read for a client that had gone, want few of 16", n)
+	}
+}
+
+func TestExport_TimeoutsAreForEachPage(t *testing.T) {
+	const write = 300 * time.Millisecond
+	limits := func(c *Config) { c.Limits.Write, c.Limits.Handle = write, write }
+	t.Run("a long export is not cut off", func(t *testing.T) {
+		h, store := exporting(t, 8*exportPage, func(n int) error {
+			if n > 1 {
+				<-time.After(write / 4) // the socket's clock can't be set
+			}
+			return nil
+		}, limits)
+		n, err := io.Copy(io.Discard, h.open(acme).Body)
+		if err != nil || n < 8*exportPage*10_000 || store.pages.Load() != 8 {
+			t.Errorf("export = %d bytes, %v over %d pages, want all 8", n, err, store.pages.Load())
+		}
+	})
+	t.Run("a client that does not read is", func(t *testing.T) {
+		h, _ := exporting(t, 8*exportPage, noFault, limits)
+		h.open(acme)
+		h.wantNoExports()
+	})
+}
+
+func TestExport_ShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+	h, _ := exporting(t, 8*exportPage, noFault, func(c *Config) { c.Limits.Write = time.Hour })
+	h.open(acme)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.server.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown = %v, want %v", err, context.Canceled)
+	}
+	h.wantNoExports()
+	if h.server.exports.begin(acme) {
+		t.Error("an export began after Shutdown")
+	}
+}
+
+func TestExport_TooManyAtOnce(t *testing.T) {
+	h, _ := exporting(t, 8*exportPage, noFault, func(c *Config) { c.Limits.Write = time.Hour })
+	var open []*http.Response
+	for range maxOrgExports {
+		open = append(open, h.open(acme))
+	}
+	r := h.export(acme, "")
+	if r.wantProblem(http.StatusTooManyRequests, "too_many_exports"); r.header.Get("Retry-After") == "" {
+		t.Errorf("Retry-After is missing: %v", r.header)
+	}
+	h.subscribe(rival, "business")
+	h.export(rival, "").wantStatus(http.StatusOK)
+	for _, res := range open {
+		must(t, res.Body.Close())
+	}
+	h.wantNoExports()
+	var x exports
+	for i := range maxExports {
+		if !x.begin(fmt.Sprint("org-", i)) {
+			t.Fatalf("export %d did not begin", i)
+		}
+	}
+	if x.begin("another") {
+		t.Errorf("export %d began", maxExports+1)
+	}
+}

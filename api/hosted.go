@@ -1,0 +1,75 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"writ/engine"
+)
+
+// Hosted is where clients and people find the deployment. Its URLs are the
+// deployment's to set: a request's Host header is the caller's and never
+// becomes part of an answer.
+type Hosted struct {
+	// APIURL and PortalURL are absolute http(s) URLs without query or fragment.
+	// APIURL is http://localhost:3820 if empty, PortalURL is APIURL.
+	APIURL, PortalURL string
+}
+
+const defaultAPIURL = "http://localhost:3820"
+
+func (h Hosted) withDefaults() Hosted {
+	if h.APIURL == "" {
+		h.APIURL = defaultAPIURL
+	}
+	if h.PortalURL == "" {
+		h.PortalURL = h.APIURL
+	}
+	h.APIURL = strings.TrimRight(h.APIURL, "/")
+	h.PortalURL = strings.TrimRight(h.PortalURL, "/")
+	return h
+}
+
+// Validate returns why h can't be a Config's.
+func (h Hosted) Validate() error { return h.withDefaults().check() }
+
+func (h Hosted) check() error {
+	for name, s := range map[string]string{"API": h.APIURL, "portal": h.PortalURL} {
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+			return fmt.Errorf("%s URL %q: want an absolute http(s) URL without user, query and fragment", name, s)
+		}
+	}
+	return nil
+}
+
+// hostedConfigBody is the body of GET /v1/hosted/config.
+type hostedConfigBody struct {
+	APIBaseURL    string     `json:"api_base_url"`
+	PortalBaseURL string     `json:"portal_base_url"`
+	Plan          string     `json:"plan"`
+	Limits        planLimits `json:"limits"`
+}
+
+// planLimits are a plan's limits as they are shown.
+type planLimits struct {
+	Evaluations   int64 `json:"evaluations_per_month"`
+	Agents        int   `json:"agents"`
+	Policies      int   `json:"policies"`
+	RetentionDays int   `json:"retention_days"`
+}
+
+// hostedConfig tells how to connect on the free plan. It is the same for
+// everyone and holds no secret.
+func (s *Server) hostedConfig(*request) (response, error) {
+	free := s.cfg.Plans[engine.FreePlan]
+	return response{status: http.StatusOK, body: hostedConfigBody{
+		APIBaseURL:    s.cfg.Hosted.APIURL,
+		PortalBaseURL: s.cfg.Hosted.PortalURL,
+		Plan:          free.Name,
+		Limits:        planLimits{free.Evaluations, free.Agents, free.Policies, free.RetentionDays},
+	}}, nil
+}

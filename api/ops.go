@@ -1,0 +1,69 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// opsUsageBody is the body of GET /v1/ops/usage: sums over all organizations,
+// naming none.
+type opsUsageBody struct {
+	Period period    `json:"period"`
+	Free   planUsage `json:"free"`
+	Paid   paidUsage `json:"paid"`
+}
+
+// planUsage is what organizations used in the period. Only those that had an
+// intent decided in it are counted.
+type planUsage struct {
+	Organizations int64 `json:"organizations"`
+	Evaluations   int64 `json:"evaluations"`
+}
+
+// paidUsage is what organizations on paid plans used, together and by plan. A
+// paid plan that nobody used has zeros.
+type paidUsage struct {
+	planUsage
+	ByPlan map[string]planUsage `json:"by_plan"`
+}
+
+func (u *planUsage) add(decided int64) {
+	u.Organizations++
+	u.Evaluations += decided
+}
+
+// opsUsage sums the month's meters by the plans that organizations are on now.
+func (s *Server) opsUsage(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	month := storage.MonthOf(r.now)
+	body := opsUsageBody{Period: periodOf(month), Paid: paidUsage{ByPlan: make(map[string]planUsage)}}
+	for name := range s.cfg.Plans {
+		if name != engine.FreePlan {
+			body.Paid.ByPlan[name] = planUsage{}
+		}
+	}
+	err := s.cfg.Store.Meters(r.ctx, month, func(org string, decided int64) error {
+		plan, err := s.plans.load(r.ctx, org)
+		if err != nil {
+			return err
+		}
+		if plan.Name == engine.FreePlan {
+			body.Free.add(decided)
+			return nil
+		}
+		of := body.Paid.ByPlan[plan.Name]
+		of.add(decided)
+		body.Paid.ByPlan[plan.Name] = of
+		body.Paid.add(decided)
+		return nil
+	})
+	if err != nil {
+		return response{}, fmt.Errorf("summing up the usage: %w", err)
+	}
+	return response{status: http.StatusOK, body: body}, nil
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// usageBody is the body of GET /v1/usage/summary.
+type usageBody struct {
+	Plan          string     `json:"plan"`
+	Period        period     `json:"period"`
+	Meters        planMeters `json:"meters"`
+	RetentionDays int        `json:"retention_days"`
+	Upgrade       *upgrade   `json:"upgrade,omitzero"`
+}
+
+// period is a calendar month in UTC: Start is of it, End is not.
+type period struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+}
+
+func periodOf(m storage.Month) period {
+	return period{m.Start(), m.Start().AddDate(0, 1, 0)}
+}
+
+// planMeters are what a plan limits: evaluations in the period, agents and
+// policies at all.
+type planMeters struct {
+	Evaluations planMeter `json:"evaluations"`
+	Agents      planMeter `json:"agents"`
+	Policies    planMeter `json:"policies"`
+}
+
+// planMeter is what is used of a limit. Used can be beyond Limit, after a
+// downgrade and because denied intents are counted too; Remaining is then 0.
+type planMeter struct {
+	Used      int64 `json:"used"`
+	Limit     int64 `json:"limit"`
+	Remaining int64 `json:"remaining"`
+}
+
+func newPlanMeter(used, limit int64) planMeter {
+	return planMeter{used, limit, max(limit-used, 0)}
+}
+
+// upgrade recommends a plan to an organization that is near a limit of the free
+// one.
+type upgrade struct {
+	Plan   string   `json:"recommended_plan"`
+	Reason string   `json:"reason"`
+	Meters []string `json:"meters"` // those that are near their limits
+}
+
+// nearPercent is how much of a limit is near it.
+const nearPercent = 80
+
+// near reports whether nearPercent of the limit is used. A limit of 0, which a
+// deployment sets to have none or to allow nothing, is never near.
+func (m planMeter) near() bool {
+	return m.Limit > 0 && float64(m.Used)*100 >= float64(m.Limit)*nearPercent
+}
+
+// usageSummary answers what the organization has used of its plan.
+func (s *Server) usageSummary(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	month := storage.MonthOf(r.now)
+	meters, err := s.planMeters(r.ctx, r.who.org, plan, month)
+	if err != nil {
+		return response{}, fmt.Errorf("reading the usage: %w", err)
+	}
+	body := usageBody{Plan: plan.Name, Period: periodOf(month), Meters: meters, RetentionDays: plan.RetentionDays}
+	if plan.Name == engine.FreePlan {
+		body.Upgrade = recommend(meters, plan, s.cfg.Plans)
+	}
+	return response{status: http.StatusOK, body: body}, nil
+}
+
+func (s *Server) planMeters(ctx context.Context, org string, plan engine.Plan, month storage.Month) (planMeters, error) {
+	evaluations, err := s.cfg.Store.Metered(ctx, org, month)
+	if err != nil {
+		return planMeters{}, err
+	}
+	agents, err := s.cfg.Store.CountAgents(ctx, org)
+	if err != nil {
+		return planMeters{}, err
+	}
+	policies, err := s.cfg.Store.CountPolicies(ctx, org)
+	if err != nil {
+		return planMeters{}, err
+	}
+	return planMeters{
+		Evaluations: newPlanMeter(evaluations, plan.Evaluations),
+		Agents:      newPlanMeter(int64(agents), int64(plan.Agents)),
+		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
+	}, nil
+}
+
+// recommend returns the next greater plan if a meter of the free one is near
+// its limit, else nil.
+func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *upgrade {
+	var near []string
+	for _, meter := range []struct {
+		name string
+		m    planMeter
+	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}} {
+		if meter.m.near() {
+			near = append(near, meter.name)
+		}
+	}
+	next := nextPlan(free, plans)
+	if len(near) == 0 || next == "" {
+		return nil
+	}
+	return &upgrade{
+		Plan:   next,
+		Reason: fmt.Sprintf("At least %d %% of the %s plan's limit is used: %s.", nearPercent, free.Name, strings.Join(near, ", ")),
+		Meters: near,
+	}
+}
+
+// nextPlan returns the plan with the fewest evaluations beyond free's, or "".
+func nextPlan(free engine.Plan, plans map[string]engine.Plan) string {
+	var next engine.Plan
+	for _, p := range plans {
+		if p.Evaluations <= free.Evaluations {
+			continue
+		}
+		if next.Name == "" || cmp.Or(cmp.Compare(p.Evaluations, next.Evaluations), strings.Compare(p.Name, next.Name)) < 0 {
+			next = p
+		}
+	}
+	return next.Name
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// A server and `writ token operator` may both start in an empty directory: a
+// token of the one must be good for the other.
+func TestLoadSecretRacesToOne(t *testing.T) {
+	for range 20 {
+		d := dataDir(filepath.Join(t.TempDir(), "data"))
+		var (
+			wg      sync.WaitGroup
+			secrets [8][]byte
+			errs    [8]error
+		)
+		for i := range secrets {
+			wg.Go(func() { secrets[i], errs[i] = d.loadSecret() })
+		}
+		wg.Wait()
+		for i := range secrets {
+			if errs[i] != nil {
+				t.Fatalf("loadSecret: %v", errs[i])
+			}
+			if !bytes.Equal(secrets[i], secrets[0]) {
+				t.Fatalf("loadSecret gave %x to one and %x to another", secrets[0], secrets[i])
+			}
+		}
+		left, err := filepath.Glob(filepath.Join(string(d), ".*"))
+		if err != nil || len(left) > 0 {
+			t.Fatalf("left behind: %v, %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Package retention removes the history that organizations' plans keep no
+// longer, in the background.
+//
+// It goes through all organizations once in [Config.Every], and removes the
+// oldest records of each in small writes with pauses between them, so that
+// decisions never wait for it. How long a plan keeps history is asked anew for
+// every organization, and where that can't be told nothing is removed. A plan
+// that keeps less from now on takes effect with the next pass, for good.
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/storage"
+)
+
+// Config is what a Sweeper works with. Store and Keep are required.
+type Config struct {
+	Store storage.Retention
+	// Keep returns how long an organization's history is kept: 0 means for good.
+	// An error keeps it until the next pass.
+	Keep func(ctx context.Context, org string) (time.Duration, error)
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Log hears of what was removed. Nil discards.
+	Log *slog.Logger
+	// Metrics is where the sweeper registers its metrics. Nil registers nowhere.
+	Metrics prometheus.Registerer
+	// Every is how long the pauses between passes are, an hour if zero.
+	Every time.Duration
+	// Wait waits for d, or returns ctx's error; nil uses a timer.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+const (
+	every = time.Hour
+	// batch is how many records one write removes, which takes some two
+	// milliseconds, and pause what follows it: at most 40,000 a second.
+	batch = 1000
+	pause = 25 * time.Millisecond
+)
+
+// Sweeper removes what is past its retention.
+type Sweeper struct {
+	cfg      Config
+	removed  prometheus.Counter
+	failures prometheus.Counter
+	last     prometheus.Gauge
+}
+
+// New returns a sweeper that has done nothing yet.
+func New(cfg Config) (*Sweeper, error) {
+	if cfg.Store == nil || cfg.Keep == nil {
+		return nil, errors.New("retention: no store, or nothing that says how long to keep")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Every == 0 {
+		cfg.Every = every
+	}
+	if cfg.Wait == nil {
+		cfg.Wait = wait
+	}
+	s := &Sweeper{
+		cfg: cfg,
+		removed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "writ_retention_removed_records_total", Help: "History records removed after their retention.",
+		}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "writ_retention_failures_total", Help: "Organizations whose history could not be swept, a pass at a time.",
+		}),
+		last: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "writ_retention_last_pass_timestamp_seconds", Help: "When the last pass over all organizations ended.",
+		}),
+	}
+	if cfg.Metrics == nil {
+		return s, nil
+	}
+	for _, c := range []prometheus.Collector{s.removed, s.failures, s.last} {
+		if err := cfg.Metrics.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the metrics of retention: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run makes a pass at once and then one after each pause, until ctx ends. The
+// store must not be closed before Run has returned.
+func (s *Sweeper) Run(ctx context.Context) {
+	for {
+		s.pass(ctx)
+		if s.cfg.Wait(ctx, s.cfg.Every) != nil {
+			return
+		}
+	}
+}
+
+// pass sweeps every organization. One that fails doesn't keep it from the
+// others.
+func (s *Sweeper) pass(ctx context.Context) {
+	start := s.cfg.Now()
+	removed, orgs, failed := 0, 0, 0
+	err := s.cfg.Store.Organizations(ctx, func(org string) error {
+		n, err := s.sweep(ctx, org)
+		removed += n
+		if n > 0 {
+			orgs++
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			if failed++; failed == 1 {
+				s.cfg.Log.Error("history could not be swept: it is kept", slog.String("organization", org), slog.String("error", err.Error()))
+			}
+			s.failures.Inc()
+		}
+		return nil
+	})
+	if removed > 0 || failed > 0 {
+		s.cfg.Log.Info("history past its retention was removed", slog.Int("records", removed), slog.Int("organizations", orgs),
+			slog.Int("failed", failed), slog.Duration("took", s.cfg.Now().Sub(start)))
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.failures.Inc()
+		s.cfg.Log.Error("the organizations to sweep could not be read", slog.String("error", err.Error()))
+	default:
+		s.last.Set(float64(s.cfg.Now().Unix()))
+	}
+}
+
+// sweep removes what org keeps no longer and returns how much that was.
+func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
+	keep, err := s.cfg.Keep(ctx, org)
+	if err != nil {
+		return 0, fmt.Errorf("asking how long to keep history: %w", err)
+	}
+	if keep <= 0 {
+		return 0, nil
+	}
+	before := s.cfg.Now().Add(-keep)
+	for {
+		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, batch)
+		if err != nil {
+			return removed, fmt.Errorf("removing history: %w", err)
+		}
+		removed += n
+		s.removed.Add(float64(n))
+		if n < batch {
+			return removed, nil
+		}
+		if err := s.cfg.Wait(ctx, pause); err != nil {
+			return removed, err
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package retention
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/storage"
+	"writ/storage/embedded"
+	"writ/storage/storagetest"
+)
+
+var now = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+
+// world is a sweeper over a store in memory, whose waits end at once but are
+// remembered.
+type world struct {
+	*testing.T
+	store  *faulty
+	writer *storagetest.Writer
+	cfg    Config
+	log    bytes.Buffer
+	waits  []time.Duration
+	reg    *prometheus.Registry
+}
+
+// faulty fails the removals of one organization.
+type faulty struct {
+	storage.Store
+	org string
+}
+
+var errFault = errors.New("injected fault")
+
+func (f *faulty) RemoveRecords(ctx context.Context, org string, before time.Time, max int) (int, error) {
+	if f.org != "" && org == f.org {
+		return 0, errFault
+	}
+	return f.Store.RemoveRecords(ctx, org, before, max)
+}
+
+// newWorld keeps the history of "free" for a day, of "pro" for 30 days and of
+// "ever" for good, and doesn't know about others.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := embedded.Open("data", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry()}
+	w.cfg = Config{
+		Store: w.store,
+		Keep: func(_ context.Context, org string) (time.Duration, error) {
+			keep, ok := map[string]time.Duration{"free": 24 * time.Hour, "pro": 30 * 24 * time.Hour, "ever": 0}[org]
+			if !ok {
+				return 0, fmt.Errorf("no plan of %s", org)
+			}
+			return keep, nil
+		},
+		Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Metrics: w.reg,
+		Wait: func(ctx context.Context, d time.Duration) error {
+			w.waits = append(w.waits, d)
+			return ctx.Err()
+		},
+	}
+	return w
+}
+
+func (w *world) sweeper() *Sweeper {
+	w.Helper()
+	s, err := New(w.cfg)
+	if err != nil {
+		w.Fatalf("New = %v", err)
+	}
+	return s
+}
+
+// commit stores n records of org that were decided an age ago.
+func (w *world) commit(org string, n int, age time.Duration) {
+	w.Helper()
+	batch := make([]*storage.Record, n)
+	for i := range batch {
+		// The writer's ids go on by a millisecond; only their time is replaced.
+		batch[i] = w.writer.Record(org)
+		at := now.Add(-age).Add(time.Duration(i) * time.Microsecond)
+		batch[i].DecidedAt = at
+		batch[i].DecisionID = fmt.Sprintf("%012x", at.UnixMilli())[:8] + "-" + fmt.Sprintf("%012x", at.UnixMilli())[8:] + batch[i].DecisionID[13:]
+		batch[i].Receipt.DecisionID = batch[i].DecisionID
+	}
+	if _, err := w.writer.Commit(w.Context(), w.store, batch...); err != nil {
+		w.Fatalf("Commit = %v", err)
+	}
+}
+
+func (w *world) want(org string, want int) {
+	w.Helper()
+	got, _, err := w.store.ListRecords(w.Context(), org, storage.Filter{}, storage.Page{Limit: 10_000})
+	if err != nil || len(got) != want {
+		w.Errorf("history of %s = %d records, %v, want %d", org, len(got), err, want)
+	}
+}
+
+// counted returns the value of a counter.
+func (w *world) counted(name string) float64 {
+	w.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		w.Fatalf("Gather = %v", err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	w.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
+	w := newWorld(t)
+	for _, org := range []string{"free", "pro", "ever", "unknown"} {
+		w.commit(org, 3, 400*24*time.Hour)
+		w.commit(org, 2, 25*time.Hour)
+		w.commit(org, 4, 23*time.Hour)
+	}
+	w.sweeper().pass(t.Context())
+	w.want("free", 4)
+	w.want("pro", 6)
+	w.want("ever", 9)
+	w.want("unknown", 9) // where it can't be told, nothing is removed
+	if got := w.counted("writ_retention_removed_records_total"); got != 8 {
+		t.Errorf("writ_retention_removed_records_total = %v, want 8", got)
+	}
+	if got := w.counted("writ_retention_failures_total"); got != 1 {
+		t.Errorf("writ_retention_failures_total = %v, want 1", got)
+	}
+	for _, said := range []string{"records=8", "organizations=2", "failed=1", "no plan of unknown"} {
+		if !strings.Contains(w.log.String(), said) {
+			t.Errorf("log = %s, want it to say %s", w.log.String(), said)
+		}
+	}
+	w.log.Reset()
+	w.cfg.Keep = func(context.Context, string) (time.Duration, error) { return 0, nil }
+	w.cfg.Metrics = nil
+	w.sweeper().pass(t.Context())
+	if w.log.Len() > 0 {
+		t.Errorf("a pass that removed nothing logged %s", w.log.String())
+	}
+}
+
+func TestSweeper_SmallWritesWithPauses(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", 2*batch+1, 48*time.Hour)
+	w.commit("pro", batch, 48*time.Hour)
+	w.sweeper().pass(t.Context())
+	w.want("free", 0)
+	if diff := cmp.Diff([]time.Duration{pause, pause}, w.waits); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+}
+
+func TestSweeper_OneOrganizationThatFailsDoesNotKeepTheOthers(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", 2, 48*time.Hour)
+	w.commit("pro", 2, 48*24*time.Hour)
+	w.store.org = "free"
+	s := w.sweeper()
+	s.pass(t.Context())
+	w.want("free", 2)
+	w.want("pro", 0)
+	w.store.org = ""
+	s.pass(t.Context())
+	w.want("free", 0)
+}
+
+func TestSweeper_RunStopsWithItsContext(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", 3*batch, 48*time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	passes := 0
+	w.cfg.Wait = func(ctx context.Context, d time.Duration) error {
+		if d == every {
+			if passes++; passes == 3 {
+				cancel()
+			}
+		}
+		return ctx.Err()
+	}
+	w.sweeper().Run(ctx)
+	if passes != 3 {
+		t.Errorf("Run made %d passes, want 3", passes)
+	}
+	t.Run("in the middle of an organization", func(t *testing.T) {
+		w := newWorld(t)
+		w.commit("free", 3*batch, 48*time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.cfg.Wait = func(ctx context.Context, _ time.Duration) error {
+			cancel()
+			return ctx.Err()
+		}
+		w.sweeper().Run(ctx)
+		w.want("free", 2*batch)
+		if strings.Contains(w.log.String(), "level=ERROR") {
+			t.Errorf("log = %s, want no error about a shutdown", w.log.String())
+		}
+	})
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	w := newWorld(t)
+	for name, cfg := range map[string]Config{"no store": {Keep: w.cfg.Keep}, "no keep": {Store: w.store}} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("New with %s = nil, want an error", name)
+		}
+	}
+	w.sweeper()
+	if _, err := New(w.cfg); err == nil {
+		t.Error("New with metrics that are registered = nil, want an error")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait = %v, want %v", err, context.Canceled)
+	}
+	if err := wait(t.Context(), 1); err != nil {
+		t.Errorf("wait = %v, want nil", err)
+	}
+}

@@ -1,0 +1,232 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// hourly commits n records of org, an hour apart from noon on, without
+// settlements.
+func (w *world) hourly(org string, n int) []*storage.Record {
+	w.Helper()
+	records := make([]*storage.Record, n)
+	for i := range records {
+		at := noon.Add(time.Duration(i) * time.Hour)
+		records[i] = w.record(org, unsettled, func(r *storage.Record) {
+			r.DecidedAt, r.DecisionID, r.AgentID = at, decisionID(at, int64(i)), fmt.Sprint("agent-", i%2)
+		})
+	}
+	w.commit(records...)
+	return records
+}
+
+func (w *world) remove(org string, before time.Time, max, want int) {
+	w.Helper()
+	got, err := w.RemoveRecords(w.ctx, org, before, max)
+	w.must("RemoveRecords", err)
+	if got != want {
+		w.Errorf("RemoveRecords(%q, %v, %d) = %d, want %d", org, before, max, got, want)
+	}
+}
+
+// wantLeft holds org's history to the records that are left of all.
+func (w *world) wantLeft(org string, all, left []*storage.Record) {
+	w.Helper()
+	newest := slices.Clone(left)
+	slices.Reverse(newest)
+	for _, f := range []storage.Filter{
+		{}, {Decision: engine.Allow}, {Decision: engine.ApprovalRequired}, {Decision: engine.Deny}, {AgentID: "agent-1"}, {From: noon},
+	} {
+		w.wantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history(org, f, 4), selected(newest, f))
+	}
+	for _, r := range all {
+		got, err := w.Record(w.ctx, org, r.DecisionID)
+		if slices.Contains(left, r) {
+			w.must("Record", err)
+			w.wantSame("Record", got, r)
+			continue
+		}
+		w.wantErr("Record of what is removed", err, storage.ErrNotFound)
+		_, err = w.Settle(w.ctx, org, r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon})
+		w.wantErr("Settle of what is removed", err, storage.ErrNotFound)
+	}
+}
+
+func (w *world) countHeads() (n int) {
+	w.Helper()
+	w.must("Heads", w.Heads(w.ctx, 0, func(receipt.SignedHead) error { n++; return nil }))
+	return n
+}
+
+var retentionTests = []test{
+	{"RemoveRecords removes the oldest records that were decided before a time, max at most", func(w *world) {
+		all, others := w.hourly("org", 20), w.hourly("other", 3)
+		w.remove("org", noon, 100, 0)
+		w.remove("nobody", noon.AddDate(1, 0, 0), 100, 0)
+		before := noon.Add(12*time.Hour + time.Hour/2) // 13 are older
+		for _, step := range []struct{ removed, left int }{{5, 15}, {5, 10}, {3, 7}, {0, 7}} {
+			w.remove("org", before, 5, step.removed)
+			w.wantLeft("org", all, all[20-step.left:])
+		}
+		w.remove("org", noon.AddDate(1, 0, 0), 100, 7)
+		w.wantLeft("org", all, nil)
+		w.wantLeft("other", others, others)
+	}},
+	{"RemoveRecords must remove none that was decided at the time or after, whatever its id's own time within MaxSkew", func(w *world) {
+		var all []*storage.Record
+		for i, skew := range []time.Duration{0, time.Millisecond, -storage.MaxSkew, storage.MaxSkew, -time.Second, time.Second} {
+			for j, at := range []time.Time{noon.Add(-3 * storage.MaxSkew), noon.Add(-time.Millisecond), noon, noon.Add(time.Millisecond)} {
+				all = append(all, w.record("org", unsettled, func(r *storage.Record) {
+					r.DecidedAt, r.DecisionID = at, decisionID(at.Add(skew), int64(10*i+j))
+				}))
+			}
+		}
+		w.commit(all...)
+		n, err := w.RemoveRecords(w.ctx, "org", noon, 1000)
+		w.must("RemoveRecords", err)
+		left := w.history("org", storage.Filter{}, 100)
+		if len(left) != len(all)-n || n < 6 {
+			w.Errorf("RemoveRecords = %d, of %d records %d are left", n, len(all), len(left))
+		}
+		if got := w.history("org", storage.Filter{From: noon}, 100); len(got) != 12 {
+			w.Errorf("%d records that were decided at the time or after are left, want 12", len(got))
+		}
+		for _, r := range left {
+			if r.DecidedAt.Before(noon.Add(-2 * storage.MaxSkew)) {
+				w.Errorf("a record of %v is left", r.DecidedAt)
+			}
+		}
+	}},
+	{"the heads and the meters of removed records stay", func(w *world) {
+		w.hourly("org", 5)
+		w.commit(w.record("org"))
+		heads, tip := w.countHeads(), w.tip()
+		w.remove("org", noon.AddDate(1, 0, 0), 100, 6)
+		if got := w.countHeads(); got != heads || w.tip() != tip {
+			w.Errorf("there are %d heads, the tip is %v; want %d, %v", got, w.tip(), heads, tip)
+		}
+		w.wantMeter("org", 202611, 6)
+		w.wantMeters(202611, map[string]int64{"org": 6})
+		w.commit(w.record("org"))
+		w.wantMeter("org", 202611, 7)
+	}},
+	{"Commit must return a Record that is Removed for the intent of a removed record, and decide it no more", func(w *world) {
+		all := w.hourly("org", 4)
+		w.remove("org", noon.Add(90*time.Minute), 100, 2)
+		fresh := w.record("org")
+		batch := []*storage.Record{w.again(all[0]), fresh, w.again(all[3]), w.again(all[1]), w.again(all[0])}
+		existing := w.commit(batch...)
+		gone := func(r *storage.Record) *storage.Record {
+			return &storage.Record{OrganizationID: "org", IntentID: r.IntentID, DecisionID: r.DecisionID}
+		}
+		w.wantSame("existing", existing, []*storage.Record{gone(all[0]), nil, all[3], gone(all[1]), gone(all[0])})
+		for i, r := range existing {
+			if r != nil && r.Removed() != (i != 2) {
+				w.Errorf("existing[%d].Removed() = %v, want %v", i, r.Removed(), i != 2)
+			}
+		}
+		_, err := w.Commit(w.ctx, []*storage.Record{w.again(all[1])}, w.noSeal)
+		w.must("Commit of a removed intent alone", err)
+		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})
+		w.wantMeter("org", 202611, 5)
+		// In another organization the intent was never decided.
+		if r := w.commit(w.record("other", func(r *storage.Record) { r.IntentID = all[0].IntentID })); r[0] != nil {
+			w.Errorf("existing in another organization = %v, want nil", r[0])
+		}
+	}},
+	{"Organizations calls f for each organization that has records, once", func(w *world) {
+		w.putPolicy(policy("idle", "p", 1))
+		want := slices.Sorted(slices.Values(hostile))
+		for _, org := range hostile {
+			w.hourly(org, 2)
+		}
+		w.wantSame("Organizations", w.organizations(), want)
+		for _, org := range hostile {
+			w.remove(org, noon.AddDate(1, 0, 0), 10, 2)
+			want = slices.DeleteFunc(want, func(s string) bool { return s == org })
+			w.wantSame("Organizations", w.organizations(), want)
+		}
+		w.hourly("a", 1)
+		enough := errors.New("enough")
+		w.wantErr("Organizations", w.Organizations(w.ctx, func(string) error { return enough }), enough)
+	}},
+	{"max must be positive, and a context that has ended removes nothing", func(w *world) {
+		all := w.hourly("org", 3)
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, err := w.RemoveRecords(ctx, "org", noon.AddDate(1, 0, 0), 10)
+		w.wantErr("RemoveRecords", err, context.Canceled)
+		w.wantErr("Organizations", w.Organizations(ctx, func(string) error { return nil }), context.Canceled)
+		for _, max := range []int{0, -1} {
+			if n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), max); err == nil {
+				w.Errorf("RemoveRecords with max %d = %d, nil; want an error", max, n)
+			}
+		}
+		w.wantLeft("org", all, all)
+	}},
+	{"of racing settlements, commits, lists and removals none fails for a record that is gone, and none brings it back", func(w *world) {
+		all := w.hourly("org", 64)
+		race(func(racer int) {
+			for i, r := range all {
+				switch racer % 4 {
+				case 0:
+					_, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), 1+i%5)
+					w.noErr("RemoveRecords", err)
+				case 1:
+					_, err := w.Settle(w.ctx, "org", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon})
+					if err != nil {
+						w.wantErr("Settle", err, storage.ErrNotFound)
+					}
+				case 2:
+					existing, err := w.Commit(w.ctx, []*storage.Record{w.again(r)}, w.noSeal)
+					w.noErr("Commit", err)
+					if len(existing) != 1 || existing[0] == nil || existing[0].DecisionID != r.DecisionID {
+						w.Errorf("existing = %v, want decision %s", existing, r.DecisionID)
+					}
+				case 3:
+					_, _, err := w.ListRecords(w.ctx, "org", storage.Filter{Decision: r.Decision}, storage.Page{Limit: 50})
+					w.noErr("ListRecords", err)
+				}
+			}
+		})
+		w.wantLeft("org", all, nil)
+		w.wantMeter("org", storage.MonthOf(noon), w.decidedIn("org", storage.MonthOf(noon)))
+	}},
+}
+
+// organizations returns what Organizations calls f with, sorted.
+func (w *world) organizations() []string {
+	w.Helper()
+	var orgs []string
+	w.must("Organizations", w.Organizations(w.ctx, func(org string) error {
+		orgs = append(orgs, org)
+		return nil
+	}))
+	slices.Sort(orgs)
+	return orgs
+}
+
+// noErr reports an error, in any goroutine.
+func (w *world) noErr(what string, err error) {
+	w.Helper()
+	w.wantErr(what, err, nil)
+}
+
+// decidedIn returns how many records of org were committed in a month.
+func (w *world) decidedIn(org string, month storage.Month) (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.records[org] {
+		if storage.MonthOf(r.DecidedAt) == month {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,92 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/storage"
+)
+
+var usageTests = []test{
+	{"CountPolicies returns how many policies org has, whatever their versions", func(w *world) {
+		w.wantCounts("org", 0, 0)
+		w.putPolicy(policy("org", "p", 1))
+		w.putPolicy(policy("org", "p", 2))
+		w.putPolicy(policy("org", "q", 7))
+		w.putPolicy(policy("other", "p", 1))
+		_, err := w.PutPolicy(w.ctx, policy("org", "p", 1), 0)
+		w.must("PutPolicy of what is stored", err)
+		_, err = w.PutPolicy(w.ctx, policy("org", "r", 1), 2)
+		w.wantLimit("PutPolicy", err, 2)
+		w.wantCounts("org", 2, 0)
+		w.wantCounts("other", 1, 0)
+	}},
+	{"CountAgents returns how many agents org has", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", ""), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "other", agent("a", ""), 0))
+		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("x", ""), 0), storage.ErrConflict)
+		w.wantLimit("PutAgent", w.PutAgent(w.ctx, "org", agent("c", ""), 2), 2)
+		_, err := w.SetAgentStatus(w.ctx, "org", "a", "disabled", noon)
+		w.must("SetAgentStatus", err)
+		w.wantCounts("org", 0, 2)
+		w.wantCounts("other", 0, 1)
+	}},
+	{"Meters calls f for each organization that had an intent decided in month, once, with what Metered returns", func(w *world) {
+		december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+		in := func(t time.Time, n int64) func(*storage.Record) {
+			return func(r *storage.Record) { r.DecidedAt, r.DecisionID = t, decisionID(t, n) }
+		}
+		november := make(map[string]int64)
+		for i, org := range hostile {
+			for n := range i%3 + 1 {
+				w.commit(w.record(org))
+				november[org] = int64(n + 1)
+			}
+		}
+		w.commit(w.record("late", in(december, 1)), w.record("a", in(december, 2)), w.record("a", in(december, 3)))
+		w.wantMeters(202611, november)
+		w.wantMeters(202612, map[string]int64{"late": 1, "a": 2})
+		w.wantMeters(202610, map[string]int64{})
+	}},
+	{"f's error ends Meters and is returned, and a context that has ended ends it", func(w *world) {
+		w.commit(w.record("a"), w.record("b"))
+		enough, calls := errors.New("enough"), 0
+		err := w.Meters(w.ctx, 202611, func(string, int64) error { calls++; return enough })
+		w.wantErr("Meters", err, enough)
+		if calls != 1 {
+			w.Errorf("Meters called f %d times, want 1", calls)
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		err = w.Meters(ctx, 202611, func(string, int64) error { return nil })
+		w.wantErr("Meters", err, context.Canceled)
+	}},
+}
+
+func (w *world) wantCounts(org string, policies, agents int) {
+	w.Helper()
+	p, err := w.CountPolicies(w.ctx, org)
+	w.must("CountPolicies", err)
+	a, err := w.CountAgents(w.ctx, org)
+	w.must("CountAgents", err)
+	if p != policies || a != agents {
+		w.Errorf("%q has %d policies and %d agents, want %d and %d", org, p, a, policies, agents)
+	}
+}
+
+func (w *world) wantMeters(month storage.Month, want map[string]int64) {
+	w.Helper()
+	got := make(map[string]int64)
+	w.must("Meters", w.Meters(w.ctx, month, func(org string, n int64) error {
+		if _, twice := got[org]; twice {
+			return fmt.Errorf("organization %q twice", org)
+		}
+		got[org] = n
+		w.wantMeter(org, month, n)
+		return nil
+	}))
+	w.wantSame(fmt.Sprintf("Meters(%d)", month), got, want)
+}
