@@ -30,6 +30,7 @@ func TestLayering(t *testing.T) {
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/api":               {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":          {"writ/engine"},
+		"writ/billing":           {"writ/engine", "writ/storage"},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]
@@ -51,6 +52,7 @@ func TestLayering(t *testing.T) {
 		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb"},
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
+		"github.com/stripe/":               {"writ/billing"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {

@@ -49,11 +49,14 @@ func endpoints() []struct {
 		{"POST", "/v1/actions/record", "actions:record", obj{"decision_id": id, "outcome": "executed"}, true},
 		{"GET", "/v1/authorizations/export", "history:read", nil, false},
 		{"GET", "/v1/usage/summary", "usage:read", nil, false},
+		{"GET", "/v1/billing/subscription", "billing:read", nil, false},
+		{"POST", "/v1/billing/checkout", "billing:write", obj{"plan": "pro"}, false},
+		{"POST", "/v1/billing/portal", "billing:write", nil, false},
 	}
 }
 
 func TestAuthorizationMatrix(t *testing.T) {
-	h := start(t)
+	h := start(t, selling(&seller{}))
 	h.register(acme)
 	h.subscribe(acme, "business") // which may export
 	for _, e := range endpoints() {

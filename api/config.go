@@ -51,6 +51,8 @@ type Config struct {
 	// ServiceToken is the bearer of GET /v1/ops/usage, which answers 401 to
 	// everyone while it is empty.
 	ServiceToken string
+	// Billing sells plans; nil if billing is not configured.
+	Billing Billing
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 }

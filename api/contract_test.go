@@ -135,14 +135,16 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 		if rt.param != "" {
 			path = strings.Replace(path, ":"+rt.param, "{"+rt.param+"}", 1)
 		}
-		switch rt.scope {
-		case public:
-			served[rt.method+" "+path] = "public"
-		case service:
-			served[rt.method+" "+path] = "service"
-		default:
-			served[rt.method+" "+path] = "bearer " + rt.scope.String()
+		need := "bearer " + rt.scope.String()
+		switch {
+		case rt.signed:
+			need = "stripeSignature"
+		case rt.scope == public:
+			need = "public"
+		case rt.scope == service:
+			need = "service"
 		}
+		served[rt.method+" "+path] = need
 	}
 	described := make(map[string]string)
 	c := mustContract(t)

@@ -61,6 +61,16 @@ func (f *faultStore) Subscription(ctx context.Context, org string) (*storage.Sub
 	return f.Store.Subscription(ctx, org)
 }
 
+// UpdateSubscription implements storage.Store.
+func (f *faultStore) UpdateSubscription(
+	ctx context.Context, org string, change func(*storage.Subscription) bool,
+) (*storage.Subscription, error) {
+	if err := f.fault("UpdateSubscription"); err != nil {
+		return nil, err
+	}
+	return f.Store.UpdateSubscription(ctx, org, change)
+}
+
 // Metered implements storage.Store.
 func (f *faultStore) Metered(ctx context.Context, org string, m storage.Month) (int64, error) {
 	if err := f.fault("Metered"); err != nil {

@@ -107,6 +107,8 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 		if r.who, err = s.auth.authorize(r.ctx, &fc.Request().Header, rt.scope, r.now); err != nil {
 			return err
 		}
+	}
+	if rt.scope != public || rt.signed {
 		if err = r.read(fc, rt); err != nil {
 			return err
 		}

@@ -62,6 +62,10 @@ type planLimits struct {
 	RetentionDays int   `json:"retention_days"`
 }
 
+func newPlanLimits(p engine.Plan) planLimits {
+	return planLimits{p.Evaluations, p.Agents, p.Policies, p.RetentionDays}
+}
+
 // hostedConfig tells how to connect on the free plan. It is the same for
 // everyone and holds no secret.
 func (s *Server) hostedConfig(*request) (response, error) {
@@ -70,6 +74,6 @@ func (s *Server) hostedConfig(*request) (response, error) {
 		APIBaseURL:    s.cfg.Hosted.APIURL,
 		PortalBaseURL: s.cfg.Hosted.PortalURL,
 		Plan:          free.Name,
-		Limits:        planLimits{free.Evaluations, free.Agents, free.Policies, free.RetentionDays},
+		Limits:        newPlanLimits(free),
 	}}, nil
 }

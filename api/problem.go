@@ -36,6 +36,9 @@ const (
 	codeInternal          = "internal"
 	codeOverloaded        = "overloaded"
 	codeTimeout           = "timeout"
+	codeInvalidPlan       = "invalid_plan"
+	codeNoBilling         = "billing_not_configured"
+	codeNoBillingAnswer   = "billing_unavailable"
 )
 
 // problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
@@ -105,6 +108,7 @@ func problemOf(err error) *problem {
 		chosen *refusalError
 		fields *engine.InvalidError
 		limit  *storage.LimitError
+		sale   billingRefusal
 	)
 	switch {
 	case errors.As(err, &chosen):
@@ -112,6 +116,8 @@ func problemOf(err error) *problem {
 		return &p
 	case errors.As(err, &fields):
 		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
+	case errors.As(err, &sale):
+		return billingProblem(sale)
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):

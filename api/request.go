@@ -19,6 +19,8 @@ type request struct {
 	param string // the path's parameter, percent-decoded
 	query query
 	body  []byte // Fiber's memory
+	// signature is the header that signs the body of a signed route.
+	signature string
 }
 
 // response is what a handler answers. The wrapper encodes it.

@@ -13,6 +13,7 @@ type route struct {
 	scope        scopeSet // what a credential must hold; public needs none
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
+	signed       bool   // public, yet has a body, which a header signs
 }
 
 // routes lists every route of the public address.
@@ -55,6 +56,11 @@ func (s *Server) routes() []route {
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
 		get("/v1/ops/usage", service, s.opsUsage),
+
+		get("/v1/billing/subscription", scopeBillingRead, s.subscription),
+		post("/v1/billing/checkout", scopeBillingWrite, withBody(s.checkout)),
+		post("/v1/billing/portal", scopeBillingWrite, withOptionalBody(s.billingPortal)),
+		signed(post("/v1/billing/webhook", public, s.billingWebhook)),
 	}
 }
 
@@ -72,6 +78,12 @@ func patch(path string, scope scopeSet, h handler) route {
 
 func del(path string, scope scopeSet, h handler) route {
 	return newRoute(http.MethodDelete, path, scope, h)
+}
+
+// signed makes r a route whose handler authenticates the body by a header.
+func signed(r route) route {
+	r.signed = true
+	return r
 }
 
 func newRoute(method, path string, scope scopeSet, h handler) route {

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	headerReplayed = "Idempotent-Replayed"
-	maxParam       = 512
+	headerReplayed  = "Idempotent-Replayed"
+	headerSignature = "Stripe-Signature"
+	maxParam        = 512
 )
 
 // read takes from Fiber what the route's handler works with.
@@ -36,6 +37,9 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 		if r.param, err = pathParam(fc.Params(rt.param)); err != nil {
 			return err
 		}
+	}
+	if rt.signed {
+		r.signature = string(fc.Request().Header.Peek(headerSignature))
 	}
 	if rt.method == http.MethodPost || rt.method == http.MethodPatch {
 		r.body, err = readBody(fc)

@@ -8,19 +8,45 @@ import (
 // Subscription is an organization's plan as billing last reported it. An
 // organization without one is on the free plan.
 type Subscription struct {
-	OrganizationID   string    `json:"organization_id"`
-	Plan             string    `json:"plan"`
-	Status           string    `json:"status"`
-	CustomerID       string    `json:"customer_id,omitzero"`
-	SubscriptionID   string    `json:"subscription_id,omitzero"`
-	CurrentPeriodEnd time.Time `json:"current_period_end,omitzero"`
-	UpdatedAt        time.Time `json:"updated_at"`
+	OrganizationID string `json:"organization_id"`
+	// Plan is the plan that is in force: the free one when nothing is paid for.
+	Plan string `json:"plan"`
+	// Status is what billing calls the subscription's state.
+	Status            string    `json:"status"`
+	CustomerID        string    `json:"customer_id,omitzero"`
+	SubscriptionID    string    `json:"subscription_id,omitzero"`
+	ItemID            string    `json:"item_id,omitzero"` // of the subscription, what the plan is charged by
+	CurrentPeriodEnd  time.Time `json:"current_period_end,omitzero"`
+	CancelAtPeriodEnd bool      `json:"cancel_at_period_end,omitzero"`
+	UpdatedAt         time.Time `json:"updated_at"`
+
+	// Began is when the subscription was made at billing, and Last the newest
+	// event of it that was taken in: they tell what came late from what is news.
+	Began time.Time         `json:"began,omitzero"`
+	Last  SubscriptionEvent `json:"last,omitzero"`
+}
+
+// SubscriptionEvent is a place in the order of a subscription's events.
+type SubscriptionEvent struct {
+	// At has the resolution of billing's clock, one second; Rank orders the kinds
+	// of event within it.
+	At   time.Time `json:"at,omitzero"`
+	Rank int       `json:"rank,omitzero"`
+	// IDs are the events of this very place that were taken in.
+	IDs []string `json:"ids,omitzero"`
 }
 
 // Subscriptions keeps one subscription an organization.
 type Subscriptions interface {
 	// PutSubscription stores or replaces s.
 	PutSubscription(ctx context.Context, s *Subscription) error
+	// UpdateSubscription replaces org's subscription by what f makes of it,
+	// atomically: no other write may fall between. f gets a copy, or one that has
+	// only its OrganizationID where there is none, and returns whether it changed
+	// it; if not, nothing is written. f must not change the OrganizationID, must
+	// not call the store, and may be called more than once. It returns what is
+	// stored then, or ErrNotFound.
+	UpdateSubscription(ctx context.Context, org string, f func(*Subscription) (changed bool)) (*Subscription, error)
 	// Subscription returns org's, or ErrNotFound.
 	Subscription(ctx context.Context, org string) (*Subscription, error)
 }

@@ -96,6 +96,10 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
+	sales, err := c.Billing.open(n.store, c.PortalURL, n.log)
+	if err != nil {
+		return err
+	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition}
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
@@ -111,6 +115,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
+		Billing:                 sales,
 	})
 	if err != nil {
 		return err

@@ -155,3 +155,39 @@ func floorRows(size int, n *uint64) [][2][]byte {
 	}
 	return rows
 }
+
+// BenchmarkRemoveRecords measures removals of 1000 rows by retention, which hold
+// up writes of documents and no commits.
+func BenchmarkRemoveRecords(b *testing.B) {
+	s := benchStore(b, vfs.Default)
+	const rows = 100_000
+	stored, removed := uint64(0), 0
+	fill := func() {
+		for range rows / 1000 {
+			batch := make([]*storage.Record, 1000)
+			for i := range batch {
+				stored++
+				batch[i] = benchRecord(stored)
+				batch[i].OrganizationID = "org"
+			}
+			if _, err := s.Commit(b.Context(), batch, benchSeal(s.tip)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	before := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.ReportAllocs()
+	for b.Loop() {
+		if removed == int(stored) {
+			b.StopTimer()
+			fill()
+			b.StartTimer()
+		}
+		n, err := s.RemoveRecords(b.Context(), "org", before, 1000)
+		if err != nil || n != 1000 {
+			b.Fatalf("RemoveRecords = %d, %v, want 1000", n, err)
+		}
+		removed += n
+	}
+	reportRecords(b, removed)
+}

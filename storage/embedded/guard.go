@@ -67,12 +67,12 @@ func (g *guardFS) log(activity string, write func() error) error {
 		return write()
 	}
 	if g.health.stopped() != nil {
-		return nil
+		return nil //nolint:nilerr // Pebble would end the process; health has the error: see guardFS
 	}
 	if err := write(); err != nil {
 		g.health.stop(activity, err)
 	}
-	return nil //nolint:nilerr // Pebble would end the process; health has the error: see guardFS
+	return nil
 }
 
 // Create implements vfs.FS.

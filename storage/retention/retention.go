@@ -40,7 +40,7 @@ type Config struct {
 
 const (
 	every = time.Hour
-	// batch is how many records one write removes, which takes some two
+	// batch is how many records one write removes, which takes a few
 	// milliseconds, and pause what follows it: at most 40,000 a second.
 	batch = 1000
 	pause = 25 * time.Millisecond

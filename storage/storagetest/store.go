@@ -94,8 +94,9 @@ var storeTests = []test{
 		r := w.record("org")
 		_, policyErr := w.PutPolicy(ctx, policy("org", "p", 1), 0)
 		_, commitErr := w.Commit(ctx, []*storage.Record{r}, w.writer.Seal(w.tip()))
+		_, updateErr := w.UpdateSubscription(ctx, "org", func(s *storage.Subscription) bool { s.Plan = "pro"; return true })
 		for what, err := range map[string]error{
-			"PutPolicy": policyErr, "Commit": commitErr,
+			"PutPolicy": policyErr, "Commit": commitErr, "UpdateSubscription": updateErr,
 			"PutRule":         w.PutRule(ctx, "org", rule("r")),
 			"PutAgent":        w.PutAgent(ctx, "org", agent("a", ""), 0),
 			"PutToken":        w.PutToken(ctx, token("org", "t")),

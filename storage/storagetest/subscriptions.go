@@ -1,16 +1,26 @@
 package storagetest
 
 import (
+	"fmt"
 	"time"
 
 	"writ/storage"
 )
 
+// subscription returns a subscription with every field set.
 func subscription(org, plan string) *storage.Subscription {
 	return &storage.Subscription{
-		OrganizationID: org, Plan: plan, Status: "active", CustomerID: "cus_1", SubscriptionID: "sub_1",
-		CurrentPeriodEnd: noon.AddDate(0, 1, 0), UpdatedAt: noon.Add(time.Second),
+		OrganizationID: org, Plan: plan, Status: "active", CustomerID: "cus_1", SubscriptionID: "sub_1", ItemID: "si_1",
+		CurrentPeriodEnd: noon.AddDate(0, 1, 0), CancelAtPeriodEnd: true, UpdatedAt: noon.Add(time.Second),
+		Began: noon.Add(-time.Hour), Last: storage.SubscriptionEvent{At: noon, Rank: 2, IDs: []string{"evt_1", "evt_2"}},
 	}
+}
+
+func (w *world) wantSubscription(want *storage.Subscription) {
+	w.Helper()
+	got, err := w.Subscription(w.ctx, want.OrganizationID)
+	w.must("Subscription", err)
+	w.wantSame("Subscription", got, want)
 }
 
 var subscriptionTests = []test{
@@ -19,11 +29,68 @@ var subscriptionTests = []test{
 		w.wantErr("Subscription before", err, storage.ErrNotFound)
 		for _, plan := range []string{"pro", "business"} {
 			w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", plan)))
-			got, err := w.Subscription(w.ctx, "org")
-			w.must("Subscription", err)
-			w.wantSame("Subscription", got, subscription("org", plan))
+			w.wantSubscription(subscription("org", plan))
 		}
 		_, err = w.Subscription(w.ctx, "or")
 		w.wantErr("Subscription elsewhere", err, storage.ErrNotFound)
+	}},
+	{"UpdateSubscription replaces the subscription by what f makes of it", func(w *world) {
+		for _, plan := range []string{"pro", "business"} {
+			got, err := w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool {
+				if s.OrganizationID != "org" || (s.Plan == "") != (plan == "pro") {
+					w.Errorf("f's subscription = %+v before %s", s, plan)
+				}
+				*s = *subscription("org", plan)
+				return true
+			})
+			w.must("UpdateSubscription", err)
+			w.wantSame("UpdateSubscription", got, subscription("org", plan))
+			w.wantSubscription(subscription("org", plan))
+		}
+	}},
+	{"UpdateSubscription that changes nothing writes nothing; ErrNotFound when there is none", func(w *world) {
+		var h heard
+		unchanged := func(s *storage.Subscription) bool {
+			s.Plan = "thrown away"
+			return false
+		}
+		_, err := w.UpdateSubscription(w.ctx, "org", unchanged)
+		w.wantErr("UpdateSubscription of none", err, storage.ErrNotFound)
+		_, err = w.Subscription(w.ctx, "org")
+		w.wantErr("Subscription", err, storage.ErrNotFound)
+		w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")))
+		defer w.Watch(h.add)()
+		_, err = w.UpdateSubscription(w.ctx, "org", unchanged)
+		w.must("UpdateSubscription", err)
+		w.wantSubscription(subscription("org", "pro"))
+		w.wantSame("changes", h.take(), []storage.Change(nil))
+	}},
+	{"UpdateSubscription refuses another organization's", func(w *world) {
+		_, err := w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool {
+			*s = *subscription("other", "pro")
+			return true
+		})
+		if err == nil {
+			w.Error("UpdateSubscription to another organization = nil, want an error")
+		}
+		_, err = w.Subscription(w.ctx, "other")
+		w.wantErr("Subscription", err, storage.ErrNotFound)
+	}},
+	{"UpdateSubscription is atomic: no other write may fall between", func(w *world) {
+		race(func(racer int) {
+			_, err := w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool {
+				s.Last.Rank++
+				s.Last.IDs = append(s.Last.IDs, fmt.Sprint(racer))
+				return true
+			})
+			if err != nil {
+				w.Errorf("UpdateSubscription = %v", err)
+			}
+		})
+		got, err := w.Subscription(w.ctx, "org")
+		w.must("Subscription", err)
+		if got.Last.Rank != racers || len(got.Last.IDs) != racers {
+			w.Errorf("after %d updates the rank is %d with %d ids", racers, got.Last.Rank, len(got.Last.IDs))
+		}
 	}},
 }

@@ -61,8 +61,10 @@ var watchTests = []test{
 		changed("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon), tokens)
 		changed("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
 
-		changed("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")),
-			storage.Change{Kind: storage.SubscriptionChanged, OrganizationID: "org"})
+		subscriptions := storage.Change{Kind: storage.SubscriptionChanged, OrganizationID: "org"}
+		changed("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")), subscriptions)
+		_, err = w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool { s.Plan = "business"; return true })
+		changed("UpdateSubscription", err, subscriptions)
 	}},
 	{"a write that fails makes no call", func(w *world) {
 		w.fill("org")

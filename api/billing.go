@@ -1,0 +1,154 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// Billing sells plans. An error of it that has the method
+//
+//	Refusal() (code, detail string)
+//
+// is a refusal that the caller is told: 400 with the code, or 502 if it is
+// billing_unavailable.
+type Billing interface {
+	// Checkout returns where a browser pays for plan, and the session's id if
+	// there is one.
+	Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error)
+	// Portal returns where a browser manages what was bought.
+	Portal(ctx context.Context, org string) (url string, err error)
+	// Webhook takes in an event that the payment provider signed. A plan it moves
+	// must be in the store when it returns. It must keep nothing of payload.
+	Webhook(ctx context.Context, payload []byte, signature string) error
+}
+
+// subscriptionBody is the answer of GET /v1/billing/subscription.
+type subscriptionBody struct {
+	Plan              string       `json:"plan"`
+	Status            string       `json:"status"`
+	CurrentPeriodEnd  *time.Time   `json:"current_period_end,omitzero"`
+	CancelAtPeriodEnd bool         `json:"cancel_at_period_end"`
+	Limits            entitlements `json:"limits"`
+	BillingConfigured bool         `json:"billing_configured"`
+}
+
+// entitlements are what a plan entitles to, beside its limits.
+type entitlements struct {
+	planLimits
+	CSVExport bool `json:"csv_export"`
+}
+
+// statusOfFree is the status of an organization that never bought a plan: the
+// free one is in force.
+const statusOfFree = "active"
+
+// subscription returns the plan that is in force and the state of what was
+// bought.
+func (s *Server) subscription(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	body := subscriptionBody{
+		Plan: plan.Name, Status: statusOfFree, BillingConfigured: s.cfg.Billing != nil,
+		Limits: entitlements{newPlanLimits(plan), plan.CSVExport},
+	}
+	sub, err := s.cfg.Store.Subscription(r.ctx, r.who.org)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
+		return response{}, fmt.Errorf("looking up the subscription: %w", err)
+	default:
+		body.Status, body.CancelAtPeriodEnd = sub.Status, sub.CancelAtPeriodEnd
+		if !sub.CurrentPeriodEnd.IsZero() {
+			body.CurrentPeriodEnd = &sub.CurrentPeriodEnd
+		}
+	}
+	return response{status: http.StatusOK, body: body}, nil
+}
+
+// checkoutBody is the body of POST /v1/billing/checkout.
+type checkoutBody struct {
+	Plan string `json:"plan"`
+}
+
+// sessionBody is a hosted page of the payment provider.
+type sessionBody struct {
+	URL       string `json:"url"`
+	SessionID string `json:"session_id,omitzero"`
+}
+
+// checkout opens the page where the organization pays for a plan.
+func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
+	if in.Plan != "pro" && in.Plan != "business" {
+		return response{}, refuse(problem{
+			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.",
+			Errors: []engine.FieldError{{Field: "plan", Message: "must be pro or business"}},
+		})
+	}
+	if s.cfg.Billing == nil {
+		return response{}, errNoBilling()
+	}
+	url, id, err := s.cfg.Billing.Checkout(r.ctx, r.who.org, in.Plan)
+	if err != nil {
+		return response{}, fmt.Errorf("checking out: %w", err)
+	}
+	return response{status: http.StatusCreated, body: sessionBody{URL: url, SessionID: id}}, nil
+}
+
+// billingPortal opens the page where the organization manages what it bought.
+func (s *Server) billingPortal(r *request, _ *struct{}) (response, error) {
+	if s.cfg.Billing == nil {
+		return response{}, errNoBilling()
+	}
+	url, err := s.cfg.Billing.Portal(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, fmt.Errorf("opening the billing portal: %w", err)
+	}
+	return response{status: http.StatusOK, body: sessionBody{URL: url}}, nil
+}
+
+// receivedBody tells the payment provider not to deliver an event again.
+type receivedBody struct {
+	Received bool `json:"received"` // always true
+}
+
+// billingWebhook takes in an event of the payment provider. A plan that it
+// moves is in force before it answers.
+func (s *Server) billingWebhook(r *request) (response, error) {
+	if s.cfg.Billing == nil {
+		return response{}, errNoBilling()
+	}
+	if err := s.cfg.Billing.Webhook(r.ctx, r.body, r.signature); err != nil {
+		return response{}, fmt.Errorf("taking in a billing event: %w", err)
+	}
+	return response{status: http.StatusOK, body: receivedBody{true}}, nil
+}
+
+func errNoBilling() error {
+	return refuse(problem{Status: http.StatusBadRequest, Code: codeNoBilling, Detail: "This deployment does not sell plans."})
+}
+
+// billingRefusal is an error of Billing that the caller is told.
+type billingRefusal interface {
+	error
+	Refusal() (code, detail string)
+}
+
+// billingProblem says what Billing refused.
+func billingProblem(e billingRefusal) *problem {
+	code, detail := e.Refusal()
+	if code == codeNoBillingAnswer {
+		return &problem{Status: http.StatusBadGateway, Code: code, Detail: detail, retryAfter: 10, logged: true}
+	}
+	return &problem{Status: http.StatusBadRequest, Code: code, Detail: detail}
+}

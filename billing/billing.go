@@ -1,0 +1,132 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"writ/storage"
+)
+
+// Config is what a Billing works with. Everything without a default is
+// required.
+type Config struct {
+	// Store keeps the subscriptions. Billing does not close it.
+	Store storage.Subscriptions
+	// Key is Stripe's secret key; WebhookSecret is what it signs webhooks with.
+	// Neither is ever logged or part of an error.
+	Key, WebhookSecret string
+	// Prices are Stripe's price ids by the name of the plan they buy.
+	Prices map[string]string
+	// PortalURL is the base address of the portal, to whose page billing the
+	// browser returns.
+	PortalURL string
+	// URL is the address of Stripe's API, its own if empty.
+	URL string
+	// Timeout bounds a call of Stripe with its one retry; 8 s if zero.
+	Timeout time.Duration
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Log hears of changed plans and of events that need attention. Nil discards.
+	Log *slog.Logger
+}
+
+const (
+	defaultTimeout = 8 * time.Second
+	// maxRetries are retries of a call that Stripe says, or the network implies,
+	// did not happen. They carry the Idempotency-Key of the first.
+	maxRetries = 1
+)
+
+// Billing sells plans. It is safe for concurrent use and holds nothing that
+// must be closed.
+type Billing struct {
+	cfg    Config
+	stripe stripe.Backend
+	plans  map[string]string // by price id
+	portal string            // where a browser returns to
+}
+
+// New returns a Billing, or what is missing from cfg. It asks Stripe nothing.
+func New(cfg Config) (*Billing, error) {
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	plans, err := cfg.check()
+	if err != nil {
+		return nil, fmt.Errorf("configuring billing: %w", err)
+	}
+	return &Billing{
+		cfg: cfg, plans: plans, stripe: cfg.client(),
+		portal: strings.TrimSuffix(cfg.PortalURL, "/") + "/billing",
+	}, nil
+}
+
+// check returns the plans by price id.
+func (c Config) check() (map[string]string, error) {
+	switch {
+	case c.Store == nil:
+		return nil, errors.New("no store")
+	case c.Key == "":
+		return nil, errors.New("no key")
+	case c.WebhookSecret == "":
+		return nil, errors.New("no webhook secret: anybody could sign events")
+	case len(c.Prices) == 0:
+		return nil, errors.New("no prices")
+	}
+	if err := checkURL(c.PortalURL); err != nil {
+		return nil, fmt.Errorf("the portal's address %w", err)
+	}
+	if c.URL != "" {
+		if err := checkURL(c.URL); err != nil {
+			return nil, fmt.Errorf("the address of Stripe %w", err)
+		}
+	}
+	plans := make(map[string]string, len(c.Prices))
+	for plan, price := range c.Prices {
+		if price == "" {
+			return nil, fmt.Errorf("no price of the plan %s", plan)
+		}
+		if other, ok := plans[price]; ok {
+			return nil, fmt.Errorf("the plans %s and %s have the same price id", min(plan, other), max(plan, other))
+		}
+		plans[price] = plan
+	}
+	return plans, nil
+}
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is not an http(s) URL without user, query and fragment")
+	}
+	return nil
+}
+
+// client returns what calls Stripe. It logs nothing: what it would log quotes
+// requests. stripe.Client would link every service of Stripe for the two calls
+// of this package, which is 10 MB of the binary.
+func (c Config) client() stripe.Backend {
+	backend := &stripe.BackendConfig{
+		EnableTelemetry:   stripe.Bool(false),
+		HTTPClient:        &http.Client{Timeout: c.Timeout},
+		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull},
+		MaxNetworkRetries: stripe.Int64(maxRetries),
+	}
+	if c.URL != "" {
+		backend.URL = stripe.String(c.URL)
+	}
+	return stripe.GetBackendWithConfig(stripe.APIBackend, backend)
+}

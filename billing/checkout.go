@@ -1,0 +1,160 @@
+package billing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"writ/storage"
+)
+
+// sameSession is for how long the same wish gives the same session, so that a
+// caller can repeat a call that may have failed.
+const sameSession = 10 * time.Minute
+
+// maxReference is the greatest length of a client_reference_id at Stripe.
+const maxReference = 200
+
+// Checkout returns where a browser pays for plan. An organization that pays for
+// another plan is led to confirm the change of its subscription instead, which
+// has no session id: a second Checkout would charge it twice.
+//
+// It refuses with CodeNotConfigured when plan has no price, CodeAlreadyOnPlan,
+// or CodeUnavailable.
+func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionID string, err error) {
+	price, ok := b.cfg.Prices[plan]
+	if !ok {
+		return "", "", refuse(CodeNotConfigured, "This deployment does not sell the plan "+strconv.Quote(plan)+".")
+	}
+	sub, err := b.subscription(ctx, org)
+	if err != nil {
+		return "", "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	switch {
+	case paid(sub.Status) && sub.Plan == plan:
+		return "", "", refuse(CodeAlreadyOnPlan, "Your organization is on the plan "+plan+" already; its portal changes payment and cancellation.")
+	case paid(sub.Status) && sub.SubscriptionID != "":
+		url, err = b.session(ctx, sub, switchTo(sub, price))
+		return url, "", err
+	default:
+		return b.buy(ctx, sub, plan, price)
+	}
+}
+
+// buy opens a Checkout.
+func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, price string) (url, id string, err error) {
+	metadata := map[string]string{metaOrganization: sub.OrganizationID, metaPlan: plan}
+	params := &stripe.CheckoutSessionCreateParams{
+		Mode:             stripe.String(string(stripe.CheckoutSessionModeSubscription)),
+		LineItems:        []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
+		SuccessURL:       stripe.String(b.portal + "?checkout=success&session_id={CHECKOUT_SESSION_ID}"),
+		CancelURL:        stripe.String(b.portal + "?checkout=cancelled"),
+		Metadata:         metadata,
+		SubscriptionData: &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: metadata},
+	}
+	if len(sub.OrganizationID) <= maxReference {
+		params.ClientReferenceID = stripe.String(sub.OrganizationID)
+	}
+	if sub.CustomerID != "" {
+		params.Customer = stripe.String(sub.CustomerID)
+	}
+	params.SetIdempotencyKey(b.idempotencyKey(sub, plan, price))
+	params.Context = ctx
+	s := new(stripe.CheckoutSession)
+	err = b.stripe.Call(http.MethodPost, "/v1/checkout/sessions", b.cfg.Key, params, s)
+	if err != nil {
+		return "", "", b.failed(fmt.Errorf("opening a Checkout: %w", err))
+	}
+	if s.URL == "" {
+		return "", "", b.failed(errors.New("opening a Checkout: no URL in the answer"))
+	}
+	return s.URL, s.ID, nil
+}
+
+// idempotencyKey is the same for the same wish within sameSession. What is
+// known of the subscription is part of it: after it ended, a session that was
+// paid is of no use.
+func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) string {
+	window := b.cfg.Now().Truncate(sameSession).Unix()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %d", b.portal, sub.OrganizationID, plan, price,
+		sub.CustomerID, sub.SubscriptionID, sub.Last.At.Unix(), window))
+	return "writ-checkout-" + hex.EncodeToString(sum[:])
+}
+
+// Portal returns where a browser manages the payment methods and the
+// subscription. It refuses with CodeNoCustomer or CodeUnavailable.
+func (b *Billing) Portal(ctx context.Context, org string) (url string, err error) {
+	sub, err := b.subscription(ctx, org)
+	if err != nil {
+		return "", err
+	}
+	if sub.CustomerID == "" {
+		return "", refuse(CodeNoCustomer, "Your organization has bought nothing yet: start with a checkout.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	return b.session(ctx, sub, nil)
+}
+
+// session opens the Billing Portal, at flow if it is not nil.
+func (b *Billing) session(ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams) (string, error) {
+	params := &stripe.BillingPortalSessionCreateParams{
+		Customer: stripe.String(sub.CustomerID), ReturnURL: stripe.String(b.portal), FlowData: flow,
+	}
+	params.Context = ctx
+	s := new(stripe.BillingPortalSession)
+	err := b.stripe.Call(http.MethodPost, "/v1/billing_portal/sessions", b.cfg.Key, params, s)
+	if missingCustomer(err) {
+		return "", refuse(CodeNoCustomer, "The payment provider no longer knows your organization as a customer.")
+	}
+	if err != nil {
+		return "", b.failed(fmt.Errorf("opening the Billing Portal: %w", err))
+	}
+	if s.URL == "" {
+		return "", b.failed(errors.New("opening the Billing Portal: no URL in the answer"))
+	}
+	return s.URL, nil
+}
+
+// switchTo is the portal's page that confirms another price, or lets one be
+// chosen where the item to change is not known yet.
+func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSessionCreateFlowDataParams {
+	if sub.ItemID == "" {
+		return &stripe.BillingPortalSessionCreateFlowDataParams{
+			Type: stripe.String(string(stripe.BillingPortalSessionFlowTypeSubscriptionUpdate)),
+			SubscriptionUpdate: &stripe.BillingPortalSessionCreateFlowDataSubscriptionUpdateParams{
+				Subscription: stripe.String(sub.SubscriptionID),
+			},
+		}
+	}
+	return &stripe.BillingPortalSessionCreateFlowDataParams{
+		Type: stripe.String(string(stripe.BillingPortalSessionFlowTypeSubscriptionUpdateConfirm)),
+		SubscriptionUpdateConfirm: &stripe.BillingPortalSessionCreateFlowDataSubscriptionUpdateConfirmParams{
+			Subscription: stripe.String(sub.SubscriptionID),
+			Items: []*stripe.BillingPortalSessionCreateFlowDataSubscriptionUpdateConfirmItemParams{{
+				ID: stripe.String(sub.ItemID), Price: stripe.String(price), Quantity: stripe.Int64(1),
+			}},
+		},
+	}
+}
+
+// subscription returns org's, or an empty one.
+func (b *Billing) subscription(ctx context.Context, org string) (*storage.Subscription, error) {
+	sub, err := b.cfg.Store.Subscription(ctx, org)
+	if errors.Is(err, storage.ErrNotFound) {
+		return &storage.Subscription{OrganizationID: org}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up the subscription: %w", err)
+	}
+	return sub, nil
+}

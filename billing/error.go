@@ -1,0 +1,65 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stripe/stripe-go/v85"
+)
+
+// The codes of errors. They are part of the interface.
+const (
+	CodeNotConfigured    = "billing_not_configured" // the plan has no price here
+	CodeAlreadyOnPlan    = "already_on_plan"
+	CodeNoCustomer       = "no_customer"
+	CodeInvalidSignature = "invalid_signature" // missing, malformed or not Stripe's
+	CodeSignatureExpired = "signature_expired" // outside of the replay window
+	CodeInvalidEvent     = "invalid_event"     // signed, but not an event
+	CodeUnavailable      = "billing_unavailable"
+)
+
+// Error is a call that was refused. Detail is fit for the caller; the cause,
+// which only Error tells, is for operators and holds no secret.
+type Error struct {
+	Code, Detail string
+	cause        string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.cause == "" {
+		return e.Code + ": " + e.Detail
+	}
+	return e.Code + ": " + e.cause
+}
+
+// Refusal returns what the caller may be told.
+func (e *Error) Refusal() (code, detail string) { return e.Code, e.Detail }
+
+func refuse(code, detail string) error { return &Error{Code: code, Detail: detail} }
+
+// missingCustomer reports whether Stripe no longer knows the customer.
+func missingCustomer(err error) bool {
+	var answered *stripe.Error
+	return errors.As(err, &answered) && answered.Code == stripe.ErrorCodeResourceMissing && answered.Param == "customer"
+}
+
+// failed is the error of a call of Stripe.
+func (b *Billing) failed(err error) error {
+	return &Error{
+		Code: CodeUnavailable, Detail: "The payment provider cannot be reached, or refused. Nothing was changed; try again later.",
+		cause: b.cause(err),
+	}
+}
+
+// cause says what is wrong without Stripe's own words: they may quote what was
+// sent.
+func (b *Billing) cause(err error) string {
+	var answered *stripe.Error
+	if errors.As(err, &answered) {
+		return fmt.Sprintf("Stripe answered %d: type %q, code %q, parameter %q, request %q",
+			answered.HTTPStatusCode, answered.Type, answered.Code, answered.Param, answered.RequestID)
+	}
+	return strings.NewReplacer(b.cfg.Key, "(key)", b.cfg.WebhookSecret, "(secret)").Replace(err.Error())
+}

@@ -1,0 +1,188 @@
+package billing
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"writ/engine"
+)
+
+// The keys of metadata. They are how an event finds its organization.
+const (
+	metaOrganization = "organization_id"
+	metaPlan         = "plan"
+)
+
+// maxOrganization is the greatest length of a metadata value at Stripe.
+const maxOrganization = 500
+
+// The objects of events, as far as they are read. Webhooks come in the version
+// of the API that the account or the endpoint is set to, not in the library's;
+// these members mean the same in each, and where a member has moved both places
+// are read.
+type (
+	subscriptionObject struct {
+		ID         string            `json:"id"`
+		Customer   reference         `json:"customer"`
+		Status     string            `json:"status"`
+		Created    int64             `json:"created"`
+		CancelAtPE bool              `json:"cancel_at_period_end"`
+		CancelAt   int64             `json:"cancel_at"`
+		PeriodEnd  int64             `json:"current_period_end"`
+		Metadata   map[string]string `json:"metadata"`
+		Items      struct {
+			Data []struct {
+				ID        string `json:"id"`
+				PeriodEnd int64  `json:"current_period_end"`
+				Price     struct {
+					ID string `json:"id"`
+				} `json:"price"`
+			} `json:"data"`
+		} `json:"items"`
+	}
+	sessionObject struct {
+		Mode          string            `json:"mode"`
+		PaymentStatus string            `json:"payment_status"`
+		Customer      reference         `json:"customer"`
+		Subscription  reference         `json:"subscription"`
+		Metadata      map[string]string `json:"metadata"`
+	}
+	invoiceObject struct {
+		Subscription reference           `json:"subscription"`
+		Details      subscriptionDetails `json:"subscription_details"`
+		Parent       struct {
+			Details subscriptionDetails `json:"subscription_details"`
+		} `json:"parent"`
+	}
+	subscriptionDetails struct {
+		Subscription reference         `json:"subscription"`
+		Metadata     map[string]string `json:"metadata"`
+	}
+)
+
+// reference is the id of an object, which may be there as a whole.
+type reference string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *reference) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '{' {
+		var object struct {
+			ID string `json:"id"`
+		}
+		err := json.Unmarshal(data, &object)
+		*r = reference(object.ID)
+		return err
+	}
+	return json.Unmarshal(data, (*string)(r))
+}
+
+// read returns which organization e is about and what it changes; nil if
+// nothing.
+func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
+	if e.Account != "" {
+		return "", nil, nil
+	}
+	switch e.Type {
+	case stripe.EventTypeCustomerSubscriptionCreated, stripe.EventTypeCustomerSubscriptionUpdated,
+		stripe.EventTypeCustomerSubscriptionDeleted:
+		return b.readSubscription(e)
+	case stripe.EventTypeCheckoutSessionCompleted:
+		return b.readSession(e)
+	case stripe.EventTypeInvoicePaymentFailed:
+		return readInvoice(e)
+	default:
+		return "", nil, nil
+	}
+}
+
+func (b *Billing) readSubscription(e *stripe.Event) (string, change, error) {
+	var o subscriptionObject
+	if err := object(e, &o); err != nil {
+		return "", nil, err
+	}
+	if o.ID == "" || o.Status == "" {
+		return "", nil, errNotEvent()
+	}
+	s := &snapshot{
+		event: e.ID, at: time.Unix(e.Created, 0).UTC(), rank: rankOf(e.Type),
+		id: o.ID, customer: string(o.Customer), status: o.Status, plan: engine.FreePlan,
+		began: unix(o.Created), periodEnd: unix(o.PeriodEnd), cancel: o.CancelAtPE || o.CancelAt > 0,
+	}
+	if e.Type == stripe.EventTypeCustomerSubscriptionDeleted {
+		s.status = statusCanceled
+	}
+	for _, item := range o.Items.Data {
+		if plan, ok := b.plans[item.Price.ID]; ok {
+			s.item = item.ID
+			if item.PeriodEnd > 0 {
+				s.periodEnd = unix(item.PeriodEnd)
+			}
+			if paid(s.status) {
+				s.plan = plan
+			}
+			break
+		}
+	}
+	if s.item == "" && organization(o.Metadata) != "" {
+		b.cfg.Log.Warn("a subscription is at no price that is configured: it gives the free plan", "event", e.ID, "subscription", o.ID)
+	}
+	return organization(o.Metadata), s, nil
+}
+
+func (b *Billing) readSession(e *stripe.Event) (string, change, error) {
+	var o sessionObject
+	if err := object(e, &o); err != nil {
+		return "", nil, err
+	}
+	_, known := b.cfg.Prices[o.Metadata[metaPlan]]
+	if o.Mode != "subscription" || o.Subscription == "" || o.PaymentStatus == "unpaid" || !known {
+		return "", nil, nil
+	}
+	return organization(o.Metadata), &purchase{
+		at: unix(e.Created), id: string(o.Subscription), customer: string(o.Customer), plan: o.Metadata[metaPlan],
+	}, nil
+}
+
+func readInvoice(e *stripe.Event) (string, change, error) {
+	var o invoiceObject
+	if err := object(e, &o); err != nil {
+		return "", nil, err
+	}
+	d := o.Parent.Details
+	if d.Subscription == "" {
+		d = o.Details
+		d.Subscription = o.Subscription
+	}
+	if d.Subscription == "" {
+		return "", nil, nil
+	}
+	return organization(d.Metadata), &failure{at: unix(e.Created), id: string(d.Subscription)}, nil
+}
+
+func object(e *stripe.Event, o any) error {
+	if err := json.Unmarshal(e.Data.Raw, o); err != nil {
+		return errNotEvent()
+	}
+	return nil
+}
+
+func errNotEvent() error {
+	return refuse(CodeInvalidEvent, "The event's object is not what its type says.")
+}
+
+// organization returns whom metadata names, "" for nobody.
+func organization(metadata map[string]string) string {
+	if org := metadata[metaOrganization]; len(org) <= maxOrganization {
+		return org
+	}
+	return ""
+}
+
+func unix(seconds int64) time.Time {
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}

@@ -1,0 +1,150 @@
+package billing
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// The statuses of a subscription that are treated in a way of their own.
+const (
+	statusActive            = string(stripe.SubscriptionStatusActive)
+	statusTrialing          = string(stripe.SubscriptionStatusTrialing)
+	statusPastDue           = string(stripe.SubscriptionStatusPastDue)
+	statusCanceled          = string(stripe.SubscriptionStatusCanceled)
+	statusIncomplete        = string(stripe.SubscriptionStatusIncomplete)
+	statusIncompleteExpired = string(stripe.SubscriptionStatusIncompleteExpired)
+)
+
+// paid reports whether a subscription of that status gives its plan.
+func paid(status string) bool {
+	return status == statusActive || status == statusTrialing || status == statusPastDue
+}
+
+// ended reports whether a subscription of that status can never give a plan
+// again.
+func ended(status string) bool {
+	return status == statusCanceled || status == statusIncompleteExpired
+}
+
+// change is what an event makes of a subscription.
+type change interface {
+	// apply changes s, or returns false if the event is old news.
+	apply(s *storage.Subscription) bool
+}
+
+// rankPurchase is the rank of a subscription that only its purchase is known
+// of.
+const rankPurchase = 0
+
+// rankOf orders the events of a subscription that have the same time.
+func rankOf(t stripe.EventType) int {
+	switch t {
+	case stripe.EventTypeCustomerSubscriptionDeleted:
+		return 3
+	case stripe.EventTypeCustomerSubscriptionUpdated:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// maxIDs bounds the events that are remembered of one second.
+const maxIDs = 32
+
+// snapshot is a subscription as it was at an event.
+type snapshot struct {
+	event     string
+	at        time.Time
+	rank      int
+	id        string
+	customer  string
+	item      string
+	plan      string // the free one unless it is paid for
+	status    string
+	began     time.Time
+	periodEnd time.Time
+	cancel    bool
+}
+
+func (n *snapshot) apply(s *storage.Subscription) bool {
+	if n.status == statusIncomplete || !n.news(s) {
+		return false
+	}
+	ids := []string{n.event}
+	if s.SubscriptionID == n.id && n.compare(s.Last) == 0 {
+		ids = append(slices.Clone(s.Last.IDs), n.event)
+		ids = ids[max(0, len(ids)-maxIDs):]
+	}
+	s.Plan, s.Status = n.plan, n.status
+	s.SubscriptionID, s.ItemID = n.id, n.item
+	s.CustomerID = cmp.Or(n.customer, s.CustomerID)
+	s.CurrentPeriodEnd = n.periodEnd
+	s.CancelAtPeriodEnd = n.cancel && !ended(n.status)
+	s.Began = n.began
+	s.Last = storage.SubscriptionEvent{At: n.at, Rank: n.rank, IDs: ids}
+	return true
+}
+
+// news reports whether n tells more than s knows.
+func (n *snapshot) news(s *storage.Subscription) bool {
+	if s.SubscriptionID != n.id {
+		newer := cmp.Or(n.at.Compare(s.Last.At), n.began.Compare(s.Began))
+		return n.plan != engine.FreePlan && newer > 0
+	}
+	switch c := n.compare(s.Last); {
+	case ended(s.Status):
+		return false
+	case s.Last.Rank == rankPurchase:
+		return true
+	case c == 0:
+		return !slices.Contains(s.Last.IDs, n.event)
+	default:
+		return c > 0
+	}
+}
+
+func (n *snapshot) compare(last storage.SubscriptionEvent) int {
+	return cmp.Or(n.at.Compare(last.At), cmp.Compare(n.rank, last.Rank))
+}
+
+// purchase is a Checkout that was paid. It gives the plan until the
+// subscription's own events tell more.
+type purchase struct {
+	at       time.Time
+	id       string
+	customer string
+	plan     string
+}
+
+func (p *purchase) apply(s *storage.Subscription) bool {
+	if s.SubscriptionID == p.id || !p.at.After(s.Last.At) {
+		return false
+	}
+	*s = storage.Subscription{
+		OrganizationID: s.OrganizationID, Plan: p.plan, Status: statusActive,
+		SubscriptionID: p.id, CustomerID: cmp.Or(p.customer, s.CustomerID),
+		Last: storage.SubscriptionEvent{At: p.at, Rank: rankPurchase},
+	}
+	return true
+}
+
+// failure is a payment that failed. The subscription's own event with the same
+// news moves Last; this one only tells early.
+type failure struct {
+	at time.Time
+	id string
+}
+
+func (f *failure) apply(s *storage.Subscription) bool {
+	if s.SubscriptionID != f.id || !f.at.After(s.Last.At) || s.Status != statusActive && s.Status != statusTrialing {
+		return false
+	}
+	s.Status = statusPastDue
+	return true
+}

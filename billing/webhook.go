@@ -1,0 +1,102 @@
+package billing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"writ/storage"
+)
+
+// Tolerance is how far the time of a webhook's signature may be from now.
+const Tolerance = 300 * time.Second
+
+// Webhook takes in an event: payload is the body as it came, signature the
+// header Stripe-Signature. When it returns nil the event is stored, was before,
+// or does not matter; Stripe must deliver it again otherwise. An *Error tells
+// that it is not Stripe's event; any other error is the store's.
+func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string) error {
+	e, err := b.verify(payload, signature)
+	if err != nil {
+		return err
+	}
+	org, c, err := b.read(&e)
+	if err != nil {
+		return err
+	}
+	if c == nil || org == "" {
+		b.cfg.Log.Debug("billing event ignored", "event", e.ID, "type", e.Type)
+		return nil
+	}
+	return b.store(ctx, org, &e, c)
+}
+
+// verify returns the event in payload if Stripe signed it within the replay
+// window.
+func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error) {
+	// The library's own check of the time would read the machine's clock, and
+	// would take any time in the future.
+	e, err := stripe.ConstructEvent(payload, signature, b.cfg.WebhookSecret,
+		stripe.WithIgnoreTolerance(), stripe.WithIgnoreAPIVersionMismatch())
+	switch {
+	case errors.Is(err, stripe.ErrWebhookNotSigned), errors.Is(err, stripe.ErrWebhookInvalidHeader), errors.Is(err, stripe.ErrWebhookNoValidSignature):
+		return e, refuse(CodeInvalidSignature, "The header Stripe-Signature does not sign this body.")
+	case err != nil || e.ID == "" || e.Created <= 0 || e.Data == nil:
+		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
+	}
+	at, err := signedAt(signature)
+	if err != nil {
+		return e, err
+	}
+	if b.cfg.Now().Sub(at).Abs() > Tolerance {
+		return e, refuse(CodeSignatureExpired, fmt.Sprintf("The signature's time is more than %v from now.", Tolerance))
+	}
+	return e, nil
+}
+
+// signedAt returns the time in a header such as t=1795255200,v1=5257a8…, which
+// the signature covers. Two times would be two readings.
+func signedAt(header string) (time.Time, error) {
+	var at []string
+	for part := range strings.SplitSeq(header, ",") {
+		if t, ok := strings.CutPrefix(part, "t="); ok {
+			at = append(at, t)
+		}
+	}
+	if len(at) == 1 {
+		if unix, err := strconv.ParseInt(at[0], 10, 64); err == nil {
+			return time.Unix(unix, 0), nil
+		}
+	}
+	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
+}
+
+// store changes org's subscription by c, if c is news.
+func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
+	var before, after storage.Subscription
+	changed := false
+	_, err := b.cfg.Store.UpdateSubscription(ctx, org, func(s *storage.Subscription) bool {
+		before = *s
+		if changed = c.apply(s); changed {
+			s.UpdatedAt = b.cfg.Now().UTC().Truncate(time.Millisecond)
+		}
+		after = *s
+		return changed
+	})
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // not found: nothing was there, nothing came of it
+		return fmt.Errorf("storing the subscription: %w", err)
+	}
+	level := slog.LevelDebug
+	if changed {
+		level = slog.LevelInfo
+	}
+	b.cfg.Log.Log(ctx, level, "billing event", "event", e.ID, "type", e.Type, "organization", org,
+		"changed", changed, "was", before.Plan, "plan", after.Plan, "status", after.Status)
+	return nil
+}
