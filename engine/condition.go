@@ -51,6 +51,10 @@ import (
 // A comparison with a field that the intent lacks is false, so that its
 // negation ($ne, $nin, $not, $nor and their like) is true, as in MongoDB.
 //
+// A resource equals a constant as that is written and as its normal form: the
+// constant https://EXAMPLE.com means https://example.com/ too. In any other
+// comparison, and in CEL and Rego, constants are taken as they are written.
+//
 // A glob is a resource's glob ([CompileGlobs]), an action type's where the field
 // is action_type (a "*" alone matches all) and otherwise one whose "*" stops at
 // a "/". In comparisons for equality that spell out their operator, `*` is an

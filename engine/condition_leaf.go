@@ -47,7 +47,23 @@ func (p *conditionParser) operand(f field, c comparison, v jsonNode) *node {
 	if !ok {
 		return opaque()
 	}
+	if c.op == opEq {
+		return among(f, f.spellings(value))
+	}
 	return compare(f, c.op, value)
+}
+
+// spellings returns what f has to be compared with to be equal to value. The
+// readings of a resource are in normal form, which value may not be.
+func (f field) spellings(value constant) []constant {
+	if f.name != resourceField {
+		return []constant{value}
+	}
+	readings, err := ReadResource(value.str)
+	if err != nil || readings.Normal() == value.str {
+		return []constant{value} // what cannot be read has been refused
+	}
+	return []constant{value, {str: readings.Normal()}}
 }
 
 func (p *conditionParser) existence(f field, c comparison, v jsonNode) *node {
@@ -73,7 +89,7 @@ func (p *conditionParser) membership(f field, c comparison, v jsonNode) *node {
 		if !ok {
 			return opaque()
 		}
-		values = append(values, value)
+		values = append(values, f.spellings(value)...)
 	}
 	return among(f, values)
 }
@@ -167,6 +183,10 @@ func (f field) admits(c comparison, s string) error {
 	case !equality:
 	case f.identifies() && strings.Contains(s, "*"):
 		return fmt.Errorf("%s compares literally and %s never contains a *: use the glob operator, and \\* in it for a literal *", c.name, f.label())
+	case f.name == resourceField:
+		if _, err := ReadResource(s); err != nil {
+			return fmt.Errorf("no resource equals this: %w", err)
+		}
 	case f.isUUID() && (!isUUID(s) || strings.ToLower(s) != s):
 		return fmt.Errorf("want a UUID in lower case for %s, got %q", f.label(), s)
 	case f.name == "cost.currency" && !isCurrency(s):

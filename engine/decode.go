@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,6 +27,9 @@ func Decode[T any](data []byte, root string, v *T) error {
 		if err := refuseNull(data, root); err != nil {
 			return err
 		}
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return invalid(fieldPath(root, ""), "is empty: want a JSON document")
 	}
 	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
 		return decodeError(err, root)
@@ -104,7 +108,7 @@ func refuseNull(data []byte, root string) error {
 			return nil //nolint:nilerr // the decoder proper reports it better
 		}
 		if token.Kind() == 'n' {
-			return invalid(fieldPath(root, dec.StackPointer()), "must not be null: leave it out instead")
+			return invalid(fieldPath(root, dec.StackPointer()), "must not be null: give a value, or leave it out if it is optional")
 		}
 	}
 }
@@ -151,6 +155,9 @@ func decodeError(err error, root string) error {
 func syntaxMessage(e *jsontext.SyntacticError) string {
 	if errors.Is(e.Err, jsontext.ErrDuplicateName) {
 		return "is given more than once"
+	}
+	if errors.Is(e.Err, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("is not valid JSON (at byte %d): it ends too early", e.ByteOffset)
 	}
 	if e.Err == nil {
 		return fmt.Sprintf("is not valid JSON (at byte %d)", e.ByteOffset)

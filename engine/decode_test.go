@@ -68,8 +68,9 @@ func TestDecode_Refuses(t *testing.T) {
 		{"trailing data", typicalBody + "{}", "body", "not valid JSON"},
 		{"invalid UTF-8", strings.Replace(typicalBody, "prod", "pr\xffod", 1), "", "not valid JSON"},
 		{"lone surrogate", strings.Replace(typicalBody, "prod", `\ud800`, 1), "", "not valid JSON"},
-		{"truncated", typicalBody[:100], "", "not valid JSON"},
-		{"empty", "", "body", "not valid JSON"},
+		{"truncated", typicalBody[:100], "", "it ends too early"},
+		{"empty", "", "body", "is empty"},
+		{"blank", " \n", "body", "is empty"},
 		{"array", "[]", "body", "want an object, got an array"},
 		{"deep", strings.Repeat("[", 20000), "", ""},
 	}

@@ -200,3 +200,28 @@ func TestProgram_PanicIsAnError(t *testing.T) {
 		t.Errorf("eval of a program that panics = %v, %v, want an error", ok, err)
 	}
 }
+
+// TestCondition_TextsCannotGrowWithoutBound holds that no condition can make the
+// process run out of memory.
+func TestCondition_TextsCannotGrowWithoutBound(t *testing.T) {
+	env, err := standardEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expr, fine := range map[string]bool{
+		`intent.resource.replace("a", intent.resource) == "x"`:                                        false,
+		`intent.resource.replace("", "aaaaaaaaaaaa").replace("", "aaaaaaaaaaaaaaaaaaaaaa") == "x"`:    false,
+		`intent.resource.lowerAscii().trim().replace("", intent.metadata.a) == "x"`:                   false,
+		`intent.metadata.map(k, intent.metadata[k]).join(intent.resource).size() > 5`:                 false,
+		`"%.999999999f".format([1.0]) == "x"`:                                                         false,
+		`intent.metadata.exists(k, intent.resource.indexOf(intent.metadata[k]) > 5)`:                  false,
+		`intent.metadata.exists(a, intent.metadata.exists(b, intent.resource.split("").size() == 3))`: false,
+		`intent.resource.indexOf("prod") == 0 && intent.resource.split("/").size() > 2`:               true,
+		`intent.resource.replace("-", "_") == "a_b"`:                                                  true,
+		`intent.resource.lowerAscii().substring(1).replace("-", "").upperAscii().startsWith("PROD")`:  true,
+	} {
+		if _, err := env.rules.compile(expr); (err == nil) != fine {
+			t.Errorf("compile(%s) = %v, want accepted: %t", expr, err, fine)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -137,9 +138,9 @@ func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 }
 
 // EstimateCallCost implements [checker.CostEstimator].
-func (sizes) EstimateCallCost(function, _ string, _ *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (sizes) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	if !isPatternFunction(function) || len(args) != 2 {
-		return nil
+		return textCall(function, target, args)
 	}
 	patterns, subject := uint64(1), uint64(MaxResource)
 	if s := args[0].ComputedSize(); s != nil && args[0].Type().Kind() == types.ListKind {
@@ -160,6 +161,8 @@ type frame struct {
 	policy   *ActionPolicy
 	readings Readings
 	resource string
+	// spent is how long conditions in Rego took together.
+	spent time.Duration
 	// boxed are the values that an expression asked for as CEL values, made
 	// at most once per evaluation.
 	boxed [varCount]ref.Val

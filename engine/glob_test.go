@@ -275,6 +275,26 @@ func TestGlobs_NoPatternIsSlow(t *testing.T) {
 	}
 }
 
+// TestCompileGlobs_RefusesWhatIsDearToCompile holds that no pattern takes time
+// quadratic in its length to compile.
+func TestCompileGlobs_RefusesWhatIsDearToCompile(t *testing.T) {
+	for name, pattern := range map[string]string{
+		"single characters": strings.Repeat("?", maxWildcards+1),
+		"classes":           strings.Repeat("[ab]", maxWildcards+1),
+		"nested URLs":       strings.Repeat("a:", 400) + "https://example.com/**",
+	} {
+		if _, err := CompileGlobs([]string{pattern}); err == nil {
+			t.Errorf("CompileGlobs(%s) = nil, want it refused", name)
+		}
+	}
+	for _, pattern := range []string{
+		strings.Repeat("?", maxWildcards), strings.Repeat("[a-f]", 64) + "/*",
+		"a:b:c:https://example.com/**",
+	} {
+		mustGlobs(t, pattern)
+	}
+}
+
 // TestGlobs_AgreesWithTheLibrary holds that a pattern in its own normal form
 // means what it means to the library that OPA uses, however it is compiled.
 func TestGlobs_AgreesWithTheLibrary(t *testing.T) {

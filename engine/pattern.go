@@ -17,6 +17,9 @@ const (
 	maxSpellings          = 256
 	maxNestedAlternatives = 8
 	maxStars              = 32
+	// maxWildcards bounds wildcards, classes and groups together: the glob
+	// library takes time quadratic in their number to compile a pattern.
+	maxWildcards = 128
 )
 
 // unit is a literal character of a pattern or, where glob is not empty, one of
@@ -160,6 +163,8 @@ func checkPattern(pattern string) string {
 		return "is not valid UTF-8"
 	case strings.TrimSpace(pattern) != pattern:
 		return "starts or ends with white space, which no resource does"
+	case countWildcards(pattern) > maxWildcards:
+		return "has more than 128 wildcards, classes and groups"
 	}
 	escaped := false
 	for _, r := range pattern {
@@ -172,6 +177,20 @@ func checkPattern(pattern string) string {
 		escaped = r == '\\' && !escaped
 	}
 	return ""
+}
+
+// countWildcards returns how many wildcards, classes and groups a pattern has at
+// most: a run of * is one.
+func countWildcards(pattern string) int {
+	n := 0
+	var prev rune
+	for _, r := range pattern {
+		if strings.ContainsRune("?[{", r) || r == '*' && prev != '*' {
+			n++
+		}
+		prev = r
+	}
+	return n
 }
 
 // patternParser expands a pattern that the glob library accepts.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ type Options struct {
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
 type RegoCondition interface {
 	// Match reports whether the condition holds. An error means that it has no
-	// value, which tightens. Match must not keep or modify in.
+	// value, which tightens. Match must not keep in, and of it modify Spent alone.
 	Match(in *RegoInput) (bool, error)
 	// Size returns about how many bytes the condition holds on to.
 	Size() int
@@ -45,6 +46,9 @@ type RegoInput struct {
 	// Resource is the reading of the intent's resource to evaluate, in the place
 	// of the resource in Intent.
 	Resource string
+	// Spent is how long the conditions of this evaluation took together so far.
+	// Match adds to it, and ends with an error once it is too long. It may be nil.
+	Spent *time.Duration
 }
 
 // CompiledRule is a rule that can be asked. It is immutable and safe for

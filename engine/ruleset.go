@@ -181,6 +181,7 @@ func (c *condition) eval(f *frame) (bool, error) {
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
 			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.resource,
+			Spent: &f.spent,
 		})
 	}
 	return false, errBroken

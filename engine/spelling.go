@@ -8,7 +8,15 @@ import "slices"
 // stand for the part of a URL in which the host begins, what follows is
 // written both as a host and as a path.
 func spellings(units []unit) ([][]unit, string) {
-	s := speller{base: literalText(units), open: endsInSuper(units), all: [][]unit{units}}
+	return nestedSpellings(units, 0)
+}
+
+// nestedSpellings is [spellings] of a URL within as many others.
+func nestedSpellings(units []unit, depth int) ([][]unit, string) {
+	s := speller{base: literalText(units), open: endsInSuper(units), all: [][]unit{units}, depth: depth}
+	if depth == maxNesting {
+		return nil, "nests more than 4 URLs, which no resource does"
+	}
 	colon := schemeEnd(units)
 	switch {
 	case colon > 0 && isURLPattern(units[colon:]):
@@ -47,6 +55,8 @@ type speller struct {
 	open    bool
 	all     [][]unit
 	problem string
+	// depth is the number of URLs around this one.
+	depth int
 }
 
 // add adds a spelling unless it only narrows wildcards of the pattern itself.
@@ -68,7 +78,7 @@ func (s *speller) fail(problem string) {
 func (s *speller) path(units []unit, colon int) {
 	scheme, rest := lowerUnits(units[:colon+1]), units[colon+1:]
 	if colon > 0 && patternNests(rest) {
-		all, problem := spellings(rest)
+		all, problem := nestedSpellings(rest, s.depth+1)
 		if problem != "" {
 			s.fail(problem)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// A deadline cannot interrupt OPA while it copies or compares one value or while
-// one glob backtracks. So what could make either large is refused beforehand.
+// A deadline cannot interrupt OPA while it copies or compares one value, while
+// one glob backtracks or while a regular expression is matched. So what could make either large is refused beforehand.
 
 // maxGrowth is how many times larger than what it is given a value that a
 // condition builds may become: a0 := [x, x], a1 := [a0, a0], … doubles with
@@ -20,7 +20,7 @@ const maxGrowth = 1 << 12
 // memory or time without bound.
 func checkBounds(m *ast.Module) error {
 	var found Errors
-	for _, problem := range badGlobs(m) {
+	for _, problem := range badPatterns(m) {
 		if len(found) < maxErrors {
 			found = append(found, problem)
 		}
@@ -123,7 +123,7 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
 			return 1
 		}
-		return variables(args)
+		return saturate(variables(args), textGrowth(b.Name, args))
 	}
 	total := variables(args)
 	for _, t := range operator {
@@ -166,18 +166,25 @@ func variables(x any) int {
 
 func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 
-// badGlobs finds calls of glob.match whose pattern could backtrack, which takes
-// time that is a power of the length of what it is matched with, or has an
+// badPatterns finds calls of glob.match whose pattern could backtrack, which
+// takes time that is a power of the length of what it is matched with, or has an
 // escape, which OPA's index of rules takes for two characters, so that it leaves
-// out rules that match.
-func badGlobs(m *ast.Module) []Error {
+// out rules that match; and regular expressions that are too large or whose
+// author would be the caller.
+func badPatterns(m *ast.Module) []Error {
 	var found []Error
+	var exprs regexps
 	check := func(operator ast.Ref, args []*ast.Term) {
-		if operator.String() != ast.GlobMatch.Name || len(args) < 2 {
-			return
+		name := operator.String()
+		if name == ast.GlobMatch.Name && len(args) >= 2 {
+			if problem := unfit(args[0], args[1]); problem != "" {
+				found = append(found, mistake(args[0].Location, "%s: %s", name, problem))
+			}
 		}
-		if problem := unfit(args[0], args[1]); problem != "" {
-			found = append(found, mistake(args[0].Location, "glob.match: %s", problem))
+		if i, ok := patternArgument(name); ok && len(args) > i {
+			if problem := exprs.unfit(args[i]); problem != "" {
+				found = append(found, mistake(args[i].Location, "%s: %s", name, problem))
+			}
 		}
 	}
 	ast.NewGenericVisitor(func(x any) bool {
@@ -186,11 +193,7 @@ func badGlobs(m *ast.Module) []Error {
 			if x.IsCall() {
 				check(x.Operator(), x.Operands())
 			}
-			for _, w := range x.With {
-				if ref, ok := w.Value.Value.(ast.Ref); ok && ref.String() == ast.GlobMatch.Name {
-					found = append(found, mistake(w.Location, "glob.match cannot stand in for another function"))
-				}
-			}
+			found = append(found, badSubstitutes(x.With)...)
 		case ast.Call:
 			if ref, ok := x[0].Value.(ast.Ref); ok {
 				check(ref, x[1:])
@@ -201,12 +204,28 @@ func badGlobs(m *ast.Module) []Error {
 	return found
 }
 
+// badSubstitutes finds built-in functions that stand in for others, where their
+// arguments are not seen.
+func badSubstitutes(modifiers []*ast.With) []Error {
+	var found []Error
+	for _, w := range modifiers {
+		ref, ok := w.Value.Value.(ast.Ref)
+		if !ok {
+			continue
+		}
+		if _, builtin := ast.BuiltinMap[ref.String()]; builtin {
+			found = append(found, mistake(w.Location, "%v cannot stand in for another function", ref))
+		}
+	}
+	return found
+}
+
 // unfit says why a pattern cannot be used. An asterisk that ends the
 // pattern, or that the slash which it stops at follows, has one place to end.
 func unfit(pattern, delimiters *ast.Term) string {
 	s, ok := pattern.Value.(ast.String)
 	if !ok {
-		return "the pattern must be a constant: use regex.match"
+		return "the pattern must be a constant"
 	}
 	if strings.Contains(string(s), `\`) {
 		return "the pattern has an escape: use regex.match"

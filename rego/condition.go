@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -27,7 +28,8 @@ const conditionPackage = "writ.condition"
 // match. Over input.intent, input.agent and input.policy, it matches where match
 // is true; where match is false or undefined it does not. A run-time error of
 // any expression is an error of the condition, as is taking longer than
-// [DefaultTimeout].
+// [DefaultTimeout], or than is left of four times that for all conditions of one
+// evaluation.
 //
 // As everywhere in Rego, a negated call of what the intent lacks, such as
 // `not startswith(input.intent.metadata.env, "x")`, is undefined, not true.
@@ -129,9 +131,19 @@ type condition struct {
 	now      func() time.Time
 }
 
+var errSpent = errors.New("the conditions in Rego took too long together")
+
 // Match implements [engine.RegoCondition].
 func (c *condition) Match(in *engine.RegoInput) (bool, error) {
-	v, err := c.question.ask(conditionInput(in), newDeadline(c.now, c.timeout))
+	limit := c.timeout
+	if in.Spent != nil {
+		if limit = min(limit, maxSpent*limit-*in.Spent); limit <= 0 {
+			return false, errSpent
+		}
+		start := c.now()
+		defer func() { *in.Spent += c.now().Sub(start) }()
+	}
+	v, err := c.question.ask(conditionInput(in), newDeadline(c.now, limit))
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}

@@ -153,3 +153,29 @@ func TestDeadline_FollowsItsClock(t *testing.T) {
 		t.Error("Cancelled() = false after the deadline")
 	}
 }
+
+func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
+	c, err := CompileCondition(`input.intent.action_type == "deploy"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := time.Unix(0, 0)
+	c.(*condition).now = func() time.Time {
+		clock = clock.Add(DefaultTimeout / 2)
+		return clock
+	}
+	var spent time.Duration
+	in := &engine.RegoInput{Intent: &engine.Intent{ActionType: "deploy"}, Policy: &engine.ActionPolicy{}, Spent: &spent}
+	for range maxSpent * 2 {
+		if _, err = c.Match(in); err != nil {
+			break
+		}
+	}
+	if err == nil || spent < maxSpent*DefaultTimeout {
+		t.Errorf("Match after %v = %v, want an error after %v", spent, err, maxSpent*DefaultTimeout)
+	}
+	spent = 0
+	if ok, err := c.Match(in); !ok || err != nil {
+		t.Errorf("Match in another evaluation = %t, %v, want true", ok, err)
+	}
+}

@@ -6,6 +6,11 @@ import "time"
 // 20 µs, so that only one that was written to take long gets there.
 const DefaultTimeout = 50 * time.Millisecond
 
+// maxSpent is how many times as long as one condition all conditions of one
+// evaluation may take together, however many rules and readings of the resource
+// there are.
+const maxSpent = 4
+
 // deadline ends one evaluation. It implements OPA's Cancel by looking at the
 // clock itself whenever OPA asks, which it does before each expression and
 // within every loop of a built-in function: that needs neither the goroutine

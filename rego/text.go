@@ -1,0 +1,80 @@
+package rego
+
+import (
+	"fmt"
+	"regexp/syntax"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// maxRegexProgram bounds the instructions that the regular expressions of one
+// condition compile to together: matching takes time proportional to them and
+// to the text, and no deadline interrupts it.
+const maxRegexProgram = 1000
+
+// patternArgument returns which argument of a function is a regular expression.
+func patternArgument(function string) (int, bool) {
+	switch function {
+	case ast.RegexMatch.Name, ast.RegexSplit.Name, ast.RegexFind.Name, ast.RegexFindAllStringSubmatch.Name, ast.RegexIsValid.Name:
+		return 0, true
+	case ast.RegexReplace.Name:
+		return 1, true
+	}
+	return 0, false
+}
+
+// regexps adds up the regular expressions of a condition.
+type regexps struct{ instructions int }
+
+// unfit says why the regular expression of a call cannot be used.
+func (r *regexps) unfit(pattern *ast.Term) string {
+	s, ok := pattern.Value.(ast.String)
+	if !ok {
+		return "the pattern must be a constant"
+	}
+	parsed, err := syntax.Parse(string(s), syntax.Perl)
+	if err != nil {
+		return fmt.Sprintf("not an RE2 expression: %v", err)
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return fmt.Sprintf("not an RE2 expression: %v", err)
+	}
+	if r.instructions += len(prog.Inst); r.instructions > maxRegexProgram {
+		return fmt.Sprintf("the regular expressions compile to more than %d instructions", maxRegexProgram)
+	}
+	return ""
+}
+
+// textGrowth bounds how many times longer a function that writes a text into
+// another, once for each place that it finds, can make it: by the length of the
+// text it writes, which is unbounded unless it is a constant.
+func textGrowth(function string, args []*ast.Term) int {
+	switch {
+	case function == ast.Concat.Name && len(args) > 0:
+		return 1 + textLength(args[0])
+	case function == ast.Replace.Name && len(args) > 2, function == ast.RegexReplace.Name && len(args) > 2:
+		return 1 + textLength(args[2])
+	case function == ast.ReplaceN.Name && len(args) > 0:
+		return replacements(args[0])
+	}
+	return 1
+}
+
+// replacements bounds what strings.replace_n writes.
+func replacements(patterns *ast.Term) int {
+	o, ok := patterns.Value.(ast.Object)
+	if !ok {
+		return maxGrowth + 1
+	}
+	longest := 1
+	o.Foreach(func(_, v *ast.Term) { longest = max(longest, 1+textLength(v)) })
+	return longest
+}
+
+func textLength(t *ast.Term) int {
+	if s, ok := t.Value.(ast.String); ok {
+		return min(len(s), maxGrowth)
+	}
+	return maxGrowth
+}
