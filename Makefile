@@ -2,10 +2,10 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') $(shell find api -name '*.html' -o -name '*.yaml' 2>/dev/null)
+SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
-.PHONY: help run test check lint vuln bench fuzz clean
+.PHONY: help run test check lint vuln contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ lint:
 vuln:
 	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
+
+contract: $(BIN) ## Test the binary against api/openapi.yaml with generated requests, valid and broken
+	.ci/contract
 
 bench: $(BIN) ## Run the benchmarks beside the floors of the same machine; see bench/README.md
 	bench/run.sh

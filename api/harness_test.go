@@ -161,14 +161,26 @@ func (h *harness) do(method, path, token string, body any, header ...string) *re
 	return h.send(req)
 }
 
+// send sends req and holds the exchange to openapi.yaml.
 func (h *harness) send(req *http.Request) *reply {
 	h.t.Helper()
+	var sent []byte
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		must(h.t, err)
+		sent, err = io.ReadAll(body)
+		must(h.t, err)
+	}
 	res, err := h.client.Do(req)
 	must(h.t, err)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	must(h.t, err)
-	return &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
+	r := &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
+	if found := mustContract(h.t).violations(req, sent, r); found != "" {
+		h.t.Errorf("%s = %d is not as openapi.yaml describes it: %s", r.what, r.status, found)
+	}
+	return r
 }
 
 func (r *reply) wantStatus(want int) *reply {

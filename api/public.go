@@ -1,19 +1,6 @@
 package api
 
-import (
-	_ "embed"
-	"net/http"
-)
-
-// landingPage is what a browser sees at the root.
-//
-//go:embed landing.html
-var landingPage []byte
-
-// landing answers GET /.
-func (s *Server) landing(*request) (response, error) {
-	return response{status: http.StatusOK, body: raw{"text/html; charset=utf-8", landingPage}}, nil
-}
+import "net/http"
 
 // health answers GET /health: the process runs. It says nothing of the store;
 // /readyz of the admin address does.

@@ -26,8 +26,8 @@ type request struct {
 // response is what a handler answers. The wrapper encodes it.
 type response struct {
 	status int
-	// body is encoded as JSON, unless it is a raw, an appender or an *export. Nil
-	// sends none.
+	// body is encoded as JSON, unless it is a raw, a document, an appender or an
+	// *export. Nil sends none.
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
 	next string

@@ -19,7 +19,13 @@ type route struct {
 // routes lists every route of the public address.
 func (s *Server) routes() []route {
 	return []route{
-		get("/", public, s.landing),
+		get("/", public, serveDocument(s.site.landing)),
+		get("/openapi", public, serveDocument(s.site.viewer)),
+		get("/v1/docs", public, serveDocument(s.site.reference)),
+		get("/openapi.yaml", public, serveDocument(s.site.yaml)),
+		get("/openapi.json", public, serveDocument(s.site.json)),
+		get("/v1/openapi.yaml", public, serveDocument(s.site.yaml)),
+		get("/v1/openapi.json", public, serveDocument(s.site.json)),
 		get("/health", public, s.health),
 		get("/.well-known/jwks.json", public, s.jwks),
 
@@ -88,9 +94,19 @@ func newRoute(method, path string, scope scopeSet, h handler) route {
 	return r
 }
 
+// assetRoutes lists the files that the pages are made of. They are no part of
+// the interface and may change with any release.
+func (s *Server) assetRoutes() []route {
+	var all []route
+	for path, d := range s.site.assets {
+		all = append(all, get(path, public, serveDocument(d)))
+	}
+	return all
+}
+
 // mount adds the routes to app. A GET route answers HEAD too.
 func (s *Server) mount(app *fiber.App) {
-	for _, rt := range s.routes() {
+	for _, rt := range append(s.routes(), s.assetRoutes()...) {
 		if rt.method == http.MethodGet {
 			app.Get(rt.path, s.serve(rt))
 			continue

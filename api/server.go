@@ -23,6 +23,7 @@ type Server struct {
 	auth      *auth
 	plans     *plans
 	metrics   *metrics
+	site      *site
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
@@ -48,9 +49,14 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
+	site, err := loadSite()
+	if err != nil {
+		return nil, fmt.Errorf("preparing the public pages: %w", err)
+	}
 	life, giveUp := context.WithCancel(context.Background())
 	s := &Server{
 		cfg:       cfg,
+		site:      site,
 		metrics:   newMetrics(cfg.Registry),
 		ids:       newRequestIDs(),
 		scratch:   newScratchPool(),

@@ -102,6 +102,8 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 	case raw:
 		out.Header.SetContentType(body.contentType)
 		out.SetBodyRaw(body.bytes)
+	case document:
+		res.status = writeDocument(fc, body)
 	default:
 		data, err := json.Marshal(body, json.FormatNilSliceAsNull(false))
 		if err != nil {

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+	"github.com/pb33f/libopenapi-validator/config"
+	oaserrors "github.com/pb33f/libopenapi-validator/errors"
+	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
+)
+
+// contract is openapi.yaml as the tests hold the server to it.
+type contract struct {
+	model *v3.Document
+	// responses also refuses members that the document does not declare, which
+	// the document itself allows us to add.
+	requests, responses validator.Validator
+}
+
+// loadContract reads openapi.yaml once for all tests.
+var loadContract = sync.OnceValues(func() (*contract, error) { return newContract(descriptionYAML) })
+
+func newContract(text []byte) (*contract, error) {
+	doc, err := libopenapi.NewDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	model, err := doc.BuildV3Model()
+	if err != nil {
+		return nil, err
+	}
+	c := &contract{model: &model.Model}
+	c.requests = validator.NewValidatorFromV3Model(c.model, config.WithFormatAssertions())
+	c.responses = validator.NewValidatorFromV3Model(c.model, config.WithFormatAssertions(), config.WithStrictMode(),
+		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control"),
+		// Maps, whose names are data, and the OpenAPI document itself.
+		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
+			"$.body.openapi", "$.body.info", "$.body.servers", "$.body.security", "$.body.tags",
+			"$.body.paths", "$.body.paths.**", "$.body.components", "$.body.components.**", "$.body.info.**"))
+	return c, nil
+}
+
+func mustContract(t testing.TB) *contract {
+	t.Helper()
+	c, err := loadContract()
+	must(t, err)
+	return c
+}
+
+// operation returns the document's operation that req asks for; nil if it is
+// about no route of ours. A HEAD is a GET.
+func (c *contract) operation(req *http.Request) *v3.Operation {
+	for path, item := range c.model.Paths.PathItems.FromOldest() {
+		if !matchesTemplate(path, req.URL.EscapedPath()) {
+			continue
+		}
+		return item.GetOperations().GetOrZero(strings.ToLower(req.Method))
+	}
+	return nil
+}
+
+func matchesTemplate(template, path string) bool {
+	want, got := strings.Split(template, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, got, func(w, g string) bool {
+		return w == g || strings.HasPrefix(w, "{") && g != ""
+	})
+}
+
+// violations holds one exchange to the document, the answer always and the
+// request where it was accepted, and says what is not as described.
+func (c *contract) violations(req *http.Request, sent []byte, r *reply) string {
+	if c.operation(req) == nil {
+		return "" // an unknown path or method, which TestContract_RoutesAndDocumentAgree keeps out of the document
+	}
+	var found string
+	again := req.Clone(req.Context())
+	if r.status < 300 {
+		again.Body = io.NopCloser(bytes.NewReader(sent))
+		if ok, errs := c.requests.ValidateHttpRequestSync(again); !ok {
+			found = fmt.Sprintf("\nit was accepted, but sent %s%s", sent, explain(errs))
+		}
+	}
+	res := &http.Response{StatusCode: r.status, Header: r.header, Body: io.NopCloser(bytes.NewReader(r.body)), Request: req}
+	if ok, errs := c.responses.ValidateHttpResponse(again, res); !ok {
+		found += fmt.Sprintf("\nit was answered with %s%s", r.body, explain(errs))
+	}
+	return found
+}
+
+func explain(errs []*oaserrors.ValidationError) string {
+	var b strings.Builder
+	for _, e := range errs {
+		fmt.Fprintf(&b, "\n- %s: %s", e.Message, e.Reason)
+		for _, s := range e.SchemaValidationErrors {
+			fmt.Fprintf(&b, "\n    %s at %s: %s", s.FieldPath, s.KeywordLocation, s.Reason)
+		}
+	}
+	return b.String()
+}
+
+func TestContract_DocumentIsOpenAPI31(t *testing.T) {
+	doc, err := libopenapi.NewDocument(descriptionYAML)
+	must(t, err)
+	v, errs := validator.NewValidator(doc)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if ok, errs := v.ValidateDocument(); !ok {
+		t.Errorf("openapi.yaml is not a valid document: %s", explain(errs))
+	}
+	c := mustContract(t)
+	if got := [2]string{c.model.Version, c.model.Info.Version}; got != [2]string{"3.1.0", "0.3.0"} {
+		t.Errorf("versions = %q, want OpenAPI 3.1.0, interface 0.3.0", got)
+	}
+}
+
+// TestContract_RoutesAndDocumentAgree fails for a route that is not described,
+// for a described operation that is not served, and where they differ in the
+// credential or scope that is needed.
+func TestContract_RoutesAndDocumentAgree(t *testing.T) {
+	h := start(t)
+	served := make(map[string]string)
+	for _, rt := range h.server.routes() {
+		path := rt.path
+		if rt.param != "" {
+			path = strings.Replace(path, ":"+rt.param, "{"+rt.param+"}", 1)
+		}
+		need := "bearer " + rt.scope.String()
+		switch {
+		case rt.signed:
+			need = "stripeSignature"
+		case rt.scope == public:
+			need = "public"
+		case rt.scope == service:
+			need = "service"
+		}
+		served[rt.method+" "+path] = need
+	}
+	described := make(map[string]string)
+	c := mustContract(t)
+	for path, item := range c.model.Paths.PathItems.FromOldest() {
+		for method, op := range item.GetOperations().FromOldest() {
+			described[strings.ToUpper(method)+" "+path] = c.security(t, op)
+		}
+	}
+	if diff := cmp.Diff(served, described); diff != "" {
+		t.Errorf("routes() and openapi.yaml differ (-served +described):\n%s", diff)
+	}
+}
+
+// security returns what an operation asks for, as one line.
+func (c *contract) security(t *testing.T, op *v3.Operation) string {
+	if op.Security == nil {
+		t.Errorf("%s says nothing of security", op.OperationId)
+		return ""
+	}
+	var all []string
+	for _, need := range op.Security {
+		for scheme, scopes := range need.Requirements.FromOldest() {
+			if c.model.Components.SecuritySchemes.GetOrZero(scheme) == nil {
+				t.Errorf("%s asks for %s, which is no security scheme", op.OperationId, scheme)
+			}
+			all = append(all, strings.Join(append([]string{scheme}, scopes...), " "))
+		}
+	}
+	if len(all) == 0 {
+		return "public"
+	}
+	return strings.Join(all, " or ")
+}
+
+func TestContract_ScopesAreTheDocumented(t *testing.T) {
+	schema := mustContract(t).model.Components.Schemas.GetOrZero("Scope").Schema()
+	var got []string
+	for _, n := range schema.Enum {
+		got = append(got, n.Value)
+	}
+	if diff := cmp.Diff(Scopes(), got); diff != "" {
+		t.Errorf("scopes (-served +described):\n%s", diff)
+	}
+}
+
+func TestContract_OperationIDsAreUnique(t *testing.T) {
+	seen := make(map[string]string)
+	for path, item := range mustContract(t).model.Paths.PathItems.FromOldest() {
+		for method, op := range item.GetOperations().FromOldest() {
+			if other, twice := seen[op.OperationId]; twice || op.OperationId == "" || op.Summary == "" || len(op.Tags) != 1 {
+				t.Errorf("%s %s: operationId %q (also of %q), summary %q, tags %q: want a name of its own, a summary and one tag",
+					method, path, op.OperationId, other, op.Summary, op.Tags)
+			}
+			seen[op.OperationId] = method + " " + path
+		}
+	}
+	if ids := slices.Sorted(maps.Keys(seen)); len(ids) < 20 {
+		t.Errorf("operations = %q, want all", ids)
+	}
+}
+
+// TestContract_DriftIsFound changes the document in the ways in which server
+// and document can drift apart, and wants each to be found in an exchange.
+func TestContract_DriftIsFound(t *testing.T) {
+	h := start(t)
+	req, err := http.NewRequest(http.MethodPost, "http://"+h.addr+"/v1/agents", nil)
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer "+h.operator(acme))
+	req.Header.Set("Content-Type", "application/json")
+	sent := []byte(`{"name":"CI","externalId":"ci"}`)
+	created := h.do("POST", "/v1/agents", h.operator(acme), sent).wantStatus(http.StatusCreated)
+	refused := h.do("POST", "/v1/agents", h.operator(acme), `{}`).wantStatus(http.StatusBadRequest)
+	for name, tc := range map[string]struct {
+		from, to string
+		reply    *reply
+	}{
+		"none":                   {"openapi: 3.1.0", "openapi: 3.1.0", created},
+		"none in a refusal":      {"openapi: 3.1.0", "openapi: 3.1.0", refused},
+		"an undocumented status": {"'400': {$ref: '#/components/responses/BadRequest'}", "'422': {$ref: '#/components/responses/BadRequest'}", refused},
+		"an undocumented code":   {"enum: [invalid_request, malformed_request]", "enum: [malformed_request]", refused},
+		"an undeclared member":   {"        externalId: {type: string}\n", "", created},
+		"a missing member":       {"required: [id, name, status, createdAt, updatedAt]", "required: [id, name, status, createdAt, updatedAt, colour]", created},
+		"another type":           {"        name: {type: string}\n        externalId: {type: string}", "        name: {type: integer}\n        externalId: {type: string}", created},
+		"another format":         {"        createdAt: {type: string, format: date-time}\n        updatedAt", "        createdAt: {type: string, format: uuid}\n        updatedAt", created},
+		"another value":          {"enum: [active, disabled]", "enum: [on, off]", created},
+		"a missing header":       {"headers: {X-Request-Id: {$ref: '#/components/headers/RequestId'}}", "headers: {X-Other: {$ref: '#/components/headers/RequestId'}}", created},
+		"another media type":     {"application/problem+json:", "application/json:", refused},
+		"an undescribed request": {"externalId: {type: string, minLength: 1, maxLength: 256,", "externalId: {type: integer,", created},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !bytes.Contains(descriptionYAML, []byte(tc.from)) {
+				t.Fatalf("openapi.yaml has no %q any more", tc.from)
+			}
+			c, err := newContract(bytes.ReplaceAll(descriptionYAML, []byte(tc.from), []byte(tc.to)))
+			must(t, err)
+			got := c.violations(req, sent, tc.reply)
+			if want := tc.from != tc.to; want != (got != "") {
+				t.Errorf("violations = %q, want some: %v", got, want)
+			}
+		})
+	}
+}

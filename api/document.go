@@ -1,0 +1,59 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// document is a body that stays the same as long as the process runs: a page,
+// a file of a page or the description of the interface.
+type document struct {
+	contentType string
+	bytes       []byte
+	etag        string
+	policy      string // its Content-Security-Policy; empty sends none
+}
+
+func newDocument(contentType string, data []byte) document {
+	sum := sha256.Sum256(data)
+	return document{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+}
+
+// serveDocument returns a handler that answers with d.
+func serveDocument(d document) handler {
+	return func(*request) (response, error) { return response{status: http.StatusOK, body: d}, nil }
+}
+
+// writeDocument sends d, or 304 where the caller has it already, and returns
+// the status. Caches may keep it and must ask whether it is still the same: a
+// new release shows at once.
+func writeDocument(fc *fiber.Ctx, d document) int {
+	h := &fc.Response().Header
+	h.Set(fiber.HeaderETag, d.etag)
+	h.Set(fiber.HeaderCacheControl, "public, no-cache")
+	if hasETag(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch), d.etag) {
+		return http.StatusNotModified
+	}
+	if d.policy != "" {
+		h.Set(fiber.HeaderContentSecurityPolicy, d.policy)
+	}
+	h.SetContentType(d.contentType)
+	fc.Response().SetBodyRaw(d.bytes)
+	return http.StatusOK
+}
+
+// hasETag reports whether an If-None-Match header names etag.
+func hasETag(header []byte, etag string) bool {
+	for tag := range bytes.SplitSeq(header, []byte(",")) {
+		t := strings.TrimPrefix(string(bytes.TrimSpace(tag)), "W/")
+		if t == etag || t == "*" {
+			return true
+		}
+	}
+	return false
+}

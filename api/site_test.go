@@ -1,0 +1,87 @@
+package api
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestSite_PagesLoadNothingFromElsewhereAndRunNoInlineScript(t *testing.T) {
+	h := start(t)
+	files := regexp.MustCompile(`(?:src|href)="([^"]*)"`)
+	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+=|\sstyle=|<style|javascript:`)
+	for _, path := range []string{"/", "/openapi", "/v1/docs"} {
+		r := h.do("GET", path, "", nil).wantStatus(http.StatusOK)
+		page := string(r.body)
+		if found := inline.FindString(page); found != "" {
+			t.Errorf("GET %s has %q, which its policy refuses", path, found)
+		}
+		linked := files.FindAllStringSubmatch(page, -1)
+		if len(linked) < 4 {
+			t.Errorf("GET %s links %q, want its files and the other pages", path, linked)
+		}
+		for _, link := range linked {
+			if !strings.HasPrefix(link[1], "/") || strings.HasPrefix(link[1], "//") {
+				t.Errorf("GET %s links %s, want paths of this server only", path, link[1])
+				continue
+			}
+			h.do("GET", link[1], "", nil).wantStatus(http.StatusOK)
+		}
+	}
+}
+
+func TestSite_PoliciesAllowScriptsOfOurFilesOnly(t *testing.T) {
+	h := start(t)
+	for _, path := range []string{"/", "/openapi", "/v1/docs"} {
+		directives := make(map[string]string)
+		policy := h.do("GET", path, "", nil).header.Get("Content-Security-Policy")
+		for d := range strings.SplitSeq(policy, ";") {
+			name, sources, _ := strings.Cut(strings.TrimSpace(d), " ")
+			directives[name] = sources
+		}
+		for name, want := range map[string]string{
+			"default-src": "'none'", "script-src": "'self'", "base-uri": "'none'", "form-action": "'none'", "frame-ancestors": "'none'",
+		} {
+			if got := directives[name]; got != want {
+				t.Errorf("GET %s: %s %s, want %s", path, name, got, want)
+			}
+		}
+		if strings.Contains(policy, "http") || strings.Contains(policy, "*") || strings.Contains(policy, "unsafe-eval") {
+			t.Errorf("GET %s: policy %s, want no other server and no eval", path, policy)
+		}
+	}
+	if landing := h.do("GET", "/", "", nil).header.Get("Content-Security-Policy"); strings.Contains(landing, "unsafe") {
+		t.Errorf("GET /: policy %s, want nothing unsafe", landing)
+	}
+}
+
+func TestSite_FilesAreTypedAndSmallEnoughToEmbed(t *testing.T) {
+	h := start(t)
+	total := 0
+	for path, d := range h.server.site.assets {
+		r := h.do("GET", path, "", nil).wantStatus(http.StatusOK)
+		if got := r.header.Get("Content-Type"); got != d.contentType || got == "" {
+			t.Errorf("GET %s Content-Type = %q, want %q", path, got, d.contentType)
+		}
+		total += len(r.body)
+	}
+	if len(h.server.site.assets) < 8 || total > 4<<20 {
+		t.Errorf("%d files of %d bytes, want all, at most 4 MiB", len(h.server.site.assets), total)
+	}
+}
+
+func TestSite_LandingShowsARequestThatWorks(t *testing.T) {
+	h := start(t)
+	h.register("demo", obj{
+		"policy_id": "0c0ffee0-0000-4000-8000-000000000001", "agent_id": "billing-agent",
+		"allowed_action_types": []string{"payment.refund"},
+	})
+	text := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(string(h.do("GET", "/", "", nil).body), "")
+	_, body, found := strings.Cut(text, "-d '")
+	body, _, closed := strings.Cut(body, "'")
+	if !found || !closed {
+		t.Fatalf("the landing page shows no request: %s", text)
+	}
+	wantDecision(t, h.evaluate("demo", body), "allow")
+}
