@@ -248,7 +248,11 @@ func badAction(err error) error {
 	}
 	var out InvalidError
 	for _, f := range inv.Fields {
-		out.Fields = append(out.Fields, FieldError{Field: "action", Message: f.Field + " " + f.Message + "; " + actionForm})
+		message := f.Message
+		if f.Field != "body" {
+			message = f.Field + " " + message
+		}
+		out.Fields = append(out.Fields, FieldError{Field: "action", Message: message + "; " + actionForm})
 	}
 	return &out
 }

@@ -79,3 +79,15 @@ func TestCompileRule_RegoErrorIsShown(t *testing.T) {
 	_, err := CompileRule(Rule{Condition: `{"rego":"http.send"}`, Action: `{"decision":"deny"}`}, o)
 	wantInvalid(t, err, "condition", "at /rego: 2:3: unsafe http.send")
 }
+
+// The message is about the member "action", not about a body of its own.
+func TestValidateRule_AnActionThatIsNotJSONIsNamedOnce(t *testing.T) {
+	r := Rule{ID: "r", Name: "n", Condition: "{}", Action: "deny"}
+	var invalid *InvalidError
+	if err := ValidateRule(r, Options{}); !errors.As(err, &invalid) {
+		t.Fatalf("ValidateRule(%+v) = %v, want an InvalidError", r, err)
+	}
+	if f := invalid.Fields[0]; f.Field != "action" || !strings.HasPrefix(f.Message, "is not valid JSON") {
+		t.Errorf("ValidateRule(%+v): %s %s, want that action is not valid JSON", r, f.Field, f.Message)
+	}
+}

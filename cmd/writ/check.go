@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -73,10 +74,10 @@ func checkFile(s streams, name string) (kind string, err error) {
 		return kind, wrapInput(name, err)
 	default:
 		rules, err := engine.DecodeRules(data, "rules")
-		if err == nil {
-			err = validateRules(rules)
+		if err != nil {
+			return kind, wrapInput(name, err)
 		}
-		return fmt.Sprintf("%d rules", len(rules)), wrapInput(name, err)
+		return fmt.Sprintf("%d rules", len(rules)), wrapInput(name, validateRules(rules))
 	}
 }
 
@@ -118,7 +119,7 @@ func kindOf(data []byte) (string, error) {
 	var members map[string]jsontext.Value
 	// The strict decoders say where a member is duplicated.
 	if err := json.Unmarshal(data, &members, jsontext.AllowDuplicateNames(true)); err != nil {
-		return "", fmt.Errorf("want a JSON object or an array of rules: %w", err)
+		return "", fmt.Errorf("want a JSON object or an array of rules: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	for _, k := range []struct{ member, kind string }{
 		{"intent_id", "intent"}, {"allowed_action_types", "policy"}, {"version", "policy"}, {"action_type", "intent"},

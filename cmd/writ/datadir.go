@@ -29,6 +29,9 @@ func (d dataDir) secret() string     { return filepath.Join(string(d), "operator
 
 // create makes the directory, readable by its owner alone.
 func (d dataDir) create() error {
+	if d == "" {
+		return errors.New("the data directory has no name: want --data DIR, such as ./data")
+	}
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return fmt.Errorf("making the data directory: %w", err)
 	}
@@ -130,13 +133,21 @@ func (d dataDir) readSecret() ([]byte, error) {
 		return nil, fmt.Errorf("reading the operator secret: %w", err)
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
-	if err == nil && len(secret) < 32 {
-		err = errors.New("want at least 32 bytes in base64")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.secret(), err)
+	if err != nil || len(secret) < 32 {
+		return nil, fmt.Errorf("%s: want at least 32 bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", d.secret())
 	}
 	return secret, nil
+}
+
+// exposed returns the secrets that others than their owner can read.
+func (d dataDir) exposed() []string {
+	var names []string
+	for _, name := range []string{d.signingKey(), d.secret()} {
+		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // replaceFile writes a file as writeFile does, in the place of an older one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -33,5 +34,24 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 		if err != nil || len(left) > 0 {
 			t.Fatalf("left behind: %v, %v", left, err)
 		}
+	}
+}
+
+func TestDataDir_ExposedNamesTheSecretsThatOthersCanRead(t *testing.T) {
+	d := dataDir(filepath.Join(t.TempDir(), "data"))
+	if _, err := d.loadSecret(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := d.loadSigner(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.exposed(); len(got) > 0 {
+		t.Errorf("exposed() of a fresh directory = %v, want none", got)
+	}
+	if err := os.Chmod(d.secret(), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.exposed(); len(got) != 1 || got[0] != d.secret() {
+		t.Errorf("exposed() = %v, want %s", got, d.secret())
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,7 +24,12 @@ import (
 // and how to evaluate an intent.
 func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 	if c.Demo {
-		if err := n.demo(ctx, out); err != nil {
+		err := n.demo(ctx, out)
+		switch {
+		case errors.Is(err, errReported) && !n.first:
+			fmt.Fprintf(out, "What the organization %s holds has changed since its first start, and so its decisions have.\n"+
+				"A new --data directory shows the examples as they are.\n", examples.Organization)
+		case err != nil:
 			return fmt.Errorf("demo: %w", err)
 		}
 	}

@@ -69,6 +69,9 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if signer, n.trusted, n.first, err = c.Data.loadSigner(); err != nil {
 		return nil, err
 	}
+	for _, name := range c.Data.exposed() {
+		log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
+	}
 	if err := n.wire(ctx, c, signer, plans); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,9 @@ type serveCmd struct {
 	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
 }
 
+// maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.
+const maxCacheMB = 1 << 20
+
 // defaultServe returns the command with every flag at its default.
 func defaultServe() serveCmd {
 	return serveCmd{
@@ -62,8 +65,8 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
-	case c.CacheMB <= 0:
-		return errors.New("--cache-mb: want at least 1")
+	case c.CacheMB <= 0 || c.CacheMB > maxCacheMB:
+		return fmt.Errorf("--cache-mb: want 1 to %d", maxCacheMB)
 	case c.OperatorAlg == "HS256" && c.OperatorJWKS != "":
 		return errors.New("--operator-jwks is for RS256, ES256 and EdDSA: say which with --operator-alg")
 	case c.OperatorAlg != "HS256" && c.OperatorJWKS == "":

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"writ/api"
@@ -35,6 +38,7 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if c.TTL <= 0 {
 		return &usageError{"--ttl: want a positive duration, such as 12h"}
 	}
+	_, absent := os.Stat(c.Data.secret())
 	secret, err := c.Data.loadSecret()
 	if err != nil {
 		return err
@@ -42,6 +46,10 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	token, err := api.SignOperatorToken(secret, c.Org, c.Sub, time.Now(), c.TTL)
 	if err != nil {
 		return err
+	}
+	if errors.Is(absent, fs.ErrNotExist) {
+		fmt.Fprintf(s.err, "writ: made a new operator secret, %s: only a server started with --data %s accepts this token\n",
+			c.Data.secret(), c.Data)
 	}
 	fmt.Fprintln(s.out, token)
 	return nil

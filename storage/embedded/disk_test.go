@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,33 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	}
 	free(1 << 40)
 	storagetest.Check(t, s, w.Keys(t), "a")
+}
+
+// readOnlyFS refuses to make files, as a directory without write permission does.
+type readOnlyFS struct{ vfs.FS }
+
+func (readOnlyFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+}
+
+// TestDisk_ReadOnly: a directory that cannot be written to is refused at the
+// start, also where Pebble would first flush a log.
+func TestDisk_ReadOnly(t *testing.T) {
+	mem := vfs.NewMem()
+	s, err := Open("db", Options{FS: mem, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storagetest.NewWriter().Commit(t.Context(), s, storagetest.NewWriter().Record("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open("db", Options{FS: readOnlyFS{mem}, Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "cannot be written to") {
+		t.Errorf("Open of a read-only directory = %v, want that it cannot be written to", err)
+	}
 }
 
 const tmpfsBytes = 128 << 20

@@ -157,6 +157,17 @@ func (h *health) roomToOpen() error {
 	return nil
 }
 
+// canWrite returns an error when nothing can be written to the directory. Where
+// that is so, Pebble repeats the flush of what its log holds without end.
+func (h *health) canWrite() error {
+	name := h.fs.PathJoin(h.dir, "writable")
+	f, err := h.fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return fmt.Errorf("the directory cannot be written to: %w", err)
+	}
+	return errors.Join(f.Close(), h.fs.Remove(name))
+}
+
 // events are Pebble's background jobs as far as health depends on them. A job
 // that failed is retried by Pebble.
 func (h *health) events() *pebble.EventListener {

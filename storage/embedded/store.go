@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -99,7 +100,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		log: o.Log, dir: dir, fs: o.FS, minFree: o.MinFreeBytes,
 		troubles: make(map[trouble]error),
 	}
-	if err := h.roomToOpen(); err != nil {
+	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache)}
@@ -135,10 +136,25 @@ func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options
 		MemTableStopWritesThreshold: 4,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 	}
+	o.Experimental.ValueSeparationPolicy = separateRows
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
+}
+
+// separateRows keeps the rows of the history out of what compactions rewrite:
+// a row never changes but for its settlement, and rewriting rows beside the
+// intents, whose ids are random, was a sixth of what a commit cost. Blob files are
+// rewritten once a third of them is garbage, which retention makes it.
+func separateRows() pebble.ValueSeparationPolicy {
+	return pebble.ValueSeparationPolicy{
+		Enabled:               true,
+		MinimumSize:           200, // a row is at least twice that, an index entry a tenth
+		MaxBlobReferenceDepth: 10,
+		RewriteMinimumAge:     15 * time.Minute,
+		TargetGarbageRatio:    0.3,
+	}
 }
 
 // format is the version of the keys and values. A greater one is refused,
