@@ -177,6 +177,9 @@ func (h *harness) send(req *http.Request) *reply {
 	data, err := io.ReadAll(res.Body)
 	must(h.t, err)
 	r := &reply{h.t, req.Method + " " + req.URL.Path, res.StatusCode, res.Header, data}
+	if _, measuring := h.t.(*testing.B); measuring {
+		return r // the service, not the validator
+	}
 	if found := mustContract(h.t).violations(req, sent, r); found != "" {
 		h.t.Errorf("%s = %d is not as openapi.yaml describes it: %s", r.what, r.status, found)
 	}
