@@ -56,7 +56,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 		}
 		tip, err := storagetest.Tip(context.Background(), store)
 		must(b, err)
-		_, err = store.Commit(context.Background(), batch, unsigned(tip))
+		_, err = store.Commit(context.Background(), batch, storagetest.Unsigned(tip))
 		must(b, err)
 	}
 	return start(b, func(c *Config) { c.Store = store })
@@ -88,18 +88,6 @@ func historyRow(n, orgs int) *storage.Record {
 			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
 			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
 		},
-	}
-}
-
-// unsigned is a seal with signatures of the usual length that nobody made.
-func unsigned(tip receipt.Chain) storage.Seal {
-	sig := strings.Repeat("s", 400)
-	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
-		for _, r := range fresh {
-			r.Receipt.Sig = sig
-		}
-		h := receipt.Head{Chain: tip.ID, Seq: tip.Seq + 1, Prev: tip.Prev, Size: uint32(len(fresh))}
-		return receipt.SignedHead{Head: h, KeyID: "k"}, nil
 	}
 }
 

@@ -67,16 +67,8 @@ func TestDecision_Plans_ExportNeedsThePlan(t *testing.T) {
 func TestDecision_Resources_ExportTakesTheFiltersOfTheList(t *testing.T) {
 	h := start(t)
 	h.subscribe(acme, "business")
-	h.register(acme, obj{"agent_id": "ci"})
-	h.register(rival)
 	t0 := h.clock.Now()
-	for _, change := range []obj{
-		{}, {"action_type": "sql.drop"}, {"agent_id": "other"}, {"agent_id": "other", "action_type": "http_get"},
-	} {
-		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK)
-		h.clock.advance(time.Minute)
-	}
-	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
+	h.decideOneAMinute()
 	from := url.QueryEscape(t0.Add(time.Minute).Format(time.RFC3339))
 	for _, query := range []string{
 		"", "?decision=allow", "?decision=approval_required", "?agent_id=other", "?agent_id=other&action_type=http_get",

@@ -12,16 +12,8 @@ import (
 
 func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 	h := start(t)
-	h.register(acme, obj{"agent_id": "ci"})
-	h.register(rival)
 	t0 := h.clock.Now()
-	for _, change := range []obj{
-		{}, {"action_type": "sql.drop"}, {"agent_id": "other"}, {"agent_id": "other", "action_type": "http_get"},
-	} {
-		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK)
-		h.clock.advance(time.Minute)
-	}
-	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
+	h.decideOneAMinute()
 	at := func(minutes int) string {
 		return url.QueryEscape(t0.Add(time.Duration(minutes) * time.Minute).Format(time.RFC3339))
 	}
@@ -114,4 +106,19 @@ func TestDecision_Audit_RecordingAnAction(t *testing.T) {
 		}
 		h.do("POST", "/v1/actions/record", key, bad).wantField(field)
 	}
+}
+
+// decideOneAMinute gives acme four decisions a minute apart, each selected by
+// other filters, and the rival one.
+func (h *harness) decideOneAMinute() {
+	h.t.Helper()
+	h.register(acme, obj{"agent_id": "ci"})
+	h.register(rival)
+	for _, change := range []obj{
+		{}, {"action_type": "sql.drop"}, {"agent_id": "other"}, {"agent_id": "other", "action_type": "http_get"},
+	} {
+		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK)
+		h.clock.advance(time.Minute)
+	}
+	h.evaluate(rival, intent()).wantStatus(http.StatusOK)
 }

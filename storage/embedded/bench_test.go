@@ -15,6 +15,7 @@ import (
 	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // benchRecord returns the n-th of records like those of a service.
@@ -45,18 +46,6 @@ func benchRecord(n uint64) *storage.Record {
 			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
 			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
 		},
-	}
-}
-
-// benchSeal is a seal without the signature: that is the ledger's to measure.
-func benchSeal(tip receipt.Chain) storage.Seal {
-	sig := strings.Repeat("s", 400)
-	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
-		for _, r := range fresh {
-			r.Receipt.Sig = sig
-		}
-		h := receipt.Head{Chain: tip.ID, Seq: tip.Seq + 1, Prev: tip.Prev, Size: uint32(len(fresh))}
-		return receipt.SignedHead{Head: h, KeyID: "k"}, nil
 	}
 }
 
@@ -107,7 +96,7 @@ func benchCommit(b *testing.B, fs vfs.FS, size int) {
 			batch[i] = benchRecord(n)
 		}
 		b.StartTimer()
-		existing, err := s.Commit(b.Context(), batch, benchSeal(s.tip))
+		existing, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip))
 		if err != nil || slices.ContainsFunc(existing, func(r *storage.Record) bool { return r != nil }) {
 			b.Fatalf("Commit = %v, %v; want all fresh", existing, err)
 		}
@@ -170,7 +159,7 @@ func BenchmarkRemoveRecords(b *testing.B) {
 				batch[i] = benchRecord(stored)
 				batch[i].OrganizationID = "org"
 			}
-			if _, err := s.Commit(b.Context(), batch, benchSeal(s.tip)); err != nil {
+			if _, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip)); err != nil {
 				b.Fatal(err)
 			}
 		}

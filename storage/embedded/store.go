@@ -122,8 +122,8 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 // intent that does not exist; four memtables before a stall, so that a failing
 // flush is noticed long before writers wait for it; a cache that is several
 // memtables larger than the filters need, because Pebble takes memtables out of
-// it. Memtables of 32 MiB made commits a third slower: they leave the
-// processor's caches.
+// it. Greater memtables made commits slower in the few runs there were: they
+// leave the processor's caches.
 func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          guard,
