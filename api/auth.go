@@ -23,6 +23,7 @@ type principal struct {
 	subject string // the operator's sub or the API key's id
 	scopes  scopeSet
 	expires time.Time // zero: never
+	isKey   bool      // an API key, not an operator
 }
 
 // auth tells who sent a request. Credentials are looked up once and then found
@@ -94,7 +95,7 @@ func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f
 			return apiKey{}, fmt.Errorf("scopes of token %s: %w", t.ID, err)
 		}
 		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: principal{
-			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt,
+			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt, isKey: true,
 		}}, nil
 	})
 	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
