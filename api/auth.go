@@ -114,6 +114,12 @@ var errUnauthorized = refuse(problem{
 	Detail: "Send Authorization: Bearer with a valid API key or operator token.",
 })
 
+// errNoService is errUnauthorized where the service bearer is asked for.
+var errNoService = refuse(problem{
+	Status: http.StatusUnauthorized, Code: codeUnauthorized,
+	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not accepted here.",
+})
+
 // authorize returns whom the request acts for, if that may do what needs the
 // scope.
 func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
@@ -138,12 +144,12 @@ func (a *auth) authorizeService(h *fasthttp.RequestHeader) error {
 	token := bearer(h)
 	if len(token) == 0 {
 		a.failures.missing.Inc()
-		return errUnauthorized
+		return errNoService
 	}
 	sent := sha256.Sum256(token)
 	if a.service == nil || subtle.ConstantTimeCompare(sent[:], a.service[:]) != 1 {
 		a.failures.service.Inc()
-		return errUnauthorized
+		return errNoService
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s *Server) routes() []route {
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
 
-		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
+		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy)),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),

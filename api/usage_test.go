@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,6 +183,9 @@ func TestDecision_Credentials_OpsUsageTakesTheServiceBearerAlone(t *testing.T) {
 			r := h.do("GET", "/v1/ops/usage", token, nil)
 			if r.wantProblem(http.StatusUnauthorized, codeUnauthorized); r.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s: WWW-Authenticate = %q, want Bearer", name, r.header.Get("WWW-Authenticate"))
+			}
+			if !strings.Contains(string(r.body), "the deployment's service token") {
+				t.Errorf("%s: body = %s, want the credential named that is asked for", name, r.body)
 			}
 		}
 		if configured == "" {
