@@ -31,7 +31,7 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	var bad fieldErrors
 	bad.name("name", in.Name)
 	if in.ExternalID != nil {
-		bad.name("externalId", *in.ExternalID)
+		bad.optionalName("externalId", *in.ExternalID)
 		if len(*in.ExternalID) > engine.MaxAgentID {
 			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", engine.MaxAgentID))
 		}

@@ -23,6 +23,7 @@ type principal struct {
 	subject string // the operator's sub or the API key's id
 	scopes  scopeSet
 	expires time.Time // zero: never
+	isKey   bool      // an API key, not an operator
 }
 
 // auth tells who sent a request. Credentials are looked up once and then found
@@ -94,7 +95,7 @@ func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f
 			return apiKey{}, fmt.Errorf("scopes of token %s: %w", t.ID, err)
 		}
 		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: principal{
-			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt,
+			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt, isKey: true,
 		}}, nil
 	})
 	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
@@ -111,6 +112,12 @@ func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f
 var errUnauthorized = refuse(problem{
 	Status: http.StatusUnauthorized, Code: codeUnauthorized,
 	Detail: "Send Authorization: Bearer with a valid API key or operator token.",
+})
+
+// errNoService is errUnauthorized where the service bearer is asked for.
+var errNoService = refuse(problem{
+	Status: http.StatusUnauthorized, Code: codeUnauthorized,
+	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not accepted here.",
 })
 
 // authorize returns whom the request acts for, if that may do what needs the
@@ -137,12 +144,12 @@ func (a *auth) authorizeService(h *fasthttp.RequestHeader) error {
 	token := bearer(h)
 	if len(token) == 0 {
 		a.failures.missing.Inc()
-		return errUnauthorized
+		return errNoService
 	}
 	sent := sha256.Sum256(token)
 	if a.service == nil || subtle.ConstantTimeCompare(sent[:], a.service[:]) != 1 {
 		a.failures.service.Inc()
-		return errUnauthorized
+		return errNoService
 	}
 	return nil
 }

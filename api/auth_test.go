@@ -17,104 +17,6 @@ import (
 	"writ/storage"
 )
 
-// endpoints are the authenticated endpoints with a body that is valid.
-func endpoints() []struct {
-	method, path string
-	scope        string
-	body         any
-	missing      bool // the path names what does not exist
-} {
-	id := uuid.NewString()
-	return []struct {
-		method, path string
-		scope        string
-		body         any
-		missing      bool
-	}{
-		{"POST", "/v1/policy/evaluate", "policy:evaluate", intent(), false},
-		{"POST", "/v1/governance/authorize", "policy:evaluate", intent(), false},
-		{"POST", "/v1/policies/register", "policy:write", obj{"policy": policy(acme)}, false},
-		{"GET", "/v1/policies", "policy:read", nil, false},
-		{"GET", "/v1/rules", "rules:read", nil, false},
-		{"POST", "/v1/rules", "rules:write", obj{"name": "n", "condition": "{}", "action": `{"decision":"allow"}`}, false},
-		{"PATCH", "/v1/rules/" + id, "rules:write", obj{}, true},
-		{"DELETE", "/v1/rules/" + id, "rules:write", nil, true},
-		{"GET", "/v1/tokens", "tokens:read", nil, false},
-		{"POST", "/v1/tokens", "tokens:write", obj{"name": "n", "scopes": []string{"tokens:write"}}, false},
-		{"DELETE", "/v1/tokens/" + id, "tokens:write", nil, true},
-		{"GET", "/v1/agents", "agents:read", nil, false},
-		{"POST", "/v1/agents", "agents:write", obj{"name": "n"}, false},
-		{"PATCH", "/v1/agents/" + id + "/status", "agents:write", obj{"status": "active"}, true},
-		{"GET", "/v1/authorizations", "history:read", nil, false},
-		{"POST", "/v1/actions/record", "actions:record", obj{"decision_id": id, "outcome": "executed"}, true},
-		{"GET", "/v1/authorizations/export", "history:read", nil, false},
-		{"GET", "/v1/usage/summary", "usage:read", nil, false},
-		{"GET", "/v1/billing/subscription", "billing:read", nil, false},
-		{"POST", "/v1/billing/checkout", "billing:write", obj{"plan": "pro"}, false},
-		{"POST", "/v1/billing/portal", "billing:write", nil, false},
-	}
-}
-
-func TestAuthorizationMatrix(t *testing.T) {
-	h := start(t, selling(&seller{}))
-	h.register(acme)
-	h.subscribe(acme, "business") // which may export
-	for _, e := range endpoints() {
-		t.Run(e.method+" "+e.path, func(t *testing.T) {
-			all := Scopes()
-			with, _ := h.key(acme, e.scope)
-			without, _ := h.key(acme, remove(all, e.scope)...)
-			expired, _ := h.keyExpiring(acme, e.scope)
-			revoked, id := h.key(acme, e.scope)
-			h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
-			unknown, _ := newKey()
-			for name, token := range map[string]string{
-				"none": "", "junk": "x", "unknown": unknown, "expired": expired, "revoked": revoked,
-				"wrong secret": with[:40] + flip(with[40:41]) + with[41:], "expired operator": h.expiredOperator(acme),
-				"operator without org": h.sign(t, obj{"sub": "x", "exp": h.clock.Now().Add(time.Hour).Unix()}),
-			} {
-				r := h.do(e.method, e.path, token, e.body)
-				if p := r.wantProblem(http.StatusUnauthorized, codeUnauthorized); r.header.Get("WWW-Authenticate") != "Bearer" {
-					t.Errorf("%s: WWW-Authenticate = %q, want Bearer (%s)", name, r.header.Get("WWW-Authenticate"), p.Code)
-				}
-			}
-			p := h.do(e.method, e.path, without, e.body).wantProblem(http.StatusForbidden, codeInsufficientScope)
-			if !strings.Contains(p.Detail, e.scope) {
-				t.Errorf("detail = %q, want the scope %s", p.Detail, e.scope)
-			}
-			for name, token := range map[string]string{"scope": with, "operator": h.operator(acme)} {
-				r := h.do(e.method, e.path, token, e.body)
-				if ok := r.status < 300; ok == e.missing || e.missing && r.status != http.StatusNotFound {
-					t.Errorf("%s = %d %s, want success %v", name, r.status, r.body, !e.missing)
-				}
-			}
-		})
-	}
-	h.wantRoutesCovered(len(endpoints()))
-}
-
-func (h *harness) wantRoutesCovered(n int) {
-	h.t.Helper()
-	guarded := 0
-	for _, rt := range h.server.routes() {
-		if rt.scope != public && rt.scope != service { // which has a matrix of its own
-			guarded++
-		}
-	}
-	if guarded != n {
-		h.t.Errorf("the matrix has %d endpoints, the server %d", n, guarded)
-	}
-}
-
-func remove(list []string, s string) (rest []string) {
-	for _, item := range list {
-		if item != s {
-			rest = append(rest, item)
-		}
-	}
-	return rest
-}
-
 func flip(s string) string {
 	if s == "0" {
 		return "1"
@@ -122,11 +24,11 @@ func flip(s string) string {
 	return "0"
 }
 
-func (h *harness) keyExpiring(org string, scope string) (key, id string) {
+func (h *harness) keyExpiring(org string, scopes ...string) (key, id string) {
 	h.t.Helper()
 	key, id = newKey()
 	must(h.t, h.store.PutToken(context.Background(), &storage.Token{
-		ID: id, OrganizationID: org, Scopes: []string{scope}, Hash: hashKey([]byte(key)),
+		ID: id, OrganizationID: org, Scopes: scopes, Hash: hashKey([]byte(key)),
 		CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now(),
 	}))
 	return key, id

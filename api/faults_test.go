@@ -45,6 +45,14 @@ func (f *faultStore) Agent(ctx context.Context, org, id string) (*engine.Agent, 
 	return f.Store.Agent(ctx, org, id)
 }
 
+// PutToken implements storage.Tokens.
+func (f *faultStore) PutToken(ctx context.Context, t *storage.Token) error {
+	if err := f.fault("PutToken"); err != nil {
+		return err
+	}
+	return f.Store.PutToken(ctx, t)
+}
+
 // Token implements storage.Store.
 func (f *faultStore) Token(ctx context.Context, id string) (*storage.Token, error) {
 	if err := f.fault("Token"); err != nil {

@@ -40,6 +40,15 @@ func (f *fieldErrors) name(field, value string) {
 	}
 }
 
+// optionalName is name for a member that is given and could be left out.
+func (f *fieldErrors) optionalName(field, value string) {
+	if value == "" {
+		f.add(field, "must not be empty: leave it out where there is none")
+		return
+	}
+	f.name(field, value)
+}
+
 // uuid checks a UUID that is required.
 func (f *fieldErrors) uuid(field, value string) {
 	switch {

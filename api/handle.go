@@ -108,7 +108,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 			return err
 		}
 	}
-	if rt.scope != public || rt.signed {
+	if !rt.anyQuery {
 		if err = r.read(fc, rt); err != nil {
 			return err
 		}

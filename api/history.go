@@ -105,7 +105,7 @@ func (in *actionBody) validate() error {
 		bad.add("currency", "must be three upper-case letters (ISO 4217)")
 	}
 	if in.ExternalRef != nil {
-		bad.name("external_ref", *in.ExternalRef)
+		bad.optionalName("external_ref", *in.ExternalRef)
 	}
 	return bad.err()
 }

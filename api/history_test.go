@@ -42,6 +42,7 @@ func TestDecision_Resources_AuthorizationFilters(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"decision=maybe": "decision", "from=yesterday": "from", "to=1": "to", "agent_id=": "agent_id",
+		"from=2026-11-21T00:00:00+02:00": "from", // the + of a query is a space
 		"from=" + at(2) + "&to=" + at(1): "to", "agent_id=%01": "agent_id", "agent=x": "agent",
 	} {
 		h.do("GET", "/v1/authorizations?"+query, h.operator(acme), nil).wantField(field)

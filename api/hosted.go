@@ -68,7 +68,10 @@ func newPlanLimits(p engine.Plan) planLimits {
 
 // hostedConfig tells how to connect on the free plan. It is the same for
 // everyone and holds no secret.
-func (s *Server) hostedConfig(*request) (response, error) {
+func (s *Server) hostedConfig(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
 	free := s.cfg.Plans[engine.FreePlan]
 	return response{status: http.StatusOK, body: hostedConfigBody{
 		APIBaseURL:    s.cfg.Hosted.APIURL,

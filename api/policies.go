@@ -14,6 +14,11 @@ type registerBody struct {
 	Policy *engine.ActionPolicy `json:"policy"`
 }
 
+// decodeRegister reads the body of a registration.
+func decodeRegister(data []byte, in *registerBody) error {
+	return policyWrapper().hint(engine.Decode(data, "", in))
+}
+
 // registered is the answer: the stored version, and whether it is new.
 type registered struct {
 	Created bool `json:"created"`

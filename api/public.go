@@ -15,6 +15,9 @@ type healthBody struct {
 
 // jwks answers GET /.well-known/jwks.json with the keys that receipts verify
 // with.
-func (s *Server) jwks(*request) (response, error) {
+func (s *Server) jwks(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
 	return response{status: http.StatusOK, body: raw{"application/jwk-set+json", s.cfg.JWKS()}}, nil
 }

@@ -118,7 +118,7 @@ func (q query) timestamp(name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z")
+		return time.Time{}, invalid(name, "must be an RFC 3339 time such as 2026-11-21T10:00:00Z; a + in it is written %%2B")
 	}
 	return t, nil
 }

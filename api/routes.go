@@ -14,19 +14,20 @@ type route struct {
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
 	signed       bool   // public, yet has a body, which a header signs
+	anyQuery     bool   // takes query parameters that it does not know
 }
 
 // routes lists every route of the public address.
 func (s *Server) routes() []route {
 	return []route{
-		get("/", public, serveDocument(s.site.landing)),
-		get("/openapi", public, serveDocument(s.site.viewer)),
-		get("/v1/docs", public, serveDocument(s.site.reference)),
-		get("/openapi.yaml", public, serveDocument(s.site.yaml)),
-		get("/openapi.json", public, serveDocument(s.site.json)),
-		get("/v1/openapi.yaml", public, serveDocument(s.site.yaml)),
-		get("/v1/openapi.json", public, serveDocument(s.site.json)),
-		get("/health", public, s.health),
+		static("/", s.site.landing),
+		static("/openapi", s.site.viewer),
+		static("/v1/docs", s.site.reference),
+		static("/openapi.yaml", s.site.yaml),
+		static("/openapi.json", s.site.json),
+		static("/v1/openapi.yaml", s.site.yaml),
+		static("/v1/openapi.json", s.site.json),
+		anyQuery(get("/health", public, s.health)),
 		get("/.well-known/jwks.json", public, s.jwks),
 
 		get("/v1/hosted/config", public, s.hostedConfig),
@@ -34,7 +35,7 @@ func (s *Server) routes() []route {
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
 
-		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
+		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy)),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
@@ -86,6 +87,18 @@ func signed(r route) route {
 	return r
 }
 
+// static is a document that stays the same. Whoever links to it may add a query.
+func static(path string, d document) route {
+	return anyQuery(get(path, public, serveDocument(d)))
+}
+
+// anyQuery makes r a route that does not look at the query: all others refuse
+// the parameters that they don't know.
+func anyQuery(r route) route {
+	r.anyQuery = true
+	return r
+}
+
 func newRoute(method, path string, scope scopeSet, h handler) route {
 	r := route{method: method, path: path, scope: scope, handler: h}
 	if _, after, ok := strings.Cut(path, ":"); ok {
@@ -99,7 +112,7 @@ func newRoute(method, path string, scope scopeSet, h handler) route {
 func (s *Server) assetRoutes() []route {
 	var all []route
 	for path, d := range s.site.assets {
-		all = append(all, get(path, public, serveDocument(d)))
+		all = append(all, static(path, d))
 	}
 	return all
 }

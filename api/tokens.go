@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -31,9 +32,10 @@ type tokenSummary struct {
 	ExpiresAt *time.Time `json:"expiresAt"` // null: never
 }
 
-// createToken makes an API key. A key can pass on no scope that it lacks.
+// createToken makes an API key. A key that makes another passes on no scope
+// that it lacks and no day that it has not: what is made with it ends with it.
 func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
-	scopes, err := in.validate(r.now)
+	scopes, err := in.validate(r.now, r.who.keyExpiry())
 	if err != nil {
 		return response{}, err
 	}
@@ -43,19 +45,36 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	key, id := newKey()
 	t := &storage.Token{
 		ID: id, OrganizationID: r.who.org, Name: in.Name, Scopes: scopes.names(),
-		Hash: hashKey([]byte(key)), Hint: keyHint(key), CreatedAt: r.stamp(),
+		Hash: hashKey([]byte(key)), Hint: keyHint(key), CreatedAt: r.stamp(), ExpiresAt: r.who.keyExpiry(),
+	}
+	if r.who.isKey {
+		t.ParentID = r.who.subject
 	}
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
 	}
-	if err := s.cfg.Store.PutToken(r.ctx, t); err != nil {
+	err = s.cfg.Store.PutToken(r.ctx, t)
+	if errors.Is(err, storage.ErrNotFound) {
+		return response{}, errUnauthorized // its maker was revoked meanwhile
+	}
+	if err != nil {
 		return response{}, fmt.Errorf("storing a token: %w", err)
 	}
 	return response{status: http.StatusCreated, body: tokenSecret{Token: key, ID: id}}, nil
 }
 
-// validate returns the scopes that the key is to have.
-func (in *tokenBody) validate(now time.Time) (scopeSet, error) {
+// keyExpiry is when a key that p makes expires at the latest, zero for never.
+// An operator's session ends long before the keys it makes.
+func (p *principal) keyExpiry() time.Time {
+	if p.isKey {
+		return p.expires
+	}
+	return time.Time{}
+}
+
+// validate returns the scopes that the key is to have. It must not outlive
+// latest, unless that is zero.
+func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	var bad fieldErrors
 	bad.name("name", in.Name)
 	scopes, i, err := parseScopes(in.Scopes)
@@ -65,8 +84,12 @@ func (in *tokenBody) validate(now time.Time) (scopeSet, error) {
 	if len(in.Scopes) == 0 {
 		scopes = scopeEvaluate
 	}
-	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
+	switch {
+	case in.ExpiresAt == nil:
+	case !in.ExpiresAt.After(now):
 		bad.add("expiresAt", "must be in the future")
+	case !latest.IsZero() && in.ExpiresAt.After(latest):
+		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+", when the key that makes it expires")
 	}
 	return scopes, bad.err()
 }
@@ -98,7 +121,8 @@ func summary(t *storage.Token) tokenSummary {
 	return row
 }
 
-// revokeToken makes a token unusable for ever, before it answers.
+// revokeToken makes a token, and what was made with it, unusable for ever,
+// before it answers.
 func (s *Server) revokeToken(r *request) (response, error) {
 	if err := s.cfg.Store.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
 		return response{}, about("token", err)

@@ -76,6 +76,101 @@ func TestDecision_Credentials_AKeyCannotMintAScopeItLacks(t *testing.T) {
 	mint().wantProblem(http.StatusForbidden, codeInsufficientScope) // the default is policy:evaluate
 }
 
+// keyUntil makes a key of acme that makes keys and expires.
+func (h *harness) keyUntil(expires time.Time) tokenSecret {
+	h.t.Helper()
+	var out tokenSecret
+	h.do("POST", "/v1/tokens", h.operator(acme), obj{
+		"name": "minter", "scopes": []string{"tokens:write", "rules:read"}, "expiresAt": expires.Format(time.RFC3339),
+	}).wantStatus(http.StatusCreated).into(&out)
+	return out
+}
+
+func TestDecision_Credentials_AKeyCannotMintAKeyThatOutlivesIt(t *testing.T) {
+	h := start(t)
+	end := h.clock.Now().Add(time.Hour)
+	parent := h.keyUntil(end)
+	mint := func(token, name string, expires any) *reply {
+		body := obj{"name": name, "scopes": []string{"rules:read", "tokens:write"}}
+		if expires != nil {
+			body["expiresAt"] = expires
+		}
+		return h.do("POST", "/v1/tokens", token, body)
+	}
+	mint(parent.Token, "later", end.Add(time.Second).Format(time.RFC3339)).wantField("expiresAt")
+	var child tokenSecret
+	mint(parent.Token, "sooner", end.Add(-time.Second).Format(time.RFC3339)).wantStatus(http.StatusCreated)
+	mint(parent.Token, "as late", end.Format(time.RFC3339)).wantStatus(http.StatusCreated)
+	mint(parent.Token, "none given", nil).wantStatus(http.StatusCreated).into(&child)
+	mint(child.Token, "grandchild", nil).wantStatus(http.StatusCreated)
+	mint(child.Token, "later grandchild", end.Add(time.Second).Format(time.RFC3339)).wantField("expiresAt")
+	got := make(map[string]time.Time)
+	var rows []tokenSummary
+	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	for _, r := range rows {
+		got[r.Name] = *r.ExpiresAt
+	}
+	want := map[string]time.Time{
+		"minter": end, "sooner": end.Add(-time.Second), "as late": end, "none given": end, "grandchild": end,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("expiries (-want +got):\n%s", diff)
+	}
+	h.clock.advance(time.Hour)
+	h.do("GET", "/v1/rules", child.Token, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+}
+
+func TestDecision_Credentials_AnOperatorsSessionDoesNotBoundItsKeys(t *testing.T) {
+	h := start(t)
+	key, _ := h.key(acme, "rules:read")
+	h.clock.advance(365 * 24 * time.Hour)
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+}
+
+func TestDecision_Credentials_RevokingAKeyRevokesWhatItMinted(t *testing.T) {
+	h := start(t)
+	parent, parentID := h.key(acme, "tokens:write", "rules:read")
+	bystander, _ := h.key(acme, "rules:read")
+	mint := func(token string) string {
+		var out tokenSecret
+		h.do("POST", "/v1/tokens", token, obj{"name": "n", "scopes": []string{"tokens:write", "rules:read"}}).wantStatus(http.StatusCreated).into(&out)
+		return out.Token
+	}
+	child := mint(parent)
+	grandchild := mint(child)
+	for _, key := range []string{parent, child, grandchild} { // each is cached now
+		h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	}
+	h.do("DELETE", "/v1/tokens/"+parentID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	for _, key := range []string{parent, child, grandchild} {
+		h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+	}
+	h.do("GET", "/v1/rules", bystander, nil).wantStatus(http.StatusOK)
+	var rows []tokenSummary
+	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
+	if len(rows) != 1 {
+		t.Errorf("keys that are left = %v, want the bystander", rows)
+	}
+}
+
+func TestTokens_AKeyRevokedWhileItMintsMintsNothing(t *testing.T) {
+	h := start(t)
+	parent, parentID := h.key(acme, "tokens:write")
+	entered, release := make(chan struct{}), make(chan struct{})
+	h.store.block("PutToken", entered, release)
+	minted := make(chan *reply)
+	go func() {
+		minted <- h.do("POST", "/v1/tokens", parent, obj{"name": "n", "scopes": []string{"tokens:write"}})
+	}()
+	<-entered
+	h.do("DELETE", "/v1/tokens/"+parentID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	close(release)
+	(<-minted).wantProblem(http.StatusUnauthorized, codeUnauthorized)
+	if r := h.do("GET", "/v1/tokens", h.operator(acme), nil); string(r.body) != "[]" {
+		t.Errorf("keys = %s, want none", r.body)
+	}
+}
+
 func TestTokens_InvalidFields(t *testing.T) {
 	h := start(t)
 	for name, tc := range map[string]struct {

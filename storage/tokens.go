@@ -9,6 +9,7 @@ import (
 type Token struct {
 	ID             string    `json:"id"`
 	OrganizationID string    `json:"organization_id"`
+	ParentID       string    `json:"parent_id,omitzero"` // the token it was made with; empty: an operator made it
 	Name           string    `json:"name"`
 	Scopes         []string  `json:"scopes"`
 	Hash           [32]byte  `json:"hash"` // SHA-256 of the whole key
@@ -21,12 +22,14 @@ type Token struct {
 // Tokens keeps API keys. Token ids are unique across organizations, because a
 // key must be found before its organization is known.
 type Tokens interface {
-	// PutToken stores a new token; ErrConflict when its ID exists.
+	// PutToken stores a new token; ErrConflict when its ID exists, ErrNotFound
+	// when its parent is revoked or not a token of its organization.
 	PutToken(ctx context.Context, t *Token) error
 	// Token returns the token, revoked ones included, or ErrNotFound.
 	Token(ctx context.Context, tokenID string) (*Token, error)
-	// RevokeToken sets RevokedAt unless it is set, and returns ErrNotFound for
-	// a token that is not org's.
+	// RevokeToken sets RevokedAt unless it is set, of the token and of all that
+	// descend from it, in one write. It returns ErrNotFound for a token that is
+	// not org's.
 	RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error
 	// ListTokens returns org's tokens that are not revoked, by creation time,
 	// then id.

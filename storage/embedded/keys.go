@@ -33,6 +33,7 @@ const (
 	kindSubscription kind = 's'
 	kindToken        kind = 't'
 	kindTokenOrder   kind = 'u'
+	kindTokenChild   kind = 'v'
 	kindRemoved      kind = 'x'
 )
 

@@ -24,8 +24,23 @@ func (s *Store) PutToken(ctx context.Context, t *storage.Token) error {
 		}
 		b.document(tokenKey(t.ID), t)
 		b.set(orgKey(kindTokenOrder, t.OrganizationID).time(t.CreatedAt).text(t.ID), nil)
+		if t.ParentID != "" && err == nil {
+			b.set(childrenOf(t.ParentID).text(t.ID), nil)
+			err = s.checkParent(ctx, t)
+		}
 		return tokenChange(t), err
 	})
+	return err
+}
+
+// childrenOf starts the keys of the tokens that were made with a token.
+func childrenOf(tokenID string) key { return key{byte(kindTokenChild)}.escaped(tokenID) }
+
+func (s *Store) checkParent(ctx context.Context, t *storage.Token) error {
+	parent, err := s.Token(ctx, t.ParentID)
+	if err == nil && (parent.OrganizationID != t.OrganizationID || !parent.RevokedAt.IsZero()) {
+		err = storage.ErrNotFound
+	}
 	return err
 }
 
@@ -42,7 +57,8 @@ func (s *Store) Token(_ context.Context, tokenID string) (*storage.Token, error)
 func (s *Store) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	_, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
+	var revoked []*storage.Token
+	changed, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
 		t, err := s.Token(ctx, tokenID)
 		if err == nil && t.OrganizationID != org {
 			err = storage.ErrNotFound
@@ -50,11 +66,38 @@ func (s *Store) RevokeToken(ctx context.Context, org, tokenID string, at time.Ti
 		if err != nil || !t.RevokedAt.IsZero() {
 			return storage.Change{}, err
 		}
-		t.RevokedAt = at
-		b.document(tokenKey(tokenID), t)
-		return tokenChange(t), nil
+		revoked, err = s.family(ctx, t)
+		for _, t := range revoked {
+			t.RevokedAt = at
+			b.document(tokenKey(t.ID), t)
+		}
+		return storage.Change{}, err
 	})
+	if changed {
+		for _, t := range revoked {
+			s.watchers.tell(tokenChange(t))
+		}
+	}
 	return err
+}
+
+// family returns t and all that descend from it and are not revoked.
+func (s *Store) family(ctx context.Context, t *storage.Token) ([]*storage.Token, error) {
+	all := []*storage.Token{t}
+	for i := 0; i < len(all); i++ {
+		prefix := childrenOf(all[i].ID)
+		err := s.scan(ctx, prefix, prefix.end(), func(k, _ []byte) (bool, error) {
+			child, err := s.Token(ctx, string(k[len(prefix):]))
+			if err == nil && child.RevokedAt.IsZero() {
+				all = append(all, child)
+			}
+			return false, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // ListTokens implements storage.Tokens.

@@ -14,6 +14,11 @@ func token(org, id string) *storage.Token {
 	}
 }
 
+func childOf(parent string, t *storage.Token) *storage.Token {
+	t.ParentID = parent
+	return t
+}
+
 func (w *world) tokens(org string, limit int) []*storage.Token {
 	w.Helper()
 	return all(w, limit, func(p storage.Page) ([]*storage.Token, string, error) { return w.ListTokens(w.ctx, org, p) })
@@ -45,6 +50,39 @@ var tokenTests = []test{
 		want := token("org", "t")
 		want.RevokedAt = noon.Add(time.Minute)
 		w.wantToken("t", want)
+	}},
+	{"PutToken returns ErrNotFound when the parent is revoked or not a token of its organization", func(w *world) {
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		for name, child := range map[string]*storage.Token{
+			"another organization": childOf("t", token("other", "c")), "no parent": childOf("u", token("org", "c")),
+		} {
+			w.wantErr("PutToken with "+name, w.PutToken(w.ctx, child), storage.ErrNotFound)
+		}
+		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon))
+		w.wantErr("PutToken with a revoked parent", w.PutToken(w.ctx, childOf("t", token("org", "c"))), storage.ErrNotFound)
+		_, err := w.Token(w.ctx, "c")
+		w.wantErr("Token after", err, storage.ErrNotFound)
+	}},
+	{"RevokeToken revokes all that descend from it, and tells of each", func(w *world) {
+		for _, t := range []*storage.Token{
+			token("org", "t"), childOf("t", token("org", "c1")), childOf("t", token("org", "c2")),
+			childOf("c1", token("org", "g")), token("org", "t2"), childOf("t2", token("org", "c3")),
+		} {
+			w.must("PutToken", w.PutToken(w.ctx, t))
+		}
+		w.must("RevokeToken of a child", w.RevokeToken(w.ctx, "org", "c2", noon))
+		told := make(map[string]int)
+		stop := w.Watch(func(c storage.Change) { told[c.ID]++ })
+		defer stop()
+		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
+		for id, at := range map[string]time.Time{
+			"t": noon.Add(time.Minute), "c1": noon.Add(time.Minute), "g": noon.Add(time.Minute), "c2": noon, "t2": {}, "c3": {},
+		} {
+			got, err := w.Token(w.ctx, id)
+			w.must("Token("+id+")", err)
+			w.wantSame("RevokedAt of "+id, got.RevokedAt, at)
+		}
+		w.wantSame("changes told", told, map[string]int{"t": 1, "c1": 1, "g": 1})
 	}},
 	{"RevokeToken returns ErrNotFound for a token that is not org's", func(w *world) {
 		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))

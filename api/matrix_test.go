@@ -1,0 +1,175 @@
+package api
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")
+
+const matrixFile = "../docs/authorization.md"
+
+// matrixColumns are the kinds of credential, in the order of the table.
+var matrixColumns = [...]string{
+	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "operator", "service token",
+}
+
+// TestAuthorizationMatrix asks every route with every kind of credential, for
+// something of acme's that is there, and holds the answers to the table of
+// docs/authorization.md.
+func TestAuthorizationMatrix(t *testing.T) {
+	h := start(t, selling(&seller{}), func(c *Config) { c.ServiceToken = serviceToken })
+	h.register(acme)
+	h.subscribe(acme, "business") // which may export
+	h.subscribe(rival, "business")
+	var got strings.Builder
+	fmt.Fprintf(&got, "| endpoint | scope | %s |\n|---|---|%s\n", strings.Join(matrixColumns[:], " | "), strings.Repeat("---|", len(matrixColumns)))
+	for _, rt := range h.server.routes() {
+		need, credentials := h.credentials(rt)
+		fmt.Fprintf(&got, "| `%s %s` | %s |", rt.method, strings.Replace(rt.path, ":"+rt.param, "{"+rt.param+"}", 1), need)
+		for _, column := range matrixColumns {
+			fmt.Fprintf(&got, " %d |", h.cell(rt, column, credentials[column]))
+		}
+		got.WriteString("\n")
+	}
+	text, err := os.ReadFile(matrixFile)
+	must(t, err)
+	before, table, found := strings.Cut(string(text), "\n\n| endpoint |")
+	table, after, ended := strings.Cut("| endpoint |"+table, "\n\n")
+	if !found || !ended {
+		t.Fatalf("%s has no table that begins with | endpoint | and ends with an empty line", matrixFile)
+	}
+	if *updateMatrix {
+		must(t, os.WriteFile(matrixFile, []byte(before+"\n\n"+got.String()+"\n"+after), 0o644))
+		return
+	}
+	if diff := cmp.Diff(strings.Split(table+"\n", "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("%s (-written +served):\n%s", matrixFile, diff)
+	}
+}
+
+// credentials returns what rt needs, in words, and its credentials by column.
+func (h *harness) credentials(rt route) (need string, of map[string][]string) {
+	h.t.Helper()
+	scopes, others := Scopes(), []string{"policy:evaluate"}
+	switch {
+	case rt.signed:
+		need = "Stripe's signature"
+	case rt.scope == public:
+		need = "none"
+	case rt.scope == service:
+		need = "the service token"
+	default:
+		need = "`" + rt.scope.String() + "`"
+		scopes, others = rt.scope.names(), (scopeAll &^ rt.scope).names()
+	}
+	with, _ := h.key(acme, scopes...)
+	without, _ := h.key(acme, others...)
+	theirs, _ := h.key(rival, scopes...)
+	expired, _ := h.keyExpiring(acme, scopes...)
+	revoked, id := h.key(acme, scopes...)
+	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	unknown, _ := newKey()
+	forged, err := SignOperatorToken([]byte(strings.Repeat("x", minSecret)), acme, "op", h.clock.Now(), time.Hour)
+	must(h.t, err)
+	return need, map[string][]string{
+		"none": {""},
+		"broken": {"x", unknown, with[:40] + flip(with[40:41]) + with[41:], forged,
+			h.sign(h.t, obj{"sub": "x", "exp": h.clock.Now().Add(time.Hour).Unix()})},
+		"expired":            {expired, h.expiredOperator(acme)},
+		"revoked":            {revoked},
+		"other scope":        {without},
+		"other organization": {theirs, h.operator(rival)},
+		"scope":              {with},
+		"operator":           {h.operator(acme)},
+		"service token":      {serviceToken},
+	}
+}
+
+// cell asks rt with each of tokens, which are of one column, and returns the
+// status that all of them get.
+func (h *harness) cell(rt route, column string, tokens []string) (status int) {
+	h.t.Helper()
+	var headers []string
+	if rt.signed {
+		headers = []string{headerSignature, "t=1,v1=0"} // which the seller takes for good
+	}
+	for _, token := range tokens {
+		path, body := h.sample(rt)
+		r := h.do(rt.method, path, token, body, headers...)
+		switch {
+		case rt.scope == public:
+		case r.status == http.StatusUnauthorized:
+			if r.wantProblem(http.StatusUnauthorized, codeUnauthorized); r.header.Get("WWW-Authenticate") != "Bearer" {
+				h.t.Errorf("%s, %s: WWW-Authenticate = %q, want Bearer", r.what, column, r.header.Get("WWW-Authenticate"))
+			}
+		case r.status == http.StatusForbidden:
+			if p := r.wantProblem(http.StatusForbidden, codeInsufficientScope); !strings.Contains(p.Detail, rt.scope.String()) {
+				h.t.Errorf("%s: detail = %q, want the scope %s", r.what, p.Detail, rt.scope)
+			}
+		case column == "other organization" && strings.Contains(string(r.body), acme):
+			h.t.Errorf("%s tells another organization of acme: %s", r.what, r.body)
+		}
+		if status != 0 && r.status != status {
+			h.t.Errorf("%s, %s: %d for one credential and %d for another", r.what, column, status, r.status)
+		}
+		status = r.status
+	}
+	return status
+}
+
+// sample returns a request of rt for something of acme's, which it makes.
+func (h *harness) sample(rt route) (path string, body any) {
+	h.t.Helper()
+	id := ""
+	switch rt.method + " " + rt.path {
+	case "POST /v1/policy/evaluate", "POST /v1/governance/authorize":
+		body = intent()
+	case "POST /v1/policies/register":
+		body = obj{"policy": policy(acme)}
+	case "POST /v1/rules":
+		body = obj{"name": "n", "condition": "{}", "action": `{"decision":"allow"}`}
+	case "PATCH /v1/rules/:ruleId":
+		id, body = h.rule(acme, "{}", `{"decision":"allow"}`), obj{"priority": 7}
+	case "DELETE /v1/rules/:ruleId":
+		id = h.rule(acme, "{}", `{"decision":"allow"}`)
+	case "POST /v1/tokens":
+		body = obj{"name": "n", "scopes": []string{"tokens:write"}}
+	case "DELETE /v1/tokens/:tokenId":
+		_, id = h.key(acme)
+	case "POST /v1/agents":
+		body = obj{"name": "n"}
+	case "PATCH /v1/agents/:agentId/status":
+		id, body = h.agent(acme), obj{"status": "active"}
+	case "POST /v1/actions/record":
+		var decided result
+		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}
+	case "POST /v1/billing/checkout":
+		body = obj{"plan": "pro"}
+	case "POST /v1/billing/webhook":
+		body = obj{}
+	default:
+		if rt.method != http.MethodGet && rt.path != "/v1/billing/portal" {
+			h.t.Fatalf("no sample of a request for %s %s", rt.method, rt.path)
+		}
+	}
+	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
+}
+
+// agent registers an agent of org.
+func (h *harness) agent(org string) (id string) {
+	h.t.Helper()
+	var out struct {
+		ID string `json:"id"`
+	}
+	h.do("POST", "/v1/agents", h.operator(org), obj{"name": "a"}).wantStatus(http.StatusCreated).into(&out)
+	return out.ID
+}
