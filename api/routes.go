@@ -14,6 +14,7 @@ type route struct {
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
 	signed       bool   // public, yet has a body, which a header signs
+	unlimited    bool   // public, and answers however often it is asked
 }
 
 // routes lists every route of the public address.
@@ -26,7 +27,7 @@ func (s *Server) routes() []route {
 		get("/openapi.json", public, serveDocument(s.site.json)),
 		get("/v1/openapi.yaml", public, serveDocument(s.site.yaml)),
 		get("/v1/openapi.json", public, serveDocument(s.site.json)),
-		get("/health", public, s.health),
+		unlimited(get("/health", public, s.health)),
 		get("/.well-known/jwks.json", public, s.jwks),
 
 		get("/v1/hosted/config", public, s.hostedConfig),
@@ -83,6 +84,12 @@ func del(path string, scope scopeSet, h handler) route {
 // signed makes r a route whose handler authenticates the body by a header.
 func signed(r route) route {
 	r.signed = true
+	return r
+}
+
+// unlimited makes r a route that no rate limit holds.
+func unlimited(r route) route {
+	r.unlimited = true
 	return r
 }
 
