@@ -120,38 +120,52 @@ var errNoService = refuse(problem{
 	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not accepted here.",
 })
 
-// authorize returns whom the request acts for, if that may do what needs the
-// scope.
-func (a *auth) authorize(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
-	if want == service {
-		return principal{}, a.authorizeService(h)
+// recognize returns whom the request acts for if its credential is one that was
+// accepted before and still is. It neither reads the store nor verifies a
+// signature, and counts no failure.
+func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time) (who principal, ok bool) {
+	token := bearer(h)
+	switch {
+	case len(token) == 0:
+		return principal{}, false
+	case want == service:
+		return principal{}, a.isService(token)
+	case bytes.HasPrefix(token, []byte(keyPrefix)):
+		id, err := parseKey(token)
+		if err != nil {
+			return principal{}, false
+		}
+		key, kept := a.keys.Kept(id)
+		hash := hashKey(token)
+		if !kept || subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1 || key.revoked {
+			return principal{}, false
+		}
+		who = key.who
+	case a.operators != nil:
+		if who, ok = a.jwts.Kept(jwtKey{sha256.Sum256(token), a.operators.generation()}); !ok {
+			return principal{}, false
+		}
+	default:
+		return principal{}, false
 	}
-	who, err := a.authenticate(ctx, h, now)
-	if err != nil {
-		return principal{}, err
-	}
-	if !who.scopes.has(want) {
-		a.failures.scope.Inc()
-		return principal{}, insufficientScope(want)
-	}
-	return who, nil
+	return who, !who.expired(now)
 }
 
-// authorizeService accepts the service bearer and nothing else. Both sides are
-// hashed first: comparing them takes the same time whatever they share, and
-// tells nothing of how long the token is.
-func (a *auth) authorizeService(h *fasthttp.RequestHeader) error {
-	token := bearer(h)
-	if len(token) == 0 {
-		a.failures.missing.Inc()
-		return errNoService
-	}
-	sent := sha256.Sum256(token)
-	if a.service == nil || subtle.ConstantTimeCompare(sent[:], a.service[:]) != 1 {
-		a.failures.service.Inc()
-		return errNoService
+// permit refuses whoever may not do what needs the scope.
+func (a *auth) permit(who *principal, want scopeSet) error {
+	if want != service && !who.scopes.has(want) {
+		a.failures.scope.Inc()
+		return insufficientScope(want)
 	}
 	return nil
+}
+
+// isService accepts the service bearer and nothing else. Both sides are hashed
+// first: comparing them takes the same time whatever they share, and tells
+// nothing of how long the token is.
+func (a *auth) isService(token []byte) bool {
+	sent := sha256.Sum256(token)
+	return a.service != nil && subtle.ConstantTimeCompare(sent[:], a.service[:]) == 1
 }
 
 func insufficientScope(want scopeSet) error {
@@ -161,18 +175,30 @@ func insufficientScope(want scopeSet) error {
 	})
 }
 
-func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, now time.Time) (principal, error) {
+// authenticate returns whom the request acts for. It looks up and verifies what
+// [auth.recognize] does not know.
+func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
 	token := bearer(h)
-	switch {
-	case len(token) == 0:
+	if len(token) == 0 {
 		a.failures.missing.Inc()
+		if want == service {
+			return principal{}, errNoService
+		}
 		return principal{}, errUnauthorized
+	}
+	switch {
+	case want == service && a.isService(token):
+		return principal{}, nil
+	case want == service:
+		a.failures.service.Inc()
+		return principal{}, errNoService
 	case bytes.HasPrefix(token, []byte(keyPrefix)):
 		return a.byKey(ctx, token, now)
 	case a.operators != nil:
 		return a.byJWT(ctx, token, now)
+	default:
+		a.failures.malformed.Inc()
 	}
-	a.failures.malformed.Inc()
 	return principal{}, errUnauthorized
 }
 

@@ -49,6 +49,7 @@ func benchHarness(b *testing.B) (h *harness, key string) {
 	h = start(b, func(c *Config) {
 		c.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
 		c.Now = time.Now
+		c.RateLimits = RateLimits{Credential: ample, Address: ample} // as by default, off for evaluations
 	})
 	h.clock.advance(time.Since(h.clock.Now()))
 	h.register(acme)

@@ -55,6 +55,8 @@ type Config struct {
 	Billing Billing
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
+	// RateLimits bound how often one caller can ask; zero fields are off.
+	RateLimits RateLimits
 }
 
 // AuthConfig says which operator tokens (JWTs) are accepted. The zero
@@ -116,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Hosted = c.Hosted.withDefaults()
 	c.Limits = c.Limits.withDefaults()
-	return c, errors.Join(c.check(), c.Auth.check(), c.Hosted.check())
+	return c, errors.Join(c.check(), c.Auth.check(), c.Hosted.check(), c.RateLimits.check())
 }
 
 func (c Config) check() error {

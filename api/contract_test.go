@@ -230,7 +230,8 @@ func TestContract_DriftIsFound(t *testing.T) {
 		"another type":           {"        name: {type: string}\n        externalId: {type: string}", "        name: {type: integer}\n        externalId: {type: string}", created},
 		"another format":         {"        createdAt: {type: string, format: date-time}\n        updatedAt", "        createdAt: {type: string, format: uuid}\n        updatedAt", created},
 		"another value":          {"enum: [active, disabled]", "enum: [on, off]", created},
-		"a missing header":       {"headers: {X-Request-Id: {$ref: '#/components/headers/RequestId'}}", "headers: {X-Other: {$ref: '#/components/headers/RequestId'}}", created},
+		"a missing header":       {"X-Request-Id: {$ref: '#/components/headers/RequestId'}", "X-Other: {$ref: '#/components/headers/RequestId'}", created},
+		"an undeclared header":   {"            RateLimit: {$ref: '#/components/headers/RateLimit'}\n", "", created},
 		"another media type":     {"application/problem+json:", "application/json:", refused},
 		"an undescribed request": {"externalId: {type: string, minLength: 1, maxLength: 256,", "externalId: {type: integer,", created},
 	} {

@@ -103,10 +103,8 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 		}
 	}()
 	r := &b.req
-	if rt.scope != public {
-		if r.who, err = s.auth.authorize(r.ctx, &fc.Request().Header, rt.scope, r.now); err != nil {
-			return err
-		}
+	if err = s.admit(fc, rt, r); err != nil {
+		return err
 	}
 	if !rt.anyQuery {
 		if err = r.read(fc, rt); err != nil {

@@ -34,6 +34,9 @@ const (
 	rival      = "rival"
 )
 
+// ample is a limit that no test meets.
+var ample = RateLimit{Rate: maxRate, Burst: maxRate}
+
 // harness is a server on a real TCP port over a store in memory.
 type harness struct {
 	t       testing.TB
@@ -71,6 +74,8 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 		Registry: prometheus.NewRegistry(),
 		Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
 		Now:      h.clock.Now,
+		// On, so that every exchange is held to what openapi.yaml says of them.
+		RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 	}
 	for _, mod := range mods {
 		mod(&cfg)

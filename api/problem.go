@@ -23,6 +23,7 @@ const (
 	codeUsageLimit        = "usage_limit"
 	codeExportNotEntitled = "export_not_entitled"
 	codeTooManyExports    = "too_many_exports"
+	codeRateLimited       = "rate_limited"
 	codeNotFound          = "not_found"
 	codeMethodNotAllowed  = "method_not_allowed"
 	codeRequestTimeout    = "request_timeout"

@@ -15,6 +15,7 @@ type route struct {
 	param        string // the name of the path's parameter, if it has one
 	signed       bool   // public, yet has a body, which a header signs
 	anyQuery     bool   // takes query parameters that it does not know
+	unlimited    bool   // public, and answers however often it is asked
 }
 
 // routes lists every route of the public address.
@@ -27,7 +28,7 @@ func (s *Server) routes() []route {
 		static("/openapi.json", s.site.json),
 		static("/v1/openapi.yaml", s.site.yaml),
 		static("/v1/openapi.json", s.site.json),
-		anyQuery(get("/health", public, s.health)),
+		unlimited(anyQuery(get("/health", public, s.health))),
 		get("/.well-known/jwks.json", public, s.jwks),
 
 		get("/v1/hosted/config", public, s.hostedConfig),
@@ -96,6 +97,12 @@ func static(path string, d document) route {
 // the parameters that they don't know.
 func anyQuery(r route) route {
 	r.anyQuery = true
+	return r
+}
+
+// unlimited makes r a route that no rate limit holds.
+func unlimited(r route) route {
+	r.unlimited = true
 	return r
 }
 

@@ -23,6 +23,7 @@ type Server struct {
 	auth      *auth
 	plans     *plans
 	metrics   *metrics
+	throttle  *throttle
 	site      *site
 	ids       *requestIDs
 	scratch   *sync.Pool
@@ -69,6 +70,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
 	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
+	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
 	s.unwatch = cfg.Store.Watch(s.changed)

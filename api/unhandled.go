@@ -47,6 +47,11 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 		}
 	}
 	s.begin(fc, b)
+	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
+		if err := s.throttle.stranger(fc, s.cfg.Now()); err != nil {
+			p = problemOf(err)
+		}
+	}
 	writeProblem(fc, p, b.id)
 	if c, ok := fc.Context().Conn().(*conn); ok && unread(p.Code) {
 		c.unread.Store(true)

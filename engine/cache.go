@@ -71,18 +71,27 @@ func NewCache[K comparable, V any](maxBytes int64, size func(V) int64, load func
 // Get returns the value of key, loading it if necessary. A caller whose ctx
 // ends stops waiting; it never ends the load that another caller waits for.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
-	c.mu.RLock()
-	e := c.entries[key]
-	c.mu.RUnlock()
-	if e != nil && e.loaded.Load() {
-		c.hits.Add(1)
-		if !e.used.Load() {
-			e.used.Store(true)
-		}
-		return e.value, nil
+	if v, ok := c.Kept(key); ok {
+		return v, nil
 	}
 	c.misses.Add(1)
 	return c.await(ctx, key)
+}
+
+// Kept returns the value of key if it is kept. It never loads or waits, and
+// counts as a Get only when it succeeds.
+func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
+	c.mu.RLock()
+	e := c.entries[key]
+	c.mu.RUnlock()
+	if e == nil || !e.loaded.Load() {
+		return v, false
+	}
+	c.hits.Add(1)
+	if !e.used.Load() {
+		e.used.Store(true)
+	}
+	return e.value, true
 }
 
 // await joins the load of key or runs it.

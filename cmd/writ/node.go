@@ -119,6 +119,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
+		RateLimits:              c.Abuse.rateLimits(),
 	})
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type serveCmd struct {
 	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
 
 	Billing billingFlags `embed:""`
+	Abuse   abuseFlags   `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
@@ -47,6 +48,7 @@ func defaultServe() serveCmd {
 	return serveCmd{
 		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data",
 		ReceiptTTL: 300 * time.Second, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
+		Abuse: defaultAbuse(),
 	}
 }
 

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	bucketShards = 64
+	// maxBuckets is how many buckets one limit keeps.
+	maxBuckets = 32 << 10
+	// sweepPause is the least time between two searches for room in a shard.
+	sweepPause = 100 * time.Millisecond
+)
+
+// buckets are the token buckets of one limit, by key.
+//
+// Their number is bounded, and only a full bucket is ever dropped: it says no
+// more than a new one. So nobody gets a used-up bucket renewed by making the
+// table overflow. Keeping a bucket from being full takes a request each time it
+// gets one back, so to fill the table somebody must send maxBuckets times the
+// limit's rate. Should that happen, newcomers share the bucket of their shard
+// until there is room; which shard a key has differs in each process.
+type buckets[K comparable] struct {
+	limit  RateLimit
+	seed   maphash.Seed
+	shards [bucketShards]bucketShard[K]
+}
+
+type bucketShard[K comparable] struct {
+	// mu guards all of it.
+	mu     sync.Mutex
+	byKey  map[K]*rate.Limiter
+	shared *rate.Limiter
+	swept  time.Time
+}
+
+// level is how a bucket stands after a request.
+type level struct {
+	left int
+	full int // seconds until the bucket is full
+	wait int // seconds until it has a request again, at least 1
+}
+
+func newBuckets[K comparable](limit RateLimit) *buckets[K] {
+	b := &buckets[K]{limit: limit, seed: maphash.MakeSeed()}
+	for i := range b.shards {
+		b.shards[i].byKey = make(map[K]*rate.Limiter)
+		b.shards[i].shared = b.fresh()
+	}
+	return b
+}
+
+func (b *buckets[K]) fresh() *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(b.limit.Rate), b.limit.Burst)
+}
+
+// take takes one request from key's bucket, if it has one.
+func (b *buckets[K]) take(key K, now time.Time) (level, bool) {
+	s := &b.shards[maphash.Comparable(b.seed, key)%bucketShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bucket := s.byKey[key]
+	if bucket == nil {
+		bucket = b.addLocked(s, key, now)
+	}
+	ok := bucket.AllowN(now, 1)
+	tokens := max(bucket.TokensAt(now), 0)
+	return level{
+		left: int(tokens),
+		full: b.limit.seconds(float64(b.limit.Burst) - tokens),
+		wait: max(b.limit.seconds(1-tokens), 1),
+	}, ok
+}
+
+// addLocked returns a new bucket for key, or the shared one if there is no room.
+func (b *buckets[K]) addLocked(s *bucketShard[K], key K, now time.Time) *rate.Limiter {
+	full := len(s.byKey) >= maxBuckets/bucketShards
+	pause := sweepPause
+	if !full {
+		pause = max(b.limit.refill(), time.Second)
+	}
+	if now.Sub(s.swept) >= pause {
+		s.swept = now
+		b.sweepLocked(s, now)
+		full = len(s.byKey) >= maxBuckets/bucketShards
+	}
+	if full {
+		return s.shared
+	}
+	bucket := b.fresh()
+	s.byKey[key] = bucket
+	return bucket
+}
+
+// sweepLocked drops the buckets that are full.
+func (b *buckets[K]) sweepLocked(s *bucketShard[K], now time.Time) {
+	for key, bucket := range s.byKey {
+		if bucket.TokensAt(now) >= float64(b.limit.Burst) {
+			delete(s.byKey, key)
+		}
+	}
+}
+
+// len is how many buckets are kept.
+func (b *buckets[K]) len() int {
+	n := 0
+	for i := range b.shards {
+		s := &b.shards[i]
+		s.mu.Lock()
+		n += len(s.byKey)
+		s.mu.Unlock()
+	}
+	return n
+}

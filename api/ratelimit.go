@@ -1,0 +1,119 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RateLimit is a token bucket: it holds at most Burst requests and gets Rate of
+// them back a second. The zero RateLimit limits nothing.
+//
+// As text it is a count, a unit of time (s, m or h), and the burst, which is
+// the count if it is left out:
+//
+//	limit = "off" | "0" | count "/" ("s" | "m" | "h") [ ":" burst ]
+//
+// Worked example: 100/s:1000 lets 1,000 requests through at once and then 100
+// a second.
+type RateLimit struct {
+	Rate  float64
+	Burst int
+}
+
+// maxRate bounds both numbers of a limit: what is above it limits nothing.
+const maxRate = 1_000_000
+
+var errRateLimit = errors.New("want off, or a rate and a burst such as 100/s:1000, 30/m or 500/h:50")
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *RateLimit) UnmarshalText(text []byte) error {
+	s := string(text)
+	if s == "off" || s == "0" {
+		*l = RateLimit{}
+		return nil
+	}
+	count, rest, ok := strings.Cut(s, "/")
+	unit, burst, given := strings.Cut(rest, ":")
+	seconds := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+	if !ok || seconds == 0 {
+		return errRateLimit
+	}
+	n, err := requests(count)
+	if err != nil {
+		return err
+	}
+	b := n
+	if given {
+		if b, err = requests(burst); err != nil {
+			return err
+		}
+	}
+	*l = RateLimit{Rate: float64(n) / seconds, Burst: b}
+	return nil
+}
+
+func requests(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, errRateLimit
+	}
+	if n < 1 || n > maxRate {
+		return 0, fmt.Errorf("%d requests: want 1 to %d, or off for no limit", n, maxRate)
+	}
+	return n, nil
+}
+
+func (l RateLimit) on() bool { return l != RateLimit{} }
+
+func (l RateLimit) check() error {
+	if l.on() && (l.Burst < 1 || l.Burst > maxRate || !(l.Rate > 0 && l.Rate <= maxRate)) {
+		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst, maxRate)
+	}
+	return nil
+}
+
+// refill is how long an empty bucket takes to be full.
+func (l RateLimit) refill() time.Duration {
+	return time.Duration(l.seconds(float64(l.Burst))) * time.Second
+}
+
+// seconds is the time to get n requests back, in whole seconds.
+func (l RateLimit) seconds(n float64) int { return int(math.Ceil(n / l.Rate)) }
+
+// RateLimits say how many requests are answered before one is refused with a
+// 429. What is zero is off.
+type RateLimits struct {
+	// Credential is for the requests of one API key or operator, except
+	// evaluations.
+	Credential RateLimit
+	// Evaluate is for the evaluations of one API key or operator.
+	Evaluate RateLimit
+	// Address is for the requests of one address that come without a credential
+	// known to be good: public documents, unknown paths, refused credentials, and
+	// the first use of a good one. An IPv6 address stands for its /64.
+	//
+	// An address that has used it up can still use the credentials that this
+	// process has accepted before. So whoever shares it is not locked out by
+	// another's guesses, and guesses neither reach the store nor verify a
+	// signature.
+	Address RateLimit
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+}
+
+func (l RateLimits) check() error {
+	for _, limit := range []struct {
+		name  string
+		limit RateLimit
+	}{{"credential", l.Credential}, {"evaluate", l.Evaluate}, {"address", l.Address}} {
+		if err := limit.limit.check(); err != nil {
+			return fmt.Errorf("rate limit of %s: %w", limit.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// limitedTo is a configuration with these limits alone.
+func limitedTo(l RateLimits) func(*Config) {
+	return func(c *Config) { c.RateLimits = l }
+}
+
+// wantLimited checks for a whole 429 of the limit.
+func (r *reply) wantLimited(limit string) {
+	r.t.Helper()
+	r.wantProblem(http.StatusTooManyRequests, codeRateLimited)
+	if after, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || after < 1 {
+		r.t.Errorf("%s Retry-After = %q, want whole seconds from 1", r.what, r.header.Get("Retry-After"))
+	}
+	r.wantLevel(limit, 0)
+}
+
+// wantLevel checks the two headers of a counted request.
+func (r *reply) wantLevel(limit string, left int) {
+	r.t.Helper()
+	prefix := `"` + limit + `";r=` + strconv.Itoa(left) + ";t="
+	if got := r.header.Get("RateLimit"); !strings.HasPrefix(got, prefix) {
+		r.t.Errorf("%s RateLimit = %q, want %s…", r.what, got, prefix)
+	}
+	if got := r.header.Get("RateLimit-Policy"); !strings.HasPrefix(got, `"`+limit+`";q=`) {
+		r.t.Errorf("%s RateLimit-Policy = %q, want of %s", r.what, got, limit)
+	}
+}
+
+func TestThrottle_ACredentialHasItsOwnBucket(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 2, Burst: 5}}))
+	a, _ := h.key(acme, "rules:read")
+	b, _ := h.key(acme, "rules:read")
+	for i := range 5 {
+		r := h.do("GET", "/v1/rules", a, nil).wantStatus(http.StatusOK)
+		r.wantLevel("credential", 4-i)
+		if got := r.header.Get("RateLimit-Policy"); got != `"credential";q=5;w=3` {
+			t.Errorf(`RateLimit-Policy = %s, want "credential";q=5;w=3`, got)
+		}
+	}
+	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
+	h.do("GET", "/v1/policies", a, nil).wantLimited("credential") // whatever it is about
+	h.do("GET", "/v1/rules", b, nil).wantStatus(http.StatusOK)
+	h.do("GET", "/v1/rules", h.operator(rival), nil).wantStatus(http.StatusOK)
+	h.clock.advance(500 * time.Millisecond)
+	h.do("GET", "/v1/rules", a, nil).wantStatus(http.StatusOK)
+	h.do("GET", "/v1/rules", a, nil).wantLimited("credential")
+}
+
+// An operator is counted by organization and subject, however often the token
+// is renewed.
+func TestThrottle_ANewTokenIsNoNewOperator(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 0.001, Burst: 2}}))
+	for range 2 {
+		h.do("GET", "/v1/rules", h.operator(acme), nil).wantStatus(http.StatusOK)
+		h.clock.advance(time.Second)
+	}
+	h.do("GET", "/v1/rules", h.operator(acme), nil).wantLimited("credential")
+}
+
+func TestThrottle_EvaluationsHaveTheirOwnAndNoneByDefault(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Credential: RateLimit{Rate: 1, Burst: 3}, Address: RateLimit{Rate: 0.001, Burst: 2}}))
+	h.register(acme)
+	key, _ := h.key(acme)
+	for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
+		for range 10 {
+			if r := h.do("POST", path, key, intent()).wantStatus(http.StatusOK); r.header.Get("RateLimit") != "" {
+				t.Errorf("RateLimit = %q, want none: evaluations are not limited", r.header.Get("RateLimit"))
+			}
+		}
+	}
+
+	h = start(t, limitedTo(RateLimits{Evaluate: RateLimit{Rate: 1, Burst: 3}}))
+	h.register(acme)
+	key, _ = h.key(acme, "policy:evaluate", "rules:read")
+	for i := range 3 {
+		h.do("POST", "/v1/policy/evaluate", key, intent()).wantStatus(http.StatusOK).wantLevel("evaluate", 2-i)
+	}
+	h.do("POST", "/v1/policy/evaluate", key, intent()).wantLimited("evaluate")
+	h.do("POST", "/v1/governance/authorize", key, intent()).wantLimited("evaluate")
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	if n := len(h.history(acme)); n != 3 {
+		t.Errorf("%d decisions, want 3: a refused evaluation decides nothing", n)
+	}
+}
+
+func TestThrottle_HealthIsNeverLimited(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 1}}))
+	for range 10 {
+		if r := h.do("GET", "/health", "", nil).wantStatus(http.StatusOK); r.header.Get("RateLimit") != "" {
+			t.Errorf("RateLimit = %q, want none", r.header.Get("RateLimit"))
+		}
+	}
+}
+
+func TestThrottle_AnAddressPaysForWhatNeedsNoGoodCredential(t *testing.T) {
+	unknown, _ := newKey()
+	for name, request := range map[string]func(h *harness) *reply{
+		"a public page":      func(h *harness) *reply { return h.do("GET", "/", "", nil) },
+		"an unknown path":    func(h *harness) *reply { return h.do("GET", "/nope", "", nil) },
+		"an unknown method":  func(h *harness) *reply { return h.do("PUT", "/v1/rules", "", nil) },
+		"no credential":      func(h *harness) *reply { return h.do("GET", "/v1/rules", "", nil) },
+		"junk":               func(h *harness) *reply { return h.do("GET", "/v1/rules", "junk", nil) },
+		"an unknown key":     func(h *harness) *reply { return h.do("GET", "/v1/rules", unknown, nil) },
+		"an evaluation":      func(h *harness) *reply { return h.do("POST", "/v1/policy/evaluate", unknown, intent()) },
+		"an expired token":   func(h *harness) *reply { return h.do("GET", "/v1/rules", h.expiredOperator(acme), nil) },
+		"the service bearer": func(h *harness) *reply { return h.do("GET", "/v1/ops/usage", "junk", nil) },
+		"a webhook":          func(h *harness) *reply { return h.do("POST", "/v1/billing/webhook", "", `{}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 3}}))
+			for i := range 3 {
+				r := request(h)
+				if r.status == http.StatusTooManyRequests {
+					t.Fatalf("request %d = 429, want its own answer", i)
+				}
+				r.wantLevel("address", 2-i)
+			}
+			request(h).wantLimited("address")
+			h.clock.advance(time.Second)
+			if r := request(h); r.status == http.StatusTooManyRequests {
+				t.Error("a second later = 429, want its own answer")
+			}
+		})
+	}
+}
+
+// TestThrottle_GuessesLockOutNobody has somebody guess from the address that a
+// customer shares.
+func TestThrottle_GuessesLockOutNobody(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 10}}))
+	known, _ := h.key(acme, "rules:read")
+	fresh, _ := h.key(acme, "rules:read")
+	h.do("GET", "/v1/rules", known, nil).wantStatus(http.StatusOK)
+	before := h.store.count("Token")
+	for range 50 {
+		guess, _ := newKey()
+		h.do("GET", "/v1/rules", guess, nil)
+	}
+	if n := h.store.count("Token") - before; n > 10 {
+		t.Errorf("50 guesses made %d look-ups, want at most 10", n)
+	}
+	h.do("GET", "/v1/rules", known, nil).wantStatus(http.StatusOK)
+	h.do("GET", "/v1/rules", fresh, nil).wantLimited("address")
+	h.clock.advance(time.Second)
+	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
+	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
+}
+
+// An address that may ask no more learns nothing of a credential: neither
+// whether a key exists, nor whether it expired.
+func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 4}}))
+	key, id := h.key(acme, "rules:read")
+	expired, _ := h.keyExpiring(acme, "rules:read")
+	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
+	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	unknown, _ := newKey()
+	for h.do("GET", "/v1/rules", "", nil).status != http.StatusTooManyRequests {
+	}
+	want := ""
+	for _, token := range []string{"", "junk", unknown, key, expired} {
+		r := h.do("GET", "/v1/rules", token, nil)
+		r.wantLimited("address")
+		got := anonymous(r, "-")
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("body = %s, want %s", got, want)
+		}
+	}
+}
+
+func TestThrottle_AFailingStoreIsStillA500(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 10}}))
+	key, _ := h.key(acme, "rules:read")
+	h.store.fail("Token", errors.New("unreachable"))
+	h.do("GET", "/v1/rules", key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+func TestThrottle_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
+	limit := RateLimit{Rate: 0.001, Burst: 1}
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+	for name, tc := range map[string]struct {
+		trusted     []netip.Prefix
+		first, next string // X-Forwarded-For of two requests
+		limited     bool   // the second is refused: they are one address
+	}{
+		"no proxy is trusted":         {nil, "192.0.2.1", "192.0.2.2", true},
+		"two clients":                 {loopback, "192.0.2.1", "192.0.2.2", false},
+		"one client":                  {loopback, "192.0.2.1", "192.0.2.1", true},
+		"a client that makes it up":   {loopback, "198.51.100.1, 192.0.2.1", "198.51.100.2, 192.0.2.1", true},
+		"one that names a proxy":      {loopback, "10.0.0.9, 192.0.2.1", "10.0.0.8, 192.0.2.1", true},
+		"two proxies":                 {loopback, "192.0.2.1, 10.0.0.1", "192.0.2.1, 10.0.0.2", true},
+		"two clients, two proxies":    {loopback, "192.0.2.1, 10.0.0.1", "192.0.2.2, 10.0.0.1", false},
+		"junk left of the client":     {loopback, "junk, 192.0.2.1", "more junk, 192.0.2.1", true},
+		"junk alone is the proxy's":   {loopback, "junk", "other junk", true},
+		"with ports":                  {loopback, "192.0.2.1:1111", "192.0.2.1:2222", true},
+		"one /64":                     {loopback, "2001:db8::1", "2001:db8::2", true},
+		"two /64":                     {loopback, "2001:db8::1", "2001:db8:0:1::1", false},
+		"an IPv4 address as IPv6":     {loopback, "192.0.2.1", "::ffff:192.0.2.1", true},
+		"an IPv6 address with a port": {loopback, "[2001:db8::1]:1", "[2001:db8::1]:2", true},
+		"a zone tells none apart":     {loopback, "fe80::1%a", "fe80::1%b", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, limitedTo(RateLimits{Address: limit, TrustedProxies: tc.trusted}))
+			h.do("GET", "/", "", nil, "X-Forwarded-For", tc.first).wantStatus(http.StatusOK)
+			r := h.do("GET", "/", "", nil, "X-Forwarded-For", tc.next)
+			if got := r.status == http.StatusTooManyRequests; got != tc.limited {
+				t.Errorf("second request = %d, want limited: %v", r.status, tc.limited)
+			}
+		})
+	}
+}
+
+func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{
+		Address: RateLimit{Rate: 0.001, Burst: 1}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+	}))
+	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+		request := "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 198.51.100." + strconv.Itoa(i) + "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+		if r := h.raw(request); r.status != want {
+			t.Errorf("request %d = %d, want %d", i, r.status, want)
+		}
+	}
+}
+
+func TestThrottle_Metrics(t *testing.T) {
+	var reg *prometheus.Registry
+	h := start(t, limitedTo(RateLimits{
+		Credential: RateLimit{Rate: 1, Burst: 1}, Evaluate: RateLimit{Rate: 1, Burst: 1}, Address: RateLimit{Rate: 1, Burst: 1},
+	}), func(c *Config) { reg = c.Registry })
+	key, _ := h.key(acme, "policy:evaluate", "rules:read")
+	for range 3 {
+		h.do("GET", "/v1/rules", "", nil)
+	}
+	h.clock.advance(time.Second)
+	for range 3 {
+		h.do("GET", "/v1/rules", key, nil)
+		h.do("POST", "/v1/policy/evaluate", key, intent())
+	}
+	want := map[string]float64{
+		"writ_rate_limited_total address": 3, "writ_rate_limited_total credential": 2, "writ_rate_limited_total evaluate": 2,
+		"writ_rate_limit_buckets address": 1, "writ_rate_limit_buckets credential": 2, "writ_rate_limit_buckets evaluate": 1,
+	}
+	got := make(map[string]float64)
+	families, err := reg.Gather()
+	must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if strings.HasPrefix(f.GetName(), "writ_rate_limit") {
+				got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
