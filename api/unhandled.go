@@ -46,6 +46,7 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 			p.Detail = "The request is not well-formed HTTP: " + framing.Error() + "."
 		}
 	}
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	s.begin(fc, b)
 	writeProblem(fc, p, b.id)
 	if c, ok := fc.Context().Conn().(*conn); ok && unread(p.Code) {
