@@ -44,6 +44,10 @@ func (s *Server) Admin() http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{
 		Registry:          s.cfg.Registry,
 		EnableOpenMetrics: true,
+		// A collector that fails takes nothing but its own metrics away, and
+		// however many scrape, one collects.
+		ErrorHandling:  promhttp.ContinueOnError,
+		CoalesceGather: true,
 	}))
 	return mux
 }

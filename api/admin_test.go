@@ -27,6 +27,9 @@ func TestAdmin_ReadyzTurnsRedWithTheReason(t *testing.T) {
 	if w := h.admin("/readyz"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "disk full") {
 		t.Errorf("/readyz = %d %s, want 503 with the reason", w.Code, w.Body)
 	}
+	if text := h.admin("/metrics").Body.String(); !strings.Contains(text, "\nwrit_ready 0\n") {
+		t.Error("writ_ready is not 0 while /readyz is red")
+	}
 	if w := h.admin("/livez"); w.Code != http.StatusOK {
 		t.Errorf("/livez = %d, want 200", w.Code)
 	}
@@ -65,6 +68,12 @@ func TestAdmin_MetricsNameRoutesAndNeverCallers(t *testing.T) {
 		`writ_decisions_total{decision="deny"} 1`,
 		`writ_findings_total{code="action.denied"} 1`,
 		`writ_decision_replays_total 1`,
+		`writ_meter_ticks_total{limit="within",plan="free"} 2`,
+		`writ_evaluation_duration_seconds_count 1`,
+		`writ_compile_duration_seconds_count{kind="policy"} 1`,
+		`writ_http_problems_total{code="unauthorized"} 2`,
+		`writ_http_problems_total{code="not_found"} 1`,
+		`writ_ready 1`,
 		`writ_auth_failures_total{reason="missing"} 1`,
 		`writ_auth_failures_total{reason="invalid_operator_token"} 1`,
 		`writ_cache_gets_total{cache="policies",result="miss"} 1`,

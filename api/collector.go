@@ -14,7 +14,7 @@ type cacheCollector struct {
 
 func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("writ_cache_"+name, help, append([]string{"cache"}, labels...), nil)
+		return prometheus.NewDesc(name, help, append([]string{"cache"}, labels...), nil)
 	}
 	return &cacheCollector{
 		caches: map[string]func() engine.CacheStats{
@@ -25,13 +25,13 @@ func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
 			"operators": a.jwts.Stats,
 			"plans":     p.cache.Stats,
 		},
-		gets:        desc("gets_total", "Look-ups of a cache, by whether the value was there.", "result"),
-		loads:       desc("loads_total", "Values loaded or compiled."),
-		loadErrors:  desc("load_errors_total", "Loads that failed."),
-		loadSeconds: desc("load_seconds_total", "Time all loads took together."),
-		evictions:   desc("evictions_total", "Values dropped for want of room."),
-		bytes:       desc("bytes", "About what the values take."),
-		entries:     desc("entries", "Values kept."),
+		gets:        desc("writ_cache_gets_total", "Look-ups of a cache, by whether the value was there.", "result"),
+		loads:       desc("writ_cache_loads_total", "Values loaded or compiled."),
+		loadErrors:  desc("writ_cache_load_errors_total", "Loads that failed."),
+		loadSeconds: desc("writ_cache_load_seconds_total", "Time all loads took together."),
+		evictions:   desc("writ_cache_evictions_total", "Values dropped for want of room."),
+		bytes:       desc("writ_cache_bytes", "About what the values take."),
+		entries:     desc("writ_cache_entries", "Values kept."),
 	}
 }
 

@@ -93,12 +93,13 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, about("policy", notTheCallers(err))
 	}
-	result := engine.Evaluate(set.Policy, set.Rules, &engine.Input{
+	beyond := turn.Ordinal() > plan.Evaluations
+	result := s.metrics.evaluate(set, &engine.Input{
 		Intent:            in.Intent,
 		Agent:             set.Agent,
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
-		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
-	})
+		Usage:             engine.Usage{Exceeded: beyond},
+	}, s.cfg.Now)
 	out, err := s.cfg.Ledger.Commit(r.ctx, &turn, ledger.Entry{
 		Intent:        in.Intent,
 		PolicyVersion: set.Policy.Document().Version,
@@ -107,7 +108,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	s.metrics.decided(&result, out.Replayed)
+	s.metrics.decided(&result, plan.Name, beyond, out.Replayed)
 	return out, nil
 }
 

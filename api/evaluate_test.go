@@ -385,6 +385,14 @@ func TestDecision_Evaluation_OverThePlansMeterIsADeny(t *testing.T) {
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
 	h.clock.advance(31 * 24 * time.Hour)
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
+	for _, want := range []string{
+		`writ_meter_ticks_total{limit="within",plan="free"} 4`, `writ_meter_ticks_total{limit="beyond",plan="free"} 2`,
+		`writ_meter_ticks_total{limit="within",plan="pro"} 1`,
+	} {
+		if text := h.admin("/metrics").Body.String(); !strings.Contains(text, want+"\n") {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
 }
 
 func TestEvaluate_NotFoundLeavesTheIntentFree(t *testing.T) {

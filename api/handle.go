@@ -122,6 +122,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 // know.
 func (s *Server) fail(fc *fiber.Ctx, requestID []byte, err error) {
 	p := problemOf(err)
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, requestID)
 	if p.logged {
 		s.log(fc, requestID, p, err)

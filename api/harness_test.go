@@ -64,14 +64,15 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)))
 	h.trusted, err = receipt.NewKeys(signer.Public())
 	must(t, err)
-	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Now: h.clock.Now})
+	registry := prometheus.NewRegistry()
+	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Now: h.clock.Now, Metrics: registry})
 	must(t, err)
 	cfg := Config{
 		Store: h.store, Ledger: h.ledger,
 		Sets:     engine.NewSets(storage.Source{Store: h.store}, engine.Options{}, 64<<20),
 		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
 		JWKS:     h.trusted.JWKS,
-		Registry: prometheus.NewRegistry(),
+		Registry: registry,
 		Log:      slog.New(slog.NewJSONHandler(h.log, nil)),
 		Now:      h.clock.Now,
 		// On, so that every exchange is held to what openapi.yaml says of them.

@@ -58,7 +58,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:       cfg,
 		site:      site,
-		metrics:   newMetrics(cfg.Registry),
+		metrics:   newMetrics(cfg.Registry, cfg.Plans),
 		ids:       newRequestIDs(),
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
@@ -72,7 +72,8 @@ func New(cfg Config) (*Server, error) {
 	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.plans = newPlans(cfg.Store, cfg.Plans)
-	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
+	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
+	cfg.Sets.OnCompile(s.metrics.compiled)
 	s.unwatch = cfg.Store.Watch(s.changed)
 	s.app = s.newApp()
 	s.admin = s.newAdmin()

@@ -46,6 +46,7 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 			p.Detail = "The request is not well-formed HTTP: " + framing.Error() + "."
 		}
 	}
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
 		if err := s.throttle.stranger(fc, s.cfg.Now()); err != nil {

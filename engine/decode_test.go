@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/bench/corpus"
 	"writ/engine"
@@ -30,7 +31,7 @@ func TestDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := evaluateBody{PolicyID: corpus.PolicyID, Intent: corpus.AllowedIntent()}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(engine.Intent{})); diff != "" {
 		t.Errorf("Decode (-want +got):\n%s", diff)
 	}
 }

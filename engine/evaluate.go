@@ -47,7 +47,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 // check returns the findings of the checks that fail, nil where none does.
 func (p *Policy) check(f *frame) []Finding {
 	var findings []Finding
-	readings, err := ReadResource(f.in.Intent.Resource)
+	readings, err := f.in.Intent.Readings()
 	readable := err == nil
 	if readable {
 		f.readings = readings

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // Source is where [Sets] loads from. Its methods return what is stored when
@@ -35,6 +37,30 @@ type Sets struct {
 	rules    *Cache[string, *RuleSet]
 	agents   *Cache[setKey, AgentStatus]
 	retired  retired
+	// compiled is told of compilations, nil if nobody is.
+	compiled atomic.Pointer[func(CompiledKind, time.Duration)]
+}
+
+// CompiledKind is what was compiled: one of [CompiledKinds].
+type CompiledKind string
+
+// CompiledKinds returns every kind that [Sets] compiles.
+func CompiledKinds() []CompiledKind { return []CompiledKind{compiledPolicy, compiledRules} }
+
+const (
+	compiledPolicy CompiledKind = "policy"
+	compiledRules  CompiledKind = "rules"
+)
+
+// OnCompile has f called after every compilation from now on, with how long it
+// took, whatever came of it; it replaces an earlier f. f must be safe for
+// concurrent use: what was compiled waits for it.
+func (s *Sets) OnCompile(f func(kind CompiledKind, took time.Duration)) { s.compiled.Store(&f) }
+
+func (s *Sets) timed(kind CompiledKind, start time.Time) {
+	if f := s.compiled.Load(); f != nil {
+		(*f)(kind, time.Since(start))
+	}
 }
 
 // setKey is a document of an organization.
@@ -54,6 +80,7 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		if err != nil {
 			return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
 		}
+		defer s.timed(compiledPolicy, time.Now())
 		p, err := CompilePolicy(doc)
 		if err != nil {
 			return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
@@ -65,6 +92,7 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		if err != nil {
 			return nil, fmt.Errorf("loading the rules: %w", err)
 		}
+		defer s.timed(compiledRules, time.Now())
 		return s.retired.take(org).Update(rules, o), nil
 	})
 	s.agents = NewCache(maxBytes/8, statusBytes, func(ctx context.Context, k setKey) (AgentStatus, error) {

@@ -22,6 +22,18 @@ type Intent struct {
 	// IssuedAt is kept as the caller wrote it (RFC 3339), because the intent's
 	// digest covers its spelling.
 	IssuedAt string `json:"issued_at"`
+
+	// readings are those of the Resource that Validate has seen.
+	readings Readings
+}
+
+// Readings returns the readings of the intent's resource, or a *[ResourceError].
+// What Validate has read is not read again, unless Resource has changed since.
+func (in *Intent) Readings() (Readings, error) {
+	if in.readings.raw != "" && in.readings.raw == in.Resource {
+		return in.readings, nil
+	}
+	return ReadResource(in.Resource)
 }
 
 // Status says whether a policy participates in evaluation.

@@ -34,14 +34,15 @@ func (in *Intent) Normalize() {
 func (p *ActionPolicy) Normalize() { p.PolicyID = strings.ToLower(p.PolicyID) }
 
 // Validate returns an [*InvalidError] that names every invalid field, or nil.
-// Its UUIDs must be in lower case: see [Intent.Normalize].
+// Its UUIDs must be in lower case: see [Intent.Normalize]. It keeps the readings
+// of the resource in the intent, so nobody else may use that meanwhile.
 func (in *Intent) Validate() error {
 	var p problems
 	p.uuid("intent.intent_id", in.IntentID)
 	p.uuid("intent.policy_id", in.PolicyID)
 	p.text("intent.agent_id", in.AgentID, MaxAgentID)
 	p.actionType("intent.action_type", in.ActionType, "")
-	p.resource("intent.resource", in.Resource)
+	in.readings = p.resource("intent.resource", in.Resource)
 	if in.Cost != nil {
 		p.amount("intent.cost.amount_minor", in.Cost.AmountMinor)
 		p.currency("intent.cost.currency", in.Cost.Currency)
@@ -228,17 +229,20 @@ func isActionType(s, extra string) bool {
 	return true
 }
 
-func (p *problems) resource(field, s string) {
+func (p *problems) resource(field, s string) Readings {
 	switch {
 	case s == "":
 		p.add(field, "is required")
 	case len(s) > MaxResource:
 		p.add(field, "is longer than %d bytes", MaxResource)
 	default:
-		if _, err := ReadResource(s); err != nil {
+		readings, err := ReadResource(s)
+		if err != nil {
 			p.add(field, "has no single meaning: %s", strings.TrimPrefix(err.Error(), "resource: "))
 		}
+		return readings
 	}
+	return Readings{}
 }
 
 // amount checks an amount of minor units.

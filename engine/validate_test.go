@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/bench/corpus"
 	"writ/engine"
@@ -177,7 +178,7 @@ func TestIntent_Normalize(t *testing.T) {
 	in := corpus.AllowedIntent()
 	in.IntentID, in.PolicyID = strings.ToUpper(in.IntentID), strings.ToUpper(in.PolicyID)
 	in.Normalize()
-	if diff := cmp.Diff(corpus.AllowedIntent(), in); diff != "" {
+	if diff := cmp.Diff(corpus.AllowedIntent(), in, cmpopts.IgnoreUnexported(engine.Intent{})); diff != "" {
 		t.Errorf("Normalize (-want +got):\n%s", diff)
 	}
 }
@@ -189,5 +190,49 @@ func BenchmarkIntentValidate(b *testing.B) {
 		if err := in.Validate(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestIntent_ReadingsAreThoseOfTheResource: what Validate has read serves the
+// resource that it has read and no other.
+func TestIntent_ReadingsAreThoseOfTheResource(t *testing.T) {
+	in := corpus.AllowedIntent()
+	for _, resource := range []string{"prod/a%2Fb", "HTTPS://Example.com:443/./x", "prod/web"} {
+		in.Resource = resource
+		for _, when := range []string{"before", "after"} {
+			got, err := in.Readings()
+			want, wantErr := engine.ReadResource(resource)
+			if err != nil || wantErr != nil || got.Raw() != want.Raw() || got.Normal() != want.Normal() || got.Len() != want.Len() {
+				t.Errorf("Readings of %q %s Validate = %+v, %v, want %+v", resource, when, got, err, want)
+			}
+			if err := in.Validate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	in.Resource = "a\x00b"
+	if _, err := in.Readings(); err == nil {
+		t.Error("Readings of an unreadable resource after those of another = nil, want an error")
+	}
+	if err := in.Validate(); err == nil {
+		t.Error("Validate of an unreadable resource = nil, want an error")
+	}
+	if _, err := in.Readings(); err == nil {
+		t.Error("Readings of an unreadable resource = nil, want an error")
+	}
+}
+
+func TestIntent_ValidatedReadingsCostNothing(t *testing.T) {
+	in := corpus.AllowedIntent()
+	in.Resource = "https://EXAMPLE.com/a%2fb/../c"
+	if err := in.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := in.Readings(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("Readings after Validate allocates %v times, want 0", n)
 	}
 }

@@ -42,6 +42,7 @@ func (c *committer) run(ctx context.Context, q *queue) {
 		if len(batch) == 0 {
 			return
 		}
+		c.metrics.queueWait.Observe(time.Since(batch[0].queued).Seconds())
 		c.serve(ctx, batch)
 		clear(batch)
 	}

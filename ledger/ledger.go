@@ -63,7 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		queue:   newQueue(cfg.QueueLimit),
 		stopped: make(chan struct{}),
 	}
-	if l.metrics, err = newMetrics(cfg.Metrics, l.queue.len); err != nil {
+	if l.metrics, err = newMetrics(cfg.Metrics, l.queue, l.meters); err != nil {
 		return nil, err
 	}
 	l.committer = &committer{cfg: &l.cfg, meters: l.meters, metrics: l.metrics, tip: tip}

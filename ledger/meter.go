@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"writ/storage"
 )
@@ -58,6 +59,8 @@ type meters struct {
 	bytes  int
 	closed bool
 	loads  sync.WaitGroup // of load; not added to once closed is set
+
+	reads, readErrors atomic.Int64
 }
 
 func newMeters(store storage.Decisions, limit int) *meters {
@@ -151,17 +154,28 @@ func (ms *meters) removeLocked(m *meter) {
 // loaded.
 func (ms *meters) load(ctx context.Context, m *meter) error {
 	defer ms.loads.Done()
-	n, err := ms.store.Metered(ctx, m.key.org, m.key.month)
+	n, err := ms.read(ctx, m.key)
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	defer close(m.loaded)
 	m.loading = false
 	m.taken = n
 	if err != nil {
-		m.err = fmt.Errorf("reading the meter: %w", err)
+		m.err = err
 		ms.removeLocked(m)
 	}
 	return m.err
+}
+
+// read asks the store.
+func (ms *meters) read(ctx context.Context, key meterKey) (int64, error) {
+	ms.reads.Add(1)
+	n, err := ms.store.Metered(ctx, key.org, key.month)
+	if err != nil {
+		ms.readErrors.Add(1)
+		return 0, fmt.Errorf("reading the meter: %w", err)
+	}
+	return n, nil
 }
 
 // release gives one place in flight back.
@@ -202,9 +216,9 @@ func (ms *meters) doubt(list []*meter, batch []*waiter) []*meter {
 
 // reload ends the doubt about m. It must not run while the store commits.
 func (ms *meters) reload(ctx context.Context, m *meter) error {
-	n, err := ms.store.Metered(ctx, m.key.org, m.key.month)
+	n, err := ms.read(ctx, m.key)
 	if err != nil {
-		return fmt.Errorf("reading the meter: %w", err)
+		return err
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,6 +14,7 @@ import (
 type metrics struct {
 	batchSize      prometheus.Histogram
 	commitSeconds  prometheus.Histogram
+	queueWait      prometheus.Histogram
 	decisions      [engine.Deny + 1]prometheus.Counter // by outcome
 	replays        prometheus.Counter
 	conflicts      prometheus.Counter
@@ -23,32 +25,39 @@ type metrics struct {
 }
 
 // newMetrics registers a ledger's metrics with reg, if that isn't nil.
-func newMetrics(reg prometheus.Registerer, queued func() int) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, q *queue, ms *meters) (*metrics, error) {
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_ledger_decisions_total",
+		Name: "writ_decisions_total",
 		Help: "Decisions made final, replays not counted.",
 	}, []string{"decision"})
 	depth := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "writ_ledger_queue_depth",
 		Help: "Commits that wait for the next batch.",
-	}, func() float64 { return float64(queued()) })
+	}, func() float64 { return float64(q.len()) })
 	m := &metrics{
 		registry: reg,
 		batchSize: histogram("writ_ledger_batch_size",
 			"Commits in a batch, replays included.", prometheus.ExponentialBuckets(1, 2, 11)),
 		commitSeconds: histogram("writ_ledger_commit_seconds",
 			"Time to sign a batch and make it durable.", prometheus.ExponentialBuckets(50e-6, 2, 16)),
-		replays: counter("writ_ledger_replays_total",
+		queueWait: histogram("writ_ledger_queue_wait_seconds",
+			"Time the first commit of a batch waited for the batches before it.", prometheus.ExponentialBuckets(10e-6, 2, 18)),
+		replays: counter("writ_decision_replays_total",
 			"Commits answered with the decision made before."),
 		conflicts: counter("writ_ledger_conflicts_total",
 			"Commits refused because the intent id was decided for another intent or is kept no longer."),
 		commitFailures: counter("writ_ledger_commit_failures_total",
 			"Batches that were not known to become durable."),
 	}
+	loads := counted("writ_meter_loads_total",
+		"Readings of organizations' meters from the store.", &ms.reads)
+	loadErrors := counted("writ_meter_load_errors_total",
+		"Readings of organizations' meters that failed: the intents that wait for them are refused.", &ms.readErrors)
 	for d := engine.Allow; d <= engine.Deny; d++ {
 		m.decisions[d] = decisions.WithLabelValues(d.String())
 	}
-	return m, m.register(decisions, depth, m.batchSize, m.commitSeconds, m.replays, m.conflicts, m.commitFailures)
+	return m, m.register(decisions, depth, m.batchSize, m.commitSeconds, m.queueWait,
+		m.replays, m.conflicts, m.commitFailures, loads, loadErrors)
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -60,6 +69,11 @@ func histogram(name, help string, buckets []float64) prometheus.Histogram {
 
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+// counted shows a number that is counted elsewhere.
+func counted(name, help string, n *atomic.Int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(n.Load()) })
 }
 
 func (m *metrics) register(all ...prometheus.Collector) error {

@@ -64,12 +64,12 @@ func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 	}
 	all := gather(t, reg)
 	for name, want := range map[string]float64{
-		"writ_ledger_decisions_total allow":             2,
-		"writ_ledger_decisions_total deny":              2,
-		"writ_ledger_decisions_total approval_required": 1,
-		"writ_ledger_replays_total":                     1,
-		"writ_ledger_conflicts_total":                   1,
-		"writ_ledger_commit_failures_total":             1,
+		"writ_decisions_total allow":             2,
+		"writ_decisions_total deny":              2,
+		"writ_decisions_total approval_required": 1,
+		"writ_decision_replays_total":            1,
+		"writ_ledger_conflicts_total":            1,
+		"writ_ledger_commit_failures_total":      1,
 	} {
 		if got := all[name].value; got != want {
 			t.Errorf("%s = %v, want %v", name, got, want)
@@ -78,7 +78,7 @@ func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 	if got, ok := all["writ_ledger_queue_depth"]; !ok || got.value != 0 {
 		t.Errorf("queue depth = %v, want 0", got)
 	}
-	for _, name := range []string{"writ_ledger_batch_size", "writ_ledger_commit_seconds"} {
+	for _, name := range []string{"writ_ledger_batch_size", "writ_ledger_commit_seconds", "writ_ledger_queue_wait_seconds"} {
 		if got := all[name]; got.count != 8 || got.buckets == 0 || !got.native {
 			t.Errorf("%s = %+v, want 8 samples in classic and native buckets", name, got)
 		}

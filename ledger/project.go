@@ -19,7 +19,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 	if err := decided(e); err != nil {
 		return nil, err
 	}
-	resource, err := engine.ReadResource(in.Resource)
+	resource, err := in.Readings()
 	if err != nil {
 		return nil, fmt.Errorf("projecting the resource: %w", err)
 	}

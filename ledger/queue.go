@@ -3,6 +3,7 @@ package ledger
 import (
 	"runtime"
 	"sync"
+	"time"
 )
 
 // queue is what waits for the committer. It is bounded and drops nothing.
@@ -30,6 +31,10 @@ func (q *queue) put(w *waiter) error {
 	}
 	if len(q.waiting) >= q.limit {
 		return ErrOverloaded
+	}
+	// A batch is what waits, up to maxBatch, so these are the first of theirs.
+	if len(q.waiting)%maxBatch == 0 {
+		w.queued = time.Now()
 	}
 	q.waiting = append(q.waiting, w)
 	if len(q.waiting) == 1 {

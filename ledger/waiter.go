@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"sync"
+	"time"
 
 	"writ/storage"
 )
@@ -14,6 +15,7 @@ type waiter struct {
 	record *storage.Record // nil: waits for the committer to reach it, no more
 	leaf   [32]byte        // of record's receipt
 	meter  *meter          // where record has a place in flight
+	queued time.Time       // when the queue took it, if it is the first of its batch
 
 	done chan struct{} // holds one
 	out  Outcome

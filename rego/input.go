@@ -36,7 +36,7 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	if in == nil || in.Intent == nil {
 		return nil, errors.New("there is no intent")
 	}
-	readings, err := engine.ReadResource(in.Intent.Resource)
+	readings, err := in.Intent.Readings()
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource: %w", err)
 	}

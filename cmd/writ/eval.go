@@ -92,7 +92,7 @@ func (c *evalCmd) input(s streams) (*engine.Input, error) {
 
 // explain shows what the evaluation looked at.
 func explain(w io.Writer, p *engine.Policy, rules *engine.RuleSet, in *engine.Input) error {
-	readings, err := engine.ReadResource(in.Intent.Resource)
+	readings, err := in.Intent.Readings()
 	if err != nil {
 		return fmt.Errorf("reading the resource: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"writ/api"
 	"writ/engine"
@@ -24,17 +23,18 @@ import (
 // node is a running deployment on one machine: the embedded store and what is
 // wired on top of it.
 type node struct {
-	log     *slog.Logger
-	drain   time.Duration
-	store   *embedded.Store
-	ledger  *ledger.Ledger
-	server  *api.Server
-	sweeper *task // of history past its retention
-	api     net.Listener
-	admin   net.Listener
-	secret  []byte       // of operator tokens
-	trusted receipt.Keys // that verify this deployment's receipts
-	first   bool         // the signing key was made by this start
+	log      *slog.Logger
+	drain    time.Duration
+	store    *embedded.Store
+	registry *prometheus.Registry
+	ledger   *ledger.Ledger
+	server   *api.Server
+	sweeper  *task // of history past its retention
+	api      net.Listener
+	admin    net.Listener
+	secret   []byte       // of operator tokens
+	trusted  receipt.Keys // that verify this deployment's receipts
+	first    bool         // the signing key was made by this start
 }
 
 // openNode opens the data directory and listens, so that whoever it returns to
@@ -47,7 +47,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, drain: c.DrainTimeout}
+	n := &node{log: log, drain: c.DrainTimeout, registry: newRegistry()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -59,7 +59,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log, Metrics: n.registry}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	if n.secret, err = c.Data.loadSecret(); err != nil {
@@ -92,10 +92,8 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 
 // wire puts the ledger and the API on top of the store.
 func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan) (err error) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: n.log, Metrics: registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: n.log, Metrics: n.registry,
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -113,7 +111,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Plans:                   plans,
 		Auth:                    c.auth(n.secret),
 		JWKS:                    func() []byte { return jwks },
-		Registry:                registry,
+		Registry:                n.registry,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
 		Hosted:                  n.hosted(c),
@@ -124,7 +122,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	sweeper, err := retention.New(retention.Config{Store: n.store, Keep: n.server.Retention, Log: n.log, Metrics: registry})
+	sweeper, err := retention.New(retention.Config{Store: n.store, Keep: n.server.Retention, Log: n.log, Metrics: n.registry})
 	if err != nil {
 		return err
 	}

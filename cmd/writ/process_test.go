@@ -142,11 +142,17 @@ func newData(t *testing.T) (data dataDir, operator string) {
 
 func tokenOf(t *testing.T, data dataDir) string {
 	t.Helper()
+	return signed(t, data, examples.Organization)
+}
+
+// signed returns an operator token of org.
+func signed(t *testing.T, data dataDir, org string) string {
+	t.Helper()
 	secret, err := data.loadSecret()
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := api.SignOperatorToken(secret, examples.Organization, "test", time.Now(), time.Hour)
+	token, err := api.SignOperatorToken(secret, org, "test", time.Now(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

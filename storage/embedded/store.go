@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -29,6 +30,9 @@ type Options struct {
 	// MinFreeBytes is the free space below which writes are refused; 0 means
 	// 256 MiB, which is room enough for Pebble to flush all that it holds.
 	MinFreeBytes uint64
+	// Metrics is where the store registers its metrics until it is closed. Nil
+	// registers nowhere.
+	Metrics prometheus.Registerer
 }
 
 const defaultMinFree = 256 << 20
@@ -56,6 +60,9 @@ type Store struct {
 	row  []byte
 
 	watchers watchers
+
+	// unregister ends the collecting of metrics.
+	unregister func()
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -103,7 +110,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache)}
+	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
 	var armed atomic.Bool
 	guard := &guardFS{FS: o.FS, health: h, armed: armed.Load, closing: s.closing}
 	db, err := pebble.Open(dir, pebbleOptions(guard, h, lock))
@@ -112,10 +119,22 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	}
 	s.db = db
 	armed.Store(true)
-	if err := s.load(); err != nil {
+	if err := errors.Join(s.load(), s.register(o.Metrics)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	return s, nil
+}
+
+func (s *Store) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	c := newCollector(s)
+	if err := reg.Register(c); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	s.unregister = func() { reg.Unregister(c) }
+	return nil
 }
 
 // pebbleOptions: filters on every level, because the commonest read is for an
@@ -216,6 +235,7 @@ func (s *Store) Healthy(ctx context.Context) error {
 
 // Close implements storage.Store.
 func (s *Store) Close() error {
+	s.unregister()
 	close(s.closing)
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("closing the store: %w", err)

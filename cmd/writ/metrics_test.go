@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"writ/examples"
+)
+
+// Names that no metric may show.
+const (
+	canaryAgent    = "agent-zq7canary"
+	canaryOrg      = "org-zq7canary"
+	canaryResource = "prod/resource-zq7canary"
+)
+
+// allFeatures are the flags that turn on what registers metrics: a feature with
+// metrics of its own adds its flags here and its rows to docs/metrics.md.
+func allFeatures() []string {
+	return []string{
+		"--service-token", "service-zq7canary",
+		"--portal-url", "https://portal.example", "--stripe-url", "http://127.0.0.1:1", "--stripe-key", "sk_test_1",
+		"--stripe-webhook-secret", "whsec_1", "--stripe-price-pro", "price_1", "--stripe-price-business", "price_2",
+	}
+}
+
+// exercise uses every part that has metrics, so that each has something to show.
+func exercise(t *testing.T, p *process, data dataDir) {
+	t.Helper()
+	operator := oneConnection{newSender(t, tokenOf(t, data), 1), p.url}
+	canary := oneConnection{newSender(t, signed(t, data, canaryOrg), 1), p.url}
+	register(t, p.url, operator.token)
+	operator.do(t, "POST", "/v1/rules", `{"name":"r","condition":"{}","action":"{\"decision\":\"allow\"}"}`, http.StatusCreated, nil)
+	var key struct {
+		Token string `json:"token"`
+	}
+	operator.do(t, "POST", "/v1/tokens", `{"name":"gateway"}`, http.StatusCreated, &key)
+	gateway := newSender(t, key.Token, 1)
+	for _, in := range []intent{newIntent("bot", "deploy", canaryResource), newIntent(canaryAgent, "drop", "a")} {
+		for range 2 { // the second is a replay
+			if a, err := gateway.evaluate(p.url, in); err != nil || a.status != http.StatusOK {
+				t.Fatalf("evaluate = %+v, %v", a, err)
+			}
+		}
+	}
+	canary.do(t, "POST", "/v1/agents", `{"name":"`+canaryAgent+`","externalId":"`+canaryAgent+`"}`, http.StatusCreated, nil)
+	canary.do(t, "GET", "/v1/authorizations/export", "", http.StatusForbidden, nil)
+	nobody := oneConnection{newSender(t, "writ_"+uuid.NewString(), 1), p.url}
+	nobody.do(t, "GET", "/v1/rules", "", http.StatusUnauthorized, nil)
+}
+
+// scrape returns what GET /metrics answers to who accepts accept.
+func scrape(t *testing.T, p *process, accept string) (body []byte, format expfmt.Format) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err = io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET /metrics = %s %v", resp.Status, err)
+	}
+	return body, expfmt.ResponseFormat(resp.Header)
+}
+
+const (
+	acceptText        = "text/plain;version=0.0.4"
+	acceptOpenMetrics = "application/openmetrics-text;version=1.0.0"
+	acceptProtobuf    = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+)
+
+// families scrapes as Prometheus does and returns writ's own metrics by name.
+func families(t *testing.T, p *process) map[string]*dto.MetricFamily {
+	t.Helper()
+	body, format := scrape(t, p, acceptProtobuf)
+	if format.FormatType() != expfmt.TypeProtoDelim {
+		t.Fatalf("GET /metrics of who accepts protobuf = %s, want protobuf", format)
+	}
+	all := make(map[string]*dto.MetricFamily)
+	dec := expfmt.NewDecoder(bytes.NewReader(body), format)
+	for {
+		f := new(dto.MetricFamily)
+		if err := dec.Decode(f); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(f.GetName(), "writ_") {
+			all[f.GetName()] = f
+		}
+	}
+}
+
+// TestMetrics holds docs/metrics.md and GET /metrics to each other.
+func TestMetrics(t *testing.T) {
+	data, _ := newData(t)
+	p := start(t, data, allFeatures()...)
+	exercise(t, p, data)
+	shown, documented := families(t, p), readMetricsTable(t)
+	for name := range shown {
+		if _, ok := documented[name]; !ok {
+			t.Errorf("docs/metrics.md has no row for %s", name)
+		}
+	}
+	for name, row := range documented {
+		f, ok := shown[name]
+		if !ok {
+			t.Errorf("docs/metrics.md has a row for %s, which /metrics does not show", name)
+			continue
+		}
+		row.compare(t, f)
+	}
+	t.Run("histograms are native and classic", func(t *testing.T) {
+		for name, f := range shown {
+			if f.GetType() == dto.MetricType_HISTOGRAM && !nativeAndClassic(f) {
+				t.Errorf("%s has not both native and classic buckets: %v", name, f.GetMetric()[0])
+			}
+		}
+	})
+	for _, accept := range []string{acceptText, acceptOpenMetrics, acceptProtobuf} {
+		body, _ := scrape(t, p, accept)
+		for _, name := range []string{"zq7canary", examples.Organization + `"`, testPolicy} {
+			if bytes.Contains(body, []byte(name)) {
+				t.Errorf("the metrics as %s show %q", accept, name)
+			}
+		}
+	}
+	t.Run("promlint", func(t *testing.T) { lint(t, p) })
+}
+
+// lint checks the names and units of writ's metrics as promtool does.
+func lint(t *testing.T, p *process) {
+	body, _ := scrape(t, p, acceptText)
+	problems, err := promlint.New(bytes.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if strings.HasPrefix(problem.Metric, "writ_") {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	}
+}
+
+// nativeAndClassic reports whether something was observed by f, and everything
+// by both kinds of buckets.
+func nativeAndClassic(f *dto.MetricFamily) bool {
+	observed := slices.ContainsFunc(f.GetMetric(), func(m *dto.Metric) bool { return m.GetHistogram().GetSampleCount() > 0 })
+	for _, m := range f.GetMetric() {
+		h := m.GetHistogram()
+		if len(h.GetBucket()) == 0 || h.GetSampleCount() > 0 && len(h.GetPositiveSpan()) == 0 {
+			return false
+		}
+	}
+	return observed
+}

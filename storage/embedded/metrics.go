@@ -1,0 +1,70 @@
+package embedded
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// stopped is the one trouble that does not pass: the store must be opened again.
+const stopped trouble = "stopped"
+
+// collector shows how the store is when it is asked. It must not be asked once
+// the store is closed.
+type collector struct {
+	store               *Store
+	trouble, free, used *prometheus.Desc
+}
+
+func newCollector(s *Store) *collector {
+	return &collector{
+		store: s,
+		trouble: prometheus.NewDesc("writ_store_trouble",
+			"1 while the store has this trouble, otherwise 0; each but read refuses writes.", []string{"trouble"}, nil),
+		free: prometheus.NewDesc("writ_store_free_bytes",
+			"Free space of the store's file system.", nil, nil),
+		used: prometheus.NewDesc("writ_store_disk_bytes",
+			"What the store's files take.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.trouble, c.free, c.used} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	h := c.store.health
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	now := h.current()
+	for _, t := range []trouble{lowSpace, flushing, compacting, reading, stopped} {
+		there := 0.0
+		if slices.Contains(now, t) {
+			there = 1
+		}
+		gauge(c.trouble, there, string(t))
+	}
+	if u, err := h.fs.GetDiskUsage(h.dir); err == nil {
+		gauge(c.free, float64(u.AvailBytes))
+	}
+	gauge(c.used, float64(c.store.db.Metrics().DiskSpaceUsage()))
+}
+
+// current returns the troubles there are.
+func (h *health) current() []trouble {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]trouble, 0, len(h.troubles)+1)
+	for t := range h.troubles {
+		all = append(all, t)
+	}
+	if h.stopped() != nil {
+		all = append(all, stopped)
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package embedded
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gauges returns what reg shows, a gauge with its labels' values by name.
+func gauges(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, label := range m.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			all[name] = m.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {
+	fs := vfs.NewMem()
+	free := func(n uint64) { fs.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: n, TotalBytes: 1 << 40}) }
+	free(1 << 40)
+	reg := prometheus.NewRegistry()
+	s, err := Open("db", Options{FS: fs, Log: slog.New(slog.DiscardHandler), Metrics: reg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		free uint64
+		want float64
+	}{{1 << 40, 0}, {1 << 20, 1}, {1 << 40, 0}} {
+		free(test.free)
+		healthy := s.Healthy(t.Context()) == nil
+		got := gauges(t, reg)
+		if trouble := got["writ_store_trouble free space"]; trouble != test.want || healthy != (test.want == 0) {
+			t.Errorf("with %d bytes free, trouble = %v and healthy = %v, want %v", test.free, trouble, healthy, test.want)
+		}
+		if n := got["writ_store_free_bytes"]; n != float64(test.free) {
+			t.Errorf("writ_store_free_bytes = %v, want %d", n, test.free)
+		}
+	}
+	if n := gauges(t, reg)["writ_store_disk_bytes"]; n <= 0 {
+		t.Errorf("writ_store_disk_bytes = %v, want what an empty store takes", n)
+	}
+	if _, ok := gauges(t, reg)["writ_store_trouble stopped"]; !ok {
+		t.Error("a trouble that is not there is not shown as 0")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := gauges(t, reg); len(got) != 0 {
+		t.Errorf("metrics after Close = %v, want none", got)
+	}
+}
