@@ -93,21 +93,30 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, about("policy", notTheCallers(err))
 	}
-	result := engine.Evaluate(set.Policy, set.Rules, &engine.Input{
+	input := &engine.Input{
 		Intent:            in.Intent,
 		Agent:             set.Agent,
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
 		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
-	})
-	out, err := s.cfg.Ledger.Commit(r.ctx, &turn, ledger.Entry{
+	}
+	if s.cfg.Core != nil {
+		return s.decideElsewhere(r, &turn, set, input)
+	}
+	result := engine.Evaluate(set.Policy, set.Rules, input)
+	return s.commit(r, &turn, &set, input, &result)
+}
+
+// commit makes a result final and returns the decision that stands.
+func (s *Server) commit(r *request, turn *ledger.Turn, set *engine.Set, in *engine.Input, result *engine.Result) (ledger.Outcome, error) {
+	out, err := s.cfg.Ledger.Commit(r.ctx, turn, ledger.Entry{
 		Intent:        in.Intent,
 		PolicyVersion: set.Policy.Document().Version,
-		Result:        result,
+		Result:        *result,
 	})
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	s.metrics.decided(&result, out.Replayed)
+	s.metrics.decided(result, out.Replayed)
 	return out, nil
 }
 

@@ -103,6 +103,10 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
+	decider, err := c.Core.open(registry, n.log)
+	if err != nil {
+		return err
+	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition}
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
@@ -119,6 +123,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
+		Core:                    decider,
 	})
 	if err != nil {
 		return err
