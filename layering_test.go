@@ -31,6 +31,7 @@ func TestLayering(t *testing.T) {
 		"writ/api":               {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":          {"writ/engine"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
+		"writ/core":              {"writ/engine"},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]
@@ -53,6 +54,7 @@ func TestLayering(t *testing.T) {
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
+		"github.com/sony/gobreaker":        {"writ/core"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {

@@ -53,6 +53,8 @@ type Config struct {
 	ServiceToken string
 	// Billing sells plans; nil if billing is not configured.
 	Billing Billing
+	// Core decides in place of the built-in engine; nil is the built-in one.
+	Core Core
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.

@@ -93,22 +93,38 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, about("policy", notTheCallers(err))
 	}
-	beyond := turn.Ordinal() > plan.Evaluations
-	result := s.metrics.evaluate(set, &engine.Input{
+	q := question{turn: &turn, plan: plan.Name, set: set, in: &engine.Input{
 		Intent:            in.Intent,
 		Agent:             set.Agent,
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
-		Usage:             engine.Usage{Exceeded: beyond},
-	}, s.cfg.Now)
-	out, err := s.cfg.Ledger.Commit(r.ctx, &turn, ledger.Entry{
-		Intent:        in.Intent,
-		PolicyVersion: set.Policy.Document().Version,
-		Result:        result,
+		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
+	}}
+	if s.cfg.Core != nil {
+		return s.decideElsewhere(r, &q)
+	}
+	result := s.metrics.evaluate(set, q.in, s.cfg.Now)
+	return s.commit(r, &q, &result)
+}
+
+// question is what is to be decided.
+type question struct {
+	turn *ledger.Turn
+	plan string
+	set  engine.Set
+	in   *engine.Input
+}
+
+// commit makes a result final and returns the decision that stands.
+func (s *Server) commit(r *request, q *question, result *engine.Result) (ledger.Outcome, error) {
+	out, err := s.cfg.Ledger.Commit(r.ctx, q.turn, ledger.Entry{
+		Intent:        q.in.Intent,
+		PolicyVersion: q.set.Policy.Document().Version,
+		Result:        *result,
 	})
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	s.metrics.decided(&result, plan.Name, beyond, out.Replayed)
+	s.metrics.decided(result, q.plan, q.in.Usage.Exceeded, out.Replayed)
 	return out, nil
 }
 

@@ -40,6 +40,7 @@ const (
 	codeInvalidPlan       = "invalid_plan"
 	codeNoBilling         = "billing_not_configured"
 	codeNoBillingAnswer   = "billing_unavailable"
+	codeCoreUnavailable   = "evaluation_core_unavailable"
 )
 
 // problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
@@ -110,6 +111,7 @@ func problemOf(err error) *problem {
 		fields *engine.InvalidError
 		limit  *storage.LimitError
 		sale   billingRefusal
+		core   *coreError
 	)
 	switch {
 	case errors.As(err, &chosen):
@@ -119,6 +121,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: "The request has invalid fields.", Errors: fields.Fields}
 	case errors.As(err, &sale):
 		return billingProblem(sale)
+	case errors.As(err, &core):
+		return coreProblem(core)
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):

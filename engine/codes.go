@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // The codes of findings, in check order. Only [CodePolicyAllowed] and
 // [CodeRuleAllow] come with an allow.
 const (
@@ -25,6 +27,10 @@ const (
 	CodePolicyMissing      Code = "policy.missing"
 	CodeResourceUnreadable Code = "resource.unreadable"
 	CodeCheckError         Code = "check.error"
+
+	// CodeCoreFinding stands for the codes that an external evaluation core made
+	// up itself. Such a finding's reason starts with the core's code, not with it.
+	CodeCoreFinding Code = "core.finding"
 )
 
 // Codes returns every code there is, in check order.
@@ -33,6 +39,18 @@ func Codes() []Code {
 		CodePolicyMissing, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit, CodeCheckError,
-		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodePolicyAllowed,
+		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeCoreFinding, CodePolicyAllowed,
 	}
+}
+
+// Outcome returns what a finding of code c amounts to, or false where c is none
+// of writ's own codes, or [CodeCoreFinding], which comes with any outcome.
+func (c Code) Outcome() (Decision, bool) {
+	switch c {
+	case CodePolicyAllowed, CodeRuleAllow:
+		return Allow, true
+	case CodeAgentMismatch, CodeRuleApprovalRequired:
+		return ApprovalRequired, true
+	}
+	return Deny, c != CodeCoreFinding && slices.Contains(Codes(), c)
 }

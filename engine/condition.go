@@ -225,4 +225,4 @@ func compileRego(source string, o Options) (*condition, error) {
 }
 
 // errNotRendered says that a condition has no rendering in the language asked.
-var errNotRendered = errors.New("its CEL uses what has no equal in Rego (such as a conversion or a macro): write the condition in Rego to export it")
+var errNotRendered = errors.New("its CEL uses what has no equal in Rego (such as a comparison of two fields, or a macro): write the condition in Rego to export it")

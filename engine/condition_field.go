@@ -14,6 +14,9 @@ const (
 	kindInt
 	// kindTime is a string holding an RFC 3339 time; it is compared as a time.
 	kindTime
+	// kindDigits is a string holding a decimal integer of 64 bits, as CEL's int()
+	// reads it; it is compared as a number, and exists where it can be read.
+	kindDigits
 	// kindObject can only be asked whether it exists.
 	kindObject
 )

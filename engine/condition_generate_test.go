@@ -38,6 +38,11 @@ func (g generator) intent() *Intent {
 			in.Metadata[key] = pick(g, "prod", "dr", "")
 		}
 	}
+	if in.Metadata != nil && g.IntN(2) == 0 {
+		in.Metadata["n"] = pick(g, "0", "-1", "+2", "007", "-0", "", "x", "1e3", " 1", "1\n", "1_0", "0x1", "1.0", "٣", "+", "--1",
+			"999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
+			"-9223372036854775809", "00009223372036854775806", "9299999999999999999", "10000000000000000000", strings.Repeat("9", 40))
+	}
 	return in
 }
 
@@ -140,7 +145,9 @@ func (g generator) tree(depth int) string {
 // cel returns a CEL expression in which much can be an error.
 func (g generator) cel(depth int) string {
 	if depth > 0 {
-		switch g.IntN(6) {
+		switch g.IntN(7) {
+		case 6:
+			return "(" + g.cel(depth-1) + " ? " + g.cel(depth-1) + " : " + g.cel(depth-1) + ")"
 		case 0, 1:
 			return "(" + g.cel(depth-1) + " && " + g.cel(depth-1) + ")"
 		case 2:
@@ -149,7 +156,10 @@ func (g generator) cel(depth int) string {
 			return "!" + "(" + g.cel(depth-1) + ")"
 		}
 	}
-	switch g.IntN(8) {
+	switch g.IntN(9) {
+	case 8:
+		return fmt.Sprintf("int(%s) %s", pick(g, "intent.metadata.n", "intent.metadata.n", "intent.cost.amount_minor", "intent.agent_id"),
+			pick(g, "== 7", "!= 0", "> 1", ">= -1", "< 1000000000000000000", "<= -9223372036854775807", "in [7, 2]", "> 9223372036854775806"))
 	case 0:
 		return fmt.Sprintf("intent.cost.amount_minor %s %d", pick(g, "==", "!=", ">", ">=", "<", "<="), g.IntN(4))
 	case 1:
@@ -157,9 +167,9 @@ func (g generator) cel(depth int) string {
 	case 2:
 		return fmt.Sprintf("%d %s intent.cost.amount_minor", g.IntN(4), pick(g, "==", "!=", ">", "<="))
 	case 3: // never translated
-		return pick(g, "size(intent.resource) > 9", "int(intent.agent_id) > 0", "intent.metadata.env + 'x' == 'prodx'",
-			"intent.metadata.exists(k, k == 'env')", "has(intent.cost) ? intent.cost.amount_minor > 1 : true",
-			"int(intent.resource) == 1", "intent.metadata.env == intent.metadata.team")
+		return pick(g, "size(intent.resource) > 9", "int(intent.agent_id + '') > 0", "intent.metadata.env + 'x' == 'prodx'",
+			"intent.metadata.exists(k, k == 'env')", "(has(intent.cost) ? 'a' : 'b') == 'a'",
+			"int(intent.resource + '1') == 1", "intent.metadata.env == intent.metadata.team")
 	case 4:
 		return fmt.Sprintf("intent.issued_at %s timestamp('2026-01-31T12:00:00Z')", pick(g, "==", "<", ">="))
 	}

@@ -51,7 +51,8 @@ const (
 	opEndsWith
 )
 
-// constant is what a field is compared with: num for a field of kindInt, str
+// constant is what a field is compared with: num for a field of kindInt
+// or kindDigits, str
 // for any other.
 type constant struct {
 	str string
@@ -110,6 +111,8 @@ func compare(f field, op operator, values ...constant) *node {
 // exists is true of an intent that has f.
 func exists(f field) *node {
 	switch {
+	case f.kind == kindDigits:
+		return compare(f, opExists)
 	case !f.optional():
 		return always(true)
 	case f.inCost():

@@ -3,6 +3,7 @@ package engine
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func askLeaf(t testing.TB, n *node, f *frame) bool {
 	}
 	return slices.ContainsFunc(n.values, func(c constant) bool {
 		switch n.field.kind {
-		case kindInt:
+		case kindInt, kindDigits:
 			return ordered(n.op, compareInt(number(n.field, f), c.num))
 		case kindTime:
 			return ordered(n.op, timeOf(t, f.in.Intent.IssuedAt).Compare(timeOf(t, c.str)))
@@ -103,6 +104,14 @@ func timeOf(t testing.TB, s string) time.Time {
 func present(fd field, f *frame) bool {
 	in := f.in.Intent
 	switch {
+	case fd.kind == kindDigits:
+		read := fd
+		read.kind = kindString
+		if !present(read, f) {
+			return false
+		}
+		_, err := strconv.ParseInt(text(fd, f), 10, 64)
+		return err == nil
 	case fd.keyed:
 		_, ok := in.Metadata[fd.key]
 		return ok
@@ -115,6 +124,10 @@ func present(fd field, f *frame) bool {
 }
 
 func number(fd field, f *frame) int64 {
+	if fd.kind == kindDigits {
+		n, _ := strconv.ParseInt(text(fd, f), 10, 64) // it is present
+		return n
+	}
 	if fd.name == "policy.version" {
 		return f.policy.Version
 	}

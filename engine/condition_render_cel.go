@@ -69,9 +69,9 @@ func writeLeaf(b *strings.Builder, n *node) {
 	if guard != "" {
 		b.WriteString(guard + " && ")
 	}
-	ref := f.path
-	if f.keyed {
-		ref += "[" + Quote(f.key) + "]"
+	ref := fieldRef(f)
+	if f.kind == kindDigits {
+		ref = "int(" + ref + ")"
 	}
 	switch n.op {
 	case opIn:
@@ -86,10 +86,27 @@ func writeLeaf(b *strings.Builder, n *node) {
 }
 
 // guarded reports whether n is rendered as more than one comparison.
-func (n *node) guarded() bool { return n.op != opExists && n.field.optional() }
+func (n *node) guarded() bool {
+	return n.field.kind == kindDigits || n.op != opExists && n.field.optional()
+}
+
+func fieldRef(f field) string {
+	if f.keyed {
+		return f.path + "[" + Quote(f.key) + "]"
+	}
+	return f.path
+}
 
 func celGuard(f field) string {
 	switch {
+	case f.kind == kindDigits:
+		text := f
+		text.kind = kindString
+		guard := fieldRef(f) + ".matches(" + Quote(digits()) + ")"
+		if present := celGuard(text); present != "" {
+			guard = present + " && " + guard
+		}
+		return guard
 	case f.keyed:
 		return Quote(f.key) + " in " + f.path
 	case f.inCost():
@@ -123,12 +140,25 @@ func celConstants(f field, values []constant) string {
 
 func celConstant(f field, v constant) string {
 	switch f.kind {
-	case kindInt:
+	case kindInt, kindDigits:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
 		return "timestamp(" + Quote(v.str) + ")"
 	}
 	return Quote(v.str)
+}
+
+// digits is the regular expression of what CEL's int() reads of a string: a
+// decimal integer of 64 bits.
+func digits() string {
+	const most = "9223372036854775807"
+	forms := []string{"[0-9]{1,18}"}
+	for i, digit := range []byte(most) {
+		if digit > '0' {
+			forms = append(forms, fmt.Sprintf("%s[0-%c][0-9]{%d}", most[:i], digit-1, len(most)-1-i))
+		}
+	}
+	return "^(?:[+-]?0*(?:" + strings.Join(append(forms, most), "|") + ")|-0*9223372036854775808)$"
 }
 
 // Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot

@@ -126,6 +126,10 @@ func (w *regoWriter) line(n *node) regoLine {
 		return w.call(func(name string) { w.define(name, n) })
 	case n.op.isGlob():
 		return w.globs(n)
+	case n.field.kind == kindDigits && n.op != opExists:
+		return w.call(func(name string) {
+			w.funcs = append(w.funcs, regoBody(name, []regoLine{w.line(exists(n.field)), {regoLeaf(n), n.readsResource()}}))
+		})
 	}
 	return regoLine{text: regoLeaf(n), resource: n.readsResource()}
 }
@@ -219,6 +223,9 @@ func regoLeaf(n *node) string {
 	}
 	switch n.op {
 	case opExists:
+		if n.field.kind == kindDigits {
+			return fmt.Sprintf("regex.match(%s, %s)", Quote(digits()), ref)
+		}
 		return ref
 	case opIn:
 		var members []string
@@ -231,8 +238,11 @@ func regoLeaf(n *node) string {
 	case opContains, opStartsWith, opEndsWith:
 		return fmt.Sprintf("%s(%s, %s)", strings.ToLower(n.op.String()), ref, first)
 	}
-	if n.field.kind == kindTime {
+	switch n.field.kind {
+	case kindTime:
 		ref = "time.parse_rfc3339_ns(" + ref + ")"
+	case kindDigits:
+		ref = "to_number(" + ref + ")"
 	}
 	return fmt.Sprintf("%s %s %s", ref, n.op, first)
 }
@@ -262,7 +272,7 @@ func isRegoKeyword(word string) bool {
 
 func regoConstant(f field, v constant) string {
 	switch f.kind {
-	case kindInt:
+	case kindInt, kindDigits:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
 		return "time.parse_rfc3339_ns(" + Quote(v.str) + ")"

@@ -29,6 +29,19 @@ func (t translation) and(u translation) translation {
 
 func (t translation) or(u translation) translation { return t.not().and(u.not()).not() }
 
+// maxChoice bounds the condition of a choice, which is written twice: choices
+// within the conditions of others would grow exponentially.
+const maxChoice = 128
+
+// choose is t ? u : v. An error of t is an error, whatever u and v are.
+func (t translation) choose(u, v translation) translation {
+	if t.holds.count()+t.fails.count() > maxChoice {
+		return unknown()
+	}
+	either := func(yes, no *node) *node { return anyOf(all(t.holds, yes), all(t.fails, no)) }
+	return translation{either(u.holds, v.holds), either(u.fails, v.fails)}
+}
+
 // translate translates a boolean expression. What it does not know becomes
 // opaque, so that the rest can still be indexed.
 func translate(e ast.Expr) translation {
@@ -71,6 +84,8 @@ func translateCall(call ast.CallExpr) translation {
 		return translate(args[0]).not()
 	case operators.In:
 		return translateIn(args[0], args[1])
+	case operators.Conditional:
+		return translate(args[0]).choose(translate(args[1]), translate(args[2]))
 	}
 	if len(args) != 2 {
 		return unknown()
@@ -161,10 +176,26 @@ func fieldOf(e ast.Expr) (field, bool) {
 		return metadata(sel.FieldName()), isIdent(sel.Operand(), metadataPath) && !sel.IsTestOnly()
 	case ast.CallKind:
 		call := e.AsCall()
-		if call.FunctionName() == operators.Index && isIdent(call.Args()[0], metadataPath) {
+		switch {
+		case call.FunctionName() == operators.Index && isIdent(call.Args()[0], metadataPath):
 			key, ok := textLiteral(call.Args()[1])
 			return metadata(key), ok
+		case call.FunctionName() == overloads.TypeConvertInt:
+			return fieldAsNumber(call.Args()[0])
 		}
+	}
+	return field{}, false
+}
+
+// fieldAsNumber returns the field that int(e) reads.
+func fieldAsNumber(e ast.Expr) (field, bool) {
+	f, ok := fieldOf(e)
+	switch f.kind {
+	case kindInt:
+		return f, ok
+	case kindString:
+		f.kind = kindDigits
+		return f, ok
 	}
 	return field{}, false
 }
@@ -204,7 +235,7 @@ func constantOf(f field, e ast.Expr) (constant, bool) {
 	case f.kind == kindTime && e.Kind() == ast.CallKind && e.AsCall().FunctionName() == overloads.TypeConvertTimestamp:
 		s, ok := textLiteral(e.AsCall().Args()[0])
 		return constant{str: s}, ok && checkTime(s) == nil
-	case f.kind == kindInt && e.Kind() == ast.LiteralKind:
+	case (f.kind == kindInt || f.kind == kindDigits) && e.Kind() == ast.LiteralKind:
 		n, ok := e.AsLiteral().(types.Int)
 		return constant{num: int64(n)}, ok
 	case f.kind == kindString:

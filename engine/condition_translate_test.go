@@ -57,6 +57,10 @@ func TestCondition_Translate(t *testing.T) {
 		{`intent.issued_at > timestamp("2026-01-31T12:00:00Z")`,
 			`intent.issued_at > timestamp("2026-01-31T12:00:00Z")`,
 			`!(intent.issued_at > timestamp("2026-01-31T12:00:00Z"))`},
+		{`has(intent.cost) ? intent.agent_id == "x" : intent.metadata.env == "y"`,
+			`(has(intent.cost) && intent.agent_id == "x") || (!(has(intent.cost)) && "env" in intent.metadata && intent.metadata["env"] == "y")`,
+			`(has(intent.cost) && !(intent.agent_id == "x")) || ` +
+				`(!(has(intent.cost)) && "env" in intent.metadata && !("env" in intent.metadata && intent.metadata["env"] == "y"))`},
 		{`resource_glob(["a/**", "b"], intent.resource)`,
 			`resource_glob(["a/**", "b"], intent.resource)`, `!(resource_glob(["a/**", "b"], intent.resource))`},
 	}
@@ -78,7 +82,11 @@ func TestCondition_Untranslatable(t *testing.T) {
 		`intent.metadata.env == intent.metadata.team`,
 		`intent.metadata.exists(k, k == "env")`,
 		`size(intent.resource) > 5`,
-		`has(intent.cost) ? true : false`,
+		`has(intent.cost) ? "a" == intent.metadata.env + "b" : false`,
+		`int(intent.issued_at) > 5`,
+		`int(intent.metadata.n + "0") > 5`,
+		`int(int(intent.metadata.n)) > int(intent.metadata.m)`,
+		`double(intent.metadata.n) > 5.0`,
 		`intent.resource.lowerAscii() == "x"`,
 		`intent.issued_at > timestamp("2026-01-31T12:00:00Z") + duration("1h")`,
 		`intent.issued_at.getHours() > 5`,
@@ -97,5 +105,18 @@ func TestCondition_Untranslatable(t *testing.T) {
 				t.Errorf("CEL() = %s, %v, want the source", got, ok)
 			}
 		})
+	}
+}
+
+// A choice writes its condition twice, so that one within the other could make
+// trees that no machine holds.
+func TestCondition_ChoicesWithinChoicesStaySmall(t *testing.T) {
+	source := `intent.agent_id == "x"`
+	for range 60 {
+		source = "(" + source + ") ? has(intent.cost) : false"
+	}
+	c := mustCondition(t, `{"cel":`+Quote(source)+`}`)
+	if n := c.holds.count() + c.fails.count(); n > 10*maxChoice {
+		t.Errorf("the trees of 60 choices have %d nodes, want at most %d", n, 10*maxChoice)
 	}
 }

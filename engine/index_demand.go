@@ -107,7 +107,7 @@ func (d *demand) glob(pattern string) bool {
 // existence was asked is absent. The cost and its currency are absent together.
 func absenceDemand(n *node) []demand {
 	switch {
-	case n.op != opExists:
+	case n.op != opExists || n.field.kind == kindDigits:
 		return nil
 	case n.field.keyed:
 		return []demand{{field: n.field, absent: true}}

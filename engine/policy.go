@@ -17,6 +17,7 @@ type Policy struct {
 	// allowed is the finding of an intent that nothing objects to.
 	allowed []Finding
 	size    int
+	digest  lazyDigest
 }
 
 // compiledCheck is a check as it runs.

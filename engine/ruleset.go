@@ -10,9 +10,10 @@ import (
 // for concurrent use.
 type RuleSet struct {
 	// rules are in deciding order: the first that matches decides.
-	rules []*CompiledRule
-	index ruleIndex
-	size  int
+	rules  []*CompiledRule
+	index  ruleIndex
+	size   int
+	digest lazyDigest
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:

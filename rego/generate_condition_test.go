@@ -112,7 +112,9 @@ func (g *generator) cel(depth int) string {
 		return g.celLeaf()
 	}
 	a, b := g.cel(depth-1), g.cel(depth-1)
-	switch g.r.IntN(4) {
+	switch g.r.IntN(5) {
+	case 4:
+		return "(" + a + ") ? (" + b + ") : (" + g.cel(depth-1) + ")"
 	case 0:
 		return "!(" + a + ")"
 	case 1, 2:
@@ -125,6 +127,9 @@ func (g *generator) celLeaf() string {
 	switch g.r.IntN(8) {
 	case 0:
 		return g.one("has(intent.cost)", "has(intent.metadata)", `"env" in intent.metadata`, "true", "false")
+	case 2:
+		return fmt.Sprintf("int(%s) %s", g.one("intent.metadata.n", `intent.metadata["n"]`, "intent.metadata.env", "intent.resource", "intent.cost.amount_minor"),
+			g.one("== 5", "!= 0", "> 1", ">= -1", "< 1000000000000000000", "<= -9223372036854775807", "in [7, 5]", "> 9223372036854775806"))
 	case 1:
 		method := g.one("startsWith", "endsWith", "contains")
 		return fmt.Sprintf("%s.%s(%q)", g.one("intent.resource", "intent.action_type", "intent.metadata.env", "intent.agent_id"), method,

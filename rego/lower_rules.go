@@ -24,8 +24,8 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		}
 		l.files = append(l.files, file)
 		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": resource})",
-			fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": input.policy}",
-				l.pkg, name, entry)))
+			fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s}",
+				l.pkg, name, entry, conditionPolicy)))
 		return nil
 	}
 	text, err := r.Rego(name)
@@ -52,6 +52,10 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	}
 	return nil
 }
+
+// conditionPolicy is the policy as conditions see it, of which an input may say
+// more.
+const conditionPolicy = `object.filter(input.policy, ["agent_id", "organization_id", "policy_id", "status", "version"])`
 
 // ask is the body that asks exprs of the readings of the resource: of every
 // normalised one where the rule allows, else of any.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +114,7 @@ func TestMetrics(t *testing.T) {
 	p := start(t, data, allFeatures()...)
 	exercise(t, p, data)
 	shown, documented := families(t, p), readMetricsTable(t)
+	maps.Copy(shown, coreFamilies(t))
 	for name := range shown {
 		if _, ok := documented[name]; !ok {
 			t.Errorf("docs/metrics.md has no row for %s", name)
@@ -141,6 +144,26 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	t.Run("promlint", func(t *testing.T) { lint(t, p) })
+}
+
+// coreFamilies returns the metrics of a deployment whose decisions an external
+// core makes, which the others lack.
+func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
+	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"result":{"decision":"deny","reasons":["core.finding: no"]}}`)
+	}))
+	t.Cleanup(core.Close)
+	data, _ := newData(t)
+	p := start(t, data, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result")
+	operator := newSender(t, tokenOf(t, data), 1)
+	register(t, p.url, operator.token)
+	if a, err := operator.evaluate(p.url, newIntent("bot", "deploy", canaryResource)); err != nil || a.status != http.StatusOK {
+		t.Fatalf("evaluate with an external core = %+v, %v", a, err)
+	}
+	all := families(t, p)
+	maps.DeleteFunc(all, func(name string, _ *dto.MetricFamily) bool { return !strings.HasPrefix(name, "writ_core_") })
+	return all
 }
 
 // lint checks the names and units of writ's metrics as promtool does.

@@ -101,6 +101,10 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
+	decider, err := c.Core.open(n.registry, n.log)
+	if err != nil {
+		return err
+	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition}
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
@@ -118,6 +122,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
 		RateLimits:              c.Abuse.rateLimits(),
+		Core:                    decider,
 	})
 	if err != nil {
 		return err

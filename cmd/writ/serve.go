@@ -32,6 +32,7 @@ type serveCmd struct {
 
 	Billing billingFlags `embed:""`
 	Abuse   abuseFlags   `embed:""`
+	Core    coreFlags    `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
@@ -77,7 +78,7 @@ func (c *serveCmd) Validate() error {
 	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
 		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
-	return c.Billing.check(c.PortalURL)
+	return errors.Join(c.Core.check(), c.Billing.check(c.PortalURL))
 }
 
 // Run serves until ctx ends.

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// elsewhere is a core that a test speaks for.
+type elsewhere struct {
+	decide func(context.Context, engine.Set, *engine.Input) (engine.Result, error)
+	asked  int
+}
+
+func (e *elsewhere) Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+	e.asked++
+	return e.decide(ctx, set, in)
+}
+
+func startElsewhere(t *testing.T, mods ...func(*Config)) (*harness, *elsewhere) {
+	t.Helper()
+	core := &elsewhere{decide: allows}
+	h := start(t, append(mods, func(c *Config) { c.Core = core })...)
+	h.register(acme)
+	return h, core
+}
+
+func allows(context.Context, engine.Set, *engine.Input) (engine.Result, error) {
+	return engine.Result{Decision: engine.Allow, Findings: []engine.Finding{
+		{Code: engine.CodePolicyAllowed, Outcome: engine.Allow, Reason: "policy.allowed: the core says so"},
+	}}, nil
+}
+
+func TestDecision_ExternalEvaluationCore_DecidesInPlaceOfTheEngine(t *testing.T) {
+	h, core := startElsewhere(t)
+	h.rule(acme, `{"action_type":"deploy"}`, `{"decision":"deny"}`)
+	core.decide = func(_ context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+		if set.Policy.Document().PolicyID != policyID || len(set.Rules.Rules()) != 1 || in.Intent.ActionType != "deploy" {
+			t.Errorf("the core was asked about %v, %v", set, in)
+		}
+		return allows(t.Context(), set, in)
+	}
+	r := h.evaluate(acme, intent())
+	wantDecision(t, r, "allow")
+	if !bytes.Contains(r.body, []byte("the core says so")) {
+		t.Errorf("evaluate = %s, want the core's reason", r.body)
+	}
+	h.evaluate(acme, intent(obj{"resource": "a\x00b"})).wantField("intent.resource")
+	if core.asked != 1 {
+		t.Errorf("the core was asked %d times, want 1: an invalid intent is nobody's decision", core.asked)
+	}
+}
+
+// later is an error that knows when to try again.
+type later struct{ error }
+
+func (later) RetryAfter() time.Duration { return 1500 * time.Millisecond }
+
+func TestDecision_ExternalEvaluationCore_ItsErrorsAre500AndNothingIsApproved(t *testing.T) {
+	h, core := startElsewhere(t)
+	for name, err := range map[string]error{
+		"plain":     errors.New("connection refused by http://secret"),
+		"later":     later{errors.New("breaker is open")},
+		"not found": storage.ErrNotFound,
+		"invalid":   &engine.InvalidError{Fields: []engine.FieldError{{Field: "x", Message: "y"}}},
+		"deadline":  context.DeadlineExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			// A result beside an error is no result.
+			core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+				res, _ := allows(ctx, set, in)
+				return res, err
+			}
+			for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
+				r := h.do("POST", path, h.operator(acme), intent())
+				r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
+				want := ""
+				if name == "later" {
+					want = "2"
+				}
+				if got := r.header.Get("Retry-After"); got != want || bytes.Contains(r.body, []byte("secret")) {
+					t.Errorf("%s = %s with Retry-After %q, want %q and no cause", path, r.body, got, want)
+				}
+			}
+		})
+	}
+	if n := len(h.history(acme)); n != 0 {
+		t.Errorf("history has %d rows, want none", n)
+	}
+	if n, err := h.store.Metered(t.Context(), acme, storage.MonthOf(h.clock.Now())); err != nil || n != 0 {
+		t.Errorf("meter = %d, %v, want 0", n, err)
+	}
+	if strings.Contains(h.log.String(), "request failed") {
+		t.Errorf("log = %s, want none: the core logs at a bounded rate", h.log)
+	}
+}
+
+func TestDecision_ExternalEvaluationCore_NoDecisionIsNoneToo(t *testing.T) {
+	h, core := startElsewhere(t)
+	for name, res := range map[string]engine.Result{
+		"zero": {}, "no findings": {Decision: engine.Allow}, "out of range": {Decision: 9, Findings: []engine.Finding{{Reason: "x: y"}}},
+	} {
+		core.decide = func(context.Context, engine.Set, *engine.Input) (engine.Result, error) { return res, nil }
+		t.Run(name, func(t *testing.T) {
+			h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
+		})
+	}
+}
+
+func TestDecision_ExternalEvaluationCore_KillSwitchMeterAndRegistrationStayHere(t *testing.T) {
+	plans := engine.DefaultPlans()
+	plans["free"] = engine.Plan{Name: "free", Evaluations: 3, Agents: 5, Policies: 10}
+	h, core := startElsewhere(t, func(c *Config) { c.Plans, c.RequireRegisteredAgents = plans, true })
+	wantReason := func(r *reply, code engine.Code) {
+		t.Helper()
+		wantDecision(t, r, "deny")
+		if !bytes.Contains(r.body, []byte(string(code)+":")) || bytes.Contains(r.body, []byte("the core says so")) {
+			t.Errorf("evaluate = %s, want the reason %s alone", r.body, code)
+		}
+	}
+	wantReason(h.evaluate(acme, intent()), engine.CodeAgentUnregistered)
+	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "CI", "externalId": "ci"}).wantStatus(http.StatusCreated)
+	wantDecision(t, h.evaluate(acme, intent()), "allow")
+
+	// The switch is thrown while the core decides.
+	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+		h.do("PATCH", "/v1/agents/ci/status", h.operator(acme), obj{"status": "disabled"}).wantStatus(http.StatusOK)
+		return allows(ctx, set, in)
+	}
+	wantReason(h.evaluate(acme, intent()), engine.CodeAgentDisabled)
+	core.decide = allows
+	h.do("PATCH", "/v1/agents/ci/status", h.operator(acme), obj{"status": "active"}).wantStatus(http.StatusOK)
+	wantReason(h.evaluate(acme, intent()), engine.CodeUsageLimit)
+	h.do("POST", "/v1/governance/authorize", h.operator(acme), intent()).wantProblem(http.StatusForbidden, codeUsageLimit)
+}
+
+func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testing.T) {
+	h, core := startElsewhere(t)
+	changes := []func(){
+		func() { h.register(acme, obj{"version": 2, "status": "suspended"}) },
+		func() { h.rule(acme, `{}`, `{"decision":"deny"}`) },
+	}
+	for _, change := range changes {
+		core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+			change()
+			return allows(ctx, set, in)
+		}
+		body := intent()
+		r := h.evaluate(acme, body)
+		r.wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
+		if got := r.header.Get("Retry-After"); got != "1" {
+			t.Errorf("Retry-After = %q, want 1", got)
+		}
+		h.store.fail("Policy", errors.New("gone")) // compiled sets are kept
+		core.decide = allows
+		h.evaluate(acme, body).wantStatus(http.StatusOK)
+		h.store.fail("Policy", nil)
+	}
+	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+		h.store.fail("Policy", errors.New("disk on fire"))
+		h.server.cfg.Sets.InvalidateAll()
+		return allows(ctx, set, in)
+	}
+	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+func TestDecision_ExternalEvaluationCore_ReplaysDoNotDependOnIt(t *testing.T) {
+	h, core := startElsewhere(t)
+	body := intent()
+	first := h.evaluate(acme, body).wantStatus(http.StatusOK)
+	core.decide = func(context.Context, engine.Set, *engine.Input) (engine.Result, error) {
+		return engine.Result{}, errors.New("gone")
+	}
+	again := h.evaluate(acme, body).wantStatus(http.StatusOK)
+	if !bytes.Equal(first.body, again.body) || again.header.Get(headerReplayed) != "true" {
+		t.Errorf("the replay = %s, %s %q, want the first answer %s", again.body, headerReplayed, again.header.Get(headerReplayed), first.body)
+	}
+	conflict := intent(obj{"intent_id": body["intent"].(obj)["intent_id"], "resource": "other"})
+	h.evaluate(acme, conflict).wantProblem(http.StatusConflict, codeIntentConflict)
+	if core.asked != 1 {
+		t.Errorf("the core was asked %d times, want 1", core.asked)
+	}
+	h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})).wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
+	h.store.fail("Commit", errors.New("disk on fire"))
+	h.evaluate(acme, body).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+func TestDecision_ExternalEvaluationCore_IntentsDecidedTwiceAtOnceAreDecidedOnce(t *testing.T) {
+	h, core := startElsewhere(t)
+	body := intent()
+	inner := false
+	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+		if !inner {
+			inner = true
+			wantDecision(t, h.evaluate(acme, body), "deny")
+			return allows(ctx, set, in)
+		}
+		return engine.Result{Decision: engine.Deny, Findings: []engine.Finding{{Code: engine.CodeRuleDeny, Outcome: engine.Deny, Reason: "rule.deny: no"}}}, nil
+	}
+	r := h.evaluate(acme, body)
+	wantDecision(t, r, "deny")
+	if n := len(h.history(acme)); n != 1 || r.header.Get(headerReplayed) != "true" {
+		t.Errorf("history has %d rows, %s %q, want 1 and a replay", n, headerReplayed, r.header.Get(headerReplayed))
+	}
+}

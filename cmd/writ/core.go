@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/api"
+	"writ/core"
+)
+
+// coreFlags are where decisions are made, if not in this process.
+type coreFlags struct {
+	URL     string        `name:"evaluation-core-url" env:"WRIT_EVALUATION_CORE_URL,EVALUATION_CORE_URL" placeholder:"URL" help:"Document of an OPA that decides in place of the built-in engine, such as http://127.0.0.1:8181/v1/data/writ/core/result."`
+	Token   string        `name:"evaluation-core-token" env:"WRIT_EVALUATION_CORE_TOKEN,EVALUATION_CORE_TOKEN" placeholder:"TOKEN" help:"Bearer that the core wants. Prefer the variable: a flag shows in the list of processes."`
+	Timeout time.Duration `name:"evaluation-core-timeout" env:"WRIT_EVALUATION_CORE_TIMEOUT,EVALUATION_CORE_TIMEOUT" default:"1s" help:"How long the core may take for a decision."`
+}
+
+// check refuses flags that make no sense. It quotes neither the URL nor the token.
+func (f coreFlags) check() error {
+	if f.URL == "" {
+		if f.Token != "" {
+			return errors.New("--evaluation-core-token: there is no --evaluation-core-url to send it to")
+		}
+		return nil
+	}
+	if most := api.DefaultLimits().Handle; f.Timeout <= 0 || f.Timeout >= most {
+		return fmt.Errorf("--evaluation-core-timeout: want a positive duration below %v, which a request may take", most)
+	}
+	if _, err := core.New(core.Config{URL: f.URL, Token: f.Token}); err != nil {
+		return fmt.Errorf("--evaluation-core-url, --evaluation-core-token: %w", err)
+	}
+	return nil
+}
+
+// open returns what decides, or nil where the built-in engine does.
+func (f coreFlags) open(metrics prometheus.Registerer, log *slog.Logger) (api.Core, error) {
+	if f.URL == "" {
+		return nil, nil //nolint:nilnil // the built-in engine is no error
+	}
+	c, err := core.New(core.Config{URL: f.URL, Token: f.Token, Timeout: f.Timeout, Metrics: metrics, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/engine"
+)
+
+// What an answer may hold. A rule's reason, with its name, has at most some
+// 800 characters.
+const (
+	maxReasons = 64
+	maxReason  = 2048
+)
+
+// body is an answer.
+type body struct {
+	Result     *verdict `json:"result"`
+	DecisionID string   `json:"decision_id"` // OPA's, of its own log
+}
+
+type verdict struct {
+	Decision string   `json:"decision"`
+	Reasons  []string `json:"reasons"`
+}
+
+// decision reads a 200. Whatever is not exactly a decision is an error.
+func decision(answer []byte) (engine.Result, error) {
+	var b body
+	// What differs from the documented answer by a name, a type, a repeated
+	// member, or text that is not UTF-8 is an error of the decoder's, whose text
+	// may quote the answer.
+	if err := json.Unmarshal(answer, &b, json.RejectUnknownMembers(true)); err != nil {
+		return engine.Result{}, failure(Answer, "it is not the documented JSON")
+	}
+	if b.Result == nil {
+		return engine.Result{}, failure(Undefined, "the core has no decision for this version of the policy with these rules")
+	}
+	outcome, err := engine.ParseDecision(b.Result.Decision)
+	if err != nil {
+		return engine.Result{}, failure(Answer, "its decision is none of the three")
+	}
+	return outcomeOf(outcome, b.Result.Reasons)
+}
+
+// outcomeOf makes a result of a decision and its reasons, if they agree.
+func outcomeOf(decided engine.Decision, reasons []string) (engine.Result, error) {
+	if len(reasons) == 0 || len(reasons) > maxReasons {
+		return engine.Result{}, failure(Answer, "it has %d reasons, want 1 to %d", len(reasons), maxReasons)
+	}
+	result := engine.Result{Decision: decided, Findings: make([]engine.Finding, len(reasons))}
+	known, implied := true, engine.Allow
+	for i, reason := range reasons {
+		finding, ok := findingOf(reason)
+		if !ok {
+			return engine.Result{}, failure(Answer, "a reason is not a code, a colon and a sentence")
+		}
+		if finding.Code == engine.CodeCoreFinding {
+			known, finding.Outcome = false, decided
+		}
+		implied = max(implied, finding.Outcome)
+		result.Findings[i] = finding
+	}
+	if implied > decided || known && implied != decided {
+		return engine.Result{}, failure(Answer, "its decision and its reasons disagree")
+	}
+	return result, nil
+}
+
+var reasonForm = regexp.MustCompile(`^([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*): \S`)
+
+// findingOf reads a reason.
+func findingOf(reason string) (engine.Finding, bool) {
+	m := reasonForm.FindStringSubmatch(reason)
+	if m == nil || len(reason) > maxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+		return engine.Finding{}, false
+	}
+	code := engine.Code(m[1])
+	outcome, known := code.Outcome()
+	if !known {
+		code = engine.CodeCoreFinding
+	}
+	return engine.Finding{Code: code, Outcome: outcome, Reason: reason}, true
+}

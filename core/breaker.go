@@ -1,0 +1,71 @@
+package core
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"writ/engine"
+)
+
+// breaker keeps questions from a core that fails.
+type breaker struct {
+	circuit *gobreaker.CircuitBreaker[engine.Result]
+	openFor time.Duration
+}
+
+func newBreaker(failures int, openFor time.Duration, log *slog.Logger) *breaker {
+	return &breaker{openFor: openFor, circuit: gobreaker.NewCircuitBreaker[engine.Result](gobreaker.Settings{
+		Name:         "evaluation core",
+		Timeout:      openFor,
+		MaxRequests:  1,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return uint64(c.ConsecutiveFailures) >= uint64(failures) },
+		IsSuccessful: func(err error) bool { return err == nil || !counts(err) },
+		// A caller that left before the answer says nothing about the core.
+		IsExcluded: func(err error) bool { return err != nil && !isFailure(err) },
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			switch to {
+			case gobreaker.StateOpen:
+				log.Error("the evaluation core fails: nothing is decided until it answers again", "next_try", openFor)
+			case gobreaker.StateClosed:
+				log.Info("the evaluation core decides again")
+			case gobreaker.StateHalfOpen:
+			}
+		},
+	})}
+}
+
+// isFailure reports whether err tells of the core at all.
+func isFailure(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed)
+}
+
+// counts reports whether err is a failure of the core's.
+func counts(err error) bool {
+	var failed *Error
+	return errors.As(err, &failed) && failed.Reason.counts()
+}
+
+// do calls f unless the core is being left alone.
+func (b *breaker) do(f func() (engine.Result, error)) (engine.Result, error) {
+	result, err := b.circuit.Execute(f)
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return engine.Result{}, &Error{Reason: Open, after: b.openFor, err: err}
+	}
+	return result, err
+}
+
+// state is what the gauge of the metrics shows.
+func (b *breaker) state() float64 {
+	switch b.circuit.State() {
+	case gobreaker.StateClosed:
+		return 0
+	case gobreaker.StateHalfOpen:
+		return 1
+	default:
+		return 2
+	}
+}

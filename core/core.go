@@ -1,0 +1,158 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+)
+
+// The defaults of Config.
+const (
+	DefaultTimeout  = time.Second
+	DefaultFailures = 5
+	DefaultOpenFor  = time.Second
+)
+
+// Config says which core is asked. URL is required.
+type Config struct {
+	// URL is the document that is asked for, such as
+	// http://127.0.0.1:8181/v1/data/writ/core/result.
+	URL string
+	// Token is the bearer that the core wants; none is sent while it is empty.
+	Token string
+	// Timeout bounds a question, from connecting to the last byte of its answer.
+	Timeout time.Duration
+	// Failures is how many in a row open the breaker, OpenFor how long it stays
+	// open before it lets one question through.
+	Failures int
+	OpenFor  time.Duration
+	// Transport carries the questions; nil is one with connections for many at
+	// once. Redirects are never followed.
+	Transport http.RoundTripper
+	// Metrics is where the core registers its metrics. Nil registers nowhere.
+	Metrics prometheus.Registerer
+	// Log hears when the breaker opens and closes and, at most every ten seconds
+	// for each reason, of a question that failed. Nil discards.
+	Log *slog.Logger
+}
+
+// withDefaults returns c with its zero values filled in, or why it can't work.
+// No error quotes the URL or the token, which may be secret.
+func (c Config) withDefaults() (Config, error) {
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Failures = cmp.Or(c.Failures, DefaultFailures)
+	c.OpenFor = cmp.Or(c.OpenFor, DefaultOpenFor)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Transport == nil {
+		c.Transport = newTransport()
+	}
+	switch {
+	case c.Timeout < 0:
+		return c, errors.New("timeout: want a positive duration")
+	case c.Failures < 0 || c.OpenFor < 0:
+		return c, errors.New("breaker: want a positive number of failures and a positive duration")
+	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return c, errors.New("token: want printable ASCII without spaces")
+	}
+	return c, checkURL(c.URL)
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return errors.New("want an http(s) URL of a document, such as http://127.0.0.1:8181/v1/data/writ/core/result")
+	case u.User != nil:
+		return errors.New("the URL must not hold credentials: give the token by itself")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("the URL must have neither a query nor a fragment")
+	}
+	return nil
+}
+
+// newTransport returns a transport for one host that is asked by many requests
+// at once.
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    256,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: maxAnswer,
+	}
+}
+
+// Core asks an external evaluation core. It is safe for concurrent use.
+type Core struct {
+	url     string
+	token   string
+	timeout time.Duration
+	client  *http.Client
+	breaker *breaker
+	metrics *metrics
+	log     *failureLog
+}
+
+// New returns a Core for cfg. It does not ask anything yet: a core may start
+// after the service does.
+func New(cfg Config) (*Core, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("configuring the evaluation core: %w", err)
+	}
+	c := &Core{
+		url:     cfg.URL + "?strict-builtin-errors=true",
+		token:   cfg.Token,
+		timeout: cfg.Timeout,
+		client: &http.Client{
+			Transport:     cfg.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		breaker: newBreaker(cfg.Failures, cfg.OpenFor, cfg.Log),
+		log:     newFailureLog(cfg.Log),
+	}
+	if c.metrics, err = newMetrics(cfg.Metrics, c.breaker); err != nil {
+		return nil, fmt.Errorf("configuring the evaluation core: %w", err)
+	}
+	return c, nil
+}
+
+// Evaluate has the core decide what set and in say. Its error is an [*Error],
+// or tells that ctx ended first; neither comes with a decision. The result is
+// the core's alone: see [engine.Policy.Restrict].
+func (c *Core) Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+	body, err := question(set, in)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	result, err := c.breaker.do(func() (engine.Result, error) {
+		start := time.Now()
+		result, err := c.ask(ctx, body)
+		c.metrics.asked(time.Since(start), result, err)
+		return result, err
+	})
+	if err != nil {
+		var failed *Error
+		if errors.As(err, &failed) {
+			c.metrics.failed(failed)
+			doc := set.Policy.Document()
+			c.log.failed(ctx, failed, doc.PolicyID, doc.Version)
+		}
+		return engine.Result{}, fmt.Errorf("asking the evaluation core: %w", err)
+	}
+	return result, nil
+}

@@ -1,0 +1,42 @@
+// Package core has decisions made by an external evaluation core: a server with
+// OPA's REST data API, such as an OPA that holds what `writ rego --core` wrote.
+//
+// # The question
+//
+// Each decision is a POST of {"input": …} to the configured document, with the
+// query strict-builtin-errors=true, so that a rule that fails is an error and
+// not a rule that does not match. The input holds
+//
+//	policy    the newest version of the policy, as it was registered
+//	intent    the ActionIntent, with its metadata
+//	agent     {"id", "status": "active" | "disabled" | "unregistered"}
+//	rules     the organization's active rules in deciding order
+//
+// and, beyond the contract, what a core needs to decide as writ does:
+//
+//	readings                    {"blocked": […], "allowed": […]}: see [engine.Readings]
+//	usage                       {"exceeded": bool}
+//	require_registered_agents   bool
+//	digests                     {"policy", "rules"}: see [engine.Policy.Digest]
+//
+// # The answer
+//
+// Only this is a decision, as a 200 of type application/json:
+//
+//	{"result": {"decision": "allow", "reasons": ["policy.allowed: version 3 of the policy allows it"]}}
+//
+// Both members are required, a decision_id of OPA's own may stand beside result,
+// and nothing else may: what writ does not know, such as an obligation, it could
+// not honour. A reason is a code, a colon, a space and a sentence. writ's own
+// codes must agree with the decision: an allow for "resource.blocked: …" is no
+// decision. Other codes, in lower case with dots, may come with any decision.
+//
+// # Failing
+//
+// Everything else is an [*Error], and nothing is ever approved for one. A core
+// that fails [Config.Failures] times in a row is left alone for
+// [Config.OpenFor]: meanwhile every decision fails at once. Then one question
+// tries it out, and its answer decides for the others. Neither an undefined
+// document nor an error of a policy's or a rule's own counts as a failure: an
+// organization that brings them about must not stop the others' decisions.
+package core

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+)
+
+// outcomeError is the outcome of a question without a decision; the others are
+// those of [engine.Decision].
+const outcomeError = "error"
+
+// metrics are what a Core tells of itself. No label names an organization, an
+// agent or a policy.
+type metrics struct {
+	duration *prometheus.HistogramVec
+	byReason map[Reason]prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, b *breaker) (*metrics, error) {
+	m := &metrics{
+		byReason: make(map[Reason]prometheus.Counter),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:                           "writ_core_request_duration_seconds",
+			Help:                           "Time the external evaluation core took to answer, by decision or error.",
+			Buckets:                        []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+			NativeHistogramBucketFactor:    1.1,
+			NativeHistogramMaxBucketNumber: 160,
+		}, []string{"outcome"}),
+	}
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_core_errors_total",
+		Help: "Evaluations that the external evaluation core did not decide and that were refused, by reason.",
+	}, []string{"reason"})
+	for _, outcome := range []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), outcomeError} {
+		m.duration.WithLabelValues(outcome)
+	}
+	for _, reason := range reasons() {
+		m.byReason[reason] = failures.WithLabelValues(string(reason))
+	}
+	if reg == nil {
+		return m, nil
+	}
+	state := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "writ_core_breaker_state",
+		Help: "Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).",
+	}, b.state)
+	for _, c := range []prometheus.Collector{m.duration, failures, state} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// asked counts a question that was sent.
+func (m *metrics) asked(took time.Duration, result engine.Result, err error) {
+	outcome := result.Decision.String()
+	if err != nil {
+		outcome = outcomeError
+	}
+	m.duration.WithLabelValues(outcome).Observe(took.Seconds())
+}
+
+// failed counts an evaluation that the core did not decide.
+func (m *metrics) failed(err *Error) { m.byReason[err.Reason].Inc() }

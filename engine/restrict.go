@@ -1,0 +1,53 @@
+package engine
+
+import "slices"
+
+// Restrict returns res, a result that was not made by [Evaluate], with the
+// objections of the checks that nobody else can be trusted to make, most
+// restrictive wins:
+//
+//	policy.inactive      the policy is suspended or revoked
+//	agent.disabled       the kill switch
+//	agent.unregistered   where the deployment requires registration
+//	usage.limit          the organization's meter is used up
+//
+// Findings are in check order where any was added. Like [Evaluate], Restrict
+// denies where there is no policy or no intent.
+func (p *Policy) Restrict(res Result, in *Input) Result {
+	if p == nil || in == nil || in.Intent == nil {
+		return Evaluate(p, nil, in)
+	}
+	f := p.env.frames.get(p.doc, in)
+	defer p.env.frames.put(f)
+	added := false
+	findings := slices.Clone(res.Findings)
+	for i := range p.checks {
+		c := &p.checks[i]
+		if !reserved(c.finding.Code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == c.finding.Code }) {
+			continue
+		}
+		if holds, err := c.program.eval(f); err == nil && holds {
+			continue
+		}
+		findings = append(findings, c.finding)
+		added = true
+	}
+	if !added {
+		return res
+	}
+	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Code == CodePolicyAllowed })
+	order := Codes()
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return slices.Index(order, a.Code) - slices.Index(order, b.Code)
+	})
+	return result(findings, res.ConditionErrors)
+}
+
+// reserved reports whether writ makes a check itself whoever decides.
+func reserved(c Code) bool {
+	switch c {
+	case CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit:
+		return true
+	}
+	return false
+}
