@@ -105,16 +105,7 @@ func validateExamples(t *testing.T, where string, content *orderedmap.Map[string
 	t.Helper()
 	v := schema_validation.NewSchemaValidator(config.WithFormatAssertions())
 	for _, media := range content.FromOldest() {
-		all := map[string]interface{ Decode(any) error }{}
-		if media.Example != nil {
-			all["example"] = media.Example
-		}
-		for name, e := range media.Examples.FromOldest() {
-			all[name] = e.Value
-		}
-		for name, node := range all {
-			var value any
-			must(t, node.Decode(&value))
+		for name, value := range examplesOf(t, media) {
 			if ok, errs := v.ValidateSchemaObject(media.Schema.Schema(), value); !ok {
 				t.Errorf("%s: example %s: %s", where, name, explain(errs))
 			}

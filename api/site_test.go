@@ -65,6 +65,9 @@ func TestSite_FilesAreTypedAndSmallEnoughToEmbed(t *testing.T) {
 			t.Errorf("GET %s Content-Type = %q, want %q", path, got, d.contentType)
 		}
 		total += len(r.body)
+		if strings.Contains(string(r.body), "https://cdn.") {
+			t.Errorf("GET %s names a CDN, which the policy refuses and the browser's console reports", path)
+		}
 	}
 	if len(h.server.site.assets) < 8 || total > 4<<20 {
 		t.Errorf("%d files of %d bytes, want all, at most 4 MiB", len(h.server.site.assets), total)

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/stripe/stripe-go/v85"
@@ -84,6 +85,10 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	if e.Account != "" {
 		return "", nil, nil
 	}
+	if b.otherMode(e) {
+		b.cfg.Log.Warn("a billing event is of Stripe's other mode: test or live", "event", e.ID, "livemode", e.Livemode)
+		return "", nil, nil
+	}
 	switch e.Type {
 	case stripe.EventTypeCustomerSubscriptionCreated, stripe.EventTypeCustomerSubscriptionUpdated,
 		stripe.EventTypeCustomerSubscriptionDeleted:
@@ -95,6 +100,14 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	default:
 		return "", nil, nil
 	}
+}
+
+// otherMode reports whether e is of test mode while the key is of live mode, or
+// the other way round: what is bought in test mode is not paid for. A key tells
+// its mode by its prefix; of any other key both are taken.
+func (b *Billing) otherMode(e *stripe.Event) bool {
+	_, mode, _ := strings.Cut(b.cfg.Key, "_") // sk_live_…, rk_test_…
+	return strings.HasPrefix(mode, "live_") && !e.Livemode || strings.HasPrefix(mode, "test_") && e.Livemode
 }
 
 func (b *Billing) readSubscription(e *stripe.Event) (string, change, error) {

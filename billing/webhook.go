@@ -50,6 +50,10 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	case err != nil || e.ID == "" || e.Created <= 0 || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
+	// The newest event decides: one of a far future would silence all that follow.
+	if time.Unix(e.Created, 0).Sub(b.cfg.Now()) > Tolerance {
+		return e, refuse(CodeInvalidEvent, fmt.Sprintf("The event's time is more than %v in the future.", Tolerance))
+	}
 	at, err := signedAt(signature)
 	if err != nil {
 		return e, err

@@ -275,6 +275,42 @@ func TestWebhook_IgnoresWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+func TestWebhook_IgnoresTheOtherMode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key  string
+		live bool
+		want string
+	}{
+		"test event, test key":            {"sk_test_1", false, "pro"},
+		"live event, test key":            {"sk_test_1", true, ""},
+		"live event, live key":            {"sk_live_1", true, "pro"},
+		"test event, live key":            {"sk_live_1", false, ""},
+		"test event, restricted live key": {"rk_live_1", false, ""},
+		"live event, a key of no mode":    {"sk_1", true, "pro"},
+		"test event, a key of no mode":    {"sk_1", false, "pro"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, "")
+			h.cfg.Key = tc.key
+			must(t, h.deliver(event("e1", created, 0, subscription("sub_1", "active", pricePro), obj{"livemode": tc.live})))
+			if tc.want == "" {
+				h.wantPlan(acme, "", "")
+			} else {
+				h.wantPlan(acme, tc.want, "active")
+			}
+		})
+	}
+}
+
+func TestWebhook_AnEventOfTheFutureIsNone(t *testing.T) {
+	h := start(t, "")
+	seconds := int(Tolerance / time.Second)
+	must(t, h.deliver(event("e1", created, seconds, subscription("sub_1", "active", pricePro))))
+	wantCode(t, "Webhook with an event of the future",
+		h.deliver(event("e2", updated, seconds+1, subscription("sub_1", "active", priceBusiness))), CodeInvalidEvent)
+	h.wantPlan(acme, "pro", "active")
+}
+
 func TestWebhook_OtherOrganizationsAreUntouched(t *testing.T) {
 	h := start(t, "")
 	must(t, h.deliver(event("e1", created, 0, subscription("sub_1", "active", pricePro))))
