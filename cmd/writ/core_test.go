@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"maps"
-	"net"
 	"net/http"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,11 +34,12 @@ func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
 	if err := d.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.export(t, set)
+	o.export(t, set, filepath.Join("..", "..", "examples", "rules.json"))
 	o.start(t)
 	t.Run("decides as the engine does", func(t *testing.T) { decidesAlike(t, p.url, token, set) })
 	t.Run("a version that it does not hold", func(t *testing.T) { newVersionIsRefused(t, p, token, set) })
 	t.Run("killed under load", func(t *testing.T) { killUnderLoad(t, o, p, token, set) })
+	t.Run("a rule that fails", func(t *testing.T) { failingRuleIsRefused(t, o, p, token, set) })
 }
 
 // decidesAlike evaluates the examples at url and with the built-in engine.
@@ -110,6 +108,11 @@ func exampleIntent(t *testing.T, set *examples.Set, i int) intent {
 	t.Helper()
 	in := *set.Intents[i]
 	in.IntentID = uuid.NewString()
+	return encodeIntent(t, in)
+}
+
+func encodeIntent(t *testing.T, in engine.Intent) intent {
+	t.Helper()
 	body, err := json.Marshal(object{"policy_id": in.PolicyID, "intent": &in})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +146,7 @@ func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.S
 // killUnderLoad kills OPA while intents are sent that it allows. From then on
 // nothing is approved and the breaker opens; once OPA is back, so are approvals.
 func killUnderLoad(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
-	allowed := slices.IndexFunc(set.Cases, func(c examples.Case) bool { return c.Policy == "deploys" && c.Want == engine.Allow })
+	allowed := allowedDeploy(set)
 	var dead atomic.Bool // OPA has ended, and is not about to be started
 	var approved, refused, wrong atomic.Int64
 	release := background(t, 8, func(stop <-chan struct{}) {
@@ -213,80 +216,53 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// opaServer is an OPA that is started and killed.
-type opaServer struct {
-	bin, addr, dir string
-	cmd            *exec.Cmd
-}
-
-// buildOPA builds the OPA server of tools/opa.
-func buildOPA(t *testing.T) string {
-	t.Helper()
-	const module = "github.com/open-policy-agent/opa"
-	skip := func(why string) {
-		fmt.Printf("SKIPPED %s: %s\n", t.Name(), why)
-		t.Skip("SKIPPED: " + why)
+// failingRuleIsRefused adds a rule in Rego that fails of some intents. The engine
+// takes it for a match there; an OPA, unless it is told to be strict, would take
+// it for none, and allow.
+func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, set *examples.Set) {
+	api := client{base: p.url, token: token}
+	rule := object{
+		"name": "Few replicas", "condition": `{"rego": "to_number(input.intent.metadata.replicas) > 5"}`, "action": `{"decision": "deny"}`,
 	}
-	if testing.Short() {
-		skip("-short does not build an OPA server")
-	}
-	dir := filepath.Join("..", "..", "tools", "opa")
-	if out, err := exec.Command("go", "-C", dir, "list", "-deps", module).CombinedOutput(); err != nil {
-		skip(fmt.Sprintf("the modules of OPA's server cannot be had: %v: %.500s", err, out))
-	}
-	bin := filepath.Join(t.TempDir(), "opa")
-	if out, err := exec.Command("go", "-C", dir, "build", "-ldflags=-s -w", "-tags=opa_no_oci", "-o", bin, module).CombinedOutput(); err != nil {
-		t.Fatalf("building OPA: %v\n%s", err, out)
-	}
-	return bin
-}
-
-// export loads the directory with the example policies and rules.
-func (o *opaServer) export(t *testing.T, set *examples.Set) {
-	t.Helper()
-	root := filepath.Join("..", "..", "examples")
-	args := []string{"rego", "--core", "--rules", filepath.Join(root, "rules.json"), "--out", o.dir}
-	for _, name := range slices.Sorted(maps.Keys(set.Policies)) {
-		args = append(args, "--policy", filepath.Join(root, "policies", name+".json"))
-	}
-	if out, err := exec.Command("writ", args...).CombinedOutput(); err != nil {
-		t.Fatalf("writ %v: %v\n%s", args, err, out)
-	}
-}
-
-// start starts OPA and waits until it serves.
-func (o *opaServer) start(t *testing.T) {
-	t.Helper()
-	o.cmd = exec.Command(o.bin, "run", "--server", "--addr", o.addr, "--log-level", "error", "--skip-version-check", o.dir)
-	o.cmd.Stdout, o.cmd.Stderr = t.Output(), t.Output()
-	if err := o.cmd.Start(); err != nil {
+	if _, err := api.call(t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { o.kill(t) })
-	eventually(t, "OPA serves", func() bool {
-		resp, err := http.Get("http://" + o.addr + "/health")
-		if err != nil {
-			return false
-		}
-		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-	})
-}
-
-// kill ends OPA as kill -9 does, unless it has ended.
-func (o *opaServer) kill(t *testing.T) {
-	t.Helper()
-	if err := o.cmd.Process.Kill(); err == nil {
-		_ = o.cmd.Wait() // it was killed
-	}
-}
-
-// freeAddr returns an address that nothing listens on.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	rules, err := api.call(t.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	name := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(name, rules, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, i := newSender(t, token, 1), allowedDeploy(set)
+	if got, err := s.evaluate(p.url, exampleIntent(t, set, i)); err != nil || got.status != http.StatusInternalServerError {
+		t.Errorf("before the export: evaluate = %d %s, %v, want 500", got.status, got.body, err)
+	}
+	o.kill(t)
+	o.export(t, set, name)
+	o.start(t)
+	for replicas, want := range map[string]string{"3": "allow", "7": "deny", "many": ""} {
+		in := *set.Intents[i]
+		in.Metadata = map[string]string{"replicas": replicas}
+		for range 10 { // more than open the breaker
+			in.IntentID = uuid.NewString()
+			if want == "" {
+				got, err := s.evaluate(p.url, encodeIntent(t, in))
+				if err != nil || got.status != http.StatusInternalServerError {
+					t.Errorf("%s replicas: evaluate = %d %s, %v, want 500", replicas, got.status, got.body, err)
+				}
+			} else if got := decisionOf(t, s, p.url, encodeIntent(t, in)); got.Decision != want {
+				t.Errorf("%s replicas: decided %v, want %s", replicas, got, want)
+			}
+		}
+	}
+	if text := metricsOf(t, p); !strings.Contains(text, "\nwrit_core_breaker_state 0\n") {
+		t.Error("a rule that fails opened the breaker")
+	}
+}
+
+// allowedDeploy returns the index of an example that is allowed.
+func allowedDeploy(set *examples.Set) int {
+	return slices.IndexFunc(set.Cases, func(c examples.Case) bool { return c.Policy == "deploys" && c.Want == engine.Allow })
 }
