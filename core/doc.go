@@ -17,7 +17,8 @@
 //	readings                    {"blocked": […], "allowed": […]}: see [engine.Readings]
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
-//	digests                     {"policy", "rules"}: see [engine.Policy.Digest]
+//	digests                     {"policy", "rules"}: see [engine.Policy.Digest], by
+//	                            which a core tells that it holds what is in force
 //
 // # The answer
 //

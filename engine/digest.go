@@ -43,10 +43,11 @@ func DigestPolicy(p *ActionPolicy) string {
 	return digestOf("policy", doc)
 }
 
-// digestedRule is what of a rule can change a decision or its reasons.
+// digestedRule is what of a rule can change a decision or its reasons, besides
+// its place: its id and its age only settle that.
 type digestedRule struct {
-	ID, Name, Condition, Action string
-	Priority                    int64
+	Name, Condition, Action string
+	Priority                int64
 }
 
 // Digest names what the active rules decide, in deciding order, as
@@ -62,7 +63,7 @@ func (rs *RuleSet) Digest() string {
 func digestRules(rules []*CompiledRule) string {
 	list := make([]digestedRule, len(rules))
 	for i, r := range rules {
-		list[i] = digestedRule{r.rule.ID, r.rule.Name, r.rule.Condition, r.rule.Action, r.rule.Priority}
+		list[i] = digestedRule{r.rule.Name, r.rule.Condition, r.rule.Action, r.rule.Priority}
 	}
 	return digestOf("rules", list)
 }

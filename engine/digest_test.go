@@ -65,7 +65,6 @@ func TestRuleSet_Digest(t *testing.T) {
 		t.Errorf("Digest of no rules = %s, want that of an empty set", got)
 	}
 	for name, change := range map[string]func([]engine.Rule) []engine.Rule{
-		"id":        func(l []engine.Rule) []engine.Rule { l[0].ID += "x"; return l },
 		"name":      func(l []engine.Rule) []engine.Rule { l[0].Name += "x"; return l },
 		"condition": func(l []engine.Rule) []engine.Rule { l[0].Condition = `{}`; return l },
 		"action":    func(l []engine.Rule) []engine.Rule { l[0].Action = `{"decision":"deny","reason":"x"}`; return l },
@@ -79,6 +78,7 @@ func TestRuleSet_Digest(t *testing.T) {
 	}
 	for name, change := range map[string]func([]engine.Rule) []engine.Rule{
 		"order":       func(l []engine.Rule) []engine.Rule { l[0], l[2] = l[2], l[0]; return l },
+		"id":          func(l []engine.Rule) []engine.Rule { l[2].ID += "x"; return l },
 		"description": func(l []engine.Rule) []engine.Rule { l[0].Description += "x"; return l },
 		"updatedAt":   func(l []engine.Rule) []engine.Rule { l[0].UpdatedAt = l[0].UpdatedAt.Add(1); return l },
 	} {

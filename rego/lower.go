@@ -19,10 +19,12 @@ type File struct {
 // MainFile is the name of the file that holds the policy's own module.
 const MainFile = "policy.rego"
 
+const policiesPackage = "writ.policies."
+
 // PackageName returns the package of a policy's module.
 func PackageName(policyID string) string {
 	var b strings.Builder
-	b.WriteString("writ.policies.p_")
+	b.WriteString(policiesPackage + "p_")
 	for _, r := range policyID {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
 			b.WriteRune(r)
@@ -62,11 +64,15 @@ func PackageName(policyID string) string {
 //
 // A condition in CEL that says more than Rego can is an error that names the rule.
 func Lower(p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
+	return lower(PackageName(p.PolicyID), p, rules)
+}
+
+func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
 	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
-	l := lowering{policy: p, pkg: PackageName(p.PolicyID)}
+	l := lowering{policy: p, pkg: pkg}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err

@@ -102,7 +102,7 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := compileFiles(files)
+	c, _, err := compileFiles(files, querySchema())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, size, err := compileFiles(files)
+	c, size, err := compileFiles(files, querySchema())
 	if err != nil {
 		return nil, fmt.Errorf("compiling the lowered policy: %w", err)
 	}
@@ -68,7 +68,7 @@ func document(p *engine.ActionPolicy, name string) ast.Ref {
 	return ref
 }
 
-func compileFiles(files []File) (*ast.Compiler, int, error) {
+func compileFiles(files []File, schema any) (*ast.Compiler, int, error) {
 	modules := make(map[string]*ast.Module, len(files))
 	size := 0
 	for _, f := range files {
@@ -79,7 +79,7 @@ func compileFiles(files []File) (*ast.Compiler, int, error) {
 		modules[f.Name] = m
 		size += len(f.Source)
 	}
-	c, err := compile(modules, querySchema())
+	c, err := compile(modules, schema)
 	return c, size, err
 }
 

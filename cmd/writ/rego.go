@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,9 +13,10 @@ import (
 )
 
 type regoCmd struct {
-	Policy string `required:"" placeholder:"FILE" help:"ActionPolicy to render; - is standard input."`
-	Rules  string `placeholder:"FILE" help:"JSON array of rules to render with it."`
-	Out    string `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
+	Policy []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
+	Core   bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
+	Rules  string   `placeholder:"FILE" help:"JSON array of rules to render with it."`
+	Out    string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
 }
 
 // Help says what the module is for.
@@ -28,27 +30,32 @@ test with opa, or to load into an OPA server.
 A rule whose condition is Rego is a module of its own:
 
   writ rego --policy policy.json --rules rules.json --out modules
-  opa eval -d modules -i input.json data.writ`
+  opa eval -d modules -i input.json data.writ
+
+With --core, an OPA that holds the directory decides for writ serve, by exactly
+these versions with exactly these rules, which are all of the organization's:
+
+  writ rego --core --policy a.json --policy b.json --rules rules.json --out core
+  opa run --server core
+  writ serve --evaluation-core-url http://127.0.0.1:8181/v1/data/writ/core/result`
 }
 
 // Run prints the module, or writes all of them.
 func (c *regoCmd) Run(_ context.Context, s streams) error {
-	p, err := readDocument(s, c.Policy, "policy", engine.DecodePolicy)
+	policies, rules, err := c.load(s)
 	if err != nil {
 		return err
 	}
-	if err := p.Validate(); err != nil {
-		return &inputError{name: c.Policy, err: err}
-	}
-	var rules []engine.Rule
-	if c.Rules != "" {
-		if rules, err = readRules(s, c.Rules); err != nil {
-			return err
+	if c.Core {
+		modules, err := rego.LowerCore(policies, rules)
+		if err != nil {
+			return &inputError{name: cmp.Or(c.Rules, c.Policy[0]), err: err}
 		}
+		return c.write(s, modules)
 	}
-	modules, err := rego.Lower(p, rules)
+	modules, err := rego.Lower(policies[0], rules)
 	if err != nil {
-		return &inputError{name: cmp.Or(c.Rules, c.Policy), err: err}
+		return &inputError{name: cmp.Or(c.Rules, c.Policy[0]), err: err}
 	}
 	if c.Out != "" {
 		return c.write(s, modules)
@@ -58,6 +65,35 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	}
 	fmt.Fprint(s.out, modules[0].Source)
 	return nil
+}
+
+// Validate refuses flags that do not go together.
+func (c *regoCmd) Validate() error {
+	switch {
+	case c.Core && c.Out == "":
+		return errors.New("--core: give --out DIR to write the modules to")
+	case !c.Core && len(c.Policy) > 1:
+		return errors.New("--policy: more than one needs --core")
+	}
+	return nil
+}
+
+// load reads and validates the documents.
+func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules []engine.Rule, err error) {
+	for _, name := range c.Policy {
+		p, err := readDocument(s, name, "policy", engine.DecodePolicy)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := p.Validate(); err != nil {
+			return nil, nil, &inputError{name: name, err: err}
+		}
+		policies = append(policies, p)
+	}
+	if c.Rules != "" {
+		rules, err = readRules(s, c.Rules)
+	}
+	return policies, rules, err
 }
 
 // write puts the modules into the directory and prints their names.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"writ/examples"
+)
+
+// opaServer is an OPA that is started and killed.
+type opaServer struct {
+	bin, addr, dir string
+	cmd            *exec.Cmd
+}
+
+// buildOPA builds the OPA server of tools/opa.
+func buildOPA(t *testing.T) string {
+	t.Helper()
+	const module = "github.com/open-policy-agent/opa"
+	skip := func(why string) {
+		fmt.Printf("SKIPPED %s: %s\n", t.Name(), why)
+		t.Skip("SKIPPED: " + why)
+	}
+	if testing.Short() {
+		skip("-short does not build an OPA server")
+	}
+	dir := filepath.Join("..", "..", "tools", "opa")
+	if out, err := exec.Command("go", "-C", dir, "list", "-deps", module).CombinedOutput(); err != nil {
+		skip(fmt.Sprintf("the modules of OPA's server cannot be had: %v: %.500s", err, out))
+	}
+	bin := filepath.Join(t.TempDir(), "opa")
+	if out, err := exec.Command("go", "-C", dir, "build", "-ldflags=-s -w", "-tags=opa_no_oci", "-o", bin, module).CombinedOutput(); err != nil {
+		t.Fatalf("building OPA: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// export fills the directory with the example policies and with rules.
+func (o *opaServer) export(t *testing.T, set *examples.Set, rules string) {
+	t.Helper()
+	args := []string{"rego", "--core", "--rules", rules, "--out", o.dir}
+	for _, name := range slices.Sorted(maps.Keys(set.Policies)) {
+		args = append(args, "--policy", filepath.Join("..", "..", "examples", "policies", name+".json"))
+	}
+	if out, err := exec.Command("writ", args...).CombinedOutput(); err != nil {
+		t.Fatalf("writ %v: %v\n%s", args, err, out)
+	}
+}
+
+// start starts OPA and waits until it serves.
+func (o *opaServer) start(t *testing.T) {
+	t.Helper()
+	o.cmd = exec.Command(o.bin, "run", "--server", "--addr", o.addr, "--log-level", "error", "--skip-version-check", o.dir)
+	o.cmd.Stdout, o.cmd.Stderr = t.Output(), t.Output()
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.kill(t) })
+	eventually(t, "OPA serves", func() bool {
+		resp, err := http.Get("http://" + o.addr + "/health")
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends OPA as kill -9 does, unless it has ended.
+func (o *opaServer) kill(t *testing.T) {
+	t.Helper()
+	if err := o.cmd.Process.Kill(); err == nil {
+		_ = o.cmd.Wait() // it was killed
+	}
+}
+
+// freeAddr returns an address that nothing listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
