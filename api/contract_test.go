@@ -42,7 +42,8 @@ func newContract(text []byte) (*contract, error) {
 	c := &contract{model: &model.Model}
 	c.requests = validator.NewValidatorFromV3Model(c.model, config.WithFormatAssertions())
 	c.responses = validator.NewValidatorFromV3Model(c.model, config.WithFormatAssertions(), config.WithStrictMode(),
-		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control"),
+		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
+			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
 		// Maps, whose names are data, and the OpenAPI document itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
 			"$.body.openapi", "$.body.info", "$.body.servers", "$.body.security", "$.body.tags",

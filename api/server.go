@@ -28,6 +28,7 @@ type Server struct {
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
+	headers   []header // of every response
 	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
@@ -62,6 +63,7 @@ func New(cfg Config) (*Server, error) {
 		ids:       newRequestIDs(),
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
+		headers:   everyResponse(cfg.Hosted.APIURL),
 		giveUp:    giveUp,
 	}
 	operators, err := s.startOperators(life)
