@@ -24,6 +24,7 @@ type Server struct {
 	plans     *plans
 	metrics   *metrics
 	throttle  *throttle
+	occupancy *occupancy
 	site      *site
 	ids       *requestIDs
 	scratch   *sync.Pool
@@ -73,6 +74,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
+	s.occupancy = newOccupancy(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
 	s.unwatch = cfg.Store.Watch(s.changed)
@@ -156,7 +158,7 @@ func (s *Server) newApp() *fiber.App {
 // Serve answers requests of the public address until ln fails or Shutdown is
 // called, when it returns nil. It closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := newLimitListener(ln, s.cfg.Limits.Connections)
+	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.occupancy)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

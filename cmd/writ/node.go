@@ -120,6 +120,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
 		RateLimits:              c.Abuse.rateLimits(),
+		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections},
 	})
 	if err != nil {
 		return err

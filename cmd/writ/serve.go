@@ -77,6 +77,9 @@ func (c *serveCmd) Validate() error {
 	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
 		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
+	if err := c.Abuse.check(); err != nil {
+		return err
+	}
 	return c.Billing.check(c.PortalURL)
 }
 
