@@ -6,6 +6,13 @@ import "github.com/gofiber/fiber/v2"
 // credential that was accepted before is asked first and costs its address
 // nothing; see [RateLimits] for who else pays what.
 func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
+	if carriesCredential(fc, rt.param != "") {
+		s.auth.failures.url.Inc()
+		if err := s.throttle.stranger(fc, r.now); err != nil {
+			return err
+		}
+		return refuseURL(fc, rt.scope != public)
+	}
 	if rt.scope == public {
 		if rt.unlimited {
 			return nil
@@ -26,4 +33,16 @@ func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 		return err
 	}
 	return s.auth.permit(&r.who, rt.scope)
+}
+
+// admitUnrouted is admit of a request that no route takes.
+func (s *Server) admitUnrouted(fc *fiber.Ctx) error {
+	if err := s.throttle.stranger(fc, s.cfg.Now()); err != nil {
+		return err
+	}
+	if carriesCredential(fc, true) {
+		s.auth.failures.url.Inc()
+		return refuseURL(fc, false)
+	}
+	return nil
 }

@@ -60,7 +60,7 @@ const (
 
 // failures count refused credentials by reason.
 type failures struct {
-	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, service prometheus.Counter
+	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, service, url prometheus.Counter
 }
 
 func newFailures(v *prometheus.CounterVec) failures {
@@ -74,6 +74,7 @@ func newFailures(v *prometheus.CounterVec) failures {
 		operator:  v.WithLabelValues("invalid_operator_token"),
 		scope:     v.WithLabelValues("insufficient_scope"),
 		service:   v.WithLabelValues("invalid_service_token"),
+		url:       v.WithLabelValues("credential_in_url"),
 	}
 }
 

@@ -84,6 +84,9 @@ type Limits struct {
 	Header int
 	// Connections is how many may be open; more wait to be accepted.
 	Connections int
+	// AddressConnections is how many may be open from one address; more are
+	// closed at once. The trusted proxies of RateLimits have no such limit.
+	AddressConnections int
 	// Read bounds the time from a request's first byte to its last, Write the
 	// time to take an answer, Idle the time between requests of a connection.
 	Read, Write, Idle time.Duration
@@ -94,13 +97,14 @@ type Limits struct {
 // DefaultLimits are the limits of a Config that sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		Body:        256 << 10,
-		Header:      16 << 10,
-		Connections: 16384,
-		Read:        10 * time.Second,
-		Write:       10 * time.Second,
-		Idle:        120 * time.Second,
-		Handle:      10 * time.Second,
+		Body:               256 << 10,
+		Header:             16 << 10,
+		Connections:        16384,
+		AddressConnections: 1024,
+		Read:               10 * time.Second,
+		Write:              10 * time.Second,
+		Idle:               120 * time.Second,
+		Handle:             10 * time.Second,
 	}
 }
 
@@ -172,6 +176,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Body, d.Body)
 	orDefault(&l.Header, d.Header)
 	orDefault(&l.Connections, d.Connections)
+	orDefault(&l.AddressConnections, d.AddressConnections)
 	orDefault(&l.Read, d.Read)
 	orDefault(&l.Write, d.Write)
 	orDefault(&l.Idle, d.Idle)

@@ -87,10 +87,7 @@ func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
 	b.id = s.ids.append(b.id[:0], fc.Request().Header.Peek(headerRequestID))
 	h := &fc.Response().Header
 	h.SetBytesV(headerRequestID, b.id)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
+	setAll(h, s.headers)
 }
 
 // handle authenticates and reads the request, calls the handler and writes what

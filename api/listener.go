@@ -21,16 +21,18 @@ const (
 )
 
 // limitListener bounds the open connections: further ones wait in the kernel's
-// backlog. It survives passing shortages and may be closed more than once.
+// backlog, those of an address with too many are closed. It survives passing
+// shortages and may be closed more than once.
 type limitListener struct {
 	net.Listener
+	addresses *occupancy
 	slots     chan struct{}
 	closed    chan struct{}
 	closeOnce func() error
 }
 
-func newLimitListener(ln net.Listener, maxConns int) *limitListener {
-	l := &limitListener{Listener: ln, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}
+func newLimitListener(ln net.Listener, maxConns int, addresses *occupancy) *limitListener {
+	l := &limitListener{Listener: ln, addresses: addresses, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}
 	l.closeOnce = sync.OnceValue(func() error {
 		close(l.closed)
 		return ln.Close()
@@ -51,7 +53,12 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err == nil {
-			return &conn{Conn: c, release: func() { <-l.slots }}, nil
+			leave, ok := l.addresses.enter(c)
+			if !ok {
+				_ = c.Close() // it is not worth more
+				continue
+			}
+			return &conn{Conn: c, release: func() { leave(); <-l.slots }}, nil
 		}
 		if !passing(err) {
 			<-l.slots

@@ -2,10 +2,16 @@ package api
 
 import (
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/netip"
+	"os"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // scriptedListener returns what it is told to.
@@ -20,6 +26,9 @@ func (l *scriptedListener) Accept() (net.Conn, error) { return (<-l.accepts)() }
 // Close implements net.Listener.
 func (l *scriptedListener) Close() error { return nil }
 
+// roomy is an occupancy that no test meets.
+func roomy() *occupancy { return newOccupancy(1<<20, nil, prometheus.NewRegistry()) }
+
 func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 3)}
 	ours, theirs := net.Pipe()
@@ -28,7 +37,7 @@ func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 		inner.accepts <- func() (net.Conn, error) { return nil, err }
 	}
 	inner.accepts <- func() (net.Conn, error) { return ours, nil }
-	c, err := newLimitListener(inner, 1).Accept()
+	c, err := newLimitListener(inner, 1, roomy()).Accept()
 	if err != nil {
 		t.Fatalf("Accept = %v, want a connection", err)
 	}
@@ -37,7 +46,7 @@ func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 
 func TestLimitListener_PassesOnOtherErrors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 2)}
-	l := newLimitListener(inner, 1)
+	l := newLimitListener(inner, 1, roomy())
 	for range 2 { // a failed accept holds no slot
 		inner.accepts <- func() (net.Conn, error) { return nil, syscall.EINVAL }
 		if _, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
@@ -49,7 +58,7 @@ func TestLimitListener_PassesOnOtherErrors(t *testing.T) {
 func TestLimitListener_CloseEndsTheWaitForASlot(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	l := newLimitListener(ln, 1)
+	l := newLimitListener(ln, 1, roomy())
 	client, err := net.Dial("tcp", ln.Addr().String())
 	must(t, err)
 	defer client.Close()
@@ -68,6 +77,64 @@ func TestLimitListener_CloseEndsTheWaitForASlot(t *testing.T) {
 	must(t, c.Close())
 	must(t, c.Close())
 }
+
+func TestLimitListener_OneAddressTakesNoMoreThanItsShare(t *testing.T) {
+	h := start(t, func(c *Config) { c.Limits.AddressConnections = 3 })
+	hold := make([]net.Conn, 3)
+	for i := range hold {
+		hold[i] = h.connected()
+	}
+	extra, err := net.Dial("tcp", h.addr)
+	must(t, err)
+	defer extra.Close()
+	must(t, extra.SetDeadline(time.Now().Add(10*time.Second)))
+	if n, err := extra.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Read of a fourth connection = %d bytes, %v, want it closed", n, err)
+	}
+	for _, c := range hold {
+		must(t, c.Close())
+	}
+	for h.raw("GET /health HTTP/1.1\r\nHost: x\r\n\r\n").status != http.StatusOK { // until their end is noticed
+	}
+}
+
+// connected returns a connection that the server has accepted.
+func (h *harness) connected() net.Conn {
+	h.t.Helper()
+	c, err := net.Dial("tcp", h.addr)
+	must(h.t, err)
+	_, err = io.WriteString(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(h.t, err)
+	if r := readReply(h.t, c); r.status != http.StatusOK {
+		h.t.Fatalf("GET /health = %d", r.status)
+	}
+	return c
+}
+
+func TestOccupancy_ATrustedProxyHasNoLimit(t *testing.T) {
+	o := newOccupancy(1, proxies{netip.MustParsePrefix("10.0.0.0/8")}, prometheus.NewRegistry())
+	for addr, want := range map[string]bool{"10.0.0.1": true, "192.0.2.1": false} {
+		c := peer{addr: &net.TCPAddr{IP: net.ParseIP(addr)}}
+		leave, ok := o.enter(c)
+		_, again := o.enter(c)
+		if !ok || again != want {
+			t.Errorf("two connections of %s = %v, %v, want the second accepted: %v", addr, ok, again, want)
+		}
+		leave()
+		if _, ok := o.enter(c); !ok {
+			t.Errorf("a connection of %s after one ended is refused", addr)
+		}
+	}
+}
+
+// peer is a connection that is from somewhere.
+type peer struct {
+	net.Conn
+	addr net.Addr
+}
+
+// RemoteAddr implements net.Conn.
+func (p peer) RemoteAddr() net.Addr { return p.addr }
 
 func TestDeadlines_AreSharedForAMomentAndEnd(t *testing.T) {
 	d := &deadlines{base: t.Context(), timeout: time.Minute}

@@ -17,6 +17,7 @@ import (
 const (
 	codeInvalidRequest    = "invalid_request"
 	codeUnauthorized      = "unauthorized"
+	codeCredentialInURL   = "credential_in_url"
 	codeInsufficientScope = "insufficient_scope"
 	codePlanLimit         = "plan_limit"
 	codePolicyViolation   = "policy_violation"

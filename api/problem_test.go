@@ -72,7 +72,7 @@ func TestProblem_AnInvalidStoredPolicyIsNotTheCallersFault(t *testing.T) {
 
 func TestProblem_InstanceIsThePathWithoutTheQuery(t *testing.T) {
 	h := start(t)
-	p := h.do("GET", "/v1/rules/%C3%A9?secret=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
+	p := h.do("GET", "/v1/rules/%C3%A9?private=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
 	if p.Instance != "/v1/rules/%C3%A9" || p.Type != "urn:writ:problem:method_not_allowed" || p.Title != "Method not allowed" {
 		t.Errorf("problem = %+v, want the path, a type and a title", p)
 	}

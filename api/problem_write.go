@@ -45,9 +45,13 @@ func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
 }
 
 // instance is the request's path as it was sent, without the query, which may
-// hold what does not belong in a log.
+// hold what does not belong in a log. A path that holds a credential is "/".
 func instance(fc *fiber.Ctx) string {
-	path := strings.ToValidUTF8(string(fc.Request().URI().PathOriginal()), "�")
+	original := fc.Request().URI().PathOriginal()
+	if holdsCredential(original) {
+		return "/"
+	}
+	path := strings.ToValidUTF8(string(original), "�")
 	if len(path) > maxInstance {
 		path = strings.ToValidUTF8(path[:maxInstance], "")
 	}

@@ -24,10 +24,12 @@ type Server struct {
 	plans     *plans
 	metrics   *metrics
 	throttle  *throttle
+	occupancy *occupancy
 	site      *site
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
+	headers   []header // of every response
 	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
@@ -62,6 +64,7 @@ func New(cfg Config) (*Server, error) {
 		ids:       newRequestIDs(),
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
+		headers:   everyResponse(cfg.Hosted.APIURL),
 		giveUp:    giveUp,
 	}
 	operators, err := s.startOperators(life)
@@ -71,6 +74,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
+	s.occupancy = newOccupancy(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
@@ -155,7 +159,7 @@ func (s *Server) newApp() *fiber.App {
 // Serve answers requests of the public address until ln fails or Shutdown is
 // called, when it returns nil. It closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := newLimitListener(ln, s.cfg.Limits.Connections)
+	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.occupancy)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -95,7 +95,11 @@ func (h *harness) raw(request string) *reply {
 
 func readReply(t testing.TB, c io.Reader) *reply {
 	t.Helper()
-	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	br := bufio.NewReader(c)
+	res, err := http.ReadResponse(br, nil)
+	if err == nil && res.StatusCode == http.StatusContinue {
+		res, err = http.ReadResponse(br, nil)
+	}
 	if err != nil {
 		return &reply{t: t, what: "raw: " + err.Error(), header: http.Header{}}
 	}

@@ -49,7 +49,7 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
-		if err := s.throttle.stranger(fc, s.cfg.Now()); err != nil {
+		if err := s.admitUnrouted(fc); err != nil {
 			p = problemOf(err)
 		}
 	}

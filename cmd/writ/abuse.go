@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/netip"
 
 	"writ/api"
@@ -11,16 +12,26 @@ type abuseFlags struct {
 	Credential     api.RateLimit  `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
 	Evaluate       api.RateLimit  `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
 	Address        api.RateLimit  `name:"rate-limit-address" default:"200/s:2000" placeholder:"LIMIT" help:"Requests of one address without a credential known to be good: public pages, refused credentials, the first use of a good one."`
+	Connections    int            `name:"connections-per-address" default:"1024" placeholder:"N" help:"Connections that one address may have open; more are closed at once. Trusted proxies have no such limit."`
 	TrustedProxies []netip.Prefix `name:"trusted-proxies" placeholder:"CIDR,..." help:"Networks of the proxies in front, whose X-Forwarded-For tells the caller's address."`
 }
 
 func defaultAbuse() abuseFlags {
 	return abuseFlags{
-		Credential: api.RateLimit{Rate: 100, Burst: 2000},
-		Address:    api.RateLimit{Rate: 200, Burst: 2000},
+		Connections: api.DefaultLimits().AddressConnections,
+		Credential:  api.RateLimit{Rate: 100, Burst: 2000},
+		Address:     api.RateLimit{Rate: 200, Burst: 2000},
 	}
 }
 
 func (f abuseFlags) rateLimits() api.RateLimits {
 	return api.RateLimits{Credential: f.Credential, Evaluate: f.Evaluate, Address: f.Address, TrustedProxies: f.TrustedProxies}
+}
+
+// check refuses a bound that lets nobody in or bounds nothing.
+func (f abuseFlags) check() error {
+	if most := api.DefaultLimits().Connections; f.Connections < 1 || f.Connections > most {
+		return fmt.Errorf("--connections-per-address: want 1 to %d, which is all there are", most)
+	}
+	return nil
 }

@@ -78,7 +78,7 @@ func (c *serveCmd) Validate() error {
 	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
 		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
-	return errors.Join(c.Core.check(), c.Billing.check(c.PortalURL))
+	return errors.Join(c.Abuse.check(), c.Core.check(), c.Billing.check(c.PortalURL))
 }
 
 // Run serves until ctx ends.

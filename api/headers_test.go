@@ -1,0 +1,74 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSecurityHeaders holds every route and every kind of refusal to the headers
+// that all responses have.
+func TestSecurityHeaders(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Hosted.APIURL = "https://api.example.com"
+		c.ServiceToken = "service-token"
+		c.Limits.Read = 200 * time.Millisecond
+		c.RateLimits.Evaluate = RateLimit{Rate: 1, Burst: 1}
+	})
+	h.register(acme)
+	h.subscribe(acme, "business")
+	check := func(what string, r *reply) {
+		t.Helper()
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000",
+		} {
+			if got := r.header.Get(name); got != want {
+				t.Errorf("%s = %d, %s %q, want %q", what, r.status, name, got, want)
+			}
+		}
+		if got := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; ") || !strings.Contains(got, "frame-ancestors 'none'") {
+			t.Errorf("%s = %d, Content-Security-Policy %q, want nothing by default and no frames", what, r.status, got)
+		}
+		if got := r.header.Get("Cache-Control"); got != "no-store" && !(got == "public, no-cache" && r.header.Get("ETag") != "") {
+			t.Errorf("%s = %d, Cache-Control %q, want no-store, or no-cache for a public file", what, r.status, got)
+		}
+		for _, name := range []string{"Server", "X-Powered-By", "Access-Control-Allow-Origin"} {
+			if got := r.header.Get(name); got != "" {
+				t.Errorf("%s = %d, %s %q, want none", what, r.status, name, got)
+			}
+		}
+	}
+	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
+		path := strings.Replace(rt.path, ":"+rt.param, "x", 1)
+		for _, token := range []string{"", h.operator(acme), "service-token"} {
+			check(rt.method+" "+path, h.do(rt.method, path, token, nil))
+		}
+	}
+	check("unchanged page", h.do("GET", "/", "", nil, "If-None-Match", "*"))
+	check("unknown path", h.do("GET", "/nope", "", nil))
+	check("unknown method", h.do("PUT", "/health", "", nil))
+	check("credential in the URL", h.do("GET", "/health?token=x", "", nil))
+	check("wrong media type", h.do("POST", "/v1/rules", h.operator(acme), "{}", "Content-Type", "text/plain"))
+	h.evaluate(acme, intent())
+	check("rate limited", h.evaluate(acme, intent()).wantStatus(http.StatusTooManyRequests))
+	h.store.fail("AllRules", errors.New("boom"))
+	check("error", h.do("GET", "/v1/rules", h.operator(acme), nil).wantStatus(http.StatusInternalServerError))
+	for status, request := range map[int]string{
+		http.StatusBadRequest:                  "hello\r\n\r\n",
+		http.StatusRequestTimeout:              "POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab",
+		http.StatusRequestEntityTooLarge:       "POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n",
+		http.StatusRequestHeaderFieldsTooLarge: "GET /" + strings.Repeat("a", 64<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		check(http.StatusText(status), h.raw(request).wantStatus(status))
+	}
+}
+
+func TestSecurityHeaders_NoHSTSWithoutTLS(t *testing.T) {
+	h := start(t)
+	if got := h.do("GET", "/health", "", nil).header.Get("Strict-Transport-Security"); got != "" {
+		t.Errorf("Strict-Transport-Security = %q, want none: the API is reached by http", got)
+	}
+}

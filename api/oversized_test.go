@@ -1,0 +1,74 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
+	h := start(t)
+	auth := "Authorization: Bearer " + h.operator(acme) + "\r\nContent-Type: application/json\r\n"
+	for name, tc := range map[string]struct {
+		request string
+		status  int
+		code    string
+	}{
+		"chunks without end": {"Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("a", 0x1000)+"\r\n", 1000), 413, codeBodyTooLarge},
+		"expected and too large": {
+			"Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n", 413, codeBodyTooLarge,
+		},
+		"a length alone": {"Content-Length: 262145\r\n\r\n", 413, codeBodyTooLarge},
+		"many headers":   {strings.Repeat("X-A: b\r\n", 10_000) + "\r\n", 431, codeHeaderTooLarge},
+		"one long header": {
+			"X-A: " + strings.Repeat("b", 1<<20) + "\r\n\r\n", 431, codeHeaderTooLarge,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := h.raw("POST /v1/rules HTTP/1.1\r\nHost: x\r\n" + auth + tc.request)
+			if r.status != tc.status || r.code() != tc.code {
+				t.Errorf("%d %s (%s), want %d %s", r.status, r.body, r.what, tc.status, tc.code)
+			}
+		})
+	}
+}
+
+// TestOversized_JSONThatIsDearToReadIsA400 sends what fits into a body and is
+// meant to take the decoder long, or deep.
+func TestOversized_JSONThatIsDearToReadIsA400(t *testing.T) {
+	h := start(t)
+	const room = 256<<10 - 512
+	var keys strings.Builder
+	for i := 0; keys.Len() < room; i++ {
+		fmt.Fprintf(&keys, `"k%d":"",`, i)
+	}
+	members := strings.TrimSuffix(keys.String(), ",")
+	for name, body := range map[string]string{
+		"arrays":         strings.Repeat("[", room),
+		"objects":        strings.Repeat(`{"a":`, room/5),
+		"balanced":       strings.Repeat("[", room/2) + strings.Repeat("]", room/2),
+		"unknown keys":   "{" + members + "}",
+		"one key":        "{" + strings.Repeat(`"name":"n",`, room/11) + `"name":"n"}`,
+		"a long number":  `{"policy_id":` + strings.Repeat("9", room) + "}",
+		"a long string":  `{"policy_id":"` + strings.Repeat("\\u0000", room/6) + `"}`,
+		"metadata":       `{"policy_id":"` + policyID + `","intent":{"metadata":{` + members[:strings.LastIndex(members[:room-200], ",")] + `}}}`,
+		"metadata depth": `{"policy_id":"` + policyID + `","intent":{"metadata":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000) + "}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/v1/policy/evaluate", "/v1/rules", "/v1/policies/register"} {
+				h.do("POST", path, h.operator(acme), body).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+			}
+			condition := fmt.Sprintf(`{"name":"n","action":"{\"decision\":\"deny\"}","condition":%q}`, strings.Repeat(`{"all":[`, 5000))
+			h.do("POST", "/v1/rules", h.operator(acme), condition).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+		})
+	}
+}
+
+func TestOversized_CompressedBodiesAreRefused(t *testing.T) {
+	h := start(t)
+	for _, coding := range []string{"gzip", "br", "deflate", "zstd", "gzip, gzip", "GZIP", "x-gzip"} {
+		h.do("POST", "/v1/rules", h.operator(acme), "{}", "Content-Encoding", coding).
+			wantProblem(http.StatusUnsupportedMediaType, codeMediaType)
+	}
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// A credential in a URL is a leaked one: URLs are kept by browsers, proxies and
+// access logs. Such a request is refused even if it has a good Authorization
+// header, so that whoever sends it finds out at once, and its URL is neither
+// logged nor echoed.
+//
+// With an Authorization header, or where no credential is needed, that is a 400,
+// as RFC 6750, section 3.1, has it for more than one way of sending a token.
+// Without the header the credential that is needed is missing: 401.
+
+// credentialParams are query parameters that are there for credentials. Dashes
+// count as underscores.
+const credentialParams = " access_token token api_key apikey auth_token authorization bearer client_secret id_token jwt refresh_token secret "
+
+// carriesCredential reports whether a request has a credential in its URL. Only
+// a path with a parameter, or an unknown one, can hold one.
+func carriesCredential(fc *fiber.Ctx, openPath bool) bool {
+	uri := fc.Request().URI()
+	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(q) {
+		return true
+	}
+	return openPath && holdsCredential(uri.PathOriginal())
+}
+
+func queryHoldsCredential(query []byte) bool {
+	for param := range bytes.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := bytes.Cut(param, []byte("="))
+		if len(value) > 0 && isCredentialParam(string(unescaped(name))) || holdsCredential(param) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCredentialParam(name string) bool {
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	return name != "" && !strings.Contains(name, " ") && strings.Contains(credentialParams, " "+name+" ")
+}
+
+// holdsCredential reports whether text, percent-encoded or not, has what looks
+// like an API key or a JWT in it.
+func holdsCredential(text []byte) bool {
+	for range 3 { // one layer for the URL, more for who encodes twice
+		if findKey(text) || findJWT(text) {
+			return true
+		}
+		plain := unescaped(text)
+		if len(plain) == len(text) {
+			return false
+		}
+		text = plain
+	}
+	return false
+}
+
+// findKey looks for the beginning of an API key up to its secret: one that was
+// cut or mistyped is as much of a leak.
+func findKey(text []byte) bool {
+	for {
+		i := bytes.Index(text, []byte(keyPrefix))
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(keyPrefix):]
+		if len(text) > keyIDLen+1 && isBase62(text[:keyIDLen]) && text[keyIDLen] == '_' {
+			return true
+		}
+	}
+}
+
+// findJWT looks for three dotted parts of base64url, of which the first is a
+// JSON object.
+func findJWT(text []byte) bool {
+	const least = 8 // characters of a part
+	for {
+		i := bytes.Index(text, []byte("eyJ"))
+		if i < 0 {
+			return false
+		}
+		text = text[i:]
+		parts, rest := 0, text
+		for {
+			n := base64URLRun(rest)
+			if n < least {
+				break
+			}
+			if parts++; parts == 3 {
+				return true
+			}
+			if rest = rest[n:]; len(rest) == 0 || rest[0] != '.' {
+				break
+			}
+			rest = rest[1:]
+		}
+		text = text[3:]
+	}
+}
+
+// base64URLRun is how many characters of base64url b begins with.
+func base64URLRun(b []byte) int {
+	for i, c := range b {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// unescaped decodes the escapes of b that are well-formed and leaves the others.
+func unescaped(b []byte) []byte {
+	if bytes.IndexByte(b, '%') < 0 {
+		return b
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] == '%' && i+2 < len(b) {
+			if hi, lo := unhex(b[i+1]), unhex(b[i+2]); hi >= 0 && lo >= 0 {
+				out = append(out, byte(hi<<4|lo))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, b[i])
+	}
+	return out
+}
+
+// unhex is the value of a hexadecimal digit, negative if it is none.
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// refuseURL is the problem of a request that carries a credential in its URL.
+func refuseURL(fc *fiber.Ctx, guarded bool) error {
+	p := problem{
+		Status: http.StatusBadRequest, Code: codeCredentialInURL,
+		Detail: "There is a credential in the URL, where logs and browsers keep it. Revoke it, and send the new one as Authorization: Bearer.",
+	}
+	if guarded && len(fc.Request().Header.Peek(fiber.HeaderAuthorization)) == 0 {
+		p.Status = http.StatusUnauthorized
+	}
+	return refuse(p)
+}
