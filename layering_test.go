@@ -28,7 +28,8 @@ func TestLayering(t *testing.T) {
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
 		"writ/storage/retention": {"writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/api":               {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
+		"writ/admission":         {},
+		"writ/api":               {"writ/admission", "writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":          {"writ/engine"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 	}

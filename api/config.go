@@ -85,6 +85,10 @@ type Limits struct {
 	Read, Write, Idle time.Duration
 	// Handle bounds the time to work on a request.
 	Handle time.Duration
+	// Queue bounds the time that a decision waits to be worked on when the server
+	// has more to decide than it can bear. It is then refused with a 503, as is at
+	// once what finds too many waiting.
+	Queue time.Duration
 }
 
 // DefaultLimits are the limits of a Config that sets none.
@@ -97,6 +101,7 @@ func DefaultLimits() Limits {
 		Write:       10 * time.Second,
 		Idle:        120 * time.Second,
 		Handle:      10 * time.Second,
+		Queue:       250 * time.Millisecond,
 	}
 }
 
@@ -172,6 +177,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Write, d.Write)
 	orDefault(&l.Idle, d.Idle)
 	orDefault(&l.Handle, d.Handle)
+	orDefault(&l.Queue, d.Queue)
 	return l
 }
 

@@ -77,6 +77,16 @@ type conn struct {
 	release func()
 	once    sync.Once
 	unread  atomic.Bool
+	pause   time.Duration // before the next Read; its reader's alone
+}
+
+// Read reads after the pause that a refusal set, once.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.pause > 0 {
+		time.Sleep(c.pause)
+		c.pause = 0
+	}
+	return c.Conn.Read(p)
 }
 
 // Close closes the connection, after draining it if it was left unread.

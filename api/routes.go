@@ -14,6 +14,7 @@ type route struct {
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
 	signed       bool   // public, yet has a body, which a header signs
+	gated        bool   // refused under overload, before anything else
 }
 
 // routes lists every route of the public address.
@@ -31,8 +32,8 @@ func (s *Server) routes() []route {
 
 		get("/v1/hosted/config", public, s.hostedConfig),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
-		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
+		gated(post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate))),
+		gated(post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize))),
 
 		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
@@ -83,6 +84,12 @@ func del(path string, scope scopeSet, h handler) route {
 // signed makes r a route whose handler authenticates the body by a header.
 func signed(r route) route {
 	r.signed = true
+	return r
+}
+
+// gated makes r a route that waits for its turn and is refused under overload.
+func gated(r route) route {
+	r.gated = true
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/admission"
 	"writ/storage"
 )
 
@@ -27,6 +28,7 @@ type Server struct {
 	ids       *requestIDs
 	scratch   *sync.Pool
 	deadlines deadlines
+	gate      *admission.Gate
 	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
@@ -63,6 +65,11 @@ func New(cfg Config) (*Server, error) {
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		giveUp:    giveUp,
 	}
+	waits, err := s.gatedRoutes()
+	if err != nil {
+		giveUp()
+		return nil, err
+	}
 	operators, err := s.startOperators(life)
 	if err != nil {
 		giveUp()
@@ -72,7 +79,8 @@ func New(cfg Config) (*Server, error) {
 	s.plans = newPlans(cfg.Store, cfg.Plans)
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans))
 	s.unwatch = cfg.Store.Watch(s.changed)
-	s.app = s.newApp()
+	s.gate = s.newGate()
+	s.app = s.newApp(waits)
 	s.admin = s.newAdmin()
 	return s, nil
 }
@@ -114,7 +122,7 @@ func (s *Server) changed(c storage.Change) {
 	}
 }
 
-func (s *Server) newApp() *fiber.App {
+func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 	l := s.cfg.Limits
 	app := fiber.New(fiber.Config{
 		CaseSensitive:                true,
@@ -133,7 +141,7 @@ func (s *Server) newApp() *fiber.App {
 	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
-	inner := server.Handler
+	inner := s.gated(app, waits, server.Handler)
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders()); err != nil {
 			s.refuseFraming(app, ctx, err)

@@ -119,6 +119,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
+		Limits:                  api.Limits{Queue: c.QueueDeadline},
 	})
 	if err != nil {
 		return err
