@@ -19,8 +19,8 @@ func closedLoop(honour bool) loop {
 			if err != nil {
 				return err
 			}
+			r.took(a, sent, sent)
 			now := time.Now()
-			r.took(a, now.Sub(sent))
 			if a.status != 200 {
 				if !honour || a.retryAfter == 0 {
 					return fmt.Errorf("answered with status %d", a.status)
@@ -56,11 +56,12 @@ func openLoop(rate float64, patience time.Duration) loop {
 				time.Sleep(wait)
 				r.late = append(r.late, time.Since(due))
 			}
+			sent := time.Now()
 			a, err := c.ask()
 			if err != nil {
 				return err
 			}
-			r.took(a, time.Since(due))
+			r.took(a, due, sent)
 		}
 	}
 }

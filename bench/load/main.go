@@ -36,6 +36,7 @@ func main() {
 	flag.StringVar(&o.operator, "operator", "", "operator token; with it the reference policy and rules are registered and an API key is minted first")
 	flag.StringVar(&o.org, "org", "bench", "organization of the operator token")
 	flag.IntVar(&o.rules, "rules", 0, "active rules to register with the policy")
+	flag.IntVar(&o.rego, "rego", 0, "active rules with a Rego condition to register, too: each makes a decision dearer")
 	flag.IntVar(&o.conns, "conns", 64, "connections")
 	flag.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure")
 	flag.DurationVar(&o.warmup, "warmup", 2*time.Second, "how long to run before measuring")
@@ -52,7 +53,7 @@ func main() {
 
 type options struct {
 	url, operator, org, label string
-	rules, conns              int
+	rules, rego, conns        int
 	duration, warmup          time.Duration
 
 	rate     float64 // open loop if positive

@@ -12,6 +12,8 @@ type result struct {
 	// counts the rest of the answers.
 	accepted, refused []time.Duration
 	other             int
+	// acceptedSent and refusedSent are the same from the sending on.
+	acceptedSent, refusedSent []time.Duration
 	// unsent counts the arrivals of an open run that found no free connection.
 	// late holds how late those were sent that did not have to wait for one: the
 	// driver's own lateness.
@@ -25,20 +27,26 @@ type result struct {
 func (r *result) add(s *result) {
 	r.accepted = append(r.accepted, s.accepted...)
 	r.refused = append(r.refused, s.refused...)
+	r.acceptedSent = append(r.acceptedSent, s.acceptedSent...)
+	r.refusedSent = append(r.refusedSent, s.refusedSent...)
 	r.late = append(r.late, s.late...)
 	r.other += s.other
 	r.unsent += s.unsent
 	r.bytes += s.bytes
 }
 
-// took notes an answer.
-func (r *result) took(a answer, d time.Duration) {
+// took notes an answer to a request that was due and sent then.
+func (r *result) took(a answer, due, sent time.Time) {
+	now := time.Now()
+	d, s := now.Sub(due), now.Sub(sent)
 	switch a.status {
 	case 200:
 		r.accepted = append(r.accepted, d)
+		r.acceptedSent = append(r.acceptedSent, s)
 		r.bytes += a.size
 	case 503:
 		r.refused = append(r.refused, d)
+		r.refusedSent = append(r.refusedSent, s)
 	default:
 		r.other++
 	}
@@ -56,11 +64,12 @@ func (r *result) print(o options) {
 	if o.rate > 0 {
 		model = fmt.Sprintf("open, offered/s=%.0f", o.rate)
 	}
-	fmt.Printf("%-16s conns=%d %s 200/s=%.0f 503/s=%.0f other/s=%.0f unsent/s=%.0f\n    200: %s\n    503: %s\n",
-		o.label, o.conns, model, per(n), per(len(r.refused)), per(r.other), per(r.unsent),
-		percentiles(r.accepted), percentiles(r.refused))
+	fmt.Printf("%-16s conns=%d %s decided=%d 200/s=%.0f 503/s=%.0f other/s=%.0f unsent/s=%.0f\n",
+		o.label, o.conns, model, n, per(n), per(len(r.refused)), per(r.other), per(r.unsent))
+	fmt.Printf("    200 from its sending: %s\n    503 from its sending: %s\n", percentiles(r.acceptedSent), percentiles(r.refusedSent))
 	if o.rate > 0 {
-		fmt.Printf("    driver late: %s of %d sends that did not wait for a connection\n", percentiles(r.late), len(r.late))
+		fmt.Printf("    200 from the schedule: %s\n    503 from the schedule: %s\n", percentiles(r.accepted), percentiles(r.refused))
+		fmt.Printf("    the driver's own lateness: %s, of %d sends that had a free connection\n", percentiles(r.late), len(r.late))
 	}
 }
 
