@@ -18,9 +18,11 @@
 // oldest; a room that is emptied within a tenth of the deadline has nothing to
 // win from that.
 //
-// Refusing costs, too: reading a request and writing an answer is a sixth of a
+// Refusing costs, too: reading a request and writing an answer is a fifth of a
 // small decision. So a client that sends again at once after a refusal is
-// slowed down: [Gate.Pause] says how long to leave its connection unread. The
+// slowed down: [Gate.Pause] says how long to leave its connection unread, and a
+// request that came within that time is early: it gets in only where there is
+// room to spare, never before those that keep to their Retry-After. The
 // pauses space all refusals out to Config.Refusals a second, and none is longer
 // than four fifths of the queue deadline: with the room and the work, a request
 // that was read late is still answered in about the deadline. With so many

@@ -9,9 +9,8 @@ import (
 
 // Config is what a Gate works with.
 type Config struct {
-	// Deadline is how long a request may wait to be worked on: a tenth of it in
-	// the room and up to eight for its connection to be read. The gate aims at
-	// another tenth for the work itself. It must be positive.
+	// Deadline is how long a request may wait to be worked on. The gate aims at a
+	// tenth of it for the work itself. It must be positive.
 	Deadline time.Duration
 	// Refusals is how many refusals a second cost little enough to be answered
 	// without a pause. It must be positive.
@@ -63,15 +62,25 @@ func New(cfg Config) *Gate {
 // Enter asks for a request that arrived at now to be worked on, and blocks while
 // it waits. If the verdict is Admitted, Leave must be called with start once the
 // work has ended, however it ends.
-func (g *Gate) Enter(now time.Time) (start time.Time, v Verdict) {
+//
+// An early request came before the pause of its connection was over. It gets in
+// only where half of the limit is free, and never waits: those that keep to
+// their Retry-After come first.
+func (g *Gate) Enter(now time.Time, early bool) (start time.Time, v Verdict) {
 	g.mu.Lock()
-	if g.working < g.limit.n && g.room.len == 0 {
+	limit := g.limit.n
+	if early {
+		limit /= 2
+	}
+	if g.working < limit && g.room.len == 0 {
 		g.working++
 		g.mu.Unlock()
 		return now, Admitted
 	}
-	g.limit.reached = true
-	if g.room.len >= g.limit.n {
+	if !early {
+		g.limit.reached = true
+	}
+	if early || g.room.len >= limit {
 		g.mu.Unlock()
 		g.metrics.rejected[QueueFull].Inc()
 		return now, QueueFull

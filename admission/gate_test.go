@@ -24,7 +24,7 @@ func admit(t testing.TB, g *Gate) []time.Time {
 	t.Helper()
 	var starts []time.Time
 	for range g.limit.n {
-		start, v := g.Enter(time.Now())
+		start, v := g.Enter(time.Now(), false)
 		if v != Admitted {
 			t.Fatalf("Enter = %d, want Admitted", v)
 		}
@@ -39,7 +39,7 @@ func queue(g *Gate, n int) <-chan [2]int {
 	fell := make(chan [2]int, n)
 	for i := range n {
 		go func() {
-			_, v := g.Enter(time.Now())
+			_, v := g.Enter(time.Now(), false)
 			fell <- [2]int{i, int(v)}
 		}()
 		synctest.Wait()
@@ -53,7 +53,7 @@ func TestGate_RefusesAtOnceWhatFindsTheRoomFull(t *testing.T) {
 		starts := admit(t, g)
 		fell := queue(g, 2)
 		before := time.Now()
-		if _, v := g.Enter(time.Now()); v != QueueFull || time.Since(before) != 0 {
+		if _, v := g.Enter(time.Now(), false); v != QueueFull || time.Since(before) != 0 {
 			t.Errorf("Enter of a full gate = %d after %v, want QueueFull at once", v, time.Since(before))
 		}
 		for _, start := range starts {
@@ -121,7 +121,7 @@ func TestGate_RefusesAtTheDeadlineThoughNothingEnds(t *testing.T) {
 		for _, start := range starts {
 			g.Leave(start)
 		}
-		if _, v := g.Enter(time.Now()); v != Admitted {
+		if _, v := g.Enter(time.Now(), false); v != Admitted {
 			t.Errorf("Enter of an idle gate = %d, want Admitted", v)
 		}
 	})
@@ -147,6 +147,26 @@ func TestGate_DoesNotStartWhatIsTooLate(t *testing.T) {
 	})
 }
 
+func TestGate_EarlyRequestsComeLast(t *testing.T) {
+	g := newTestGate(4)
+	for i, step := range []struct {
+		early bool
+		want  Verdict
+	}{
+		{true, Admitted}, {true, Admitted},
+		{true, QueueFull}, // half of the limit is for others, and it does not wait
+		{false, Admitted}, {false, Admitted},
+		{true, QueueFull},
+	} {
+		if _, got := g.Enter(time.Now(), step.early); got != step.want {
+			t.Errorf("Enter %d, early %t = %d, want %d", i, step.early, got, step.want)
+		}
+	}
+	if g.limit.reached {
+		t.Error("early requests count as held back by the limit")
+	}
+}
+
 func TestGate_AllowsNoMoreThanTheLimitUnderRace(t *testing.T) {
 	g := newTestGate(4)
 	var (
@@ -157,7 +177,7 @@ func TestGate_AllowsNoMoreThanTheLimitUnderRace(t *testing.T) {
 	for range 32 {
 		wg.Go(func() {
 			for range 200 {
-				start, v := g.Enter(time.Now())
+				start, v := g.Enter(time.Now(), false)
 				if v != Admitted {
 					g.Pause()
 					continue
@@ -183,7 +203,7 @@ func TestGate_AllowsNoMoreThanTheLimitUnderRace(t *testing.T) {
 func TestGate_CostsNoMemoryBelowOverload(t *testing.T) {
 	g := newTestGate(8)
 	if n := testing.AllocsPerRun(100, func() {
-		start, _ := g.Enter(time.Now())
+		start, _ := g.Enter(time.Now(), false)
 		g.Leave(start)
 	}); n != 0 {
 		t.Errorf("Enter and Leave = %v allocations, want 0", n)
@@ -195,7 +215,7 @@ func BenchmarkGate(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			start, v := g.Enter(time.Now())
+			start, v := g.Enter(time.Now(), false)
 			if v == Admitted {
 				g.Leave(start)
 			}

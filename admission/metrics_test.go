@@ -44,7 +44,7 @@ func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
 		g.Leave(starts[0])
 		<-fell // admitted
 		fell = queue(g, 2)
-		g.Enter(time.Now())
+		g.Enter(time.Now(), false)
 		g.Pause()
 		g.Pause() // four fifths of a deadline is the most
 		time.Sleep(deadline)

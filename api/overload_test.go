@@ -36,7 +36,7 @@ func (h *harness) fill() (release func()) {
 	)
 	for range 2 * firstLimit {
 		wg.Go(func() {
-			start, v := gate.Enter(time.Now())
+			start, v := gate.Enter(time.Now(), false)
 			if v != admission.Admitted {
 				h.t.Errorf("filling the gate: verdict %d", v)
 				return
@@ -132,7 +132,7 @@ func TestOverload_WhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 	h.register(acme)
 	starts := make([]time.Time, firstLimit)
 	for i := range starts {
-		starts[i], _ = h.server.gate.Enter(time.Now())
+		starts[i], _ = h.server.gate.Enter(time.Now(), false)
 	}
 	answered := make(chan *reply)
 	go func() { answered <- h.evaluate(acme, intent()) }()
@@ -149,7 +149,7 @@ func TestOverload_WhoWaitsTooLongIsRefused(t *testing.T) {
 	h := start(t, func(c *Config) { c.Limits.Queue = 20 * time.Millisecond })
 	h.register(acme)
 	for range firstLimit {
-		h.server.gate.Enter(time.Now())
+		h.server.gate.Enter(time.Now(), false)
 	}
 	h.evaluate(acme, intent()).wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	if n := len(h.history(acme)); n != 0 {
@@ -194,13 +194,28 @@ func TestOverload_ARefusedConnectionIsReadLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()
-		c := &conn{Conn: here, release: func() {}, pause: 200 * time.Millisecond}
+		c := &conn{Conn: here, release: func() {}}
 		defer c.Close()
-		go there.Write([]byte("ab"))
-		for _, want := range []time.Duration{200 * time.Millisecond, 0} {
+		const pause = 200 * time.Millisecond
+		for _, step := range []struct {
+			pause, sent, read time.Duration
+			early             bool
+		}{
+			{0, 0, 0, false},
+			{pause, 0, pause, true},
+			{pause, pause / 2, pause, true},
+			{pause, 2 * pause, 2 * pause, false},
+			{0, pause, pause, false}, // once
+		} {
+			c.pause = step.pause
 			began := time.Now()
-			if _, err := c.Read(make([]byte, 1)); err != nil || time.Since(began) != want {
-				t.Errorf("Read = %v after %v, want nil after %v", err, time.Since(began), want)
+			go func() {
+				time.Sleep(step.sent)
+				there.Write([]byte("a"))
+			}()
+			if _, err := c.Read(make([]byte, 1)); err != nil || time.Since(began) != step.read || c.early != step.early {
+				t.Errorf("pause %v, sent after %v: Read = %v after %v, early %t, want nil after %v, early %t",
+					step.pause, step.sent, err, time.Since(began), c.early, step.read, step.early)
 			}
 		}
 	})
