@@ -92,6 +92,10 @@ type Limits struct {
 	Read, Write, Idle time.Duration
 	// Handle bounds the time to work on a request.
 	Handle time.Duration
+	// Queue bounds the time that a decision waits to be worked on when the server
+	// has more to decide than it can bear. It is then refused with a 503, as is at
+	// once what finds too many waiting.
+	Queue time.Duration
 }
 
 // DefaultLimits are the limits of a Config that sets none.
@@ -100,11 +104,12 @@ func DefaultLimits() Limits {
 		Body:               256 << 10,
 		Header:             16 << 10,
 		Connections:        16384,
-		AddressConnections: 1024,
+		AddressConnections: 4096,
 		Read:               10 * time.Second,
 		Write:              10 * time.Second,
 		Idle:               120 * time.Second,
 		Handle:             10 * time.Second,
+		Queue:              250 * time.Millisecond,
 	}
 }
 
@@ -181,6 +186,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Write, d.Write)
 	orDefault(&l.Idle, d.Idle)
 	orDefault(&l.Handle, d.Handle)
+	orDefault(&l.Queue, d.Queue)
 	return l
 }
 

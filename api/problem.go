@@ -44,6 +44,9 @@ const (
 	codeCoreUnavailable   = "evaluation_core_unavailable"
 )
 
+// retryOverload is the Retry-After of an overloaded server, in seconds.
+const retryOverload = 1
+
 // problem is an RFC 9457 problem document. Type, Title, Instance and RequestID
 // are set when it is written; the rest is what went wrong.
 type problem struct {
@@ -135,7 +138,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, ledger.ErrIntentExpired):
 		return &problem{Status: http.StatusConflict, Code: codeIntentExpired, Detail: "This intent_id was decided before, and the decision has been removed after your plan's retention. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting to be decided. Nothing was decided; try again.", retryAfter: 1}
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting to be decided. Nothing was decided; try again.", retryAfter: retryOverload}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
 	default:

@@ -17,10 +17,7 @@ const (
 
 // writeProblem answers with p.
 func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
-	p.Type = "urn:writ:problem:" + p.Code
-	p.Title = title(p.Code)
-	p.Instance = instance(fc)
-	p.RequestID = string(requestID)
+	p.complete(instance(fc), string(requestID))
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
@@ -42,6 +39,14 @@ func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
 		res.Header.Set(headerReplayed, "true")
 	}
 	res.SetBodyRaw(body)
+}
+
+// complete sets what follows from the code and the request.
+func (p *problem) complete(instance, requestID string) {
+	p.Type = "urn:writ:problem:" + p.Code
+	p.Title = title(p.Code)
+	p.Instance = instance
+	p.RequestID = requestID
 }
 
 // instance is the request's path as it was sent, without the query, which may

@@ -16,6 +16,7 @@ type route struct {
 	signed       bool   // public, yet has a body, which a header signs
 	anyQuery     bool   // takes query parameters that it does not know
 	unlimited    bool   // public, and answers however often it is asked
+	gated        bool   // refused under overload, before anything else
 }
 
 // routes lists every route of the public address.
@@ -33,8 +34,8 @@ func (s *Server) routes() []route {
 
 		get("/v1/hosted/config", public, s.hostedConfig),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
-		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
+		gated(post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate))),
+		gated(post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize))),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy)),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
@@ -103,6 +104,12 @@ func anyQuery(r route) route {
 // unlimited makes r a route that no rate limit holds.
 func unlimited(r route) route {
 	r.unlimited = true
+	return r
+}
+
+// gated makes r a route that waits for its turn and is refused under overload.
+func gated(r route) route {
+	r.gated = true
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"writ/admission"
 	"writ/storage"
 )
 
@@ -30,6 +31,7 @@ type Server struct {
 	scratch   *sync.Pool
 	deadlines deadlines
 	headers   []header // of every response
+	gate      *admission.Gate
 	exports   exports
 
 	// giveUp ends the contexts of requests and the background work; background
@@ -67,6 +69,11 @@ func New(cfg Config) (*Server, error) {
 		headers:   everyResponse(cfg.Hosted.APIURL),
 		giveUp:    giveUp,
 	}
+	waits, err := s.gatedRoutes()
+	if err != nil {
+		giveUp()
+		return nil, err
+	}
 	operators, err := s.startOperators(life)
 	if err != nil {
 		giveUp()
@@ -79,7 +86,8 @@ func New(cfg Config) (*Server, error) {
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	s.unwatch = cfg.Store.Watch(s.changed)
-	s.app = s.newApp()
+	s.gate = s.newGate()
+	s.app = s.newApp(waits)
 	s.admin = s.newAdmin()
 	return s, nil
 }
@@ -121,7 +129,7 @@ func (s *Server) changed(c storage.Change) {
 	}
 }
 
-func (s *Server) newApp() *fiber.App {
+func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 	l := s.cfg.Limits
 	app := fiber.New(fiber.Config{
 		CaseSensitive:                true,
@@ -140,7 +148,7 @@ func (s *Server) newApp() *fiber.App {
 	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
-	inner := server.Handler
+	inner := s.gated(app, waits, server.Handler)
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders()); err != nil {
 			s.refuseFraming(app, ctx, err)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark beside the floors of the same machine and prints the
-# raw output. See bench/README.md. Usage: bench/run.sh [http|go|all]
+# raw output. See bench/README.md. Usage: bench/run.sh [http|go|overload|all]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -28,18 +28,25 @@ wait_for() {
   echo "nothing listens on $1" >&2; exit 1
 }
 
-if [[ $what == http || $what == all ]]; then
-  if [[ $(nproc) -lt 2 ]] || ! command -v taskset >/dev/null; then
-    echo "SKIPPED the HTTP comparison: it pins server and driver to two cores with taskset"; exit 0
-  fi
+if [[ $what != go ]] && { [[ $(nproc) -lt 2 ]] || ! command -v taskset >/dev/null; }; then
+  echo "SKIPPED what runs over HTTP: it pins server and driver to two cores with taskset"; exit 0
+fi
+
+# start_writ: the server on core 0, and $operator, its operator's token.
+start_writ() {
   go build -o "$tmp" ./cmd/writ ./bench/load ./bench/floor
   cat > "$tmp/plans.json" <<'E2'
 {"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10, "retention_days": 7, "csv_export": false}}
 E2
   taskset -c 0 "$tmp/writ" serve --addr 127.0.0.1:3840 --admin-addr 127.0.0.1:3841 --data "$tmp/data" --plans "$tmp/plans.json" >"$tmp/writ.log" 2>&1 & pids+=($!)
+  writ_pid=$!
   wait_for 127.0.0.1:3840
   operator=$("$tmp/writ" token operator --org bench --data "$tmp/data")
-  load() { taskset -c 1 "$tmp/load" -conns "$conns" -duration "$duration" -warmup 1s "$@"; }
+}
+load() { taskset -c 1 "$tmp/load" -conns "$conns" -duration "$duration" -warmup 1s "$@"; }
+
+if [[ $what == http || $what == all ]]; then
+  start_writ
   writ() { load -label "$1" -url http://127.0.0.1:3840/v1/policy/evaluate -org bench -operator "$operator" -rules "$rules"; }
   # The floor answers with as many bytes as writ does.
   size=$(writ sizing | tee "$tmp/sizing" | sed -n 's/.*response=\([0-9]*\)B.*/\1/p')
@@ -60,4 +67,10 @@ E2
     END { mw = median(w, nw); mf = median(f, nf); mg = median(g, ng)
       printf "median requests/s: writ %.0f, floor %.0f; writ/floor = %.1f %%; A/A (floor-again/floor) = %.1f %%\n", mw, mf, 100 * mw / mf, 100 * mg / mf }' "$tmp/out"
   curl -s http://127.0.0.1:3841/metrics 2>/dev/null | grep -E '^writ_ledger.*(_count|_sum)' || true
+fi
+
+if [[ $what == overload ]]; then
+  . bench/overload.sh
+  start_writ
+  overload
 fi

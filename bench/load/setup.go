@@ -38,6 +38,15 @@ func setup(ctx context.Context, u *url.URL, o options) (string, error) {
 				return "", err
 			}
 		}
+		for i := range o.rego {
+			body := map[string]any{
+				"name": fmt.Sprintf("Rego %d", i), "action": `{"decision":"deny","reason":"frozen"}`,
+				"condition": fmt.Sprintf(`{"rego":"input.intent.metadata.window == \"freeze-%d\""}`, i),
+			}
+			if err := post("/v1/rules", body, nil); err != nil {
+				return "", err
+			}
+		}
 	}
 	var key struct {
 		ID    string `json:"id"`

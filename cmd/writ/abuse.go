@@ -12,7 +12,7 @@ type abuseFlags struct {
 	Credential     api.RateLimit  `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
 	Evaluate       api.RateLimit  `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
 	Address        api.RateLimit  `name:"rate-limit-address" default:"200/s:2000" placeholder:"LIMIT" help:"Requests of one address without a credential known to be good: public pages, refused credentials, the first use of a good one."`
-	Connections    int            `name:"connections-per-address" default:"1024" placeholder:"N" help:"Connections that one address may have open; more are closed at once. Trusted proxies have no such limit."`
+	Connections    int            `name:"connections-per-address" default:"4096" placeholder:"N" help:"Connections that one address may have open; more are closed at once. Trusted proxies have no such limit."`
 	TrustedProxies []netip.Prefix `name:"trusted-proxies" placeholder:"CIDR,..." help:"Networks of the proxies in front, whose X-Forwarded-For tells the caller's address."`
 }
 

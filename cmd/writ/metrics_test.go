@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -180,15 +179,14 @@ func lint(t *testing.T, p *process) {
 	}
 }
 
-// nativeAndClassic reports whether something was observed by f, and everything
-// by both kinds of buckets.
+// nativeAndClassic reports whether f has both kinds of buckets. What has
+// observed nothing has no native ones yet, only their schema.
 func nativeAndClassic(f *dto.MetricFamily) bool {
-	observed := slices.ContainsFunc(f.GetMetric(), func(m *dto.Metric) bool { return m.GetHistogram().GetSampleCount() > 0 })
 	for _, m := range f.GetMetric() {
 		h := m.GetHistogram()
-		if len(h.GetBucket()) == 0 || h.GetSampleCount() > 0 && len(h.GetPositiveSpan()) == 0 {
+		if len(h.GetBucket()) == 0 || h.Schema == nil || h.GetSampleCount() > 0 && len(h.GetPositiveSpan()) == 0 {
 			return false
 		}
 	}
-	return observed
+	return true
 }

@@ -123,7 +123,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Billing:                 sales,
 		RateLimits:              c.Abuse.rateLimits(),
 		Core:                    decider,
-		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections},
+		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections, Queue: c.QueueDeadline},
 	})
 	if err != nil {
 		return err

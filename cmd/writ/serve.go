@@ -39,6 +39,8 @@ type serveCmd struct {
 
 	CacheMB      int64         `name:"cache-mb" default:"256" help:"MiB of compiled policies and rules to keep."`
 	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
+
+	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits when there is more to decide than the server can bear. The rest is refused with 503."`
 }
 
 // maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.
@@ -49,7 +51,8 @@ func defaultServe() serveCmd {
 	return serveCmd{
 		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data",
 		ReceiptTTL: 300 * time.Second, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
-		Abuse: defaultAbuse(),
+		Abuse:         defaultAbuse(),
+		QueueDeadline: 250 * time.Millisecond,
 	}
 }
 
@@ -68,6 +71,8 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
+	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
+		return errors.New("--queue-deadline: want 10ms to 1m, such as 250ms")
 	case c.CacheMB <= 0 || c.CacheMB > maxCacheMB:
 		return fmt.Errorf("--cache-mb: want 1 to %d", maxCacheMB)
 	case c.OperatorAlg == "HS256" && c.OperatorJWKS != "":

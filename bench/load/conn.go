@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// conn is one connection and its request, whose intent id is patched in place.
+type conn struct {
+	addr    string
+	request []byte
+	id      []byte // within request; nil when it carries no intent
+	counter uint64
+	net     net.Conn
+	read    *bufio.Reader
+}
+
+func newConn(u *url.URL, key string, body []byte, n int) *conn {
+	c := &conn{addr: u.Host}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", u.RequestURI(), u.Host)
+	if key != "" {
+		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", key)
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	c.request = b.Bytes()
+	if i := bytes.Index(c.request, []byte(intentIDPlaceholder)); i >= 0 {
+		c.id = c.request[i : i+len(intentIDPlaceholder)]
+	}
+	// Intent ids are unique across connections and runs: time, connection, counter.
+	c.counter = uint64(time.Now().UnixNano())<<16 ^ uint64(n)<<48
+	return c
+}
+
+func (c *conn) dial(ctx context.Context) (err error) {
+	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", c.addr); err == nil {
+		c.read = bufio.NewReaderSize(c.net, 4<<10)
+	}
+	return err
+}
+
+func (c *conn) close() { _ = c.net.Close() } // everything that matters has been read
+
+// ask sends a request with an intent id of its own and reads the answer.
+func (c *conn) ask() (answer, error) {
+	c.nextIntent()
+	if _, err := c.net.Write(c.request); err != nil {
+		return answer{}, err
+	}
+	return c.response()
+}
+
+// nextIntent patches a fresh id into the request's body.
+func (c *conn) nextIntent() {
+	if c.id == nil {
+		return
+	}
+	c.counter++
+	const hex = "0123456789abcdef"
+	for i, shift := len(c.id)-1, 0; i >= 0 && shift < 64; i-- {
+		if c.id[i] == '-' || i == 14 || i == 19 { // keep version and variant
+			continue
+		}
+		c.id[i] = hex[c.counter>>shift&15]
+		shift += 4
+	}
+}
+
+// answer is what came back.
+type answer struct {
+	status     int
+	size       int           // of the body
+	retryAfter time.Duration // 0 if there was none
+}
+
+// response reads one response.
+func (c *conn) response() (answer, error) {
+	line, err := c.read.ReadSlice('\n')
+	if err != nil {
+		return answer{}, err
+	}
+	var a answer
+	if len(line) < 12 {
+		return answer{}, fmt.Errorf("status line %q", line)
+	}
+	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return answer{}, err
+	}
+	if a.size, a.retryAfter, err = c.header(); err != nil {
+		return answer{}, err
+	}
+	_, err = c.read.Discard(a.size)
+	return a, err
+}
+
+// header reads the rest of a response's header.
+func (c *conn) header() (size int, retryAfter time.Duration, err error) {
+	size = -1
+	for {
+		line, err := c.read.ReadSlice('\n')
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if size, err = strconv.Atoi(string(bytes.TrimSpace(v))); err != nil {
+				return 0, 0, err
+			}
+		}
+		if v, ok := bytes.CutPrefix(line, []byte("Retry-After: ")); ok {
+			seconds, err := strconv.Atoi(string(bytes.TrimSpace(v)))
+			if err != nil {
+				return 0, 0, err
+			}
+			retryAfter = time.Duration(seconds) * time.Second
+		}
+	}
+	if size < 0 {
+		return 0, 0, fmt.Errorf("response without Content-Length")
+	}
+	return size, retryAfter, nil
+}
