@@ -40,30 +40,17 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Digest()
 	var files []File
 	main := coreHeader
-	seen := make(map[string]bool)
-	for _, p := range policies {
-		switch err := p.Validate(); {
-		case err != nil:
+	for i, p := range policies {
+		if err := fitsCore(p, policies[:i]); err != nil {
 			return nil, err
-		case seen[p.PolicyID]:
-			return nil, fmt.Errorf("policy %s is given twice", p.PolicyID)
-		case p.OrganizationID != policies[0].OrganizationID:
-			return nil, fmt.Errorf("policies of the organizations %s and %s: rules are those of one", policies[0].OrganizationID, p.OrganizationID)
 		}
-		seen[p.PolicyID] = true
 		digest := engine.DigestPolicy(p)
 		pkg := corePackage(p.PolicyID, digest, set)
 		modules, err := lower(pkg, p, rules)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range modules {
-			name := p.PolicyID + ".rego"
-			if m.Name != MainFile {
-				name = p.PolicyID + "." + m.Name
-			}
-			files = append(files, File{Name: name, Source: m.Source})
-		}
+		files = append(files, moduleFiles(p.PolicyID, modules)...)
 		main += dispatch(p.PolicyID, digest, set, pkg)
 	}
 	source, err := format.Source(CoreFile, []byte(main))
@@ -75,6 +62,35 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 		return nil, fmt.Errorf("compiling the modules: %w", err)
 	}
 	return files, nil
+}
+
+// fitsCore returns nil if p can be in a core beside earlier policies.
+func fitsCore(p *engine.ActionPolicy, earlier []*engine.ActionPolicy) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	for _, other := range earlier {
+		if other.PolicyID == p.PolicyID {
+			return fmt.Errorf("policy %s is given twice", p.PolicyID)
+		}
+		if other.OrganizationID != p.OrganizationID {
+			return fmt.Errorf("policies of the organizations %s and %s: rules are those of one", other.OrganizationID, p.OrganizationID)
+		}
+	}
+	return nil
+}
+
+// moduleFiles names the modules of one policy, so that those of many fit into a
+// directory.
+func moduleFiles(policyID string, modules []File) []File {
+	files := make([]File, len(modules))
+	for i, m := range modules {
+		files[i] = File{Name: policyID + "." + m.Name, Source: m.Source}
+		if m.Name == MainFile {
+			files[i].Name = policyID + ".rego"
+		}
+	}
+	return files
 }
 
 // corePackage returns the package of what is decided for a policy with rules.
