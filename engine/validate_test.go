@@ -35,7 +35,7 @@ func fields(t *testing.T, err error) []string {
 	return names
 }
 
-func TestIntent_Validate(t *testing.T) {
+func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 	many := func(n int) map[string]string {
 		m := map[string]string{}
 		for i := range n {
