@@ -116,6 +116,14 @@ func (f *faultStore) CountPolicies(ctx context.Context, org string) (int, error)
 	return f.Store.CountPolicies(ctx, org)
 }
 
+// CountRules implements storage.Store.
+func (f *faultStore) CountRules(ctx context.Context, org string) (int, error) {
+	if err := f.fault("CountRules"); err != nil {
+		return 0, err
+	}
+	return f.Store.CountRules(ctx, org)
+}
+
 // CountAgents implements storage.Store.
 func (f *faultStore) CountAgents(ctx context.Context, org string) (int, error) {
 	if err := f.fault("CountAgents"); err != nil {

@@ -59,11 +59,12 @@ type planLimits struct {
 	Evaluations   int64 `json:"evaluations_per_month"`
 	Agents        int   `json:"agents"`
 	Policies      int   `json:"policies"`
+	Rules         int   `json:"rules"`
 	RetentionDays int   `json:"retention_days"`
 }
 
 func newPlanLimits(p engine.Plan) planLimits {
-	return planLimits{p.Evaluations, p.Agents, p.Policies, p.RetentionDays}
+	return planLimits{p.Evaluations, p.Agents, p.Policies, p.Rules, p.RetentionDays}
 }
 
 // hostedConfig tells how to connect on the free plan. It is the same for

@@ -37,7 +37,11 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	if err := s.checkRule(&rule); err != nil {
 		return response{}, err
 	}
-	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, &rule); err != nil {
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, &rule, plan.Rules); err != nil {
 		return response{}, fmt.Errorf("storing a rule: %w", err)
 	}
 	return response{status: http.StatusCreated, body: &rule}, nil

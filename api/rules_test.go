@@ -183,3 +183,27 @@ func FuzzRuleCursor(f *testing.F) {
 		}
 	})
 }
+
+func TestRules_PlanLimit(t *testing.T) {
+	plans := engine.DefaultPlans()
+	free := plans[engine.FreePlan]
+	free.Rules = 2
+	plans[engine.FreePlan] = free
+	h := start(t, func(c *Config) { c.Plans = plans })
+	create := func() *reply {
+		return h.do("POST", "/v1/rules", h.operator(acme), obj{"name": "n", "condition": "{}", "action": `{"decision":"deny"}`})
+	}
+	var first engine.Rule
+	create().wantStatus(http.StatusCreated).into(&first)
+	create().wantStatus(http.StatusCreated)
+	create().wantProblem(http.StatusForbidden, codePlanLimit)
+	h.do("PATCH", "/v1/rules/"+first.ID, h.operator(acme), obj{"isActive": false}).wantStatus(http.StatusOK)
+	create().wantProblem(http.StatusForbidden, codePlanLimit)
+	var usage usageBody
+	h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantStatus(http.StatusOK).into(&usage)
+	if got, want := usage.Meters.Rules, (planMeter{Used: 2, Limit: 2}); got != want {
+		t.Errorf("rules of the usage summary = %+v, want %+v", got, want)
+	}
+	h.do("DELETE", "/v1/rules/"+first.ID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	create().wantStatus(http.StatusCreated)
+}

@@ -31,12 +31,13 @@ func periodOf(m storage.Month) period {
 	return period{m.Start(), m.Start().AddDate(0, 1, 0)}
 }
 
-// planMeters are what a plan limits: evaluations in the period, agents and
-// policies at all.
+// planMeters are what a plan limits: evaluations in the period, agents, policies
+// and rules at all.
 type planMeters struct {
 	Evaluations planMeter `json:"evaluations"`
 	Agents      planMeter `json:"agents"`
 	Policies    planMeter `json:"policies"`
+	Rules       planMeter `json:"rules"`
 }
 
 // planMeter is what is used of a limit. Used can be beyond Limit, after a
@@ -102,10 +103,15 @@ func (s *Server) planMeters(ctx context.Context, org string, plan engine.Plan, m
 	if err != nil {
 		return planMeters{}, err
 	}
+	rules, err := s.cfg.Store.CountRules(ctx, org)
+	if err != nil {
+		return planMeters{}, err
+	}
 	return planMeters{
 		Evaluations: newPlanMeter(evaluations, plan.Evaluations),
 		Agents:      newPlanMeter(int64(agents), int64(plan.Agents)),
 		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
+		Rules:       newPlanMeter(int64(rules), int64(plan.Rules)),
 	}, nil
 }
 
@@ -116,7 +122,7 @@ func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *up
 	for _, meter := range []struct {
 		name string
 		m    planMeter
-	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}} {
+	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}, {"rules", m.Rules}} {
 		if meter.m.near() {
 			near = append(near, meter.name)
 		}

@@ -67,7 +67,7 @@ func TestEvaluate_NothingToEvaluateDenies(t *testing.T) {
 }
 
 // An intent that was not validated is still never allowed by accident.
-func TestEvaluate_UnreadableResourceDenies(t *testing.T) {
+func TestDecision_Evaluation_UnreadableResourceDenies(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	doc.AllowedResourcePatterns, doc.BlockedResourcePatterns = nil, nil
 	p := mustCompile(t, doc)
@@ -81,7 +81,7 @@ func TestEvaluate_UnreadableResourceDenies(t *testing.T) {
 	}
 }
 
-func TestEvaluate_ReasonsStartWithTheirCodeAndEchoNothing(t *testing.T) {
+func TestDecision_Evaluation_ReasonsStartWithTheirCodeAndEchoNothing(t *testing.T) {
 	p := mustCompile(t, corpus.ReferencePolicy())
 	rs := engine.CompileRules(corpus.Rules(50, 1), engine.Options{})
 	known := map[engine.Code]bool{}

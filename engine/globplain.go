@@ -9,12 +9,15 @@ func CompilePlainGlobs(patterns []string) (*Globs, error) {
 		alternatives, problem := parsePattern(pattern)
 		for _, units := range alternatives {
 			if problem == "" {
-				problem = g.compile(i, render(units), units)
+				problem = g.compile(i, units)
 			}
 		}
 		if problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
 		}
+	}
+	if err := g.build(); err != nil {
+		return nil, err
 	}
 	return g, nil
 }

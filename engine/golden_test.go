@@ -17,21 +17,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
 
-// TestGolden decides the cases of testdata. A case is a txtar archive whose
+// TestDecision_Evaluation decides the cases of testdata. A case is a txtar archive whose
 // comment quotes the rule it is about and whose files are policy.json,
 // intent.json, rules.json (optional), options (optional: lines agent=STATUS,
 // usage=exceeded, require_registered_agents=true) and want.
-func TestGolden(t *testing.T) {
+func TestDecision_Evaluation(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, _, _ := strings.Cut(string(archive.Comment), "\n")
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name+" "+rule, func(t *testing.T) {
 			got := decide(t, archive)
 			if *update {
 				setSection(archive, "want", got)
@@ -44,6 +46,20 @@ func TestGolden(t *testing.T) {
 				t.Errorf("decision differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDecision_Evaluation_EveryRowOfTheCheckTableHasCases: rows 1 to 9 are
+// checks, row 10 is the rules.
+func TestDecision_Evaluation_EveryRowOfTheCheckTableHasCases(t *testing.T) {
+	rows := []string{"rule-"}
+	for row := 1; row <= 9; row++ {
+		rows = append(rows, fmt.Sprintf("check-%02d-", row))
+	}
+	for _, row := range rows {
+		if files, err := filepath.Glob("testdata/" + row + "*.txtar"); err != nil || len(files) == 0 {
+			t.Errorf("no case is named %s…, %v", row, err)
+		}
 	}
 }
 

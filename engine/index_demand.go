@@ -94,11 +94,14 @@ func (d *demand) glob(pattern string) bool {
 		return false
 	}
 	for _, spelling := range globs.programs {
-		if spelling.exact {
+		if spelling.star == "" {
 			d.values = append(d.values, spelling.literal)
 		} else {
 			d.within = append(d.within, directory(spelling.literal))
 		}
+	}
+	for _, a := range globs.automata {
+		d.within = append(d.within, directory(a.prefix))
 	}
 	return true
 }

@@ -14,7 +14,12 @@ const (
 	maxPatternLength = 1024
 	// maxSpellings bounds what one pattern expands to: its alternatives, each
 	// in all of its spellings.
-	maxSpellings          = 256
+	maxSpellings = 256
+	// maxCopied bounds the characters that are copied to expand one pattern's
+	// alternatives, maxSpelled those that all alternatives of a list have in all
+	// of their spellings: compiling takes about a microsecond for each.
+	maxCopied             = 64 << 10
+	maxSpelled            = 128 << 10
 	maxNestedAlternatives = 8
 	maxStars              = 32
 	// maxWildcards bounds wildcards, classes and groups together: the glob
@@ -198,6 +203,7 @@ type patternParser struct {
 	source  string
 	lex     *syntax.Lexer
 	problem string
+	copied  int // characters, for alternatives
 }
 
 // sequence parses up to the end of the pattern or, within braces, of the
@@ -237,10 +243,18 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 		p.fail("stands for more than 256 alternatives")
 		return nil
 	}
+	if len(heads) == 1 && len(tails) == 1 {
+		return [][]unit{append(heads[0], tails[0]...)} // nothing else continues this head
+	}
 	all := make([][]unit, 0, len(heads)*len(tails))
 	for _, head := range heads {
 		for _, tail := range tails {
 			all = append(all, append(head[:len(head):len(head)], tail...))
+			p.copied += len(head) + len(tail)
+		}
+		if p.copied > maxCopied {
+			p.fail("stands for too much text: give fewer alternatives, or put them at the end")
+			return nil
 		}
 	}
 	return all

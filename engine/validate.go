@@ -340,28 +340,31 @@ func (p *problems) actionTypes(field string, types []string) {
 	}
 }
 
-// maxPatternBytes bounds what the patterns of one list may take when they are
-// compiled: a thousand ordinary ones take less than a quarter of it, but a few
-// dozen with many alternatives each could take more.
-const maxPatternBytes = 4 << 20
+// maxMistakes is how many patterns of a list are named that are not valid.
+const maxMistakes = 50
 
-// patterns checks resource patterns one by one, so that every mistake is named.
-// Lists that are too long are left alone.
+// patterns checks resource patterns so that every mistake is named. Lists that
+// are too long are left alone.
 func (p *problems) patterns(field string, patterns []string) {
 	if len(patterns) > MaxPatterns {
 		return
 	}
-	size := 0
+	g := &Globs{}
+	wrong := func(e *PatternError) {
+		p.add(fmt.Sprintf("%s[%d]", field, e.Index), "is not a valid pattern: it %s", problemOf(e))
+	}
+	mistakes := 0
 	for i, pattern := range patterns {
-		globs, err := CompileGlobs([]string{pattern})
-		if err != nil {
-			p.add(fmt.Sprintf("%s[%d]", field, i), "is not a valid pattern: it %s", problemOf(err))
-			continue
+		if problem := g.add(i, pattern); problem != "" {
+			wrong(&PatternError{Index: i, Problem: problem})
+			if mistakes++; problem == tooMuchText || problem == tooManyPlaces || mistakes == maxMistakes {
+				return
+			}
 		}
-		if size += globs.Size(); size > maxPatternBytes {
-			p.add(field, "stands for too many alternatives together, from entry %d on", i)
-			return
-		}
+	}
+	var together *PatternError
+	if errors.As(g.build(), &together) {
+		wrong(together)
 	}
 }
 

@@ -35,7 +35,7 @@ func fields(t *testing.T, err error) []string {
 	return names
 }
 
-func TestIntent_Validate(t *testing.T) {
+func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 	many := func(n int) map[string]string {
 		m := map[string]string{}
 		for i := range n {
@@ -131,7 +131,7 @@ func TestActionPolicy_Validate(t *testing.T) {
 		{"too many entries", func(p *engine.ActionPolicy) { p.DeniedActionTypes = make([]string, 1001) }, []string{"policy.denied_action_types"}},
 		{"too many alternatives", func(p *engine.ActionPolicy) {
 			p.BlockedResourcePatterns = slices.Repeat([]string{"{a,b,c,d}/{e,f,g,h}/{i,j,k,l}/{m,n,o,p}/*"}, 100)
-		}, []string{"policy.blocked_resource_patterns"}},
+		}, []string{"policy.blocked_resource_patterns[28]"}},
 		{"year 10000", func(p *engine.ActionPolicy) { p.UpdatedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"policy.updated_at"}},
 	}
 	for _, tt := range tests {

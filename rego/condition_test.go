@@ -22,7 +22,7 @@ func sampleInput() *engine.RegoInput {
 	}
 }
 
-func TestCondition_Match(t *testing.T) {
+func TestDecision_Rules_Rego(t *testing.T) {
 	tests := []struct {
 		name, source string
 		want         bool

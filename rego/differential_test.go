@@ -24,7 +24,7 @@ const (
 
 // The engine decides in CEL and a lowered policy in Rego: both decide the same
 // and find the same, of at least 200,000 triples of a policy, its rules and an intent.
-func TestDifferential_CELAndRegoAgree(t *testing.T) {
+func TestDecision_Evaluation_CELAndRegoAgree(t *testing.T) {
 	n := policies
 	if testing.Short() {
 		n = policiesShort

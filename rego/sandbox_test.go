@@ -62,7 +62,7 @@ func TestSandbox_AllowedNamesExist(t *testing.T) {
 	}
 }
 
-func TestSandbox_RefusesWhatDependsOnMoreThanItsArguments(t *testing.T) {
+func TestDecision_Rules_NoNetworkClockOrEnvironment(t *testing.T) {
 	outside := []string{
 		"http.send", "opa.runtime", "net.lookup_ip_addr", "time.now_ns", "rand.intn", "uuid.rfc4122",
 		"io.jwt.decode_verify", "crypto.x509.parse_and_verify_certificates",

@@ -9,8 +9,10 @@ import (
 
 // Rules keeps an organization's rules.
 type Rules interface {
-	// PutRule stores a new rule or replaces the one with its ID.
-	PutRule(ctx context.Context, org string, r *engine.Rule) error
+	// PutRule stores a new rule or replaces the one with its ID. It must return a
+	// *LimitError when the rule is new and org has maxRules rules already (0: no
+	// limit).
+	PutRule(ctx context.Context, org string, r *engine.Rule, maxRules int) error
 	// UpdateRule replaces the rule by what f makes of it, atomically: no other
 	// update may fall between. f must not change the rule's ID and must not call
 	// the store. It returns ErrNotFound or f's error unchanged.

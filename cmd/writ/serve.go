@@ -115,11 +115,21 @@ func (c *serveCmd) plans() (map[string]engine.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the plans: %w", err)
 	}
-	var plans map[string]engine.Plan
-	if err := json.Unmarshal(data, &plans, json.RejectUnknownMembers(true)); err != nil {
+	var file map[string]struct {
+		engine.Plan
+		Rules *int `json:"rules"`
+	}
+	if err := json.Unmarshal(data, &file, json.RejectUnknownMembers(true)); err != nil {
 		return nil, &inputError{name: c.Plans, err: err}
 	}
-	for name, p := range plans {
+	plans := make(map[string]engine.Plan, len(file))
+	for name, f := range file {
+		p := f.Plan
+		p.Rules = defaultRules(name)
+		if f.Rules != nil {
+			p.Rules = *f.Rules
+		}
+		plans[name] = p
 		if p.Name != name {
 			return nil, &inputError{name: c.Plans, err: fmt.Errorf("%s.name: got %q, want the plan's key", name, p.Name)}
 		}
@@ -128,6 +138,19 @@ func (c *serveCmd) plans() (map[string]engine.Plan, error) {
 		return nil, &inputError{name: c.Plans, err: fmt.Errorf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)}
 	}
 	return plans, nil
+}
+
+// defaultRules is the limit of a plan that sets none: that of the built-in plan
+// of its name, or the most generous.
+func defaultRules(name string) int {
+	most := 0
+	for builtIn, p := range engine.DefaultPlans() {
+		if builtIn == name {
+			return p.Rules
+		}
+		most = max(most, p.Rules)
+	}
+	return most
 }
 
 // quietLogger reports what needs attention and nothing else.

@@ -54,7 +54,7 @@ func workedExample(t testing.TB) (p receipt.Payload, batch [2]receipt.Receipt, h
 
 const exampleIntent = `{"action_type":"deploy","agent_id":"ci"}`
 
-func TestWorkedExample(t *testing.T) {
+func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)

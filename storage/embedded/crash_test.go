@@ -157,7 +157,7 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	ctx := t.Context()
 	_, err := s.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: n, UpdatedAt: at}, 1)
 	must(err)
-	must(s.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}))
+	must(s.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}, 0))
 	must(s.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
 	must(s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}))
 	must(s.PutSubscription(ctx, &storage.Subscription{OrganizationID: "a", Plan: id}))

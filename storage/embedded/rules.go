@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,19 +13,37 @@ import (
 func ruleKey(org, id string) key { return orgKey(kindRule, org).text(id) }
 
 // PutRule implements storage.Rules.
-func (s *Store) PutRule(ctx context.Context, org string, r *engine.Rule) error {
+func (s *Store) PutRule(ctx context.Context, org string, r *engine.Rule, maxRules int) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	return s.putRule(ctx, org, r)
+	return s.putRule(ctx, org, r, maxRules)
 }
 
 // putRule is PutRule for who holds writes.
-func (s *Store) putRule(ctx context.Context, org string, r *engine.Rule) error {
+func (s *Store) putRule(ctx context.Context, org string, r *engine.Rule, maxRules int) error {
 	_, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
 		b.document(ruleKey(org, r.ID), r)
-		return storage.Change{Kind: storage.RulesChanged, OrganizationID: org}, nil
+		_, err := s.get(ruleKey(org, r.ID))
+		if errors.Is(err, storage.ErrNotFound) {
+			err = s.countRule(ctx, b, org, maxRules)
+		}
+		return storage.Change{Kind: storage.RulesChanged, OrganizationID: org}, err
 	})
 	return err
+}
+
+// countRule counts one rule more, or returns a *storage.LimitError when org has
+// limit rules already.
+func (s *Store) countRule(ctx context.Context, b *batch, org string, limit int) error {
+	n, err := s.countRules(ctx, org)
+	if err != nil {
+		return err
+	}
+	if limit > 0 && n >= int64(limit) {
+		return &storage.LimitError{What: "rules", Limit: limit}
+	}
+	b.number(countKey(kindRule, org), n+1)
+	return nil
 }
 
 // UpdateRule implements storage.Rules.
@@ -47,7 +66,7 @@ func (s *Store) UpdateRule(
 	if r.ID != ruleID {
 		return nil, fmt.Errorf("updating rule %s: its id became %s", ruleID, r.ID)
 	}
-	if err := s.putRule(ctx, org, &r); err != nil {
+	if err := s.putRule(ctx, org, &r, 0); err != nil {
 		return nil, err
 	}
 	return &r, nil
@@ -60,7 +79,11 @@ func (s *Store) DeleteRule(ctx context.Context, org, ruleID string) error {
 	_, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
 		k := ruleKey(org, ruleID)
 		b.delete(k)
-		_, err := s.get(k)
+		if _, err := s.get(k); err != nil {
+			return storage.Change{}, err
+		}
+		n, err := s.countRules(ctx, org)
+		b.number(countKey(kindRule, org), n-1)
 		return storage.Change{Kind: storage.RulesChanged, OrganizationID: org}, err
 	})
 	return err

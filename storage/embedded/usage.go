@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"writ/storage"
@@ -18,6 +19,34 @@ func (s *Store) CountPolicies(_ context.Context, org string) (int, error) {
 // CountAgents implements storage.Usage.
 func (s *Store) CountAgents(_ context.Context, org string) (int, error) {
 	return s.counted(kindAgent, org)
+}
+
+// CountRules implements storage.Usage.
+func (s *Store) CountRules(ctx context.Context, org string) (int, error) {
+	if err := checkOrg(org); err != nil {
+		return 0, err
+	}
+	n, err := s.countRules(ctx, org)
+	return int(n), err
+}
+
+// countRules returns how many rules org has. A directory that was written before
+// rules were counted has no count: they are counted once.
+func (s *Store) countRules(ctx context.Context, org string) (int64, error) {
+	_, err := s.get(countKey(kindRule, org))
+	if !errors.Is(err, storage.ErrNotFound) {
+		if err != nil {
+			return 0, err
+		}
+		return s.count(countKey(kindRule, org))
+	}
+	var n int64
+	prefix := orgKey(kindRule, org)
+	err = s.scan(ctx, prefix, prefix.end(), func(_, _ []byte) (bool, error) {
+		n++
+		return false, nil
+	})
+	return n, err
 }
 
 func (s *Store) counted(k kind, org string) (int, error) {

@@ -125,6 +125,25 @@ var raceTests = []test{
 			w.Errorf("ListAgents = %d agents, want 5", n)
 		}
 	}},
+	{"racing rules keep to maxRules", func(w *world) {
+		race(func(i int) {
+			if err := w.PutRule(w.ctx, "org", rule(fmt.Sprint("r", i)), 5); err != nil {
+				w.wantLimit("PutRule", err, 5)
+			}
+		})
+		rules, err := w.AllRules(w.ctx, "org")
+		w.must("AllRules", err)
+		if len(rules) != 5 {
+			w.Errorf("AllRules = %d rules, want 5", len(rules))
+		}
+		race(func(i int) {
+			err := w.DeleteRule(w.ctx, "org", fmt.Sprint("r", i))
+			if err != nil {
+				w.wantErr("DeleteRule", err, storage.ErrNotFound)
+			}
+		})
+		w.wantRuleCount("org", 0)
+	}},
 	{"of racing PutToken of one id exactly one succeeds", func(w *world) {
 		w.wantOneWinner("PutToken", storage.ErrConflict, func(i int) error {
 			return w.PutToken(w.ctx, token(fmt.Sprint("org", i), "t"))
@@ -133,7 +152,7 @@ var raceTests = []test{
 	{"UpdateRule is atomic: no other update may fall between", func(w *world) {
 		r := rule("r")
 		r.Priority = 0
-		w.must("PutRule", w.PutRule(w.ctx, "org", r))
+		w.must("PutRule", w.PutRule(w.ctx, "org", r, 0))
 		race(func(int) {
 			_, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 				r.Priority++

@@ -29,15 +29,15 @@ var ruleTests = []test{
 	{"PutRule stores a new rule or replaces the one with its ID", func(w *world) {
 		w.wantRules("org")
 		r := rule("r")
-		w.must("PutRule", w.PutRule(w.ctx, "org", r))
+		w.must("PutRule", w.PutRule(w.ctx, "org", r, 0))
 		w.wantRules("org", *r)
 		changed := rule("r")
 		changed.IsActive = false
-		w.must("PutRule", w.PutRule(w.ctx, "org", changed))
+		w.must("PutRule", w.PutRule(w.ctx, "org", changed, 0))
 		w.wantRules("org", *changed)
 	}},
 	{"UpdateRule replaces the rule by what f makes of it", func(w *world) {
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		got, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 			w.wantSame("f's rule", r, *rule("r"))
 			r.Priority = 7
@@ -56,7 +56,7 @@ var ruleTests = []test{
 			return r, nil
 		})
 		w.wantErr("UpdateRule of no rule", err, storage.ErrNotFound)
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 			r.Priority = 7
 			return r, refused
@@ -74,8 +74,8 @@ var ruleTests = []test{
 		w.wantRules("org", *rule("r"))
 	}},
 	{"DeleteRule removes the rule, or returns ErrNotFound", func(w *world) {
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("rr")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("rr"), 0))
 		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r"))
 		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r"), storage.ErrNotFound)
 		w.wantRules("org", *rule("rr"))
@@ -92,7 +92,7 @@ var ruleTests = []test{
 			}
 		}
 		for i := range want {
-			w.must("PutRule", w.PutRule(w.ctx, "org", &want[(i*7)%len(want)]))
+			w.must("PutRule", w.PutRule(w.ctx, "org", &want[(i*7)%len(want)], 0))
 		}
 		w.wantRules("org", want...)
 	}},

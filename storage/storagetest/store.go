@@ -97,7 +97,7 @@ var storeTests = []test{
 		_, updateErr := w.UpdateSubscription(ctx, "org", func(s *storage.Subscription) bool { s.Plan = "pro"; return true })
 		for what, err := range map[string]error{
 			"PutPolicy": policyErr, "Commit": commitErr, "UpdateSubscription": updateErr,
-			"PutRule":         w.PutRule(ctx, "org", rule("r")),
+			"PutRule":         w.PutRule(ctx, "org", rule("r"), 0),
 			"PutAgent":        w.PutAgent(ctx, "org", agent("a", ""), 0),
 			"PutToken":        w.PutToken(ctx, token("org", "t")),
 			"PutSubscription": w.PutSubscription(ctx, subscription("org", "pro")),

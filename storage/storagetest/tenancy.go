@@ -52,7 +52,7 @@ var tenancyTests = []test{
 func (w *world) fill(org string) *storage.Record {
 	w.Helper()
 	w.putPolicy(policy(org, "p", 1))
-	w.must("PutRule", w.PutRule(w.ctx, org, rule("r")))
+	w.must("PutRule", w.PutRule(w.ctx, org, rule("r"), 0))
 	w.must("PutAgent", w.PutAgent(w.ctx, org, agent("a", "x"), 1))
 	w.must("PutToken", w.PutToken(w.ctx, token(org, tokenOf(org))))
 	w.must("PutSubscription", w.PutSubscription(w.ctx, subscription(org, "pro")))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"writ/engine"
 	"writ/storage"
 )
 
@@ -33,6 +34,25 @@ var usageTests = []test{
 		w.must("SetAgentStatus", err)
 		w.wantCounts("org", 0, 2)
 		w.wantCounts("other", 0, 1)
+	}},
+	{"CountRules returns how many rules org has, and PutRule keeps to maxRules", func(w *world) {
+		w.wantRuleCount("org", 0)
+		for _, id := range []string{"a", "b"} {
+			w.must("PutRule", w.PutRule(w.ctx, "org", rule(id), 2))
+		}
+		w.must("PutRule of another organization", w.PutRule(w.ctx, "other", rule("a"), 2))
+		w.wantLimit("PutRule(c)", w.PutRule(w.ctx, "org", rule("c"), 2), 2)
+		w.must("PutRule that replaces at the limit", w.PutRule(w.ctx, "org", rule("b"), 2))
+		_, err := w.UpdateRule(w.ctx, "org", "b", func(r engine.Rule) (engine.Rule, error) { r.Priority++; return r, nil })
+		w.must("UpdateRule at the limit", err)
+		w.wantRuleCount("org", 2)
+		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "a"))
+		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "a"), storage.ErrNotFound)
+		w.wantRuleCount("org", 1)
+		w.must("PutRule in the place that is free", w.PutRule(w.ctx, "org", rule("c"), 2))
+		w.must("PutRule without a limit", w.PutRule(w.ctx, "org", rule("d"), 0))
+		w.wantRuleCount("org", 3)
+		w.wantRuleCount("other", 1)
 	}},
 	{"Meters calls f for each organization that had an intent decided in month, once, with what Metered returns", func(w *world) {
 		december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
@@ -64,6 +84,15 @@ var usageTests = []test{
 		err = w.Meters(ctx, 202611, func(string, int64) error { return nil })
 		w.wantErr("Meters", err, context.Canceled)
 	}},
+}
+
+func (w *world) wantRuleCount(org string, want int) {
+	w.Helper()
+	got, err := w.CountRules(w.ctx, org)
+	w.must("CountRules", err)
+	if got != want {
+		w.Errorf("%q has %d rules, want %d", org, got, want)
+	}
 }
 
 func (w *world) wantCounts(org string, policies, agents int) {

@@ -46,7 +46,7 @@ var watchTests = []test{
 		changed("PutPolicy again", err)
 
 		rules := storage.Change{Kind: storage.RulesChanged, OrganizationID: "org"}
-		changed("PutRule", w.PutRule(w.ctx, "org", rule("r")), rules)
+		changed("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0), rules)
 		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
 		changed("UpdateRule", err, rules)
 		changed("DeleteRule", w.DeleteRule(w.ctx, "org", "r"), rules)
@@ -85,12 +85,12 @@ var watchTests = []test{
 		var first, second heard
 		stopFirst := w.Watch(first.add)
 		stopSecond := w.Watch(second.add)
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		stopFirst()
 		stopFirst()
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		stopSecond()
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r")))
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
 		if a, b := len(first.take()), len(second.take()); a != 1 || b != 2 {
 			w.Errorf("the watchers heard %d and %d changes, want 1 and 2", a, b)
 		}

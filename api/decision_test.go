@@ -1,0 +1,57 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+)
+
+func TestDecision_Rules_DefaultPriorityIs100(t *testing.T) {
+	h := start(t)
+	var made engine.Rule
+	h.do("POST", "/v1/rules", h.operator(acme), obj{"name": "n", "condition": "{}", "action": `{"decision":"deny"}`}).
+		wantStatus(http.StatusCreated).into(&made)
+	if made.Priority != 100 {
+		t.Errorf("priority of a rule without one = %d, want 100", made.Priority)
+	}
+}
+
+func TestDecision_Rules_AnErrorIsCountedInTheMetrics(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.rule(acme, `{"cel":"intent.metadata.nothing == 'x'"}`, `{"decision":"deny"}`)
+	wantDecision(t, h.evaluate(acme, intent()), "deny")
+	if text := h.admin("/metrics").Body.String(); !strings.Contains(text, "\nwrit_rule_condition_errors_total 1\n") {
+		t.Error("the error of a condition is not counted")
+	}
+}
+
+func TestDecision_Idempotency_AReplayCarriesIdempotentReplayed(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
+		for name, body := range map[string]obj{"allow": intent(), "deny": intent(obj{"action_type": "sql.drop"})} {
+			for _, want := range []string{"", "true"} {
+				r := h.do("POST", path, h.operator(acme), body)
+				if got := r.header.Get("Idempotent-Replayed"); got != want {
+					t.Errorf("%s, %s: Idempotent-Replayed = %q, want %q", path, name, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestDecision_Receipts_PublicKeysAreAtWellKnownJWKS(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	keys, err := receipt.ParseKeys(h.do("GET", "/.well-known/jwks.json", "", nil).wantStatus(http.StatusOK).body)
+	must(t, err)
+	var res result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&res)
+	if err := receipt.Verify(res.Receipt, keys, h.clock.Now()); err != nil {
+		t.Errorf("Verify of a receipt against the published keys = %v, want nil", err)
+	}
+}

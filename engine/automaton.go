@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// automaton matches patterns that start with the same literal, all at once and
+// in one pass over the text, however many wildcards they have. Each place in
+// each pattern, before a unit or at the end, is a bit of the state: set where
+// the text so far can have led there. A step takes a few instructions for 64
+// places.
+//
+// It is immutable and safe for concurrent use.
+type automaton struct {
+	// prefix comes before everything else; the places count from its end.
+	prefix string
+	// start are the places before any character.
+	start []uint64
+	// stars are the places before * and **, supers those before ** alone.
+	stars, supers []uint64
+	// columns has for each kind of character the places whose unit it matches;
+	// ascii says which kind a character of ASCII is, and kind 0 are the others.
+	columns [][]uint64
+	ascii   [utf8.RuneSelf]uint8
+	// wide are the units that match some characters beyond ASCII and not all.
+	wide []wideUnit
+	ends []end
+}
+
+// wideUnit is a place and the ranges of characters that its unit matches.
+type wideUnit struct {
+	place  int
+	ranges []rune
+}
+
+// end is the place at the end of a pattern.
+type end struct{ place, index int }
+
+// compound is one spelling of a pattern whose wildcards need an automaton.
+type compound struct {
+	index  int
+	prefix string
+	units  []unit // after the prefix
+}
+
+// places is how many bits a compound takes.
+func (c *compound) places() int { return len(c.units) + 1 }
+
+// cost is what a character takes to match, in places: those of a compound, and
+// more for each unit beyond ASCII, which is asked one by one.
+func (c *compound) cost() int {
+	cost := c.places()
+	for _, u := range c.units {
+		if !u.isStar() && (u.lit >= utf8.RuneSelf || !isASCII(u.expr)) {
+			cost += 8 + len(u.expr)
+		}
+	}
+	return cost
+}
+
+func words(places int) int { return (places + 63) / 64 }
+
+// newAutomaton returns the automaton of compounds, which have one prefix and
+// are in the order of their indices.
+func newAutomaton(compounds []compound) (*automaton, error) {
+	places := 0
+	for i := range compounds {
+		places += compounds[i].places()
+	}
+	n := words(places)
+	a := &automaton{
+		prefix: compounds[0].prefix,
+		start:  make([]uint64, n), stars: make([]uint64, n), supers: make([]uint64, n),
+	}
+	ascii := make([][]uint64, utf8.RuneSelf)
+	for i := range ascii {
+		ascii[i] = make([]uint64, n)
+	}
+	other := make([]uint64, n)
+	place := 0
+	for _, c := range compounds {
+		set(a.start, place)
+		for _, u := range c.units {
+			if err := a.add(place, u, ascii, other); err != nil {
+				return nil, err
+			}
+			place++
+		}
+		a.ends = append(a.ends, end{place, c.index})
+		place++
+	}
+	a.open(a.start)
+	a.columns = append(a.columns, other)
+	for c, column := range ascii {
+		kind := slices.IndexFunc(a.columns, func(known []uint64) bool { return slices.Equal(known, column) })
+		if kind < 0 {
+			kind = len(a.columns)
+			a.columns = append(a.columns, column)
+		}
+		a.ascii[c] = uint8(kind)
+	}
+	return a, nil
+}
+
+// add puts the unit u at place.
+func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) error {
+	if u.isStar() {
+		set(a.stars, place)
+		if u.isSuper() {
+			set(a.supers, place)
+		}
+		return nil
+	}
+	ranges, err := u.ranges()
+	if err != nil {
+		return err
+	}
+	wide, all := false, false
+	for i := 0; i < len(ranges); i += 2 {
+		lo, hi := ranges[i], ranges[i+1]
+		for c := lo; c <= min(hi, utf8.RuneSelf-1); c++ {
+			set(ascii[c], place)
+		}
+		wide = wide || hi >= utf8.RuneSelf
+		all = all || lo <= utf8.RuneSelf && hi == utf8.MaxRune
+	}
+	switch {
+	case all:
+		set(other, place)
+	case wide:
+		a.wide = append(a.wide, wideUnit{place, ranges})
+	}
+	return nil
+}
+
+func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }
+
+// open adds the places that a wildcard which matches nothing leads to. No
+// wildcard follows another, so once is enough.
+func (a *automaton) open(state []uint64) {
+	carry := uint64(0)
+	for i := range state {
+		open := state[i] & a.stars[i]
+		state[i] |= open<<1 | carry
+		carry = open >> 63
+	}
+}
+
+// match returns the least index of the patterns that match all of s, or -1.
+func (a *automaton) match(s string) int {
+	if !strings.HasPrefix(s, a.prefix) {
+		return -1
+	}
+	var space, scratch [maxChain / 64]uint64
+	state := space[:len(a.start)]
+	copy(state, a.start)
+	for _, r := range s[len(a.prefix):] {
+		stay := a.stars
+		if r == '/' {
+			stay = a.supers
+		}
+		if a.step(state, a.column(r, &scratch), stay) == 0 {
+			return -1
+		}
+	}
+	for _, e := range a.ends {
+		if state[e.place/64]>>(e.place%64)&1 != 0 {
+			return e.index
+		}
+	}
+	return -1
+}
+
+// step moves state over a character that the places in column match and the
+// wildcards in stay. It returns 0 if no place is left.
+func (a *automaton) step(state, column, stay []uint64) (left uint64) {
+	stars := a.stars[:len(state)]
+	column, stay = column[:len(state)], stay[:len(state)]
+	var moved, opened uint64
+	for i, d := range state {
+		match := d & column[i]
+		n := match<<1 | moved | d&stay[i]
+		moved = match >> 63
+		open := n & stars[i]
+		n |= open<<1 | opened
+		opened = open >> 63
+		state[i] = n
+		left |= n
+	}
+	return left
+}
+
+// column returns the places whose unit matches r.
+func (a *automaton) column(r rune, scratch *[maxChain / 64]uint64) []uint64 {
+	if r < utf8.RuneSelf {
+		return a.columns[a.ascii[r]]
+	}
+	if len(a.wide) == 0 {
+		return a.columns[0]
+	}
+	column := scratch[:copy(scratch[:], a.columns[0])]
+	for i := range a.wide {
+		if w := &a.wide[i]; within(w.ranges, r) {
+			set(column, w.place)
+		}
+	}
+	return column
+}
+
+// within reports whether r is in one of the ranges, which are sorted.
+func within(ranges []rune, r rune) bool {
+	for i := 0; i < len(ranges) && ranges[i] <= r; i += 2 {
+		if r <= ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+// ranges returns the characters that u, which is no star, matches: pairs of the
+// first and the last of each range, sorted.
+func (u unit) ranges() ([]rune, error) {
+	if u.isLiteral() {
+		return []rune{u.lit, u.lit}, nil
+	}
+	re, err := syntax.Parse(u.expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return []rune{re.Rune[0], re.Rune[0]}, nil
+	case syntax.OpCharClass:
+		return re.Rune, nil
+	case syntax.OpAnyChar:
+		return []rune{0, utf8.MaxRune}, nil
+	case syntax.OpAnyCharNotNL:
+		return []rune{0, '\n' - 1, '\n' + 1, utf8.MaxRune}, nil
+	default:
+		return nil, nil // a class that matches nothing
+	}
+}
+
+// size returns about how many bytes a keeps on the heap.
+func (a *automaton) size() int {
+	size := automatonSize + len(a.prefix) + 8*len(a.start)*(3+len(a.columns)) + 24*len(a.columns)
+	for i := range a.wide {
+		size += 32 + 4*len(a.wide[i].ranges)
+	}
+	return size + 16*len(a.ends)
+}
+
+const automatonSize = 400

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gobwas/glob"
+)
+
+// TestGlobs_ListsAgreeWithTheLibrary holds that patterns which share an automaton
+// match as each does alone in the library that OPA uses.
+func TestGlobs_ListsAgreeWithTheLibrary(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	parts := []string{"a", "b", "é", "/", "*", "**", "?", "[ab]", "[!a]", "[à-ü]", "a*", "/**/"}
+	text := func(from []string, n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteString(from[rng.IntN(len(from))])
+		}
+		return b.String()
+	}
+	for range 300 {
+		var patterns []string
+		var library []*glob.Pattern
+		for len(patterns) < 40 {
+			pattern := text(parts, 1+rng.IntN(8))
+			if strings.Contains(pattern, "***") {
+				continue // the library reads runs otherwise
+			}
+			compiled, err := glob.Compile(pattern, '/')
+			if err != nil {
+				continue
+			}
+			if _, err := CompilePlainGlobs([]string{pattern}); err == nil {
+				patterns, library = append(patterns, pattern), append(library, compiled)
+			}
+		}
+		g, err := CompilePlainGlobs(patterns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			s := text([]string{"a", "b", "é", "/", "ab", "x"}, rng.IntN(9))
+			want := -1
+			for i := len(library) - 1; i >= 0; i-- {
+				if library[i].Match(s) {
+					want = i
+				}
+			}
+			if got := g.Match(s); got != want {
+				t.Fatalf("Match(%q) = %d, want %d; patterns %q", s, got, want, patterns)
+			}
+		}
+	}
+}
+
+// TestDecision_Globs_NoListIsSlow holds that lists which would take long to
+// compile or to match are refused with the field, the index and the limit.
+func TestDecision_Globs_NoListIsSlow(t *testing.T) {
+	list := func(f func(i int) string) []string { return slicesOf(MaxPatterns, f) }
+	for name, test := range map[string]struct {
+		patterns []string
+		want     string // of the message; empty: valid
+	}{
+		"many stars":       {list(func(i int) string { return strings.Repeat("*a", 28) + fmt.Sprint("b", i) }), "4096 characters"},
+		"many supers":      {list(func(i int) string { return strings.Repeat("**a", 20) + fmt.Sprint("b", i) }), "4096 characters"},
+		"nested prefixes":  {slicesOf(100, func(i int) string { return strings.Repeat("a", 1+i) + "*x*y" }), "4096 characters"},
+		"not ASCII":        {list(func(i int) string { return fmt.Sprintf("**é%d*é**", i) }), "4096 characters"},
+		"literals":         {list(func(int) string { return strings.Repeat("a/b", 300) }), "131072 characters"},
+		"alternatives":     {list(func(i int) string { return fmt.Sprintf("h%d/{a,b}{c,d}{e,f}{g,h}{a,b}{c,d}{a,b}{h,k}/**", i) }), "131072 characters"},
+		"ordinary":         {list(func(i int) string { return fmt.Sprintf("https://api%d.example.com/v1/*/accounts/**", i) }), ""},
+		"distinct of many": {list(func(i int) string { return fmt.Sprintf("team-%03d/*/x/*/y/**/z", i) }), ""},
+	} {
+		p := ActionPolicy{
+			PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", Version: 1, OrganizationID: "o", AgentID: "*",
+			AllowedActionTypes: []string{"*"}, BlockedResourcePatterns: test.patterns, Status: StatusActive,
+			UpdatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		}
+		err := p.Validate()
+		if test.want == "" {
+			if err != nil {
+				t.Errorf("%s: Validate = %v, want nil", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "policy.blocked_resource_patterns[") || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: Validate = %v, want the field with an index and %q", name, err, test.want)
+		}
+		if _, err := CompilePolicy(&p); err == nil {
+			t.Errorf("%s: CompilePolicy = nil, want what Validate refuses refused", name)
+		}
+	}
+}
+
+// BenchmarkWorstPatterns evaluates the dearest resource known against two of the
+// dearest lists that are valid, and compiles them.
+func BenchmarkWorstPatterns(b *testing.B) {
+	for name, patterns := range map[string][]string{
+		"supers": slicesOf(4, func(i int) string { return strings.Repeat("**a", 20) + fmt.Sprint("b", i) }),
+		"middle": slicesOf(420, func(i int) string { return fmt.Sprintf("**a%d/*/**", i) }),
+		"wide":   slicesOf(98, func(i int) string { return fmt.Sprintf("**é%d*é**", i) }),
+	} {
+		doc := &ActionPolicy{
+			PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", Version: 1, OrganizationID: "o", AgentID: "*",
+			AllowedActionTypes: []string{"*"}, AllowedResourcePatterns: patterns, BlockedResourcePatterns: patterns,
+			Status: StatusActive, UpdatedAt: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		}
+		b.Run(name+"/compile", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := CompilePolicy(doc); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		p, err := CompilePolicy(doc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		in := &Input{Intent: &Intent{AgentID: "a", ActionType: "x", Resource: "https://u@H/../" + strings.Repeat("aé%2fx/", 400) + "#frag"}}
+		b.Run(name+"/evaluate", func(b *testing.B) {
+			for b.Loop() {
+				Evaluate(p, nil, in)
+			}
+		})
+	}
+}
+
+func slicesOf(n int, f func(i int) string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = f(i)
+	}
+	return all
+}

@@ -1,0 +1,41 @@
+package rego
+
+import (
+	"testing"
+	"time"
+
+	"writ/engine"
+)
+
+// TestDecision_Rules_FourForms: a condition is a JSON document in one of four
+// forms, and each decides alike.
+func TestDecision_Rules_FourForms(t *testing.T) {
+	for form, condition := range map[string]string{
+		"1 match object": `{"action_type":"deploy","cost.amount_minor":{"$gt":5000}}`,
+		"2 tree":         `{"all":[{"field":"action_type","op":"eq","value":"deploy"},{"fact":"cost.amount_minor","operator":"gt","value":5000}]}`,
+		"3 cel":          `{"cel":"intent.action_type == 'deploy' && intent.cost.amount_minor > 5000"}`,
+		"4 rego":         `{"rego":"input.intent.action_type == \"deploy\"\ninput.intent.cost.amount_minor > 5000"}`,
+	} {
+		t.Run(form, func(t *testing.T) {
+			rules := engine.CompileRules([]engine.Rule{{
+				ID: "r", Name: "r", Condition: condition, Action: `{"decision":"deny"}`, IsActive: true, CreatedAt: time.Unix(1, 0),
+			}}, engine.Options{CompileRego: CompileCondition})
+			doc := &engine.ActionPolicy{
+				PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 1, OrganizationID: "o", AgentID: "*",
+				AllowedActionTypes: []string{"*"}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
+			}
+			policy, err := engine.CompilePolicy(doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for amount, want := range map[int64]engine.Decision{5000: engine.Allow, 5001: engine.Deny} {
+				in := sampleInput().Intent
+				in.Cost = &engine.Cost{AmountMinor: amount, Currency: "EUR"}
+				got := engine.Evaluate(policy, rules, &engine.Input{Intent: in, Agent: engine.AgentActive})
+				if got.Decision != want || got.ConditionErrors != 0 {
+					t.Errorf("Evaluate of %d = %v with %d errors, want %v", amount, got.Decision, got.ConditionErrors, want)
+				}
+			}
+		})
+	}
+}
