@@ -251,7 +251,7 @@ func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
 	}
 }
 
-func TestRetention_IsThePlansAndNeverGuessed(t *testing.T) {
+func TestDecision_Plans_RetentionIsThePlansAndNeverGuessed(t *testing.T) {
 	h := start(t)
 	ctx := context.Background()
 	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
