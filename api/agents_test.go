@@ -78,7 +78,7 @@ func (r *reply) status404(t testing.TB, id string) {
 	}
 }
 
-func TestAgents_PlanLimit(t *testing.T) {
+func TestDecision_Plans_AgentsAreLimited(t *testing.T) {
 	h := start(t)
 	for range 5 {
 		h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "n"}).wantStatus(http.StatusCreated)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAPIKey_WorkedExample(t *testing.T) {
+func TestDecision_Credentials_APIKeyFormat(t *testing.T) {
 	var id [16]byte
 	var secret [32]byte
 	for i := range id {

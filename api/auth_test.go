@@ -205,7 +205,7 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestScopes_NamesAndBits(t *testing.T) {
+func TestDecision_Credentials_Scopes(t *testing.T) {
 	if n := len(Scopes()); 1<<n-1 != scopeAll {
 		t.Fatalf("there are %d names for the bits %b", n, scopeAll)
 	}
@@ -223,7 +223,7 @@ func TestScopes_NamesAndBits(t *testing.T) {
 	}
 }
 
-func TestBearerTokenIsNotKept(t *testing.T) {
+func TestDecision_Credentials_KeysAreStoredAsSHA256Only(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme, "rules:read")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)

@@ -28,6 +28,9 @@ type Config struct {
 	// of the name engine.FreePlan, which is also that of an organization whose
 	// plan is unknown.
 	Plans map[string]engine.Plan
+	// RetentionGrace is how long after an organization leaves a plan its history is
+	// kept as that plan did; see Server.Retention. Zero gives none.
+	RetentionGrace time.Duration
 	// Auth says which operator tokens are accepted. API keys always are.
 	Auth AuthConfig
 	// JWKS returns the public keys of receipts as a JSON Web Key Set. It is

@@ -243,7 +243,7 @@ func TestDecision_Credentials_HS256TakesNoOther(t *testing.T) {
 	h.do("GET", "/v1/rules", h.sign(t, h.claims()), nil).wantStatus(http.StatusOK)
 }
 
-func TestAuth_JWKSByURLRotates(t *testing.T) {
+func TestDecision_Credentials_JWKSByURLRotates(t *testing.T) {
 	oldKey, newKey := keyPairs(t)[algEdDSA], keyPairs(t)[algEdDSA]
 	var served atomic.Pointer[[]byte]
 	var fetches atomic.Int64

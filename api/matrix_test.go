@@ -21,10 +21,10 @@ var matrixColumns = [...]string{
 	"none", "broken", "expired", "revoked", "other scope", "other organization", "scope", "operator", "service token",
 }
 
-// TestAuthorizationMatrix asks every route with every kind of credential, for
+// TestDecision_Credentials_AuthorizationMatrix asks every route with every kind of credential, for
 // something of acme's that is there, and holds the answers to the table of
 // docs/authorization.md.
-func TestAuthorizationMatrix(t *testing.T) {
+func TestDecision_Credentials_AuthorizationMatrix(t *testing.T) {
 	h := start(t, selling(&seller{}), func(c *Config) { c.ServiceToken = serviceToken })
 	h.register(acme)
 	h.subscribe(acme, "business") // which may export

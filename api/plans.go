@@ -52,22 +52,38 @@ func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
 	return plan, nil
 }
 
-// Retention returns how long org's history is kept, 0 for good. Unlike a limit,
-// which falls back to the free plan's, it is an error where the deployment does
-// not know the plan: what is removed does not come back.
+// Retention returns how long org's history is kept, 0 for good: as long as its
+// plan keeps it or, within Config.RetentionGrace of leaving a plan, as long as
+// that one did, whichever is longer. Unlike a limit, which falls back to the
+// free plan's, it is an error where the deployment does not know a plan: what is
+// removed does not come back.
 func (s *Server) Retention(ctx context.Context, org string) (time.Duration, error) {
-	name := engine.FreePlan
+	names := []string{engine.FreePlan}
 	sub, err := s.cfg.Store.Subscription(ctx, org)
-	if err == nil {
-		name = sub.Plan
-	} else if !errors.Is(err, storage.ErrNotFound) {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
 		return 0, fmt.Errorf("looking up the plan: %w", err)
+	default:
+		names[0] = sub.Plan
+		for _, past := range sub.Past {
+			if s.cfg.Now().Sub(past.Until) < s.cfg.RetentionGrace {
+				names = append(names, past.Plan)
+			}
+		}
 	}
-	plan, ok := s.cfg.Plans[name]
-	if !ok {
-		return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)
+	var longest time.Duration
+	for _, name := range names {
+		plan, ok := s.cfg.Plans[name]
+		switch {
+		case !ok:
+			return 0, fmt.Errorf("looking up the plan: there is no plan %q", name)
+		case plan.RetentionDays <= 0:
+			return 0, nil
+		}
+		longest = max(longest, time.Duration(plan.RetentionDays)*24*time.Hour)
 	}
-	return time.Duration(max(plan.RetentionDays, 0)) * 24 * time.Hour, nil
+	return longest, nil
 }
 
 func (p *plans) forget(org string) { p.cache.Invalidate(org) }

@@ -86,7 +86,7 @@ func TestRegisterPolicy_InvalidFields(t *testing.T) {
 	h.do("POST", "/v1/policies/register", h.operator(acme), obj{}).wantField("policy")
 }
 
-func TestRegisterPolicy_PlanLimit(t *testing.T) {
+func TestDecision_Plans_PoliciesAreLimited(t *testing.T) {
 	h := start(t)
 	for range 10 {
 		h.register(acme, obj{"policy_id": uuid.NewString()})
@@ -99,7 +99,7 @@ func TestRegisterPolicy_PlanLimit(t *testing.T) {
 	h.register(acme)
 }
 
-func TestListPolicies_Pages(t *testing.T) {
+func TestDecision_Resources_ListsTakeLimitAndCursor(t *testing.T) {
 	h := start(t)
 	for v := 1; v <= 5; v++ {
 		h.register(acme, obj{"version": v})
@@ -138,7 +138,7 @@ func nextPath(t testing.TB, r *reply) string {
 	return path
 }
 
-func TestLists_RefuseBadParameters(t *testing.T) {
+func TestDecision_Resources_LimitIs1To500AndCursorsAreTheListsOwn(t *testing.T) {
 	h := start(t)
 	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/tokens", "/v1/agents", "/v1/authorizations"} {
 		for query, field := range map[string]string{
@@ -165,4 +165,16 @@ func TestLists_OfNothingAreEmptyArrays(t *testing.T) {
 			t.Errorf("GET %s = %s, want %s", path, r.body, want)
 		}
 	}
+}
+
+func TestDecision_Resources_EvaluationUsesTheNewestVersion(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	wantDecision(t, h.evaluate(acme, intent()), "allow")
+	h.register(acme, obj{"version": 3, "denied_action_types": []string{"deploy"}})
+	wantDecision(t, h.evaluate(acme, intent()), "deny")
+	h.do("POST", "/v1/policies/register", h.operator(acme), obj{"policy": policy(acme, obj{"version": 2})}).wantStatus(http.StatusBadRequest)
+	wantDecision(t, h.evaluate(acme, intent()), "deny")
+	h.register(acme, obj{"version": 4})
+	wantDecision(t, h.evaluate(acme, intent()), "allow")
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,7 +59,7 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-func TestProblemOf_TellsEveryField(t *testing.T) {
+func TestDecision_Errors_A400NamesEveryField(t *testing.T) {
 	fields := []engine.FieldError{{Field: "a", Message: "x"}, {Field: "b", Message: "y"}}
 	if diff := cmp.Diff(fields, problemOf(&engine.InvalidError{Fields: fields}).Errors); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
@@ -70,7 +73,7 @@ func TestProblem_AnInvalidStoredPolicyIsNotTheCallersFault(t *testing.T) {
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 }
 
-func TestProblem_InstanceIsThePathWithoutTheQuery(t *testing.T) {
+func TestDecision_Errors_InstanceIsThePathWithoutTheQuery(t *testing.T) {
 	h := start(t)
 	p := h.do("GET", "/v1/rules/%C3%A9?private=1", "", nil).wantProblem(http.StatusMethodNotAllowed, codeMethodNotAllowed)
 	if p.Instance != "/v1/rules/%C3%A9" || p.Type != "urn:writ:problem:method_not_allowed" || p.Title != "Method not allowed" {
@@ -86,5 +89,32 @@ func TestOverload_IsA503ToTryAgain(t *testing.T) {
 	r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	if got := r.header.Get("Retry-After"); got != "1" {
 		t.Errorf("Retry-After = %q, want 1", got)
+	}
+}
+
+func TestDecision_Errors_Members(t *testing.T) {
+	h := start(t)
+	members := []string{"type", "title", "status", "detail", "instance", "code", "ok", "request_id"}
+	for path, want := range map[string][]string{
+		"/nowhere":           members,
+		"/v1/rules":          members,
+		"/v1/tokens?limit=0": append(members[:len(members):len(members)], "errors"),
+	} {
+		token := ""
+		if strings.Contains(path, "?") {
+			token = h.operator(acme)
+		}
+		r := h.do("GET", path, token, nil)
+		var got map[string]any
+		r.into(&got)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+			t.Errorf("GET %s = %d: members (-want +got):\n%s", path, r.status, diff)
+		}
+		if got["ok"] != false || got["type"] != "urn:writ:problem:"+got["code"].(string) {
+			t.Errorf("GET %s = %s, want ok false and a type of the code", path, r.body)
+		}
+		if kind := r.header.Get("Content-Type"); kind != "application/problem+json" {
+			t.Errorf("GET %s Content-Type = %q, want application/problem+json", path, kind)
+		}
 	}
 }

@@ -30,3 +30,41 @@ func TestDecision_Resources_UnknownQueryParametersAre400Everywhere(t *testing.T)
 		r.wantField("limti")
 	}
 }
+
+func TestDecision_Resources_UnknownFieldsAre400Everywhere(t *testing.T) {
+	h := start(t, selling(&seller{}))
+	h.register(acme)
+	asked := 0
+	for _, rt := range h.server.routes() {
+		if rt.signed || rt.method != http.MethodPost && rt.method != http.MethodPatch {
+			continue // an event is Stripe's, with members that we need not know
+		}
+		path, body := h.sample(rt)
+		in, _ := body.(obj)
+		if in == nil {
+			in = obj{}
+		}
+		in["misspelt"] = 1
+		h.do(rt.method, path, h.operator(acme), in).wantField("misspelt")
+		asked++
+	}
+	if asked < 10 {
+		t.Errorf("asked %d routes, want all that take a body", asked)
+	}
+}
+
+func TestDecision_Resources_PagesHave50ItemsByDefault(t *testing.T) {
+	h := start(t)
+	for range 51 {
+		h.rule(acme, "{}", `{"decision":"allow"}`)
+	}
+	var rules []any
+	r := h.do("GET", "/v1/rules", h.operator(acme), nil).wantStatus(http.StatusOK)
+	if r.into(&rules); len(rules) != 50 {
+		t.Errorf("%d rules, want 50", len(rules))
+	}
+	r = h.do("GET", nextPath(t, r), h.operator(acme), nil).wantStatus(http.StatusOK)
+	if r.into(&rules); len(rules) != 1 || r.header.Get("Link") != "" {
+		t.Errorf("%d rules on the second page, Link %q, want 1 and none", len(rules), r.header.Get("Link"))
+	}
+}

@@ -109,7 +109,7 @@ func readReply(t testing.TB, c io.Reader) *reply {
 	return &reply{t, "raw", res.StatusCode, res.Header, body}
 }
 
-func TestMalformedHTTPIsAProblemWithAnId(t *testing.T) {
+func TestDecision_Errors_MalformedHTTPIsAProblemWithAnId(t *testing.T) {
 	h := start(t, func(c *Config) { c.Limits.Read = 500 * time.Millisecond })
 	for name, tc := range map[string]struct {
 		request string

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTokens_LifeCycle(t *testing.T) {
+func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)
 	expires := h.clock.Now().Add(time.Hour)

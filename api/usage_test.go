@@ -252,7 +252,7 @@ func TestOpsUsage_SumsFreeAndPaid(t *testing.T) {
 	}
 }
 
-func TestRetention_IsThePlansAndNeverGuessed(t *testing.T) {
+func TestDecision_Plans_RetentionIsThePlansAndNeverGuessed(t *testing.T) {
 	h := start(t)
 	ctx := context.Background()
 	for plan, days := range map[string]int{"": 7, "pro": 90, "business": 400} {
@@ -270,6 +270,35 @@ func TestRetention_IsThePlansAndNeverGuessed(t *testing.T) {
 	h.store.fail("Subscription", errors.New("unreachable"))
 	if got, err := h.server.Retention(ctx, acme+"pro"); err == nil {
 		t.Errorf("Retention of a store that can't tell = %v, nil, want an error", got)
+	}
+}
+
+func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
+	const day = 24 * time.Hour
+	h := start(t, func(c *Config) { c.RetentionGrace = 7 * day })
+	now := h.clock.Now()
+	past := func(plan string, ago time.Duration) storage.PastPlan {
+		return storage.PastPlan{Plan: plan, Until: now.Add(-ago)}
+	}
+	for name, tc := range map[string]struct {
+		plan string
+		past []storage.PastPlan
+		want int // days; -1 is an error
+	}{
+		"just downgraded":        {"free", []storage.PastPlan{past("business", 0)}, 400},
+		"almost a week ago":      {"free", []storage.PastPlan{past("business", 7*day-1)}, 400},
+		"a week ago":             {"free", []storage.PastPlan{past("business", 7*day)}, 7},
+		"twice":                  {"free", []storage.PastPlan{past("business", 2*day), past("pro", day)}, 400},
+		"twice, the first older": {"free", []storage.PastPlan{past("business", 8*day), past("pro", day)}, 90},
+		"upgraded":               {"business", []storage.PastPlan{past("free", 0)}, 400},
+		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
+		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
+	} {
+		must(t, h.store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
+		got, err := h.server.Retention(context.Background(), acme)
+		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
+			t.Errorf("%s: Retention = %v, %v, want %d days", name, got, err, tc.want)
+		}
 	}
 }
 

@@ -1,16 +1,19 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stripe/stripe-go/v85"
 
+	"writ/engine"
 	"writ/storage"
 )
 
@@ -81,6 +84,19 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
+// maxPast bounds the past plans that are remembered.
+const maxPast = 16
+
+// pastPlans returns the past plans of after, which before became.
+func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
+	plan := cmp.Or(before.Plan, engine.FreePlan)
+	if plan == after.Plan {
+		return before.Past
+	}
+	past := append(slices.Clone(before.Past), storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
+	return past[max(0, len(past)-maxPast):]
+}
+
 // store changes org's subscription by c, if c is news.
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
@@ -89,6 +105,7 @@ func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c chan
 		before = *s
 		if changed = c.apply(s); changed {
 			s.UpdatedAt = b.cfg.Now().UTC().Truncate(time.Millisecond)
+			s.Past = pastPlans(&before, s)
 		}
 		after = *s
 		return changed

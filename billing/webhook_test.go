@@ -133,6 +133,7 @@ func TestWebhook_KeepsWhatTheEventTells(t *testing.T) {
 	want := storage.Subscription{
 		OrganizationID: acme, Plan: "pro", Status: "active", CustomerID: "cus_1", SubscriptionID: "sub_1", ItemID: "si_sub_1",
 		CurrentPeriodEnd: noon.AddDate(0, 1, 0), CancelAtPeriodEnd: true, UpdatedAt: noon,
+		Past:  []storage.PastPlan{{Plan: "free", Until: noon}},
 		Began: noon.Add(-time.Minute), Last: storage.SubscriptionEvent{At: noon, Rank: 1, IDs: []string{"e1"}},
 	}
 	if diff := cmp.Diff(want, h.stored(acme)); diff != "" {
@@ -272,6 +273,30 @@ func TestWebhook_IgnoresWhatIsNotOurs(t *testing.T) {
 		}
 		h.wantPlan(acme, "", "")
 		h.wantPlan("", "", "")
+	}
+}
+
+func TestWebhook_RemembersPastPlans(t *testing.T) {
+	h := start(t, "")
+	for i, price := range []string{pricePro, pricePro, priceBusiness} {
+		must(t, h.deliver(event(fmt.Sprint("e", i), updated, i, subscription("sub_1", "active", price))))
+	}
+	must(t, h.deliver(event("e8", deleted, 8, subscription("sub_1", "canceled", priceBusiness))))
+	must(t, h.deliver(event("e9", completed, 9, session("sub_2", "pro", nil)))) // replaces all else
+	var got []string
+	for _, p := range h.stored(acme).Past {
+		if got = append(got, p.Plan); !p.Until.Equal(noon) {
+			t.Errorf("%s was in force until %v, want %v", p.Plan, p.Until, noon)
+		}
+	}
+	if diff := cmp.Diff([]string{"free", "pro", "business", "free"}, got); diff != "" {
+		t.Errorf("past plans (-want +got):\n%s", diff)
+	}
+	for i := range 3 * maxPast {
+		must(t, h.deliver(event(fmt.Sprint("f", i), updated, 10+i, subscription("sub_2", "active", []string{pricePro, priceBusiness}[i%2]))))
+	}
+	if n := len(h.stored(acme).Past); n != maxPast {
+		t.Errorf("%d past plans are kept, want %d", n, maxPast)
 	}
 }
 

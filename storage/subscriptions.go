@@ -19,11 +19,20 @@ type Subscription struct {
 	CurrentPeriodEnd  time.Time `json:"current_period_end,omitzero"`
 	CancelAtPeriodEnd bool      `json:"cancel_at_period_end,omitzero"`
 	UpdatedAt         time.Time `json:"updated_at"`
+	// Past are the plans that were in force before, the last one last. The oldest
+	// may be forgotten.
+	Past []PastPlan `json:"past,omitzero"`
 
 	// Began is when the subscription was made at billing, and Last the newest
 	// event of it that was taken in: they tell what came late from what is news.
 	Began time.Time         `json:"began,omitzero"`
 	Last  SubscriptionEvent `json:"last,omitzero"`
+}
+
+// PastPlan is a plan that was in force until another was.
+type PastPlan struct {
+	Plan  string    `json:"plan"`
+	Until time.Time `json:"until"`
 }
 
 // SubscriptionEvent is a place in the order of a subscription's events.

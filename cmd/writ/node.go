@@ -118,6 +118,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Registry:                n.registry,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
+		RetentionGrace:          c.RetentionGrace,
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,

@@ -24,6 +24,8 @@ type serveCmd struct {
 	Plans      string        `placeholder:"FILE" help:"JSON object of the plans by name, replacing the built-in ones."`
 	ReceiptTTL time.Duration `name:"receipt-ttl" env:"WRIT_RECEIPT_TTL,RECEIPT_TTL" default:"300s" help:"How long a receipt can be acted upon."`
 
+	RetentionGrace time.Duration `default:"168h" help:"How long after a change of plan the history is kept as long as the plan before kept it."`
+
 	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
 
 	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
@@ -50,9 +52,8 @@ const maxCacheMB = 1 << 20
 func defaultServe() serveCmd {
 	return serveCmd{
 		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data",
-		ReceiptTTL: 300 * time.Second, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
-		Abuse:         defaultAbuse(),
-		QueueDeadline: 250 * time.Millisecond,
+		ReceiptTTL: 300 * time.Second, RetentionGrace: 7 * 24 * time.Hour, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
+		Abuse: defaultAbuse(), QueueDeadline: 250 * time.Millisecond,
 	}
 }
 

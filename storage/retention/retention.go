@@ -4,7 +4,7 @@
 // It goes through all organizations once in [Config.Every], and removes the
 // oldest records of each in small writes with pauses between them, so that
 // decisions never wait for it. How long a plan keeps history is asked anew for
-// every organization, and where that can't be told nothing is removed. A plan
+// every organization, and where that can't be told nothing is removed. An answer
 // that keeps less from now on takes effect with the next pass, for good.
 package retention
 

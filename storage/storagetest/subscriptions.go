@@ -12,6 +12,7 @@ func subscription(org, plan string) *storage.Subscription {
 	return &storage.Subscription{
 		OrganizationID: org, Plan: plan, Status: "active", CustomerID: "cus_1", SubscriptionID: "sub_1", ItemID: "si_1",
 		CurrentPeriodEnd: noon.AddDate(0, 1, 0), CancelAtPeriodEnd: true, UpdatedAt: noon.Add(time.Second),
+		Past:  []storage.PastPlan{{Plan: "pro", Until: noon}, {Plan: "free", Until: noon.Add(time.Second)}},
 		Began: noon.Add(-time.Hour), Last: storage.SubscriptionEvent{At: noon, Rank: 2, IDs: []string{"evt_1", "evt_2"}},
 	}
 }

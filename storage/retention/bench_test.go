@@ -1,0 +1,134 @@
+package retention
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage/embedded"
+)
+
+// oldRows is how much history a pass finds to remove: at the sweeper's own pace
+// it is busy for longer than a benchmark of two seconds runs.
+const oldRows = 100_000
+
+// BenchmarkDecisionsWhileSweeping measures durable decisions, one after another,
+// beside a sweeper that removes history at its own pace, and beside none. p50
+// and p99 are what a caller waits; removed is how many rows went meanwhile.
+func BenchmarkDecisionsWhileSweeping(b *testing.B) {
+	for _, sweeping := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sweeping=%v", sweeping), func(b *testing.B) { benchDecisions(b, sweeping) })
+	}
+}
+
+func benchDecisions(b *testing.B, sweeping bool) {
+	ctx, stop := context.WithCancel(b.Context())
+	defer stop()
+	store, err := embedded.Open(b.TempDir(), embedded.Options{})
+	must(b, err)
+	b.Cleanup(func() { must(b, store.Close()) })
+	l, err := ledger.Open(ctx, ledger.Config{
+		Store: store, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))),
+		Now: func() time.Time { return time.Now().Add(-24 * time.Hour) },
+	})
+	must(b, err)
+	b.Cleanup(func() { must(b, l.Close(context.Background())) })
+	fill(b, l)
+
+	reg := prometheus.NewRegistry()
+	s, err := New(Config{
+		Store: store, Metrics: reg,
+		Keep: func(_ context.Context, org string) (time.Duration, error) {
+			if org == "old" {
+				return time.Hour, nil
+			}
+			return 0, nil
+		},
+	})
+	must(b, err)
+	var sweeper sync.WaitGroup
+	if sweeping {
+		sweeper.Go(func() { s.Run(ctx) })
+	}
+	var waits []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		must(b, decide(ctx, l, "busy"))
+		waits = append(waits, time.Since(start))
+	}
+	stop()
+	sweeper.Wait()
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(removedRows(b, reg), "removed")
+}
+
+// fill decides oldRows intents of an organization that is to be swept.
+func fill(b *testing.B, l *ledger.Ledger) {
+	b.Helper()
+	const callers = 64
+	failed := make(chan error, callers)
+	for range callers {
+		go func() {
+			var err error
+			for i := 0; i < oldRows/callers && err == nil; i++ {
+				err = decide(b.Context(), l, "old")
+			}
+			failed <- err
+		}()
+	}
+	for range callers {
+		must(b, <-failed)
+	}
+}
+
+func decide(ctx context.Context, l *ledger.Ledger, org string) error {
+	turn, err := l.Begin(ctx, org)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
+	_, err = l.Commit(ctx, &turn, ledger.Entry{
+		Intent: &engine.Intent{
+			IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "ci",
+			ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
+		},
+		PolicyVersion: 1,
+		Result: engine.Result{
+			Decision: engine.Allow,
+			Findings: []engine.Finding{{Code: engine.CodePolicyAllowed, Outcome: engine.Allow, Reason: "policy.allowed: version 1 of the policy allows it"}},
+		},
+	})
+	return err
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func removedRows(b *testing.B, reg *prometheus.Registry) float64 {
+	b.Helper()
+	families, err := reg.Gather()
+	must(b, err)
+	for _, f := range families {
+		if f.GetName() == "writ_retention_removed_records_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	b.Fatal("the sweeper counts no removed rows")
+	return 0
+}
