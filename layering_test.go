@@ -25,6 +25,7 @@ func TestLayering(t *testing.T) {
 		"writ/engine":            {},
 		"writ/ledger/receipt":    {},
 		"writ/rego":              {"writ/engine"},
+		"writ/scrub":             {},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
 		"writ/storage/retention": {"writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
@@ -53,6 +54,7 @@ func TestLayering(t *testing.T) {
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
+		"github.com/zricethezav/gitleaks":  {"writ/scrub"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {
