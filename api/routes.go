@@ -14,6 +14,7 @@ type route struct {
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
 	signed       bool   // public, yet has a body, which a header signs
+	stored       bool   // the body is stored as it is written, so it may hold no secret
 }
 
 // routes lists every route of the public address.
@@ -34,20 +35,20 @@ func (s *Server) routes() []route {
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate)),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize)),
 
-		post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy)),
+		stored(post("/v1/policies/register", scopePolicyWrite, withBody(s.registerPolicy))),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
-		post("/v1/rules", scopeRulesWrite, withBody(s.createRule)),
-		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule)),
+		stored(post("/v1/rules", scopeRulesWrite, withBody(s.createRule))),
+		stored(patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule))),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
-		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken)),
+		stored(post("/v1/tokens", scopeTokensWrite, withBody(s.createToken))),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken),
 
 		get("/v1/agents", scopeAgentsRead, s.listAgents),
-		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent)),
+		stored(post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent))),
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
@@ -83,6 +84,12 @@ func del(path string, scope scopeSet, h handler) route {
 // signed makes r a route whose handler authenticates the body by a header.
 func signed(r route) route {
 	r.signed = true
+	return r
+}
+
+// stored makes r a route whose body is refused if it holds a secret.
+func stored(r route) route {
+	r.stored = true
 	return r
 }
 

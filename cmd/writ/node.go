@@ -16,6 +16,7 @@ import (
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/rego"
+	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/retention"
@@ -25,6 +26,7 @@ import (
 // wired on top of it.
 type node struct {
 	log     *slog.Logger
+	scrub   *scrub.Scrubber
 	drain   time.Duration
 	store   *embedded.Store
 	ledger  *ledger.Ledger
@@ -47,7 +49,11 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, drain: c.DrainTimeout}
+	n := &node{drain: c.DrainTimeout}
+	if n.scrub, err = scrub.New(); err != nil {
+		return nil, err
+	}
+	n.log = slog.New(scrub.NewHandler(log.Handler(), n.scrub))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -59,7 +65,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log}); err != nil {
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: n.log}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	if n.secret, err = c.Data.loadSecret(); err != nil {
@@ -70,7 +76,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, err
 	}
 	for _, name := range c.Data.exposed() {
-		log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
+		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
 	}
 	if err := n.wire(ctx, c, signer, plans); err != nil {
 		return nil, err
@@ -95,7 +101,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: n.log, Metrics: registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Log: n.log, Metrics: registry,
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -114,6 +120,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Auth:                    c.auth(n.secret),
 		JWKS:                    func() []byte { return jwks },
 		Registry:                registry,
+		Scrub:                   n.scrub,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
 		Hosted:                  n.hosted(c),
