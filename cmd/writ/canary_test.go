@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -49,8 +50,10 @@ func TestCanaries(t *testing.T) {
 			if !strings.Contains(seen["the log"], "request failed") {
 				t.Errorf("no request failed: the test shows nothing about the log\n%s", seen["the log"])
 			}
-			if mode == "full" && !strings.Contains(seen["GET /v1/authorizations"], `"harmless":"kept"`) {
-				t.Error("the history in mode full has no metadata values")
+			for _, where := range []string{"GET /v1/authorizations", "the CSV"} {
+				if got := strings.Contains(strings.ReplaceAll(seen[where], `""`, `"`), `"harmless":"kept"`); got != (mode == "full") {
+					t.Errorf("%s has metadata values = %t in mode %s", where, got, mode)
+				}
 			}
 			expectNone(t, canaries, seen)
 			expectNone(t, canaries, kept(t, data))
@@ -358,12 +361,35 @@ func (b *bird) addresses(s string) {
 	b.send(http.MethodPost, "/v1/billing/webhook", `{"id":"`+s+`"}`, http.Header{"Stripe-Signature": {"t=1,v1=" + s}})
 }
 
-// broken sends s in bodies that are no documents.
+// broken sends s in bodies that are no documents and in requests that are no
+// HTTP.
 func (b *bird) broken(s string) {
+	for _, request := range []string{
+		"GET /" + s + " HTTP/9\r\n" + s + "\r\n\r\n", s + "\r\n\r\n",
+		"POST /v1/rules HTTP/1.1\r\nHost: " + s + "\r\nContent-Length: " + s + "\r\n " + s + "\r\n\r\n",
+		"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + s,
+	} {
+		b.raw(request)
+	}
 	for _, body := range []string{s, `{"policy_id":"` + s, `{"intent":{"` + s + `":`, `["` + s + `"]`, `{"policy":"` + s + `"} ` + s} {
 		for _, path := range []string{"/v1/policy/evaluate", "/v1/policies/register", "/v1/rules", "/v1/agents", "/v1/actions/record"} {
 			b.send(http.MethodPost, path, body, nil)
 		}
+	}
+}
+
+// raw sends bytes and waits for the server to answer or to hang up.
+func (b *bird) raw(request string) {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		b.t.Errorf("dialling: %v", err)
+		return
+	}
+	defer conn.Close()
+	tcp := conn.(*net.TCPConn)
+	if _, err := io.WriteString(tcp, request); err == nil {
+		_ = tcp.CloseWrite()            // no more of the request comes
+		_, _ = io.Copy(io.Discard, tcp) // whatever the answer is
 	}
 }
 
