@@ -25,6 +25,7 @@ func TestLayering(t *testing.T) {
 		"writ/engine":            {},
 		"writ/ledger/receipt":    {},
 		"writ/rego":              {"writ/engine"},
+		"writ/scrub":             {},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
 		"writ/storage/retention": {"writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
@@ -56,6 +57,7 @@ func TestLayering(t *testing.T) {
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
 		"github.com/sony/gobreaker":        {"writ/core"},
+		"github.com/zricethezav/gitleaks":  {"writ/scrub"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {

@@ -14,8 +14,17 @@ import (
 	"writ/storage"
 )
 
-// Config is what a Server works with. Store, Sets, Ledger, Keys and Registry
-// are required; the Server closes none of them.
+// Scrubber knows secrets when it sees them. It must be safe for concurrent use.
+type Scrubber interface {
+	// Text returns text with its secrets replaced. Doing so twice is doing so once.
+	Text(text string) string
+	// FindValue returns the kind of the first secret in a value with a name, which
+	// may be empty.
+	FindValue(name, value string) (kind string, found bool)
+}
+
+// Config is what a Server works with. Store, Sets, Ledger, Scrub, JWKS and
+// Registry are required; the Server closes none of them.
 type Config struct {
 	// Store keeps the documents and the history.
 	Store storage.Store
@@ -24,6 +33,9 @@ type Config struct {
 	Sets *engine.Sets
 	// Ledger makes decisions final. It must write to Store.
 	Ledger *ledger.Ledger
+	// Scrub keeps secrets out of what is stored. It must be what Ledger scrubs
+	// with: the history is searched for what it would have stored.
+	Scrub Scrubber
 	// Plans are the plans by name, engine.DefaultPlans if nil. There must be one
 	// of the name engine.FreePlan, which is also that of an organization whose
 	// plan is unknown.
@@ -145,6 +157,8 @@ func (c Config) check() error {
 		return errors.New("no ledger")
 	case c.JWKS == nil:
 		return errors.New("no public keys of receipts")
+	case c.Scrub == nil:
+		return errors.New("no scrubber")
 	case c.Registry == nil:
 		return errors.New("no metrics registry")
 	case c.Plans[engine.FreePlan].Name == "":

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -14,11 +15,12 @@ import (
 //
 //	decision_id, decided_at, decision, reasons, intent_id, intent_digest,
 //	policy_id, policy_version, agent_id, action_type, resource,
-//	cost_amount_minor, cost_currency, metadata_keys, issued_at,
+//	cost_amount_minor, cost_currency, metadata_keys, metadata, issued_at,
 //	receipt_digest, receipt_exp, receipt_kid,
 //	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at
 //
-// What a row lacks is an empty cell. Lists are joined by "; ". Times are RFC
+// What a row lacks is an empty cell. Lists are joined by "; ". The metadata, which
+// only the audit mode full keeps, is a JSON object. Times are RFC
 // 3339 in UTC, but issued_at is as the intent had it, and receipt_exp is Unix
 // seconds. The last five are what became of the action.
 //
@@ -28,7 +30,7 @@ import (
 // apostrophe off a cell whose rest is such a text.
 const csvHeader = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
 	"policy_id,policy_version,agent_id,action_type,resource," +
-	"cost_amount_minor,cost_currency,metadata_keys,issued_at," +
+	"cost_amount_minor,cost_currency,metadata_keys,metadata,issued_at," +
 	"receipt_digest,receipt_exp,receipt_kid," +
 	"outcome,outcome_amount_minor,outcome_currency,external_ref,recorded_at\r\n"
 
@@ -57,6 +59,7 @@ func (c *csvRows) record(r *storage.Record) {
 		c.empty(2)
 	}
 	c.list(r.MetadataKeys)
+	c.metadata(r.Metadata)
 	c.text(r.IssuedAt)
 	c.own(r.Receipt.Digest)
 	c.number(r.Receipt.Exp)
@@ -107,6 +110,15 @@ func (c *csvRows) list(items []string) {
 		}
 		c.cell = append(c.cell, item...)
 	}
+	c.text(string(c.cell))
+}
+
+func (c *csvRows) metadata(m map[string]string) {
+	if len(m) == 0 {
+		c.empty(1)
+		return
+	}
+	c.cell = receipt.AppendMap(c.cell[:0], m)
 	c.text(string(c.cell))
 }
 

@@ -94,7 +94,8 @@ func TestCSV_EveryColumn(t *testing.T) {
 	full := &storage.Record{
 		DecisionID: "d", DecidedAt: at.In(time.FixedZone("", 3600)), Decision: engine.Deny, Reasons: []string{"a: b", "=c"},
 		IntentID: "i", IntentDigest: "sha256:0a", PolicyID: "p", PolicyVersion: 3, AgentID: "=agent", ActionType: "deploy",
-		Resource: "-x", Cost: &engine.Cost{AmountMinor: 12, Currency: "EUR"}, MetadataKeys: []string{"@env", "t"}, IssuedAt: "2026-11-21T10:00:00Z",
+		Resource: "-x", Cost: &engine.Cost{AmountMinor: 12, Currency: "EUR"}, MetadataKeys: []string{"@env", "t"},
+		Metadata: map[string]string{"t": "1", "@env": "a;\"b\""}, IssuedAt: "2026-11-21T10:00:00Z",
 		Settlement: &storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "USD", ExternalRef: "+ref", RecordedAt: at},
 	}
 	full.Receipt.Digest, full.Receipt.Exp, full.Receipt.KeyID, full.Receipt.Sig = "sha256:1f", 300, "-kid", "unseen"
@@ -107,14 +108,14 @@ func TestCSV_EveryColumn(t *testing.T) {
 		strings.Split(strings.TrimSpace(csvHeader), ","),
 		{
 			"d", "2026-11-21T10:00:00.000005Z", "deny", "a: b; =c", "i", "sha256:0a", "p", "3", "'=agent", "deploy", "'-x",
-			"12", "EUR", "'@env; t", "2026-11-21T10:00:00Z", "sha256:1f", "300", "'-kid",
+			"12", "EUR", "'@env; t", `{"@env":"a;\"b\"","t":"1"}`, "2026-11-21T10:00:00Z", "sha256:1f", "300", "'-kid",
 			"executed", "0", "USD", "'+ref", "2026-11-21T10:00:00.000005Z",
 		},
 		{
-			"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "0", "",
+			"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "",
 			"failed", "", "", "", "2026-11-21T10:00:00.000005Z",
 		},
-		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", ""},
+		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)

@@ -39,7 +39,7 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 			Detail: "Your plan does not include the CSV export of the authorization history. The business plan does.",
 		})
 	}
-	f, err := r.query.filter()
+	f, err := s.filter(r.query)
 	if err != nil {
 		return response{}, err
 	}

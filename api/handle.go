@@ -108,6 +108,11 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 			return err
 		}
 	}
+	if rt.stored {
+		if err = s.refuseSecrets(r.body); err != nil {
+			return err
+		}
+	}
 	res, err := rt.handler(r)
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
+	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
 )
@@ -51,6 +52,15 @@ type harness struct {
 	served  chan error
 }
 
+// scrubber returns the scrubber of all tests: making one takes a while.
+var scrubber = sync.OnceValue(func() *scrub.Scrubber {
+	s, err := scrub.New()
+	if err != nil {
+		panic(err)
+	}
+	return s
+})
+
 // start serves with a configuration that mods change.
 func start(t testing.TB, mods ...func(*Config)) *harness {
 	t.Helper()
@@ -65,10 +75,10 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	h.trusted, err = receipt.NewKeys(signer.Public())
 	must(t, err)
 	registry := prometheus.NewRegistry()
-	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Now: h.clock.Now, Metrics: registry})
+	h.ledger, err = ledger.Open(context.Background(), ledger.Config{Store: h.store, Signer: signer, Scrub: scrubber(), Now: h.clock.Now, Metrics: registry})
 	must(t, err)
 	cfg := Config{
-		Store: h.store, Ledger: h.ledger,
+		Store: h.store, Ledger: h.ledger, Scrub: scrubber(),
 		Sets:     engine.NewSets(storage.Source{Store: h.store}, engine.Options{}, 64<<20),
 		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
 		JWKS:     h.trusted.JWKS,

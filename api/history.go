@@ -13,7 +13,7 @@ import (
 // listAuthorizations returns the history, newest first. A page of a filter that
 // selects little may be short or empty: only a null next_cursor ends the list.
 func (s *Server) listAuthorizations(r *request) (response, error) {
-	f, err := r.query.filter()
+	f, err := s.filter(r.query)
 	if err != nil {
 		return response{}, err
 	}
@@ -28,10 +28,11 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 	return list(records, next), nil
 }
 
-// filter takes the filters of the history.
-func (q query) filter() (f storage.Filter, err error) {
-	if s, ok := q.take("decision"); ok {
-		if f.Decision, err = engine.ParseDecision(s); err != nil {
+// filter takes the filters of the history. Texts are scrubbed as those of the
+// rows were, so that a row is found by what its intent said.
+func (s *Server) filter(q query) (f storage.Filter, err error) {
+	if d, ok := q.take("decision"); ok {
+		if f.Decision, err = engine.ParseDecision(d); err != nil {
 			return f, invalid("decision", "must be allow, deny or approval_required")
 		}
 	}
@@ -45,6 +46,7 @@ func (q query) filter() (f storage.Filter, err error) {
 	if f.ActionType, err = q.text("action_type"); err != nil {
 		return f, err
 	}
+	f.AgentID, f.ActionType = s.cfg.Scrub.Text(f.AgentID), s.cfg.Scrub.Text(f.ActionType)
 	if f.From, err = q.timestamp("from"); err != nil {
 		return f, err
 	}
@@ -72,7 +74,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := in.validate(); err != nil {
 		return response{}, err
 	}
-	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), in.settlement(r))
+	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), s.settlement(r, in))
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
@@ -85,10 +87,13 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	return response{status: http.StatusOK, body: record}, nil
 }
 
-func (in *actionBody) settlement(r *request) storage.Settlement {
+// settlement returns in as it is stored. A secret in the reference is replaced
+// rather than refused: that money moved must not go unrecorded.
+func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 	st := storage.Settlement{Outcome: in.Outcome, AmountMinor: in.AmountMinor, RecordedAt: r.stamp()}
 	set(&st.Currency, in.Currency)
 	set(&st.ExternalRef, in.ExternalRef)
+	st.ExternalRef = s.cfg.Scrub.Text(st.ExternalRef)
 	return st
 }
 

@@ -17,6 +17,7 @@ type route struct {
 	anyQuery     bool   // takes query parameters that it does not know
 	unlimited    bool   // public, and answers however often it is asked
 	gated        bool   // refused under overload, before anything else
+	stored       bool   // the body is stored as it is written, so it may hold no secret
 }
 
 // routes lists every route of the public address.
@@ -37,20 +38,20 @@ func (s *Server) routes() []route {
 		gated(post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate))),
 		gated(post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize))),
 
-		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy)),
+		stored(post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy))),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
-		post("/v1/rules", scopeRulesWrite, withBody(s.createRule)),
-		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule)),
+		stored(post("/v1/rules", scopeRulesWrite, withBody(s.createRule))),
+		stored(patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule))),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
-		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken)),
+		stored(post("/v1/tokens", scopeTokensWrite, withBody(s.createToken))),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken),
 
 		get("/v1/agents", scopeAgentsRead, s.listAgents),
-		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent)),
+		stored(post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent))),
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
@@ -110,6 +111,12 @@ func unlimited(r route) route {
 // gated makes r a route that waits for its turn and is refused under overload.
 func gated(r route) route {
 	r.gated = true
+	return r
+}
+
+// stored makes r a route whose body is refused if it holds a secret.
+func stored(r route) route {
+	r.stored = true
 	return r
 }
 

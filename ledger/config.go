@@ -20,11 +20,23 @@ const (
 	// without user info, query and fragment, the cost, the metadata's keys, the
 	// decision, its reasons and digests, and times. It is the default.
 	Minimal Mode = "minimal"
-	// Full keeps the metadata's values too, after scrubbing.
+	// Full keeps the metadata's values too. Either mode scrubs what it keeps.
 	Full Mode = "full"
 )
 
-// Config is what a Ledger works with. Store and Signer are required.
+// Scrubber takes secrets out of what a record keeps of an intent. It must be
+// safe for concurrent use and quick where there are none: every decision asks it.
+type Scrubber interface {
+	// Text returns what may be kept of a text.
+	Text(s string) string
+	// Resource returns what may be kept of a resource, given as it was written
+	// and as its projection.
+	Resource(raw, projection string) string
+	// Value returns what may be kept of a metadata value.
+	Value(key, value string) string
+}
+
+// Config is what a Ledger works with. Store, Signer and Scrub are required.
 type Config struct {
 	// Store makes batches durable. It must bound the time that its calls take:
 	// everyone waits for the batch that is being written. No other ledger may
@@ -40,9 +52,8 @@ type Config struct {
 	TTL time.Duration
 	// Audit is how much of a request is kept, Minimal if empty.
 	Audit Mode
-	// Scrub returns what may be kept of a metadata value, and is required by
-	// Audit Full, which it alone makes safe. It must be safe for concurrent use.
-	Scrub func(key, value string) string
+	// Scrub judges everything that a caller chose freely, in either mode.
+	Scrub Scrubber
 	// Log hears of failing commits, once for each episode. Nil discards.
 	Log *slog.Logger
 	// Metrics is where the ledger registers its metrics until it is closed. Nil
@@ -91,8 +102,8 @@ func (c Config) check() error {
 		return fmt.Errorf("queue limit %d: want a positive number", c.QueueLimit)
 	case c.Audit != Minimal && c.Audit != Full:
 		return fmt.Errorf("audit mode %q: want %s or %s", c.Audit, Minimal, Full)
-	case c.Audit == Full && c.Scrub == nil:
-		return errors.New("audit mode full needs a scrubber: raw metadata values are never stored")
+	case c.Scrub == nil:
+		return errors.New("no scrubber: what callers send is never stored raw")
 	}
 	return nil
 }

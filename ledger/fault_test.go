@@ -272,7 +272,7 @@ func (s retrying) Commit(ctx context.Context, batch []*storage.Record, seal stor
 func TestOpen_RefusesAnUnreadableChain(t *testing.T) {
 	store := newFake()
 	store.headErr = errFault
-	l, err := Open(t.Context(), Config{Store: store, Signer: testSigner(1)})
+	l, err := Open(t.Context(), Config{Store: store, Signer: testSigner(1), Scrub: marking{}})
 	if !errors.Is(err, errFault) {
 		t.Errorf("Open = %v, %v, want the fault: never a second chain", l, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,31 @@ func (l *logged) lines() []string {
 	return lines
 }
 
+// marking is a scrubber that takes whatever has "hunter" in it for a secret, and
+// the value of ticket.
+type marking struct{}
+
+func (marking) Text(s string) string {
+	if strings.Contains(s, "hunter") {
+		return "[scrubbed]"
+	}
+	return s
+}
+
+func (m marking) Resource(raw, projection string) string {
+	if m.Text(raw) != raw {
+		return m.Text(projection)
+	}
+	return projection
+}
+
+func (m marking) Value(key, value string) string {
+	if key == "ticket" {
+		return "[scrubbed]"
+	}
+	return m.Text(value)
+}
+
 func testSigner(seed byte) *receipt.Signer {
 	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
 }
@@ -80,7 +106,7 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 // change its configuration.
 func open(t testing.TB, store storage.Decisions, change ...func(*Config)) *Ledger {
 	t.Helper()
-	cfg := Config{Store: store, Signer: testSigner(1), Now: (&clock{now: noon}).Now}
+	cfg := Config{Store: store, Signer: testSigner(1), Scrub: marking{}, Now: (&clock{now: noon}).Now}
 	for _, f := range change {
 		f(&cfg)
 	}

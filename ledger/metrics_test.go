@@ -94,7 +94,7 @@ func TestMetrics_RegisteredUntilClose(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	withReg := func(c *Config) { c.Metrics = reg }
 	l := open(t, newFake(), withReg)
-	if _, err := Open(t.Context(), Config{Store: newFake(), Signer: testSigner(1), Metrics: reg}); err == nil {
+	if _, err := Open(t.Context(), Config{Store: newFake(), Signer: testSigner(1), Scrub: marking{}, Metrics: reg}); err == nil {
 		t.Error("Open of a second ledger on one registry = nil, want an error")
 	}
 	if len(gather(t, reg)) == 0 {

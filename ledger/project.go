@@ -30,9 +30,9 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		DecisionID:     t.id.String(),
 		PolicyID:       in.PolicyID,
 		PolicyVersion:  e.PolicyVersion,
-		AgentID:        in.AgentID,
-		ActionType:     in.ActionType,
-		Resource:       resource.Projection(),
+		AgentID:        cfg.Scrub.Text(in.AgentID),
+		ActionType:     cfg.Scrub.Text(in.ActionType),
+		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
 		Cost:           in.Cost,
 		Decision:       e.Result.Decision,
 		Reasons:        e.Result.Reasons(),
@@ -67,19 +67,26 @@ func decided(e Entry) error {
 	return nil
 }
 
+// projectMetadata sets what r keeps of metadata. Of keys that are the same once
+// they are scrubbed the first in order keeps its value.
 func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string) {
 	if len(metadata) == 0 {
 		return
 	}
 	r.MetadataKeys = slices.AppendSeq(make([]string, 0, len(metadata)), maps.Keys(metadata))
 	slices.Sort(r.MetadataKeys)
-	if cfg.Audit != Full {
-		return
+	if cfg.Audit == Full {
+		r.Metadata = make(map[string]string, len(metadata))
 	}
-	r.Metadata = make(map[string]string, len(metadata))
-	for k, v := range metadata {
-		r.Metadata[k] = cfg.Scrub(k, v)
+	for i, key := range r.MetadataKeys {
+		kept := cfg.Scrub.Text(key)
+		r.MetadataKeys[i] = kept
+		if _, taken := r.Metadata[kept]; cfg.Audit == Full && !taken {
+			r.Metadata[kept] = cfg.Scrub.Value(key, metadata[key])
+		}
 	}
+	slices.Sort(r.MetadataKeys)
+	r.MetadataKeys = slices.Compact(r.MetadataKeys)
 }
 
 // Payload returns what the digest of r's receipt covers, so that a stored

@@ -50,15 +50,7 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 
 func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
 	store := newFake()
-	l := open(t, store, func(c *Config) {
-		c.Audit = Full
-		c.Scrub = func(key, value string) string {
-			if key == "ticket" {
-				return "[scrubbed]"
-			}
-			return value
-		}
-	})
+	l := open(t, store, func(c *Config) { c.Audit = Full })
 	got := mustDecide(t, l, "acme", intent(1)).Record
 	want := map[string]string{"env": "prod", "ticket": "[scrubbed]"}
 	if diff := cmp.Diff(want, got.Metadata); diff != "" {
@@ -77,15 +69,46 @@ func TestDecision_Audit_FullStoresScrubbedValues(t *testing.T) {
 	}
 }
 
+func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
+	for _, mode := range []Mode{Minimal, Full} {
+		store := newFake()
+		l := open(t, store, func(c *Config) { c.Audit = mode })
+		in := intent(1)
+		in.AgentID, in.ActionType, in.Resource = "bot-hunter1", "deploy.hunter2", "prod/hunter3"
+		in.Metadata = map[string]string{"hunter4": "a", "hunter5": "b", "env": "hunter6", "zone": "eu"}
+		got := mustDecide(t, l, "acme", in)
+		r := got.Record
+		kept := []string{r.AgentID, r.ActionType, r.Resource, strings.Join(r.MetadataKeys, " ")}
+		want := []string{"[scrubbed]", "[scrubbed]", "[scrubbed]", "[scrubbed] env zone"}
+		if diff := cmp.Diff(want, kept); diff != "" {
+			t.Errorf("%s keeps (-want +got):\n%s", mode, diff)
+		}
+		if mode == Full {
+			want := map[string]string{"[scrubbed]": "a", "env": "[scrubbed]", "zone": "eu"}
+			if diff := cmp.Diff(want, r.Metadata); diff != "" {
+				t.Errorf("metadata in mode full (-want +got):\n%s", diff)
+			}
+		}
+		if strings.Contains(store.order[0].bytes, "hunter") {
+			t.Errorf("%s stores a secret: %s", mode, store.order[0].bytes)
+		}
+		if r.IntentDigest != IntentDigest(in) {
+			t.Errorf("%s: the digest is not of the intent as it was sent", mode)
+		}
+		if again := mustDecide(t, l, "acme", in); !again.Replayed || cmp.Diff(r, again.Record) != "" {
+			t.Errorf("%s: the same intent again = %+v, want the first record", mode, again)
+		}
+	}
+}
+
 func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
-	scrub := func(_, v string) string { return v }
 	tests := map[string]struct {
 		change func(*Config)
 		want   string // in the error; empty: fine
 	}{
 		"defaults":                     {func(*Config) {}, ""},
-		"full with a scrubber":         {func(c *Config) { c.Audit, c.Scrub = Full, scrub }, ""},
-		"full without a scrubber":      {func(c *Config) { c.Audit = Full }, "needs a scrubber"},
+		"full":                         {func(c *Config) { c.Audit = Full }, ""},
+		"no scrubber":                  {func(c *Config) { c.Scrub = nil }, "no scrubber"},
 		"unknown mode":                 {func(c *Config) { c.Audit = "all" }, `audit mode "all"`},
 		"no store":                     {func(c *Config) { c.Store = nil }, "no store"},
 		"no signer":                    {func(c *Config) { c.Signer = nil }, "no signer"},
@@ -96,7 +119,7 @@ func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{Store: newFake(), Signer: testSigner(1)}
+			cfg := Config{Store: newFake(), Signer: testSigner(1), Scrub: marking{}}
 			test.change(&cfg)
 			l, err := Open(t.Context(), cfg)
 			if test.want == "" {

@@ -15,6 +15,7 @@ import (
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/rego"
+	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/retention"
@@ -24,6 +25,7 @@ import (
 // wired on top of it.
 type node struct {
 	log      *slog.Logger
+	scrub    *scrub.Scrubber
 	drain    time.Duration
 	store    *embedded.Store
 	registry *prometheus.Registry
@@ -47,7 +49,11 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err != nil {
 		return nil, err
 	}
-	n := &node{log: log, drain: c.DrainTimeout, registry: newRegistry()}
+	n := &node{drain: c.DrainTimeout, registry: newRegistry()}
+	if n.scrub, err = scrub.New(); err != nil {
+		return nil, err
+	}
+	n.log = slog.New(scrub.NewHandler(log.Handler(), n.scrub))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -59,7 +65,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: log, Metrics: n.registry}); err != nil {
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: n.log, Metrics: n.registry}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	if n.secret, err = c.Data.loadSecret(); err != nil {
@@ -70,7 +76,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, err
 	}
 	for _, name := range c.Data.exposed() {
-		log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
+		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
 	}
 	if err := n.wire(ctx, c, signer, plans); err != nil {
 		return nil, err
@@ -93,7 +99,7 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 // wire puts the ledger and the API on top of the store.
 func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan) (err error) {
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Log: n.log, Metrics: n.registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Log: n.log, Metrics: n.registry,
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -116,6 +122,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Auth:                    c.auth(n.secret),
 		JWKS:                    func() []byte { return jwks },
 		Registry:                n.registry,
+		Scrub:                   n.scrub,
 		Log:                     n.log,
 		RequireRegisteredAgents: c.RequireRegisteredAgents,
 		RetentionGrace:          c.RetentionGrace,

@@ -13,6 +13,7 @@ import (
 
 	"writ/api"
 	"writ/engine"
+	"writ/ledger"
 )
 
 type serveCmd struct {
@@ -27,6 +28,8 @@ type serveCmd struct {
 	RetentionGrace time.Duration `default:"168h" help:"How long after a change of plan the history is kept as long as the plan before kept it."`
 
 	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
+
+	Audit ledger.Mode `env:"WRIT_AUDIT,AUDIT_MODE" default:"minimal" enum:"minimal,full" help:"How much of an intent the history keeps: minimal keeps the keys of its metadata, full the values too. Either mode scrubs secrets."`
 
 	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`
@@ -51,7 +54,7 @@ const maxCacheMB = 1 << 20
 // defaultServe returns the command with every flag at its default.
 func defaultServe() serveCmd {
 	return serveCmd{
-		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data",
+		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data", Audit: ledger.Minimal,
 		ReceiptTTL: 300 * time.Second, RetentionGrace: 7 * 24 * time.Hour, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
 		Abuse: defaultAbuse(), QueueDeadline: 250 * time.Millisecond,
 	}

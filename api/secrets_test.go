@@ -1,0 +1,100 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/storage"
+)
+
+// madeUp is in the format of a real token, put together so that no scanner takes
+// it for one.
+const madeUp = "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
+
+func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
+	h := start(t)
+	token := h.operator(acme)
+	rule := func(field, value string) obj {
+		o := obj{"name": "r", "condition": `{}`, "action": `{"decision":"deny","reason":"no"}`}
+		o[field] = value
+		return o
+	}
+	policy := func(field string, value any) obj {
+		return obj{"policy": policy(acme, obj{field: value})}
+	}
+	tests := map[string]struct {
+		path   string
+		body   obj
+		fields []string
+	}{
+		"policy":             {"/v1/policies/register", policy("blocked_resource_patterns", []string{"a", "https://h/" + madeUp}), []string{"policy.blocked_resource_patterns[1]"}},
+		"policy's agent":     {"/v1/policies/register", policy("agent_id", "ann@corp.test"), []string{"policy.agent_id"}},
+		"unknown member":     {"/v1/policies/register", obj{madeUp: 1}, []string{"[redacted:github-pat]"}},
+		"rule's name":        {"/v1/rules", rule("name", madeUp), []string{"name"}},
+		"rule's description": {"/v1/rules", rule("description", "see "+madeUp), []string{"description"}},
+		"match object":       {"/v1/rules", rule("condition", `{"metadata.a":{"$in":["x","`+madeUp+`"]}}`), []string{"condition.metadata.a.$in[1]"}},
+		"escaped":            {"/v1/rules", rule("condition", `{"metadata.a":"\u0067`+madeUp[1:]+`"}`), []string{"condition.metadata.a"}},
+		"cel":                {"/v1/rules", rule("condition", `{"cel":"intent.resource == '`+madeUp+`'"}`), []string{"condition.cel"}},
+		"reason":             {"/v1/rules", rule("action", `{"decision":"deny","reason":"`+madeUp+`"}`), []string{"action.reason"}},
+		"two fields":         {"/v1/agents", obj{"name": madeUp, "externalId": "4111 1111 1111 1111"}, []string{"externalId", "name"}},
+		"token's name":       {"/v1/tokens", obj{"name": "of ann@corp.test"}, []string{"name"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := h.do("POST", test.path, token, test.body).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+			var fields []string
+			for _, f := range p.Errors {
+				fields = append(fields, f.Field)
+				if strings.Contains(f.Message, madeUp) || !strings.Contains(f.Message, "looks like a secret (") {
+					t.Errorf("the message of %s is %q", f.Field, f.Message)
+				}
+			}
+			slices.Sort(fields)
+			if !slices.Equal(fields, test.fields) {
+				t.Errorf("fields = %q, want %q", fields, test.fields)
+			}
+		})
+	}
+}
+
+func TestDecision_Audit_HistoryIsFoundByWhatTheIntentSaid(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.evaluate(acme, intent(obj{"agent_id": "bot/" + madeUp})).wantStatus(http.StatusOK)
+	got := string(h.do("GET", "/v1/authorizations?agent_id=bot/"+madeUp, h.operator(acme), nil).wantStatus(http.StatusOK).body)
+	if !strings.Contains(got, `"agent_id":"bot/[redacted:github-pat]"`) || strings.Contains(got, madeUp) {
+		t.Errorf("the history of the agent = %s, want its row, scrubbed", got)
+	}
+}
+
+func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	var decided result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+	body := obj{"decision_id": decided.DecisionID, "outcome": "executed", "external_ref": "of " + madeUp}
+	for range 2 { // the same record again is the same answer
+		var row storage.Record
+		h.do("POST", "/v1/actions/record", h.operator(acme), body).wantStatus(http.StatusOK).into(&row)
+		if got, want := row.Settlement.ExternalRef, "of [redacted:github-pat]"; got != want {
+			t.Errorf("external_ref = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestMetrics_NoLabelIsOfTheCallers(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.evaluate(acme, intent(obj{"agent_id": "bot-marker", "action_type": "marker", "resource": "marker"}))
+	h.do("GET", "/marker?marker=marker", "marker", nil, headerRequestID, "marker", "User-Agent", "marker")
+	h.do("PATCH", "/v1/rules/marker", h.operator(acme), obj{"name": "marker"})
+	families, err := h.server.cfg.Registry.Gather()
+	must(t, err)
+	for _, f := range families {
+		if text := f.String(); strings.Contains(text, "marker") || strings.Contains(text, `"`+acme+`"`) {
+			t.Errorf("a label is of the caller's: %s", text)
+		}
+	}
+}

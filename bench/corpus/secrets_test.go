@@ -1,0 +1,30 @@
+package corpus_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"writ/bench/corpus"
+	"writ/scrub"
+)
+
+// TestNoDocumentLooksLikeASecret: the service would refuse one that does.
+func TestNoDocumentLooksLikeASecret(t *testing.T) {
+	s, err := scrub.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := []any{corpus.ReferencePolicy()}
+	for _, rule := range corpus.Rules(1000, 1) {
+		docs = append(docs, rule.Name, rule.Description, rule.Condition, rule.Action)
+	}
+	for _, doc := range docs {
+		text, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind, found := s.Find(string(text)); found {
+			t.Errorf("%s looks like a secret (%s)", text, kind)
+		}
+	}
+}

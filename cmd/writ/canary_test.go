@@ -1,0 +1,461 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/scrub/scrubtest"
+	"writ/storage/embedded"
+)
+
+// TestCanaries puts made-up secrets into everything that a caller can send and
+// looks for them in everything that is kept or shown: the store, logs, history,
+// CSV and metrics.
+func TestCanaries(t *testing.T) {
+	for _, mode := range []string{"minimal", "full"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			data, operator := newData(t)
+			p := start(t, data, "--audit="+mode, "--plans="+exportingPlan(t), "--portal-url=http://portal.example",
+				"--stripe-key=not-a-key", "--stripe-webhook-secret=not-a-secret", "--stripe-price-pro=pro",
+				"--stripe-price-business=business", "--stripe-url=http://127.0.0.1:1")
+			register(t, p.url, operator)
+			b := &bird{t: t, url: p.url, token: operator, http: newSender(t, operator, 16).http}
+			canaries := scrubtest.Canaries(uint64(len(mode)))
+			b.singAll(canaries)
+			if b.evaluated.Load() == 0 || b.failures.Load() == 0 || b.refused.Load() == 0 {
+				t.Fatalf("%d evaluations, %d logged failures, %d refused documents: want some of each", b.evaluated.Load(), b.failures.Load(), b.refused.Load())
+			}
+			seen := b.shown(p)
+			p.stop(t)
+			seen["the log"] = p.stderr.String()
+			if !strings.Contains(seen["the log"], "request failed") {
+				t.Errorf("no request failed: the test shows nothing about the log\n%s", seen["the log"])
+			}
+			for _, where := range []string{"GET /v1/authorizations", "the CSV"} {
+				if got := strings.Contains(strings.ReplaceAll(seen[where], `""`, `"`), `"harmless":"kept"`); got != (mode == "full") {
+					t.Errorf("%s has metadata values = %t in mode %s", where, got, mode)
+				}
+			}
+			expectNone(t, canaries, seen)
+			expectNone(t, canaries, kept(t, data))
+			expectPlanted(t, data, canaries[0])
+		})
+	}
+}
+
+// expectPlanted shows that the test would notice a leak: it stores c past the
+// API.
+func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary) {
+	t.Helper()
+	store, err := embedded.Open(data.store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := &engine.Agent{ID: uuid.NewString(), Name: c.Value, Status: engine.AgentActive, CreatedAt: time.Now()}
+	if err := store.PutAgent(t.Context(), examples.Organization, agent, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(leaks([]scrubtest.Canary{c}, kept(t, data))) == 0 {
+		t.Error("a secret that was stored on purpose is not found: the test shows nothing")
+	}
+}
+
+func expectNone(t *testing.T, canaries []scrubtest.Canary, texts map[string]string) {
+	t.Helper()
+	for _, leak := range leaks(canaries, texts) {
+		t.Error(leak)
+	}
+}
+
+// leaks returns where canaries are, in any spelling that they were sent in.
+func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string) {
+	for name, text := range texts {
+		text = strings.ToLower(text)
+		for _, c := range canaries {
+			for _, spelling := range spellings(c.Hidden()) {
+				if i := strings.Index(text, strings.ToLower(spelling)); i >= 0 {
+					found = append(found, c.Name+" is in "+name+": …"+text[max(i-80, 0):min(i+len(spelling)+20, len(text))])
+					break
+				}
+			}
+		}
+	}
+	return found
+}
+
+// spellings returns s as it could be found: plain, as a part of a URL, with each
+// byte escaped, and in JSON.
+func spellings(s string) []string {
+	return []string{s, url.PathEscape(s), url.QueryEscape(s), escape(s), strings.ReplaceAll(s, "\n", `\n`)}
+}
+
+// escape writes each byte of s as a percent-escape.
+func escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02X", s[i])
+	}
+	return b.String()
+}
+
+// kept returns all that is below data: each file as it is, and each key and
+// value of the store, which compresses them.
+func kept(t *testing.T, data dataDir) map[string]string {
+	t.Helper()
+	texts := make(map[string]string)
+	err := filepath.WalkDir(string(data), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		texts[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pebble.Open(data.store(), &pebble.Options{
+		ReadOnly: true, FormatMajorVersion: pebble.FormatValueSeparation, Logger: silent{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	it, err := db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for it.First(); it.Valid(); it.Next() {
+		all.Write(it.Key())
+		all.WriteByte('\n')
+		all.Write(it.Value())
+		all.WriteByte('\n')
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	texts["the store"] = all.String()
+	return texts
+}
+
+// silent is a logger of Pebble's that says nothing.
+type silent struct{}
+
+func (silent) Infof(string, ...any)  {}
+func (silent) Errorf(string, ...any) {}
+func (silent) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+
+// exportingPlan returns a file of plans by which everyone may do everything.
+func exportingPlan(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "plans.json")
+	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 100000, "agents": 100000, "csv_export": true}}`
+	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// bird sends canaries.
+type bird struct {
+	t                            *testing.T
+	url, token                   string
+	http                         *http.Client
+	evaluated, failures, refused atomic.Int64
+}
+
+// singAll sends canaries, several at a time: they wait for the disk together.
+func (b *bird) singAll(canaries []scrubtest.Canary) {
+	var all sync.WaitGroup
+	places := make(chan struct{}, 16)
+	for i, c := range canaries {
+		if testing.Short() && i%5 != 0 {
+			continue
+		}
+		for _, s := range []string{c.Value, escape(c.Value)} {
+			places <- struct{}{}
+			all.Go(func() {
+				b.sing(s)
+				<-places
+			})
+		}
+	}
+	all.Wait()
+}
+
+// sing sends s in every field of every endpoint.
+func (b *bird) sing(s string) {
+	b.intents(s)
+	b.documents(s)
+	b.record(s)
+	b.addresses(s)
+	b.broken(s)
+}
+
+// intents sends s in every field of an intent.
+func (b *bird) intents(s string) {
+	for _, fields := range []object{
+		{"agent_id": s}, {"agent_id": "bot-" + s + "-1"}, {"action_type": s}, {"action_type": "deploy." + s},
+		{"resource": s}, {"resource": "https://host.example/v1/" + s + "/x"}, {"resource": "https://host.example/x?token=" + s + "#" + s},
+		{"resource": "https://user:" + s + "@host.example/x"}, {"resource": "https://" + s + ".example/"}, {"resource": "/" + s},
+		{"resource": "https://host.example/a;jsessionid=" + s + "/b"}, {"resource": "https://host.example/p%3Ftoken=" + s},
+		{"resource": "jdbc:sqlserver://db;user=sa;password=" + s}, {"resource": url.PathEscape(s)}, {"agent_id": url.PathEscape(s)},
+		{"metadata": object{s: "x", "harmless": "kept"}}, {"metadata": object{"note": s}}, {"metadata": object{"note": "see " + s + ", thanks"}},
+		{"metadata": object{"password": s}}, {"metadata": object{"a." + s: s, "b": s}},
+		{"cost": object{"amount_minor": 1, "currency": s}}, {"policy_id": s}, {"intent_id": s}, {"issued_at": s}, {s: s},
+	} {
+		intent := object{
+			"intent_id": uuid.NewString(), "policy_id": testPolicy, "agent_id": "bot", "action_type": "deploy",
+			"resource": "prod/web", "issued_at": "2026-11-02T10:00:00Z",
+		}
+		for k, v := range fields {
+			intent[k] = v
+		}
+		if b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "intent": intent}) == http.StatusOK {
+			b.evaluated.Add(1)
+		}
+	}
+	b.json(http.MethodPost, "/v1/governance/authorize", object{"policy_id": testPolicy, "intent": object{
+		"intent_id": uuid.NewString(), "policy_id": testPolicy, "agent_id": s, "action_type": "deploy",
+		"resource": "prod/" + s, "issued_at": "2026-11-02T10:00:00Z", "metadata": object{s: s},
+	}})
+	b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": s, "intent": s})
+}
+
+// documents sends s in every field of what is stored as it is written.
+func (b *bird) documents(s string) {
+	send := func(method, path string, doc, fields object) {
+		for k, v := range fields {
+			sent := object{}
+			for k, v := range doc {
+				sent[k] = v
+			}
+			sent[k] = v
+			var body any = sent
+			if strings.HasPrefix(path, "/v1/policies") {
+				body = object{"policy": sent}
+			}
+			if b.json(method, path, body) == http.StatusBadRequest {
+				b.refused.Add(1)
+			}
+		}
+	}
+	send(http.MethodPost, "/v1/policies/register", object{
+		"policy_id": uuid.NewString(), "version": 1, "organization_id": examples.Organization, "agent_id": "bot",
+		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
+	}, object{
+		"policy_id": s, "organization_id": s, "agent_id": s, "allowed_action_types": []string{s}, "denied_action_types": []string{s},
+		"allowed_resource_patterns": []string{"a", "https://h/" + s + "/**"}, "blocked_resource_patterns": []string{s},
+		"currency": s, "status": s, "updated_at": s, s: s,
+	})
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		return
+	}
+	rule := object{"name": "r", "condition": `{"action_type":"deploy"}`, "action": `{"decision":"deny","reason":"no"}`}
+	fields := object{
+		"name": s, "description": "see " + s, "condition": `{"metadata.env":` + string(quoted) + `}`,
+		"action": `{"decision":"deny","reason":` + string(quoted) + `}`, "priority": s, s: s,
+	}
+	send(http.MethodPost, "/v1/rules", rule, fields)
+	for _, cel := range []string{`intent.resource == "` + s + `"`, `intent.metadata.x != '` + s + `'`} {
+		send(http.MethodPost, "/v1/rules", rule, object{"condition": encode(b.t, object{"cel": cel})})
+	}
+	send(http.MethodPost, "/v1/rules", rule, object{"condition": encode(b.t, object{"rego": `input.intent.agent_id == "` + s + `"`})})
+	send(http.MethodPost, "/v1/agents", object{"name": "a"}, object{"name": s, "externalId": s})
+	send(http.MethodPost, "/v1/tokens", object{"name": "t"}, object{"name": s, "scopes": []string{s}, "expiresAt": s})
+	send(http.MethodPost, "/v1/billing/checkout", object{}, object{"plan": s, s: s})
+	var made struct {
+		ID string `json:"id"`
+	}
+	if err := (client{b.url, b.token}).fetch(b.t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated, &made); err != nil {
+		b.t.Errorf("making a rule: %v", err)
+		return
+	}
+	send(http.MethodPatch, "/v1/rules/"+made.ID, object{}, fields)
+	b.send(http.MethodDelete, "/v1/rules/"+made.ID, "", nil)
+}
+
+func encode(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// record sends s as what became of an action.
+func (b *bird) record(s string) {
+	var decided struct {
+		DecisionID string `json:"decision_id"`
+	}
+	in := newIntent("bot", "deploy", "prod/web")
+	answer := b.send(http.MethodPost, "/v1/policy/evaluate", string(in.body), nil)
+	if err := json.Unmarshal([]byte(answer.body), &decided); err != nil || answer.status != http.StatusOK {
+		b.t.Errorf("evaluate = %d %s", answer.status, answer.body)
+		return
+	}
+	for _, doc := range []object{
+		{"decision_id": decided.DecisionID, "outcome": s}, {"decision_id": decided.DecisionID, "outcome": "executed", "currency": s},
+		{"decision_id": s, "outcome": "executed"}, {"decision_id": decided.DecisionID, "outcome": "executed", "external_ref": s},
+	} {
+		b.json(http.MethodPost, "/v1/actions/record", doc)
+	}
+}
+
+// addresses sends s in paths, queries and headers. A checkout fails, because
+// there is no Stripe, and is logged with the request's id.
+func (b *bird) addresses(s string) {
+	line, query := url.PathEscape(s), url.QueryEscape(s)
+	for _, path := range []string{"/v1/" + line, "/" + line + "/x"} {
+		b.send(http.MethodGet, path, "", nil)
+		b.send(http.MethodPost, path, "{}", nil)
+	}
+	b.send(http.MethodPatch, "/v1/agents/"+line+"/status", `{"status":"active"}`, nil)
+	b.send(http.MethodPatch, "/v1/rules/"+line, `{"name":"x"}`, nil)
+	b.send(http.MethodDelete, "/v1/rules/"+line, "", nil)
+	b.send(http.MethodDelete, "/v1/tokens/"+line, "", nil)
+	for _, name := range []string{"agent_id", "action_type", "policy_id", "decision", "from", "cursor", "limit", query} {
+		b.send(http.MethodGet, "/v1/authorizations?limit=1&"+name+"="+query, "", nil)
+	}
+	b.send(http.MethodGet, "/v1/authorizations/export?from=2100-01-01T00:00:00Z&agent_id="+query, "", nil)
+	if strings.ContainsAny(s, "\n\r") {
+		return // no header can hold it
+	}
+	for _, name := range []string{"X-Request-Id", "User-Agent", "Referer", "Cookie", "Accept", "Content-Type", "Authorization", "Idempotency-Key"} {
+		value := s
+		if name == "Authorization" {
+			value = "Bearer " + s
+		}
+		got := b.send(http.MethodPost, "/v1/billing/checkout", `{"plan":"pro"}`, http.Header{name: {value}})
+		if got.status >= http.StatusInternalServerError {
+			b.failures.Add(1)
+		}
+	}
+	b.send(http.MethodPost, "/v1/billing/webhook", `{"id":"`+s+`"}`, http.Header{"Stripe-Signature": {"t=1,v1=" + s}})
+}
+
+// broken sends s in bodies that are no documents and in requests that are no
+// HTTP.
+func (b *bird) broken(s string) {
+	for _, request := range []string{
+		"GET /" + s + " HTTP/9\r\n" + s + "\r\n\r\n", s + "\r\n\r\n",
+		"POST /v1/rules HTTP/1.1\r\nHost: " + s + "\r\nContent-Length: " + s + "\r\n " + s + "\r\n\r\n",
+		"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + s,
+	} {
+		b.raw(request)
+	}
+	for _, body := range []string{s, `{"policy_id":"` + s, `{"intent":{"` + s + `":`, `["` + s + `"]`, `{"policy":"` + s + `"} ` + s} {
+		for _, path := range []string{"/v1/policy/evaluate", "/v1/policies/register", "/v1/rules", "/v1/agents", "/v1/actions/record"} {
+			b.send(http.MethodPost, path, body, nil)
+		}
+	}
+}
+
+// raw sends bytes and waits for the server to answer or to hang up.
+func (b *bird) raw(request string) {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		b.t.Errorf("dialling: %v", err)
+		return
+	}
+	defer conn.Close()
+	tcp := conn.(*net.TCPConn)
+	if _, err := io.WriteString(tcp, request); err == nil {
+		_ = tcp.CloseWrite()            // no more of the request comes
+		_, _ = io.Copy(io.Discard, tcp) // whatever the answer is
+	}
+}
+
+// json sends a document. An intent or a document must not break anything.
+func (b *bird) json(method, path string, doc any) int {
+	b.t.Helper()
+	got := b.send(method, path, encode(b.t, doc), nil)
+	if got.status >= http.StatusInternalServerError && path != "/v1/billing/checkout" {
+		b.t.Errorf("%s %s = %d %s", method, path, got.status, got.body)
+	}
+	return got.status
+}
+
+func (b *bird) send(method, path, body string, header http.Header) answer {
+	b.t.Helper()
+	req, err := http.NewRequest(method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Errorf("%s %s: %v", method, path, err)
+		return answer{}
+	}
+	req.Header.Set("Authorization", "Bearer "+b.token)
+	req.Header.Set("Content-Type", "application/json")
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := b.http.Do(req)
+	if err != nil {
+		b.t.Errorf("%s %s: %v", method, path, err)
+		return answer{}
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Errorf("%s %s: %v", method, path, err)
+	}
+	return answer{status: resp.StatusCode, body: string(got)}
+}
+
+// shown returns what the server shows, all pages of it.
+func (b *bird) shown(p *process) map[string]string {
+	b.t.Helper()
+	texts := make(map[string]string)
+	_, texts["/metrics"] = get(b.t, p.admin+"/metrics")
+	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/usage/summary", "/v1/billing/subscription"} {
+		texts["GET "+path] = b.send(http.MethodGet, path, "", nil).body
+	}
+	export := b.send(http.MethodGet, "/v1/authorizations/export", "", nil)
+	if export.status != http.StatusOK || strings.Count(export.body, "\n") < 10 {
+		b.t.Fatalf("the export = %d, %d bytes: the test shows nothing about it", export.status, len(export.body))
+	}
+	texts["the CSV"] = export.body
+	var history strings.Builder
+	for next := ""; ; {
+		got := b.send(http.MethodGet, "/v1/authorizations?limit=500"+next, "", nil).body
+		history.WriteString(got)
+		var page struct {
+			Cursor *string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal([]byte(got), &page); err != nil {
+			b.t.Fatal(err)
+		}
+		if page.Cursor == nil {
+			break
+		}
+		next = "&cursor=" + url.QueryEscape(*page.Cursor)
+	}
+	texts["GET /v1/authorizations"] = history.String()
+	return texts
+}

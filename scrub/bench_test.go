@@ -1,0 +1,45 @@
+package scrub
+
+import (
+	"testing"
+)
+
+// ordinary is what an intent has that the history keeps.
+var ordinary = []string{"https://api.payments.example/v1/refunds", "billing-agent", "payment.refund", "env", "ticket"}
+
+func BenchmarkText(b *testing.B) {
+	s := newScrubber(b)
+	b.Run("ordinary", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, text := range ordinary {
+				s.Text(text)
+			}
+		}
+	})
+	b.Run("secret", func(b *testing.B) {
+		text := "https://h/sk_live" + "_4eC39HqLyjWDarjtT1zdp7dc/x"
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Text(text)
+		}
+	})
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		newScrubber(b)
+	}
+}
+
+func TestText_AllocatesNothingForOrdinaryText(t *testing.T) {
+	s := newScrubber(t)
+	if got := testing.AllocsPerRun(100, func() {
+		for _, text := range ordinary {
+			s.Text(text)
+		}
+		s.Resource(ordinary[0], ordinary[0])
+	}); got != 0 {
+		t.Errorf("scrubbing ordinary text allocates %v times, want never", got)
+	}
+}

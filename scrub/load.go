@@ -1,0 +1,101 @@
+package scrub
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/zricethezav/gitleaks/v8/config"
+)
+
+// operator is what the expressions of gitleaks' rules that need a name before
+// the secret have in common.
+const operator = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)`
+
+// generic is the rule for whatever is assigned to a name like api_key. It alone
+// needs its lists of what is no secret, which gitleaks made from source code, and
+// it alone wants so little of a text that much ordinary text has it.
+const generic = "generic-api-key"
+
+// loadRules returns gitleaks' rules and those that it lacks. Of gitleaks' rules
+// it leaves out those that are about files of a certain name.
+func loadRules() ([]*rule, error) {
+	var doc config.ViperConfig
+	if err := toml.Unmarshal([]byte(config.DefaultConfig), &doc); err != nil {
+		return nil, fmt.Errorf("reading the detector's rules: %w", err)
+	}
+	var rules []*rule
+	for _, r := range doc.Rules {
+		if r.Regex == "" || r.Path != "" {
+			continue
+		}
+		own, err := newRule(r.ID, loosen(r.Regex), lower(r.Keywords)...)
+		if err != nil {
+			return nil, err
+		}
+		own.group = r.SecretGroup
+		if strings.Contains(r.Regex, operator) {
+			own.entropy = r.Entropy
+		}
+		if r.ID == generic {
+			own.contextual = true
+			if own.allowed, err = allowlists(&doc); err != nil {
+				return nil, err
+			}
+		}
+		rules = append(rules, own)
+	}
+	return append(rules, ownRules()...), nil
+}
+
+// allowlists returns the generic rule's lists of what is no secret.
+func allowlists(doc *config.ViperConfig) (lists []*config.Allowlist, err error) {
+	for _, r := range doc.Rules {
+		for _, a := range r.Allowlists {
+			if r.ID != generic || len(a.Paths) > 0 {
+				continue
+			}
+			list := &config.Allowlist{RegexTarget: a.RegexTarget, StopWords: a.StopWords}
+			if list.Regexes, err = compileAll(a.Regexes); err != nil {
+				return nil, fmt.Errorf("the rule %s: %w", r.ID, err)
+			}
+			if err := list.Validate(); err != nil {
+				return nil, fmt.Errorf("the rule %s: %w", r.ID, err)
+			}
+			lists = append(lists, list)
+		}
+	}
+	return lists, nil
+}
+
+func compileAll(expressions []string) (all []*regexp.Regexp, err error) {
+	for _, e := range expressions {
+		re, err := regexp.Compile(e)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, re)
+	}
+	return all, nil
+}
+
+func lower(keywords []string) []string {
+	all := make([]string, len(keywords))
+	for i, k := range keywords {
+		all[i] = strings.ToLower(k)
+	}
+	return all
+}
+
+// loosen widens where a secret may begin and end. Gitleaks expects source code,
+// where quotes and white space surround a secret; in a resource or an agent's
+// name it is a slash, an underscore or a dash.
+func loosen(source string) string { return boundaries.Replace(source) }
+
+var boundaries = strings.NewReplacer(
+	`(?:[\x60'"\s;]|\\[nr]|$)`, `(?:[^a-zA-Z0-9]|$)`,
+	`(?:^|[\\'"\x60\s>=:(,)])`, `(?:^|[^a-zA-Z0-9_~.])`,
+	`(?:$|[\\'"\x60\s<),])`, `(?:$|[^a-zA-Z0-9_~.-])`,
+	`\b`, `(?:\b|_)`,
+)

@@ -1,0 +1,227 @@
+package scrub
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// maxRules is how many rules a ruleSet holds.
+const maxRules = 256
+
+// ruleSet is a set of rules by their index.
+type ruleSet [maxRules / 64]uint64
+
+func (s *ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s *ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+func (s *ruleSet) empty() bool    { return s[0]|s[1]|s[2]|s[3] == 0 }
+
+func (s *ruleSet) join(t *ruleSet) {
+	for i := range s {
+		s[i] |= t[i]
+	}
+}
+
+func (s *ruleSet) remove(t *ruleSet) {
+	for i := range s {
+		s[i] &^= t[i]
+	}
+}
+
+// hits is what one pass over a text finds.
+type hits struct {
+	rules   ruleSet // that could match
+	escaped bool    // the text has a percent sign
+}
+
+func (h *hits) any() bool { return h.escaped || !h.rules.empty() }
+
+// prefilter tells from one pass over a text which rules could match.
+type prefilter struct {
+	automaton  automaton
+	contextual ruleSet // the rules that want a keyword, an operator and a value
+	card       int     // the rule of card numbers, which has no keyword
+	demands    [][]demand
+}
+
+func newPrefilter(rules []*rule) prefilter {
+	if len(rules) > maxRules {
+		panic("scrub: more rules than a ruleSet holds")
+	}
+	var p prefilter
+	for i, r := range rules {
+		p.demands = append(p.demands, r.demands)
+		if r.contextual {
+			p.contextual.add(i)
+		}
+		if r.kind == KindCard {
+			p.card = i
+		}
+	}
+	p.automaton = newAutomaton(rules)
+	return p
+}
+
+// minAssigned is the fewest bytes that a contextual rule wants after its
+// operator; TestSuspect_HasNoFalseNegatives would show a rule that wants fewer.
+const minAssigned = 6
+
+// The marks of bytes that are more than their text.
+const (
+	isRun = 1 << iota // isWord
+	isDigit
+	isDash
+	isSpace    // or what forms write for one
+	isOperator // = > : | ? ,
+	isPercent
+)
+
+// marks has the marks of each byte.
+var marks = func() (m [256]uint8) {
+	for b := range m {
+		if isWord(rune(b)) {
+			m[b] = isRun
+		}
+	}
+	for b := '0'; b <= '9'; b++ {
+		m[b] = isRun | isDigit
+	}
+	for _, b := range "=>:|?," {
+		m[b] = isOperator
+	}
+	m['-'], m[' '], m['+'], m['%'] = isDash, isSpace, isSpace, isPercent
+	return m
+}()
+
+// pass is the state of a pass over a text.
+type pass struct {
+	state    uint16
+	keywords ruleSet // of rules, one of whose keywords was seen
+	open     bool    // a contextual rule is among them
+	context  bool    // and an operator came after its keyword
+	percent  bool
+	run      int // length of the current run of word characters
+	dashed   int // and dashes
+	digits   int // in a row, with single spaces and dashes between them
+	longest  demand
+	most     int // digits
+}
+
+// scan makes one pass over text and returns which rules could match.
+func (p *prefilter) scan(text string) (h hits) {
+	var ps pass
+	p.read(&ps, text, 0)
+	p.conclude(&ps, &h, len(text))
+	return h
+}
+
+// suspect reports whether any rule could match text.
+func (p *prefilter) suspect(text string) bool {
+	var ps pass
+	p.read(&ps, text, 0)
+	if ps.keywords.empty() && ps.most < minCard && !ps.percent {
+		return false
+	}
+	var h hits
+	p.conclude(&ps, &h, len(text))
+	return h.any()
+}
+
+// suspectPair reports whether any rule could match `key = "value"`.
+func (p *prefilter) suspectPair(key, value string) bool {
+	var ps pass
+	p.read(&ps, key, len(value))
+	p.read(&ps, ` = "`, len(value))
+	p.read(&ps, value, 0)
+	p.read(&ps, `"`, 0)
+	var h hits
+	p.conclude(&ps, &h, len(key)+len(value)+len(` = ""`))
+	return h.any()
+}
+
+// read continues ps with text, after which more bytes come. It works on copies
+// that the processor can keep in registers.
+func (p *prefilter) read(ps *pass, text string, more int) {
+	state, run, dashed, digits := ps.state, ps.run, ps.dashed, ps.digits
+	longest, most := ps.longest, ps.most
+	next, class, out := p.automaton.next, &p.automaton.class, p.automaton.out
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		state = next[int(state)<<classBits|int(class[b])]
+		if set := out[state]; set != 0 {
+			ps.keywords.join(&p.automaton.sets[set])
+			ps.open = ps.open || p.automaton.opens[set]
+		}
+		switch m := marks[b]; m {
+		case isRun:
+			run++
+			dashed++
+			digits = 0
+		case isRun | isDigit:
+			run++
+			dashed++
+			digits++
+			most = max(most, digits)
+		case isDash:
+			longest.run = max(longest.run, run)
+			run = 0
+			dashed++
+		default:
+			longest.run, longest.dashed = max(longest.run, run), max(longest.dashed, dashed)
+			run, dashed = 0, 0
+			if m == isSpace {
+				continue
+			}
+			digits = 0
+			if m != 0 {
+				ps.mark(m, text[i+1:], more)
+			}
+		}
+	}
+	longest.run, longest.dashed = max(longest.run, run), max(longest.dashed, dashed)
+	ps.state, ps.run, ps.dashed, ps.digits = state, run, dashed, digits
+	ps.longest, ps.most = longest, most
+}
+
+// mark notes a percent sign or an operator, after which the bytes left come and
+// then more. The colon of :// assigns nothing.
+func (ps *pass) mark(m uint8, left string, more int) {
+	if m == isPercent {
+		ps.percent = true
+		return
+	}
+	if ps.open && len(left)+more >= minAssigned && !strings.HasPrefix(left, "//") {
+		ps.context = true
+	}
+}
+
+// conclude leaves the rules whose keywords were seen and whose demands a text of
+// length bytes meets.
+func (p *prefilter) conclude(ps *pass, h *hits, length int) {
+	h.escaped = ps.percent
+	h.rules = ps.keywords
+	if !ps.context {
+		h.rules.remove(&p.contextual)
+	}
+	text := ps.longest
+	text.length = length
+	for word, set := range h.rules {
+		for ; set != 0; set &= set - 1 {
+			bit := bits.TrailingZeros64(set)
+			if !anyMet(p.demands[word*64+bit], text) {
+				h.rules[word] &^= 1 << bit
+			}
+		}
+	}
+	if ps.most >= minCard {
+		h.rules.add(p.card)
+	}
+}
+
+func anyMet(demands []demand, text demand) bool {
+	for _, d := range demands {
+		if d.meets(text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package scrub
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Resource returns what may be kept of a resource, given as it was written and
+// in the form to keep, which has no user info, query and fragment in their plain
+// spellings. Besides what [Scrubber.Text] replaces it drops the parameters of
+// path segments, as in ;jsessionid=1 or ;password=x, and a query whose question
+// mark is encoded, and replaces what could be a user and a password before an @
+// anywhere.
+func (s *Scrubber) Resource(raw, kept string) string {
+	kept = dropEncodedQuery(kept)
+	if strings.Contains(kept, "@") || strings.Contains(kept, "%40") {
+		kept = maskUserinfo(kept)
+	}
+	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
+		kept = dropParameters(kept)
+	}
+	kept = s.Text(kept)
+	if !s.prefilter.suspect(raw) {
+		return kept
+	}
+	return s.dropFolded(raw, kept)
+}
+
+// dropFolded replaces in kept what is a secret in a reading of raw, in whatever
+// case: the form to keep may spell a secret so that no rule knows it any more,
+// as a host, which is in lower case, does.
+func (s *Scrubber) dropFolded(raw, kept string) string {
+	for range maxEscapes + 1 {
+		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw)) {
+			secret := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(raw[sp.start:sp.end]))
+			kept = secret.ReplaceAllLiteralString(kept, redacted(sp.kind))
+		}
+		next, _, changed := unescape(raw, nil)
+		if !changed {
+			break
+		}
+		raw = next
+	}
+	return kept
+}
+
+// dropEncodedQuery cuts s where an encoded ? or # begins what has an assignment
+// in it.
+func dropEncodedQuery(s string) string {
+	for i := 0; ; i++ {
+		next := strings.IndexByte(s[i:], '%')
+		if next < 0 {
+			return s
+		}
+		i += next
+		if c := hexAt(s, i+1)<<4 | hexAt(s, i+2); c != '?' && c != '#' {
+			continue
+		}
+		if rest := s[i:]; strings.Contains(rest, "=") || strings.Contains(rest, "%3D") || strings.Contains(rest, "%3d") {
+			return s[:i]
+		}
+	}
+}
+
+// dropParameters drops the parameters of s's path segments. Those of a
+// connection string and those after a credential's name, which can hold slashes,
+// are dropped with all that follows.
+func dropParameters(s string) string {
+	for {
+		m := parameter.FindStringIndex(s)
+		if m == nil {
+			return s
+		}
+		if strings.HasPrefix(s, "jdbc:") || anyNamesCredential(s[m[0]:m[1]]) {
+			return s[:m[0]]
+		}
+		s = s[:m[0]] + s[m[1]:]
+	}
+}
+
+var (
+	parameter     = regexp.MustCompile(`(?:;|%3[Bb])[^/=]*(?:=|%3[Dd])[^/]*`)
+	parameterName = regexp.MustCompile(`(?:;|%3[Bb])([^/=;%]*)`)
+)
+
+func anyNamesCredential(parameters string) bool {
+	for _, m := range parameterName.FindAllStringSubmatch(parameters, -1) {
+		if namesCredential(m[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// maskUserinfo replaces what stands between a colon and an @ of s's path and is
+// not followed by a version.
+func maskUserinfo(s string) string {
+	path := 0
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+			path = len(s) - len(rest) + slash
+		}
+	}
+	var spans []span
+	for _, m := range anyUserinfo.FindAllStringSubmatchIndex(s[path:], -1) {
+		spans = append(spans, span{path + m[2], path + m[3], KindUserinfo})
+	}
+	return replace(s, onlyUserinfo(spans, s))
+}
+
+var anyUserinfo = regexp.MustCompile(`([^\s/@:]+:[^\s@]*[^\s/@])(?:@|%40)`)

@@ -1,0 +1,116 @@
+package scrub
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"regexp/syntax"
+	"sync"
+
+	"github.com/zricethezav/gitleaks/v8/config"
+)
+
+// rule finds one kind of secret.
+type rule struct {
+	kind     string
+	keywords []string // in lower case; a text with none of them has no match
+	demands  []demand // a text that has a match meets one
+	// contextual says that a keyword comes before the secret, and one of
+	// = > : | ? , between them.
+	contextual bool
+	entropy    float64 // that a match must exceed
+	group      int     // of the expression that is the secret; 0: the first that matched
+	allowed    []*config.Allowlist
+
+	compile func() *regexp.Regexp
+	// scan finds matches in place of an expression.
+	scan func(text string) []span
+}
+
+// newRule returns a rule that has its expression compiled when it is first
+// needed, which for most is never.
+func newRule(kind, expression string, keywords ...string) (*rule, error) {
+	tree, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the rule %s: %w", kind, err)
+	}
+	return &rule{
+		kind: kind, keywords: keywords, demands: demandsOf(tree),
+		compile: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) }),
+	}, nil
+}
+
+// mustRule is newRule for an expression of this package.
+func mustRule(kind, expression string, keywords ...string) *rule {
+	r, err := newRule(kind, expression, keywords...)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// append appends the secrets that r finds in text.
+func (r *rule) append(spans []span, text string) []span {
+	if r.scan != nil {
+		return append(spans, r.scan(text)...)
+	}
+	for _, m := range r.compile().FindAllStringSubmatchIndex(text, -1) {
+		start, end := r.secret(m)
+		if r.counts(text, m, text[start:end]) {
+			spans = append(spans, span{start, end, r.kind})
+		}
+	}
+	return spans
+}
+
+// secret returns which part of a match is the secret.
+func (r *rule) secret(m []int) (start, end int) {
+	if r.group > 0 && m[2*r.group] >= 0 {
+		return m[2*r.group], m[2*r.group+1]
+	}
+	for i := 2; r.group == 0 && i < len(m); i += 2 {
+		if m[i] >= 0 && m[i] < m[i+1] {
+			return m[i], m[i+1]
+		}
+	}
+	return m[0], m[1]
+}
+
+// counts reports whether a match is a secret: random enough, and no known
+// example of something else.
+func (r *rule) counts(text string, m []int, secret string) bool {
+	if r.entropy > 0 && entropy(secret) <= r.entropy {
+		return false
+	}
+	for _, a := range r.allowed {
+		target := secret
+		switch a.RegexTarget {
+		case "match":
+			target = text[m[0]:m[1]]
+		case "line":
+			target = text
+		}
+		if a.RegexAllowed(target) {
+			return false
+		}
+		if stop, _ := a.ContainsStopWord(secret); stop {
+			return false
+		}
+	}
+	return true
+}
+
+// entropy returns Shannon's entropy of s in bits per character.
+func entropy(s string) (bits float64) {
+	var counts [256]int
+	for i := range len(s) {
+		counts[s[i]]++
+	}
+	for _, n := range counts {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			bits -= p * math.Log2(p)
+		}
+	}
+	return bits
+}

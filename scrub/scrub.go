@@ -1,0 +1,153 @@
+package scrub
+
+import (
+	"slices"
+	"strings"
+)
+
+// The kinds of secrets that gitleaks has no rule for.
+const (
+	KindCard     = "card-number"
+	KindEmail    = "email-address"
+	KindUserinfo = "userinfo"            // a password before the @ of an address
+	KindAssigned = "assigned-credential" // the value in password=value
+	KindNamed    = "named-credential"    // a value under a key that names a credential
+	KindTooLong  = "unreadable"          // what is escaped more often than anyone means
+)
+
+// Scrubber finds and replaces secrets. It is safe for concurrent use.
+type Scrubber struct {
+	prefilter prefilter
+	rules     []*rule
+}
+
+// New returns a Scrubber with the detector's rules, which takes milliseconds:
+// make one and share it. An error means that the rules cannot be read.
+func New() (*Scrubber, error) {
+	rules, err := loadRules()
+	if err != nil {
+		return nil, err
+	}
+	return &Scrubber{prefilter: newPrefilter(rules), rules: rules}, nil
+}
+
+// Text returns s with each secret replaced by its kind in brackets. It returns s
+// itself, allocating nothing, if nothing in s looks like a secret.
+func (s *Scrubber) Text(text string) string {
+	if !s.prefilter.suspect(text) {
+		return text
+	}
+	return replace(text, s.find(text))
+}
+
+// Value returns what may be kept of a value with a name, such as one of an
+// intent's metadata: rules that need context see both, and the value of a key
+// that names a credential is replaced as a whole.
+func (s *Scrubber) Value(key, value string) string {
+	if value == "" {
+		return value
+	}
+	if namesCredential(key) {
+		return redacted(KindNamed)
+	}
+	return replace(value, s.inPair(key, value))
+}
+
+// Find returns the kind of the first secret in text.
+func (s *Scrubber) Find(text string) (kind string, found bool) {
+	return first(s.find(text))
+}
+
+// FindValue is Find for a value with a name, by which rules that need context
+// judge it. Unlike [Scrubber.Value] it asks what the value looks like, so that a
+// document can speak about a password without holding one.
+func (s *Scrubber) FindValue(key, value string) (kind string, found bool) {
+	return first(s.inPair(key, value))
+}
+
+func first(spans []span) (string, bool) {
+	if len(spans) == 0 {
+		return "", false
+	}
+	return spans[0].kind, true
+}
+
+// inPair returns where value has secrets when it is read as that of key.
+func (s *Scrubber) inPair(key, value string) []span {
+	if !s.prefilter.suspect(value) && !s.prefilter.suspectPair(key, value) {
+		return nil
+	}
+	const assign = ` = "`
+	from := len(key) + len(assign)
+	spans := s.find(value)
+	for _, sp := range s.find(key + assign + value + `"`) {
+		sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
+		if sp.start < sp.end {
+			spans = append(spans, sp)
+		}
+	}
+	return merge(spans)
+}
+
+// find returns where text has secrets, in order and without overlap.
+func (s *Scrubber) find(text string) []span {
+	hits := s.prefilter.scan(text)
+	if !hits.any() {
+		return nil
+	}
+	spans := s.match(nil, text, hits)
+	if hits.escaped {
+		spans = s.decoded(spans, text)
+	}
+	return merge(spans)
+}
+
+// match appends the matches of the rules that hits has left.
+func (s *Scrubber) match(spans []span, text string, hits hits) []span {
+	for i, r := range s.rules {
+		if hits.rules.has(i) {
+			spans = r.append(spans, text)
+		}
+	}
+	return spans
+}
+
+// span is a secret in a text.
+type span struct {
+	start, end int
+	kind       string
+}
+
+// merge sorts spans and joins those that overlap under the kind of the first.
+func merge(spans []span) []span {
+	if len(spans) < 2 {
+		return spans
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return a.start - b.start })
+	kept := spans[:1]
+	for _, sp := range spans[1:] {
+		if last := &kept[len(kept)-1]; sp.start < last.end {
+			last.end = max(last.end, sp.end)
+			continue
+		}
+		kept = append(kept, sp)
+	}
+	return kept
+}
+
+func replace(text string, spans []span) string {
+	if len(spans) == 0 {
+		return text
+	}
+	var b strings.Builder
+	rest := 0
+	for _, sp := range spans {
+		b.WriteString(text[rest:sp.start])
+		b.WriteString(redacted(sp.kind))
+		rest = sp.end
+	}
+	b.WriteString(text[rest:])
+	return b.String()
+}
+
+func redacted(kind string) string { return "[redacted:" + kind + "]" }

@@ -1,0 +1,184 @@
+package scrub
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"writ/scrub/scrubtest"
+)
+
+func newScrubber(t testing.TB) *Scrubber {
+	t.Helper()
+	s, err := New()
+	if err != nil {
+		t.Fatalf("New() = %v", err)
+	}
+	return s
+}
+
+func TestText(t *testing.T) {
+	s := newScrubber(t)
+	token := "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
+	tests := map[string]string{
+		"":                           "",
+		"ci/" + token:                "ci/[redacted:github-pat]",
+		token + "/" + token:          "[redacted:github-pat]/[redacted:github-pat]",
+		"a_" + token + "_b":          "a_[redacted:github-pat]_b",
+		"a%20" + token + "%20b":      "a%20[redacted:github-pat]%20b",
+		"mail ann@corp.test now":     "mail [redacted:email-address] now",
+		"mailto:ann@corp.test":       "mailto:[redacted:email-address]",
+		"ann%40corp.test":            "[redacted:email-address]",
+		"git@github.com:org/repo":    "git@github.com:org/repo",
+		"db;password=hunter2;x":      "db;password=[redacted:assigned-credential];x",
+		"https://x/**?token=*":       "https://x/**?token=*",
+		`metadata.token=="x"`:        `metadata.token=="x"`,
+		"https://u:pw@h/x":           "https://[redacted:userinfo]@h/x",
+		"u:p%40h/x":                  "[redacted:userinfo]%40h/x",
+		"scott:tiger@10.1.2.3":       "[redacted:userinfo]@10.1.2.3",
+		"registry/app:web@v1.2.3":    "registry/app:web@v1.2.3",
+		"app:1.0@sha256:0a1b":        "app:1.0@sha256:0a1b",
+		"4111 1111 1111 1111":        "[redacted:card-number]",
+		"card-4111111111111111x":     "card-[redacted:card-number]x",
+		"4111111111111112":           "4111111111111112", // its check digit is wrong
+		"9111111111111111":           "9111111111111111", // of no network
+		"%2534111111111111111":       "[redacted:card-number]",
+		"4%25252531%2525253111":      "[redacted:unreadable]",
+		"100% of what %zz is no hex": "100% of what %zz is no hex",
+	}
+	for text, want := range tests {
+		if got := s.Text(text); got != want {
+			t.Errorf("Text(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestText_HidesCanariesInEverySpelling(t *testing.T) {
+	s := newScrubber(t)
+	for seed := range uint64(5) {
+		for _, c := range scrubtest.Canaries(seed) {
+			for _, text := range spellings(c.Value) {
+				got := s.Text(text)
+				plain := got
+				for range maxEscapes {
+					if decoded, err := url.PathUnescape(plain); err == nil {
+						plain = decoded
+					}
+				}
+				if strings.Contains(plain, c.Hidden()) || !strings.Contains(got, "[redacted:") {
+					t.Errorf("%s: Text(%q) = %q", c.Name, text, got)
+				}
+				if again := s.Text(got); again != got {
+					t.Errorf("Text(%q) = %q: scrubbing twice differs from once", got, again)
+				}
+				if _, found := s.Find(text); !found {
+					t.Errorf("%s: Find(%q) found nothing", c.Name, text)
+				}
+			}
+		}
+	}
+}
+
+// spellings returns texts with secret in them as callers may send it.
+func spellings(secret string) []string {
+	var escaped strings.Builder
+	for i := range len(secret) {
+		escaped.WriteString("%" + string("0123456789ABCDEF"[secret[i]>>4]) + string("0123456789ABCDEF"[secret[i]&15]))
+	}
+	return []string{
+		secret, "key is " + secret + ", keep it", "/v1/" + secret + "/x", `"` + secret + `"`, "(" + secret + ")",
+		"ci " + secret, "[" + secret + "]", url.PathEscape(secret), url.QueryEscape(secret), escaped.String(),
+		"x/" + url.PathEscape(escaped.String()),
+	}
+}
+
+func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
+	s := newScrubber(t)
+	for _, text := range []string{
+		"https://api.payments.example/v1/refunds", "https://api.payments.example:8443/v1/accounts/*/close",
+		"123e4567-e89b-12d3-a456-426614174000", "0c0ffee0-0000-4000-8000-000000000001", "01a1fe16-6700-7f79-840b-7f1555d889cc",
+		"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "arn:aws:iam::123456789012:role/deployer",
+		"arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-AbCdEf", "s3://bucket/key/part-00001.parquet",
+		"git@github.com:acme/app.git", "ssh://git@github.com/acme/app", "npm:@scope/pkg@1.2.3", "pkg:npm/left-pad@1.3.0",
+		"ghcr.io/acme/app:1.2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"payments above 250.00 wait for finance", "Nobody may rotate the password or the API key of production without a person.",
+		"token budget: 200000", "max_tokens=4096", "2026-11-21T10:00:00.123456789Z", "1795264543000000000", "+49 30 901820",
+		"mailto:*@customers.example", "mailto:legal@*", "repo:acme/app@main", "team-a/*", "sql.write", "intent.cost.amount_minor > 5000 && intent.metadata.env == 'prod'",
+		`{"metadata.access_level":{"$in":["admin","operator"]}}`, "https://user.example/a@b", "C:/Users/x", "10:30 @ noon",
+	} {
+		if got := s.Text(text); got != text {
+			t.Errorf("Text(%q) = %q, want it unchanged", text, got)
+		}
+	}
+}
+
+func TestValue(t *testing.T) {
+	s := newScrubber(t)
+	random := "fG8sK2lPq9Zx7Wv3Nb1Tm5Yc"
+	tests := []struct{ key, value, want string }{
+		{"password", "x", "[redacted:named-credential]"},
+		{"X-Api-Key", "1", "[redacted:named-credential]"},
+		{"githubToken", "abc", "[redacted:named-credential]"},
+		{"db.password_hash", "abc", "[redacted:named-credential]"},
+		{"Cookie", "a=b", "[redacted:named-credential]"},
+		{"password", "", ""},
+		{"max_tokens", "4096", "4096"},
+		{"token_count", "12", "12"},
+		{"secret_name", "prod/db", "prod/db"},
+		{"primary_key", "id", "id"},
+		{"env", "prod", "prod"},
+		{"datadog", random + "0123456789abcdef", "[redacted:datadog-access-token]"},
+		{"api_key_2_of_ci", random, "[redacted:generic-api-key]"},
+		{"note", random, random},
+		{"note", "see ann@corp.test", "see [redacted:email-address]"},
+	}
+	for _, test := range tests {
+		if got := s.Value(test.key, test.value); got != test.want {
+			t.Errorf("Value(%q, %q) = %q, want %q", test.key, test.value, got, test.want)
+		}
+	}
+	if kind, found := s.FindValue("password", "rotate it weekly"); found {
+		t.Errorf("FindValue of a sentence about a password = %s, want nothing", kind)
+	}
+	if kind, _ := s.FindValue("api_key", random); kind != generic {
+		t.Errorf("FindValue of an API key = %q, want %s", kind, generic)
+	}
+}
+
+func TestResource(t *testing.T) {
+	s := newScrubber(t)
+	key := "AK" + "IAQ3EGRX7NSTQ2WZ4L"
+	tests := []struct{ raw, kept, want string }{
+		{"https://h/a;jsessionid=1/b", "", "https://h/a/b"},
+		{"https://h/a;v=2;jsessionid=1/b;w=3/c", "", "https://h/a/b/c"},
+		{"https://h/a;v=2;password=b/c", "", "https://h/a"},
+		{"https://h/a;v=jdbc:oracle:thin:scott/tiger@db:1521/b", "", "https://h/[redacted:userinfo]@db:1521/b"},
+		{"https://h/a%3Bjsessionid%3D1/b", "", "https://h/a/b"},
+		{"https://h/p%3Ftoken=abc", "", "https://h/p"},
+		{"https://h/p%3Fwhat", "", "https://h/p%3Fwhat"},
+		{"https://h/c%23/x", "", "https://h/c%23/x"},
+		{"jdbc:oracle:thin:user/pw@host", "", "[redacted:userinfo]@host"},
+		{"user:pa/ss@host/x", "", "[redacted:userinfo]@host/x"},
+		{"jdbc:sqlserver://h:1433;databaseName=x;password=a/b", "", "jdbc:sqlserver://h:1433"},
+		{"u:p%40h/x", "", "[redacted:userinfo]%40h/x"},
+		{"/u:p@h/x", "", "/[redacted:userinfo]@h/x"},
+		{"https://h/u:p@g/x", "", "https://h/[redacted:userinfo]@g/x"},
+		{"https://h:8443/@ann/x", "", "https://h:8443/@ann/x"},
+		{"https://h/@scope/pkg@1.2", "", "https://h/@scope/pkg@1.2"},
+		{"queue;orders", "", "queue;orders"},
+		{"https://" + key + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
+		{"https://%41K" + key[2:] + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
+	}
+	for _, test := range tests {
+		if test.kept == "" {
+			test.kept = test.raw
+		}
+		got := s.Resource(test.raw, test.kept)
+		if got != test.want {
+			t.Errorf("Resource(%q) = %q, want %q", test.raw, got, test.want)
+		}
+		if again := s.Resource(got, got); again != got {
+			t.Errorf("Resource(%q) = %q: scrubbing twice differs from once", got, again)
+		}
+	}
+}
