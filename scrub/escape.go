@@ -19,7 +19,7 @@ func (s *Scrubber) decoded(spans []span, text string) []span {
 		}
 	}
 	if _, _, changed := unescape(reading, at); changed {
-		spans = append(spans, span{0, len(text), KindTooLong})
+		spans = append(spans, span{0, len(text), KindUnread})
 	}
 	return spans
 }

@@ -15,6 +15,13 @@ func (s *ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s *ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 func (s *ruleSet) empty() bool    { return s[0]|s[1]|s[2]|s[3] == 0 }
 
+func (s *ruleSet) len() (n int) {
+	for _, word := range s {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
 func (s *ruleSet) join(t *ruleSet) {
 	for i := range s {
 		s[i] |= t[i]

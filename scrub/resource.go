@@ -32,6 +32,9 @@ func (s *Scrubber) Resource(raw, kept string) string {
 func (s *Scrubber) dropFolded(raw, kept string) string {
 	for range maxEscapes + 1 {
 		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw)) {
+			if sp.kind == KindUnread {
+				return redacted(KindUnread)
+			}
 			secret := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(raw[sp.start:sp.end]))
 			kept = secret.ReplaceAllLiteralString(kept, redacted(sp.kind))
 		}

@@ -12,7 +12,7 @@ const (
 	KindUserinfo = "userinfo"            // a password before the @ of an address
 	KindAssigned = "assigned-credential" // the value in password=value
 	KindNamed    = "named-credential"    // a value under a key that names a credential
-	KindTooLong  = "unreadable"          // what is escaped more often than anyone means
+	KindUnread   = "unreadable"          // what is escaped too often, or too much work to read
 )
 
 // Scrubber finds and replaces secrets. It is safe for concurrent use.
@@ -102,8 +102,16 @@ func (s *Scrubber) find(text string) []span {
 	return merge(spans)
 }
 
-// match appends the matches of the rules that hits has left.
+// maxWork bounds the bytes that all rules together read of a text, to a few
+// milliseconds. Only a text made to keep the service busy needs more.
+const maxWork = 64 << 10
+
+// match appends the matches of the rules that hits has left. What would take too
+// much work is a secret as a whole.
 func (s *Scrubber) match(spans []span, text string, hits hits) []span {
+	if hits.rules.len()*len(text) > maxWork {
+		return append(spans, span{0, len(text), KindUnread})
+	}
 	for i, r := range s.rules {
 		if hits.rules.has(i) {
 			spans = r.append(spans, text)

@@ -112,6 +112,29 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	}
 }
 
+func TestText_BoundsItsWork(t *testing.T) {
+	s := newScrubber(t)
+	var b strings.Builder
+	for b.Len() < 8192 {
+		for _, r := range s.rules {
+			for _, k := range r.keywords {
+				b.WriteString(k + " = " + strings.Repeat("a", 100) + " ")
+			}
+		}
+	}
+	if got, want := s.Text(b.String()), "[redacted:unreadable]"; got != want {
+		t.Errorf("Text of every keyword = %.60q…, want %q", got, want)
+	}
+	raw := "x?" + b.String()
+	if got, want := s.Resource(raw, "x"), "[redacted:unreadable]"; got != want {
+		t.Errorf("Resource of every keyword = %.60q…, want %q", got, want)
+	}
+	long := strings.Repeat("an ordinary api key = none, ", 300)
+	if got := s.Text(long); got != long {
+		t.Errorf("Text of much ordinary text = %.60q…, want it unchanged", got)
+	}
+}
+
 func TestValue(t *testing.T) {
 	s := newScrubber(t)
 	random := "fG8sK2lPq9Zx7Wv3Nb1Tm5Yc"
