@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"maps"
+	"time"
 
 	"writ/engine"
 	"writ/storage"
@@ -146,4 +148,67 @@ func (f *faultStore) ListRecords(ctx context.Context, org string, filter storage
 		return nil, "", err
 	}
 	return f.Store.ListRecords(ctx, org, filter, p)
+}
+
+// UpdateRule implements storage.Store.
+func (f *faultStore) UpdateRule(
+	ctx context.Context, org, id string, change func(engine.Rule) (engine.Rule, error),
+) (*engine.Rule, error) {
+	if err := f.fault("UpdateRule"); err != nil {
+		return nil, err
+	}
+	return f.Store.UpdateRule(ctx, org, id, change)
+}
+
+// DeleteRule implements storage.Store.
+func (f *faultStore) DeleteRule(ctx context.Context, org, id string) error {
+	if err := f.fault("DeleteRule"); err != nil {
+		return err
+	}
+	return f.Store.DeleteRule(ctx, org, id)
+}
+
+// RevokeToken implements storage.Store.
+func (f *faultStore) RevokeToken(ctx context.Context, org, id string, at time.Time) error {
+	if err := f.fault("RevokeToken"); err != nil {
+		return err
+	}
+	return f.Store.RevokeToken(ctx, org, id, at)
+}
+
+// SetAgentStatus implements storage.Store.
+func (f *faultStore) SetAgentStatus(
+	ctx context.Context, org, id string, status engine.AgentStatus, at time.Time,
+) (*engine.Agent, error) {
+	if err := f.fault("SetAgentStatus"); err != nil {
+		return nil, err
+	}
+	return f.Store.SetAgentStatus(ctx, org, id, status, at)
+}
+
+// Record implements storage.Store.
+func (f *faultStore) Record(ctx context.Context, org, id string) (*storage.Record, error) {
+	if err := f.fault("Record"); err != nil {
+		return nil, err
+	}
+	return f.Store.Record(ctx, org, id)
+}
+
+// Settle implements storage.Store.
+func (f *faultStore) Settle(ctx context.Context, org, id string, s storage.Settlement) (*storage.Record, error) {
+	if err := f.fault("Settle"); err != nil {
+		return nil, err
+	}
+	return f.Store.Settle(ctx, org, id, s)
+}
+
+// during returns the calls that do makes, by name.
+func (f *faultStore) during(do func()) map[string]int {
+	f.mu.Lock()
+	f.calls = make(map[string]int)
+	f.mu.Unlock()
+	do()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.calls)
 }

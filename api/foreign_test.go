@@ -1,0 +1,154 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"writ/engine"
+)
+
+// foreignID is an endpoint that takes an id, with one that is another
+// organization's and one that nobody has.
+type foreignID struct {
+	method, path    string
+	theirs, missing string
+	body            any
+}
+
+// foreignIDs are all endpoints that take an id, in a path or a body. The ids
+// are of rival.
+func (h *harness) foreignIDs() []foreignID {
+	h.t.Helper()
+	h.register(rival)
+	ruleID := h.rule(rival, `{}`, `{"decision":"deny"}`)
+	_, tokenID := h.key(rival)
+	var agent engine.Agent
+	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated).into(&agent)
+	var decided result
+	h.evaluate(rival, intent()).wantStatus(http.StatusOK).into(&decided)
+	return []foreignID{
+		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
+		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
+		{"DELETE", "/v1/tokens/ID", tokenID, second(newKey()), nil},
+		{"PATCH", "/v1/agents/ID/status", agent.ID, uuid.NewString(), obj{"status": "disabled"}},
+		{"POST", "/v1/actions/record", decided.DecisionID, uuid.NewString(), obj{"decision_id": "ID", "outcome": "executed"}},
+		{"POST", "/v1/policy/evaluate", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
+		{"POST", "/v1/governance/authorize", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
+	}
+}
+
+func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testing.T) {
+	h := start(t)
+	covered := make(map[string]bool)
+	for _, f := range h.foreignIDs() {
+		malformed := f.missing
+		if strings.Contains(f.path, "ID") {
+			malformed = "not-an-id"
+			covered[f.method+" "+f.path] = true
+		}
+		t.Run(f.method+" "+f.path, func(t *testing.T) {
+			h.foreign(f, uuid.NewString()) // whatever is cached from now on
+			want, wantCalls := h.foreign(f, f.missing)
+			if want.status != http.StatusNotFound {
+				t.Fatalf("missing = %d %s, want 404", want.status, want.body)
+			}
+			for name, id := range map[string]string{"theirs": f.theirs, "malformed": malformed} {
+				got, calls := h.foreign(f, id)
+				if a, b := anonymous(got, id), anonymous(want, f.missing); a != b || got.status != want.status {
+					t.Errorf("%s = %d %s, missing = %s, want the same", name, got.status, a, b)
+				}
+				if diff := cmp.Diff(comparable404(want), comparable404(got)); diff != "" {
+					t.Errorf("headers (-missing +%s):\n%s", name, diff)
+				}
+				if diff := cmp.Diff(wantCalls, calls); diff != "" {
+					t.Errorf("what the store is asked (-missing +%s):\n%s", name, diff)
+				}
+			}
+		})
+	}
+	for _, rt := range h.server.routes() {
+		if path := strings.Replace(rt.path, ":"+rt.param, "ID", 1); rt.param != "" && !covered[rt.method+" "+path] {
+			t.Errorf("%s %s takes an id and is not in the table", rt.method, path)
+		}
+	}
+}
+
+// foreign asks for id as an operator of acme and returns the answer and what
+// the store was asked.
+func (h *harness) foreign(f foreignID, id string) (r *reply, calls map[string]int) {
+	h.t.Helper()
+	calls = h.store.during(func() {
+		r = h.do(f.method, strings.Replace(f.path, "ID", id, 1), h.operator(acme), substitute(f.body, id))
+	})
+	return r, calls
+}
+
+// comparable404 is the headers of r without what differs between any two answers.
+// The length differs as the ids in the paths do, whose lengths the caller chose.
+func comparable404(r *reply) http.Header {
+	h := r.header.Clone()
+	for _, name := range []string{headerRequestID, "Date", "Ratelimit", "Content-Length"} {
+		h.Del(name)
+	}
+	return h
+}
+
+// BenchmarkForeignIDs shows the median time of a 404 for another organization's
+// id beside that for one that nobody has. The two are asked for by turns, so
+// that whatever else the machine does happens to both.
+func BenchmarkForeignIDs(b *testing.B) {
+	h := start(b, func(c *Config) { c.Now = time.Now })
+	h.clock.advance(time.Since(h.clock.Now()))
+	operator := h.operator(acme)
+	handler := h.server.app.Handler()
+	for _, f := range h.foreignIDs() {
+		b.Run(f.method+strings.ReplaceAll(f.path, "/", "_"), func(b *testing.B) {
+			var took [2][]time.Duration
+			var ctx [2]fasthttp.RequestCtx
+			var body [2][]byte
+			for i, id := range []string{f.missing, f.theirs} {
+				data, err := json.Marshal(substitute(f.body, id))
+				must(b, err)
+				if f.body != nil {
+					body[i] = data
+				}
+			}
+			for b.Loop() {
+				for i, id := range []string{f.missing, f.theirs} {
+					prepare(&ctx[i], f.method, strings.Replace(f.path, "ID", id, 1), operator, body[i])
+					began := time.Now()
+					handler(&ctx[i])
+					took[i] = append(took[i], time.Since(began))
+					if ctx[i].Response.StatusCode() != http.StatusNotFound {
+						b.Fatalf("%d %s", ctx[i].Response.StatusCode(), ctx[i].Response.Body())
+					}
+				}
+			}
+			for i, unit := range []string{"ns-missing", "ns-foreign"} {
+				slices.Sort(took[i])
+				b.ReportMetric(float64(took[i][len(took[i])/2]), unit)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func prepare(ctx *fasthttp.RequestCtx, method, path, token string, body []byte) {
+	ctx.Request.Reset()
+	ctx.Response.Reset()
+	ctx.Request.Header.SetMethod(method)
+	ctx.Request.SetRequestURI(path)
+	ctx.Request.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		ctx.Request.Header.SetContentType(typeJSON)
+		ctx.Request.SetBodyRaw(body)
+	}
+}
