@@ -43,18 +43,21 @@ func (f *faults) inject(op errorfs.Op) error {
 
 // kinds of files that faults can be in.
 var faultyFiles = map[string]func(errorfs.Op) bool{
-	"any file": func(errorfs.Op) bool { return true },
-	"the log":  func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
-	"tables":   func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".sst" },
-	"syncs of the log": func(op errorfs.Op) bool {
-		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
-		return sync && filepath.Ext(op.Path) == ".log"
-	},
+	"any file":         func(errorfs.Op) bool { return true },
+	"the log":          func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
+	"tables":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".sst" },
+	"values":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == blobExt },
+	"syncs of values":  func(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == blobExt },
+	"syncs of the log": func(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".log" },
 	"the manifest": func(op errorfs.Op) bool {
 		ok, err := filepath.Match("*MANIFEST*", filepath.Base(op.Path))
 		return ok || err != nil
 	},
 	"directories": func(op errorfs.Op) bool { return filepath.Base(op.Path) == "data" },
+}
+
+func isSync(op errorfs.Op) bool {
+	return op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
 }
 
 // TestFault_NothingAcknowledgedIsLost commits, with flushes between so that

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -61,18 +62,28 @@ func (g *guardFS) failed(err error) error {
 	return err
 }
 
-// log runs a write of the log: see guardFS.
+// log runs a write of the log: see guardFS. While Pebble opens, errors are
+// passed on, and once the store has stopped everything is one.
 func (g *guardFS) log(activity string, write func() error) error {
-	if !g.armed() {
-		return write()
+	if g.armed() {
+		g.last(activity, write)
+		return nil
 	}
 	if g.health.stopped() != nil {
-		return nil //nolint:nilerr // Pebble would end the process; health has the error: see guardFS
+		return errStopped
+	}
+	return write()
+}
+
+// last runs a write whose failure Pebble would not survive, and stops the store
+// when it fails. Once it has stopped, it writes nothing.
+func (g *guardFS) last(activity string, write func() error) {
+	if g.health.stopped() != nil {
+		return
 	}
 	if err := write(); err != nil {
 		g.health.stop(activity, err)
 	}
-	return nil
 }
 
 // Create implements vfs.FS.
@@ -81,12 +92,12 @@ func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error)
 	if c == walCategory {
 		return g.createLog(create)
 	}
-	return g.create(create)
+	return g.create(name, create)
 }
 
 // OpenReadWrite implements vfs.FS.
 func (g *guardFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return g.create(func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
+	return g.create(name, func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
 }
 
 // ReuseForWrite implements vfs.FS.
@@ -95,10 +106,10 @@ func (g *guardFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.F
 	if c == walCategory {
 		return g.createLog(reuse)
 	}
-	return g.create(reuse)
+	return g.create(to, reuse)
 }
 
-func (g *guardFS) create(open func() (vfs.File, error)) (vfs.File, error) {
+func (g *guardFS) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	if err := g.before(); err != nil {
 		return nil, err
 	}
@@ -106,7 +117,11 @@ func (g *guardFS) create(open func() (vfs.File, error)) (vfs.File, error) {
 	if err != nil {
 		return nil, g.failed(err)
 	}
-	return &guardFile{File: f, fs: g}, nil
+	file := guardFile{File: f, fs: g}
+	if filepath.Ext(name) == blobExt {
+		return &guardBlob{guardFile: file}, nil
+	}
+	return &file, nil
 }
 
 func (g *guardFS) createLog(open func() (vfs.File, error)) (vfs.File, error) {

@@ -119,7 +119,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	}
 	s.db = db
 	armed.Store(true)
-	if err := errors.Join(s.load(), s.register(o.Metrics)); err != nil {
+	if err := errors.Join(h.stopped(), s.load(), s.register(o.Metrics)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	return s, nil
