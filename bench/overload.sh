@@ -1,9 +1,6 @@
 # Sourced by run.sh: what the server does at up to three times the load it can
 # bear. Uses $tmp, $duration, $rounds, $rules, start_writ and load.
 
-# cpu: the server's processor time so far, in hundredths of a second.
-cpu() { awk '{print $14 + $15}' "/proc/$writ_pid/stat"; }
-
 # field NAME FILE: the number after NAME= in the first line that has it.
 field() { sed -n "s|.*[ ]$1=\([0-9.]*\).*|\1|p" "$2" | head -1; }
 
@@ -11,9 +8,9 @@ field() { sed -n "s|.*[ ]$1=\([0-9.]*\).*|\1|p" "$2" | head -1; }
 # goodput and goodput for each second of the server's processor time.
 offer() {
   local label=$1 before after; shift
-  before=$(cpu)
+  before=$(ticks "$writ_pid")
   load -label "$label" -url http://127.0.0.1:3840/v1/policy/evaluate -org bench -operator "$operator" -rules "$rules" -rego "${REGO:-0}" -honour -warmup 0 "$@" >"$tmp/run"
-  after=$(cpu)
+  after=$(ticks "$writ_pid")
   cat "$tmp/run"
   goodput=$(field 200/s "$tmp/run")
   decided=$(field decided "$tmp/run")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark beside the floors of the same machine and prints the
-# raw output. See bench/README.md. Usage: bench/run.sh [http|go|overload|all]
+# raw output. See bench/README.md. Usage: bench/run.sh [http|go|overload|against|all]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -32,12 +32,20 @@ if [[ $what != go ]] && { [[ $(nproc) -lt 2 ]] || ! command -v taskset >/dev/nul
   echo "SKIPPED what runs over HTTP: it pins server and driver to two cores with taskset"; exit 0
 fi
 
-# start_writ: the server on core 0, and $operator, its operator's token.
-start_writ() {
-  go build -o "$tmp" ./cmd/writ ./bench/load ./bench/floor
+# ticks PID: the processor time of a process so far, in hundredths of a second.
+ticks() { awk '{print $14 + $15}' "/proc/$1/stat"; }
+
+# write_plans: a plan that no run uses up.
+write_plans() {
   cat > "$tmp/plans.json" <<'E2'
 {"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10, "retention_days": 7, "csv_export": false}}
 E2
+}
+
+# start_writ: the server on core 0, and $operator, its operator's token.
+start_writ() {
+  go build -o "$tmp" ./cmd/writ ./bench/load ./bench/floor
+  write_plans
   taskset -c 0 "$tmp/writ" serve --addr 127.0.0.1:3840 --admin-addr 127.0.0.1:3841 --data "$tmp/data" --plans "$tmp/plans.json" >"$tmp/writ.log" 2>&1 & pids+=($!)
   writ_pid=$!
   wait_for 127.0.0.1:3840
@@ -73,4 +81,10 @@ if [[ $what == overload ]]; then
   . bench/overload.sh
   start_writ
   overload
+fi
+
+if [[ $what == against ]]; then
+  : "${BASE:?say which revision: BASE=REV bench/run.sh against}"
+  . bench/against.sh
+  against
 fi
