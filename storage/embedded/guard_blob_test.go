@@ -3,10 +3,13 @@ package embedded
 import (
 	"io"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"writ/storage"
 	"writ/storage/storagetest"
 )
 
@@ -46,5 +49,39 @@ func TestGuardBlob_KnowsTheLastWrite(t *testing.T) {
 	}
 	if found == 0 {
 		t.Errorf("no file of values among %q", names)
+	}
+}
+
+// TestFault_Opening: opening writes out what the log holds. If that fails, Open
+// does, and nothing is lost.
+func TestFault_Opening(t *testing.T) {
+	for _, name := range []string{"values", "syncs of values", "tables", "the manifest"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := vfs.NewCrashableMem()
+			w := storagetest.NewWriter()
+			s := openTest(t, disk, nil)
+			acknowledged := []*storage.Record{w.Record("a"), w.Record("b")}
+			if _, err := w.Commit(t.Context(), s, acknowledged...); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+			var struck atomic.Bool
+			faulty := errorfs.Wrap(crashed, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && faultyFiles[name](op) {
+					struck.Store(true)
+					return errDisk
+				}
+				return nil
+			}))
+			if s, err := Open("data", Options{FS: faulty, Log: (*logged)(nil).logger()}); err == nil {
+				closeTest(t, s)
+				t.Error("Open on a failing disk = nil, want an error")
+			}
+			if !struck.Load() {
+				t.Error("no fault struck: the test tests nothing")
+			}
+			wantAcknowledged(t, "opened again", crashed.CrashClone(vfs.CrashCloneCfg{}), w, acknowledged)
+		})
 	}
 }

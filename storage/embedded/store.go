@@ -113,7 +113,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
 	var armed atomic.Bool
 	guard := &guardFS{FS: o.FS, health: h, armed: armed.Load, closing: s.closing}
-	db, err := pebble.Open(dir, pebbleOptions(guard, h, lock))
+	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
