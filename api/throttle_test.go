@@ -103,6 +103,9 @@ func TestThrottle_HealthIsNeverLimited(t *testing.T) {
 		if r := h.do("GET", "/health", "", nil).wantStatus(http.StatusOK); r.header.Get("RateLimit") != "" {
 			t.Errorf("RateLimit = %q, want none", r.header.Get("RateLimit"))
 		}
+		if r := h.do("GET", "/health?token=x", "", nil).wantStatus(http.StatusBadRequest); r.header.Get("RateLimit") != "" {
+			t.Errorf("with a credential in its URL RateLimit = %q, want none", r.header.Get("RateLimit"))
+		}
 	}
 }
 
