@@ -1,9 +1,12 @@
 package api
 
 import (
+	"crypto"
 	"errors"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,6 +164,25 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.clock.advance(time.Second)
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
+}
+
+// A made-up key id has the operators' keys read anew. That must not make those
+// strangers who share the guesser's address.
+func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
+	keys := keyPairs(t)[algEdDSA]
+	file := filepath.Join(t.TempDir(), "jwks.json")
+	must(t, os.WriteFile(file, jwksOf(t, map[string]crypto.Signer{"good": keys.private}), 0o600))
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 3}}), func(c *Config) {
+		c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file}
+	})
+	operator := signJWT(t, keys.method, keys.private, "good", h.claims())
+	guess := signJWT(t, keys.method, keys.private, "made-up", h.claims())
+	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
+	for range 2 {
+		h.do("GET", "/v1/rules", guess, nil).wantStatus(http.StatusUnauthorized)
+	}
+	h.do("GET", "/v1/rules", guess, nil).wantLimited("address")
+	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
 }
 
 // An address that may ask no more learns nothing of a credential: neither
