@@ -239,6 +239,7 @@ func TestThrottle_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 		"two /64":                     {loopback, "2001:db8::1", "2001:db8:0:1::1", false},
 		"an IPv4 address as IPv6":     {loopback, "192.0.2.1", "::ffff:192.0.2.1", true},
 		"an IPv6 address with a port": {loopback, "[2001:db8::1]:1", "[2001:db8::1]:2", true},
+		"in brackets alone":           {loopback, "[2001:db8::1]", "[2001:db8:1::1]", false},
 		"a zone tells none apart":     {loopback, "fe80::1%a", "fe80::1%b", true},
 	} {
 		t.Run(name, func(t *testing.T) {
