@@ -24,8 +24,8 @@
 // request that came within that time is early: it gets in only where there is
 // room to spare, never before those that keep to their Retry-After. The
 // pauses space all refusals out to Config.Refusals a second, and none is longer
-// than four fifths of the queue deadline: with the room and the work, a request
-// that was read late is still answered in about the deadline. With so many
-// connections that the longest pause does not space them out enough, refusing
-// costs what it costs.
+// than four fifths of the queue deadline or of a second: with the room and the
+// work, a request that was read late is still answered in about the deadline.
+// With so many connections that the longest pause does not space them out
+// enough, refusing costs what it costs.
 package admission

@@ -52,7 +52,7 @@ func New(cfg Config) *Gate {
 	g := &Gate{
 		deadline: cfg.Deadline,
 		limit:    newLimit(cfg.Deadline / 10),
-		pauses:   pauses{every: time.Second / time.Duration(cfg.Refusals), most: cfg.Deadline / 10 * 8},
+		pauses:   pauses{every: time.Second / time.Duration(cfg.Refusals), most: min(cfg.Deadline/10*8, maxPause)},
 		waiters:  sync.Pool{New: func() any { return &waiter{verdict: make(chan Verdict, 1)} }},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)

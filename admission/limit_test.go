@@ -2,7 +2,10 @@ package admission
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // serve has l observe, for d, a server that finishes rate requests a second and
@@ -68,4 +71,23 @@ func TestPauses_SpaceRefusalsOut(t *testing.T) {
 		}
 		at = at.Add(11 * time.Millisecond)
 	}
+}
+
+// Who was refused is told to come again after a second, and must not be early
+// then, however long the deadline is.
+func TestPause_IsShorterThanTheTimeToRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for deadline, want := range map[time.Duration]time.Duration{
+			100 * time.Millisecond: 80 * time.Millisecond,
+			time.Second:            800 * time.Millisecond,
+			time.Minute:            800 * time.Millisecond,
+		} {
+			g := New(Config{Deadline: deadline, Refusals: 1, Metrics: prometheus.NewRegistry()})
+			g.Pause()
+			g.Pause()
+			if got := g.Pause(); got != want {
+				t.Errorf("the third Pause at a deadline of %v = %v, want %v", deadline, got, want)
+			}
+		}
+	})
 }

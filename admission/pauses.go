@@ -2,6 +2,11 @@ package admission
 
 import "time"
 
+// maxPause is less than the second after which the refused are told to come
+// again: who keeps to that is never early, and whatever else comes over the
+// connection is not held up for longer, however long the queue deadline is.
+const maxPause = 800 * time.Millisecond
+
 // pauses spaces out what refused connections send next.
 type pauses struct {
 	every time.Duration // between the ends of two pauses

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 )
@@ -67,9 +68,14 @@ func (p proxies) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	return at
 }
 
-// hopAddr reads an entry of X-Forwarded-For: an address, some write its port.
+// hopAddr reads an entry of X-Forwarded-For: an address, some write its port or
+// an IPv6 address in brackets.
 func hopAddr(s string) (netip.Addr, bool) {
-	if a, err := netip.ParseAddr(s); err == nil {
+	bare := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		bare = s[1 : len(s)-1]
+	}
+	if a, err := netip.ParseAddr(bare); err == nil {
 		return a.Unmap().WithZone(""), true
 	}
 	ap, err := netip.ParseAddrPort(s)

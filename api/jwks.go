@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -97,12 +98,19 @@ func (j *jwks) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next.gen = j.set.Load().gen + 1
+	last := j.set.Load()
+	next.source = sha256.Sum256(data)
+	if next.source == last.source {
+		return nil
+	}
+	next.gen = last.gen + 1
 	j.set.Store(next)
 	return nil
 }
 
-// generation changes whenever the keys were read anew.
+// generation changes whenever the keys do, not whenever they are read: anybody
+// can have them read by making up a key id, and after a change every operator
+// is as good as unknown.
 func (j *jwks) generation() uint64 { return j.set.Load().gen }
 
 // key returns the key with the given id. If there is none it waits a little for

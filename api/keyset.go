@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -17,9 +18,10 @@ const minRSABits = 2048
 // keySet is one state of the keys. gen tells states apart: what was verified
 // under one says nothing under the next.
 type keySet struct {
-	gen  uint64
-	byID map[string]any
-	only any // the key of a set of one, for tokens that name none
+	gen    uint64
+	source [sha256.Size]byte // of the text that it was read from
+	byID   map[string]any
+	only   any // the key of a set of one, for tokens that name none
 }
 
 func (s *keySet) key(kid string) any {

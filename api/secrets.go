@@ -18,73 +18,99 @@ import (
 // searched like the rest. What is no JSON is left to the decoder.
 func (s *Server) refuseSecrets(body []byte) error {
 	search := secretSearch{scrub: s.cfg.Scrub}
-	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "", "")
+	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
 	if len(search.found) == 0 {
 		return nil
 	}
 	return &engine.InvalidError{Fields: search.found}
 }
 
+const (
+	// maxSecrets is how many fields are named at most, and maxSecretField how much
+	// of the name of each: what is said of a body must not outgrow it.
+	maxSecrets     = 20
+	maxSecretField = 256
+)
+
 // secretSearch collects the fields that hold secrets.
 type secretSearch struct {
 	scrub Scrubber
+	path  []string // to the value that is searched: .name or [0] each
 	found []engine.FieldError
 }
 
-// value searches the next value, which is that of the member name at path. It
-// returns false where the document ends or is broken.
-func (s *secretSearch) value(dec *jsontext.Decoder, path, name string) bool {
+// value searches the next value, which is that of the member name. It returns
+// false where the document ends or is broken, or enough was found.
+func (s *secretSearch) value(dec *jsontext.Decoder, name string) bool {
 	token, err := dec.ReadToken()
 	if err != nil {
 		return false
 	}
 	switch token.Kind() {
 	case '"':
-		s.text(path, name, token.String())
+		s.text(name, token.String())
 	case '{':
-		return s.members(dec, path)
+		return s.members(dec)
 	case '[':
 		for i := 0; dec.PeekKind() != ']'; i++ {
-			if !s.value(dec, path+"["+strconv.Itoa(i)+"]", name) {
+			if !s.below("["+strconv.Itoa(i)+"]", dec, name) {
 				return false
 			}
 		}
 		_, err = dec.ReadToken()
 	}
-	return err == nil
+	return err == nil && len(s.found) < maxSecrets
 }
 
 // members searches the rest of an object, its names too.
-func (s *secretSearch) members(dec *jsontext.Decoder, path string) bool {
+func (s *secretSearch) members(dec *jsontext.Decoder) bool {
 	for {
 		token, err := dec.ReadToken()
 		if err != nil || token.Kind() == '}' {
 			return err == nil
 		}
 		name := token.String()
-		below := strings.TrimPrefix(path+"."+name, ".")
 		if _, found := s.scrub.FindValue("", name); found {
-			s.text(below, "", name)
+			s.path = append(s.path, "."+name)
+			s.text("", name)
+			s.path = s.path[:len(s.path)-1]
 		}
-		if !s.value(dec, below, name) {
+		if !s.below("."+name, dec, name) {
 			return false
 		}
 	}
 }
 
+// below searches the next value, which is at step from here.
+func (s *secretSearch) below(step string, dec *jsontext.Decoder, name string) bool {
+	s.path = append(s.path, step)
+	defer func() { s.path = s.path[:len(s.path)-1] }()
+	return s.value(dec, name)
+}
+
 // text searches a string, and what it holds if that is a document.
-func (s *secretSearch) text(path, name, text string) {
+func (s *secretSearch) text(name, text string) {
 	before := len(s.found)
 	if t := strings.TrimSpace(text); strings.HasPrefix(t, "{") || strings.HasPrefix(t, "[") {
-		s.value(jsontext.NewDecoder(bytes.NewBufferString(t)), path, name)
+		s.value(jsontext.NewDecoder(bytes.NewBufferString(t)), name)
 	}
 	if len(s.found) > before {
 		return
 	}
 	if kind, found := s.scrub.FindValue(name, text); found {
 		s.found = append(s.found, engine.FieldError{
-			Field:   s.scrub.Text(path),
+			Field:   s.field(),
 			Message: fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind),
 		})
 	}
+}
+
+// field is the path as callers are told. It is put together for what was found
+// alone: for every value the work would be the square of the body.
+func (s *secretSearch) field() string {
+	text := s.scrub.Text(strings.TrimPrefix(strings.Join(s.path, ""), "."))
+	if len(text) > maxSecretField {
+		text = strings.ToValidUTF8(text[:maxSecretField], "") + "…"
+	}
+	return text
 }

@@ -98,3 +98,21 @@ func TestMetrics_NoLabelIsOfTheCallers(t *testing.T) {
 		}
 	}
 }
+
+// What is said of a body of many secrets, far down and under long names, stays
+// small. Who only counts errors must not wait for it either: put together for
+// every value, the paths of such a body are gigabytes.
+func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
+	h := start(t)
+	const depth = 2000
+	body := strings.Repeat(`{"`+strings.Repeat("n", 40)+`":`, depth) +
+		"[" + strings.Repeat(`"`+madeUp+`",`, 1000) + "0]" + strings.Repeat("}", depth)
+	r := h.do("POST", "/v1/rules", h.operator(acme), body)
+	p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
+	if len(p.Errors) != maxSecrets || len(r.body) > 16<<10 {
+		t.Errorf("%d fields in %d bytes, want %d in a few kilobytes", len(p.Errors), len(r.body), maxSecrets)
+	}
+	if got := len(p.Errors[0].Field); got > maxSecretField+len("…") {
+		t.Errorf("the name of a field has %d bytes, want at most %d", got, maxSecretField)
+	}
+}

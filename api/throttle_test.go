@@ -1,9 +1,12 @@
 package api
 
 import (
+	"crypto"
 	"errors"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -103,6 +106,9 @@ func TestThrottle_HealthIsNeverLimited(t *testing.T) {
 		if r := h.do("GET", "/health", "", nil).wantStatus(http.StatusOK); r.header.Get("RateLimit") != "" {
 			t.Errorf("RateLimit = %q, want none", r.header.Get("RateLimit"))
 		}
+		if r := h.do("GET", "/health?token=x", "", nil).wantStatus(http.StatusBadRequest); r.header.Get("RateLimit") != "" {
+			t.Errorf("with a credential in its URL RateLimit = %q, want none", r.header.Get("RateLimit"))
+		}
 	}
 }
 
@@ -160,6 +166,25 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.do("GET", "/v1/rules", fresh, nil).wantStatus(http.StatusOK)
 }
 
+// A made-up key id has the operators' keys read anew. That must not make those
+// strangers who share the guesser's address.
+func TestThrottle_AMadeUpKeyIDLocksOutNoOperator(t *testing.T) {
+	keys := keyPairs(t)[algEdDSA]
+	file := filepath.Join(t.TempDir(), "jwks.json")
+	must(t, os.WriteFile(file, jwksOf(t, map[string]crypto.Signer{"good": keys.private}), 0o600))
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 0.001, Burst: 3}}), func(c *Config) {
+		c.Auth = AuthConfig{Alg: algEdDSA, JWKS: file}
+	})
+	operator := signJWT(t, keys.method, keys.private, "good", h.claims())
+	guess := signJWT(t, keys.method, keys.private, "made-up", h.claims())
+	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
+	for range 2 {
+		h.do("GET", "/v1/rules", guess, nil).wantStatus(http.StatusUnauthorized)
+	}
+	h.do("GET", "/v1/rules", guess, nil).wantLimited("address")
+	h.do("GET", "/v1/rules", operator, nil).wantStatus(http.StatusOK)
+}
+
 // An address that may ask no more learns nothing of a credential: neither
 // whether a key exists, nor whether it expired.
 func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
@@ -214,6 +239,7 @@ func TestThrottle_ForwardedForIsBelievedOfTrustedProxiesAlone(t *testing.T) {
 		"two /64":                     {loopback, "2001:db8::1", "2001:db8:0:1::1", false},
 		"an IPv4 address as IPv6":     {loopback, "192.0.2.1", "::ffff:192.0.2.1", true},
 		"an IPv6 address with a port": {loopback, "[2001:db8::1]:1", "[2001:db8::1]:2", true},
+		"in brackets alone":           {loopback, "[2001:db8::1]", "[2001:db8:1::1]", false},
 		"a zone tells none apart":     {loopback, "fe80::1%a", "fe80::1%b", true},
 	} {
 		t.Run(name, func(t *testing.T) {

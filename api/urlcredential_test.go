@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -93,6 +94,20 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 		}
 	}
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+}
+
+// What looks like the beginning of a JWT over and over must not take long:
+// nobody needs a credential to send it. As the square of its length it would
+// take minutes.
+func TestHoldsCredential_TakesTimeInProportion(t *testing.T) {
+	if holdsCredential(bytes.Repeat([]byte("eyJ"), 1<<20)) {
+		t.Error("holdsCredential of a JWT's beginning over and over = true, want false")
+	}
+	for _, jwt := range []string{"eyJeyJ_-8.12345678.12345678", "eyJ.eyJ45678.12345678.12345678", "xxeyJ45678.eyJ45678.eyJ45678"} {
+		if !holdsCredential([]byte(jwt)) {
+			t.Errorf("holdsCredential(%q) = false, want true", jwt)
+		}
+	}
 }
 
 func FuzzHoldsCredential(f *testing.F) {

@@ -193,8 +193,12 @@ func organization(metadata map[string]string) string {
 	return ""
 }
 
+// maxUnix is the last second that RFC 3339 can write.
+const maxUnix = 253402300799
+
+// unix returns a time in Stripe's way, zero if there is none.
 func unix(seconds int64) time.Time {
-	if seconds <= 0 {
+	if seconds <= 0 || seconds > maxUnix {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()

@@ -50,7 +50,7 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	switch {
 	case errors.Is(err, stripe.ErrWebhookNotSigned), errors.Is(err, stripe.ErrWebhookInvalidHeader), errors.Is(err, stripe.ErrWebhookNoValidSignature):
 		return e, refuse(CodeInvalidSignature, "The header Stripe-Signature does not sign this body.")
-	case err != nil || e.ID == "" || e.Created <= 0 || e.Data == nil:
+	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
 	// The newest event decides: one of a far future would silence all that follow.
@@ -84,17 +84,15 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
-// maxPast bounds the past plans that are remembered.
-const maxPast = 16
-
-// pastPlans returns the past plans of after, which before became.
+// pastPlans returns the past plans of after, which before became: each plan
+// once, with the last time that it was in force.
 func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	plan := cmp.Or(before.Plan, engine.FreePlan)
 	if plan == after.Plan {
 		return before.Past
 	}
-	past := append(slices.Clone(before.Past), storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
-	return past[max(0, len(past)-maxPast):]
+	past := slices.DeleteFunc(slices.Clone(before.Past), func(p storage.PastPlan) bool { return p.Plan == plan })
+	return append(past, storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
 }
 
 // store changes org's subscription by c, if c is news.

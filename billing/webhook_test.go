@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -289,14 +290,39 @@ func TestWebhook_RemembersPastPlans(t *testing.T) {
 			t.Errorf("%s was in force until %v, want %v", p.Plan, p.Until, noon)
 		}
 	}
-	if diff := cmp.Diff([]string{"free", "pro", "business", "free"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"pro", "business", "free"}, got); diff != "" {
 		t.Errorf("past plans (-want +got):\n%s", diff)
 	}
-	for i := range 3 * maxPast {
-		must(t, h.deliver(event(fmt.Sprint("f", i), updated, 10+i, subscription("sub_2", "active", []string{pricePro, priceBusiness}[i%2]))))
+}
+
+// However often a plan changes, none that was in force is forgotten: the
+// history that it promised is kept for a while.
+func TestWebhook_ManyChangesForgetNoPastPlan(t *testing.T) {
+	h := start(t, "")
+	must(t, h.deliver(event("e0", updated, 0, subscription("sub_1", "active", priceBusiness))))
+	for i := range 50 {
+		h.now = noon.Add(time.Duration(i) * time.Second)
+		status := []string{"unpaid", "active"}[i%2]
+		must(t, h.deliver(event(fmt.Sprint("f", i), updated, i+1, subscription("sub_1", status, pricePro))))
 	}
-	if n := len(h.stored(acme).Past); n != maxPast {
-		t.Errorf("%d past plans are kept, want %d", n, maxPast)
+	want := []storage.PastPlan{
+		{Plan: "business", Until: noon}, {Plan: "pro", Until: noon.Add(48 * time.Second)}, {Plan: "free", Until: noon.Add(49 * time.Second)},
+	}
+	if diff := cmp.Diff(want, h.stored(acme).Past); diff != "" {
+		t.Errorf("past plans (-want +got):\n%s", diff)
+	}
+}
+
+func TestWebhook_TimesBeyondAllAreNone(t *testing.T) {
+	h := start(t, "")
+	for i, beyond := range []int64{maxUnix + 1, math.MaxInt64} {
+		sub := subscription("sub_1", "active", pricePro, obj{"current_period_end": beyond, "created": beyond})
+		sub["items"] = obj{"data": []obj{{"id": "si_1", "current_period_end": beyond, "price": obj{"id": pricePro}}}}
+		must(t, h.deliver(event(fmt.Sprint("e", i), updated, i, sub)))
+		h.wantPlan(acme, "pro", "active")
+		if got := h.stored(acme); !got.CurrentPeriodEnd.IsZero() || !got.Began.IsZero() {
+			t.Errorf("with times of %d s = %v and %v, want none", beyond, got.CurrentPeriodEnd, got.Began)
+		}
 	}
 }
 
@@ -400,6 +426,7 @@ func TestWebhook_SignedButNoEvent(t *testing.T) {
 		"another object":           obj{"object": "v2.core.event", "id": "e1"},
 		"no id":                    event("", created, 0, sub),
 		"no time":                  event("e1", created, 0, sub, obj{"created": 0}),
+		"a time beyond all":        event("e1", created, 0, sub, obj{"created": int64(math.MaxInt64)}),
 		"no data":                  event("e1", created, 0, sub, obj{"data": nil}),
 		"no subscription":          event("e1", created, 0, obj{}),
 		"a subscription of text":   event("e1", created, 0, obj{"id": 7}),

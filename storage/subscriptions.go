@@ -19,8 +19,7 @@ type Subscription struct {
 	CurrentPeriodEnd  time.Time `json:"current_period_end,omitzero"`
 	CancelAtPeriodEnd bool      `json:"cancel_at_period_end,omitzero"`
 	UpdatedAt         time.Time `json:"updated_at"`
-	// Past are the plans that were in force before, the last one last. The oldest
-	// may be forgotten.
+	// Past are the plans that were in force before, each once, the last one last.
 	Past []PastPlan `json:"past,omitzero"`
 
 	// Began is when the subscription was made at billing, and Last the newest
