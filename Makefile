@@ -18,6 +18,8 @@ $(BIN): $(SOURCES)
 
 test: ## Run every test
 	$(GO) test ./...
+	@$(GO) -C tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
+	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
 
 check: lint ## gofmt, vet, staticcheck, golangci-lint, tests under the race detector, govulncheck
 	$(GO) test -race -short ./...

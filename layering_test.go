@@ -73,16 +73,6 @@ func TestLayering(t *testing.T) {
 	}
 }
 
-// TestReceiptIsStandardLibraryOnly lets anyone verify receipts without taking
-// on our dependencies.
-func TestReceiptIsStandardLibraryOnly(t *testing.T) {
-	for _, imp := range list(t)["writ/ledger/receipt"].Imports {
-		if strings.Contains(strings.Split(imp, "/")[0], ".") {
-			t.Errorf("ledger/receipt imports %s", imp)
-		}
-	}
-}
-
 // list returns every package of the module by import path.
 func list(t *testing.T) map[string]pkg {
 	t.Helper()

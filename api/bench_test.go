@@ -57,8 +57,8 @@ func benchHarness(b *testing.B) (h *harness, key string) {
 	return h, key
 }
 
-// BenchmarkEvaluateHandler is a whole evaluation without the socket: routing,
-// API key, strict decoding, evaluation, commit to a store in memory, encoding.
+// BenchmarkEvaluateHandler is a whole evaluation without the socket: admission,
+// routing, API key, strict decoding, evaluation, commit to a store in memory, encoding.
 // Bare is a Fiber handler that answers a constant of the same size.
 func BenchmarkEvaluateHandler(b *testing.B) {
 	h, key := benchHarness(b)
@@ -70,7 +70,7 @@ func BenchmarkEvaluateHandler(b *testing.B) {
 		handler fasthttp.RequestHandler
 	}{
 		{"bare", bare.Handler()},
-		{"evaluate", h.server.app.Handler()},
+		{"evaluate", h.server.app.Server().Handler},
 	} {
 		b.Run(bm.name, func(b *testing.B) { benchDirect(b, bm.handler, key) })
 	}

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestSecretsAreComparedInConstantTime looks for comparisons with == or != and
+// TestDecision_Credentials_SecretsAreComparedInConstantTime looks for comparisons with == or != and
 // by bytes.Equal of what is named like a secret or a hash of one. Those of this
 // package go through crypto/subtle; tokens of operators are compared by their
 // library and webhooks by Stripe's, both by hmac.Equal.
-func TestSecretsAreComparedInConstantTime(t *testing.T) {
+func TestDecision_Credentials_SecretsAreComparedInConstantTime(t *testing.T) {
 	files := token.NewFileSet()
 	for _, dir := range []string{".", "../billing", "../cmd/writ"} {
 		pkgs, err := fs.Glob(os.DirFS(dir), "*.go")

@@ -23,8 +23,8 @@ type Core interface {
 // A replay gets its first answer without the core, which may be gone by then.
 // The core's answer takes a while, in which the kill switch can be thrown: it
 // is looked up again, and what was not asked for is not answered.
-func (s *Server) decideElsewhere(r *request, q *question) (ledger.Outcome, error) {
-	out, decided, err := s.cfg.Ledger.Recall(r.ctx, q.turn, q.in.Intent)
+func (s *Server) decideElsewhere(r *request, turn *ledger.Turn, q *question) (ledger.Outcome, error) {
+	out, decided, err := s.cfg.Ledger.Recall(r.ctx, turn, q.in.Intent)
 	if err != nil || decided {
 		return out, err
 	}
@@ -41,7 +41,7 @@ func (s *Server) decideElsewhere(r *request, q *question) (ledger.Outcome, error
 	}
 	q.in.Agent = now.Agent
 	result = q.set.Policy.Restrict(result, q.in)
-	return s.commit(r, q, &result)
+	return s.commit(r, turn, q, &result)
 }
 
 // coreError is an error of the core's. What it wraps chooses no status: it has

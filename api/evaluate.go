@@ -93,30 +93,30 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err != nil {
 		return ledger.Outcome{}, about("policy", notTheCallers(err))
 	}
-	q := question{turn: &turn, plan: plan.Name, set: set, in: &engine.Input{
+	q := question{plan: plan.Name, set: set, in: &engine.Input{
 		Intent:            in.Intent,
 		Agent:             set.Agent,
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
 		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
 	}}
 	if s.cfg.Core != nil {
-		return s.decideElsewhere(r, &q)
+		return s.decideElsewhere(r, &turn, &q)
 	}
 	result := s.metrics.evaluate(set, q.in, s.cfg.Now)
-	return s.commit(r, &q, &result)
+	return s.commit(r, &turn, &q, &result)
 }
 
-// question is what is to be decided.
+// question is what is to be decided. The turn is kept apart from it: what is
+// handed to a Core is allocated.
 type question struct {
-	turn *ledger.Turn
 	plan string
 	set  engine.Set
 	in   *engine.Input
 }
 
 // commit makes a result final and returns the decision that stands.
-func (s *Server) commit(r *request, q *question, result *engine.Result) (ledger.Outcome, error) {
-	out, err := s.cfg.Ledger.Commit(r.ctx, q.turn, ledger.Entry{
+func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engine.Result) (ledger.Outcome, error) {
+	out, err := s.cfg.Ledger.Commit(r.ctx, turn, ledger.Entry{
 		Intent:        q.in.Intent,
 		PolicyVersion: q.set.Policy.Document().Version,
 		Result:        *result,

@@ -330,7 +330,7 @@ func TestEvaluate_ChangesAreInForceWhenTheyAnswer(t *testing.T) {
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
 }
 
-func TestEvaluate_RequireRegisteredAgents(t *testing.T) {
+func TestDecision_Evaluation_UnregisteredAgentsAreDeniedWhereRegistrationIsRequired(t *testing.T) {
 	h := start(t, func(c *Config) { c.RequireRegisteredAgents = true })
 	h.register(acme)
 	wantDecision(t, h.evaluate(acme, intent()), "deny")

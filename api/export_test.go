@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -204,6 +206,38 @@ func (h *harness) open(org string) *http.Response {
 	}
 	h.t.Cleanup(func() { _ = res.Body.Close() }) // a second time, in some tests
 	return res
+}
+
+// TestDecision_Resources_ExportStreamsInConstantMemory: what is live does not
+// grow with the rows that were sent, 10 KiB each.
+func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
+	const rows, room = 16 * exportPage, 8 << 20
+	var (
+		mu   sync.Mutex
+		live []uint64 // when each page is read
+	)
+	h, _ := exporting(t, rows, func(int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		live = append(live, m.HeapAlloc)
+		return nil
+	})
+	res := h.open(acme)
+	n, err := io.Copy(io.Discard, res.Body)
+	must(t, errors.Join(err, res.Body.Close()))
+	if n < rows*10_000 {
+		t.Fatalf("an export of %d bytes, want %d rows of 10,000 at least", n, rows)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for page, bytes := range live {
+		if bytes > live[0]+room {
+			t.Errorf("page %d begins with %d bytes live, want at most %d more than the %d of the first", page, bytes, room, live[0])
+		}
+	}
 }
 
 func TestExport_AStoreThatFails(t *testing.T) {

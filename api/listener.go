@@ -18,6 +18,9 @@ const (
 	// that says why might never be read.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
+	// lastCall is how long a connection may take to begin its first request once
+	// the server stops.
+	lastCall = 500 * time.Millisecond
 )
 
 // limitListener bounds the open connections: further ones wait in the kernel's
@@ -29,15 +32,46 @@ type limitListener struct {
 	slots     chan struct{}
 	closed    chan struct{}
 	closeOnce func() error
+
+	mu    sync.Mutex
+	fresh map[*conn]struct{} // what has sent nothing yet
 }
 
 func newLimitListener(ln net.Listener, maxConns int, addresses *occupancy) *limitListener {
-	l := &limitListener{Listener: ln, addresses: addresses, slots: make(chan struct{}, maxConns), closed: make(chan struct{})}
+	l := &limitListener{Listener: ln, addresses: addresses, slots: make(chan struct{}, maxConns),
+		closed: make(chan struct{}), fresh: make(map[*conn]struct{})}
 	l.closeOnce = sync.OnceValue(func() error {
 		close(l.closed)
-		return ln.Close()
+		err := ln.Close()
+		l.hurry()
+		return err
 	})
 	return l
+}
+
+// hurry has the connections closed soon that have sent nothing: a client may
+// open some to spare, and stopping must not wait for what nobody will send.
+func (l *limitListener) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.fresh {
+		_ = c.SetReadDeadline(time.Now().Add(lastCall)) // it fails for what is closed
+	}
+}
+
+// take returns an accepted connection, whose address counts it until leave.
+func (l *limitListener) take(c net.Conn, leave func()) *conn {
+	taken := &conn{Conn: c}
+	began := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.fresh, taken)
+	}
+	taken.began, taken.release = began, func() { began(); leave(); <-l.slots }
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fresh[taken] = struct{}{}
+	return taken
 }
 
 // Close stops accepting.
@@ -58,7 +92,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 				_ = c.Close() // it is not worth more
 				continue
 			}
-			return &conn{Conn: c, release: func() { leave(); <-l.slots }}, nil
+			return l.take(c, leave), nil
 		}
 		if !passing(err) {
 			<-l.slots
@@ -89,6 +123,8 @@ type conn struct {
 	// come by then. Both are the reader's alone.
 	pause time.Duration
 	early bool
+	// began is called when something has been read, once. It is the reader's, too.
+	began func()
 }
 
 // atOnce is how quickly a Read returns that need not wait.
@@ -96,6 +132,15 @@ const atOnce = 100 * time.Microsecond
 
 // Read reads after the pause that a refusal set, once.
 func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.read(p)
+	if n > 0 && c.began != nil {
+		c.began()
+		c.began = nil
+	}
+	return n, err
+}
+
+func (c *conn) read(p []byte) (int, error) {
 	c.early = false
 	if c.pause == 0 {
 		return c.Conn.Read(p)

@@ -144,6 +144,19 @@ func TestThrottle_AnAddressPaysForWhatNeedsNoGoodCredential(t *testing.T) {
 	}
 }
 
+func TestThrottle_AnUnknownPathIsCountedByWhatItIsAnswered(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Address: RateLimit{Rate: 1, Burst: 2}}))
+	h.do("GET", "/nope", "", nil).wantProblem(http.StatusNotFound, codeNotFound)
+	h.do("GET", "/nope?token=x", "", nil).wantProblem(http.StatusBadRequest, codeCredentialInURL)
+	h.do("GET", "/nope", "", nil).wantLimited("address")
+	text := h.admin("/metrics").Body.String()
+	for _, code := range []string{codeNotFound, codeCredentialInURL, codeRateLimited} {
+		if want := `writ_http_problems_total{code="` + code + `"} 1` + "\n"; !strings.Contains(text, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
 // TestThrottle_GuessesLockOutNobody has somebody guess from the address that a
 // customer shares.
 func TestThrottle_GuessesLockOutNobody(t *testing.T) {

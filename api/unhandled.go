@@ -46,13 +46,13 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 			p.Detail = "The request is not well-formed HTTP: " + framing.Error() + "."
 		}
 	}
-	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
 		if err := s.admitUnrouted(fc); err != nil {
 			p = problemOf(err)
 		}
 	}
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, b.id)
 	if c, ok := fc.Context().Conn().(*conn); ok && unread(p.Code) {
 		c.unread.Store(true)

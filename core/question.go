@@ -49,7 +49,7 @@ func question(set engine.Set, in *engine.Input) ([]byte, error) {
 	if set.Policy == nil || in == nil || in.Intent == nil {
 		return nil, errors.New("there is nothing to decide")
 	}
-	read, err := engine.ReadResource(in.Intent.Resource)
+	read, err := in.Intent.Readings()
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource: %w", err)
 	}

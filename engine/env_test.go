@@ -201,9 +201,9 @@ func TestProgram_PanicIsAnError(t *testing.T) {
 	}
 }
 
-// TestCondition_TextsCannotGrowWithoutBound holds that no condition can make the
+// TestDecision_Rules_CELHasACostLimit holds that no condition can make the
 // process run out of memory.
-func TestCondition_TextsCannotGrowWithoutBound(t *testing.T) {
+func TestDecision_Rules_CELHasACostLimit(t *testing.T) {
 	env, err := standardEnv()
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestDecision_Rules_Rego(t *testing.T) {
 	}
 }
 
-func TestCompileCondition_Refuses(t *testing.T) {
+func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 	tests := []struct {
 		name, source, want string
 	}{
@@ -115,7 +115,7 @@ func TestCompileCondition_Refuses(t *testing.T) {
 // slow takes minutes: it multiplies out a set that no function bounds.
 const slow = `count([1 | some a in numbers.range(1, 2000); some b in numbers.range(1, 2000); some c in numbers.range(1, 2000); a + b == c]) > 0`
 
-func TestCondition_TimeIsBounded(t *testing.T) {
+func TestDecision_Rules_RegoRunsWithALimit(t *testing.T) {
 	for name, source := range map[string]string{
 		"a comprehension": slow,
 		"one function":    `count(numbers.range(1, 100000000)) > 5`,

@@ -17,6 +17,12 @@ func BenchmarkText(b *testing.B) {
 			}
 		}
 	})
+	b.Run("resource", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Resource(ordinary[0], ordinary[0])
+		}
+	})
 	b.Run("secret", func(b *testing.B) {
 		text := "https://h/sk_live" + "_4eC39HqLyjWDarjtT1zdp7dc/x"
 		b.ReportAllocs()

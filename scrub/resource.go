@@ -19,8 +19,12 @@ func (s *Scrubber) Resource(raw, kept string) string {
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
 		kept = dropParameters(kept)
 	}
+	suspect := s.prefilter.suspect(raw)
+	if !suspect && kept == raw {
+		return kept // nearly always: a second pass would find the same
+	}
 	kept = s.Text(kept)
-	if !s.prefilter.suspect(raw) {
+	if !suspect {
 		return kept
 	}
 	return s.dropFolded(raw, kept)

@@ -16,14 +16,6 @@ type abuseFlags struct {
 	TrustedProxies []netip.Prefix `name:"trusted-proxies" placeholder:"CIDR,..." help:"Networks of the proxies in front, whose X-Forwarded-For tells the caller's address."`
 }
 
-func defaultAbuse() abuseFlags {
-	return abuseFlags{
-		Connections: api.DefaultLimits().AddressConnections,
-		Credential:  api.RateLimit{Rate: 100, Burst: 2000},
-		Address:     api.RateLimit{Rate: 200, Burst: 2000},
-	}
-}
-
 func (f abuseFlags) rateLimits() api.RateLimits {
 	return api.RateLimits{Credential: f.Credential, Evaluate: f.Evaluate, Address: f.Address, TrustedProxies: f.TrustedProxies}
 }

@@ -38,9 +38,12 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	cfg := defaultServe()
+	cfg, err := defaultServe()
+	if err != nil {
+		return err
+	}
 	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", dataDir(dir)
-	n, err := openNode(ctx, &cfg, quietLogger(s.err))
+	n, err := openNode(ctx, cfg, quietLogger(s.err))
 	if err != nil {
 		return err
 	}

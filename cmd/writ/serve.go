@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/go-json-experiment/json"
 
 	"writ/api"
@@ -51,13 +52,21 @@ type serveCmd struct {
 // maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.
 const maxCacheMB = 1 << 20
 
-// defaultServe returns the command with every flag at its default.
-func defaultServe() serveCmd {
-	return serveCmd{
-		Addr: ":3820", AdminAddr: "127.0.0.1:3821", Data: "./data", Audit: ledger.Minimal,
-		ReceiptTTL: 300 * time.Second, RetentionGrace: 7 * 24 * time.Hour, OperatorAlg: "HS256", CacheMB: 256, DrainTimeout: 15 * time.Second,
-		Abuse: defaultAbuse(), QueueDeadline: 250 * time.Millisecond,
+// defaultServe returns the command with every flag at its default, whatever the
+// environment says.
+func defaultServe() (*serveCmd, error) {
+	c := &serveCmd{}
+	if err := kong.ApplyDefaults(c, kong.PostBuild(func(k *kong.Kong) error {
+		for _, flags := range k.Model.AllFlags(false) {
+			for _, f := range flags {
+				f.Tag.Envs = nil
+			}
+		}
+		return nil
+	})); err != nil {
+		return nil, fmt.Errorf("reading the defaults: %w", err)
 	}
+	return c, nil
 }
 
 // Help says what a first start does.

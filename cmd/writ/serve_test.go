@@ -4,7 +4,29 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"writ/api"
+	"writ/ledger"
 )
+
+func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {
+	t.Setenv("AUDIT_MODE", "full")
+	t.Setenv("WRIT_ADDR", ":1")
+	t.Setenv("RECEIPT_TTL", "1h")
+	t.Setenv("EVALUATION_CORE_URL", "http://127.0.0.1:1/v1/data/x")
+	c, err := defaultServe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Audit != ledger.Minimal || c.Addr != ":3820" || c.ReceiptTTL != 300*time.Second || c.Core.URL != "" {
+		t.Errorf("defaultServe() = %+v, want the defaults of the flags", c)
+	}
+	if want := api.DefaultLimits(); c.QueueDeadline != want.Queue || c.Abuse.Connections != want.AddressConnections {
+		t.Errorf("defaultServe() = a queue deadline of %v and %d connections, want %v and %d, which package api has",
+			c.QueueDeadline, c.Abuse.Connections, want.Queue, want.AddressConnections)
+	}
+}
 
 func TestPlans_RulesAreOptional(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plans.json")

@@ -60,6 +60,20 @@ func TestShutdown_DrainTimeout(t *testing.T) {
 	}
 }
 
+// TestShutdown_DoesNotWaitForWhoSentNothing: a connection that a client opened
+// to spare delays nothing.
+func TestShutdown_DoesNotWaitForWhoSentNothing(t *testing.T) {
+	data, token := newData(t)
+	p := start(t, data, "--drain-timeout", "5s")
+	spare, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spare.Close()
+	register(t, p.url, token) // over another connection, accepted later
+	p.stop(t)
+}
+
 // halfSent is a request of which only the first half was sent.
 type halfSent struct {
 	in   intent

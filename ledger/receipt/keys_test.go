@@ -187,7 +187,7 @@ func TestSignerDerivesThePublicHalf(t *testing.T) {
 	NewSigner(make([]byte, sha512.Size-1))
 }
 
-func TestUnknownKeyIsToldFromForgery(t *testing.T) {
+func TestDecision_Receipts_GivenKeysAloneAreTrusted(t *testing.T) {
 	rs := vectorReceipts(1, 1)
 	seal(t, testSigner(1), Chain{}, rs)
 	if err := Verify(rs[0], Keys{}, benchTime); !errors.Is(err, ErrUnknownKey) {
