@@ -17,7 +17,7 @@ import (
 // Strings that are JSON documents themselves, as a rule's condition is, are
 // searched like the rest. What is no JSON is left to the decoder.
 func (s *Server) refuseSecrets(body []byte) error {
-	search := secretSearch{scrub: s.cfg.Scrub}
+	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "", "")
 	if len(search.found) == 0 {
 		return nil
@@ -28,6 +28,7 @@ func (s *Server) refuseSecrets(body []byte) error {
 // secretSearch collects the fields that hold secrets.
 type secretSearch struct {
 	scrub Scrubber
+	find  func(name, value string) (kind string, found bool)
 	found []engine.FieldError
 }
 
@@ -63,7 +64,7 @@ func (s *secretSearch) members(dec *jsontext.Decoder, path string) bool {
 		}
 		name := token.String()
 		below := strings.TrimPrefix(path+"."+name, ".")
-		if _, found := s.scrub.FindValue("", name); found {
+		if _, found := s.find("", name); found {
 			s.text(below, "", name)
 		}
 		if !s.value(dec, below, name) {
@@ -81,7 +82,7 @@ func (s *secretSearch) text(path, name, text string) {
 	if len(s.found) > before {
 		return
 	}
-	if kind, found := s.scrub.FindValue(name, text); found {
+	if kind, found := s.find(name, text); found {
 		s.found = append(s.found, engine.FieldError{
 			Field:   s.scrub.Text(path),
 			Message: fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind),

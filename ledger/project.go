@@ -75,14 +75,15 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	}
 	r.MetadataKeys = slices.AppendSeq(make([]string, 0, len(metadata)), maps.Keys(metadata))
 	slices.Sort(r.MetadataKeys)
+	var values map[string]string
 	if cfg.Audit == Full {
-		r.Metadata = make(map[string]string, len(metadata))
+		r.Metadata, values = make(map[string]string, len(metadata)), cfg.Scrub.Values(metadata)
 	}
 	for i, key := range r.MetadataKeys {
 		kept := cfg.Scrub.Text(key)
 		r.MetadataKeys[i] = kept
 		if _, taken := r.Metadata[kept]; cfg.Audit == Full && !taken {
-			r.Metadata[kept] = cfg.Scrub.Value(key, metadata[key])
+			r.Metadata[kept] = values[key]
 		}
 	}
 	slices.Sort(r.MetadataKeys)

@@ -5,7 +5,7 @@ const maxEscapes = 3
 
 // decoded appends the secrets of the readings of text in which its
 // percent-escapes are decoded, once, twice and so on, as spans of text itself.
-func (s *Scrubber) decoded(spans []span, text string) []span {
+func (s *Scrubber) decoded(spans []span, text string, work *int) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
 	for range maxEscapes {
@@ -14,7 +14,7 @@ func (s *Scrubber) decoded(spans []span, text string) []span {
 			return spans
 		}
 		reading, at = next, nextAt
-		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading)) {
+		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), work) {
 			spans = append(spans, span{at[sp.start], at[sp.end], sp.kind})
 		}
 	}

@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,32 +38,45 @@ func (s *Scrubber) Text(text string) string {
 	if !s.prefilter.suspect(text) {
 		return text
 	}
-	return replace(text, s.find(text))
+	work := maxWork
+	return replace(text, s.find(text, &work))
 }
 
-// Value returns what may be kept of a value with a name, such as one of an
-// intent's metadata: rules that need context see both, and the value of a key
-// that names a credential is replaced as a whole.
-func (s *Scrubber) Value(key, value string) string {
+// Values returns what may be kept of the values of an intent's metadata: rules
+// that need context see key and value, and the value of a key that names a
+// credential is replaced as a whole. One bound holds for the work of all.
+func (s *Scrubber) Values(metadata map[string]string) map[string]string {
+	work := maxWork
+	kept := make(map[string]string, len(metadata))
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		kept[key] = s.value(key, metadata[key], &work)
+	}
+	return kept
+}
+
+func (s *Scrubber) value(key, value string, work *int) string {
 	if value == "" {
 		return value
 	}
 	if namesCredential(key) {
 		return redacted(KindNamed)
 	}
-	return replace(value, s.inPair(key, value))
+	return replace(value, s.inPair(key, value, work))
 }
 
 // Find returns the kind of the first secret in text.
 func (s *Scrubber) Find(text string) (kind string, found bool) {
-	return first(s.find(text))
+	work := maxWork
+	return first(s.find(text, &work))
 }
 
-// FindValue is Find for a value with a name, by which rules that need context
-// judge it. Unlike [Scrubber.Value] it asks what the value looks like, so that a
-// document can speak about a password without holding one.
-func (s *Scrubber) FindValue(key, value string) (kind string, found bool) {
-	return first(s.inPair(key, value))
+// Search returns a [Scrubber.Find] for the values of one document, by whose names
+// rules that need context judge them. Unlike [Scrubber.Values] it asks what a value
+// looks like, so that a document can speak about a password without holding one.
+// One bound holds for the work of all. It is not safe for concurrent use.
+func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
+	work := maxSearch
+	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &work)) }
 }
 
 func first(spans []span) (string, bool) {
@@ -73,14 +87,14 @@ func first(spans []span) (string, bool) {
 }
 
 // inPair returns where value has secrets when it is read as that of key.
-func (s *Scrubber) inPair(key, value string) []span {
+func (s *Scrubber) inPair(key, value string, work *int) []span {
 	if !s.prefilter.suspect(value) && !s.prefilter.suspectPair(key, value) {
 		return nil
 	}
 	const assign = ` = "`
 	from := len(key) + len(assign)
-	spans := s.find(value)
-	for _, sp := range s.find(key + assign + value + `"`) {
+	spans := s.find(value, work)
+	for _, sp := range s.find(key+assign+value+`"`, work) {
 		sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
 		if sp.start < sp.end {
 			spans = append(spans, sp)
@@ -90,28 +104,34 @@ func (s *Scrubber) inPair(key, value string) []span {
 }
 
 // find returns where text has secrets, in order and without overlap.
-func (s *Scrubber) find(text string) []span {
+func (s *Scrubber) find(text string, work *int) []span {
 	hits := s.prefilter.scan(text)
 	if !hits.any() {
 		return nil
 	}
-	spans := s.match(nil, text, hits)
+	spans := s.match(nil, text, hits, work)
 	if hits.escaped {
-		spans = s.decoded(spans, text)
+		spans = s.decoded(spans, text, work)
 	}
 	return merge(spans)
 }
 
-// maxWork bounds the bytes that all rules together read of a text, to a few
-// milliseconds. Only a text made to keep the service busy needs more.
-const maxWork = 64 << 10
+// maxWork bounds the bytes that all rules together read of a text, or of the
+// values of an intent, in all their readings; maxSearch those of a document. Only
+// what is made to keep the service busy needs more.
+const (
+	maxWork   = 32 << 10
+	maxSearch = 8 * maxWork
+)
 
-// match appends the matches of the rules that hits has left. What would take too
-// much work is a secret as a whole.
-func (s *Scrubber) match(spans []span, text string, hits hits) []span {
-	if hits.rules.len()*len(text) > maxWork {
+// match appends the matches of the rules that hits has left, and takes what they
+// read from work. What would take too much is a secret as a whole.
+func (s *Scrubber) match(spans []span, text string, hits hits, work *int) []span {
+	read := hits.rules.len() * len(text)
+	if read > *work {
 		return append(spans, span{0, len(text), KindUnread})
 	}
+	*work -= read
 	for i, r := range s.rules {
 		if hits.rules.has(i) {
 			spans = r.append(spans, text)

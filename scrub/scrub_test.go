@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -129,6 +130,26 @@ func TestText_BoundsItsWork(t *testing.T) {
 	if got, want := s.Resource(raw, "x"), "[redacted:unreadable]"; got != want {
 		t.Errorf("Resource of every keyword = %.60q…, want %q", got, want)
 	}
+	many := make(map[string]string)
+	for i := range 64 {
+		many[string(rune('A'+i))] = strings.Repeat("twitter = "+strings.Repeat("a", 90)+" ", 40)
+	}
+	if unread := strings.Count(fmt.Sprint(s.Values(many)), redacted(KindUnread)); unread < 50 {
+		t.Errorf("Values of much metadata left %d of 64 unread, want one bound for all", unread)
+	}
+	search, refused := s.Search(), 0
+	for key, value := range many {
+		if kind, _ := search(key, value); kind == KindUnread {
+			refused++
+		}
+	}
+	if refused < 16 {
+		t.Errorf("Search of a large document left %d of 64 unread, want one bound for all", refused)
+	}
+	mails := strings.Repeat("a@bc.de ", 512)
+	if got, want := s.Resource(mails, mails), redacted(KindUnread); got != want {
+		t.Errorf("Resource of many secrets = %.60q…, want %q", got, want)
+	}
 	long := strings.Repeat("an ordinary api key = none, ", 300)
 	if got := s.Text(long); got != long {
 		t.Errorf("Text of much ordinary text = %.60q…, want it unchanged", got)
@@ -156,15 +177,15 @@ func TestValue(t *testing.T) {
 		{"note", "see ann@corp.test", "see [redacted:email-address]"},
 	}
 	for _, test := range tests {
-		if got := s.Value(test.key, test.value); got != test.want {
-			t.Errorf("Value(%q, %q) = %q, want %q", test.key, test.value, got, test.want)
+		if got := s.Values(map[string]string{test.key: test.value})[test.key]; got != test.want {
+			t.Errorf("Values({%q: %q}) = %q, want %q", test.key, test.value, got, test.want)
 		}
 	}
-	if kind, found := s.FindValue("password", "rotate it weekly"); found {
-		t.Errorf("FindValue of a sentence about a password = %s, want nothing", kind)
+	if kind, found := s.Search()("password", "rotate it weekly"); found {
+		t.Errorf("Search of a sentence about a password = %s, want nothing", kind)
 	}
-	if kind, _ := s.FindValue("api_key", random); kind != generic {
-		t.Errorf("FindValue of an API key = %q, want %s", kind, generic)
+	if kind, _ := s.Search()("api_key", random); kind != generic {
+		t.Errorf("Search of an API key = %q, want %s", kind, generic)
 	}
 }
 
