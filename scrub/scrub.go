@@ -58,10 +58,19 @@ func (s *Scrubber) value(key, value string, work *int) string {
 	if value == "" {
 		return value
 	}
-	if namesCredential(key) {
+	if s.credential(key) {
 		return redacted(KindNamed)
 	}
 	return replace(value, s.inPair(key, value, work))
+}
+
+// credential reports whether key, as it is written or unescaped, names one.
+func (s *Scrubber) credential(key string) bool {
+	if !s.prefilter.scan(key).escaped {
+		return namesCredential(key)
+	}
+	plain, _, _ := unescape(key, nil)
+	return namesCredential(key) || namesCredential(plain)
 }
 
 // Find returns the kind of the first secret in text.
