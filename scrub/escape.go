@@ -14,7 +14,7 @@ const maxEscapes = 3
 
 // decoded appends the secrets of the readings of text in which its escapes are
 // decoded, once, twice and so on, as spans of text itself.
-func (s *Scrubber) decoded(spans []span, text string, work *int) []span {
+func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
 	for range maxEscapes {
@@ -23,7 +23,7 @@ func (s *Scrubber) decoded(spans []span, text string, work *int) []span {
 			return spans
 		}
 		reading, at = next, nextAt
-		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), work) {
+		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), j) {
 			spans = append(spans, span{at[sp.start], at[sp.end], sp.kind})
 		}
 	}

@@ -34,9 +34,9 @@ const maxFolded = 32
 // case: the form to keep may spell a secret so that no rule knows it any more,
 // as a host, which is in lower case, does.
 func (s *Scrubber) dropFolded(raw, kept string) string {
-	dropped, work := 0, maxWork
+	dropped, j := 0, job{left: maxWork}
 	for range maxEscapes + 1 {
-		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw), &work) {
+		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw), &j) {
 			if dropped++; sp.kind == KindUnread || dropped > maxFolded {
 				return redacted(KindUnread)
 			}

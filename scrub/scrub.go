@@ -38,30 +38,30 @@ func (s *Scrubber) Text(text string) string {
 	if !s.prefilter.suspect(text) {
 		return text
 	}
-	work := maxWork
-	return replace(text, s.find(text, &work))
+	j := job{left: maxWork}
+	return replace(text, s.find(text, &j))
 }
 
 // Values returns what may be kept of the values of an intent's metadata: rules
 // that need context see key and value, and the value of a key that names a
 // credential is replaced as a whole. One bound holds for the work of all.
 func (s *Scrubber) Values(metadata map[string]string) map[string]string {
-	work := maxWork
+	j := job{left: maxWork}
 	kept := make(map[string]string, len(metadata))
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		kept[key] = s.value(key, metadata[key], &work)
+		kept[key] = s.value(key, metadata[key], &j)
 	}
 	return kept
 }
 
-func (s *Scrubber) value(key, value string, work *int) string {
+func (s *Scrubber) value(key, value string, j *job) string {
 	if value == "" {
 		return value
 	}
 	if s.credential(key) {
 		return redacted(KindNamed)
 	}
-	return replace(value, s.inPair(key, value, work))
+	return replace(value, s.inPair(key, value, j))
 }
 
 // credential reports whether key, as it is written or unescaped, names one.
@@ -75,8 +75,8 @@ func (s *Scrubber) credential(key string) bool {
 
 // Find returns the kind of the first secret in text.
 func (s *Scrubber) Find(text string) (kind string, found bool) {
-	work := maxWork
-	return first(s.find(text, &work))
+	j := job{left: maxWork}
+	return first(s.find(text, &j))
 }
 
 // Search returns a [Scrubber.Find] for the values of one document, by whose names
@@ -84,8 +84,8 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 // looks like, so that a document can speak about a password without holding one.
 // One bound holds for the work of all. It is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
-	work := maxSearch
-	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &work)) }
+	j := job{left: maxSearch, document: true}
+	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }
 }
 
 func first(spans []span) (string, bool) {
@@ -96,14 +96,14 @@ func first(spans []span) (string, bool) {
 }
 
 // inPair returns where value has secrets when it is read as that of key.
-func (s *Scrubber) inPair(key, value string, work *int) []span {
+func (s *Scrubber) inPair(key, value string, j *job) []span {
 	if !s.prefilter.suspect(value) && !s.prefilter.suspectPair(key, value) {
 		return nil
 	}
 	const assign = ` = "`
 	from := len(key) + len(assign)
-	spans := s.find(value, work)
-	for _, sp := range s.find(key+assign+value+`"`, work) {
+	spans := s.find(value, j)
+	for _, sp := range s.find(key+assign+value+`"`, j) {
 		sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
 		if sp.start < sp.end {
 			spans = append(spans, sp)
@@ -113,14 +113,14 @@ func (s *Scrubber) inPair(key, value string, work *int) []span {
 }
 
 // find returns where text has secrets, in order and without overlap.
-func (s *Scrubber) find(text string, work *int) []span {
+func (s *Scrubber) find(text string, j *job) []span {
 	hits := s.prefilter.scan(text)
 	if !hits.any() {
 		return nil
 	}
-	spans := s.match(nil, text, hits, work)
+	spans := s.match(nil, text, hits, j)
 	if hits.escaped {
-		spans = s.decoded(spans, text, work)
+		spans = s.decoded(spans, text, j)
 	}
 	return merge(spans)
 }
@@ -133,16 +133,22 @@ const (
 	maxSearch = 8 * maxWork
 )
 
+// job is what the texts that belong together share.
+type job struct {
+	left     int  // bytes that rules may read
+	document bool // that is refused for what it holds
+}
+
 // match appends the matches of the rules that hits has left, and takes what they
-// read from work. What would take too much is a secret as a whole.
-func (s *Scrubber) match(spans []span, text string, hits hits, work *int) []span {
+// read from j. What would take too much is a secret as a whole.
+func (s *Scrubber) match(spans []span, text string, hits hits, j *job) []span {
 	read := hits.rules.len() * len(text)
-	if read > *work {
+	if read > j.left {
 		return append(spans, span{0, len(text), KindUnread})
 	}
-	*work -= read
+	j.left -= read
 	for i, r := range s.rules {
-		if hits.rules.has(i) {
+		if hits.rules.has(i) && (!j.document || !r.redacts) {
 			spans = r.append(spans, text)
 		}
 	}

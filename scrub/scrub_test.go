@@ -53,6 +53,14 @@ func TestText(t *testing.T) {
 		"４１１１ １１１１ １１１１ １１１１":                         "[redacted:card-number]",
 		"été ﬁ ① à la carte 東京":                       "été ﬁ ① à la carte 東京",
 		`C:\users\x41 &#x; &#99999999; %u00 \u12 \xz`: `C:\users\x41 &#x; &#99999999; %u00 \u12 \xz`,
+		`{"user":"a","password": "hunter2xx"}`:        `{"user":"a","password": "[redacted:assigned-credential]"}`,
+		`{\"dbPassword\":\"hunter2xx\"}`:              `{\"dbPassword\":\"[redacted:assigned-credential]\"}`,
+		"db_password: 'hunter2xx'":                    "db_password: '[redacted:assigned-credential]'",
+		"X-Api-Key: hunter2xx":                        "X-Api-Key: [redacted:assigned-credential]",
+		"Authorization: Basic aHVudGVy":               "Authorization: Basic [redacted:assigned-credential]",
+		`secret = "hunter2xx"`:                        `secret = "[redacted:assigned-credential]"`,
+		"mysql --password hunter2xx -h db":            "mysql --password [redacted:assigned-credential] -h db",
+		"redis://:hunter2xx@h:6379":                   "redis://[redacted:userinfo]@h:6379",
 		"4%25252531%2525253111":                       "[redacted:unreadable]",
 		"100% of what %zz is no hex":                  "100% of what %zz is no hex",
 	}
@@ -109,7 +117,9 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 		"123e4567-e89b-12d3-a456-426614174000", "0c0ffee0-0000-4000-8000-000000000001", "01a1fe16-6700-7f79-840b-7f1555d889cc",
 		"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "arn:aws:iam::123456789012:role/deployer",
 		"arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-AbCdEf", "s3://bucket/key/part-00001.parquet",
-		"git@github.com:acme/app.git", "ssh://git@github.com/acme/app", "npm:@scope/pkg@1.2.3", "pkg:npm/left-pad@1.3.0",
+		"git@github.com:acme/app.git", "ssh://git@github.com/acme/app", "npm:@scope/pkg@1.2.3", "maven:org.slf4j:slf4j-api@2.0.1",
+		"pkg:docker/acme/app@sha256%3Ae3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"projects/acme/serviceAccounts/ci@acme.iam.gserviceaccount.com", "pkg:npm/left-pad@1.3.0",
 		"ghcr.io/acme/app:1.2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"payments above 250.00 wait for finance", "Nobody may rotate the password or the API key of production without a person.",
 		"token budget: 200000", "max_tokens=4096", "2026-11-21T10:00:00.123456789Z", "1795264543000000000", "+49 30 901820",
@@ -118,6 +128,9 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	} {
 		if got := s.Text(text); got != text {
 			t.Errorf("Text(%q) = %q, want it unchanged", text, got)
+		}
+		if kind, found := s.Search()("pattern", text); found {
+			t.Errorf("Search of the pattern %q = %s, want nothing", text, kind)
 		}
 	}
 }
@@ -194,6 +207,11 @@ func TestValue(t *testing.T) {
 	}
 	if kind, found := s.Search()("password", "rotate it weekly"); found {
 		t.Errorf("Search of a sentence about a password = %s, want nothing", kind)
+	}
+	for _, text := range []string{`{"metadata.token":"production"}`, "the password: never by an agent", "deploy --token required"} {
+		if kind, found := s.Search()("condition", text); found {
+			t.Errorf("Search of %q = %s, want nothing", text, kind)
+		}
 	}
 	if kind, _ := s.Search()("api_key", random); kind != generic {
 		t.Errorf("Search of an API key = %q, want %s", kind, generic)
