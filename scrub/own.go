@@ -18,6 +18,8 @@ func ownRules() []*rule {
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
 		// gitleaks wants the whole key; half of one is a secret too.
 		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`, "-----begin"),
+		// gitleaks wants two parts that begin with {" and no more than three.
+		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`, "ewo", "ew0", "ewk", "eyj"),
 		written(),
 		option(),
 	}

@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"strings"
@@ -67,6 +68,26 @@ func TestText(t *testing.T) {
 	for text, want := range tests {
 		if got := s.Text(text); got != want {
 			t.Errorf("Text(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestText_HidesTokensWithOddHeaders(t *testing.T) {
+	s := newScrubber(t)
+	encode := base64.RawURLEncoding.EncodeToString
+	header, claims := `{"alg":"HS256","typ":"JWT"}`, encode([]byte(`{"sub":"4711","org_id":"nobody"}`))
+	rest := "." + strings.Repeat("aB3-", 10)
+	for name, token := range map[string]string{
+		"indented":  encode([]byte("{\n  "+header[1:])) + "." + claims + rest,
+		"carriage":  encode([]byte("{\r\n"+header[1:])) + "." + claims + rest,
+		"tab":       encode([]byte("{\t"+header[1:])) + "." + claims + rest,
+		"space":     encode([]byte("{ "+header[1:])) + "." + claims + rest,
+		"unsigned":  encode([]byte(header)) + "." + claims + ".",
+		"encrypted": encode([]byte(`{"alg":"RSA-OAEP","enc":"A256GCM"}`)) + rest + rest + rest + rest,
+		"direct":    encode([]byte(`{"alg":"dir","enc":"A256GCM"}`)) + "." + rest + rest + rest,
+	} {
+		if got, want := s.Text("/v1/"+token), "/v1/[redacted:jwt]"; strings.TrimSuffix(got, ".") != want {
+			t.Errorf("%s: Text(%q) = %q, want %q", name, token, got, want)
 		}
 	}
 }
