@@ -142,12 +142,13 @@ func (p *prefilter) suspect(text string) bool {
 // suspectPair reports whether any rule could match `key = "value"`.
 func (p *prefilter) suspectPair(key, value string) bool {
 	var ps pass
-	p.read(&ps, key, len(value))
-	p.read(&ps, ` = "`, len(value))
-	p.read(&ps, value, 0)
-	p.read(&ps, `"`, 0)
+	const assign, quote = ` = "`, `"`
+	p.read(&ps, key, len(assign)+len(value)+len(quote))
+	p.read(&ps, assign, len(value)+len(quote))
+	p.read(&ps, value, len(quote))
+	p.read(&ps, quote, 0)
 	var h hits
-	p.conclude(&ps, &h, len(key)+len(value)+len(` = ""`))
+	p.conclude(&ps, &h, len(key)+len(assign)+len(value)+len(quote))
 	return h.any()
 }
 
