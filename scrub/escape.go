@@ -45,12 +45,12 @@ func unescape(s string, at []int) (string, []int, bool) {
 	out, from := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
 	changed := false
 	for i := 0; i < len(s); {
-		start := i
-		decoded, n := escapeAt(s[i:])
-		if n == 0 {
+		start, decoded, n := i, "", 0
+		if marks[s[i]]&(isEscape|isWide) != 0 {
+			decoded, n = escapeAt(s[i:])
+		}
+		if changed = changed || n > 0; n == 0 {
 			decoded, n = s[i:i+1], 1
-		} else {
-			changed = true
 		}
 		i += n
 		for range len(decoded) {
