@@ -18,9 +18,9 @@ import (
 type Scrubber interface {
 	// Text returns text with its secrets replaced. Doing so twice is doing so once.
 	Text(text string) string
-	// FindValue returns the kind of the first secret in a value with a name, which
-	// may be empty.
-	FindValue(name, value string) (kind string, found bool)
+	// Search returns a function for the values of one document, which returns the
+	// kind of the first secret in a value with a name; that may be empty.
+	Search() func(name, value string) (kind string, found bool)
 }
 
 // Config is what a Server works with. Store, Sets, Ledger, Scrub, JWKS and

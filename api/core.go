@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"writ/engine"
@@ -40,8 +41,20 @@ func (s *Server) decideElsewhere(r *request, turn *ledger.Turn, q *question) (le
 		return ledger.Outcome{}, &coreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
 	}
 	q.in.Agent = now.Agent
-	result = q.set.Policy.Restrict(result, q.in)
+	result = s.withoutSecrets(q.set.Policy.Restrict(result, q.in))
 	return s.commit(r, turn, q, &result)
+}
+
+// withoutSecrets returns result with the secrets in its reasons replaced: the
+// built-in engine's repeat nothing of an intent, a core's may, and reasons are
+// stored and signed.
+func (s *Server) withoutSecrets(result engine.Result) engine.Result {
+	result.Findings = slices.Clone(result.Findings)
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		f.Reason = s.cfg.Scrub.Text(f.Reason)
+	}
+	return result
 }
 
 // coreError is an error of the core's. What it wraps chooses no status: it has

@@ -60,6 +60,23 @@ func TestDecision_ExternalEvaluationCore_DecidesInPlaceOfTheEngine(t *testing.T)
 	}
 }
 
+func TestDecision_ExternalEvaluationCore_SecretsInReasonsAreReplaced(t *testing.T) {
+	h, core := startElsewhere(t)
+	core.decide = func(_ context.Context, _ engine.Set, in *engine.Input) (engine.Result, error) {
+		return engine.Result{Decision: engine.Deny, Findings: []engine.Finding{
+			{Code: engine.CodeCoreFinding, Outcome: engine.Deny, Reason: "opa.no: not with " + in.Intent.Metadata["note"]},
+		}}, nil
+	}
+	r := h.evaluate(acme, intent(obj{"metadata": obj{"note": madeUp}}))
+	wantDecision(t, r, "deny")
+	history := h.do("GET", "/v1/authorizations", h.operator(acme), nil).wantStatus(http.StatusOK)
+	for _, body := range [][]byte{r.body, history.body} {
+		if !bytes.Contains(body, []byte("opa.no: not with [redacted:github-pat]")) || bytes.Contains(body, []byte(madeUp)) {
+			t.Errorf("body = %s, want the reason without the secret", body)
+		}
+	}
+}
+
 // later is an error that knows when to try again.
 type later struct{ error }
 

@@ -17,7 +17,7 @@ import (
 // Strings that are JSON documents themselves, as a rule's condition is, are
 // searched like the rest. What is no JSON is left to the decoder.
 func (s *Server) refuseSecrets(body []byte) error {
-	search := secretSearch{scrub: s.cfg.Scrub}
+	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
 	if len(search.found) == 0 {
 		return nil
@@ -35,6 +35,7 @@ const (
 // secretSearch collects the fields that hold secrets.
 type secretSearch struct {
 	scrub Scrubber
+	find  func(name, value string) (kind string, found bool)
 	path  []string // to the value that is searched: .name or [0] each
 	found []engine.FieldError
 }
@@ -70,7 +71,7 @@ func (s *secretSearch) members(dec *jsontext.Decoder) bool {
 			return err == nil
 		}
 		name := token.String()
-		if _, found := s.scrub.FindValue("", name); found {
+		if _, found := s.find("", name); found {
 			s.path = append(s.path, "."+name)
 			s.text("", name)
 			s.path = s.path[:len(s.path)-1]
@@ -97,7 +98,7 @@ func (s *secretSearch) text(name, text string) {
 	if len(s.found) > before {
 		return
 	}
-	if kind, found := s.scrub.FindValue(name, text); found {
+	if kind, found := s.find(name, text); found {
 		s.found = append(s.found, engine.FieldError{
 			Field:   s.field(),
 			Message: fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind),

@@ -14,7 +14,8 @@ import (
 // match as each does alone in the library that OPA uses.
 func TestGlobs_ListsAgreeWithTheLibrary(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	parts := []string{"a", "b", "é", "/", "*", "**", "?", "[ab]", "[!a]", "[à-ü]", "a*", "/**/"}
+	parts := []string{"a", "b", "é", "/", "*", "**", "?", "[ab]", "[!a]", "[à-ü]", "[!à-ü]", "[!/]", "[!a-c]", "a*", "/**/",
+		"{a,b}", "{a,}", "{,*}", "{a*,**/b}", "{a,{b,?x}}", "{*/,a}", `\*`, `\{`, `\\`, "\U0001F600"}
 	text := func(from []string, n int) string {
 		var b strings.Builder
 		for range n {
@@ -43,7 +44,7 @@ func TestGlobs_ListsAgreeWithTheLibrary(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 60 {
-			s := text([]string{"a", "b", "é", "/", "ab", "x"}, rng.IntN(9))
+			s := text([]string{"a", "b", "é", "/", "ab", "x", "*", "{", `\`, "\U0001F600"}, rng.IntN(9))
 			want := -1
 			for i := len(library) - 1; i >= 0; i-- {
 				if library[i].Match(s) {

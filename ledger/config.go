@@ -32,8 +32,9 @@ type Scrubber interface {
 	// Resource returns what may be kept of a resource, given as it was written
 	// and as its projection.
 	Resource(raw, projection string) string
-	// Value returns what may be kept of a metadata value.
-	Value(key, value string) string
+	// Values returns what may be kept of the values of metadata, under the keys
+	// that they have.
+	Values(metadata map[string]string) map[string]string
 }
 
 // Config is what a Ledger works with. Store, Signer and Scrub are required.

@@ -78,11 +78,14 @@ func (m marking) Resource(raw, projection string) string {
 	return projection
 }
 
-func (m marking) Value(key, value string) string {
-	if key == "ticket" {
-		return "[scrubbed]"
+func (m marking) Values(metadata map[string]string) map[string]string {
+	kept := make(map[string]string)
+	for key, value := range metadata {
+		if kept[key] = m.Text(value); key == "ticket" {
+			kept[key] = "[scrubbed]"
+		}
 	}
-	return m.Text(value)
+	return kept
 }
 
 func testSigner(seed byte) *receipt.Signer {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -36,7 +37,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Cost:           in.Cost,
 		Decision:       e.Result.Decision,
 		Reasons:        e.Result.Reasons(),
-		IssuedAt:       in.IssuedAt,
+		IssuedAt:       toNanoseconds(in.IssuedAt),
 		DecidedAt:      t.at,
 	}
 	projectMetadata(r, cfg, in.Metadata)
@@ -75,19 +76,33 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	}
 	r.MetadataKeys = slices.AppendSeq(make([]string, 0, len(metadata)), maps.Keys(metadata))
 	slices.Sort(r.MetadataKeys)
+	var values map[string]string
 	if cfg.Audit == Full {
-		r.Metadata = make(map[string]string, len(metadata))
+		r.Metadata, values = make(map[string]string, len(metadata)), cfg.Scrub.Values(metadata)
 	}
 	for i, key := range r.MetadataKeys {
 		kept := cfg.Scrub.Text(key)
 		r.MetadataKeys[i] = kept
 		if _, taken := r.Metadata[kept]; cfg.Audit == Full && !taken {
-			r.Metadata[kept] = cfg.Scrub.Value(key, metadata[key])
+			r.Metadata[kept] = values[key]
 		}
 	}
 	slices.Sort(r.MetadataKeys)
 	r.MetadataKeys = slices.Compact(r.MetadataKeys)
 }
+
+// toNanoseconds returns an RFC 3339 time without the digits beyond nanoseconds,
+// which say nothing and could hold a card number.
+func toNanoseconds(issuedAt string) string {
+	whole, fraction, _ := strings.Cut(issuedAt, ".")
+	zone := strings.IndexFunc(fraction, func(r rune) bool { return r < '0' || r > '9' })
+	if zone <= nanosecondDigits {
+		return issuedAt
+	}
+	return whole + "." + fraction[:nanosecondDigits] + fraction[zone:]
+}
+
+const nanosecondDigits = 9
 
 // Payload returns what the digest of r's receipt covers, so that a stored
 // record can be held against its receipt: see [receipt.VerifyPayload].

@@ -101,6 +101,23 @@ func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 	}
 }
 
+func TestDecision_Audit_TimesKeepNoMoreThanNanoseconds(t *testing.T) {
+	for issuedAt, want := range map[string]string{
+		"2026-11-21T10:00:00Z":                       "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00.123456789+01:00":        "2026-11-21T10:00:00.123456789+01:00",
+		"2026-11-21T10:00:00.4111111111111111Z":      "2026-11-21T10:00:00.411111111Z",
+		"2026-11-21T10:00:00.4111111111111111-05:30": "2026-11-21T10:00:00.411111111-05:30",
+	} {
+		store := newFake()
+		in := intent(1)
+		in.IssuedAt = issuedAt
+		r := mustDecide(t, open(t, store), "acme", in).Record
+		if r.IssuedAt != want || r.IntentDigest != IntentDigest(in) {
+			t.Errorf("%s is stored as %s with digest %s, want %s and the digest of the intent", issuedAt, r.IssuedAt, r.IntentDigest, want)
+		}
+	}
+}
+
 func TestConfig_RefusesWhatIsUnsafe(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Config)

@@ -14,9 +14,10 @@
 //	mail to ann@corp.test  mail to [redacted:email-address]
 //	db;password=hunter2    db;password=[redacted:assigned-credential]
 //
-// Text is read as it is written and with its percent-escapes decoded, up to
-// three times, so that %40 hides nothing. Scrubbing what is scrubbed changes
-// nothing.
+// Text is read as it is written and with its escapes decoded, up to three times,
+// so that %40, \u0040 and &#64; hide nothing, nor do full-width letters and
+// characters that nobody sees. Base64 is not decoded. Scrubbing what is scrubbed
+// changes nothing.
 //
 // # Speed
 //

@@ -1,11 +1,20 @@
 package scrub
 
-// maxEscapes is how often a text may be percent-encoded.
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxEscapes is how often a text may be escaped.
 const maxEscapes = 3
 
-// decoded appends the secrets of the readings of text in which its
-// percent-escapes are decoded, once, twice and so on, as spans of text itself.
-func (s *Scrubber) decoded(spans []span, text string) []span {
+// decoded appends the secrets of the readings of text in which its escapes are
+// decoded, once, twice and so on, as spans of text itself.
+func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
 	for range maxEscapes {
@@ -14,7 +23,7 @@ func (s *Scrubber) decoded(spans []span, text string) []span {
 			return spans
 		}
 		reading, at = next, nextAt
-		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading)) {
+		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), j) {
 			spans = append(spans, span{at[sp.start], at[sp.end], sp.kind})
 		}
 	}
@@ -24,8 +33,8 @@ func (s *Scrubber) decoded(spans []span, text string) []span {
 	return spans
 }
 
-// unescape decodes the percent-escapes of s, whose bytes come from the places at
-// of another text.
+// unescape decodes the escapes of s, whose bytes come from the places at of
+// another text, and writes compatibility characters as ordinary ones.
 func unescape(s string, at []int) (string, []int, bool) {
 	place := func(i int) int {
 		if at == nil {
@@ -36,17 +45,84 @@ func unescape(s string, at []int) (string, []int, bool) {
 	out, from := make([]byte, 0, len(s)), make([]int, 0, len(s)+1)
 	changed := false
 	for i := 0; i < len(s); {
-		from = append(from, place(i))
-		if high, low := hexAt(s, i+1), hexAt(s, i+2); s[i] == '%' && high >= 0 && low >= 0 {
-			out = append(out, byte(high<<4|low))
-			i += 3
-			changed = true
-			continue
+		start, decoded, n := i, "", 0
+		if marks[s[i]]&(isEscape|isWide) != 0 {
+			decoded, n = escapeAt(s[i:])
 		}
-		out = append(out, s[i])
-		i++
+		if changed = changed || n > 0; n == 0 {
+			decoded, n = s[i:i+1], 1
+		}
+		i += n
+		for range len(decoded) {
+			from = append(from, place(start))
+		}
+		out = append(out, decoded...)
 	}
 	return string(out), append(from, place(len(s))), changed
+}
+
+// escapeAt returns what the first n bytes of s, which is not empty, stand for;
+// n is 0 if they are no escape.
+func escapeAt(s string) (decoded string, n int) {
+	switch {
+	case s[0] >= utf8.RuneSelf:
+		return folded(s)
+	case s[0] == '%' && len(s) > 1 && s[1] != 'u':
+		return hexadecimal(s, 1, 2, func(c rune) string { return string([]byte{byte(c)}) })
+	case strings.HasPrefix(s, "%u"), strings.HasPrefix(s, `\u`):
+		return hexadecimal(s, 2, 4, character)
+	case strings.HasPrefix(s, `\x`):
+		return hexadecimal(s, 2, 2, character)
+	case strings.HasPrefix(s, "&#"):
+		return reference(s)
+	}
+	return "", 0
+}
+
+func character(c rune) string { return string(c) }
+
+// hexadecimal decodes digits hexadecimal digits that begin at s[start].
+func hexadecimal(s string, start, digits int, decode func(rune) string) (string, int) {
+	c := rune(0)
+	for i := start; i < start+digits; i++ {
+		d := hexAt(s, i)
+		if d < 0 {
+			return "", 0
+		}
+		c = c<<4 | rune(d)
+	}
+	return decode(c), start + digits
+}
+
+// reference decodes a numeric character reference of HTML.
+func reference(s string) (string, int) {
+	const longest = len("&#x10FFFF;")
+	end := strings.IndexByte(s[:min(len(s), longest)], ';')
+	if end < 0 {
+		return "", 0
+	}
+	digits, base := s[len("&#"):end], 10
+	if strings.HasPrefix(digits, "x") || strings.HasPrefix(digits, "X") {
+		digits, base = digits[1:], 16
+	}
+	c, err := strconv.ParseUint(digits, base, 21)
+	if err != nil {
+		return "", 0
+	}
+	return character(rune(c)), end + 1
+}
+
+// folded returns what the first character of s, which is not ASCII, looks
+// like: nothing for one that is invisible, "A" for a full-width A.
+func folded(s string) (string, int) {
+	c, n := utf8.DecodeRuneInString(s)
+	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {
+		return "", n
+	}
+	if plain := norm.NFKC.String(s[:n]); plain != s[:n] {
+		return plain, n
+	}
+	return "", 0
 }
 
 // hexAt returns the value of the hexadecimal digit at s[i], -1 if there is none.

@@ -13,6 +13,10 @@ import (
 // the secret have in common.
 const operator = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)`
 
+// before is what such an expression matches in front of the name. It finds no
+// secret more and costs most of the time; only generic's lists look at it.
+const before = `[\w.-]{0,50}?`
+
 // generic is the rule for whatever is assigned to a name like api_key. It alone
 // needs its lists of what is no secret, which gitleaks made from source code, and
 // it alone wants so little of a text that much ordinary text has it.
@@ -30,7 +34,11 @@ func loadRules() ([]*rule, error) {
 		if r.Regex == "" || r.Path != "" {
 			continue
 		}
-		own, err := newRule(r.ID, loosen(r.Regex), lower(r.Keywords)...)
+		expression := loosen(r.Regex)
+		if r.ID != generic {
+			expression = strings.Replace(expression, before, "", 1)
+		}
+		own, err := newRule(r.ID, expression, lower(r.Keywords)...)
 		if err != nil {
 			return nil, err
 		}

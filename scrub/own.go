@@ -13,39 +13,75 @@ func ownRules() []*rule {
 		{kind: KindCard, scan: cards},
 		email(),
 		userinfo(),
-		mustRule(KindAssigned, assigned, "password=", "passwd=", "pwd=", "passphrase=", "secret=", "token=", "key=",
-			"sessionid=", "sessid=", "authorization=", "credential=", "credentials=", "signature="),
+		mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...),
 		mustRule("writ-api-key", `writ_[0-9A-Za-z]+_[0-9A-Za-z]{40,}`, "writ_"),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
 		// gitleaks wants the whole key; half of one is a secret too.
 		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`, "-----begin"),
+		// gitleaks wants two parts that begin with {" and no more than three.
+		mustRule("jwt", `(?:\b|_)(ew[o0k][\w-]{16,}\.e[wy][\w-]{17,}\.[\w-]*|eyJ[\w-]{16,}\.[\w-]*(?:\.[\w-]{8,}){3})`, "ewo", "ew0", "ewk", "eyj"),
+		written(),
+		option(),
 	}
 }
 
 // assigned matches name=value where the name is a credential's and the value is
 // neither a pattern nor a placeholder.
-const assigned = `(?i)(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|private|secret|account|signing)[_-]?key|` +
-	`sess(?:ion)?_?id|authorization|credentials?|signature)=([^\s;&,"'=*$<{(\[][^\s;&,"']*)`
+const assigned = `(?i)` + names + `=([^\s;&,"'=*$<{(\[][^\s;&,"']*)`
 
-// email returns the rule of e-mail addresses. The git of git@host:path is
-// nobody's mailbox.
+// names matches what names a credential; one of nameWords is in it.
+const names = `(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|private|secret|account|signing)[_-]?key|` +
+	`sess(?:ion)?_?id|authorization|cookie|credentials?|signature)`
+
+func nameWords() []string {
+	return []string{"password", "passwd", "pwd", "passphrase", "secret", "token", "key", "sessionid", "session_id", "sessid",
+		"sess_id", "authorization", "cookie", "credential", "signature"}
+}
+
+// followed returns each of words with each of ends.
+func followed(words []string, ends ...string) (all []string) {
+	for _, word := range words {
+		for _, end := range ends {
+			all = append(all, word+end)
+		}
+	}
+	return all
+}
+
+// written returns the rule of what JSON, YAML, headers and source code assign to
+// a credential's name. Prose and conditions do so too.
+func written() *rule {
+	r := mustRule(KindAssigned, `(?i)`+names+`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`, nameWords()...)
+	r.contextual, r.redacts = true, true
+	return r
+}
+
+// option returns the rule of --password value.
+func option() *rule {
+	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
+	r.redacts = true
+	return r
+}
+
+// email returns the rule of e-mail addresses. The git of git@host:path and
+// a service account of Google's are nobody's mailbox.
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
-	r.allowed = []*config.Allowlist{{Regexes: []*regexp.Regexp{regexp.MustCompile(`^git@`)}}}
+	r.allowed = []*config.Allowlist{{Regexes: []*regexp.Regexp{regexp.MustCompile(`^git@|\.gserviceaccount\.com$`)}}}
 	return r
 }
 
 // userinfo returns the rule of user:password@host, also in the spelling of
 // Oracle's connection strings, user/password@host.
 func userinfo() *rule {
-	plain := mustRule(KindUserinfo, `([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
+	plain := mustRule(KindUserinfo, `([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
 	r := *plain
 	r.scan = func(text string) []span { return onlyUserinfo(plain.append(nil, text), text) }
 	return &r
 }
 
 // version matches what follows the @ of name:tag@version.
-var version = regexp.MustCompile(`^@(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+][\w.+-]*)?|sha256:[0-9a-f]+|latest)(?:[/\s]|$)`)
+var version = regexp.MustCompile(`^@(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+][\w.+-]*)?|sha256(?::|%3[Aa])[0-9a-f]+|latest)(?:[/\s"]|$)`)
 
 // mailbox matches the schemes whose address is a mailbox: its @ follows no
 // password.

@@ -3,6 +3,7 @@ package scrub
 import (
 	"math/bits"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxRules is how many rules a ruleSet holds.
@@ -37,7 +38,7 @@ func (s *ruleSet) remove(t *ruleSet) {
 // hits is what one pass over a text finds.
 type hits struct {
 	rules   ruleSet // that could match
-	escaped bool    // the text has a percent sign
+	escaped bool    // the text has what begins an escape
 }
 
 func (h *hits) any() bool { return h.escaped || !h.rules.empty() }
@@ -79,7 +80,8 @@ const (
 	isDash
 	isSpace    // or what forms write for one
 	isOperator // = > : | ? ,
-	isPercent
+	isEscape   // % \ &
+	isWide     // beyond ASCII
 )
 
 // marks has the marks of each byte.
@@ -88,6 +90,9 @@ var marks = func() (m [256]uint8) {
 		if isWord(rune(b)) {
 			m[b] = isRun
 		}
+		if b >= utf8.RuneSelf {
+			m[b] = isRun | isWide
+		}
 	}
 	for b := '0'; b <= '9'; b++ {
 		m[b] = isRun | isDigit
@@ -95,7 +100,8 @@ var marks = func() (m [256]uint8) {
 	for _, b := range "=>:|?," {
 		m[b] = isOperator
 	}
-	m['-'], m[' '], m['+'], m['%'] = isDash, isSpace, isSpace, isPercent
+	m['-'], m[' '], m['+'] = isDash, isSpace, isSpace
+	m['%'], m['\\'], m['&'] = isEscape, isEscape, isEscape
 	return m
 }()
 
@@ -105,7 +111,7 @@ type pass struct {
 	keywords ruleSet // of rules, one of whose keywords was seen
 	open     bool    // a contextual rule is among them
 	context  bool    // and an operator came after its keyword
-	percent  bool
+	escaped  bool
 	run      int // length of the current run of word characters
 	dashed   int // and dashes
 	digits   int // in a row, with single spaces and dashes between them
@@ -125,7 +131,7 @@ func (p *prefilter) scan(text string) (h hits) {
 func (p *prefilter) suspect(text string) bool {
 	var ps pass
 	p.read(&ps, text, 0)
-	if ps.keywords.empty() && ps.most < minCard && !ps.percent {
+	if ps.keywords.empty() && ps.most < minCard && !ps.escaped {
 		return false
 	}
 	var h hits
@@ -136,12 +142,13 @@ func (p *prefilter) suspect(text string) bool {
 // suspectPair reports whether any rule could match `key = "value"`.
 func (p *prefilter) suspectPair(key, value string) bool {
 	var ps pass
-	p.read(&ps, key, len(value))
-	p.read(&ps, ` = "`, len(value))
-	p.read(&ps, value, 0)
-	p.read(&ps, `"`, 0)
+	const assign, quote = ` = "`, `"`
+	p.read(&ps, key, len(assign)+len(value)+len(quote))
+	p.read(&ps, assign, len(value)+len(quote))
+	p.read(&ps, value, len(quote))
+	p.read(&ps, quote, 0)
 	var h hits
-	p.conclude(&ps, &h, len(key)+len(value)+len(` = ""`))
+	p.conclude(&ps, &h, len(key)+len(assign)+len(value)+len(quote))
 	return h.any()
 }
 
@@ -168,6 +175,11 @@ func (p *prefilter) read(ps *pass, text string, more int) {
 			dashed++
 			digits++
 			most = max(most, digits)
+		case isRun | isWide:
+			run++
+			dashed++
+			digits = 0
+			ps.escaped = true
 		case isDash:
 			longest.run = max(longest.run, run)
 			run = 0
@@ -189,11 +201,11 @@ func (p *prefilter) read(ps *pass, text string, more int) {
 	ps.longest, ps.most = longest, most
 }
 
-// mark notes a percent sign or an operator, after which the bytes left come and
+// mark notes what begins an escape or an operator, after which the bytes left come and
 // then more. The colon of :// assigns nothing.
 func (ps *pass) mark(m uint8, left string, more int) {
-	if m == isPercent {
-		ps.percent = true
+	if m == isEscape {
+		ps.escaped = true
 		return
 	}
 	if ps.open && len(left)+more >= minAssigned && !strings.HasPrefix(left, "//") {
@@ -204,7 +216,7 @@ func (ps *pass) mark(m uint8, left string, more int) {
 // conclude leaves the rules whose keywords were seen and whose demands a text of
 // length bytes meets.
 func (p *prefilter) conclude(ps *pass, h *hits, length int) {
-	h.escaped = ps.percent
+	h.escaped = ps.escaped
 	h.rules = ps.keywords
 	if !ps.context {
 		h.rules.remove(&p.contextual)

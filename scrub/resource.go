@@ -30,13 +30,18 @@ func (s *Scrubber) Resource(raw, kept string) string {
 	return s.dropFolded(raw, kept)
 }
 
+// maxFolded bounds how many secrets are looked for in the form to keep: each
+// costs an expression and a pass. No resource that anybody means has as many.
+const maxFolded = 32
+
 // dropFolded replaces in kept what is a secret in a reading of raw, in whatever
 // case: the form to keep may spell a secret so that no rule knows it any more,
 // as a host, which is in lower case, does.
 func (s *Scrubber) dropFolded(raw, kept string) string {
+	dropped, j := 0, job{left: maxWork}
 	for range maxEscapes + 1 {
-		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw)) {
-			if sp.kind == KindUnread {
+		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw), &j) {
+			if dropped++; sp.kind == KindUnread || dropped > maxFolded {
 				return redacted(KindUnread)
 			}
 			secret := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(raw[sp.start:sp.end]))

@@ -18,9 +18,11 @@ type rule struct {
 	// contextual says that a keyword comes before the secret, and one of
 	// = > : | ? , between them.
 	contextual bool
-	entropy    float64 // that a match must exceed
-	group      int     // of the expression that is the secret; 0: the first that matched
-	allowed    []*config.Allowlist
+	// redacts says that the rule is too eager to have a document refused.
+	redacts bool
+	entropy float64 // that a match must exceed
+	group   int     // of the expression that is the secret; 0: the first that matched
+	allowed []*config.Allowlist
 
 	compile func() *regexp.Regexp
 	// scan finds matches in place of an expression.

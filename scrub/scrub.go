@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,32 +38,54 @@ func (s *Scrubber) Text(text string) string {
 	if !s.prefilter.suspect(text) {
 		return text
 	}
-	return replace(text, s.find(text))
+	j := job{left: maxWork}
+	return replace(text, s.find(text, &j))
 }
 
-// Value returns what may be kept of a value with a name, such as one of an
-// intent's metadata: rules that need context see both, and the value of a key
-// that names a credential is replaced as a whole.
-func (s *Scrubber) Value(key, value string) string {
+// Values returns what may be kept of the values of an intent's metadata: rules
+// that need context see key and value, and the value of a key that names a
+// credential is replaced as a whole. One bound holds for the work of all.
+func (s *Scrubber) Values(metadata map[string]string) map[string]string {
+	j := job{left: maxWork}
+	kept := make(map[string]string, len(metadata))
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		kept[key] = s.value(key, metadata[key], &j)
+	}
+	return kept
+}
+
+func (s *Scrubber) value(key, value string, j *job) string {
 	if value == "" {
 		return value
 	}
-	if namesCredential(key) {
+	if s.credential(key) {
 		return redacted(KindNamed)
 	}
-	return replace(value, s.inPair(key, value))
+	return replace(value, s.inPair(key, value, j))
+}
+
+// credential reports whether key, as it is written or unescaped, names one.
+func (s *Scrubber) credential(key string) bool {
+	if !s.prefilter.scan(key).escaped {
+		return namesCredential(key)
+	}
+	plain, _, _ := unescape(key, nil)
+	return namesCredential(key) || namesCredential(plain)
 }
 
 // Find returns the kind of the first secret in text.
 func (s *Scrubber) Find(text string) (kind string, found bool) {
-	return first(s.find(text))
+	j := job{left: maxWork}
+	return first(s.find(text, &j))
 }
 
-// FindValue is Find for a value with a name, by which rules that need context
-// judge it. Unlike [Scrubber.Value] it asks what the value looks like, so that a
-// document can speak about a password without holding one.
-func (s *Scrubber) FindValue(key, value string) (kind string, found bool) {
-	return first(s.inPair(key, value))
+// Search returns a [Scrubber.Find] for the values of one document, by whose names
+// rules that need context judge them. Unlike [Scrubber.Values] it asks what a value
+// looks like, so that a document can speak about a password without holding one.
+// One bound holds for the work of all. It is not safe for concurrent use.
+func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
+	j := job{left: maxSearch, document: true}
+	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }
 }
 
 func first(spans []span) (string, bool) {
@@ -73,14 +96,14 @@ func first(spans []span) (string, bool) {
 }
 
 // inPair returns where value has secrets when it is read as that of key.
-func (s *Scrubber) inPair(key, value string) []span {
+func (s *Scrubber) inPair(key, value string, j *job) []span {
 	if !s.prefilter.suspect(value) && !s.prefilter.suspectPair(key, value) {
 		return nil
 	}
 	const assign = ` = "`
 	from := len(key) + len(assign)
-	spans := s.find(value)
-	for _, sp := range s.find(key + assign + value + `"`) {
+	spans := s.find(value, j)
+	for _, sp := range s.find(key+assign+value+`"`, j) {
 		sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
 		if sp.start < sp.end {
 			spans = append(spans, sp)
@@ -90,30 +113,42 @@ func (s *Scrubber) inPair(key, value string) []span {
 }
 
 // find returns where text has secrets, in order and without overlap.
-func (s *Scrubber) find(text string) []span {
+func (s *Scrubber) find(text string, j *job) []span {
 	hits := s.prefilter.scan(text)
 	if !hits.any() {
 		return nil
 	}
-	spans := s.match(nil, text, hits)
+	spans := s.match(nil, text, hits, j)
 	if hits.escaped {
-		spans = s.decoded(spans, text)
+		spans = s.decoded(spans, text, j)
 	}
 	return merge(spans)
 }
 
-// maxWork bounds the bytes that all rules together read of a text, to a few
-// milliseconds. Only a text made to keep the service busy needs more.
-const maxWork = 64 << 10
+// maxWork bounds the bytes that all rules together read of a text, or of the
+// values of an intent, in all their readings; maxSearch those of a document. Only
+// what is made to keep the service busy needs more.
+const (
+	maxWork   = 32 << 10
+	maxSearch = 8 * maxWork
+)
 
-// match appends the matches of the rules that hits has left. What would take too
-// much work is a secret as a whole.
-func (s *Scrubber) match(spans []span, text string, hits hits) []span {
-	if hits.rules.len()*len(text) > maxWork {
+// job is what the texts that belong together share.
+type job struct {
+	left     int  // bytes that rules may read
+	document bool // that is refused for what it holds
+}
+
+// match appends the matches of the rules that hits has left, and takes what they
+// read from j. What would take too much is a secret as a whole.
+func (s *Scrubber) match(spans []span, text string, hits hits, j *job) []span {
+	read := hits.rules.len() * len(text)
+	if read > j.left {
 		return append(spans, span{0, len(text), KindUnread})
 	}
+	j.left -= read
 	for i, r := range s.rules {
-		if hits.rules.has(i) {
+		if hits.rules.has(i) && (!j.document || !r.redacts) {
 			spans = r.append(spans, text)
 		}
 	}

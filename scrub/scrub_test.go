@@ -1,6 +1,8 @@
 package scrub
 
 import (
+	"encoding/base64"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -21,34 +23,71 @@ func TestText(t *testing.T) {
 	s := newScrubber(t)
 	token := "gh" + "p_9fKq2LmX7wZb4Rt8Yv1Nc6Hd3Jg5Ps0Aq2We"
 	tests := map[string]string{
-		"":                           "",
-		"ci/" + token:                "ci/[redacted:github-pat]",
-		token + "/" + token:          "[redacted:github-pat]/[redacted:github-pat]",
-		"a_" + token + "_b":          "a_[redacted:github-pat]_b",
-		"a%20" + token + "%20b":      "a%20[redacted:github-pat]%20b",
-		"mail ann@corp.test now":     "mail [redacted:email-address] now",
-		"mailto:ann@corp.test":       "mailto:[redacted:email-address]",
-		"ann%40corp.test":            "[redacted:email-address]",
-		"git@github.com:org/repo":    "git@github.com:org/repo",
-		"db;password=hunter2;x":      "db;password=[redacted:assigned-credential];x",
-		"https://x/**?token=*":       "https://x/**?token=*",
-		`metadata.token=="x"`:        `metadata.token=="x"`,
-		"https://u:pw@h/x":           "https://[redacted:userinfo]@h/x",
-		"u:p%40h/x":                  "[redacted:userinfo]%40h/x",
-		"scott:tiger@10.1.2.3":       "[redacted:userinfo]@10.1.2.3",
-		"registry/app:web@v1.2.3":    "registry/app:web@v1.2.3",
-		"app:1.0@sha256:0a1b":        "app:1.0@sha256:0a1b",
-		"4111 1111 1111 1111":        "[redacted:card-number]",
-		"card-4111111111111111x":     "card-[redacted:card-number]x",
-		"4111111111111112":           "4111111111111112", // its check digit is wrong
-		"9111111111111111":           "9111111111111111", // of no network
-		"%2534111111111111111":       "[redacted:card-number]",
-		"4%25252531%2525253111":      "[redacted:unreadable]",
-		"100% of what %zz is no hex": "100% of what %zz is no hex",
+		"":                                            "",
+		"ci/" + token:                                 "ci/[redacted:github-pat]",
+		token + "/" + token:                           "[redacted:github-pat]/[redacted:github-pat]",
+		"a_" + token + "_b":                           "a_[redacted:github-pat]_b",
+		"a%20" + token + "%20b":                       "a%20[redacted:github-pat]%20b",
+		"mail ann@corp.test now":                      "mail [redacted:email-address] now",
+		"mailto:ann@corp.test":                        "mailto:[redacted:email-address]",
+		"ann%40corp.test":                             "[redacted:email-address]",
+		"git@github.com:org/repo":                     "git@github.com:org/repo",
+		"db;password=hunter2;x":                       "db;password=[redacted:assigned-credential];x",
+		"https://x/**?token=*":                        "https://x/**?token=*",
+		`metadata.token=="x"`:                         `metadata.token=="x"`,
+		"https://u:pw@h/x":                            "https://[redacted:userinfo]@h/x",
+		"u:p%40h/x":                                   "[redacted:userinfo]%40h/x",
+		"scott:tiger@10.1.2.3":                        "[redacted:userinfo]@10.1.2.3",
+		"registry/app:web@v1.2.3":                     "registry/app:web@v1.2.3",
+		"app:1.0@sha256:0a1b":                         "app:1.0@sha256:0a1b",
+		"4111 1111 1111 1111":                         "[redacted:card-number]",
+		"card-4111111111111111x":                      "card-[redacted:card-number]x",
+		"4111111111111112":                            "4111111111111112", // its check digit is wrong
+		"9111111111111111":                            "9111111111111111", // of no network
+		"%2534111111111111111":                        "[redacted:card-number]",
+		`["\u0067hp_` + token[4:] + `"]`:              `["[redacted:github-pat]"]`,
+		`'\x67hp_` + token[4:] + `'`:                  `'[redacted:github-pat]'`,
+		"ann&#64;corp.test and bob&#x40;corp.test":    "[redacted:email-address] and [redacted:email-address]",
+		"%u0061nn%u0040corp.test":                     "[redacted:email-address]",
+		token[:9] + "\u200b" + token[9:] + "\ufeff é": "[redacted:github-pat] é",
+		"é ｇｈｐ＿" + token[4:] + "é":                    "é [redacted:github-pat]é",
+		"４１１１ １１１１ １１１１ １１１１":                         "[redacted:card-number]",
+		"été ﬁ ① à la carte 東京":                       "été ﬁ ① à la carte 東京",
+		`C:\users\x41 &#x; &#99999999; %u00 \u12 \xz`: `C:\users\x41 &#x; &#99999999; %u00 \u12 \xz`,
+		`{"user":"a","password": "hunter2xx"}`:        `{"user":"a","password": "[redacted:assigned-credential]"}`,
+		`{\"dbPassword\":\"hunter2xx\"}`:              `{\"dbPassword\":\"[redacted:assigned-credential]\"}`,
+		"db_password: 'hunter2xx'":                    "db_password: '[redacted:assigned-credential]'",
+		"X-Api-Key: hunter2xx":                        "X-Api-Key: [redacted:assigned-credential]",
+		"Authorization: Basic aHVudGVy":               "Authorization: Basic [redacted:assigned-credential]",
+		`secret = "hunter2xx"`:                        `secret = "[redacted:assigned-credential]"`,
+		"mysql --password hunter2xx -h db":            "mysql --password [redacted:assigned-credential] -h db",
+		"redis://:hunter2xx@h:6379":                   "redis://[redacted:userinfo]@h:6379",
+		"4%25252531%2525253111":                       "[redacted:unreadable]",
+		"100% of what %zz is no hex":                  "100% of what %zz is no hex",
 	}
 	for text, want := range tests {
 		if got := s.Text(text); got != want {
 			t.Errorf("Text(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestText_HidesTokensWithOddHeaders(t *testing.T) {
+	s := newScrubber(t)
+	encode := base64.RawURLEncoding.EncodeToString
+	header, claims := `{"alg":"HS256","typ":"JWT"}`, encode([]byte(`{"sub":"4711","org_id":"nobody"}`))
+	rest := "." + strings.Repeat("aB3-", 10)
+	for name, token := range map[string]string{
+		"indented":  encode([]byte("{\n  "+header[1:])) + "." + claims + rest,
+		"carriage":  encode([]byte("{\r\n"+header[1:])) + "." + claims + rest,
+		"tab":       encode([]byte("{\t"+header[1:])) + "." + claims + rest,
+		"space":     encode([]byte("{ "+header[1:])) + "." + claims + rest,
+		"unsigned":  encode([]byte(header)) + "." + claims + ".",
+		"encrypted": encode([]byte(`{"alg":"RSA-OAEP","enc":"A256GCM"}`)) + rest + rest + rest + rest,
+		"direct":    encode([]byte(`{"alg":"dir","enc":"A256GCM"}`)) + "." + rest + rest + rest,
+	} {
+		if got, want := s.Text("/v1/"+token), "/v1/[redacted:jwt]"; strings.TrimSuffix(got, ".") != want {
+			t.Errorf("%s: Text(%q) = %q, want %q", name, token, got, want)
 		}
 	}
 }
@@ -99,7 +138,9 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 		"123e4567-e89b-12d3-a456-426614174000", "0c0ffee0-0000-4000-8000-000000000001", "01a1fe16-6700-7f79-840b-7f1555d889cc",
 		"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "arn:aws:iam::123456789012:role/deployer",
 		"arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-AbCdEf", "s3://bucket/key/part-00001.parquet",
-		"git@github.com:acme/app.git", "ssh://git@github.com/acme/app", "npm:@scope/pkg@1.2.3", "pkg:npm/left-pad@1.3.0",
+		"git@github.com:acme/app.git", "ssh://git@github.com/acme/app", "npm:@scope/pkg@1.2.3", "maven:org.slf4j:slf4j-api@2.0.1",
+		"pkg:docker/acme/app@sha256%3Ae3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"projects/acme/serviceAccounts/ci@acme.iam.gserviceaccount.com", "pkg:npm/left-pad@1.3.0",
 		"ghcr.io/acme/app:1.2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		"payments above 250.00 wait for finance", "Nobody may rotate the password or the API key of production without a person.",
 		"token budget: 200000", "max_tokens=4096", "2026-11-21T10:00:00.123456789Z", "1795264543000000000", "+49 30 901820",
@@ -108,6 +149,9 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	} {
 		if got := s.Text(text); got != text {
 			t.Errorf("Text(%q) = %q, want it unchanged", text, got)
+		}
+		if kind, found := s.Search()("pattern", text); found {
+			t.Errorf("Search of the pattern %q = %s, want nothing", text, kind)
 		}
 	}
 }
@@ -129,6 +173,26 @@ func TestText_BoundsItsWork(t *testing.T) {
 	if got, want := s.Resource(raw, "x"), "[redacted:unreadable]"; got != want {
 		t.Errorf("Resource of every keyword = %.60q…, want %q", got, want)
 	}
+	many := make(map[string]string)
+	for i := range 64 {
+		many[string(rune('A'+i))] = strings.Repeat("twitter = "+strings.Repeat("a", 90)+" ", 40)
+	}
+	if unread := strings.Count(fmt.Sprint(s.Values(many)), redacted(KindUnread)); unread < 50 {
+		t.Errorf("Values of much metadata left %d of 64 unread, want one bound for all", unread)
+	}
+	search, refused := s.Search(), 0
+	for key, value := range many {
+		if kind, _ := search(key, value); kind == KindUnread {
+			refused++
+		}
+	}
+	if refused < 16 {
+		t.Errorf("Search of a large document left %d of 64 unread, want one bound for all", refused)
+	}
+	mails := strings.Repeat("a@bc.de ", 512)
+	if got, want := s.Resource(mails, mails), redacted(KindUnread); got != want {
+		t.Errorf("Resource of many secrets = %.60q…, want %q", got, want)
+	}
 	long := strings.Repeat("an ordinary api key = none, ", 300)
 	if got := s.Text(long); got != long {
 		t.Errorf("Text of much ordinary text = %.60q…, want it unchanged", got)
@@ -143,6 +207,8 @@ func TestValue(t *testing.T) {
 		{"X-Api-Key", "1", "[redacted:named-credential]"},
 		{"githubToken", "abc", "[redacted:named-credential]"},
 		{"db.password_hash", "abc", "[redacted:named-credential]"},
+		{"pass\u200bword", "x", "[redacted:named-credential]"},
+		{"pass%77ord", "x", "[redacted:named-credential]"},
 		{"Cookie", "a=b", "[redacted:named-credential]"},
 		{"password", "", ""},
 		{"max_tokens", "4096", "4096"},
@@ -156,15 +222,20 @@ func TestValue(t *testing.T) {
 		{"note", "see ann@corp.test", "see [redacted:email-address]"},
 	}
 	for _, test := range tests {
-		if got := s.Value(test.key, test.value); got != test.want {
-			t.Errorf("Value(%q, %q) = %q, want %q", test.key, test.value, got, test.want)
+		if got := s.Values(map[string]string{test.key: test.value})[test.key]; got != test.want {
+			t.Errorf("Values({%q: %q}) = %q, want %q", test.key, test.value, got, test.want)
 		}
 	}
-	if kind, found := s.FindValue("password", "rotate it weekly"); found {
-		t.Errorf("FindValue of a sentence about a password = %s, want nothing", kind)
+	if kind, found := s.Search()("password", "rotate it weekly"); found {
+		t.Errorf("Search of a sentence about a password = %s, want nothing", kind)
 	}
-	if kind, _ := s.FindValue("api_key", random); kind != generic {
-		t.Errorf("FindValue of an API key = %q, want %s", kind, generic)
+	for _, text := range []string{`{"metadata.token":"production"}`, "the password: never by an agent", "deploy --token required"} {
+		if kind, found := s.Search()("condition", text); found {
+			t.Errorf("Search of %q = %s, want nothing", text, kind)
+		}
+	}
+	if kind, _ := s.Search()("api_key", random); kind != generic {
+		t.Errorf("Search of an API key = %q, want %s", kind, generic)
 	}
 }
 
