@@ -207,7 +207,7 @@ func TestDecision_ExternalEvaluationCore_ReplaysDoNotDependOnIt(t *testing.T) {
 		t.Errorf("the core was asked %d times, want 1", core.asked)
 	}
 	h.evaluate(acme, intent(obj{"intent_id": uuid.NewString()})).wantProblem(http.StatusInternalServerError, codeCoreUnavailable)
-	h.store.fail("Commit", errors.New("disk on fire"))
+	h.store.fail("Decided", errors.New("disk on fire"))
 	h.evaluate(acme, body).wantProblem(http.StatusInternalServerError, codeInternal)
 }
 

@@ -89,6 +89,14 @@ func (f *faultStore) Metered(ctx context.Context, org string, m storage.Month) (
 	return f.Store.Metered(ctx, org, m)
 }
 
+// Decided implements storage.Store.
+func (f *faultStore) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+	if err := f.fault("Decided"); err != nil {
+		return nil, err
+	}
+	return f.Store.Decided(ctx, org, intentID)
+}
+
 // Commit implements storage.Store. "Commit" fails before anything is written,
 // "Commit lost answer" after everything is.
 func (f *faultStore) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {

@@ -31,13 +31,15 @@ type fake struct {
 	// then waits to be let through. Set before use.
 	commitGate chan gated
 
-	mu       sync.Mutex
-	faults   []fault // of the next commits
-	headErr  error   // LastHead's
-	meterErr error   // Metered's
-	loads    int     // calls of Metered
-	answer   func(batch, existing []*storage.Record) []*storage.Record
-	foreign  *receipt.SignedHead // what LastHead returns instead
+	mu         sync.Mutex
+	faults     []fault // of the next commits
+	headErr    error   // LastHead's
+	meterErr   error   // Metered's
+	decidedErr error   // Decided's
+	removed    bool    // Decided finds records removed
+	loads      int     // calls of Metered
+	answer     func(batch, existing []*storage.Record) []*storage.Record
+	foreign    *receipt.SignedHead // what LastHead returns instead
 
 	rows    map[[2]string]row
 	order   []row
@@ -89,6 +91,22 @@ func (f *fake) Commit(ctx context.Context, batch []*storage.Record, seal storage
 		return f.answer(batch, existing), nil
 	}
 	return existing, nil
+}
+
+func (f *fake) Decided(_ context.Context, org, intentID string) (*storage.Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.decidedErr != nil {
+		return nil, f.decidedErr
+	}
+	r, ok := f.rows[[2]string{org, intentID}]
+	switch {
+	case !ok:
+		return nil, storage.ErrNotFound
+	case f.removed:
+		return &storage.Record{OrganizationID: org, IntentID: intentID}, nil
+	}
+	return r.decode(), nil
 }
 
 func (f *fake) splitLocked(batch []*storage.Record) (existing, fresh []*storage.Record) {

@@ -6,13 +6,8 @@ import (
 	"fmt"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
 )
-
-// errUndecided is how recall keeps the store from taking its question for a
-// decision.
-var errUndecided = errors.New("the intent is not decided")
 
 // Recall returns what [Ledger.Commit] would if in was decided before, and false
 // where it was not, without making anything final. A caller whose evaluation is
@@ -22,28 +17,19 @@ func (l *Ledger) Recall(ctx context.Context, t *Turn, in *engine.Intent) (Outcom
 	if t.meter == nil {
 		return Outcome{}, false, errors.New("recalling with a turn that has ended")
 	}
-	// A batch whose only record gets no seal is no decision: the contract of the
-	// store has it that nothing is stored then.
-	question := &storage.Record{
-		OrganizationID: t.org, IntentID: in.IntentID, DecisionID: t.id.String(), DecidedAt: t.at,
-	}
-	existing, err := l.cfg.Store.Commit(ctx, []*storage.Record{question}, func([]*storage.Record) (receipt.SignedHead, error) {
-		return receipt.SignedHead{}, errUndecided
-	})
+	earlier, err := l.cfg.Store.Decided(ctx, t.org, in.IntentID)
 	switch {
-	case errors.Is(err, errUndecided):
+	case errors.Is(err, storage.ErrNotFound):
 		return Outcome{}, false, nil
 	case err != nil:
 		return Outcome{}, false, fmt.Errorf("looking for an earlier decision: %w", err)
-	case len(existing) != 1 || existing[0] == nil:
-		return Outcome{}, false, errors.New("looking for an earlier decision: the store took a question for a decision")
-	case existing[0].Removed():
+	case earlier.Removed():
 		l.metrics.conflicts.Inc()
 		return Outcome{}, false, ErrIntentExpired
-	case existing[0].IntentDigest != IntentDigest(in):
+	case earlier.IntentDigest != IntentDigest(in):
 		l.metrics.conflicts.Inc()
 		return Outcome{}, false, ErrIntentConflict
 	}
 	l.metrics.replays.Inc()
-	return Outcome{Record: existing[0], Replayed: true}, true, nil
+	return Outcome{Record: earlier, Replayed: true}, true, nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
-	"writ/storage"
 )
 
 func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *testing.T) {
@@ -56,20 +55,14 @@ func TestRecall_EveryFaultIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.answer = func(batch, _ []*storage.Record) []*storage.Record { return make([]*storage.Record, len(batch)) }
 	if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err != nil {
 		t.Fatal(err)
 	}
-	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || err == nil {
-		t.Errorf("Recall of a store without an answer = %v, %v, want an error", decided, err)
-	}
-	store.answer = func(batch, _ []*storage.Record) []*storage.Record {
-		return []*storage.Record{{OrganizationID: "acme", IntentID: batch[0].IntentID}}
-	}
+	store.set(func(f *fake) { f.removed = true })
 	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || !errors.Is(err, ErrIntentExpired) {
 		t.Errorf("Recall of a removed decision = %v, %v, want ErrIntentExpired", decided, err)
 	}
-	store.answer, store.faults = nil, []fault{lost}
+	store.set(func(f *fake) { f.decidedErr = errFault })
 	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || !errors.Is(err, errFault) {
 		t.Errorf("Recall of a failing store = %v, %v, want its error", decided, err)
 	}

@@ -30,6 +30,11 @@ type Decisions interface {
 	// After any other error the batch may or may not have been made final: read
 	// LastHead before committing again.
 	Commit(ctx context.Context, batch []*Record, seal Seal) (existing []*Record, err error)
+	// Decided returns the record that stands for an intent, one that is Removed
+	// where that has outlived its retention, or ErrNotFound where none was
+	// committed before Decided was called. What it returns must be durable. Only
+	// Commit tells who is first.
+	Decided(ctx context.Context, org, intentID string) (*Record, error)
 	// LastHead returns the newest head of the chain, or ErrNotFound. Chains are
 	// told apart by their id; a single-process store has one.
 	LastHead(ctx context.Context) (receipt.SignedHead, error)

@@ -116,7 +116,12 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 	if !found {
 		return nil, nil
 	}
-	id, err := uuid.FromBytes(stored.Value())
+	return s.standing(i, stored.Value())
+}
+
+// standing returns the record of i, whose row is v.
+func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
+	id, err := uuid.FromBytes(v)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the decision of an intent: %w", errCorrupt, err)
 	}
@@ -125,6 +130,21 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 		return s.missing(i, id)
 	}
 	return r, err
+}
+
+// Decided implements storage.Decisions. It waits for a commit that is under way,
+// whose records can be read before they are durable.
+func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+		return nil, err
+	}
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	v, err := s.get(orgKey(kindIntent, org).text(intentID))
+	if err != nil {
+		return nil, err
+	}
+	return s.standing(intent{org, intentID}, v)
 }
 
 // commitFresh writes fresh, its head and its meters in one batch. commits is

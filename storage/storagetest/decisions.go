@@ -48,6 +48,19 @@ var decisionTests = []test{
 		w.wantSame("existing", existing, []*storage.Record{first, nil, first})
 		w.check()
 	}},
+	{"Decided returns the record that stands for an intent, or ErrNotFound", func(w *world) {
+		first := w.record("org")
+		_, err := w.Decided(w.ctx, "org", first.IntentID)
+		w.wantErr("Decided before", err, storage.ErrNotFound)
+		w.commit(first)
+		w.commit(w.again(first))
+		got, err := w.Decided(w.ctx, "org", first.IntentID)
+		w.must("Decided", err)
+		w.wantSame("Decided", []*storage.Record{got}, []*storage.Record{first})
+		_, err = w.Decided(w.ctx, "other", first.IntentID)
+		w.wantErr("Decided of another organization", err, storage.ErrNotFound)
+		w.check()
+	}},
 	{"existing is the record that an earlier element of batch stored", func(w *world) {
 		a, b := w.record("org"), w.record("org")
 		existing := w.commit(a, w.again(a), b, w.again(a), w.again(b))

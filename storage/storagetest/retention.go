@@ -134,6 +134,9 @@ var retentionTests = []test{
 		}
 		_, err := w.Commit(w.ctx, []*storage.Record{w.again(all[1])}, w.noSeal)
 		w.must("Commit of a removed intent alone", err)
+		stands, err := w.Decided(w.ctx, "org", all[1].IntentID)
+		w.must("Decided of a removed intent", err)
+		w.wantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
 		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})
 		w.wantMeter("org", 202611, 5)
 		// In another organization the intent was never decided.
