@@ -211,6 +211,9 @@ func (h *harness) open(org string) *http.Response {
 // TestDecision_Resources_ExportStreamsInConstantMemory: what is live does not
 // grow with the rows that were sent, 10 KiB each.
 func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: under the race detector, which -short stands for here, Pebble keeps its block cache in Go's heap")
+	}
 	const rows, room = 16 * exportPage, 8 << 20
 	var (
 		mu   sync.Mutex
