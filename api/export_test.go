@@ -211,9 +211,6 @@ func (h *harness) open(org string) *http.Response {
 // TestDecision_Resources_ExportStreamsInConstantMemory: what is live does not
 // grow with the rows that were sent, 10 KiB each.
 func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: under the race detector, which -short stands for here, Pebble keeps its block cache in Go's heap")
-	}
 	const rows, room = 16 * exportPage, 8 << 20
 	var (
 		mu   sync.Mutex
@@ -228,11 +225,18 @@ func TestDecision_Resources_ExportStreamsInConstantMemory(t *testing.T) {
 		live = append(live, m.HeapAlloc)
 		return nil
 	})
-	res := h.open(acme)
-	n, err := io.Copy(io.Discard, res.Body)
-	must(t, errors.Join(err, res.Body.Close()))
-	if n < rows*10_000 {
-		t.Fatalf("an export of %d bytes, want %d rows of 10,000 at least", n, rows)
+	// The first export fills the store's cache, which is in Go's heap where there
+	// is no cgo.
+	for range 2 {
+		mu.Lock()
+		live = nil
+		mu.Unlock()
+		res := h.open(acme)
+		n, err := io.Copy(io.Discard, res.Body)
+		must(t, errors.Join(err, res.Body.Close()))
+		if n < rows*10_000 {
+			t.Fatalf("an export of %d bytes, want %d rows of 10,000 at least", n, rows)
+		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
