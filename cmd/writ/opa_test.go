@@ -57,7 +57,7 @@ func (o *opaServer) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.kill(t) })
-	eventually(t, "OPA serves", func() bool {
+	waitFor(t, "OPA to serve", func() bool {
 		resp, err := http.Get("http://" + o.addr + "/health")
 		if err != nil {
 			return false
