@@ -37,6 +37,17 @@ type response struct {
 	replayed bool
 }
 
+// raw is a body that is ready to send.
+type raw struct {
+	contentType string
+	bytes       []byte
+}
+
+// appender is a body that encodes itself without reflection.
+type appender interface {
+	appendJSON(dst []byte) []byte
+}
+
 // page is the body of a list that is not a plain array.
 type page[T any] struct {
 	Data       []T     `json:"data"`
@@ -49,17 +60,6 @@ func list[T any](items []T, next string) response {
 		body.NextCursor = &next
 	}
 	return response{status: http.StatusOK, body: body, next: next}
-}
-
-// raw is a body that is ready to send.
-type raw struct {
-	contentType string
-	bytes       []byte
-}
-
-// appender is a body that encodes itself without reflection.
-type appender interface {
-	appendJSON(dst []byte) []byte
 }
 
 // query holds the query parameters of a request. A handler takes what it
