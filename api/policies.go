@@ -16,7 +16,7 @@ type registerBody struct {
 
 // decodeRegister reads the body of a registration.
 func decodeRegister(data []byte, in *registerBody) error {
-	return policyWrapper().hint(engine.Decode(data, "", in))
+	return policyEnvelope().hint(engine.Decode(data, "", in))
 }
 
 // registered is the answer: the stored version, and whether it is new.

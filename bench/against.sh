@@ -9,9 +9,9 @@ serve_on() {
 }
 
 against() {
-  git worktree add -q --detach "$tmp/base" "$BASE"
+  mkdir "$tmp/base"
+  git archive "$BASE" | tar -x -C "$tmp/base"
   (cd "$tmp/base" && go build -o "$tmp/writ-base" ./cmd/writ)
-  git worktree remove --force "$tmp/base"
   go build -o "$tmp" ./cmd/writ ./bench/load
   write_plans
   serve_on 3850 "$tmp/writ-base" "$tmp/base-data"; base_pid=$served

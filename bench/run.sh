@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every benchmark beside the floors of the same machine and prints the
-# raw output. See bench/README.md. Usage: bench/run.sh [http|go|overload|against|all]
+# Runs benchmarks beside the floors of the same machine and prints the raw
+# output. See bench/README.md. Usage: bench/run.sh [all|go|http|overload|against],
+# where all, the default, is go and http.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}

@@ -145,13 +145,6 @@ func (s *Sets) InvalidateRules(org string) {
 // intents call it by: its id and its external id are invalidated one by one.
 func (s *Sets) InvalidateAgent(org, agentID string) { s.agents.Invalidate(setKey{org, agentID}) }
 
-// InvalidateAll forgets everything, for when changes may have been missed.
-func (s *Sets) InvalidateAll() {
-	s.policies.InvalidateAll()
-	s.rules.InvalidateAll()
-	s.agents.InvalidateAll()
-}
-
 // SetsStats counts what the three caches of a [Sets] did.
 type SetsStats struct {
 	Policies, Rules, Agents CacheStats

@@ -190,10 +190,8 @@ func (n *node) serve() error {
 	failed := make(chan error, 2)
 	go func() { failed <- n.server.Serve(n.api) }()
 	go func() { failed <- n.server.ServeAdmin(n.admin) }()
-	first := <-failed
-	if first != nil {
-		n.log.Error("serving failed", "error", first)
-		return first
+	if err := <-failed; err != nil {
+		return err
 	}
 	return <-failed
 }
