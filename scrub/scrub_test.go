@@ -189,9 +189,16 @@ func TestText_BoundsItsWork(t *testing.T) {
 	if refused < 16 {
 		t.Errorf("Search of a large document left %d of 64 unread, want one bound for all", refused)
 	}
-	mails := strings.Repeat("a@bc.de ", 512)
-	if got, want := s.Resource(mails, mails), redacted(KindUnread); got != want {
+	var mails strings.Builder
+	for i := range maxFolded + 1 {
+		fmt.Fprintf(&mails, "a@b%c%c.de ", 'a'+i/26, 'a'+i%26)
+	}
+	if got, want := s.Resource(mails.String(), mails.String()), redacted(KindUnread); got != want {
 		t.Errorf("Resource of many secrets = %.60q…, want %q", got, want)
+	}
+	echo := "https://h/e?x=1" + strings.Repeat("&token=reda&token=redact&token=cted", 30)
+	if got, want := s.Resource(echo, "https://h/edacte/reda"), "https://h/edacte/[redacted:assigned-credential]"; got != want {
+		t.Errorf("Resource of secrets that are in what replaces them = %.90q…, want %q", got, want)
 	}
 	long := strings.Repeat("an ordinary api key = none, ", 300)
 	if got := s.Text(long); got != long {
@@ -260,6 +267,8 @@ func TestResource(t *testing.T) {
 		{"https://h:8443/@ann/x", "", "https://h:8443/@ann/x"},
 		{"https://h/@scope/pkg@1.2", "", "https://h/@scope/pkg@1.2"},
 		{"queue;orders", "", "queue;orders"},
+		{"https://h/data?token=a&token=e", "https://h/data", "https://h/data"},
+		{"https://h/data?token=Data&token=redacted&token=data", "https://h/data", "https://h/[redacted:assigned-credential]"},
 		{"https://" + key + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
 		{"https://%41K" + key[2:] + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
 	}
