@@ -111,16 +111,16 @@ func dropEncodedQuery(s string) string {
 // connection string and those after a credential's name, which can hold slashes,
 // are dropped with all that follows.
 func dropParameters(s string) string {
-	for {
-		m := parameter.FindStringIndex(s)
-		if m == nil {
-			return s
-		}
+	var b strings.Builder
+	rest := 0
+	for _, m := range parameter.FindAllStringIndex(s, -1) {
+		b.WriteString(s[rest:m[0]])
 		if strings.HasPrefix(s, "jdbc:") || anyNamesCredential(s[m[0]:m[1]]) {
-			return s[:m[0]]
+			return b.String()
 		}
-		s = s[:m[0]] + s[m[1]:]
+		rest = m[1]
 	}
+	return b.String() + s[rest:]
 }
 
 var (
