@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -113,16 +114,18 @@ func reference(s string) (string, int) {
 }
 
 // folded returns what the first character of s, which is not ASCII, looks
-// like: nothing for one that is invisible, "A" for a full-width A.
+// like: nothing for one that is invisible, "A" for a full-width A. What looks like
+// other characters than ASCII's hides nothing, and some is many times as long.
 func folded(s string) (string, int) {
 	c, n := utf8.DecodeRuneInString(s)
 	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {
 		return "", n
 	}
-	if plain := norm.NFKC.String(s[:n]); plain != s[:n] {
-		return plain, n
+	plain := norm.NFKC.PropertiesString(s[:n]).Decomposition()
+	if len(plain) == 0 || slices.Max(plain) >= utf8.RuneSelf {
+		return "", 0
 	}
-	return "", 0
+	return string(plain), n
 }
 
 // hexAt returns the value of the hexadecimal digit at s[i], -1 if there is none.
