@@ -24,7 +24,7 @@ func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 			return spans
 		}
 		reading, at = next, nextAt
-		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), j) {
+		for _, sp := range s.once(nil, reading, s.prefilter.scan(reading), j) {
 			spans = append(spans, span{at[sp.start], at[sp.end], sp.kind})
 		}
 	}

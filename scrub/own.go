@@ -15,6 +15,7 @@ func ownRules() []*rule {
 		userinfo(),
 		mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...),
 		mustRule("writ-api-key", `writ_[0-9A-Za-z]+_[0-9A-Za-z]{40,}`, "writ_"),
+		basic(),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
 		// gitleaks wants the whole key; half of one is a secret too.
 		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`, "-----begin"),
@@ -54,6 +55,22 @@ func written() *rule {
 	r := mustRule(KindAssigned, `(?i)`+names+`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`, nameWords()...)
 	r.contextual, r.redacts = true, true
 	return r
+}
+
+// basic returns the rule of the user and password of an Authorization header of
+// any length, which nothing but its colon tells from other text in base64.
+func basic() *rule {
+	plain := mustRule("authorization-header", `(?i)\bbasic[ +]+([\w+/-]{4,}={0,2})`, "basic")
+	r := *plain
+	r.scan = func(text string) (spans []span) {
+		for _, sp := range plain.append(nil, text) {
+			if credentials := base64Digits.all(strings.TrimRight(text[sp.start:sp.end], "=")); strings.Contains(credentials, ":") {
+				spans = append(spans, sp)
+			}
+		}
+		return spans
+	}
+	return &r
 }
 
 // option returns the rule of --password value.

@@ -25,7 +25,7 @@ func (s *Scrubber) Resource(raw, kept string) string {
 	}
 	j := job{left: maxWork}
 	spans := s.find(kept, &j)
-	if suspect {
+	if suspect && (kept != raw || len(spans) > 0) {
 		spans = merge(s.folded(spans, raw, kept))
 	}
 	return replace(kept, spans)
@@ -47,7 +47,7 @@ func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	low, seen := foldASCII(kept), make(map[string]bool)
 	j := job{left: maxWork}
 	for range maxEscapes + 1 {
-		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw), &j) {
+		for _, sp := range s.once(nil, raw, s.prefilter.scan(raw), &j) {
 			secret := foldASCII(raw[sp.start:sp.end])
 			if len(secret) < minFolded || seen[secret] {
 				continue
