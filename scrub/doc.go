@@ -18,6 +18,21 @@
 // so that %40, \u0040 and &#64; hide nothing, nor do full-width letters and
 // characters that nobody sees. Scrubbing what is scrubbed changes nothing.
 //
+// # What is no secret
+//
+// Left alone are places in lists and numbers of words (page_token=, max_tokens=),
+// values such as true, none and xxxx, accounts of services (git@, svn@, noreply@, a
+// service account of Google's), names of packages and images with a version
+// (npm:left-pad@1.3.0, app@sha256:…), files (logo@2x.png), patterns, and numbers that
+// are fractions, telephone numbers or GTINs. A rule of a provider's format is never
+// overruled by a name: page_token=ghp_… is a secret.
+//
+// A card number is 13 to 19 digits that begin as one of a network's, are as many as
+// that network issues, and have the right check digit. One in forty random numbers of
+// 16 digits is like that, and so is taken for one. So is name:word@word taken for a
+// user with a password, and a hash of the right length beside a provider's name for
+// that provider's token.
+//
 // # Encoded secrets
 //
 // Base64 and hexadecimal are decoded once, wherever they begin in the text:

@@ -142,9 +142,11 @@ func anyNamesCredential(parameters string) bool {
 func maskUserinfo(s string) string {
 	path := 0
 	if _, rest, ok := strings.Cut(s, "://"); ok {
-		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-			path = len(s) - len(rest) + slash
+		slash := strings.IndexByte(rest, '/')
+		if slash < 0 {
+			return s
 		}
+		path = len(s) - len(rest) + slash
 	}
 	var spans []span
 	for _, m := range anyUserinfo.FindAllStringSubmatchIndex(s[path:], -1) {
