@@ -23,6 +23,8 @@ type rule struct {
 	entropy float64 // that a match must exceed
 	group   int     // of the expression that is the secret; 0: the first that matched
 	allowed []*config.Allowlist
+	// harmless reports whether what matched at text[start:end] is no secret.
+	harmless func(text string, start, end int) bool
 
 	compile func() *regexp.Regexp
 	// scan finds matches in place of an expression.
@@ -58,7 +60,7 @@ func (r *rule) append(spans []span, text string) []span {
 	}
 	for _, m := range r.compile().FindAllStringSubmatchIndex(text, -1) {
 		start, end := r.secret(m)
-		if r.counts(text, m, text[start:end]) {
+		if r.counts(text, m, text[start:end]) && (r.harmless == nil || !r.harmless(text, start, end)) {
 			spans = append(spans, span{start, end, r.kind})
 		}
 	}
