@@ -21,6 +21,8 @@
 //	's' org                                      subscription  JSON
 //	't' token-id                                 token         JSON
 //	'u' org created-at token-id                  tokens in order of creation
+//	'v' token-id 00 01 token-id                  tokens by the one they were made with
+//	'w' org token-id                             an organization's tokens, revoked ones included
 //	'x' org                                      the greatest decision-id(16) that retention has removed
 //
 // Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
@@ -29,6 +31,10 @@
 // follows, 00 is written as 00 FF. The organization's length comes before its
 // id so that no id, whatever its bytes, begins the range of another. Decision
 // ids are UUIDv7: their order is the order of time.
+//
+// A token is found by its id alone, and then read: an organization asks for its
+// own under 'w', so that another's takes no longer to refuse than none. Format 1
+// had no 'w'; opening a directory of that format writes them.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -34,6 +34,7 @@ const (
 	kindToken        kind = 't'
 	kindTokenOrder   kind = 'u'
 	kindTokenChild   kind = 'v'
+	kindTokenOf      kind = 'w'
 	kindRemoved      kind = 'x'
 )
 

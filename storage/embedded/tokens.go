@@ -10,6 +10,13 @@ import (
 
 func tokenKey(id string) key { return key{byte(kindToken)}.text(id) }
 
+func tokenOf(org, id string) key { return orgKey(kindTokenOf, org).text(id) }
+
+// indexToken writes by what else than its id and its age t is found.
+func (b *batch) indexToken(t *storage.Token) {
+	b.set(tokenOf(t.OrganizationID, t.ID), nil)
+}
+
 // PutToken implements storage.Tokens.
 func (s *Store) PutToken(ctx context.Context, t *storage.Token) error {
 	s.writes.Lock()
@@ -23,6 +30,7 @@ func (s *Store) PutToken(ctx context.Context, t *storage.Token) error {
 			err = nil
 		}
 		b.document(tokenKey(t.ID), t)
+		b.indexToken(t)
 		b.set(orgKey(kindTokenOrder, t.OrganizationID).time(t.CreatedAt).text(t.ID), nil)
 		if t.ParentID != "" && err == nil {
 			b.set(childrenOf(t.ParentID).text(t.ID), nil)
@@ -53,16 +61,17 @@ func (s *Store) Token(_ context.Context, tokenID string) (*storage.Token, error)
 	return document[storage.Token](s, tokenKey(tokenID))
 }
 
-// RevokeToken implements storage.Tokens.
+// RevokeToken implements storage.Tokens. It reads no token of another
+// organization.
 func (s *Store) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	var revoked []*storage.Token
 	changed, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
-		t, err := s.Token(ctx, tokenID)
-		if err == nil && t.OrganizationID != org {
-			err = storage.ErrNotFound
+		if _, err := s.get(tokenOf(org, tokenID)); err != nil {
+			return storage.Change{}, err
 		}
+		t, err := s.Token(ctx, tokenID)
 		if err != nil || !t.RevokedAt.IsZero() {
 			return storage.Change{}, err
 		}
