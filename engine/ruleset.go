@@ -14,6 +14,7 @@ type RuleSet struct {
 	index  ruleIndex
 	size   int
 	digest lazyDigest
+	json   []byte // nil where it is not kept, or there is none
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:
@@ -45,7 +46,10 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	}
 	slices.SortFunc(next.rules, compareDeciding)
 	next.index = newRuleIndex(next.rules)
-	next.size = next.measure()
+	if o.KeepJSON {
+		next.json, _ = next.encode() // its error is JSON's, each time
+	}
+	next.size = next.measure() + len(next.json)
 	return next
 }
 

@@ -111,7 +111,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	conditions := engine.Options{CompileRego: rego.CompileCondition}
+	conditions := engine.Options{CompileRego: rego.CompileCondition, KeepJSON: decider != nil}
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,

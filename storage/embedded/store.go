@@ -185,7 +185,7 @@ func separateRows() pebble.ValueSeparationPolicy {
 
 // format is the version of the keys and values. A greater one is refused,
 // because a newer writ may have written what this one would misread.
-const format = 1
+const format = 2
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 
@@ -205,6 +205,11 @@ func (s *Store) load() error {
 	}
 	if n > format {
 		return fmt.Errorf("a newer writ has written this directory: its format is %d, this writ knows %d", n, format)
+	}
+	if n < format {
+		if err := s.upgrade(); err != nil {
+			return fmt.Errorf("upgrading the directory from format %d to %d: %w", n, format, err)
+		}
 	}
 	head, err := s.lastHead()
 	if errors.Is(err, storage.ErrNotFound) {
