@@ -118,6 +118,7 @@ func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
 	failed := 0
+	f.work = 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		finding, err := rs.rules[i].decide(f)
 		if err != nil {
