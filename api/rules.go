@@ -36,7 +36,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	rule := in.apply(engine.Rule{
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, IsActive: true, CreatedAt: r.stamp(),
 	}, r.stamp())
-	if err := s.checkRule(r.ctx, &rule); err != nil {
+	if err := s.checkRule(r.ctx, r.who.org, &rule); err != nil {
 		return response{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
@@ -69,7 +69,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 				// A rule that an upgrade no longer compiles can still be switched off.
 				return changed, changed.Validate()
 			}
-			if !sameTexts(&changed, &checked) {
+			if !sameToCheck(&changed, &checked) {
 				unchecked = &changed
 				return old, errUnchecked
 			}
@@ -83,20 +83,11 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 		case r.ctx.Err() != nil:
 			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		if err := s.checkRule(r.ctx, unchecked); err != nil {
+		if err := s.checkRule(r.ctx, r.who.org, unchecked); err != nil {
 			return response{}, err
 		}
 		checked = *unchecked
 	}
-}
-
-// errUnchecked ends an update of a rule that is to be checked first.
-var errUnchecked = errors.New("the rule is not checked")
-
-// sameTexts reports whether what checkRule looks at is the same in a and b.
-func sameTexts(a, b *engine.Rule) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Description == b.Description &&
-		a.Condition == b.Condition && a.Action == b.Action && a.Priority == b.Priority
 }
 
 // deleteRule removes a rule.
@@ -122,22 +113,6 @@ func (s *Server) listRules(r *request) (response, error) {
 		return response{}, err
 	}
 	return response{status: http.StatusOK, body: rules, next: next}, nil
-}
-
-// checkRule reports all that is wrong with r at once.
-func (s *Server) checkRule(ctx context.Context, r *engine.Rule) error {
-	var bad fieldErrors
-	bad.merge(r.Validate())
-	if r.Condition != "" && r.Action != "" {
-		select {
-		case s.checking <- struct{}{}:
-			defer func() { <-s.checking }()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting to compile a rule: %w", context.Cause(ctx))
-		}
-		bad.merge(engine.ValidateRule(*r, s.cfg.Conditions))
-	}
-	return bad.err()
 }
 
 // apply returns old with what the body gives.

@@ -12,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/rego"
+	"writ/storage"
 )
 
 const allowAction = `{"decision":"allow"}`
@@ -272,4 +273,33 @@ func TestRules_FewAreCompiledAtOnce(t *testing.T) {
 	h.do("POST", "/v1/rules", h.operator(acme), body).wantProblem(http.StatusServiceUnavailable, "timeout")
 	<-h.server.checking
 	h.do("POST", "/v1/rules", h.operator(acme), body).wantStatus(http.StatusCreated)
+}
+
+// heavy is a condition in Rego that takes 10 MiB.
+type heavy struct{}
+
+func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
+func (heavy) Size() int                             { return 10 << 20 }
+
+// Compiled rules that are too large to be kept would be compiled for each
+// decision, and drive those of others out of the cache.
+func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+	})
+	op := h.operator(acme)
+	body := obj{"name": "n", "condition": `{"rego":"true"}`, "action": allowAction}
+	first := h.rule(acme, `{"rego":"true"}`, allowAction)
+	h.rule(acme, `{"rego":"true"}`, allowAction)
+	last := h.rule(acme, `{"rego":"true"}`, allowAction)
+	h.do("POST", "/v1/rules", op, body).wantField("condition")
+	small := h.rule(acme, `{}`, allowAction)
+	h.rule(rival, `{"rego":"true"}`, allowAction)
+	h.do("PATCH", "/v1/rules/"+small, op, obj{"condition": `{"rego":"true"}`}).wantField("condition")
+	h.do("PATCH", "/v1/rules/"+last, op, obj{"condition": `{"rego":"false"}`, "name": "m"}).wantStatus(http.StatusOK)
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": false}).wantStatus(http.StatusOK)
+	h.do("POST", "/v1/rules", op, body).wantStatus(http.StatusCreated)
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true}).wantField("condition")
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true, "condition": "{}"}).wantStatus(http.StatusOK)
 }
