@@ -22,12 +22,11 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 	var bad fieldErrors
 	bad.merge(r.Validate())
 	if r.Condition != "" && r.Action != "" {
-		select {
-		case s.checking <- struct{}{}:
-			defer func() { <-s.checking }()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting to compile a rule: %w", context.Cause(ctx))
+		checked, err := s.beginCheck(ctx)
+		if err != nil {
+			return err
 		}
+		defer checked()
 		compiled, err := engine.CompileRule(*r, s.cfg.Conditions)
 		bad.merge(err)
 		if err == nil && r.IsActive && compiled.Size() > smallRule {
@@ -37,6 +36,17 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 		}
 	}
 	return bad.err()
+}
+
+// beginCheck waits until one more document may be compiled before it is stored.
+// Then end must be called.
+func (s *Server) beginCheck(ctx context.Context) (end func(), err error) {
+	select {
+	case s.checking <- struct{}{}:
+		return func() { <-s.checking }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting to compile a document: %w", context.Cause(ctx))
+	}
 }
 
 const (

@@ -34,8 +34,9 @@ type Server struct {
 	headers   []header // of every response
 	gate      *admission.Gate
 	exports   exports
-	// checking holds those who compile rules before they are stored: however many
-	// callers write rules, half of the processors are left for everything else.
+	// checking holds those who compile rules and policies before they are stored:
+	// however many callers write them, half of the processors are left for
+	// everything else.
 	checking chan struct{}
 
 	// giveUp ends the contexts of requests and the background work; background
