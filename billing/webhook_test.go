@@ -96,7 +96,7 @@ func TestWebhook_MovesThePlan(t *testing.T) {
 		"never paid": {
 			{event("e1", created, 0, subscription("sub_1", "incomplete", pricePro)), "", ""},
 			{event("e2", failed, 1, invoice("sub_1")), "", ""},
-			{up("e3", 100, "incomplete_expired", pricePro), "", ""},
+			{up("e3", 100, "incomplete_expired", pricePro), "free", "incomplete_expired"},
 		},
 		"a checkout that was not paid, or is not of a plan": {
 			{event("e1", completed, 0, session("sub_1", "pro", obj{"payment_status": "unpaid"})), "", ""},
@@ -187,6 +187,60 @@ func TestWebhook_AnyOrderAndRepetitionEndsTheSame(t *testing.T) {
 	}
 }
 
+// TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree delivers each event once,
+// as Stripe does that got a 200 for it: the end may come before what it ends.
+func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
+	story := func(sub string) []obj {
+		return []obj{
+			event("e1", created, 1, subscription(sub, "active", pricePro)),
+			event("e2", completed, 2, session(sub, "pro", nil)),
+			event("e3", updated, 10, subscription(sub, "active", priceBusiness)),
+			event("e4", deleted, 11, subscription(sub, "canceled", priceBusiness)),
+		}
+	}
+	for name, tc := range map[string]struct {
+		first        obj
+		plan, status string
+	}{
+		"the only one":         {nil, "free", "canceled"},
+		"beside another":       {event("e0", created, 0, subscription("sub_0", "active", pricePro)), "pro", "active"},
+		"after one that ended": {event("e0", deleted, 0, subscription("sub_0", "canceled", pricePro)), "free", "canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			permute(story("sub_1"), func(order []obj) {
+				if tc.plan != "free" && order[0]["type"] != deleted {
+					return // what takes over from another ends with it
+				}
+				h := start(t, "")
+				if tc.first != nil {
+					must(t, h.deliver(tc.first))
+				}
+				for _, e := range order {
+					must(t, h.deliver(e))
+				}
+				if h.wantPlan(acme, tc.plan, tc.status); t.Failed() {
+					t.Fatalf("order %v", ids(order))
+				}
+			})
+		})
+	}
+}
+
+func TestWebhook_RemembersTheLastEndsAlone(t *testing.T) {
+	h := start(t, "")
+	must(t, h.deliver(event("e0", created, 0, subscription("sub_live", "active", pricePro))))
+	for i := range 2 * maxEnded {
+		for range 2 {
+			must(t, h.deliver(event(fmt.Sprint("e", i+1), deleted, i+1, subscription(fmt.Sprint("sub_", i), "canceled", priceBusiness))))
+		}
+	}
+	got := h.stored(acme).Ended
+	if len(got) != maxEnded || got[0] != fmt.Sprint("sub_", maxEnded) {
+		t.Errorf("%d ends are remembered, the first of %v, want the last %d", len(got), got, maxEnded)
+	}
+	h.wantPlan(acme, "pro", "active")
+}
+
 func ids(events []obj) (list []any) {
 	for _, e := range events {
 		list = append(list, e["id"])
@@ -259,15 +313,14 @@ func TestWebhook_RacingEventsEndWithTheNewest(t *testing.T) {
 func TestWebhook_IgnoresWhatIsNotOurs(t *testing.T) {
 	h := start(t, "")
 	for name, e := range map[string]obj{
-		"an unknown kind":             event("e1", "customer.created", 0, obj{"id": "cus_1", "metadata": obj{"organization_id": acme}}),
-		"no organization":             event("e2", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{}})),
-		"null metadata":               event("e3", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": nil})),
-		"an organization of nobody":   event("e4", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{"organization_id": ""}})),
-		"an impossible organization":  event("e5", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{"organization_id": strings.Repeat("x", 501)}})),
-		"a connected account":         event("e6", created, 0, subscription("sub_1", "active", pricePro), obj{"account": "acct_1"}),
-		"an invoice of nothing":       event("e7", failed, 0, obj{"id": "in_1", "metadata": obj{"organization_id": acme}}),
-		"an invoice of a stranger":    event("e8", failed, 0, invoice("sub_of_nobody")),
-		"the end of what never began": event("e9", deleted, 0, subscription("sub_1", "canceled", pricePro)),
+		"an unknown kind":            event("e1", "customer.created", 0, obj{"id": "cus_1", "metadata": obj{"organization_id": acme}}),
+		"no organization":            event("e2", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{}})),
+		"null metadata":              event("e3", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": nil})),
+		"an organization of nobody":  event("e4", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{"organization_id": ""}})),
+		"an impossible organization": event("e5", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{"organization_id": strings.Repeat("x", 501)}})),
+		"a connected account":        event("e6", created, 0, subscription("sub_1", "active", pricePro), obj{"account": "acct_1"}),
+		"an invoice of nothing":      event("e7", failed, 0, obj{"id": "in_1", "metadata": obj{"organization_id": acme}}),
+		"an invoice of a stranger":   event("e8", failed, 0, invoice("sub_of_nobody")),
 	} {
 		if err := h.deliver(e); err != nil {
 			t.Errorf("Webhook with %s = %v, want nil", name, err)

@@ -230,5 +230,15 @@ func (p *globProgram) match(s string) bool {
 	return p.star == "**" || strings.IndexByte(s[len(p.literal):len(s)-len(p.suffix)], '/') < 0
 }
 
+// steps bounds what Match takes: the words of all automata for each character,
+// and a look at each program.
+func (g *Globs) steps(s string) int {
+	n := 0
+	for _, a := range g.automata {
+		n += len(a.start)
+	}
+	return n*len(s) + len(g.programs)
+}
+
 // Size returns about how many bytes g keeps on the heap.
 func (g *Globs) Size() int { return g.size + 32 }

@@ -131,6 +131,9 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 	return Set{Policy: policy, Rules: rules, Agent: agent}, nil
 }
 
+// Rules returns the current rules of an organization.
+func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return s.rules.Get(ctx, org) }
+
 // InvalidatePolicy forgets a policy.
 func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
 
