@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/go-json-experiment/json"
 
 	"writ/api"
-	"writ/engine"
 	"writ/ledger"
 )
 
@@ -117,53 +114,6 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	n.log.Info("stopping: finishing what was accepted", "timeout", c.DrainTimeout)
 	return errors.Join(n.shutdown(), <-stopped)
-}
-
-// plans reads the deployment's plans.
-func (c *serveCmd) plans() (map[string]engine.Plan, error) {
-	if c.Plans == "" {
-		return engine.DefaultPlans(), nil
-	}
-	data, err := os.ReadFile(c.Plans)
-	if err != nil {
-		return nil, fmt.Errorf("reading the plans: %w", err)
-	}
-	var file map[string]struct {
-		engine.Plan
-		Rules *int `json:"rules"`
-	}
-	if err := json.Unmarshal(data, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, &inputError{name: c.Plans, err: err}
-	}
-	plans := make(map[string]engine.Plan, len(file))
-	for name, f := range file {
-		p := f.Plan
-		p.Rules = defaultRules(name)
-		if f.Rules != nil {
-			p.Rules = *f.Rules
-		}
-		plans[name] = p
-		if p.Name != name {
-			return nil, &inputError{name: c.Plans, err: fmt.Errorf("%s.name: got %q, want the plan's key", name, p.Name)}
-		}
-	}
-	if _, ok := plans[engine.FreePlan]; !ok {
-		return nil, &inputError{name: c.Plans, err: fmt.Errorf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)}
-	}
-	return plans, nil
-}
-
-// defaultRules is the limit of a plan that sets none: that of the built-in plan
-// of its name, or the most generous.
-func defaultRules(name string) int {
-	most := 0
-	for builtIn, p := range engine.DefaultPlans() {
-		if builtIn == name {
-			return p.Rules
-		}
-		most = max(most, p.Rules)
-	}
-	return most
 }
 
 // quietLogger reports what needs attention and nothing else.
