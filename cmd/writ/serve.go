@@ -79,6 +79,8 @@ func (c *serveCmd) Validate() error {
 	switch {
 	case c.ReceiptTTL < time.Second || c.ReceiptTTL%time.Second != 0:
 		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
+	case c.RetentionGrace < 0:
+		return errors.New("--retention-grace: want a duration such as 168h, or 0s")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
 	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
