@@ -69,7 +69,7 @@ func readBody(fc *fiber.Ctx) ([]byte, error) {
 		return nil, nil
 	}
 	if t := h.ContentType(); string(t) != typeJSON && !isJSON(string(t)) {
-		return nil, mediaProblem("Send the body as Content-Type: application/json.")
+		return nil, mediaProblem("Send the body as Content-Type: application/json, in UTF-8.")
 	}
 	return body, nil
 }
