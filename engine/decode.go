@@ -160,8 +160,11 @@ func memberNames(t reflect.Type) string {
 			names = append(names, name)
 		}
 	}
-	if len(names) == 0 {
+	switch len(names) {
+	case 0:
 		return "none here"
+	case 1:
+		return names[0]
 	}
 	return "one of " + strings.Join(names, ", ")
 }
