@@ -99,9 +99,6 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 		out.SetBody(b.out)
 	case *export:
 		body.send(fc, b.id)
-	case raw:
-		out.Header.SetContentType(body.contentType)
-		out.SetBodyRaw(body.bytes)
 	case document:
 		res.status = writeDocument(fc, body)
 	default:
