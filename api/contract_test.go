@@ -171,6 +171,11 @@ func (c *contract) security(t *testing.T, op *v3.Operation) string {
 			if c.model.Components.SecuritySchemes.GetOrZero(scheme) == nil {
 				t.Errorf("%s asks for %s, which is no security scheme", op.OperationId, scheme)
 			}
+			for _, scope := range scopes { // the interactive viewer does not show those of a bearer
+				if want := "Wants the scope `" + scope + "`."; !strings.Contains(op.Description, want) {
+					t.Errorf("%s: description %q, want it to say: %s", op.OperationId, op.Description, want)
+				}
+			}
 			all = append(all, strings.Join(append([]string{scheme}, scopes...), " "))
 		}
 	}

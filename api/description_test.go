@@ -64,7 +64,7 @@ func TestJSONOf(t *testing.T) {
 func TestDocuments_AreSentAgainOnlyWhenTheyChanged(t *testing.T) {
 	h := start(t)
 	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
-		if rt.scope != public || rt.method != http.MethodGet || slices.Contains([]string{"/health", "/.well-known/jwks.json", "/v1/hosted/config"}, rt.path) {
+		if rt.scope != public || rt.method != http.MethodGet || slices.Contains([]string{"/health", "/v1/hosted/config"}, rt.path) {
 			continue
 		}
 		r := h.do("GET", rt.path, "", nil).wantStatus(http.StatusOK)

@@ -22,8 +22,8 @@ func TestEnvelope_ADocumentWithoutItIsToldSo(t *testing.T) {
 		"half a policy":  {"/v1/policies/register", `{"policy": {"status": …`, `{"status":"active"}`},
 		"an intent":      {"/v1/policy/evaluate", `belongs inside "intent": send {"intent": {"`, intent()["intent"]},
 		"to authorize":   {"/v1/governance/authorize", `belongs inside "intent"`, intent()["intent"]},
-		"something else": {"/v1/policy/evaluate", "unknown field: names are exact", `{"intend":{}}`},
-		"a member below": {"/v1/policy/evaluate", "unknown field: names are exact", `{"intent":{"version":1}}`},
+		"something else": {"/v1/policy/evaluate", "unknown field: want one of policy_id, intent", `{"intend":{}}`},
+		"a member below": {"/v1/policy/evaluate", "unknown field: want one of intent_id, ", `{"intent":{"version":1}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := h.do("POST", tc.path, h.operator(acme), tc.body).wantProblem(http.StatusBadRequest, codeInvalidRequest)

@@ -14,10 +14,10 @@ type healthBody struct {
 }
 
 // jwks answers GET /.well-known/jwks.json with the keys that receipts verify
-// with.
+// with. Who verifies may keep them and asks whether they are still the same.
 func (s *Server) jwks(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err
 	}
-	return response{status: http.StatusOK, body: raw{"application/jwk-set+json", s.cfg.JWKS()}}, nil
+	return response{status: http.StatusOK, body: newDocument("application/jwk-set+json", s.cfg.JWKS())}, nil
 }

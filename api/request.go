@@ -28,19 +28,13 @@ type request struct {
 // response is what a handler answers. The wrapper encodes it.
 type response struct {
 	status int
-	// body is encoded as JSON, unless it is a raw, a document, an appender or an
+	// body is encoded as JSON, unless it is a document, an appender or an
 	// *export. Nil sends none.
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
 	next string
 	// replayed marks the answer of an earlier request.
 	replayed bool
-}
-
-// raw is a body that is ready to send.
-type raw struct {
-	contentType string
-	bytes       []byte
 }
 
 // appender is a body that encodes itself without reflection.

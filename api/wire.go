@@ -69,7 +69,7 @@ func readBody(fc *fiber.Ctx) ([]byte, error) {
 		return nil, nil
 	}
 	if t := h.ContentType(); string(t) != typeJSON && !isJSON(string(t)) {
-		return nil, mediaProblem("Send the body as Content-Type: application/json.")
+		return nil, mediaProblem("Send the body as Content-Type: application/json, in UTF-8.")
 	}
 	return body, nil
 }
@@ -99,9 +99,6 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 		out.SetBody(b.out)
 	case *export:
 		body.send(fc, b.id)
-	case raw:
-		out.Header.SetContentType(body.contentType)
-		out.SetBodyRaw(body.bytes)
 	case document:
 		res.status = writeDocument(fc, body)
 	default:

@@ -147,9 +147,26 @@ func decodeError(err error, root string) error {
 	case errors.As(err, &missing):
 		return invalid(fieldPath(root, semantic.JSONPointer)+"."+missing.member, "is required")
 	case errors.Is(err, json.ErrUnknownName):
-		return invalid(fieldPath(root, semantic.JSONPointer), "unknown field: names are exact, also in their case")
+		return invalid(fieldPath(root, semantic.JSONPointer), "unknown field: want %s", memberNames(semantic.GoType))
 	}
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
+}
+
+// memberNames tells the members that an object read into t can have.
+func memberNames(t reflect.Type) string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "none here"
+	case 1:
+		return names[0]
+	}
+	return "one of " + strings.Join(names, ", ")
 }
 
 func syntaxMessage(e *jsontext.SyntacticError) string {

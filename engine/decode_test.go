@@ -47,7 +47,7 @@ func TestDecode_Refuses(t *testing.T) {
 		name, data, field, message string
 	}{
 		{"unknown member", member("resorce", `"x"`), "intent.resorce", "unknown field"},
-		{"another case", member("Issued_At", `"x"`), "intent.Issued_At", "unknown field"},
+		{"another case", member("Issued_At", `"x"`), "intent.Issued_At", "unknown field: want one of intent_id, policy_id, agent_id, action_type, resource, cost, metadata, issued_at"},
 		{"duplicate name", member("agent_id", `"x"`), "intent.agent_id", "more than once"},
 		{"duplicate in escapes", strings.Replace(typicalBody, `"issued_at"`, `"\u0061gent_id":"x","issued_at"`, 1), "intent.agent_id", "more than once"},
 		{"null string", member("issued_at", "null"), "intent.issued_at", "must not be null"},
@@ -65,7 +65,7 @@ func TestDecode_Refuses(t *testing.T) {
 		{"too great an integer", cost(`{"amount_minor":9223372036854775808,"currency":"EUR"}`), "intent.cost.amount_minor", "at most 9007199254740991"},
 		{"cost without amount", cost(`{"currency":"EUR"}`), "intent.cost.amount_minor", "is required"},
 		{"cost without currency", cost(`{"amount_minor":5}`), "intent.cost.currency", "is required"},
-		{"unknown member of the cost", cost(`{"amount_minor":5,"currency":"EUR","tax":1}`), "intent.cost.tax", "unknown field"},
+		{"unknown member of the cost", cost(`{"amount_minor":5,"currency":"EUR","tax":1}`), "intent.cost.tax", "unknown field: want one of amount_minor, currency"},
 		{"trailing data", typicalBody + "{}", "body", "not valid JSON"},
 		{"invalid UTF-8", strings.Replace(typicalBody, "prod", "pr\xffod", 1), "", "not valid JSON"},
 		{"lone surrogate", strings.Replace(typicalBody, "prod", `\ud800`, 1), "", "not valid JSON"},

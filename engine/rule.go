@@ -253,7 +253,7 @@ func badAction(err error) error {
 	for _, f := range inv.Fields {
 		message := f.Message
 		if f.Field != "body" {
-			message = f.Field + " " + message
+			message = f.Field + ": " + message
 		}
 		out.Fields = append(out.Fields, FieldError{Field: "action", Message: message + "; " + actionForm})
 	}

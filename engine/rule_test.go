@@ -49,7 +49,7 @@ func TestDecision_Rules_ActionIsInvalid(t *testing.T) {
 		{`{"decision":"deny","effect":"deny"}`, "says twice"},
 		{`{"decision":"deny","decision":"allow"}`, "more than once"},
 		{`{"Decision":"deny"}`, "unknown field"},
-		{`{"decision":"deny","until":"x"}`, "unknown field"},
+		{`{"decision":"deny","until":"x"}`, "until: unknown field: want one of decision, effect, type, outcome, reason"},
 		{`{"decision":"deny"} {}`, "action"},
 		{`{"decision":"deny","reason":5}`, "reason"},
 		{`{"decision":"deny","reason":"a\nb"}`, "control character"},

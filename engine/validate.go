@@ -72,7 +72,10 @@ const (
 // compiling the policy judges too.
 func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
-	if p.Version < 1 || p.Version > MaxInteger {
+	switch {
+	case p.Version == 0:
+		e.add("policy.version", "is required: want an integer from 1 to %d", int64(MaxInteger))
+	case p.Version < 1 || p.Version > MaxInteger:
 		e.add("policy.version", "want an integer from 1 to %d", int64(MaxInteger))
 	}
 	e.text("policy.organization_id", p.OrganizationID, MaxOrganizationID)
@@ -184,7 +187,7 @@ func (p *problems) uuid(field, s string) {
 		return
 	}
 	if !isUUID(s) {
-		p.add(field, `want a UUID in lower case such as "123e4567-e89b-12d3-a456-426614174000"`)
+		p.add(field, `want a UUID such as "123e4567-e89b-12d3-a456-426614174000"`)
 	}
 }
 

@@ -236,3 +236,15 @@ func TestIntent_ValidatedReadingsCostNothing(t *testing.T) {
 		t.Errorf("Readings after Validate allocates %v times, want 0", n)
 	}
 }
+
+// TestActionPolicy_ValidateSaysWhatIsRight keeps messages that were wrong: an
+// UUID in capitals is read, and a version that is left out is missing.
+func TestActionPolicy_ValidateSaysWhatIsRight(t *testing.T) {
+	p := corpus.ReferencePolicy()
+	p.PolicyID, p.Version = "refunds", 0
+	const want = `invalid: policy.policy_id: want a UUID such as "123e4567-e89b-12d3-a456-426614174000"; ` +
+		`policy.version: is required: want an integer from 1 to 9007199254740991`
+	if err := p.Validate(); err == nil || err.Error() != want {
+		t.Errorf("Validate() = %v, want %s", err, want)
+	}
+}

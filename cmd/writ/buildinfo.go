@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,21 +16,45 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// buildInfo is a constant 1 whose labels say what runs, as far as the go command
-// recorded it.
-func buildInfo() prometheus.Collector {
-	labels := prometheus.Labels{"version": "unknown", "revision": "unknown", "goversion": "unknown"}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"], labels["goversion"] = info.Main.Version, info.GoVersion
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				labels["revision"] = s.Value
-			}
+// built is what runs, as far as the go command recorded it.
+type built struct{ version, revision, goVersion string }
+
+func readBuilt() built {
+	b := built{"unknown", "unknown", "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	b.version, b.goVersion = info.Main.Version, info.GoVersion
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			b.revision = s.Value
 		}
 	}
+	return b
+}
+
+// buildInfo is a constant 1 whose labels say what runs.
+func buildInfo() prometheus.Collector {
+	b := readBuilt()
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "writ_build_info", Help: "Always 1, labelled by what runs.", ConstLabels: labels,
+		Name: "writ_build_info", Help: "Always 1, labelled by what runs.",
+		ConstLabels: prometheus.Labels{"version": b.version, "revision": b.revision, "goversion": b.goVersion},
 	})
 	g.Set(1)
 	return g
+}
+
+type versionCmd struct{}
+
+// Help says where a server tells the same.
+func (*versionCmd) Help() string {
+	return `A server tells the same in its metric writ_build_info.`
+}
+
+// Run prints what runs.
+func (*versionCmd) Run(s streams) error {
+	b := readBuilt()
+	_, err := fmt.Fprintf(s.out, "writ %s, revision %s, %s\n", b.version, b.revision, b.goVersion)
+	return err
 }

@@ -189,7 +189,7 @@ func (silent) Fatalf(format string, args ...any) {
 func exportingPlan(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "plans.json")
-	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 100000, "agents": 100000, "csv_export": true}}`
+	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 100000, "agents": 100000, "retention_days": 7, "csv_export": true}}`
 	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -40,6 +41,8 @@ type cli struct {
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
 	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
+
+	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`
 }
 
 // streams is what a verb reads and writes; standard output carries results,
@@ -95,12 +98,28 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 		fmt.Fprintf(s.err, "writ: %v\n", err)
 		return exitFailed
 	}
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(helpLast(args))
 	if err != nil {
-		fmt.Fprintf(s.err, "writ: %v\nRun writ --help to see the verbs and flags.\n", err)
+		fmt.Fprintf(s.err, "writ: %v\n%s\n", err, whereHelpIs(err))
 		return exitUsage
 	}
 	return exitCode(s.err, k.Run())
+}
+
+// helpLast reads "help verb" as "verb --help".
+func helpLast(args []string) []string {
+	if len(args) == 0 || args[0] != "help" {
+		return args
+	}
+	return append(slices.Clone(args[1:]), "--help")
+}
+
+// whereHelpIs names the help of the verb whose flags were wrong, if there is one.
+func whereHelpIs(err error) string {
+	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context.Selected() != nil {
+		return "Run " + parse.Context.Selected().FullPath() + " --help to see its flags."
+	}
+	return "Run writ --help to see the verbs and flags."
 }
 
 // exitCode reports err to the user and returns its exit code.

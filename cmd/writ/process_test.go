@@ -163,7 +163,7 @@ func signed(t *testing.T, data dataDir, org string) string {
 func manyEvaluations(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "plans.json")
-	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 10, "agents": 10}}`
+	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 10, "agents": 10, "retention_days": 7}}`
 	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
 		t.Fatal(err)
 	}

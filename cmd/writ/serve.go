@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/go-json-experiment/json"
 
 	"writ/api"
-	"writ/engine"
 	"writ/ledger"
 )
 
@@ -82,6 +79,8 @@ func (c *serveCmd) Validate() error {
 	switch {
 	case c.ReceiptTTL < time.Second || c.ReceiptTTL%time.Second != 0:
 		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
+	case c.RetentionGrace < 0:
+		return errors.New("--retention-grace: want a duration such as 168h, or 0s")
 	case c.DrainTimeout <= 0:
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
 	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
@@ -117,58 +116,6 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	n.log.Info("stopping: finishing what was accepted", "timeout", c.DrainTimeout)
 	return errors.Join(n.shutdown(), <-stopped)
-}
-
-// plans reads the deployment's plans.
-func (c *serveCmd) plans() (map[string]engine.Plan, error) {
-	if c.Plans == "" {
-		return engine.DefaultPlans(), nil
-	}
-	data, err := os.ReadFile(c.Plans)
-	if err != nil {
-		return nil, fmt.Errorf("reading the plans: %w", err)
-	}
-	var file map[string]struct {
-		engine.Plan
-		Rules  *int `json:"rules"`
-		Tokens *int `json:"tokens"`
-	}
-	if err := json.Unmarshal(data, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, &inputError{name: c.Plans, err: err}
-	}
-	plans := make(map[string]engine.Plan, len(file))
-	for name, f := range file {
-		p, unset := f.Plan, defaultLimits(name)
-		p.Rules, p.Tokens = unset.Rules, unset.Tokens
-		if f.Rules != nil {
-			p.Rules = *f.Rules
-		}
-		if f.Tokens != nil {
-			p.Tokens = *f.Tokens
-		}
-		plans[name] = p
-		if p.Name != name {
-			return nil, &inputError{name: c.Plans, err: fmt.Errorf("%s.name: got %q, want the plan's key", name, p.Name)}
-		}
-	}
-	if _, ok := plans[engine.FreePlan]; !ok {
-		return nil, &inputError{name: c.Plans, err: fmt.Errorf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)}
-	}
-	return plans, nil
-}
-
-// defaultLimits returns a plan with the limits that a file may leave out: those
-// of the built-in plan of its name, or the most generous.
-func defaultLimits(name string) engine.Plan {
-	builtIn := engine.DefaultPlans()
-	if p, ok := builtIn[name]; ok {
-		return p
-	}
-	var most engine.Plan
-	for _, p := range builtIn {
-		most.Rules, most.Tokens = max(most.Rules, p.Rules), max(most.Tokens, p.Tokens)
-	}
-	return most
 }
 
 // quietLogger reports what needs attention and nothing else.

@@ -25,6 +25,10 @@ its expiry, without asking anybody. Keys that travel with a receipt are never
 trusted. Prints a line a receipt; exits 1 when one does not verify and 3 when
 one cannot be read.
 
+What is verified is the decision, its id, its digest and its expiry. The reasons
+that stand beside a receipt are covered by the digest alone, which takes the
+intent to check: VerifyPayload of the Go package ledger/receipt does so.
+
   curl -s localhost:3820/.well-known/jwks.json > keys.jwks
   writ verify --keys keys.jwks result.json`
 }

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"writ/engine"
+)
+
+const errorsFile = "../docs/errors.md"
+
+// errorRows returns the rows of a table of docs/errors.md, "code: second
+// column", by the table's first line.
+func errorRows(t *testing.T, head string) []string {
+	t.Helper()
+	text, err := os.ReadFile(errorsFile)
+	must(t, err)
+	_, table, found := strings.Cut(string(text), head+"\n")
+	if !found {
+		t.Fatalf("%s has no table %s", errorsFile, head)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, m[1]+": "+m[2])
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// TestErrors_EveryCodeIsDocumented holds the table of codes to openapi.yaml, to
+// which the tests hold every answer.
+func TestErrors_EveryCodeIsDocumented(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Responses map[string]struct {
+				Content map[string]struct {
+					Schema struct {
+						AllOf []yaml.Node `yaml:"allOf"`
+					}
+				}
+			}
+		}
+	}
+	must(t, yaml.Unmarshal(descriptionYAML, &doc))
+	statuses := map[string]map[int]bool{codeMethodNotAllowed: {http.StatusMethodNotAllowed: true}} // of no operation
+	for _, response := range doc.Components.Responses {
+		for _, part := range response.Content[typeProblem].Schema.AllOf {
+			var of struct {
+				Properties struct {
+					Status struct{ Const int }
+					Code   struct {
+						Const string
+						Enum  []string
+					}
+				}
+			}
+			must(t, part.Decode(&of))
+			for _, code := range append(of.Properties.Code.Enum, of.Properties.Code.Const) {
+				if code == "" {
+					continue
+				}
+				if statuses[code] == nil {
+					statuses[code] = make(map[int]bool)
+				}
+				statuses[code][of.Properties.Status.Const] = true
+			}
+		}
+	}
+	var want []string
+	for code, of := range statuses {
+		list := fmt.Sprint(slices.Sorted(maps.Keys(of)))
+		want = append(want, code+": "+strings.ReplaceAll(strings.Trim(list, "[]"), " ", ", "))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, errorRows(t, "| code | status | what happened | what to do |")); diff != "" {
+		t.Errorf("%s (-answered +written):\n%s", errorsFile, diff)
+	}
+}
+
+func TestErrors_EveryReasonIsDocumented(t *testing.T) {
+	var want []string
+	for _, code := range engine.Codes() {
+		if outcome, known := code.Outcome(); known {
+			want = append(want, fmt.Sprintf("%s: %s", code, outcome))
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, errorRows(t, "| code | amounts to | when |")); diff != "" {
+		t.Errorf("%s (-evaluated +written):\n%s", errorsFile, diff)
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"writ/engine"
+)
+
+// planFile is a plan as a file of plans writes it; nil is what it leaves out.
+// A limit that was forgotten must not read as one of nothing, nor a retention
+// as for ever.
+type planFile struct {
+	Name          *string `json:"name"`
+	Evaluations   *int64  `json:"evaluations"`
+	Agents        *int64  `json:"agents"`
+	Policies      *int64  `json:"policies"`
+	Rules         *int64  `json:"rules"`
+	Tokens        *int64  `json:"tokens"`
+	RetentionDays *int64  `json:"retention_days"`
+	CSVExport     bool    `json:"csv_export"`
+}
+
+// Bounds of a plan's limits. No history is older than a century.
+const (
+	maxPlanLimit     = 1_000_000_000_000
+	maxRetentionDays = 36_500
+)
+
+// plans reads the deployment's plans.
+func (c *serveCmd) plans() (map[string]engine.Plan, error) {
+	if c.Plans == "" {
+		return engine.DefaultPlans(), nil
+	}
+	data, err := os.ReadFile(c.Plans)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plans: %w", err)
+	}
+	plans, err := readPlans(data)
+	if err != nil {
+		return nil, &inputError{name: c.Plans, err: err}
+	}
+	return plans, nil
+}
+
+// readPlans reads an object of plans by name. Its errors are an
+// [*engine.InvalidError] of every plan.
+func readPlans(data []byte) (map[string]engine.Plan, error) {
+	var file map[string]planFile
+	if err := engine.Decode(data, "plans", &file); err != nil {
+		return nil, err
+	}
+	plans := make(map[string]engine.Plan, len(file))
+	var found engine.InvalidError
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		p, fields := file[name].plan(name)
+		plans[name] = p
+		found.Fields = append(found.Fields, fields...)
+	}
+	if _, ok := plans[engine.FreePlan]; !ok {
+		found.Fields = append(found.Fields, engine.FieldError{Field: "plans", Message: fmt.Sprintf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)})
+	}
+	if len(found.Fields) > 0 {
+		return nil, &found
+	}
+	return plans, nil
+}
+
+// plan returns f, which the file has under name, and what is wrong with it.
+func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
+	refuse := func(member, message string) {
+		found = append(found, engine.FieldError{Field: "plans." + name + "." + member, Message: message})
+	}
+	limit := func(member string, v *int64, most int64) int64 {
+		switch {
+		case v == nil:
+			refuse(member, "is required")
+		case *v < 0 || *v > most:
+			refuse(member, fmt.Sprintf("want an integer from 0 to %d", most))
+		default:
+			return *v
+		}
+		return 0
+	}
+	switch {
+	case f.Name == nil:
+		refuse("name", fmt.Sprintf("is required: want the plan's key, %q", name))
+	case *f.Name != name:
+		refuse("name", fmt.Sprintf("got %q, want the plan's key, %q", *f.Name, name))
+	}
+	unset := defaultLimits(name)
+	rules, tokens := int64(unset.Rules), int64(unset.Tokens)
+	return engine.Plan{
+		Name:          name,
+		Evaluations:   limit("evaluations", f.Evaluations, maxPlanLimit),
+		Agents:        int(limit("agents", f.Agents, maxPlanLimit)),
+		Policies:      int(limit("policies", f.Policies, maxPlanLimit)),
+		Rules:         int(limit("rules", cmp.Or(f.Rules, &rules), maxPlanLimit)),
+		Tokens:        int(limit("tokens", cmp.Or(f.Tokens, &tokens), maxPlanLimit)),
+		RetentionDays: int(limit("retention_days", f.RetentionDays, maxRetentionDays)),
+		CSVExport:     f.CSVExport,
+	}, found
+}
+
+// defaultLimits returns a plan with the limits that a file may leave out: those
+// of the built-in plan of its name, or the most generous.
+func defaultLimits(name string) engine.Plan {
+	builtIn := engine.DefaultPlans()
+	if p, ok := builtIn[name]; ok {
+		return p
+	}
+	var most engine.Plan
+	for _, p := range builtIn {
+		most.Rules, most.Tokens = max(most.Rules, p.Rules), max(most.Tokens, p.Tokens)
+	}
+	return most
+}
