@@ -88,14 +88,37 @@ func option() *rule {
 // email returns the rule of e-mail addresses.
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
-	r.harmless = nobodys
+	r.harmless, r.possible = nobodys, hasDomain
 	return r
+}
+
+// hasDomain reports whether text has an @ before a label and a dot: that of an
+// image's digest has none.
+func hasDomain(text string) bool {
+	for {
+		_, after, ok := strings.Cut(text, "@")
+		if !ok {
+			return false
+		}
+		end := strings.IndexFunc(after, func(r rune) bool { return !isDashed(r) || r == '_' })
+		if end > 0 && after[end] == '.' {
+			return true
+		}
+		text = after
+	}
+}
+
+// hasColonBeforeAt reports whether text has a colon somewhere before an @.
+func hasColonBeforeAt(text string) bool {
+	colon := strings.IndexByte(text, ':')
+	return colon >= 0 && colon < strings.LastIndexByte(text, '@')
 }
 
 // userinfo returns the rule of user:password@host, also in the spelling of
 // Oracle's connection strings, user/password@host.
 func userinfo() *rule {
 	plain := mustRule(KindUserinfo, `([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
+	plain.possible = hasColonBeforeAt
 	r := *plain
 	r.scan = func(text string) []span { return onlyUserinfo(plain.append(nil, text), text) }
 	return &r

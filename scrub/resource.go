@@ -13,7 +13,7 @@ import (
 // anywhere.
 func (s *Scrubber) Resource(raw, kept string) string {
 	kept = dropEncodedQuery(kept)
-	if strings.Contains(kept, "@") || strings.Contains(kept, "%40") {
+	if hasColonBeforeAt(kept) || strings.Contains(kept, "%40") {
 		kept = maskUserinfo(kept)
 	}
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
