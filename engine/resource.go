@@ -28,12 +28,15 @@ func (e *ResourceError) Error() string { return "resource: " + e.Problem }
 //
 //   - the normal form: what a browser would read (see location);
 //   - the normal form with encoded slashes and backslashes read as slashes;
+//   - where the path of a URL has backslashes, which are slashes to browsers alone,
+//     the normal form with them encoded, and this with encoded slashes read as
+//     slashes;
 //   - where a relative path climbs above its root, which the normal form does
 //     not, each of these with the leading ".." kept;
 //   - where a URL has a fragment, which is not part of what it names, each of
 //     these without it.
 //
-// Reading any normalised reading of the first two kinds gives the same form
+// Reading any normalised reading of the first three kinds gives the same form
 // again: no spelling of it has another meaning.
 //
 // The readings of a block are these, the raw string with and without its
@@ -163,6 +166,16 @@ func readAll(raw string) (Readings, *ResourceError) {
 			return Readings{}, err
 		}
 		r.normals = appendForms(r.normals, slashed)
+	}
+	unbrowsed, err := l.unbrowsed()
+	if err != nil {
+		return Readings{}, err
+	}
+	for _, kept := range unbrowsed {
+		if err := checkFixed(kept.String()); err != nil {
+			return Readings{}, err
+		}
+		r.normals = appendForms(r.normals, kept)
 	}
 	r.all = append(make([]string, 0, 4), raw)
 	if l.hierarchical {
