@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -196,13 +197,13 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 // over has the server handle requests for a decision, without a credential, that
 // come over c, and returns what does so.
 func (h *harness) over(c *conn) (ask func() (status int)) {
+	h.t.Helper()
 	var (
 		ctx     fasthttp.RequestCtx
 		handler = h.server.app.Server().Handler
 	)
 	ctx.Init2(c, nil, false)
-	ctx.Request.Header.SetMethod(http.MethodPost)
-	ctx.Request.SetRequestURI("http://writ.example/v1/policy/evaluate")
+	must(h.t, ctx.Request.Read(bufio.NewReader(strings.NewReader("POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))))
 	return func() int {
 		ctx.Response.Reset()
 		handler(&ctx)
