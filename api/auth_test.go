@@ -171,6 +171,24 @@ func TestAuth_SecretsAreNotLogged(t *testing.T) {
 	}
 }
 
+// A refused credential is looked up once and found in the cache from then on,
+// where it must not pass for one that was accepted.
+func TestAuth_RefusedCredentialsStayRefused(t *testing.T) {
+	h := start(t)
+	revoked, id := h.key(acme, "rules:read")
+	operator := h.operator(acme)
+	h.do("DELETE", "/v1/tokens/"+id, operator, nil).wantStatus(http.StatusNoContent)
+	expired, _ := h.keyExpiring(acme, "rules:read")
+	h.clock.advance(24 * time.Hour)
+	for name, credential := range map[string]string{"a revoked key": revoked, "an expired key": expired, "an expired operator token": operator} {
+		for i := range 3 {
+			if r := h.do("GET", "/v1/rules", credential, nil); r.status != http.StatusUnauthorized {
+				t.Errorf("%s, used for the time %d = %d, want 401", name, i+1, r.status)
+			}
+		}
+	}
+}
+
 func TestDecision_Credentials_Scopes(t *testing.T) {
 	if n := len(Scopes()); 1<<n-1 != scopeAll {
 		t.Fatalf("there are %d names for the bits %b", n, scopeAll)

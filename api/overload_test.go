@@ -197,6 +197,7 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 // over has the server handle requests for a decision, without a credential, that
 // come over c, and returns what does so.
 func (h *harness) over(c *conn) (ask func() (status int)) {
+	h.t.Helper()
 	var (
 		ctx     fasthttp.RequestCtx
 		handler = h.server.app.Server().Handler
