@@ -130,17 +130,21 @@ func (c *serveCmd) plans() (map[string]engine.Plan, error) {
 	}
 	var file map[string]struct {
 		engine.Plan
-		Rules *int `json:"rules"`
+		Rules  *int `json:"rules"`
+		Tokens *int `json:"tokens"`
 	}
 	if err := json.Unmarshal(data, &file, json.RejectUnknownMembers(true)); err != nil {
 		return nil, &inputError{name: c.Plans, err: err}
 	}
 	plans := make(map[string]engine.Plan, len(file))
 	for name, f := range file {
-		p := f.Plan
-		p.Rules = defaultRules(name)
+		p, unset := f.Plan, defaultLimits(name)
+		p.Rules, p.Tokens = unset.Rules, unset.Tokens
 		if f.Rules != nil {
 			p.Rules = *f.Rules
+		}
+		if f.Tokens != nil {
+			p.Tokens = *f.Tokens
 		}
 		plans[name] = p
 		if p.Name != name {
@@ -153,15 +157,16 @@ func (c *serveCmd) plans() (map[string]engine.Plan, error) {
 	return plans, nil
 }
 
-// defaultRules is the limit of a plan that sets none: that of the built-in plan
-// of its name, or the most generous.
-func defaultRules(name string) int {
-	most := 0
-	for builtIn, p := range engine.DefaultPlans() {
-		if builtIn == name {
-			return p.Rules
-		}
-		most = max(most, p.Rules)
+// defaultLimits returns a plan with the limits that a file may leave out: those
+// of the built-in plan of its name, or the most generous.
+func defaultLimits(name string) engine.Plan {
+	builtIn := engine.DefaultPlans()
+	if p, ok := builtIn[name]; ok {
+		return p
+	}
+	var most engine.Plan
+	for _, p := range builtIn {
+		most.Rules, most.Tokens = max(most.Rules, p.Rules), max(most.Tokens, p.Tokens)
 	}
 	return most
 }

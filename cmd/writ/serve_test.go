@@ -28,9 +28,9 @@ func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestPlans_RulesAreOptional(t *testing.T) {
+func TestPlans_RulesAndTokensAreOptional(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plans.json")
-	text := `{"free":{"name":"free"},"pro":{"name":"pro","rules":7},"business":{"name":"business","rules":0},"own":{"name":"own"}}`
+	text := `{"free":{"name":"free"},"pro":{"name":"pro","rules":7,"tokens":8},"business":{"name":"business","rules":0,"tokens":0},"own":{"name":"own"}}`
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +39,9 @@ func TestPlans_RulesAreOptional(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for plan, want := range map[string]int{"free": 100, "pro": 7, "business": 0, "own": 10_000} {
-		if got := plans[plan].Rules; got != want {
-			t.Errorf("rules of the plan %s = %d, want %d", plan, got, want)
+	for plan, want := range map[string][2]int{"free": {100, 100}, "pro": {7, 8}, "business": {0, 0}, "own": {10_000, 10_000}} {
+		if got := [2]int{plans[plan].Rules, plans[plan].Tokens}; got != want {
+			t.Errorf("rules and tokens of the plan %s = %d, want %d", plan, got, want)
 		}
 	}
 }

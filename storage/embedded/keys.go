@@ -36,6 +36,7 @@ const (
 	kindTokenChild   kind = 'v'
 	kindTokenOf      kind = 'w'
 	kindRemoved      kind = 'x'
+	kindTokenEnd     kind = 'y'
 )
 
 // key is a key under construction. Its methods append to it, as append does:

@@ -17,7 +17,7 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	defer closeTest(t, s)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	if err := s.PutToken(t.Context(), &storage.Token{ID: "t", OrganizationID: "a", CreatedAt: at}); err != nil {
+	if err := s.PutToken(t.Context(), &storage.Token{ID: "t", OrganizationID: "a", CreatedAt: at}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.db.Set(tokenKey("t"), []byte("unreadable"), pebble.Sync); err != nil {

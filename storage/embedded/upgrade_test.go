@@ -14,9 +14,10 @@ import (
 // asFormat1 makes s what a writ of format 1 has written.
 func asFormat1(t *testing.T, s *Store) {
 	t.Helper()
-	lower := key{byte(kindTokenOf)}
+	of, end := key{byte(kindTokenOf)}, key{byte(kindTokenEnd)}
 	err := errors.Join(
-		s.db.DeleteRange(lower, lower.end(), pebble.Sync),
+		s.db.DeleteRange(of, of.end(), pebble.Sync),
+		s.db.DeleteRange(end, end.end(), pebble.Sync),
 		s.db.Set(formatKey, []byte("1"), pebble.Sync),
 	)
 	if err != nil {
@@ -31,7 +32,7 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	s := openTest(t, fs, nil)
 	for _, id := range []string{"kept", "revoked"} {
-		if err := s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}); err != nil {
+		if err := s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,6 +50,9 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 	}
 	if got := look(t, s); len(got.Tokens) != 1 || got.Tokens[0].ID != want.Tokens[0].ID {
 		t.Errorf("tokens = %v, want %v", got.Tokens, want.Tokens)
+	}
+	if n, err := s.CountTokens(ctx, "a", at); n != 1 || err != nil {
+		t.Errorf("CountTokens = %d, %v, want 1", n, err)
 	}
 	for _, id := range []string{"kept", "revoked"} {
 		if err := s.RevokeToken(ctx, "b", id, at); !errors.Is(err, storage.ErrNotFound) {
