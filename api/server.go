@@ -148,6 +148,13 @@ func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
+	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		if h.ContentLength() > l.Body {
+			// It is refused for its length: nobody shall ask for its body before.
+			h.Del(fiber.HeaderExpect)
+		}
+		return fasthttp.RequestConfig{}
+	}
 	inner := s.gated(app, waits, server.Handler)
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders()); err != nil {
