@@ -5,7 +5,7 @@ BIN     := bin/writ
 SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
-.PHONY: help run test check lint vuln contract bench fuzz clean
+.PHONY: help run test check lint vuln licenses contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,11 @@ lint:
 vuln:
 	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
+
+licenses: ## Write docs/licenses.md, the licences of all that the binary links
+	$(GO) tool -modfile=tools/licenses/go.mod go-licenses report --ignore writ --template tools/licenses/licenses.tmpl ./cmd/writ \
+	  2>/dev/null > docs/licenses.md.new || { rm -f docs/licenses.md.new; echo "go-licenses failed: run it without 2>/dev/null to see why"; exit 1; }
+	mv docs/licenses.md.new docs/licenses.md
 
 contract: $(BIN) ## Test the binary against api/openapi.yaml with generated requests, valid and broken
 	.ci/contract
