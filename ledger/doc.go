@@ -23,6 +23,8 @@
 //     head that signs it and the tick of the meter are durable. When it returns
 //     an error there may or may not be a decision: the caller must refuse, and
 //     the same intent tried again gets the decision if there is one.
+//     A store can be told to acknowledge a batch first and make it durable behind
+//     a bounded queue that drops nothing (AUDIT_ACK=queued, see below).
 //   - One signature and one write a batch. What waits while a batch is being
 //     written is the next batch, with what is about to arrive on a busy CPU.
 //     Nothing lingers for company: on an idle ledger a decision is a batch of
@@ -41,6 +43,25 @@
 // whose DecidedAt lies after a kill switch was thrown was evaluated after it.
 // The decision id is a UUIDv7 of the same millisecond, the meter's month is the
 // one it falls in (UTC), and the receipt expires TTL after it.
+//
+// # Acknowledging before durability
+//
+// Under AUDIT_ACK=queued the queue is the store's log, not one of the ledger's:
+// a batch is decided, signed and written as ever, and can be read by everyone
+// from then on, but only its sync is awaited behind the answer. So idempotency
+// holds without an exception while the process lives: a replay and a concurrent
+// duplicate find an intent that was answered and is not durable yet. Only so
+// many batches are not durable at a time, and the next waits. A sync that fails
+// stops the store, which refuses everything after. A stopping process syncs all.
+//
+// A crash (kill -9, a machine without power) can lose the last batches, and
+// never one from between: the log is one sequence. What is lost with them:
+//
+//   - their rows of the history and their ticks of the meter;
+//   - idempotency of their intents, which are decided anew when they come again;
+//   - that no two heads follow the same one: a receipt that was given out for
+//     what was lost verifies still, offline, under a head that the chain does not
+//     have, and the chain goes on with another of its sequence.
 //
 // # Intent digest
 //

@@ -27,6 +27,9 @@ type Decisions interface {
 	// DecisionID is not as [Record] says, an error with nothing stored. A record
 	// counts for the month of its DecidedAt.
 	//
+	// A backend may be configured to return before a batch is durable: it must be
+	// visible then, what a crash loses must be the last batches, and only so many.
+	//
 	// After any other error the batch may or may not have been made final: read
 	// LastHead before committing again.
 	Commit(ctx context.Context, batch []*Record, seal Seal) (existing []*Record, err error)

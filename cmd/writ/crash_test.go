@@ -213,9 +213,7 @@ func (l *load) resend(t *testing.T, url string) {
 // auditIntents checks that exactly the intents that were sent were decided.
 func (l *load) auditIntents(t *testing.T, rows map[string]*storage.Record) {
 	t.Helper()
-	for _, fault := range l.faults {
-		t.Error(fault)
-	}
+	l.auditFaults(t)
 	for id := range l.sent {
 		if _, ok := l.answers[id]; !ok {
 			t.Errorf("intent %s has no answer", id)

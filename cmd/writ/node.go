@@ -65,7 +65,9 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{Log: n.log, Metrics: n.registry}); err != nil {
+	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{
+		WriteBehind: c.AuditAck.behind(), Log: n.log, Metrics: n.registry,
+	}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	if n.secret, err = c.Data.loadSecret(); err != nil {

@@ -29,6 +29,8 @@ type serveCmd struct {
 
 	Audit ledger.Mode `env:"WRIT_AUDIT,AUDIT_MODE" default:"minimal" enum:"minimal,full" help:"How much of an intent the history keeps: minimal keeps the keys of its metadata, full the values too. Either mode scrubs secrets."`
 
+	AuditAck ackMode `env:"WRIT_AUDIT_ACK,AUDIT_ACK" default:"durable" enum:"durable,queued" help:"When a decision is answered: durable once it is on the disk, queued before that, so that a crash loses the last ones that were answered."`
+
 	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`
 	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
@@ -44,6 +46,22 @@ type serveCmd struct {
 	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
 
 	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits when there is more to decide than the server can bear. The rest is refused with 503."`
+}
+
+// ackMode says when a decision is answered.
+type ackMode string
+
+// queuedCommits is how many batches may be answered before they are durable
+// under --audit-ack queued: enough for most of what more would save, and a crash
+// loses no more of them.
+const queuedCommits = 16
+
+// behind returns how many commits may be answered before they are durable.
+func (m ackMode) behind() int {
+	if m == "queued" {
+		return queuedCommits
+	}
+	return 0
 }
 
 // maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.

@@ -133,7 +133,8 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 }
 
 // Decided implements storage.Decisions. It waits for a commit that is under way,
-// whose records can be read before they are durable.
+// whose records can be read before they are durable. Commits that are written
+// behind are found as their own callers were answered: before they are.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Store) commitFresh(
 	if err = errors.Join(err, b.err); err != nil {
 		return errors.Join(err, b.b.Close())
 	}
-	if err := s.apply(b.b); err != nil {
+	if err := s.applyCommit(b.b); err != nil {
 		return err
 	}
 	s.meters.keep(meters)

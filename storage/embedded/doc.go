@@ -49,4 +49,9 @@
 // store stops: what memory holds may differ from what the disk holds, so every
 // method returns an error until the directory is opened again. Either is
 // logged once, and [Store.Healthy] tells it.
+//
+// # Writing behind
+//
+// Every write is durable when its method returns but, with
+// [Options.WriteBehind], commits of decisions: see there what a crash loses.
 package embedded

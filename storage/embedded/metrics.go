@@ -5,8 +5,8 @@ import "github.com/prometheus/client_golang/prometheus"
 // collector shows how the store is when it is asked. It must not be asked once
 // the store is closed.
 type collector struct {
-	store               *Store
-	trouble, free, used *prometheus.Desc
+	store                       *Store
+	trouble, free, used, behind *prometheus.Desc
 }
 
 func newCollector(s *Store) *collector {
@@ -18,12 +18,14 @@ func newCollector(s *Store) *collector {
 			"Free space of the store's file system.", nil, nil),
 		used: prometheus.NewDesc("writ_store_disk_bytes",
 			"What the store's files take.", nil, nil),
+		behind: prometheus.NewDesc("writ_store_behind_commits",
+			"Commits that were answered and are not durable yet; 0 unless decisions are acknowledged before they are durable.", nil, nil),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.trouble, c.free, c.used} {
+	for _, d := range []*prometheus.Desc{c.trouble, c.free, c.used, c.behind} {
 		ch <- d
 	}
 }
@@ -48,5 +50,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if u, err := h.fs.GetDiskUsage(h.dir); err == nil {
 		gauge(c.free, float64(u.AvailBytes))
 	}
+	gauge(c.behind, float64(c.store.notDurable()))
 	gauge(c.used, float64(c.store.db.Metrics().DiskSpaceUsage()))
 }

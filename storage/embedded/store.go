@@ -30,6 +30,12 @@ type Options struct {
 	// MinFreeBytes is the free space below which writes are refused; 0 means
 	// 256 MiB, which is room enough for Pebble to flush all that it holds.
 	MinFreeBytes uint64
+	// WriteBehind is how many commits may have returned before they are durable,
+	// 0 for none. Further ones wait. A crash loses the last of them at most, never
+	// one from between: what is left is as it was after an earlier commit. What
+	// was lost was seen, signed and answered: the intent can be decided anew, and
+	// another head can follow the same one. Documents are durable at once.
+	WriteBehind int
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
@@ -58,6 +64,9 @@ type Store struct {
 	// keys and row are the space in which keys and rows are built.
 	keys key
 	row  []byte
+
+	// behind is nil where every commit is durable when it returns.
+	behind *behind
 
 	watchers watchers
 
@@ -119,6 +128,9 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	}
 	s.db = db
 	armed.Store(true)
+	if o.WriteBehind > 0 {
+		s.startBehind(o.WriteBehind)
+	}
 	if err := errors.Join(h.stopped(), s.load(), s.register(o.Metrics)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
@@ -248,6 +260,7 @@ func (s *Store) Healthy(ctx context.Context) error {
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
+	s.closeBehind()
 	close(s.closing)
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("closing the store: %w", err)

@@ -1,0 +1,227 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+const testBehind = 3
+
+// openBehind opens a store of which testBehind commits may not be durable.
+func openBehind(t *testing.T, fs vfs.FS) *Store {
+	t.Helper()
+	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger(), WriteBehind: testBehind})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	t.Cleanup(func() { closeTest(t, s) })
+	return s
+}
+
+// TestDecision_Audit_Queued_Contract: all but the moment of durability is as
+// ever, a replay and a race of duplicates above all.
+func TestDecision_Audit_Queued_Contract(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storage.Store { return openBehind(t, vfs.NewMem()) })
+}
+
+// TestDecision_Audit_Queued_ACrashLosesTheLastOnly: what a crash of the machine
+// leaves is whole batches from the first on, of which at most testBehind are
+// missing, and the chain and the meters go on from there.
+func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	lost := 0
+	for round := range 12 {
+		disk := vfs.NewCrashableMem()
+		var slow atomic.Bool
+		s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			for slow.Load() && isLogSync(op) { // as if the disk took long
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})))
+		w := storagetest.NewWriter()
+		var batches [][]*storage.Record
+		commit := func(n int) {
+			for range n {
+				batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a")}
+				if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+					t.Fatalf("Commit = %v", err)
+				}
+				batches = append(batches, batch)
+			}
+		}
+		commit(20 + round)
+		if round%2 == 0 {
+			rotate(t, s)
+		}
+		until(t, func() bool { return s.notDurable() == 0 })
+		slow.Store(true)
+		commit(testBehind)
+		crashed := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(2) * rng.IntN(101), RNG: rng})
+		slow.Store(false)
+		kept := wantPrefix(t, crashed, batches)
+		lost += len(batches) - kept
+		closeTest(t, s)
+		if kept := wantPrefix(t, disk.CrashClone(vfs.CrashCloneCfg{}), batches); kept != len(batches) {
+			t.Errorf("after Close %d of %d batches are durable, want all", kept, len(batches))
+		}
+	}
+	if lost == 0 {
+		t.Error("no crash lost anything: the test tests nothing")
+	}
+}
+
+func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".log" }
+
+// wantPrefix opens what a crash left and returns how many of batches there are.
+func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int) {
+	t.Helper()
+	s := openTest(t, fs, nil)
+	defer closeTest(t, s)
+	missing := false
+	for i, batch := range batches {
+		found := 0
+		for _, r := range batch {
+			got, err := s.Record(t.Context(), r.OrganizationID, r.DecisionID)
+			if err == nil && got.Receipt == r.Receipt {
+				found++
+			} else if !errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Record = %+v, %v, want %+v or none", got, err, r)
+			}
+		}
+		switch {
+		case found == 0:
+			missing = true
+		case found < len(batch):
+			t.Errorf("batch %d is half there: %d of %d records", i, found, len(batch))
+		case missing:
+			t.Errorf("batch %d is there, and an earlier one is not", i)
+		default:
+			kept++
+		}
+	}
+	if kept < len(batches)-testBehind {
+		t.Errorf("%d of %d batches are left, want at most %d lost", kept, len(batches), testBehind)
+	}
+	head, err := s.LastHead(t.Context())
+	if err != nil || head.Seq != uint64(kept) {
+		t.Errorf("the last head is %d, %v, want that of batch %d", head.Seq, err, kept)
+	}
+	for org, each := range map[string]int64{"a": 2, "b": 1} {
+		if n, err := s.Metered(t.Context(), org, 202611); n != each*int64(kept) || err != nil {
+			t.Errorf("Metered(%s) = %d, %v, want %d for %d batches", org, n, err, each*int64(kept), kept)
+		}
+	}
+	return kept
+}
+
+// TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing: a disk that does not
+// sync holds commits up, and all of them become durable when it does.
+func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	release := make(chan struct{})
+	var stuck atomic.Bool
+	s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if stuck.Load() && isLogSync(op) {
+			<-release
+		}
+		return nil
+	})))
+	stuck.Store(true)
+	w := storagetest.NewWriter()
+	var returned atomic.Int64
+	done := make(chan struct{})
+	batches := make([][]*storage.Record, 3*testBehind)
+	go func() {
+		defer close(done)
+		for i := range batches {
+			batches[i] = []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a")}
+			if _, err := w.Commit(t.Context(), s, batches[i]...); err != nil {
+				t.Errorf("Commit = %v", err)
+			}
+			returned.Add(1)
+		}
+	}()
+	until(t, func() bool { return returned.Load() == testBehind })
+	select { // a commit that does not wait would return within that time
+	case <-done:
+	case <-time.After(20 * time.Millisecond):
+	}
+	if n := returned.Load(); n != testBehind || s.notDurable() != testBehind {
+		t.Errorf("%d commits returned with %d not durable, want %d", n, s.notDurable(), testBehind)
+	}
+	stuck.Store(false)
+	close(release)
+	<-done
+	until(t, func() bool { return s.notDurable() == 0 })
+	if kept := wantPrefix(t, disk.CrashClone(vfs.CrashCloneCfg{}), batches); kept != len(batches) {
+		t.Errorf("%d of %d batches are durable, want all", kept, len(batches))
+	}
+}
+
+// TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter: nothing is answered on
+// top of what may be lost.
+func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	var broken atomic.Bool
+	s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && isLogSync(op) {
+			return errDisk
+		}
+		return nil
+	})))
+	w := storagetest.NewWriter()
+	var batches [][]*storage.Record
+	for i := range 10 {
+		broken.Store(i >= 5)
+		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a")}
+		if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+			break
+		}
+		batches = append(batches, batch)
+		if i < 5 {
+			until(t, func() bool { return s.notDurable() == 0 })
+		}
+	}
+	until(t, func() bool { return s.health.stopped() != nil && s.notDurable() == 0 })
+	wantStopped(t, s, w)
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	if kept := wantPrefix(t, crashed, batches); kept < 5 {
+		t.Errorf("%d batches are left, want the 5 that were durable", kept)
+	}
+}
+
+func BenchmarkWriteBehind(b *testing.B) {
+	for _, most := range []int{0, 4, 16, 64} {
+		for _, size := range []int{1, 32} {
+			b.Run(fmt.Sprintf("commits=%d/batch=%d", most, size), func(b *testing.B) {
+				s, err := Open(b.TempDir(), Options{WriteBehind: most, Log: (*logged)(nil).logger()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer closeTest(b, s)
+				w := storagetest.NewWriter()
+				for b.Loop() {
+					batch := make([]*storage.Record, size)
+					for i := range batch {
+						batch[i] = w.Record("a")
+					}
+					if _, err := w.Commit(b.Context(), s, batch...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
