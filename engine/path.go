@@ -5,7 +5,9 @@ import "strings"
 // setPath sets the path to what is left of the canonical path s once doubled
 // slashes are merged and dot segments are resolved. An absolute path stays
 // within its root. A relative one stays relative: the ".." that would leave
-// its root are counted, so that they can be read either way.
+// its root are counted, so that they can be read either way. A ".." after a
+// doubled slash is refused: a//../b is a/b to a browser and b to a server that
+// merges slashes first.
 func (l *location) setPath(s string) *ResourceError {
 	l.climbs = 0
 	if s == "" {
@@ -15,15 +17,24 @@ func (l *location) setPath(s string) *ResourceError {
 	absolute := s[0] == '/'
 	var buf [12]string
 	kept := buf[:0]
+	var gapBuf [12]bool
+	gaps := gapBuf[:0] // which of kept a doubled slash follows
 	directory := false
 	for segment := range strings.SplitSeq(s, "/") {
 		switch {
 		case segment == "" || segment == ".":
 			directory = true
+			if n := len(gaps); n > 0 && segment == "" {
+				gaps[n-1] = true
+			}
 		case segment == "..":
 			directory = true
-			if n := len(kept); n > 0 && (n != 1 || l.scheme != "file" || !isDrive(kept[0])) {
-				kept = kept[:n-1]
+			n := len(kept)
+			if n > 0 && gaps[n-1] {
+				return &ResourceError{"it has a dot segment after a doubled slash"}
+			}
+			if n > 0 && (n != 1 || l.scheme != "file" || !isDrive(kept[0])) {
+				kept, gaps = kept[:n-1], gaps[:n-1]
 			} else if n == 0 && !absolute {
 				l.climbs++
 			}
@@ -31,7 +42,7 @@ func (l *location) setPath(s string) *ResourceError {
 			return &ResourceError{"it has a dot segment with a parameter"}
 		default:
 			directory = false
-			kept = append(kept, segment)
+			kept, gaps = append(kept, segment), append(gaps, false)
 		}
 	}
 	if l.scheme == "file" && len(kept) > 0 && isDrive(kept[0]) {

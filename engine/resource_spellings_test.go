@@ -317,3 +317,18 @@ func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *test
 		}
 	}
 }
+
+// A client may send dot segments as they are, and its server decode slashes
+// before it resolves them: Go's do.
+func TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments(t *testing.T) {
+	const host = "https://h.example"
+	blocked, allowed := mustGlobs(t, host+"/secret/**"), mustGlobs(t, host+"/admin/**")
+	for _, path := range []string{
+		"/%73ecret/a%2Fb/../../admin/x", "/secret%2Fa/../admin/x", "/%73ecret/a%5cb/../../admin/x", "/x/../%73ecret/a%2fb%2Fc/../../../admin/x",
+	} {
+		r, err := ReadResource(host + path)
+		if err != nil || !anyReading(blocked, &r) || everyNormal(allowed, &r) {
+			t.Errorf("the readings of %q = %q, %v, want one in /secret", path, r.all, err)
+		}
+	}
+}

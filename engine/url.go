@@ -22,6 +22,9 @@ type location struct {
 	query        string // with the question mark
 	fragment     string // with the number sign
 	climbs       int    // leading ".." of a relative path
+	// unresolved is the canonical path before its dot segments are resolved,
+	// where it has encoded slashes: see slashed.
+	unresolved string
 	// literal is the path with its backslashes encoded, empty where it has none
 	// after its start or they are slashes to everybody: see keepBackslashes.
 	literal string
@@ -199,6 +202,9 @@ func (l *location) setRest(rest string) (err *ResourceError) {
 			return err
 		}
 	}
+	if decodeSlashes(path) != path {
+		l.unresolved = path
+	}
 	if err = l.setPath(path); err != nil {
 		return err
 	}
@@ -258,13 +264,13 @@ func (l location) unbrowsed() ([]location, *ResourceError) {
 }
 
 // slashed returns l with encoded slashes and backslashes of the path read as
-// slashes.
+// slashes, before dot segments are resolved: a server that decodes first reads
+// /a/b%2Fc/../../d as /a/d.
 func (l location) slashed() (location, *ResourceError) {
-	path := decodeSlashes(l.path)
-	if path == l.path {
+	if l.unresolved == "" {
 		return l, nil
 	}
-	err := l.setPath(path)
+	err := l.setPath(decodeSlashes(l.unresolved))
 	return l, err
 }
 
