@@ -3,7 +3,9 @@
 package api
 
 import (
+	"bufio"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -17,8 +19,7 @@ func TestOverload_ARefusalCostsNoMemory(t *testing.T) {
 		req     fasthttp.Request
 		handler = h.server.app.Server().Handler
 	)
-	req.Header.SetMethod(http.MethodPost)
-	req.SetRequestURI("http://writ.example/v1/policy/evaluate")
+	must(t, req.Read(bufio.NewReader(strings.NewReader("POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))))
 	ctx.Init(&req, nil, nil)
 	if n := testing.AllocsPerRun(100, func() {
 		ctx.Response.Reset()

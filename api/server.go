@@ -150,7 +150,7 @@ func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 	server.CloseOnShutdown = true
 	inner := s.gated(app, waits, server.Handler)
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
-		if err := ambiguous(ctx.Request.Header.RawHeaders()); err != nil {
+		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(app, ctx, err)
 			return
 		}

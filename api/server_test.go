@@ -121,6 +121,8 @@ func TestDecision_Errors_MalformedHTTPIsAProblemWithAnId(t *testing.T) {
 		"length and chunks":   {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"garbage":             {"hello\r\n\r\n", 400, codeMalformed},
 		"two hosts":           {"GET /health HTTP/1.1\r\nHost: x\r\nhost: y\r\n\r\n", 400, codeMalformed},
+		"no host":             {"GET /health HTTP/1.1\r\n\r\n", 400, codeMalformed},
+		"no host, a header":   {"GET /health HTTP/1.1\r\nX: host\r\n\r\n", 400, codeMalformed},
 		"odd coding":          {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"coding and chunks":   {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"coding identity":     {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\nGET /health HTTP/1.1\r\n\r\n", 400, codeMalformed},
@@ -148,6 +150,7 @@ func TestDecision_Errors_MalformedHTTPIsAProblemWithAnId(t *testing.T) {
 		})
 	}
 	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)
+	h.raw("GET /health HTTP/1.0\r\n\r\n").wantStatus(http.StatusOK)
 }
 
 func TestBodyLimitIs256KiB(t *testing.T) {

@@ -12,13 +12,15 @@ const (
 	errTwoLengths framingError = "the length of its body is given twice"
 	errCoding     framingError = "its Transfer-Encoding is not chunked"
 	errTwoHosts   framingError = "it has more than one Host"
+	errNoHost     framingError = "it has no Host"
 	errControl    framingError = "a header has a control character"
 )
 
 // ambiguous returns why raw, a request's header lines, has no single meaning.
 // Fiber reads it one way; a proxy in front may read it another, and then what
-// one reads as a body or a header the other reads as the next request.
-func ambiguous(raw []byte) error {
+// one reads as a body or a header the other reads as the next request. Only
+// before HTTP/1.1 may the Host be missing.
+func ambiguous(raw []byte, http11 bool) error {
 	lengths, hosts := 0, 0
 	for len(raw) > 0 {
 		line, rest, _ := bytes.Cut(raw, []byte("\n"))
@@ -56,6 +58,8 @@ func ambiguous(raw []byte) error {
 		return errTwoLengths
 	case hosts > 1:
 		return errTwoHosts
+	case hosts == 0 && http11:
+		return errNoHost
 	}
 	return nil
 }
