@@ -2,10 +2,10 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(wildcard examples/*.json) $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
+SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
-.PHONY: help run test check lint vuln contract bench fuzz clean
+.PHONY: help run test check lint vuln licenses contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,20 +20,27 @@ test: ## Run every test
 	$(GO) test ./...
 	@$(GO) -C tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
 	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
+	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
+	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
 
-check: lint ## gofmt, vet, staticcheck, golangci-lint, tests under the race detector, govulncheck
+check: lint ## What lint does, tests under the race detector, govulncheck
 	$(GO) test -race -short ./...
 	@$(MAKE) --no-print-directory vuln
 
-lint:
+lint: ## gofmt, vet, staticcheck, golangci-lint
 	@out=$$(gofmt -s -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt -s wants changes in:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	$(TOOL) golangci-lint run ./...
 
-vuln:
+vuln: ## govulncheck, where its database can be reached
 	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
+
+licenses: ## Write docs/licenses.md, the licences of all that the binary links
+	$(GO) tool -modfile=tools/licenses/go.mod go-licenses report --ignore writ --template tools/licenses/licenses.tmpl ./cmd/writ \
+	  2>/dev/null > docs/licenses.md.new || { rm -f docs/licenses.md.new; echo "go-licenses failed: run it without 2>/dev/null to see why"; exit 1; }
+	mv docs/licenses.md.new docs/licenses.md
 
 contract: $(BIN) ## Test the binary against api/openapi.yaml with generated requests, valid and broken
 	.ci/contract

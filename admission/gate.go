@@ -89,7 +89,7 @@ func (g *Gate) Enter(now time.Time, early bool) (start time.Time, v Verdict) {
 	w.deadline = now.Add(g.deadline)
 	g.room.push(w)
 	if !g.armed {
-		g.arm(w.deadline)
+		g.armLocked(w.deadline)
 	}
 	g.mu.Unlock()
 	return g.wait(w, now)
@@ -132,8 +132,8 @@ func (g *Gate) Pause() time.Duration {
 	return d
 }
 
-// arm has expiry run at t.
-func (g *Gate) arm(t time.Time) {
+// armLocked has expiry run at t.
+func (g *Gate) armLocked(t time.Time) {
 	g.armed = true
 	if g.expiry == nil {
 		g.expiry = time.AfterFunc(time.Until(t), g.expire)
@@ -149,7 +149,7 @@ func (g *Gate) expire() {
 	g.expireLocked(time.Now())
 	g.armed = false
 	if g.room.len > 0 {
-		g.arm(g.room.first.deadline)
+		g.armLocked(g.room.first.deadline)
 	}
 }
 

@@ -222,9 +222,3 @@ func BenchmarkGate(b *testing.B) {
 		}
 	})
 }
-
-func BenchmarkClock(b *testing.B) { // what a call of the clock is of it
-	for b.Loop() {
-		time.Now()
-	}
-}

@@ -7,32 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// gather returns reg's metrics by name, with the labels' values behind it, a
-// histogram by its count.
-func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]float64)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
-			for _, label := range m.GetLabel() {
-				name += " " + label.GetValue()
-			}
-			h := m.GetHistogram()
-			if h != nil && (len(h.GetBucket()) == 0 || h.GetSchema() == 0) {
-				t.Errorf("%s is not both classic and native", name)
-			}
-			all[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(h.GetSampleCount())
-		}
-	}
-	return all
-}
+	"writ/internal/metricstest"
+)
 
 func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -51,12 +28,19 @@ func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
 		<-fell
 		<-fell
 		fell = queue(g, 1)
+		got := make(map[string]float64)
+		for name, m := range metricstest.Read(t, reg) {
+			got[name] = m.Value + float64(m.Count)
+			if m.Count > 0 && (m.Buckets == 0 || !m.Native) {
+				t.Errorf("%s is not both classic and native", name)
+			}
+		}
 		want := map[string]float64{
 			"writ_admission_rejected_total queue_full": 1, "writ_admission_rejected_total queue_deadline": 2,
 			"writ_admission_in_flight": 2, "writ_admission_waiting": 1, "writ_admission_limit": 2,
 			"writ_admission_wait_seconds": 3, "writ_admission_pause_seconds_total": 0.08,
 		}
-		if diff := cmp.Diff(want, gather(t, reg)); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
 		g.Leave(starts[1])

@@ -8,7 +8,7 @@ import "github.com/gofiber/fiber/v2"
 func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 	if carriesCredential(fc, rt.param != "") {
 		s.auth.failures.url.Inc()
-		if !rt.unlimited {
+		if !rt.is(unlimited) {
 			if err := s.throttle.stranger(fc, r.now); err != nil {
 				return err
 			}
@@ -16,7 +16,7 @@ func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 		return refuseURL(fc, rt.scope != public)
 	}
 	if rt.scope == public {
-		if rt.unlimited {
+		if rt.is(unlimited) {
 			return nil
 		}
 		return s.throttle.stranger(fc, r.now)

@@ -28,7 +28,7 @@ func (h *harness) keyExpiring(org string, scopes ...string) (key, id string) {
 	must(h.t, h.store.PutToken(context.Background(), &storage.Token{
 		ID: id, OrganizationID: org, Scopes: scopes, Hash: hashKey([]byte(key)),
 		CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now(),
-	}))
+	}, 0))
 	return key, id
 }
 

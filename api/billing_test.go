@@ -80,7 +80,7 @@ func TestSubscription_WithoutOneIsFreeAndActive(t *testing.T) {
 	for name, mod := range map[string]func(*Config){"not configured": selling(nil), "configured": selling(&seller{})} {
 		h := start(t, mod)
 		want := `{"plan":"free","status":"active","cancel_at_period_end":false,` +
-			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"retention_days":7,"csv_export":false},"billing_configured":` +
+			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"tokens":100,"retention_days":7,"csv_export":false},"billing_configured":` +
 			fmt.Sprint(name == "configured") + `}`
 		r := h.do("GET", "/v1/billing/subscription", h.operator(acme), nil).wantStatus(http.StatusOK)
 		if diff := cmp.Diff(want, string(r.body)); diff != "" {
@@ -97,7 +97,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 	got := h.subscription(acme)
 	want := subscriptionBody{
 		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
-		Limits: entitlements{planLimits{50_000_000, 10_000, 50_000, 10_000, 400}, true},
+		Limits: entitlements{planLimits{50_000_000, 10_000, 50_000, 10_000, 10_000, 400}, true},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entitlements{})); diff != "" {
 		t.Errorf("subscription (-want +got):\n%s", diff)

@@ -138,7 +138,7 @@ func TestContract_RoutesAndDocumentAgree(t *testing.T) {
 		}
 		need := "bearer " + rt.scope.String()
 		switch {
-		case rt.signed:
+		case rt.is(signed):
 			need = "stripeSignature"
 		case rt.scope == public:
 			need = "public"

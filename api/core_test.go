@@ -184,7 +184,7 @@ func TestDecision_ExternalEvaluationCore_WhatChangedMeanwhileIsRefused(t *testin
 	}
 	core.decide = func(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 		h.store.fail("Policy", errors.New("disk on fire"))
-		h.server.cfg.Sets.InvalidateAll()
+		h.server.cfg.Sets.InvalidatePolicy(acme, policyID)
 		return allows(ctx, set, in)
 	}
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)

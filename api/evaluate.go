@@ -124,7 +124,7 @@ func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engi
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	s.metrics.decided(result, q.plan, q.in.Usage.Exceeded, out.Replayed)
+	s.metrics.decided(result, q, out.Replayed)
 	return out, nil
 }
 

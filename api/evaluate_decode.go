@@ -20,7 +20,7 @@ func decodeEvaluate(body []byte, in *evaluateBody) error {
 		return nil
 	}
 	*in = evaluateBody{}
-	return intentWrapper().hint(engine.Decode(body, "", in))
+	return intentEnvelope().hint(engine.Decode(body, "", in))
 }
 
 // decodePlain reads body if it is plain; otherwise it leaves in half-read and

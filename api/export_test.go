@@ -279,6 +279,33 @@ func TestExport_AStoreThatFails(t *testing.T) {
 	}
 }
 
+// TestExport_AFailedOneHasNoLastChunk holds the bytes on the wire.
+func TestExport_AFailedOneHasNoLastChunk(t *testing.T) {
+	const last = "\r\n0\r\n\r\n"
+	for name, fails := range map[string]bool{"whole": false, "failed": true} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := exporting(t, 3*exportPage, func(n int) error {
+				if fails && n == 3 {
+					return errors.New("unreachable")
+				}
+				return nil
+			})
+			c, err := net.Dial("tcp", h.addr)
+			must(t, err)
+			defer c.Close()
+			must(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+			_, err = fmt.Fprintf(c, "GET /v1/authorizations/export HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n",
+				h.operator(acme))
+			must(t, err)
+			got, err := io.ReadAll(c)
+			must(t, err)
+			if len(got) < exportPage*10_000 || strings.HasSuffix(string(got), last) == fails {
+				t.Errorf("%d bytes that end in %q; the export failed: %t", len(got), got[max(0, len(got)-16):], fails)
+			}
+		})
+	}
+}
+
 func TestExport_AClientThatGoesStopsIt(t *testing.T) {
 	h, store := exporting(t, 16*exportPage, noFault)
 	res := h.open(acme)

@@ -48,11 +48,11 @@ func (f *faultStore) Agent(ctx context.Context, org, id string) (*engine.Agent, 
 }
 
 // PutToken implements storage.Tokens.
-func (f *faultStore) PutToken(ctx context.Context, t *storage.Token) error {
+func (f *faultStore) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
 	if err := f.fault("PutToken"); err != nil {
 		return err
 	}
-	return f.Store.PutToken(ctx, t)
+	return f.Store.PutToken(ctx, t, maxTokens)
 }
 
 // Token implements storage.Store.
@@ -132,6 +132,14 @@ func (f *faultStore) CountRules(ctx context.Context, org string) (int, error) {
 		return 0, err
 	}
 	return f.Store.CountRules(ctx, org)
+}
+
+// CountTokens implements storage.Store.
+func (f *faultStore) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
+	if err := f.fault("CountTokens"); err != nil {
+		return 0, err
+	}
+	return f.Store.CountTokens(ctx, org, at)
 }
 
 // CountAgents implements storage.Store.

@@ -2,15 +2,11 @@ package api
 
 import (
 	"errors"
-	"net/http"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"writ/engine"
-	"writ/storage"
 )
 
 // maxName is the greatest length of a display name or reference, in characters.
@@ -81,42 +77,4 @@ func (f *fieldErrors) err() error {
 		return nil
 	}
 	return &engine.InvalidError{Fields: f.list}
-}
-
-// text takes a parameter that is some name.
-func (q query) text(name string) (string, error) {
-	s, ok := q.take(name)
-	if !ok {
-		return "", nil
-	}
-	if utf8.RuneCountInString(s) > maxName || checkName(s, maxName) != nil {
-		return "", invalid(name, "must have 1 to %d characters", maxName)
-	}
-	return s, nil
-}
-
-// onlyPage takes limit and cursor and refuses every parameter that is left.
-func (r *request) onlyPage() (storage.Page, error) {
-	p, err := r.query.page()
-	if err != nil {
-		return storage.Page{}, err
-	}
-	return p, r.query.done()
-}
-
-// stamp is the request's time as documents keep it.
-func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
-
-// page is the body of a list that is not a plain array.
-type page[T any] struct {
-	Data       []T     `json:"data"`
-	NextCursor *string `json:"next_cursor"` // null: nothing follows
-}
-
-func list[T any](items []T, next string) response {
-	body := page[T]{Data: items}
-	if next != "" {
-		body.NextCursor = &next
-	}
-	return response{status: http.StatusOK, body: body, next: next}
 }

@@ -103,12 +103,12 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	if err = s.admit(fc, rt, r); err != nil {
 		return err
 	}
-	if !rt.anyQuery {
+	if !rt.is(anyQuery) {
 		if err = r.read(fc, rt); err != nil {
 			return err
 		}
 	}
-	if rt.stored {
+	if rt.is(stored) {
 		if err = s.refuseSecrets(r.body); err != nil {
 			return err
 		}

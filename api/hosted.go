@@ -60,11 +60,12 @@ type planLimits struct {
 	Agents        int   `json:"agents"`
 	Policies      int   `json:"policies"`
 	Rules         int   `json:"rules"`
+	Tokens        int   `json:"tokens"`
 	RetentionDays int   `json:"retention_days"`
 }
 
 func newPlanLimits(p engine.Plan) planLimits {
-	return planLimits{p.Evaluations, p.Agents, p.Policies, p.Rules, p.RetentionDays}
+	return planLimits{p.Evaluations, p.Agents, p.Policies, p.Rules, p.Tokens, p.RetentionDays}
 }
 
 // hostedConfig tells how to connect on the free plan. It is the same for

@@ -60,7 +60,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	h.t.Helper()
 	scopes, others := Scopes(), []string{"policy:evaluate"}
 	switch {
-	case rt.signed:
+	case rt.is(signed):
 		need = "Stripe's signature"
 	case rt.scope == public:
 		need = "none"
@@ -98,7 +98,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 	h.t.Helper()
 	var headers []string
-	if rt.signed {
+	if rt.is(signed) {
 		headers = []string{headerSignature, "t=1,v1=0"} // which the seller takes for good
 	}
 	for _, token := range tokens {

@@ -144,7 +144,7 @@ func (m *metrics) compiled(kind engine.CompiledKind, took time.Duration) {
 
 // decided counts an evaluation by what was found, and the tick of its meter
 // unless it was decided before. The ledger counts decisions.
-func (m *metrics) decided(res *engine.Result, plan string, beyond, replayed bool) {
+func (m *metrics) decided(res *engine.Result, q *question, replayed bool) {
 	if res.ConditionErrors > 0 {
 		m.condErrors.Add(float64(res.ConditionErrors))
 	}
@@ -156,8 +156,8 @@ func (m *metrics) decided(res *engine.Result, plan string, beyond, replayed bool
 			c.Inc()
 		}
 	}
-	if ticks, ok := m.byPlan[plan]; ok {
-		if beyond {
+	if ticks, ok := m.byPlan[q.plan]; ok {
+		if q.in.Usage.Exceeded {
 			ticks.beyond.Inc()
 		} else {
 			ticks.within.Inc()

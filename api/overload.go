@@ -36,7 +36,7 @@ func (s *Server) gatedRoutes() ([]gatedRoute, error) {
 	const id = "REQUEST-ID"
 	var all []gatedRoute
 	for _, rt := range s.routes() {
-		if !rt.gated {
+		if !rt.is(gated) {
 			continue
 		}
 		p := problemOf(ledger.ErrOverloaded)

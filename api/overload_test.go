@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
 
 	"writ/admission"
 	"writ/engine"
@@ -190,6 +192,57 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	h.server.plans = nil // using it panics
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
+}
+
+// over has the server handle requests for a decision, without a credential, that
+// come over c, and returns what does so.
+func (h *harness) over(c *conn) (ask func() (status int)) {
+	var (
+		ctx     fasthttp.RequestCtx
+		handler = h.server.app.Server().Handler
+	)
+	ctx.Init2(c, nil, false)
+	must(h.t, ctx.Request.Read(bufio.NewReader(strings.NewReader("POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))))
+	return func() int {
+		ctx.Response.Reset()
+		handler(&ctx)
+		return ctx.Response.StatusCode()
+	}
+}
+
+func TestOverload_RefusalsPauseTheirConnection(t *testing.T) {
+	h := start(t, patient)
+	defer h.fill()()
+	c := &conn{}
+	ask, longest := h.over(c), time.Duration(0)
+	for range 1000 { // some come within less than the time between two
+		if status := ask(); status != http.StatusServiceUnavailable {
+			t.Fatalf("a request to a full gate = %d, want 503", status)
+		}
+		longest = max(longest, c.pause)
+	}
+	if longest == 0 {
+		t.Error("no refusal had its connection left unread")
+	}
+}
+
+func TestOverload_WhoCameEarlyLeavesRoomForOthers(t *testing.T) {
+	h := start(t, patient)
+	h.register(acme)
+	for range firstLimit / 2 {
+		h.server.gate.Enter(time.Now(), false)
+	}
+	here, there := net.Pipe()
+	defer there.Close()
+	c := &conn{Conn: here, release: func() {}}
+	defer c.Close()
+	ask := h.over(c)
+	for early, want := range map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusUnauthorized} {
+		c.early = early
+		if got := ask(); got != want {
+			t.Errorf("a request to a gate that is half full, early %t = %d, want %d", early, got, want)
+		}
+	}
 }
 
 func TestOverload_ARefusedConnectionIsReadLater(t *testing.T) {

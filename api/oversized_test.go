@@ -1,10 +1,14 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
@@ -31,6 +35,42 @@ func TestOversized_IsRefusedBeforeItIsRead(t *testing.T) {
 				t.Errorf("%d %s (%s), want %d %s", r.status, r.body, r.what, tc.status, tc.code)
 			}
 		})
+	}
+}
+
+// A client that asks before it sends a body is told at once that it is too
+// large, and is not asked for it.
+func TestOversized_ExpectedBodyIsNotAskedFor(t *testing.T) {
+	h := start(t)
+	const limit = 256 << 10
+	dial := func(length int) net.Conn {
+		c, err := net.Dial("tcp", h.addr)
+		must(t, err)
+		t.Cleanup(func() { c.Close() })
+		must(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = fmt.Fprintf(c, "POST /v1/rules HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", h.operator(acme), length)
+		must(t, err)
+		return c
+	}
+
+	got, err := io.ReadAll(dial(limit + 1)) // until the server closes
+	must(t, err)
+	if !bytes.HasPrefix(got, []byte("HTTP/1.1 413 ")) || bytes.Contains(got, []byte("100 Continue")) ||
+		!bytes.Contains(got, []byte("\r\nConnection: close\r\n")) || !bytes.Contains(got, []byte(codeBodyTooLarge)) {
+		t.Errorf("answer to a length above the limit:\n%s\nwant a 413 that closes, and nothing before it", got)
+	}
+
+	c := dial(limit)
+	const next = "HTTP/1.1 100 Continue\r\n\r\n"
+	asked := make([]byte, len(next))
+	if _, err := io.ReadFull(c, asked); err != nil || string(asked) != next {
+		t.Fatalf("answer to a length at the limit = %q, %v, want %q", asked, err, next)
+	}
+	_, err = io.WriteString(c, strings.Repeat(" ", limit))
+	must(t, err)
+	if r := readReply(t, c); r.status != http.StatusBadRequest {
+		t.Errorf("answer to the body = %d %s, want 400", r.status, r.body)
 	}
 }
 

@@ -16,7 +16,7 @@ type registerBody struct {
 
 // decodeRegister reads the body of a registration.
 func decodeRegister(data []byte, in *registerBody) error {
-	return policyWrapper().hint(engine.Decode(data, "", in))
+	return policyEnvelope().hint(engine.Decode(data, "", in))
 }
 
 // registered is the answer: the stored version, and whether it is new.
@@ -33,7 +33,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 		return response{}, invalid("policy", "is required")
 	}
 	p.Normalize()
-	if _, err := engine.CompilePolicy(p); err != nil {
+	if err := s.checkPolicy(r, p); err != nil {
 		return response{}, err
 	}
 	if p.OrganizationID != r.who.org {
@@ -51,6 +51,17 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 		return response{}, fmt.Errorf("storing a policy: %w", err)
 	}
 	return response{status: http.StatusCreated, body: registered{created, p}}, nil
+}
+
+// checkPolicy reports all that is wrong with p.
+func (s *Server) checkPolicy(r *request, p *engine.ActionPolicy) error {
+	checked, err := s.beginCheck(r.ctx)
+	if err != nil {
+		return err
+	}
+	defer checked()
+	_, err = engine.CompilePolicy(p)
+	return err
 }
 
 // versionConflict says which versions p could have.

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"writ/storage"
 )
@@ -38,6 +40,20 @@ type response struct {
 // appender is a body that encodes itself without reflection.
 type appender interface {
 	appendJSON(dst []byte) []byte
+}
+
+// page is the body of a list that is not a plain array.
+type page[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"` // null: nothing follows
+}
+
+func list[T any](items []T, next string) response {
+	body := page[T]{Data: items}
+	if next != "" {
+		body.NextCursor = &next
+	}
+	return response{status: http.StatusOK, body: body, next: next}
 }
 
 // query holds the query parameters of a request. A handler takes what it
@@ -104,6 +120,18 @@ func (q query) page() (storage.Page, error) {
 	return p, nil
 }
 
+// text takes a parameter that is some name.
+func (q query) text(name string) (string, error) {
+	s, ok := q.take(name)
+	if !ok {
+		return "", nil
+	}
+	if utf8.RuneCountInString(s) > maxName || checkName(s, maxName) != nil {
+		return "", invalid(name, "must have 1 to %d characters", maxName)
+	}
+	return s, nil
+}
+
 // timestamp takes an RFC 3339 time; the zero time if it is absent.
 func (q query) timestamp(name string) (time.Time, error) {
 	s, ok := q.take(name)
@@ -116,6 +144,18 @@ func (q query) timestamp(name string) (time.Time, error) {
 	}
 	return t, nil
 }
+
+// onlyPage takes limit and cursor and refuses every parameter that is left.
+func (r *request) onlyPage() (storage.Page, error) {
+	p, err := r.query.page()
+	if err != nil {
+		return storage.Page{}, err
+	}
+	return p, r.query.done()
+}
+
+// stamp is the request's time as documents keep it.
+func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
 
 // printable cuts what a caller wrote to what is fit to be echoed.
 func printable(s string) string {

@@ -13,12 +13,22 @@ type route struct {
 	scope        scopeSet // what a credential must hold; public needs none
 	handler      handler
 	param        string // the name of the path's parameter, if it has one
-	signed       bool   // public, yet has a body, which a header signs
-	anyQuery     bool   // takes query parameters that it does not know
-	unlimited    bool   // public, and answers however often it is asked
-	gated        bool   // refused under overload, before anything else
-	stored       bool   // the body is stored as it is written, so it may hold no secret
+	traits       trait
 }
+
+// trait is what sets a route apart from the others; routes can have several.
+type trait uint8
+
+const (
+	signed    trait = 1 << iota // public, yet has a body, which a header signs and the handler authenticates by it
+	anyQuery                    // does not look at the query: all others refuse the parameters that they don't know
+	unlimited                   // no rate limit holds it; it is public
+	gated                       // waits for its turn and is refused under overload, before anything else
+	stored                      // the body is stored as it is written, and refused if it holds a secret
+)
+
+// is reports whether the route has t.
+func (rt *route) is(t trait) bool { return rt.traits&t != 0 }
 
 // routes lists every route of the public address.
 func (s *Server) routes() []route {
@@ -30,28 +40,28 @@ func (s *Server) routes() []route {
 		static("/openapi.json", s.site.json),
 		static("/v1/openapi.yaml", s.site.yaml),
 		static("/v1/openapi.json", s.site.json),
-		unlimited(anyQuery(get("/health", public, s.health))),
+		get("/health", public, s.health, anyQuery, unlimited),
 		get("/.well-known/jwks.json", public, s.jwks),
 
 		get("/v1/hosted/config", public, s.hostedConfig),
 
-		gated(post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate))),
-		gated(post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize))),
+		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate), gated),
+		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize), gated),
 
-		stored(post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy))),
+		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
-		stored(post("/v1/rules", scopeRulesWrite, withBody(s.createRule))),
-		stored(patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule))),
+		post("/v1/rules", scopeRulesWrite, withBody(s.createRule), stored),
+		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule), stored),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
-		stored(post("/v1/tokens", scopeTokensWrite, withBody(s.createToken))),
+		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken), stored),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken),
 
 		get("/v1/agents", scopeAgentsRead, s.listAgents),
-		stored(post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent))),
+		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent), stored),
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
@@ -64,66 +74,38 @@ func (s *Server) routes() []route {
 		get("/v1/billing/subscription", scopeBillingRead, s.subscription),
 		post("/v1/billing/checkout", scopeBillingWrite, withBody(s.checkout)),
 		post("/v1/billing/portal", scopeBillingWrite, withOptionalBody(s.billingPortal)),
-		signed(post("/v1/billing/webhook", public, s.billingWebhook)),
+		post("/v1/billing/webhook", public, s.billingWebhook, signed),
 	}
 }
 
-func get(path string, scope scopeSet, h handler) route {
-	return newRoute(http.MethodGet, path, scope, h)
+func get(path string, scope scopeSet, h handler, traits ...trait) route {
+	return newRoute(http.MethodGet, path, scope, h, traits)
 }
 
-func post(path string, scope scopeSet, h handler) route {
-	return newRoute(http.MethodPost, path, scope, h)
+func post(path string, scope scopeSet, h handler, traits ...trait) route {
+	return newRoute(http.MethodPost, path, scope, h, traits)
 }
 
-func patch(path string, scope scopeSet, h handler) route {
-	return newRoute(http.MethodPatch, path, scope, h)
+func patch(path string, scope scopeSet, h handler, traits ...trait) route {
+	return newRoute(http.MethodPatch, path, scope, h, traits)
 }
 
-func del(path string, scope scopeSet, h handler) route {
-	return newRoute(http.MethodDelete, path, scope, h)
-}
-
-// signed makes r a route whose handler authenticates the body by a header.
-func signed(r route) route {
-	r.signed = true
-	return r
+func del(path string, scope scopeSet, h handler, traits ...trait) route {
+	return newRoute(http.MethodDelete, path, scope, h, traits)
 }
 
 // static is a document that stays the same. Whoever links to it may add a query.
 func static(path string, d document) route {
-	return anyQuery(get(path, public, serveDocument(d)))
+	return get(path, public, serveDocument(d), anyQuery)
 }
 
-// anyQuery makes r a route that does not look at the query: all others refuse
-// the parameters that they don't know.
-func anyQuery(r route) route {
-	r.anyQuery = true
-	return r
-}
-
-// unlimited makes r a route that no rate limit holds.
-func unlimited(r route) route {
-	r.unlimited = true
-	return r
-}
-
-// gated makes r a route that waits for its turn and is refused under overload.
-func gated(r route) route {
-	r.gated = true
-	return r
-}
-
-// stored makes r a route whose body is refused if it holds a secret.
-func stored(r route) route {
-	r.stored = true
-	return r
-}
-
-func newRoute(method, path string, scope scopeSet, h handler) route {
+func newRoute(method, path string, scope scopeSet, h handler, traits []trait) route {
 	r := route{method: method, path: path, scope: scope, handler: h}
 	if _, after, ok := strings.Cut(path, ":"); ok {
 		r.param, _, _ = strings.Cut(after, "/")
+	}
+	for _, t := range traits {
+		r.traits |= t
 	}
 	return r
 }

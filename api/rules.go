@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -34,7 +36,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	rule := in.apply(engine.Rule{
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, IsActive: true, CreatedAt: r.stamp(),
 	}, r.stamp())
-	if err := s.checkRule(&rule); err != nil {
+	if err := s.checkRule(r.ctx, r.who.org, &rule); err != nil {
 		return response{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
@@ -49,22 +51,43 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 
 // updateRule changes the members that are given. Without any it changes
 // nothing.
+//
+// The store lets nobody else write, not even the kill switch, while it makes a
+// rule of another. So what takes long, compiling it, is done in between: the
+// store is asked again with what was found good, and once more should somebody
+// else have changed the rule meanwhile.
 func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
-	rule, err := s.cfg.Store.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
-		if *in == (ruleBody{}) {
-			return old, nil
+	var checked engine.Rule
+	for {
+		var unchecked *engine.Rule
+		rule, err := s.cfg.Store.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
+			if *in == (ruleBody{}) {
+				return old, nil
+			}
+			changed := in.apply(old, r.stamp())
+			if !changed.IsActive && in.Condition == nil && in.Action == nil {
+				// A rule that an upgrade no longer compiles can still be switched off.
+				return changed, changed.Validate()
+			}
+			if !sameToCheck(&changed, &checked) {
+				unchecked = &changed
+				return old, errUnchecked
+			}
+			return changed, nil
+		})
+		switch {
+		case err == nil:
+			return response{status: http.StatusOK, body: rule}, nil
+		case unchecked == nil || !errors.Is(err, errUnchecked):
+			return response{}, about("rule", err)
+		case r.ctx.Err() != nil:
+			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		changed := in.apply(old, r.stamp())
-		if !changed.IsActive && in.Condition == nil && in.Action == nil {
-			// A rule that an upgrade no longer compiles can still be switched off.
-			return changed, changed.Validate()
+		if err := s.checkRule(r.ctx, r.who.org, unchecked); err != nil {
+			return response{}, err
 		}
-		return changed, s.checkRule(&changed)
-	})
-	if err != nil {
-		return response{}, about("rule", err)
+		checked = *unchecked
 	}
-	return response{status: http.StatusOK, body: rule}, nil
 }
 
 // deleteRule removes a rule.
@@ -90,16 +113,6 @@ func (s *Server) listRules(r *request) (response, error) {
 		return response{}, err
 	}
 	return response{status: http.StatusOK, body: rules, next: next}, nil
-}
-
-// checkRule reports all that is wrong with r at once.
-func (s *Server) checkRule(r *engine.Rule) error {
-	var bad fieldErrors
-	bad.merge(r.Validate())
-	if r.Condition != "" && r.Action != "" {
-		bad.merge(engine.ValidateRule(*r, s.cfg.Conditions))
-	}
-	return bad.err()
 }
 
 // apply returns old with what the body gives.

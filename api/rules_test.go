@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/rego"
+	"writ/storage"
 )
 
 const allowAction = `{"decision":"allow"}`
@@ -206,6 +209,100 @@ func TestRules_PlanLimit(t *testing.T) {
 	}
 	h.do("DELETE", "/v1/rules/"+first.ID, h.operator(acme), nil).wantStatus(http.StatusNoContent)
 	create().wantStatus(http.StatusCreated)
+}
+
+// Compiling a condition takes up to tens of milliseconds. The kill switch, and
+// whatever else is written, does not wait for it; what is changed meanwhile is
+// not lost, and what comes of it is checked.
+func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
+	var h *harness
+	var meanwhile []func() // what is done while a condition is compiled, one each time
+	h = start(t, func(c *Config) {
+		c.Conditions.CompileRego = func(source string) (engine.RegoCondition, error) {
+			if len(meanwhile) > 0 {
+				f := meanwhile[0]
+				meanwhile = meanwhile[1:]
+				f()
+			}
+			return rego.CompileCondition(source)
+		}
+	})
+	agent, id, op := h.agent(rival), h.rule(acme, "{}", allowAction), h.operator(acme)
+	path := "/v1/rules/" + id
+	meanwhile = []func(){
+		func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			set := make(chan error, 1)
+			go func() {
+				_, err := h.store.SetAgentStatus(ctx, rival, agent, engine.AgentDisabled, h.clock.Now())
+				set <- err
+			}()
+			select {
+			case err := <-set:
+				must(t, err)
+			case <-ctx.Done():
+				t.Error("the kill switch waits while a rule is compiled")
+			}
+		},
+		func() {
+			_, err := h.store.UpdateRule(context.Background(), acme, id, func(r engine.Rule) (engine.Rule, error) {
+				r.Description = "meanwhile"
+				return r, nil
+			})
+			must(t, err)
+		},
+	}
+	var got engine.Rule
+	h.do("PATCH", path, op, obj{"condition": `{"rego":"input.intent.action_type == \"x\""}`}).wantStatus(http.StatusOK)
+	h.do("PATCH", path, op, obj{"condition": `{"rego":"input.intent.action_type == \"y\""}`}).wantStatus(http.StatusOK).into(&got)
+	if len(meanwhile) > 0 || got.Description != "meanwhile" || !strings.Contains(got.Condition, `\"y\"`) {
+		t.Errorf("the rule became %+v with %d things left to do, want both changes", got, len(meanwhile))
+	}
+	h.do("PATCH", path, op, obj{"condition": `{"rego":"input.nothing["}`}).wantStatus(http.StatusBadRequest)
+}
+
+// However many write rules and policies, they are compiled a few at a time, and
+// who waits for too long is told so.
+func TestRulesAndPolicies_FewAreCompiledAtOnce(t *testing.T) {
+	h := start(t, func(c *Config) { c.Limits.Handle = 50 * time.Millisecond })
+	for range cap(h.server.checking) {
+		h.server.checking <- struct{}{}
+	}
+	body := obj{"name": "n", "condition": "{}", "action": allowAction}
+	h.do("POST", "/v1/rules", h.operator(acme), body).wantProblem(http.StatusServiceUnavailable, "timeout")
+	h.do("POST", "/v1/policies/register", h.operator(acme), obj{"policy": policy(acme)}).wantProblem(http.StatusServiceUnavailable, "timeout")
+	<-h.server.checking
+	h.do("POST", "/v1/rules", h.operator(acme), body).wantStatus(http.StatusCreated)
+}
+
+// heavy is a condition in Rego that takes 10 MiB.
+type heavy struct{}
+
+func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
+func (heavy) Size() int                             { return 10 << 20 }
+
+// Compiled rules that are too large to be kept would be compiled for each
+// decision, and drive those of others out of the cache.
+func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+	})
+	op := h.operator(acme)
+	body := obj{"name": "n", "condition": `{"rego":"true"}`, "action": allowAction}
+	first := h.rule(acme, `{"rego":"true"}`, allowAction)
+	h.rule(acme, `{"rego":"true"}`, allowAction)
+	last := h.rule(acme, `{"rego":"true"}`, allowAction)
+	h.do("POST", "/v1/rules", op, body).wantField("condition")
+	small := h.rule(acme, `{}`, allowAction)
+	h.rule(rival, `{"rego":"true"}`, allowAction)
+	h.do("PATCH", "/v1/rules/"+small, op, obj{"condition": `{"rego":"true"}`}).wantField("condition")
+	h.do("PATCH", "/v1/rules/"+last, op, obj{"condition": `{"rego":"false"}`, "name": "m"}).wantStatus(http.StatusOK)
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": false}).wantStatus(http.StatusOK)
+	h.do("POST", "/v1/rules", op, body).wantStatus(http.StatusCreated)
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true}).wantField("condition")
+	h.do("PATCH", "/v1/rules/"+first, op, obj{"isActive": true, "condition": "{}"}).wantStatus(http.StatusOK)
 }
 
 // TestRules_TextsAreMeasuredInBytes keeps what openapi.yaml says of lengths: a

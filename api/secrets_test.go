@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,6 +41,8 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 		"cel":                {"/v1/rules", rule("condition", `{"cel":"intent.resource == '`+madeUp+`'"}`), []string{"condition.cel"}},
 		"reason":             {"/v1/rules", rule("action", `{"decision":"deny","reason":"`+madeUp+`"}`), []string{"action.reason"}},
 		"two fields":         {"/v1/agents", obj{"name": madeUp, "externalId": "4111 1111 1111 1111"}, []string{"externalId", "name"}},
+		"base64":             {"/v1/agents", obj{"name": "ci " + base64.StdEncoding.EncodeToString([]byte(madeUp))}, []string{"name"}},
+		"hexadecimal":        {"/v1/agents", obj{"name": "ci " + hex.EncodeToString([]byte(madeUp))}, []string{"name"}},
 		"token's name":       {"/v1/tokens", obj{"name": "of ann@corp.test"}, []string{"name"}},
 	}
 	for name, test := range tests {
@@ -56,6 +60,36 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 				t.Errorf("fields = %q, want %q", fields, test.fields)
 			}
 		})
+	}
+}
+
+// What only looks like a secret is stored in every document and kept of an intent.
+func TestStored_WhatOnlyLooksLikeASecretIsKept(t *testing.T) {
+	h := start(t)
+	token := h.operator(acme)
+	const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	texts := []string{
+		"git@github.com:org/repo", "npm:left-pad@1.3.0", "docker.io/library/alpine@" + digest, "alpine:3.19@" + digest,
+		"s3://assets/logo@2x.png", "arn:aws:iam::123456789012:role/deployer", "https://h.example/commit/8ade135a41bc03ea155e62e844d188df1ea18608",
+	}
+	patterns := append([]string{"https://h.example/list?page_token=CAUQAA0123456789abcd", "https://h.example/chat?max_tokens=4096"}, texts...)
+	h.register(acme, obj{"agent_id": "*", "allowed_resource_patterns": []string{"**"}, "blocked_resource_patterns": patterns})
+	for _, text := range append(patterns, "ssh://git@host.example/x") {
+		h.do("POST", "/v1/rules", token, obj{
+			"name": text, "description": "about " + text, "condition": `{"cel":"intent.resource == '` + text + `'"}`,
+			"action": `{"decision":"deny","reason":"` + text + `"}`,
+		}).wantStatus(http.StatusCreated)
+	}
+	h.do("POST", "/v1/agents", token, obj{"name": texts[0], "externalId": texts[1]}).wantStatus(http.StatusCreated)
+	h.do("POST", "/v1/tokens", token, obj{"name": texts[2]}).wantStatus(http.StatusCreated)
+	for _, text := range texts {
+		h.evaluate(acme, intent(obj{"resource": text})).wantStatus(http.StatusOK)
+	}
+	got := string(h.do("GET", "/v1/authorizations", token, nil).wantStatus(http.StatusOK).body)
+	for _, text := range texts {
+		if !strings.Contains(got, `"resource":"`+text+`"`) {
+			t.Errorf("the history lacks the resource %s", text)
+		}
 	}
 }
 

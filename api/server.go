@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -33,6 +34,10 @@ type Server struct {
 	headers   []header // of every response
 	gate      *admission.Gate
 	exports   exports
+	// checking holds those who compile rules and policies before they are stored:
+	// however many callers write them, half of the processors are left for
+	// everything else.
+	checking chan struct{}
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
@@ -68,6 +73,7 @@ func New(cfg Config) (*Server, error) {
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
 		giveUp:    giveUp,
+		checking:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 	waits, err := s.gatedRoutes()
 	if err != nil {
@@ -148,6 +154,13 @@ func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
+	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		if h.ContentLength() > l.Body {
+			// It is refused for its length: nobody shall ask for its body before.
+			h.Del(fiber.HeaderExpect)
+		}
+		return fasthttp.RequestConfig{}
+	}
 	inner := s.gated(app, waits, server.Handler)
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {

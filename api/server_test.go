@@ -170,7 +170,6 @@ func TestSlowLorisIsBounded(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Limits.Read, c.Limits.Connections = 200*time.Millisecond, 4
 	})
-	began := time.Now()
 	for range 4 { // every slot, and never a whole request
 		c, err := net.Dial("tcp", h.addr)
 		must(t, err)
@@ -178,10 +177,7 @@ func TestSlowLorisIsBounded(t *testing.T) {
 		_, err = io.WriteString(c, "POST /v1/rules HTTP/1.1\r\nX-A:")
 		must(t, err)
 	}
-	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)
-	if d := time.Since(began); d > 5*time.Second {
-		t.Errorf("an honest request waited %v, want about the read timeout", d)
-	}
+	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK) // which gives up otherwise
 }
 
 func TestMediaTypes(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/internal/metricstest"
 )
 
 // limitedTo is a configuration with these limits alone.
@@ -297,13 +299,9 @@ func TestThrottle_Metrics(t *testing.T) {
 		"writ_rate_limit_buckets address": 1, "writ_rate_limit_buckets credential": 2, "writ_rate_limit_buckets evaluate": 1,
 	}
 	got := make(map[string]float64)
-	families, err := reg.Gather()
-	must(t, err)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if strings.HasPrefix(f.GetName(), "writ_rate_limit") {
-				got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
+	for name, m := range metricstest.Read(t, reg) {
+		if strings.HasPrefix(name, "writ_rate_limit") {
+			got[name] = m.Value
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

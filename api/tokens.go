@@ -53,7 +53,11 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
 	}
-	err = s.cfg.Store.PutToken(r.ctx, t)
+	plan, err := s.plans.of(r.ctx, r.who.org)
+	if err != nil {
+		return response{}, err
+	}
+	err = s.cfg.Store.PutToken(r.ctx, t, plan.Tokens)
 	if errors.Is(err, storage.ErrNotFound) {
 		return response{}, errUnauthorized // its maker was revoked meanwhile
 	}

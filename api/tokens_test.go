@@ -1,12 +1,17 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
 )
 
 func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {
@@ -169,6 +174,54 @@ func TestTokens_AKeyRevokedWhileItMintsMintsNothing(t *testing.T) {
 	if r := h.do("GET", "/v1/tokens", h.operator(acme), nil); string(r.body) != "[]" {
 		t.Errorf("keys = %s, want none", r.body)
 	}
+}
+
+// A plan's limit is on keys that are usable, and exact however many are made at once.
+func TestTokens_PlanLimit(t *testing.T) {
+	plans := engine.DefaultPlans()
+	free := plans[engine.FreePlan]
+	free.Tokens = 5
+	plans[engine.FreePlan] = free
+	h := start(t, func(c *Config) { c.Plans = plans })
+	op := h.operator(acme)
+	create := func(body obj) *reply { return h.do("POST", "/v1/tokens", op, body) }
+	soon := h.clock.Now().Add(time.Hour).Format(time.RFC3339)
+	create(obj{"name": "expires", "expiresAt": soon}).wantStatus(http.StatusCreated)
+	var revoked tokenSecret
+	create(obj{"name": "revoked"}).wantStatus(http.StatusCreated).into(&revoked)
+
+	var made, refused atomic.Int32
+	var racers sync.WaitGroup
+	for i := range 50 {
+		racers.Go(func() {
+			switch r := create(obj{"name": fmt.Sprint("racer ", i)}); r.status {
+			case http.StatusCreated:
+				made.Add(1)
+			case http.StatusForbidden:
+				r.wantProblem(http.StatusForbidden, codePlanLimit)
+				refused.Add(1)
+			default:
+				t.Errorf("POST = %d %s", r.status, r.body)
+			}
+		})
+	}
+	racers.Wait()
+	if made.Load() != 3 || refused.Load() != 47 {
+		t.Fatalf("%d of 50 at once were made and %d refused, want 3 and 47: two of five were taken", made.Load(), refused.Load())
+	}
+	var usage usageBody
+	h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK).into(&usage)
+	if got, want := usage.Meters.Tokens, (planMeter{Used: 5, Limit: 5}); got != want {
+		t.Errorf("tokens of the usage summary = %+v, want %+v", got, want)
+	}
+	h.do("POST", "/v1/tokens", h.operator(rival), obj{"name": "n"}).wantStatus(http.StatusCreated)
+
+	h.do("DELETE", "/v1/tokens/"+revoked.ID, op, nil).wantStatus(http.StatusNoContent)
+	create(obj{"name": "in its place"}).wantStatus(http.StatusCreated)
+	create(obj{"name": "n"}).wantProblem(http.StatusForbidden, codePlanLimit)
+	h.clock.advance(time.Hour)
+	create(obj{"name": "after one expired"}).wantStatus(http.StatusCreated)
+	create(obj{"name": "n"}).wantProblem(http.StatusForbidden, codePlanLimit)
 }
 
 func TestTokens_InvalidFields(t *testing.T) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,12 +31,13 @@ func periodOf(m storage.Month) period {
 }
 
 // planMeters are what a plan limits: evaluations in the period, agents, policies
-// and rules at all.
+// and rules at all, and tokens that are usable.
 type planMeters struct {
 	Evaluations planMeter `json:"evaluations"`
 	Agents      planMeter `json:"agents"`
 	Policies    planMeter `json:"policies"`
 	Rules       planMeter `json:"rules"`
+	Tokens      planMeter `json:"tokens"`
 }
 
 // planMeter is what is used of a limit. Used can be beyond Limit, after a
@@ -79,7 +79,7 @@ func (s *Server) usageSummary(r *request) (response, error) {
 		return response{}, err
 	}
 	month := storage.MonthOf(r.now)
-	meters, err := s.planMeters(r.ctx, r.who.org, plan, month)
+	meters, err := s.planMeters(r, plan, month)
 	if err != nil {
 		return response{}, fmt.Errorf("reading the usage: %w", err)
 	}
@@ -90,7 +90,8 @@ func (s *Server) usageSummary(r *request) (response, error) {
 	return response{status: http.StatusOK, body: body}, nil
 }
 
-func (s *Server) planMeters(ctx context.Context, org string, plan engine.Plan, month storage.Month) (planMeters, error) {
+func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {
+	ctx, org := r.ctx, r.who.org
 	evaluations, err := s.cfg.Store.Metered(ctx, org, month)
 	if err != nil {
 		return planMeters{}, err
@@ -107,11 +108,16 @@ func (s *Server) planMeters(ctx context.Context, org string, plan engine.Plan, m
 	if err != nil {
 		return planMeters{}, err
 	}
+	tokens, err := s.cfg.Store.CountTokens(ctx, org, r.stamp())
+	if err != nil {
+		return planMeters{}, err
+	}
 	return planMeters{
 		Evaluations: newPlanMeter(evaluations, plan.Evaluations),
 		Agents:      newPlanMeter(int64(agents), int64(plan.Agents)),
 		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
 		Rules:       newPlanMeter(int64(rules), int64(plan.Rules)),
+		Tokens:      newPlanMeter(int64(tokens), int64(plan.Tokens)),
 	}, nil
 }
 
@@ -122,7 +128,7 @@ func recommend(m planMeters, free engine.Plan, plans map[string]engine.Plan) *up
 	for _, meter := range []struct {
 		name string
 		m    planMeter
-	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}, {"rules", m.Rules}} {
+	}{{"evaluations", m.Evaluations}, {"agents", m.Agents}, {"policies", m.Policies}, {"rules", m.Rules}, {"tokens", m.Tokens}} {
 		if meter.m.near() {
 			near = append(near, meter.name)
 		}

@@ -18,9 +18,8 @@ import (
 
 func (h *harness) usage(org string) usageBody {
 	h.t.Helper()
-	key, _ := h.key(org, "usage:read")
-	var body usageBody
-	h.do("GET", "/v1/usage/summary", key, nil).wantStatus(http.StatusOK).into(&body)
+	var body usageBody // of an operator: a key would count in it
+	h.do("GET", "/v1/usage/summary", h.operator(org), nil).wantStatus(http.StatusOK).into(&body)
 	return body
 }
 
@@ -45,7 +44,7 @@ func TestDecision_Plans_UsageSummary(t *testing.T) {
 	h := start(t, func(c *Config) { c.Plans = small() })
 	want := usageBody{
 		Plan: "free", Period: month(2026, 11), RetentionDays: 7,
-		Meters: planMeters{planMeter{0, 5, 5}, planMeter{0, 5, 5}, planMeter{0, 10, 10}, planMeter{}},
+		Meters: planMeters{planMeter{0, 5, 5}, planMeter{0, 5, 5}, planMeter{0, 10, 10}, planMeter{}, planMeter{}},
 	}
 	check := func(when string) {
 		t.Helper()
@@ -64,7 +63,7 @@ func TestDecision_Plans_UsageSummary(t *testing.T) {
 		h.evaluate(acme, body).wantStatus(http.StatusOK)
 		h.evaluate(rival, intent()).wantStatus(http.StatusOK)
 	}
-	want.Meters = planMeters{planMeter{3, 5, 2}, planMeter{1, 5, 4}, planMeter{1, 10, 9}, planMeter{}}
+	want.Meters = planMeters{planMeter{3, 5, 2}, planMeter{1, 5, 4}, planMeter{1, 10, 9}, planMeter{}, planMeter{}}
 	check("a replay, a version and another organization do not count")
 
 	h.evaluate(acme, intent()).wantStatus(http.StatusOK)
@@ -86,7 +85,7 @@ func TestDecision_Plans_UsageSummary(t *testing.T) {
 
 	h.subscribe(acme, "pro")
 	want.Plan, want.RetentionDays = "pro", 90
-	want.Meters = planMeters{planMeter{0, 1_000_000, 1_000_000}, planMeter{1, 100, 99}, planMeter{1, 500, 499}, planMeter{0, 1000, 1000}}
+	want.Meters = planMeters{planMeter{0, 1_000_000, 1_000_000}, planMeter{1, 100, 99}, planMeter{1, 500, 499}, planMeter{0, 1000, 1000}, planMeter{0, 1000, 1000}}
 	check("a subscription takes effect")
 }
 
@@ -94,20 +93,22 @@ func TestDecision_Plans_UpgradeNamesEveryMeterThatIsNear(t *testing.T) {
 	plans := engine.DefaultPlans()
 	free := plans[engine.FreePlan]
 	for name, tc := range map[string]struct {
-		evaluations, agents, policies, rules int64
-		want                                 []string
+		evaluations, agents, policies, rules, tokens int64
+		want                                         []string
 	}{
-		"nothing":    {0, 0, 0, 0, nil},
-		"below 80 %": {7_999, 3, 7, 79, nil},
-		"each":       {8_000, 4, 8, 80, []string{"evaluations", "agents", "policies", "rules"}},
-		"agents":     {7_999, 4, 7, 79, []string{"agents"}},
-		"policies":   {0, 0, 11, 0, []string{"policies"}},
-		"rules":      {0, 0, 0, 81, []string{"rules"}},
+		"nothing":    {0, 0, 0, 0, 0, nil},
+		"below 80 %": {7_999, 3, 7, 79, 79, nil},
+		"each":       {8_000, 4, 8, 80, 80, []string{"evaluations", "agents", "policies", "rules", "tokens"}},
+		"agents":     {7_999, 4, 7, 79, 79, []string{"agents"}},
+		"policies":   {0, 0, 11, 0, 0, []string{"policies"}},
+		"rules":      {0, 0, 0, 81, 0, []string{"rules"}},
+		"tokens":     {0, 0, 0, 0, 100, []string{"tokens"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := recommend(planMeters{
 				newPlanMeter(tc.evaluations, free.Evaluations), newPlanMeter(tc.agents, int64(free.Agents)),
 				newPlanMeter(tc.policies, int64(free.Policies)), newPlanMeter(tc.rules, int64(free.Rules)),
+				newPlanMeter(tc.tokens, int64(free.Tokens)),
 			}, free, plans)
 			if got == nil != (tc.want == nil) || got != nil && (got.Plan != "pro" || !cmp.Equal(got.Meters, tc.want)) {
 				t.Errorf("recommend = %+v, want pro for %v", got, tc.want)
@@ -122,7 +123,7 @@ func TestDecision_Plans_UpgradeNamesEveryMeterThatIsNear(t *testing.T) {
 
 func TestUsageSummary_AStoreThatCannotTellIs500(t *testing.T) {
 	h := start(t)
-	for _, call := range []string{"Metered", "CountAgents", "CountPolicies", "CountRules"} {
+	for _, call := range []string{"Metered", "CountAgents", "CountPolicies", "CountRules", "CountTokens"} {
 		h.store.fail(call, errors.New("unreachable"))
 		h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantProblem(http.StatusInternalServerError, codeInternal)
 		h.store.fail(call, nil)
@@ -140,7 +141,7 @@ func TestHostedConfig_IsPublicAndNeverFromTheHostHeader(t *testing.T) {
 		req.Host = host
 		got := h.send(req).wantStatus(http.StatusOK)
 		want := `{"api_base_url":"https://api.example.com","portal_base_url":"https://portal.example.com/writ","plan":"free",` +
-			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"retention_days":7}}`
+			`"limits":{"evaluations_per_month":10000,"agents":5,"policies":10,"rules":100,"tokens":100,"retention_days":7}}`
 		if string(got.body) != want {
 			t.Errorf("GET /v1/hosted/config with Host %q = %s, want %s", host, got.body, want)
 		}

@@ -38,7 +38,7 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 			return err
 		}
 	}
-	if rt.signed {
+	if rt.is(signed) {
 		r.signature = string(fc.Request().Header.Peek(headerSignature))
 	}
 	if rt.method == http.MethodPost || rt.method == http.MethodPatch {

@@ -9,9 +9,9 @@ serve_on() {
 }
 
 against() {
-  git worktree add -q --detach "$tmp/base" "$BASE"
+  mkdir "$tmp/base"
+  git archive "$BASE" | tar -x -C "$tmp/base"
   (cd "$tmp/base" && go build -o "$tmp/writ-base" ./cmd/writ)
-  git worktree remove --force "$tmp/base"
   go build -o "$tmp" ./cmd/writ ./bench/load
   write_plans
   serve_on 3850 "$tmp/writ-base" "$tmp/base-data"; base_pid=$served
@@ -31,8 +31,7 @@ against() {
     one "base-again/$i" 3850 "$base_pid" "$tmp/writ-base" "$tmp/base-data"
     one "this-again/$i" 3860 "$this_pid" "$tmp/writ" "$tmp/data"
   done
-  awk '
-    function median(a, n,   i, j, t) { for (i = 2; i <= n; i++) for (j = i; j > 1 && a[j-1] > a[j]; j--) { t = a[j]; a[j] = a[j-1]; a[j-1] = t } return n % 2 ? a[(n+1)/2] : (a[n/2] + a[n/2+1]) / 2 }
+  awk "$(<bench/median.awk)"'
     match($0, /requests\/s=[0-9]+/) {
       v = substr($0, RSTART + 11, RLENGTH - 11) + 0; split($1, l, "/")
       if (l[1] ~ /^base/) b[++nb] = v; else t[++nt] = v

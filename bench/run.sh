@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every benchmark beside the floors of the same machine and prints the
-# raw output. See bench/README.md. Usage: bench/run.sh [http|go|overload|against|all]
+# Runs benchmarks beside the floors of the same machine and prints the raw
+# output. See bench/README.md. Usage: bench/run.sh [all|go|http|overload|against],
+# where all, the default, is go and http.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -69,8 +70,7 @@ if [[ $what == http || $what == all ]]; then
     floor "floor-again/$i" | tee -a "$tmp/out"
   done
   # Medians of the rounds, their ratio, and the ratio of the two floors as noise.
-  awk '
-    function median(a, n,   i, j, t) { for (i = 2; i <= n; i++) for (j = i; j > 1 && a[j-1] > a[j]; j--) { t = a[j]; a[j] = a[j-1]; a[j-1] = t } return n % 2 ? a[(n+1)/2] : (a[n/2] + a[n/2+1]) / 2 }
+  awk "$(<bench/median.awk)"'
     match($0, /requests\/s=[0-9]+/) { v = substr($0, RSTART + 11, RLENGTH - 11); split($1, l, "/"); if (l[1] == "writ") w[++nw] = v + 0; else if (l[1] == "floor") f[++nf] = v + 0; else g[++ng] = v + 0 }
     END { mw = median(w, nw); mf = median(f, nf); mg = median(g, ng)
       printf "median requests/s: writ %.0f, floor %.0f; writ/floor = %.1f %%; A/A (floor-again/floor) = %.1f %%\n", mw, mf, 100 * mw / mf, 100 * mg / mf }' "$tmp/out"

@@ -29,5 +29,6 @@
 // Of one subscription the event with the later time counts; within a second
 // deleted is after updated is after created; what is canceled stays canceled.
 // A different subscription takes over only if it gives a plan and its event is
-// later than all that was taken in before.
+// later than all that was taken in before. An end is remembered even of a
+// subscription that was never heard of: its other events may follow.
 package billing

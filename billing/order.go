@@ -73,8 +73,11 @@ type snapshot struct {
 }
 
 func (n *snapshot) apply(s *storage.Subscription) bool {
-	if n.status == statusIncomplete || !n.news(s) {
+	if n.status == statusIncomplete {
 		return false
+	}
+	if !n.news(s) {
+		return ended(n.status) && n.id != s.SubscriptionID && bury(s, n.id)
 	}
 	ids := []string{n.event}
 	if s.SubscriptionID == n.id && n.compare(s.Last) == 0 {
@@ -95,7 +98,8 @@ func (n *snapshot) apply(s *storage.Subscription) bool {
 func (n *snapshot) news(s *storage.Subscription) bool {
 	if s.SubscriptionID != n.id {
 		newer := cmp.Or(n.at.Compare(s.Last.At), n.began.Compare(s.Began))
-		return n.plan != engine.FreePlan && newer > 0
+		takesOver := n.plan != engine.FreePlan && newer > 0 && !slices.Contains(s.Ended, n.id)
+		return takesOver || s.SubscriptionID == "" && ended(n.status)
 	}
 	switch c := n.compare(s.Last); {
 	case ended(s.Status):
@@ -107,6 +111,21 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	default:
 		return c > 0
 	}
+}
+
+// maxEnded bounds the ended subscriptions that are remembered of an organization.
+const maxEnded = 32
+
+// bury remembers that a subscription other than s has ended, or returns false if
+// that is known: the events before its end may be delivered after it, and would
+// give its plan for good.
+func bury(s *storage.Subscription, id string) bool {
+	if slices.Contains(s.Ended, id) {
+		return false
+	}
+	s.Ended = append(slices.Clone(s.Ended), id)
+	s.Ended = s.Ended[max(0, len(s.Ended)-maxEnded):]
+	return true
 }
 
 func (n *snapshot) compare(last storage.SubscriptionEvent) int {
@@ -123,13 +142,14 @@ type purchase struct {
 }
 
 func (p *purchase) apply(s *storage.Subscription) bool {
-	if s.SubscriptionID == p.id || !p.at.After(s.Last.At) {
+	if s.SubscriptionID == p.id || !p.at.After(s.Last.At) || slices.Contains(s.Ended, p.id) {
 		return false
 	}
 	*s = storage.Subscription{
 		OrganizationID: s.OrganizationID, Plan: p.plan, Status: statusActive,
 		SubscriptionID: p.id, CustomerID: cmp.Or(p.customer, s.CustomerID),
-		Last: storage.SubscriptionEvent{At: p.at, Rank: rankPurchase},
+		Last:  storage.SubscriptionEvent{At: p.at, Rank: rankPurchase},
+		Ended: s.Ended,
 	}
 	return true
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,13 +18,15 @@ import (
 const maxAnswer = 64 << 10
 
 // ask sends one question and reads its answer.
-func (c *Core) ask(caller context.Context, body []byte) (engine.Result, error) {
+func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	ctx, cancel := context.WithTimeout(caller, c.timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, http.NoBody)
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("making the request: %w", err)
 	}
+	req.Body, _ = q.open() // never fails
+	req.GetBody, req.ContentLength = q.open, q.len()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	// Deciding has no side effects: present and empty, this has net/http send the

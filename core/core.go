@@ -135,13 +135,13 @@ func New(cfg Config) (*Core, error) {
 // or tells that ctx ended first; neither comes with a decision. The result is
 // the core's alone: see [engine.Policy.Restrict].
 func (c *Core) Evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
-	body, err := question(set, in)
+	q, err := newQuestion(set, in)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	result, err := c.breaker.do(func() (engine.Result, error) {
 		start := time.Now()
-		result, err := c.ask(ctx, body)
+		result, err := c.ask(ctx, q)
 		c.metrics.asked(time.Since(start), result, err)
 		return result, err
 	})

@@ -1,24 +1,21 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/go-json-experiment/json"
 
 	"writ/engine"
 )
 
-// document is the body of a question: see the package documentation.
-type document struct {
-	Input input `json:"input"`
-}
-
+// input is the input of a question but its rules: see the package documentation.
 type input struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	Intent            *engine.Intent       `json:"intent"`
 	Agent             agent                `json:"agent"`
-	Rules             []engine.Rule        `json:"rules"`
 	Readings          readings             `json:"readings"`
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
@@ -44,44 +41,60 @@ type digests struct {
 	Rules  string `json:"rules"`
 }
 
-// question encodes what the core is asked.
-func question(set engine.Set, in *engine.Input) ([]byte, error) {
+// The body of a question is openInput, the rules, and the input as it is encoded
+// after its opening brace, then closeInput.
+const (
+	openInput  = `{"input":{"rules":`
+	closeInput = `}`
+)
+
+// question is what the core is asked. The rules are the set's own bytes: an
+// organization can have thousands of rules, too many to copy for each intent.
+type question struct {
+	rules []byte
+	rest  []byte // what follows them
+}
+
+// newQuestion encodes what the core is asked.
+func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if set.Policy == nil || in == nil || in.Intent == nil {
-		return nil, errors.New("there is nothing to decide")
+		return question{}, errors.New("there is nothing to decide")
 	}
 	read, err := in.Intent.Readings()
 	if err != nil {
-		return nil, fmt.Errorf("reading the resource: %w", err)
+		return question{}, fmt.Errorf("reading the resource: %w", err)
 	}
-	q := document{input{
+	q := input{
 		Policy:            set.Policy.Document(),
 		Intent:            in.Intent,
 		Agent:             agent{in.Intent.AgentID, in.Agent.String()},
-		Rules:             activeRules(set.Rules),
 		Usage:             usage{in.Usage.Exceeded},
 		RequireRegistered: in.RequireRegistered,
 		Digests:           digests{set.Policy.Digest(), set.Rules.Digest()},
-	}}
+	}
 	for i := range read.Len() {
-		q.Input.Readings.Blocked = append(q.Input.Readings.Blocked, read.At(i))
+		q.Readings.Blocked = append(q.Readings.Blocked, read.At(i))
 	}
 	for i := range read.NormalLen() {
-		q.Input.Readings.Allowed = append(q.Input.Readings.Allowed, read.NormalAt(i))
+		q.Readings.Allowed = append(q.Readings.Allowed, read.NormalAt(i))
 	}
-	body, err := json.Marshal(&q)
+	rest, err := json.Marshal(&q)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the question: %w", err)
+		return question{}, fmt.Errorf("encoding the question: %w", err)
 	}
-	return body, nil
+	rules, err := set.Rules.JSON()
+	if err != nil {
+		return question{}, err
+	}
+	rest[0] = ','
+	return question{rules: rules, rest: append(rest, closeInput...)}, nil
 }
 
-func activeRules(set *engine.RuleSet) []engine.Rule {
-	if set == nil {
-		return nil
-	}
-	rules := make([]engine.Rule, 0, len(set.Rules()))
-	for _, r := range set.Rules() {
-		rules = append(rules, r.Rule())
-	}
-	return rules
+func (q question) len() int64 { return int64(len(openInput) + len(q.rules) + len(q.rest)) }
+
+// open returns a reader of the whole body; each reads it from its beginning.
+func (q question) open() (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(
+		bytes.NewReader([]byte(openInput)), bytes.NewReader(q.rules), bytes.NewReader(q.rest),
+	)), nil
 }

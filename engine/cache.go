@@ -222,14 +222,6 @@ func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 	return stale, false
 }
 
-// InvalidateAll forgets every key, as [Cache.Invalidate] does.
-func (c *Cache[K, V]) InvalidateAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.entries)
-	c.hand, c.bytes = nil, 0
-}
-
 // Stats returns the counters.
 func (c *Cache[K, V]) Stats() CacheStats {
 	c.mu.RLock()

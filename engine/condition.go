@@ -92,7 +92,8 @@ const (
 // The limits of all patterns of a condition together. RE2 takes time linear in
 // the text and in the instructions, which count for every metadata key that the
 // expression is run for. A glob with alternatives is compiled in each of their
-// spellings, which makes a short condition large.
+// spellings, which makes a short condition large. What all conditions of an
+// evaluation do together is bounded besides: see maxWork.
 const (
 	maxRegexProgram   = 1000
 	maxSpellingsTotal = 1000

@@ -19,19 +19,28 @@ const instructionBytes = 64
 
 // regexp adds an RE2 expression that is run at most times times.
 func (b *budget) regexp(expr string, times int) error {
-	parsed, err := syntax.Parse(expr, syntax.Perl)
+	n, err := regexInstructions(expr)
 	if err != nil {
 		return fmt.Errorf("not an RE2 expression: %w", err)
 	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return fmt.Errorf("not an RE2 expression: %w", err)
-	}
-	b.bytes += instructionBytes * len(prog.Inst)
-	if b.instructions += times * len(prog.Inst); b.instructions > maxRegexProgram {
+	b.bytes += instructionBytes * n
+	if b.instructions += times * n; b.instructions > maxRegexProgram {
 		return fmt.Errorf("the regular expressions compile to more than %d instructions", maxRegexProgram)
 	}
 	return nil
+}
+
+// regexInstructions returns how many instructions an RE2 expression compiles to.
+func regexInstructions(expr string) (int, error) {
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(prog.Inst), nil
 }
 
 // glob adds a pattern of one of the functions that take patterns. Once there

@@ -51,9 +51,8 @@ const (
 	opEndsWith
 )
 
-// constant is what a field is compared with: num for a field of kindInt
-// or kindDigits, str
-// for any other.
+// constant is what a field is compared with: num for a field of kindInt or
+// kindDigits, str for any other.
 type constant struct {
 	str string
 	num int64

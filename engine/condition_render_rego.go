@@ -216,6 +216,23 @@ func (n *node) searching() (patterns []string, expressions func(string) []string
 	return patterns, expressions
 }
 
+// backtracks reports whether the glob library, which OPA has, would search among
+// the places where more than one wildcard can end. A wildcard that nothing but a
+// literal follows, or whose next literal is the slash that ends it, has only one.
+func backtracks(units []unit) bool {
+	choices := 0
+	for i, u := range units {
+		if !u.isStar() {
+			continue
+		}
+		_, rest := literalPrefix(units[i+1:])
+		if !rest && (u.glob != "*" || !units[i+1].is('/')) {
+			choices++
+		}
+	}
+	return choices > 1
+}
+
 func regoLeaf(n *node) string {
 	ref, first := regoRef(n.field), ""
 	if len(n.values) > 0 {

@@ -168,6 +168,9 @@ func fuseCall(p *program, call interpreter.InterpretableCall) (interpreter.Inter
 		}
 		return call, nil
 	}
+	if call.Function() == overloads.Matches {
+		return fuseRegex(call), nil
+	}
 	c, ok := args[0].(interpreter.InterpretableConst)
 	if !ok {
 		return call, nil
@@ -238,11 +241,39 @@ func fuseText(op string, src source, s string) test {
 	case overloads.Contains:
 		return &affixNode{src: src, want: s, match: strings.Contains}
 	case overloads.Matches:
-		if re, err := regexp.Compile(s); err == nil {
+		if re := compileRegex(s); re != nil {
 			return &regexNode{src: src, re: re}
 		}
 	}
 	return nil
+}
+
+// compileRegex returns nil where expr is no RE2 expression.
+func compileRegex(expr string) *regex {
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil
+	}
+	n, err := regexInstructions(expr)
+	if err != nil {
+		return nil
+	}
+	return &regex{re: re, instructions: n}
+}
+
+// fuseRegex replaces the call of matches on a computed string, whose length
+// nothing but the frame's work bounds.
+func fuseRegex(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
+	c, ok := call.Args()[1].(interpreter.InterpretableConst)
+	if !ok {
+		return call
+	}
+	if s, ok := c.Value().(types.String); ok {
+		if re := compileRegex(string(s)); re != nil {
+			return &computedNode{id: call.ID(), arg: call.Args()[0], m: re}
+		}
+	}
+	return call
 }
 
 func fuseSet(src source, list traits.Lister) test {
@@ -322,9 +353,10 @@ func fusePatterns(p *program, call interpreter.InterpretableCall) (interpreter.I
 }
 
 // matcher is a compiled list of patterns. Match returns the index of the first
-// pattern that matches s, or -1.
+// pattern that matches s, or -1, and steps bounds what that takes: see maxWork.
 type matcher interface {
 	Match(s string) int
+	steps(s string) int
 }
 
 func compileMatcher(function string, patterns []string) (matcher, error) {

@@ -254,6 +254,22 @@ func shadowed(checked *cel.Ast) (name string) {
 	return name
 }
 
+// load returns what an expression does at most for itself, in steps: see maxWork.
+func (s *scope) load(checked *cel.Ast) (int, error) {
+	if s.maxCost == 0 {
+		return 0, nil
+	}
+	cost, err := s.cel.EstimateCost(checked, apartFromPatterns{})
+	if err != nil {
+		return 0, &ExprError{Message: fmt.Sprintf("estimating the load: %v", err)}
+	}
+	load := int(min(cost.Max, s.maxCost))
+	if len(ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0 {
+		load *= macroSteps
+	}
+	return load, nil
+}
+
 // bound refuses an expression whose worst case is too dear.
 func (s *scope) bound(checked *cel.Ast) error {
 	if s.maxCost == 0 {
@@ -275,11 +291,17 @@ type program struct {
 	// matcher is the first list of patterns that planning compiled, for asking
 	// which pattern it was that matched.
 	matcher matcher
+	// load is charged whenever the program runs.
+	load int
 }
 
 // plan turns a checked expression into a program.
 func (s *scope) plan(checked *cel.Ast) (*program, error) {
-	p := &program{}
+	load, err := s.load(checked)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{load: load}
 	root, err := s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(decorator(p)),
 		interpreter.Optimize(),
@@ -307,6 +329,9 @@ func (p *program) eval(f *frame) (ok bool, err error) {
 			ok, err = false, fmt.Errorf("condition panicked: %v", r)
 		}
 	}()
+	if !f.charge(p.load) {
+		return false, errTooMuchWork
+	}
 	switch out := p.root.Exec(f.exec).(type) {
 	case types.Bool:
 		return bool(out), nil

@@ -161,8 +161,10 @@ type frame struct {
 	policy   *ActionPolicy
 	readings Readings
 	resource string
-	// spent is how long conditions in Rego took together.
+	// spent is how long conditions in Rego took together, work what those in
+	// CEL did: see maxWork.
 	spent time.Duration
+	work  int
 	// boxed are the values that an expression asked for as CEL values, made
 	// at most once per evaluation.
 	boxed [varCount]ref.Val

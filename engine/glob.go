@@ -21,13 +21,13 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.In
 // Globs is a compiled list of patterns in the dialect of OPA's glob.match with
 // the delimiter "/":
 //
-//   - any characters within one segment
-//     **       any characters, slashes too
-//     ?        one character but a slash
-//     [a-z]    one character of a range; [abc] of a set; [!…] not of it, which
-//     includes the slash
-//     {a,b}    either pattern
-//     \c       the character c, which must not be a letter or digit
+//	**       any characters, slashes too
+//	*        any characters within one segment
+//	?        one character but a slash
+//	[a-z]    one character of a range; [abc] of a set; [!…] not of it, which
+//	         includes the slash
+//	{a,b}    either pattern
+//	\c       the character c, which must not be a letter or digit
 //
 // A pattern is matched as it is written and as it would have to be written to
 // match a normal form: with the host in lower case, for example. So
@@ -199,23 +199,6 @@ func chain(compounds []compound) int {
 // whole returns cost in whole words of the state.
 func whole(cost int) int { return 64 * words(cost) }
 
-// backtracks reports whether the glob library, which OPA has, would search among
-// the places where more than one wildcard can end. A wildcard that nothing but a literal
-// follows, or whose next literal is the slash that ends it, has only one.
-func backtracks(units []unit) bool {
-	choices := 0
-	for i, u := range units {
-		if !u.isStar() {
-			continue
-		}
-		_, rest := literalPrefix(units[i+1:])
-		if !rest && (u.glob != "*" || !units[i+1].is('/')) {
-			choices++
-		}
-	}
-	return choices > 1
-}
-
 // Match returns the index of the first pattern that matches s, -1 when none
 // does. It does not allocate.
 func (g *Globs) Match(s string) int {
@@ -245,6 +228,16 @@ func (p *globProgram) match(s string) bool {
 		return false
 	}
 	return p.star == "**" || strings.IndexByte(s[len(p.literal):len(s)-len(p.suffix)], '/') < 0
+}
+
+// steps bounds what Match takes: the words of all automata for each character,
+// and a look at each program.
+func (g *Globs) steps(s string) int {
+	n := 0
+	for _, a := range g.automata {
+		n += len(a.start)
+	}
+	return n*len(s) + len(g.programs)
 }
 
 // Size returns about how many bytes g keeps on the heap.

@@ -83,15 +83,31 @@ func (n *affixNode) test(f *frame) ref.Val {
 // regexNode is matches.
 type regexNode struct {
 	src source
-	re  *regexp.Regexp
+	re  *regex
 }
+
+// regex is a regular expression as a list of one pattern.
+type regex struct {
+	re           *regexp.Regexp
+	instructions int
+}
+
+// Match implements [matcher].
+func (r *regex) Match(s string) int {
+	if r.re.MatchString(s) {
+		return 0
+	}
+	return -1
+}
+
+func (r *regex) steps(s string) int { return r.instructions * (len(s) + 1) }
 
 func (n *regexNode) test(f *frame) ref.Val {
 	got, err := n.src.text(f)
 	if err != nil {
 		return err
 	}
-	return types.Bool(n.re.MatchString(got))
+	return f.match(n.re, got)
 }
 
 // setNode is `variable in [constants]`.
@@ -120,10 +136,11 @@ func (n *matchNode) test(f *frame) ref.Val {
 	if err != nil {
 		return err
 	}
-	return types.Bool(n.m.Match(got) >= 0)
+	return f.match(n.m, got)
 }
 
-// computedNode is glob, resource_glob or action_matches on a computed string.
+// computedNode is glob, resource_glob, action_matches or matches on a computed
+// string.
 type computedNode struct {
 	id  int64
 	arg interpreter.InterpretableV2
@@ -142,7 +159,7 @@ func (n *computedNode) Eval(a interpreter.Activation) ref.Val {
 func (n *computedNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	switch v := n.arg.Exec(ef).(type) {
 	case types.String:
-		return types.Bool(n.m.Match(string(v)) >= 0)
+		return frameOf(ef.Activation).match(n.m, string(v))
 	case *types.Err:
 		return v
 	default:

@@ -28,12 +28,15 @@ func (e *ResourceError) Error() string { return "resource: " + e.Problem }
 //
 //   - the normal form: what a browser would read (see location);
 //   - the normal form with encoded slashes and backslashes read as slashes;
+//   - where the path of a URL has backslashes, which are slashes to browsers alone,
+//     the normal form with them encoded, and this with encoded slashes read as
+//     slashes;
 //   - where a relative path climbs above its root, which the normal form does
 //     not, each of these with the leading ".." kept;
 //   - where a URL has a fragment, which is not part of what it names, each of
 //     these without it.
 //
-// Reading any normalised reading of the first two kinds gives the same form
+// Reading any normalised reading of the first three kinds gives the same form
 // again: no spelling of it has another meaning.
 //
 // The readings of a block are these, the raw string with and without its
@@ -88,7 +91,8 @@ func (r *Readings) Projection() string {
 
 // dropPassword drops what stands before an @ in the first segment of an opaque
 // normal form: user:password@host/x is no URL, but some write it for one. The
-// schemes whose address is a mailbox keep it.
+// schemes whose address is a mailbox keep it, and so do names of packages and
+// images: npm:left-pad@1.3.0 says what is installed, 1.3.0 doesn't.
 func dropPassword(s string) string {
 	scheme, rest, ok := cutScheme(s)
 	switch scheme {
@@ -100,10 +104,28 @@ func dropPassword(s string) string {
 	}
 	first, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndexByte(first, '@')
-	if at < 0 || !ok && strings.IndexByte(first[:at], ':') < 0 {
+	if at <= 0 || !ok && strings.IndexByte(first[:at], ':') < 0 || isVersion(first[at+1:]) {
 		return s
 	}
 	return rest[at+1:]
+}
+
+// isVersion reports whether s is a version of up to three numbers, which no host
+// is, a digest or the latest.
+func isVersion(s string) bool {
+	switch algorithm, _, _ := strings.Cut(s, ":"); algorithm {
+	case "sha256", "sha384", "sha512", "latest":
+		return true
+	}
+	release, _, _ := strings.Cut(strings.TrimPrefix(s, "v"), "+")
+	release, _, _ = strings.Cut(release, "-")
+	numbers := strings.Split(release, ".")
+	for _, n := range numbers {
+		if n == "" || strings.ContainsFunc(n, func(r rune) bool { return r < '0' || r > '9' }) {
+			return false
+		}
+	}
+	return len(numbers) <= 3
 }
 
 // ReadResource returns the readings of raw, or a *[ResourceError] when raw has
@@ -144,6 +166,16 @@ func readAll(raw string) (Readings, *ResourceError) {
 			return Readings{}, err
 		}
 		r.normals = appendForms(r.normals, slashed)
+	}
+	unbrowsed, err := l.unbrowsed()
+	if err != nil {
+		return Readings{}, err
+	}
+	for _, kept := range unbrowsed {
+		if err := checkFixed(kept.String()); err != nil {
+			return Readings{}, err
+		}
+		r.normals = appendForms(r.normals, kept)
 	}
 	r.all = append(make([]string, 0, 4), raw)
 	if l.hierarchical {

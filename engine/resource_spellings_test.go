@@ -286,3 +286,34 @@ var fileSpellings = []blockedSpelling{
 	{"fragment", "file:///c:/windows/system32#x"},
 	{"query", "file:///c:/windows/system32?x"},
 }
+
+// Only browsers read a backslash in a URL as a slash. To curl, Python's requests
+// and Go's net/http it is a character, which they encode: no dot segment beside
+// it is one to them.
+func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *testing.T) {
+	const host = "https://h.example"
+	blocked := mustGlobs(t, host+"/admin/**")
+	allowed := mustGlobs(t, host+"/public/**")
+	for _, path := range []string{
+		`/admin/..\public/x`, `//admin/..\public/x`, `/%61dmin/..\..\public/x`, `/admin/.\..\public\x`,
+		`/x/../admin/..\public/`, `/admin%2F..\public/x`, `/admin/a\..\..\public/x?q#f`,
+	} {
+		r, err := ReadResource(host + path)
+		if err != nil {
+			t.Errorf("ReadResource(%q) = %v, want readings", host+path, err)
+			continue
+		}
+		if !anyReading(blocked, &r) {
+			t.Errorf("%q is not blocked in any of %q", path, r.all)
+		}
+		if everyNormal(allowed, &r) {
+			t.Errorf("%q is allowed in each of %q", path, r.normals)
+		}
+	}
+	for _, same := range []string{`https:\\h.example\public/x`, `https://h.example\public/x`} {
+		r, err := ReadResource(same)
+		if want := host + "/public/x"; err != nil || r.NormalLen() != 1 || r.Normal() != want {
+			t.Errorf("ReadResource(%q) = %q, %v, want %q alone", same, r.normals, err, want)
+		}
+	}
+}

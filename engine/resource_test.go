@@ -268,6 +268,15 @@ func TestDecision_Audit_ProjectionHasNoUserInfoQueryOrFragment(t *testing.T) {
 		{"git@github.com:org/repo", "git@github.com:org/repo"},
 		{"a/b?token=x", "a/b"},
 		{"repo:main", "repo:main"},
+		{"npm:left-pad@1.3.0", "npm:left-pad@1.3.0"},
+		{"npm:left-pad@latest", "npm:left-pad@latest"},
+		{"npm:@scope/pkg@1.2.3-rc.1+b", "npm:@scope/pkg@1.2.3-rc.1+b"},
+		{"alpine:3.19@sha256:0a1b", "alpine:3.19@sha256:0a1b"},
+		{"docker.io/library/alpine@sha256:0a1b", "docker.io/library/alpine@sha256:0a1b"},
+		{"scott:tiger@10.1.2.3/x", "10.1.2.3/x"},
+		{"scott:tiger@v1x/x", "v1x/x"},
+		{"scott:1@2@db", "db"},
+		{"scott:tiger@beta", "beta"},
 	} {
 		t.Run(tt.raw, func(t *testing.T) {
 			r, err := ReadResource(tt.raw)

@@ -25,6 +25,9 @@ type Options struct {
 	// rule, or a module whose match is asked. Its errors are shown to the rule's
 	// author. Where it is nil, such conditions are refused.
 	CompileRego func(source string) (RegoCondition, error)
+	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
+	// for it with every intent. It counts in the set's size.
+	KeepJSON bool
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.

@@ -14,6 +14,7 @@ type RuleSet struct {
 	index  ruleIndex
 	size   int
 	digest lazyDigest
+	json   []byte // nil where it is not kept, or there is none
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:
@@ -45,7 +46,10 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	}
 	slices.SortFunc(next.rules, compareDeciding)
 	next.index = newRuleIndex(next.rules)
-	next.size = next.measure()
+	if o.KeepJSON {
+		next.json, _ = next.encode() // its error is JSON's, each time
+	}
+	next.size = next.measure() + len(next.json)
 	return next
 }
 
@@ -118,6 +122,7 @@ func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
 	failed := 0
+	f.work = 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		finding, err := rs.rules[i].decide(f)
 		if err != nil {
@@ -198,13 +203,14 @@ const (
 func (rs *RuleSet) measure() int {
 	size := rs.index.size()
 	for _, r := range rs.rules {
-		size += ruleBytes + r.size()
+		size += r.Size()
 	}
 	return size
 }
 
-func (c *CompiledRule) size() int {
-	size := len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
+// Size returns about how many bytes the rule holds on to.
+func (c *CompiledRule) Size() int {
+	size := ruleBytes + len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
 		len(c.finding[0].Reason) + len(c.errored[0].Reason) + 3*len(c.cond.cel) + c.cond.patternBytes +
 		nodeBytes*(c.cond.holds.count()+c.cond.fails.count())
 	if c.cond.rego != nil {

@@ -79,13 +79,50 @@ func TestRuleSet_Size(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
-	before := heap()
-	rs := CompileRules(benchRules(1000, false), Options{})
-	took := heap() - before
-	if estimate := int64(rs.Size()); estimate < took*2/3 || estimate > took*2 {
-		t.Errorf("Size() = %d, want about the %d bytes that it takes", estimate, took)
+	for _, o := range []Options{{}, {KeepJSON: true}} {
+		before := heap()
+		rs := CompileRules(benchRules(1000, false), o)
+		took := heap() - before
+		if estimate := int64(rs.Size()); estimate < took*2/3 || estimate > took*2 {
+			t.Errorf("Size() with %+v = %d, want about the %d bytes that it takes", o, estimate, took)
+		}
+		runtime.KeepAlive(rs)
 	}
-	runtime.KeepAlive(rs)
+}
+
+// What is kept of a set is what is encoded of it, and counts in its size.
+func TestRuleSet_JSON(t *testing.T) {
+	inactive := stored("off", "deny", `{}`, 1)
+	inactive.IsActive = false
+	rules := append(benchRules(5, true), inactive)
+	plain, kept := CompileRules(rules, Options{}), CompileRules(rules, Options{KeepJSON: true})
+	want, err := plain.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := kept.JSON()
+	if err != nil || string(got) != string(want) {
+		t.Errorf("JSON = %s, %v, want %s", got, err, want)
+	}
+	if again, _ := kept.JSON(); &again[0] != &got[0] {
+		t.Error("JSON was encoded anew, want what is kept")
+	}
+	if got := kept.Size() - plain.Size(); got != len(want) {
+		t.Errorf("keeping %d bytes adds %d to the size", len(want), got)
+	}
+	next := kept.Update(rules[1:], Options{KeepJSON: true})
+	if got, err := next.JSON(); err != nil || len(got) >= len(want) {
+		t.Errorf("JSON after an update = %s, %v, want one rule less", got, err)
+	}
+	var none *RuleSet
+	if got, err := none.JSON(); err != nil || string(got) != "[]" {
+		t.Errorf("JSON of no set = %s, %v, want []", got, err)
+	}
+	bad := stored("bad", "deny", `{}`, 1)
+	bad.Description = "\xff"
+	if got, err := CompileRules([]Rule{bad}, Options{KeepJSON: true}).JSON(); err == nil {
+		t.Errorf("JSON of text that is not UTF-8 = %s, want an error", got)
+	}
 }
 
 // TestRuleSet_DecidesWithoutAllocating holds the index and every fused

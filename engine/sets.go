@@ -131,6 +131,9 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 	return Set{Policy: policy, Rules: rules, Agent: agent}, nil
 }
 
+// Rules returns the current rules of an organization.
+func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return s.rules.Get(ctx, org) }
+
 // InvalidatePolicy forgets a policy.
 func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
 
@@ -144,13 +147,6 @@ func (s *Sets) InvalidateRules(org string) {
 // InvalidateAgent forgets the status of an agent under one of the names that
 // intents call it by: its id and its external id are invalidated one by one.
 func (s *Sets) InvalidateAgent(org, agentID string) { s.agents.Invalidate(setKey{org, agentID}) }
-
-// InvalidateAll forgets everything, for when changes may have been missed.
-func (s *Sets) InvalidateAll() {
-	s.policies.InvalidateAll()
-	s.rules.InvalidateAll()
-	s.agents.InvalidateAll()
-}
 
 // SetsStats counts what the three caches of a [Sets] did.
 type SetsStats struct {

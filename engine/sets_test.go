@@ -111,7 +111,8 @@ func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
 		}, engine.Deny},
 		{"everything anew", func() {
 			src.change(func() { src.policies[corpus.PolicyID], src.rules = corpus.ReferencePolicy(), nil })
-			sets.InvalidateAll()
+			sets.InvalidatePolicy(corpus.Organization, corpus.PolicyID)
+			sets.InvalidateRules(corpus.Organization)
 		}, engine.Allow},
 	}
 	for _, step := range steps {

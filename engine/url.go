@@ -22,6 +22,9 @@ type location struct {
 	query        string // with the question mark
 	fragment     string // with the number sign
 	climbs       int    // leading ".." of a relative path
+	// literal is the path with its backslashes encoded, empty where it has none
+	// after its start or they are slashes to everybody: see keepBackslashes.
+	literal string
 }
 
 func (l *location) String() string {
@@ -185,6 +188,9 @@ func parsePath(scheme, rest string) (location, *ResourceError) {
 func (l *location) setRest(rest string) (err *ResourceError) {
 	rest, fragment, _ := strings.Cut(rest, "#")
 	path, query, _ := strings.Cut(rest, "?")
+	if err = l.keepBackslashes(path); err != nil {
+		return err
+	}
 	if path, err = canonical(strings.ReplaceAll(path, `\`, "/"), encodePath); err != nil {
 		return err
 	}
@@ -213,6 +219,42 @@ func (l *location) setRest(rest string) (err *ResourceError) {
 		l.fragment = "#" + fragment
 	}
 	return nil
+}
+
+// keepBackslashes sets the literal path of a URL. Browsers read a backslash as a
+// slash, curl and the libraries of most languages encode it: to them /a/..\b is
+// in /a. In file URLs and in what is no URL it is Windows's slash.
+func (l *location) keepBackslashes(path string) *ResourceError {
+	if !l.hierarchical || !isSpecial(l.scheme) || l.scheme == "file" {
+		return nil
+	}
+	if rest, ok := strings.CutPrefix(path, `\`); ok {
+		path = "/" + rest
+	}
+	if strings.IndexByte(path, '\\') < 0 {
+		return nil
+	}
+	path, err := canonical(strings.ReplaceAll(path, `\`, "%5C"), encodePath)
+	if err != nil {
+		return err
+	}
+	kept := *l
+	err = kept.setPath(path)
+	l.literal = kept.path
+	return err
+}
+
+// unbrowsed returns the readings of l, besides itself, whose backslashes are
+// no slashes: with encoded slashes as they are, and read as slashes.
+func (l location) unbrowsed() ([]location, *ResourceError) {
+	if l.literal == "" {
+		return nil, nil
+	}
+	kept := l
+	kept.path, kept.literal = l.literal, ""
+	decoded := kept
+	err := decoded.setPath(strings.ReplaceAll(kept.path, "%2F", "/"))
+	return []location{kept, decoded}, err
 }
 
 // slashed returns l with encoded slashes and backslashes of the path read as

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/internal/metricstest"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
@@ -73,16 +74,8 @@ func benchmarkCommit(b *testing.B, store storage.Decisions) {
 		}
 	})
 	b.StopTimer()
-	families, err := reg.Gather()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == "writ_ledger_batch_size" {
-			h := f.GetMetric()[0].GetHistogram()
-			b.ReportMetric(h.GetSampleSum()/float64(h.GetSampleCount()), "commits/batch")
-		}
-	}
+	batches := metricstest.Read(b, reg)["writ_ledger_batch_size"]
+	b.ReportMetric(batches.Sum/float64(batches.Count), "commits/batch")
 }
 
 var benchIntent = func() *engine.Intent {

@@ -143,10 +143,10 @@ type Outcome struct {
 // the Outcome survives a crash and no other exists for the intent. It ends t,
 // whatever it returns; the tick of the meter stays only if e was the first.
 //
-// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed, or tells why e is
-// no decision or what kept the store from committing it. When ctx ends while
-// the commit waits, Commit returns ctx's error at once, yet e may become final:
-// the same intent committed again gets what became of it.
+// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed,
+// or tells why e is no decision or what kept the store from committing it. When
+// ctx ends while the commit waits, Commit returns ctx's error at once, yet e may
+// become final: the same intent committed again gets what became of it.
 func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
 	if t.meter == nil {
 		return Outcome{}, errors.New("committing a turn that has ended")

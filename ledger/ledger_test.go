@@ -196,7 +196,9 @@ func TestDecision_Audit_NoDecisionLeavesBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-func TestBatch_FormsWithoutLinger(t *testing.T) {
+// A batch forms without linger, of what waits, and whatever its size one head
+// is signed for it.
+func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
 	l := open(t, store)
@@ -220,6 +222,11 @@ func TestBatch_FormsWithoutLinger(t *testing.T) {
 			t.Errorf("Commit = %v", r.err)
 		}
 	}
+	store.set(func(f *fake) {
+		if len(f.heads) != 3 {
+			t.Errorf("%d heads of 3 batches, want one each", len(f.heads))
+		}
+	})
 	store.check(t, testKeys(t, testSigner(1)))
 }
 

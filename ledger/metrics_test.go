@@ -7,41 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/internal/metricstest"
 )
-
-// sample is what a metric says.
-type sample struct {
-	value   float64 // a counter's or a gauge's
-	count   uint64  // a histogram's
-	native  bool    // has native and
-	buckets int     // classic buckets
-}
-
-// gather returns reg's metrics by name, with the labels' values behind it.
-func gather(t *testing.T, reg *prometheus.Registry) map[string]sample {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]sample)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
-			for _, label := range m.GetLabel() {
-				name += " " + label.GetValue()
-			}
-			h := m.GetHistogram()
-			all[name] = sample{
-				value:   m.GetCounter().GetValue() + m.GetGauge().GetValue(),
-				count:   h.GetSampleCount(),
-				native:  len(h.GetPositiveSpan()) > 0,
-				buckets: len(h.GetBucket()),
-			}
-		}
-	}
-	return all
-}
 
 func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 	store := newFake()
@@ -62,7 +29,7 @@ func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 			t.Fatal("Commit = nil, want an error")
 		}
 	}
-	all := gather(t, reg)
+	all := metricstest.Read(t, reg)
 	for name, want := range map[string]float64{
 		"writ_decisions_total allow":             2,
 		"writ_decisions_total deny":              2,
@@ -71,15 +38,15 @@ func TestMetrics_CountWhatBecameOfCommits(t *testing.T) {
 		"writ_ledger_conflicts_total":            1,
 		"writ_ledger_commit_failures_total":      1,
 	} {
-		if got := all[name].value; got != want {
+		if got := all[name].Value; got != want {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	if got, ok := all["writ_ledger_queue_depth"]; !ok || got.value != 0 {
+	if got, ok := all["writ_ledger_queue_depth"]; !ok || got.Value != 0 {
 		t.Errorf("queue depth = %v, want 0", got)
 	}
 	for _, name := range []string{"writ_ledger_batch_size", "writ_ledger_commit_seconds", "writ_ledger_queue_wait_seconds"} {
-		if got := all[name]; got.count != 8 || got.buckets == 0 || !got.native {
+		if got := all[name]; got.Count != 8 || got.Buckets == 0 || !got.Native {
 			t.Errorf("%s = %+v, want 8 samples in classic and native buckets", name, got)
 		}
 	}
@@ -97,13 +64,13 @@ func TestMetrics_RegisteredUntilClose(t *testing.T) {
 	if _, err := Open(t.Context(), Config{Store: newFake(), Signer: testSigner(1), Scrub: marking{}, Metrics: reg}); err == nil {
 		t.Error("Open of a second ledger on one registry = nil, want an error")
 	}
-	if len(gather(t, reg)) == 0 {
+	if len(metricstest.Read(t, reg)) == 0 {
 		t.Error("the failed Open took the first ledger's metrics away")
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if all := gather(t, reg); len(all) != 0 {
+	if all := metricstest.Read(t, reg); len(all) != 0 {
 		t.Errorf("metrics after Close = %v, want none", all)
 	}
 	open(t, newFake(), withReg)

@@ -18,17 +18,15 @@ func (l *Ledger) Recall(ctx context.Context, t *Turn, in *engine.Intent) (Outcom
 		return Outcome{}, false, errors.New("recalling with a turn that has ended")
 	}
 	earlier, err := l.cfg.Store.Decided(ctx, t.org, in.IntentID)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
+	if errors.Is(err, storage.ErrNotFound) {
 		return Outcome{}, false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return Outcome{}, false, fmt.Errorf("looking for an earlier decision: %w", err)
-	case earlier.Removed():
+	}
+	if err := repeats(earlier, IntentDigest(in)); err != nil {
 		l.metrics.conflicts.Inc()
-		return Outcome{}, false, ErrIntentExpired
-	case earlier.IntentDigest != IntentDigest(in):
-		l.metrics.conflicts.Inc()
-		return Outcome{}, false, ErrIntentConflict
+		return Outcome{}, false, err
 	}
 	l.metrics.replays.Inc()
 	return Outcome{Record: earlier, Replayed: true}, true, nil

@@ -8,22 +8,31 @@ import (
 	"writ/storage"
 )
 
+// repeats returns nil where an intent of the digest is answered by earlier, the
+// decision that stands under its id, or why it is not.
+func repeats(earlier *storage.Record, digest string) error {
+	switch {
+	case earlier.Removed():
+		return ErrIntentExpired
+	case earlier.IntentDigest != digest:
+		return ErrIntentConflict
+	}
+	return nil
+}
+
 // answer tells the waiters of a committed batch what the store has.
 func (c *committer) answer(ctx context.Context, batch []*waiter, existing []*storage.Record) {
 	var fresh [engine.Deny + 1]int
 	var replays, conflicts int
 	for i, w := range batch {
-		switch earlier := existing[i]; {
-		case earlier == nil:
+		earlier := existing[i]
+		if earlier == nil {
 			fresh[w.record.Decision]++
 			w.decide(Outcome{Record: w.record}, nil)
-		case earlier.Removed():
+		} else if err := repeats(earlier, w.record.IntentDigest); err != nil {
 			conflicts++
-			w.decide(Outcome{}, ErrIntentExpired)
-		case earlier.IntentDigest != w.record.IntentDigest:
-			conflicts++
-			w.decide(Outcome{}, ErrIntentConflict)
-		default:
+			w.decide(Outcome{}, err)
+		} else {
 			replays++
 			w.decide(Outcome{Record: earlier, Replayed: true}, nil)
 		}

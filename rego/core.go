@@ -13,12 +13,8 @@ import (
 	"writ/engine"
 )
 
-// CoreFile is the name of the main module that [LowerCore] writes.
-const CoreFile = "core.rego"
-
-// CoreDocument is the document of the REST API of an OPA that holds what
-// [LowerCore] writes, below /v1/data/.
-const CoreDocument = "writ/core/result"
+// coreFile is the name of the main module that [LowerCore] writes.
+const coreFile = "core.rego"
 
 // LowerCore writes policies of one organization, with its rules, for an OPA that
 // is writ's external evaluation core. Its one document, data.writ.core.result, is
@@ -53,11 +49,11 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 		files = append(files, moduleFiles(p.PolicyID, modules)...)
 		main += dispatch(p.PolicyID, digest, set, pkg)
 	}
-	source, err := format.Source(CoreFile, []byte(main))
+	source, err := format.Source(coreFile, []byte(main))
 	if err != nil {
 		return nil, fmt.Errorf("formatting the main module: %w", err)
 	}
-	files = slices.Insert(files, 0, File{Name: CoreFile, Source: string(source)})
+	files = slices.Insert(files, 0, File{Name: coreFile, Source: string(source)})
 	if _, _, err := compileFiles(files, coreSchema()); err != nil {
 		return nil, fmt.Errorf("compiling the modules: %w", err)
 	}
@@ -86,7 +82,7 @@ func moduleFiles(policyID string, modules []File) []File {
 	files := make([]File, len(modules))
 	for i, m := range modules {
 		files[i] = File{Name: policyID + "." + m.Name, Source: m.Source}
-		if m.Name == MainFile {
+		if m.Name == mainFile {
 			files[i].Name = policyID + ".rego"
 		}
 	}

@@ -38,7 +38,7 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := prepare(c, ast.MustParseRef("data."+strings.ReplaceAll(CoreDocument, "/", ".")), 100)
+	q, err := prepare(c, ast.MustParseRef("data.writ.core.result"), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

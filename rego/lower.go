@@ -16,8 +16,8 @@ type File struct {
 	Source string
 }
 
-// MainFile is the name of the file that holds the policy's own module.
-const MainFile = "policy.rego"
+// mainFile is the name of the file that holds the policy's own module.
+const mainFile = "policy.rego"
 
 const policiesPackage = "writ.policies."
 
@@ -78,11 +78,11 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 			return nil, err
 		}
 	}
-	source, err := format.Source(MainFile, []byte(l.module()))
+	source, err := format.Source(mainFile, []byte(l.module()))
 	if err != nil {
 		return nil, fmt.Errorf("formatting the module: %w", err)
 	}
-	return append([]File{{Name: MainFile, Source: string(source)}}, l.files...), nil
+	return append([]File{{Name: mainFile, Source: string(source)}}, l.files...), nil
 }
 
 // lowering is a policy's module in the making.

@@ -82,7 +82,7 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 		t.Fatal(c.Errors)
 	}
 	var entryPoints []string
-	for _, a := range modules[MainFile].Annotations {
+	for _, a := range modules[mainFile].Annotations {
 		if a.Scope == "package" && (a.Title != "Policy "+policyID+", version 3" || a.Custom["policy_id"] != policyID || a.Custom["organization_id"] != "acme") {
 			t.Errorf("the package's annotations = %+v", a)
 		}

@@ -72,7 +72,7 @@ func cardEnd(text string, i int) (end int) {
 		digits[n] = text[j]
 		n++
 		last := j+1 == len(text) || !isDecimal(text[j+1])
-		if last && n >= minCard && network(string(digits[:4]), n) && luhn(digits[:n]) {
+		if last && n >= minCard && network(string(digits[:4]), n) && luhn(digits[:n]) && !number(text[:j+1], i, digits[:n]) {
 			end = j + 1
 		}
 	}
@@ -91,16 +91,38 @@ func network(first string, n int) bool {
 	case within("34", "34"), within("37", "37"): // American Express
 		return n == 15
 	case within("300", "305"), within("36", "36"), within("38", "39"): // Diners Club
-		return n >= 14
+		return n == 14 || n == 16
 	case within("6011", "6011"), within("644", "649"), within("65", "65"), // Discover
-		within("3528", "3589"), // JCB
-		within("62", "62"):     // UnionPay
+		within("3528", "3589"): // JCB
+		return n == 16 || n == 19
+	case within("62", "62"): // UnionPay
 		return n >= 16
 	case within("5018", "5018"), within("5020", "5020"), within("5038", "5038"), within("5893", "5893"),
 		within("6304", "6304"), within("6759", "6759"), within("6761", "6763"): // Maestro
 		return true
 	}
 	return false
+}
+
+// number reports whether the digits at text[start:] are those of a fraction, of a
+// telephone number, or of an article (GTIN-13, whose check digit is another): Visa's
+// numbers of 13 digits are no longer issued.
+func number(text string, start int, digits []byte) bool {
+	grouped := len(text)-start > len(digits)
+	if start > 1 && text[start-1] == '.' && isDecimal(text[start-2]) && !grouped {
+		return true
+	}
+	return len(digits) == minCard && (start > 0 && text[start-1] == '+' || !grouped && gtin(digits))
+}
+
+// gtin reports whether the last of the digits is the check digit of an article's
+// number.
+func gtin(digits []byte) bool {
+	sum := 0
+	for i, d := range digits {
+		sum += int(d-'0') * (1 + 2*(i%2))
+	}
+	return sum%10 == 0
 }
 
 // luhn reports whether the last of the digits is the check digit of the others.

@@ -16,8 +16,46 @@
 //
 // Text is read as it is written and with its escapes decoded, up to three times,
 // so that %40, \u0040 and &#64; hide nothing, nor do full-width letters and
-// characters that nobody sees. Base64 is not decoded. Scrubbing what is scrubbed
-// changes nothing.
+// characters that nobody sees. Scrubbing what is scrubbed changes nothing.
+//
+// # What is no secret
+//
+// Left alone are places in lists and numbers of words (page_token=, max_tokens=),
+// values such as true, none and xxxx, accounts of services (git@, svn@, noreply@, a
+// service account of Google's), names of packages and images with a version
+// (npm:left-pad@1.3.0, app@sha256:…), files (logo@2x.png), patterns, and numbers that
+// are fractions, telephone numbers or GTINs. A rule of a provider's format is never
+// overruled by a name: page_token=ghp_… is a secret.
+//
+// A card number is 13 to 19 digits that begin as one of a network's, are as many as
+// that network issues, and have the right check digit. One in forty random numbers of
+// 16 digits is like that, and so is taken for one. So is name:word@word taken for a
+// user with a password, and a hash of the right length beside a provider's name for
+// that provider's token.
+//
+// # Encoded secrets
+//
+// Base64 and hexadecimal are decoded once, wherever they begin in the text:
+//
+//	base64 = 16*digit *( eol *digit ) *2"="   ; digits of either alphabet, RFC 4648
+//	hex    = 24*hexdig *( eol *hexdig )
+//	eol    = [ CR ] LF                        ; after a line of 60 digits or more
+//
+// What is decoded is text where twelve bytes or more of ASCII come in a row; that is
+// read like any text, and its digits are the secret if it holds one:
+//
+//	k: Z2hwXzlmS3…          k: [redacted:github-pat]
+//	Basic dXNlcjpwdw==      Basic [redacted:authorization-header]
+//
+// The user and password of a Basic header are found at any length.
+//
+// # Limits
+//
+// Not found are: what is encoded twice or compressed, base64 of UTF-16 or without 16
+// letters and digits in a row (text that is full of > ? ~), base32 and other
+// encodings; letters of another script that look like ASCII's, and its digits; a
+// secret that is split over several fields, or whose name is in one and whose value
+// is encoded in another; a secret of no known format that nothing names.
 //
 // # Speed
 //

@@ -1,6 +1,7 @@
 package scrub
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,7 +24,7 @@ func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 			return spans
 		}
 		reading, at = next, nextAt
-		for _, sp := range s.match(nil, reading, s.prefilter.scan(reading), j) {
+		for _, sp := range s.once(nil, reading, s.prefilter.scan(reading), j) {
 			spans = append(spans, span{at[sp.start], at[sp.end], sp.kind})
 		}
 	}
@@ -113,16 +114,18 @@ func reference(s string) (string, int) {
 }
 
 // folded returns what the first character of s, which is not ASCII, looks
-// like: nothing for one that is invisible, "A" for a full-width A.
+// like: nothing for one that is invisible, "A" for a full-width A. What looks like
+// other characters than ASCII's hides nothing, and some is many times as long.
 func folded(s string) (string, int) {
 	c, n := utf8.DecodeRuneInString(s)
 	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {
 		return "", n
 	}
-	if plain := norm.NFKC.String(s[:n]); plain != s[:n] {
-		return plain, n
+	plain := norm.NFKC.PropertiesString(s[:n]).Decomposition()
+	if len(plain) == 0 || slices.Max(plain) >= utf8.RuneSelf {
+		return "", 0
 	}
-	return "", 0
+	return string(plain), n
 }
 
 // hexAt returns the value of the hexadecimal digit at s[i], -1 if there is none.

@@ -8,13 +8,16 @@ import (
 
 // namesCredential reports whether a key says that its value is a credential:
 // password, githubToken, X-Api-Key, db.password_1. What speaks about one, such
-// as token_count or secret_name, doesn't.
+// as token_count or secret_name, doesn't, nor does page_token.
 func namesCredential(key string) bool {
 	words := wordsOf(key)
 	for len(words) > 1 && slices.Contains(forms, words[len(words)-1]) {
 		words = words[:len(words)-1]
 	}
 	if len(words) == 0 {
+		return false
+	}
+	if placesToken(words) {
 		return false
 	}
 	last := words[len(words)-1]

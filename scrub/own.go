@@ -3,8 +3,6 @@ package scrub
 import (
 	"regexp"
 	"strings"
-
-	"github.com/zricethezav/gitleaks/v8/config"
 )
 
 // ownRules are the rules that gitleaks lacks.
@@ -13,8 +11,9 @@ func ownRules() []*rule {
 		{kind: KindCard, scan: cards},
 		email(),
 		userinfo(),
-		mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...),
+		assignment(),
 		mustRule("writ-api-key", `writ_[0-9A-Za-z]+_[0-9A-Za-z]{40,}`, "writ_"),
+		basic(),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
 		// gitleaks wants the whole key; half of one is a secret too.
 		mustRule("private-key", `(?i)-----BEGIN[ +A-Z0-9_-]{0,100}PRIVATE[ +]KEY(?:[ +]BLOCK)?-----[\s\S]*`, "-----begin"),
@@ -23,6 +22,13 @@ func ownRules() []*rule {
 		written(),
 		option(),
 	}
+}
+
+// assignment returns the rule of name=value.
+func assignment() *rule {
+	r := mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...)
+	r.harmless = unnamed
+	return r
 }
 
 // assigned matches name=value where the name is a credential's and the value is
@@ -52,47 +58,86 @@ func followed(words []string, ends ...string) (all []string) {
 // a credential's name. Prose and conditions do so too.
 func written() *rule {
 	r := mustRule(KindAssigned, `(?i)`+names+`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`, nameWords()...)
-	r.contextual, r.redacts = true, true
+	r.contextual, r.redacts, r.harmless = true, true, unnamed
 	return r
+}
+
+// basic returns the rule of the user and password of an Authorization header of
+// any length, which nothing but its colon tells from other text in base64.
+func basic() *rule {
+	plain := mustRule("authorization-header", `(?i)\bbasic[ +]+([\w+/-]{4,}={0,2})`, "basic")
+	r := *plain
+	r.scan = func(text string) (spans []span) {
+		for _, sp := range plain.append(nil, text) {
+			if credentials := base64Digits.all(strings.TrimRight(text[sp.start:sp.end], "=")); strings.Contains(credentials, ":") {
+				spans = append(spans, sp)
+			}
+		}
+		return spans
+	}
+	return &r
 }
 
 // option returns the rule of --password value.
 func option() *rule {
 	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
-	r.redacts = true
+	r.redacts, r.harmless = true, unnamed
 	return r
 }
 
-// email returns the rule of e-mail addresses. The git of git@host:path and
-// a service account of Google's are nobody's mailbox.
+// email returns the rule of e-mail addresses.
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
-	r.allowed = []*config.Allowlist{{Regexes: []*regexp.Regexp{regexp.MustCompile(`^git@|\.gserviceaccount\.com$`)}}}
+	r.harmless, r.possible = nobodys, hasDomain
 	return r
+}
+
+// hasDomain reports whether text has an @ before a label and a dot: that of an
+// image's digest has none.
+func hasDomain(text string) bool {
+	for {
+		_, after, ok := strings.Cut(text, "@")
+		if !ok {
+			return false
+		}
+		end := strings.IndexFunc(after, func(r rune) bool { return !isDashed(r) || r == '_' })
+		if end > 0 && after[end] == '.' {
+			return true
+		}
+		text = after
+	}
+}
+
+// hasColonBeforeAt reports whether text has a colon somewhere before an @.
+func hasColonBeforeAt(text string) bool {
+	colon := strings.IndexByte(text, ':')
+	return colon >= 0 && colon < strings.LastIndexByte(text, '@')
 }
 
 // userinfo returns the rule of user:password@host, also in the spelling of
 // Oracle's connection strings, user/password@host.
 func userinfo() *rule {
 	plain := mustRule(KindUserinfo, `([^\s/@:"'<>()]+:[^\s/@"'<>]+)@|://(:[^\s/@"'<>]+)@|(?i:jdbc:[\w:]*:)(?://)?([^\s/@:]+/[^\s@]+)@`, "@")
+	plain.possible = hasColonBeforeAt
 	r := *plain
 	r.scan = func(text string) []span { return onlyUserinfo(plain.append(nil, text), text) }
 	return &r
 }
 
 // version matches what follows the @ of name:tag@version.
-var version = regexp.MustCompile(`^@(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+][\w.+-]*)?|sha256(?::|%3[Aa])[0-9a-f]+|latest)(?:[/\s"]|$)`)
+var version = regexp.MustCompile(`^@(?:(?:[~^]|[<>]=?)?v?[0-9]+(?:\.[0-9]+){0,2}(?:\.(?:[xX*]|Final|RELEASE|GA))?(?:[-+][\w.+~-]*)?|sha(?:256|384|512)(?::|%3[Aa])[0-9a-f*?]+|latest)(?:[/\s"'?,;)\]}]|$)|^@refs/(?:heads|tags|pull)/`)
 
 // mailbox matches the schemes whose address is a mailbox: its @ follows no
 // password.
 var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
 
 // onlyUserinfo leaves out the spans that are a mailbox, those that are followed
-// by a version rather than a host, and those that were replaced before.
+// by a version rather than a host, those without a password, and those that were
+// replaced before.
 func onlyUserinfo(spans []span, text string) []span {
 	kept := spans[:0]
 	for _, sp := range spans {
-		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) &&
+		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) && !noPassword(text, sp.start, sp.end) &&
 			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo)) {
 			kept = append(kept, sp)
 		}

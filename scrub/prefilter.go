@@ -39,9 +39,10 @@ func (s *ruleSet) remove(t *ruleSet) {
 type hits struct {
 	rules   ruleSet // that could match
 	escaped bool    // the text has what begins an escape
+	encoded bool    // the text is long enough in a row to be base64 or hexadecimal
 }
 
-func (h *hits) any() bool { return h.escaped || !h.rules.empty() }
+func (h *hits) any() bool { return h.escaped || h.encoded || !h.rules.empty() }
 
 // prefilter tells from one pass over a text which rules could match.
 type prefilter struct {
@@ -119,19 +120,24 @@ type pass struct {
 	most     int // digits
 }
 
-// scan makes one pass over text and returns which rules could match.
+// scan makes one pass over text and returns which rules could match and what else
+// there is to read.
 func (p *prefilter) scan(text string) (h hits) {
 	var ps pass
 	p.read(&ps, text, 0)
 	p.conclude(&ps, &h, len(text))
+	h.encoded = ps.longest.run >= minEncoded
 	return h
 }
 
-// suspect reports whether any rule could match text.
+// suspect reports whether there is anything to read in text.
 func (p *prefilter) suspect(text string) bool {
 	var ps pass
 	p.read(&ps, text, 0)
-	if ps.keywords.empty() && ps.most < minCard && !ps.escaped {
+	if ps.escaped || ps.longest.run >= minEncoded {
+		return true
+	}
+	if ps.keywords.empty() && ps.most < minCard {
 		return false
 	}
 	var h hits
@@ -139,17 +145,17 @@ func (p *prefilter) suspect(text string) bool {
 	return h.any()
 }
 
-// suspectPair reports whether any rule could match `key = "value"`.
-func (p *prefilter) suspectPair(key, value string) bool {
+// scanPair is scan of `key = "value"`, in which nothing is encoded that is not in
+// key or value alone.
+func (p *prefilter) scanPair(key, value string) (h hits) {
 	var ps pass
 	const assign, quote = ` = "`, `"`
 	p.read(&ps, key, len(assign)+len(value)+len(quote))
 	p.read(&ps, assign, len(value)+len(quote))
 	p.read(&ps, value, len(quote))
 	p.read(&ps, quote, 0)
-	var h hits
 	p.conclude(&ps, &h, len(key)+len(assign)+len(value)+len(quote))
-	return h.any()
+	return h
 }
 
 // read continues ps with text, after which more bytes come. It works on copies

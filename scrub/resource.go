@@ -13,7 +13,7 @@ import (
 // anywhere.
 func (s *Scrubber) Resource(raw, kept string) string {
 	kept = dropEncodedQuery(kept)
-	if strings.Contains(kept, "@") || strings.Contains(kept, "%40") {
+	if hasColonBeforeAt(kept) || strings.Contains(kept, "%40") {
 		kept = maskUserinfo(kept)
 	}
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
@@ -23,29 +23,39 @@ func (s *Scrubber) Resource(raw, kept string) string {
 	if !suspect && kept == raw {
 		return kept // nearly always: a second pass would find the same
 	}
-	kept = s.Text(kept)
-	if !suspect {
-		return kept
+	j := job{left: maxWork}
+	spans := s.find(kept, &j)
+	if suspect && (kept != raw || len(spans) > 0) {
+		spans = merge(s.folded(spans, raw, kept))
 	}
-	return s.dropFolded(raw, kept)
+	return replace(kept, spans)
 }
 
-// maxFolded bounds how many secrets are looked for in the form to keep: each
-// costs an expression and a pass. No resource that anybody means has as many.
-const maxFolded = 32
+const (
+	// maxFolded bounds how many secrets of a resource are looked for in the form to
+	// keep: each costs a pass. No resource that anybody means has as many.
+	maxFolded = 32
+	// minFolded is the length of the shortest secret that is looked for there. What
+	// is shorter stands in words that say nothing about it.
+	minFolded = 4
+)
 
-// dropFolded replaces in kept what is a secret in a reading of raw, in whatever
+// folded appends where kept has what is a secret in a reading of raw, in whatever
 // case: the form to keep may spell a secret so that no rule knows it any more,
 // as a host, which is in lower case, does.
-func (s *Scrubber) dropFolded(raw, kept string) string {
-	dropped, j := 0, job{left: maxWork}
+func (s *Scrubber) folded(spans []span, raw, kept string) []span {
+	low, seen := foldASCII(kept), make(map[string]bool)
+	j := job{left: maxWork}
 	for range maxEscapes + 1 {
-		for _, sp := range s.match(nil, raw, s.prefilter.scan(raw), &j) {
-			if dropped++; sp.kind == KindUnread || dropped > maxFolded {
-				return redacted(KindUnread)
+		for _, sp := range s.once(nil, raw, s.prefilter.scan(raw), &j) {
+			secret := foldASCII(raw[sp.start:sp.end])
+			if len(secret) < minFolded || seen[secret] {
+				continue
 			}
-			secret := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(raw[sp.start:sp.end]))
-			kept = secret.ReplaceAllLiteralString(kept, redacted(sp.kind))
+			if seen[secret] = true; sp.kind == KindUnread || len(seen) > maxFolded {
+				return []span{{0, len(kept), KindUnread}}
+			}
+			spans = appendAll(spans, low, secret, sp.kind)
 		}
 		next, _, changed := unescape(raw, nil)
 		if !changed {
@@ -53,7 +63,30 @@ func (s *Scrubber) dropFolded(raw, kept string) string {
 		}
 		raw = next
 	}
-	return kept
+	return spans
+}
+
+// appendAll appends each place of text where secret is.
+func appendAll(spans []span, text, secret, kind string) []span {
+	for from := 0; ; {
+		i := strings.Index(text[from:], secret)
+		if i < 0 {
+			return spans
+		}
+		spans = append(spans, span{from + i, from + i + len(secret), kind})
+		from += i + len(secret)
+	}
+}
+
+// foldASCII returns s with ASCII's letters in lower case, and as long as it was.
+func foldASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // dropEncodedQuery cuts s where an encoded ? or # begins what has an assignment
@@ -78,16 +111,16 @@ func dropEncodedQuery(s string) string {
 // connection string and those after a credential's name, which can hold slashes,
 // are dropped with all that follows.
 func dropParameters(s string) string {
-	for {
-		m := parameter.FindStringIndex(s)
-		if m == nil {
-			return s
-		}
+	var b strings.Builder
+	rest := 0
+	for _, m := range parameter.FindAllStringIndex(s, -1) {
+		b.WriteString(s[rest:m[0]])
 		if strings.HasPrefix(s, "jdbc:") || anyNamesCredential(s[m[0]:m[1]]) {
-			return s[:m[0]]
+			return b.String()
 		}
-		s = s[:m[0]] + s[m[1]:]
+		rest = m[1]
 	}
+	return b.String() + s[rest:]
 }
 
 var (
@@ -109,9 +142,11 @@ func anyNamesCredential(parameters string) bool {
 func maskUserinfo(s string) string {
 	path := 0
 	if _, rest, ok := strings.Cut(s, "://"); ok {
-		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-			path = len(s) - len(rest) + slash
+		slash := strings.IndexByte(rest, '/')
+		if slash < 0 {
+			return s
 		}
+		path = len(s) - len(rest) + slash
 	}
 	var spans []span
 	for _, m := range anyUserinfo.FindAllStringSubmatchIndex(s[path:], -1) {

@@ -23,6 +23,10 @@ type rule struct {
 	entropy float64 // that a match must exceed
 	group   int     // of the expression that is the secret; 0: the first that matched
 	allowed []*config.Allowlist
+	// possible reports whether an expression that is slow could match; nil: it could.
+	possible func(text string) bool
+	// harmless reports whether what matched at text[start:end] is no secret.
+	harmless func(text string, start, end int) bool
 
 	compile func() *regexp.Regexp
 	// scan finds matches in place of an expression.
@@ -56,9 +60,12 @@ func (r *rule) append(spans []span, text string) []span {
 	if r.scan != nil {
 		return append(spans, r.scan(text)...)
 	}
+	if r.possible != nil && !r.possible(text) {
+		return spans
+	}
 	for _, m := range r.compile().FindAllStringSubmatchIndex(text, -1) {
 		start, end := r.secret(m)
-		if r.counts(text, m, text[start:end]) {
+		if r.counts(text, m, text[start:end]) && (r.harmless == nil || !r.harmless(text, start, end)) {
 			spans = append(spans, span{start, end, r.kind})
 		}
 	}

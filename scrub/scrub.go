@@ -97,16 +97,18 @@ func first(spans []span) (string, bool) {
 
 // inPair returns where value has secrets when it is read as that of key.
 func (s *Scrubber) inPair(key, value string, j *job) []span {
-	if !s.prefilter.suspect(value) && !s.prefilter.suspectPair(key, value) {
-		return nil
+	var spans []span
+	if s.prefilter.suspect(value) {
+		spans = s.find(value, j)
 	}
-	const assign = ` = "`
-	from := len(key) + len(assign)
-	spans := s.find(value, j)
-	for _, sp := range s.find(key+assign+value+`"`, j) {
-		sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
-		if sp.start < sp.end {
-			spans = append(spans, sp)
+	if hits := s.prefilter.scanPair(key, value); hits.any() {
+		const assign = ` = "`
+		from := len(key) + len(assign)
+		for _, sp := range s.read(key+assign+value+`"`, hits, j) {
+			sp.start, sp.end = max(sp.start-from, 0), min(sp.end-from, len(value))
+			if sp.start < sp.end {
+				spans = append(spans, sp)
+			}
 		}
 	}
 	return merge(spans)
@@ -118,11 +120,28 @@ func (s *Scrubber) find(text string, j *job) []span {
 	if !hits.any() {
 		return nil
 	}
-	spans := s.match(nil, text, hits, j)
+	return merge(s.read(text, hits, j))
+}
+
+// read returns where text, of which a pass says hits, has secrets in any of its
+// readings.
+func (s *Scrubber) read(text string, hits hits, j *job) []span {
+	spans := s.once(nil, text, hits, j)
 	if hits.escaped {
 		spans = s.decoded(spans, text, j)
 	}
-	return merge(spans)
+	return spans
+}
+
+// once appends where text, as it is, has secrets, plain or encoded.
+func (s *Scrubber) once(spans []span, text string, hits hits, j *job) []span {
+	if !hits.rules.empty() {
+		spans = s.match(spans, text, hits, j)
+	}
+	if hits.encoded && !j.inside {
+		spans = s.encoded(spans, text, j)
+	}
+	return spans
 }
 
 // maxWork bounds the bytes that all rules together read of a text, or of the
@@ -137,6 +156,7 @@ const (
 type job struct {
 	left     int  // bytes that rules may read
 	document bool // that is refused for what it holds
+	inside   bool // what was encoded, in which nothing else is decoded
 }
 
 // match appends the matches of the rules that hits has left, and takes what they

@@ -6,6 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"writ/scrub/scrubtest"
 )
@@ -156,6 +160,21 @@ func TestText_LeavesOrdinaryTextAlone(t *testing.T) {
 	}
 }
 
+// What does not look like ASCII stays as it is: some characters are eleven times as
+// long in their compatibility form, and so would be all that reads them.
+func TestFolded_MakesAllThatLooksLikeASCII(t *testing.T) {
+	for c := rune(utf8.RuneSelf); c <= unicode.MaxRune; c++ {
+		text := string(c)
+		want := norm.NFKC.String(text)
+		if want == text || strings.ContainsFunc(want, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			want = ""
+		}
+		if got, n := folded(text); got != want && n > 0 || n == 0 && want != "" {
+			t.Errorf("folded(%U) = %q, %d, want %q", c, got, n, want)
+		}
+	}
+}
+
 func TestText_BoundsItsWork(t *testing.T) {
 	s := newScrubber(t)
 	var b strings.Builder
@@ -189,9 +208,16 @@ func TestText_BoundsItsWork(t *testing.T) {
 	if refused < 16 {
 		t.Errorf("Search of a large document left %d of 64 unread, want one bound for all", refused)
 	}
-	mails := strings.Repeat("a@bc.de ", 512)
-	if got, want := s.Resource(mails, mails), redacted(KindUnread); got != want {
+	var mails strings.Builder
+	for i := range maxFolded + 1 {
+		fmt.Fprintf(&mails, "a@b%c%c.de ", 'a'+i/26, 'a'+i%26)
+	}
+	if got, want := s.Resource(mails.String(), mails.String()), redacted(KindUnread); got != want {
 		t.Errorf("Resource of many secrets = %.60q…, want %q", got, want)
+	}
+	echo := "https://h/e?x=1" + strings.Repeat("&token=reda&token=redact&token=cted", 30)
+	if got, want := s.Resource(echo, "https://h/edacte/reda"), "https://h/edacte/[redacted:assigned-credential]"; got != want {
+		t.Errorf("Resource of secrets that are in what replaces them = %.90q…, want %q", got, want)
 	}
 	long := strings.Repeat("an ordinary api key = none, ", 300)
 	if got := s.Text(long); got != long {
@@ -260,6 +286,9 @@ func TestResource(t *testing.T) {
 		{"https://h:8443/@ann/x", "", "https://h:8443/@ann/x"},
 		{"https://h/@scope/pkg@1.2", "", "https://h/@scope/pkg@1.2"},
 		{"queue;orders", "", "queue;orders"},
+		{"https://h/a;x;v=1/;b/c%3Bw%3D2;z/d;", "", "https://h/a/;b/c/d;"},
+		{"https://h/data?token=a&token=e", "https://h/data", "https://h/data"},
+		{"https://h/data?token=Data&token=redacted&token=data", "https://h/data", "https://h/[redacted:assigned-credential]"},
 		{"https://" + key + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
 		{"https://%41K" + key[2:] + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
 	}

@@ -26,6 +26,9 @@ type Subscription struct {
 	// event of it that was taken in: they tell what came late from what is news.
 	Began time.Time         `json:"began,omitzero"`
 	Last  SubscriptionEvent `json:"last,omitzero"`
+	// Ended are other subscriptions that are known to have ended, the last ones:
+	// what is heard of them late gives no plan.
+	Ended []string `json:"ended,omitzero"`
 }
 
 // PastPlan is a plan that was in force until another was.

@@ -23,8 +23,10 @@ type Token struct {
 // key must be found before its organization is known.
 type Tokens interface {
 	// PutToken stores a new token; ErrConflict when its ID exists, ErrNotFound
-	// when its parent is revoked or not a token of its organization.
-	PutToken(ctx context.Context, t *Token) error
+	// when its parent is revoked or not a token of its organization. It must
+	// return a *LimitError when maxTokens tokens of its organization are usable at
+	// its CreatedAt already (0: no limit): neither revoked nor expired.
+	PutToken(ctx context.Context, t *Token, maxTokens int) error
 	// Token returns the token, revoked ones included, or ErrNotFound.
 	Token(ctx context.Context, tokenID string) (*Token, error)
 	// RevokeToken sets RevokedAt unless it is set, of the token and of all that

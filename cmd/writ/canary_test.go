@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -58,20 +60,21 @@ func TestCanaries(t *testing.T) {
 			}
 			expectNone(t, canaries, seen)
 			expectNone(t, canaries, kept(t, data))
-			expectPlanted(t, data, canaries[0])
+			expectPlanted(t, data, canaries[0], canaries[0].Value)
+			expectPlanted(t, data, canaries[1], encoded(0, canaries[1]))
 		})
 	}
 }
 
-// expectPlanted shows that the test would notice a leak: it stores c past the
-// API.
-func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary) {
+// expectPlanted shows that the test would notice a leak: it stores c, spelled so,
+// past the API.
+func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary, spelled string) {
 	t.Helper()
 	store, err := embedded.Open(data.store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := &engine.Agent{ID: uuid.NewString(), Name: c.Value, Status: engine.AgentActive, CreatedAt: time.Now()}
+	agent := &engine.Agent{ID: uuid.NewString(), Name: spelled, Status: engine.AgentActive, CreatedAt: time.Now()}
 	if err := store.PutAgent(t.Context(), examples.Organization, agent, 1<<30); err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +93,14 @@ func expectNone(t *testing.T, canaries []scrubtest.Canary, texts map[string]stri
 	}
 }
 
-// leaks returns where canaries are, in any spelling that they were sent in.
+// leaks returns where canaries are, in any spelling that they were sent in. Of
+// encoded ones, which are found whole or not at all, half is looked for too.
 func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string) {
 	for name, text := range texts {
 		text = strings.ToLower(text)
-		for _, c := range canaries {
-			for _, spelling := range spellings(c.Hidden()) {
+		for i, c := range canaries {
+			code := encoded(i, c)
+			for _, spelling := range append(spellings(c.Hidden()), code, url.QueryEscape(code), code[:len(code)/2], code[len(code)/2:]) {
 				if i := strings.Index(text, strings.ToLower(spelling)); i >= 0 {
 					found = append(found, c.Name+" is in "+name+": …"+text[max(i-80, 0):min(i+len(spelling)+20, len(text))])
 					break
@@ -110,6 +115,15 @@ func leaks(canaries []scrubtest.Canary, texts map[string]string) (found []string
 // byte escaped, and in JSON.
 func spellings(s string) []string {
 	return []string{s, url.PathEscape(s), url.QueryEscape(s), escape(s), strings.ReplaceAll(s, "\n", `\n`)}
+}
+
+// encoded returns c in base64 or hexadecimal, in another way for each i.
+func encoded(i int, c scrubtest.Canary) string {
+	v := []byte(c.Value)
+	return []string{
+		base64.StdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v), hex.EncodeToString(v),
+		base64.URLEncoding.EncodeToString(v), strings.ToUpper(hex.EncodeToString(v)), base64.RawStdEncoding.EncodeToString(v),
+	}[i%6]
 }
 
 // escape writes each byte of s as a percent-escape.
@@ -198,7 +212,7 @@ func (b *bird) singAll(canaries []scrubtest.Canary) {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}
-		for _, s := range []string{c.Value, escape(c.Value)} {
+		for _, s := range []string{c.Value, escape(c.Value), encoded(i, c)} {
 			places <- struct{}{}
 			all.Go(func() {
 				b.sing(s)

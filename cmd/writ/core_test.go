@@ -149,44 +149,37 @@ func killUnderLoad(t *testing.T, o *opaServer, p *process, token string, set *ex
 	allowed := allowedDeploy(set)
 	var dead atomic.Bool // OPA has ended, and is not about to be started
 	var approved, refused, wrong atomic.Int64
-	release := background(t, 8, func(stop <-chan struct{}) {
-		s := newSender(t, token, 1)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
+	release := background(t, 8, token, func(s sender) bool {
+		in, sentDead := exampleIntent(t, set, allowed), dead.Load()
+		got, err := s.evaluate(p.url, in)
+		switch {
+		case err == nil && got.status == http.StatusOK && strings.Contains(got.body, `"approved":true`):
+			approved.Add(1)
+			if sentDead && dead.Load() {
+				wrong.Add(1)
 			}
-			in, sentDead := exampleIntent(t, set, allowed), dead.Load()
-			got, err := s.evaluate(p.url, in)
-			switch {
-			case err == nil && got.status == http.StatusOK && strings.Contains(got.body, `"approved":true`):
-				approved.Add(1)
-				if sentDead && dead.Load() {
-					wrong.Add(1)
-				}
-			case err == nil && got.status == http.StatusInternalServerError && strings.Contains(got.body, "evaluation_core_unavailable"):
-				refused.Add(1)
-			default:
-				t.Errorf("evaluate = %d %s, %v, want 200 or evaluation_core_unavailable", got.status, got.body, err)
-				return
-			}
+		case err == nil && got.status == http.StatusInternalServerError && strings.Contains(got.body, "evaluation_core_unavailable"):
+			refused.Add(1)
+		default:
+			t.Errorf("evaluate = %d %s, %v, want 200 or evaluation_core_unavailable", got.status, got.body, err)
+			return false
 		}
+		return true
 	})
 	defer release()
-	eventually(t, "OPA allows", func() bool { return approved.Load() > 100 })
+	waitFor(t, "OPA to allow", func() bool { return approved.Load() > 100 })
 	o.kill(t)
 	dead.Store(true)
 	diedAt := time.Now()
-	eventually(t, "the breaker opens", func() bool { return strings.Contains(metricsOf(t, p), "\nwrit_core_breaker_state 2\n") })
+	waitFor(t, "the breaker to open", func() bool { return strings.Contains(metricsOf(t, p), "\nwrit_core_breaker_state 2\n") })
 	before := refused.Load()
-	eventually(t, "it refuses", func() bool { return refused.Load() > before+1000 })
+	waitFor(t, "refusals", func() bool { return refused.Load() > before+1000 })
 	dead.Store(false)
 	backAt := time.Now()
 	o.start(t)
 	before = approved.Load()
-	eventually(t, "OPA allows again", func() bool { return approved.Load() > before+100 })
-	eventually(t, "the breaker closes", func() bool { return strings.Contains(metricsOf(t, p), "\nwrit_core_breaker_state 0\n") })
+	waitFor(t, "OPA to allow again", func() bool { return approved.Load() > before+100 })
+	waitFor(t, "the breaker to close", func() bool { return strings.Contains(metricsOf(t, p), "\nwrit_core_breaker_state 0\n") })
 	if n := wrong.Load(); n != 0 {
 		t.Errorf("%d intents were approved while there was no OPA, want none", n)
 	}
@@ -204,16 +197,6 @@ func metricsOf(t *testing.T, p *process) string {
 		t.Fatalf("GET /metrics = %d", status)
 	}
 	return text
-}
-
-// eventually waits until cond holds.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not: %s", patience, what)
-		}
-	}
 }
 
 // failingRuleIsRefused adds a rule in Rego that fails of some intents. The engine

@@ -47,16 +47,9 @@ func TestFullDisk(t *testing.T) {
 		}
 		return got
 	}
-	release := background(t, 4, func(stop <-chan struct{}) {
-		s := newSender(t, token, 1)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				send(s)
-			}
-		}
+	release := background(t, 4, token, func(s sender) bool {
+		send(s)
+		return true
 	})
 	s := newSender(t, token, 1)
 	waitFor(t, "an acknowledged decision", func() bool { return send(s).status == http.StatusOK })

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"writ/engine"
@@ -23,19 +24,12 @@ func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 	operator := oneConnection{one, p.url}
 	var agent engine.Agent
 	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "bot"}`, http.StatusCreated, &agent)
-	release := background(t, noise, func(stop <-chan struct{}) {
-		s := newSender(t, token, 1)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if _, err := s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise")); err != nil {
-				t.Errorf("noise: %v", err)
-				return
-			}
+	release := background(t, noise, token, func(s sender) bool {
+		_, err := s.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging/noise"))
+		if err != nil {
+			t.Errorf("noise: %v", err)
 		}
+		return err == nil
 	})
 	defer release()
 	others := []sender{newSender(t, token, 1), newSender(t, token, 1)}
@@ -67,16 +61,22 @@ func TestKillSwitch_InForceWhenItsResponseArrives(t *testing.T) {
 	}
 }
 
-// background runs n copies of f until release, which waits for them.
-func background(t *testing.T, n int, f func(stop <-chan struct{})) (release func()) {
+// background has n senders do f again and again, until f returns false or
+// release is called, which waits for them.
+func background(t *testing.T, n int, token string, f func(sender) bool) (release func()) {
 	t.Helper()
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
+	var (
+		wg      sync.WaitGroup
+		stopped atomic.Bool
+	)
 	for range n {
-		wg.Go(func() { f(stop) })
+		wg.Go(func() {
+			for s := newSender(t, token, 1); !stopped.Load() && f(s); {
+			}
+		})
 	}
 	return func() {
-		close(stop)
+		stopped.Store(true)
 		wg.Wait()
 	}
 }

@@ -111,7 +111,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	conditions := engine.Options{CompileRego: rego.CompileCondition}
+	conditions := engine.Options{CompileRego: rego.CompileCondition, KeepJSON: decider != nil}
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
@@ -190,10 +190,8 @@ func (n *node) serve() error {
 	failed := make(chan error, 2)
 	go func() { failed <- n.server.Serve(n.api) }()
 	go func() { failed <- n.server.ServeAdmin(n.admin) }()
-	first := <-failed
-	if first != nil {
-		n.log.Error("serving failed", "error", first)
-		return first
+	if err := <-failed; err != nil {
+		return err
 	}
 	return <-failed
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -23,16 +22,12 @@ type opaServer struct {
 func buildOPA(t *testing.T) string {
 	t.Helper()
 	const module = "github.com/open-policy-agent/opa"
-	skip := func(why string) {
-		fmt.Printf("SKIPPED %s: %s\n", t.Name(), why)
-		t.Skip("SKIPPED: " + why)
-	}
 	if testing.Short() {
-		skip("-short does not build an OPA server")
+		t.Skip("SKIPPED in short mode: builds an OPA server")
 	}
 	dir := filepath.Join("..", "..", "tools", "opa")
 	if out, err := exec.Command("go", "-C", dir, "list", "-deps", module).CombinedOutput(); err != nil {
-		skip(fmt.Sprintf("the modules of OPA's server cannot be had: %v: %.500s", err, out))
+		t.Skipf("SKIPPED: the modules of OPA's server cannot be had: %v: %.500s", err, out)
 	}
 	bin := filepath.Join(t.TempDir(), "opa")
 	if out, err := exec.Command("go", "-C", dir, "build", "-ldflags=-s -w", "-tags=opa_no_oci", "-o", bin, module).CombinedOutput(); err != nil {
@@ -62,7 +57,7 @@ func (o *opaServer) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.kill(t) })
-	eventually(t, "OPA serves", func() bool {
+	waitFor(t, "OPA to serve", func() bool {
 		resp, err := http.Get("http://" + o.addr + "/health")
 		if err != nil {
 			return false

@@ -19,6 +19,7 @@ type planFile struct {
 	Agents        *int64  `json:"agents"`
 	Policies      *int64  `json:"policies"`
 	Rules         *int64  `json:"rules"`
+	Tokens        *int64  `json:"tokens"`
 	RetentionDays *int64  `json:"retention_days"`
 	CSVExport     bool    `json:"csv_export"`
 }
@@ -90,27 +91,30 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	case *f.Name != name:
 		refuse("name", fmt.Sprintf("got %q, want the plan's key, %q", *f.Name, name))
 	}
-	rules := int64(defaultRules(name))
+	unset := defaultLimits(name)
+	rules, tokens := int64(unset.Rules), int64(unset.Tokens)
 	return engine.Plan{
 		Name:          name,
 		Evaluations:   limit("evaluations", f.Evaluations, maxPlanLimit),
 		Agents:        int(limit("agents", f.Agents, maxPlanLimit)),
 		Policies:      int(limit("policies", f.Policies, maxPlanLimit)),
 		Rules:         int(limit("rules", cmp.Or(f.Rules, &rules), maxPlanLimit)),
+		Tokens:        int(limit("tokens", cmp.Or(f.Tokens, &tokens), maxPlanLimit)),
 		RetentionDays: int(limit("retention_days", f.RetentionDays, maxRetentionDays)),
 		CSVExport:     f.CSVExport,
 	}, found
 }
 
-// defaultRules is the limit of a plan that sets none: that of the built-in plan
-// of its name, or the most generous.
-func defaultRules(name string) int {
-	most := 0
-	for builtIn, p := range engine.DefaultPlans() {
-		if builtIn == name {
-			return p.Rules
-		}
-		most = max(most, p.Rules)
+// defaultLimits returns a plan with the limits that a file may leave out: those
+// of the built-in plan of its name, or the most generous.
+func defaultLimits(name string) engine.Plan {
+	builtIn := engine.DefaultPlans()
+	if p, ok := builtIn[name]; ok {
+		return p
+	}
+	var most engine.Plan
+	for _, p := range builtIn {
+		most.Rules, most.Tokens = max(most.Rules, p.Rules), max(most.Tokens, p.Tokens)
 	}
 	return most
 }

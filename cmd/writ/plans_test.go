@@ -12,15 +12,15 @@ import (
 	"writ/engine"
 )
 
-func TestReadPlans_RulesAreOptional(t *testing.T) {
+func TestReadPlans_RulesAndTokensAreOptional(t *testing.T) {
 	const rest = `"evaluations":1,"agents":2,"policies":3,"retention_days":4`
-	plans, err := readPlans([]byte(`{"free":{"name":"free",` + rest + `},"pro":{"name":"pro","rules":7,` + rest +
-		`},"business":{"name":"business","rules":0,` + rest + `},"own":{"name":"own",` + rest + `}}`))
+	plans, err := readPlans([]byte(`{"free":{"name":"free",` + rest + `},"pro":{"name":"pro","rules":7,"tokens":8,` + rest +
+		`},"business":{"name":"business","rules":0,"tokens":0,` + rest + `},"own":{"name":"own",` + rest + `}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for plan, want := range map[string]int{"free": 100, "pro": 7, "business": 0, "own": 10_000} {
-		want := engine.Plan{Name: plan, Evaluations: 1, Agents: 2, Policies: 3, Rules: want, RetentionDays: 4}
+	for plan, want := range map[string][2]int{"free": {100, 100}, "pro": {7, 8}, "business": {0, 0}, "own": {10_000, 10_000}} {
+		want := engine.Plan{Name: plan, Evaluations: 1, Agents: 2, Policies: 3, Rules: want[0], Tokens: want[1], RetentionDays: 4}
 		if diff := cmp.Diff(want, plans[plan]); diff != "" {
 			t.Errorf("readPlans()[%s] (-want +got):\n%s", plan, diff)
 		}

@@ -30,7 +30,7 @@ func DigestBytes(canonical []byte) string {
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(s[i:])
@@ -48,6 +48,27 @@ func AppendString(dst []byte, s string) []byte {
 		i++
 	}
 	return append(append(dst, s[start:]...), '"')
+}
+
+// skipPlain moves i on by eights while the next eight bytes of s are ASCII that
+// needs no escape: nearly everything is, and a decision hashes it three times.
+func skipPlain(s string, i int) int {
+	for i+8 <= len(s) && plain8(s[i:i+8]) {
+		i += 8
+	}
+	return i
+}
+
+// plain8 reports whether none of the eight bytes of s is a control character, a
+// quote, a backslash or beyond ASCII: each term has the high bit of the bytes
+// that are (and perhaps of one above such a byte).
+func plain8(s string) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	_ = s[7]
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, backslash := w^ones*'"', w^ones*'\\'
+	return (w|(w-ones*' ')|(quote-ones)|(backslash-ones))&highs == 0
 }
 
 func appendEscape(dst []byte, c byte) []byte {

@@ -159,7 +159,7 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 	must(err)
 	must(s.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}, 0))
 	must(s.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
-	must(s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}))
+	must(s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}, 0))
 	must(s.PutSubscription(ctx, &storage.Subscription{OrganizationID: "a", Plan: id}))
 	_, err = w.Commit(ctx, s, w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"))
 	must(err)

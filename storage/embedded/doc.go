@@ -21,14 +21,21 @@
 //	's' org                                      subscription  JSON
 //	't' token-id                                 token         JSON
 //	'u' org created-at token-id                  tokens in order of creation
+//	'v' token-id 00 01 token-id                  tokens by the one they were made with
+//	'w' org token-id                             an organization's tokens, revoked ones included
 //	'x' org                                      the greatest decision-id(16) that retention has removed
+//	'y' org expires-at token-id                  tokens that are not revoked, by when they expire
 //
 // Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
-// bit flipped and 4 of nanoseconds. ^version is the version, sign bit flipped
+// bit flipped and 4 of nanoseconds; so is expires-at, 12 bytes FF for never. ^version is the version, sign bit flipped
 // and complemented, so that the newest comes first. In policy-id, which more
 // follows, 00 is written as 00 FF. The organization's length comes before its
 // id so that no id, whatever its bytes, begins the range of another. Decision
 // ids are UUIDv7: their order is the order of time.
+//
+// A token is found by its id alone, and then read: an organization asks for its
+// own under 'w', so that another's takes no longer to refuse than none. Format 1
+// had neither 'w' nor 'y'; opening a directory of that format writes them.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -34,7 +34,9 @@ const (
 	kindToken        kind = 't'
 	kindTokenOrder   kind = 'u'
 	kindTokenChild   kind = 'v'
+	kindTokenOf      kind = 'w'
 	kindRemoved      kind = 'x'
+	kindTokenEnd     kind = 'y'
 )
 
 // key is a key under construction. Its methods append to it, as append does:

@@ -1,13 +1,6 @@
 package embedded
 
-import (
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
-
-// stopped is the one trouble that does not pass: the store must be opened again.
-const stopped trouble = "stopped"
+import "github.com/prometheus/client_golang/prometheus"
 
 // collector shows how the store is when it is asked. It must not be asked once
 // the store is closed.
@@ -41,30 +34,19 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	now := h.current()
-	for _, t := range []trouble{lowSpace, flushing, compacting, reading, stopped} {
+	show := func(name trouble, err error) {
 		there := 0.0
-		if slices.Contains(now, t) {
+		if err != nil {
 			there = 1
 		}
-		gauge(c.trouble, there, string(t))
+		gauge(c.trouble, there, string(name))
 	}
+	for _, t := range []trouble{lowSpace, flushing, compacting, reading} {
+		show(t, h.trouble(func(other trouble) bool { return other == t }))
+	}
+	show("stopped", h.stopped())
 	if u, err := h.fs.GetDiskUsage(h.dir); err == nil {
 		gauge(c.free, float64(u.AvailBytes))
 	}
 	gauge(c.used, float64(c.store.db.Metrics().DiskSpaceUsage()))
-}
-
-// current returns the troubles there are.
-func (h *health) current() []trouble {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]trouble, 0, len(h.troubles)+1)
-	for t := range h.troubles {
-		all = append(all, t)
-	}
-	if h.stopped() != nil {
-		all = append(all, stopped)
-	}
-	return all
 }

@@ -6,27 +6,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// gauges returns what reg shows, a gauge with its labels' values by name.
-func gauges(t *testing.T, reg *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]float64)
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
-			for _, label := range m.GetLabel() {
-				name += " " + label.GetValue()
-			}
-			all[name] = m.GetGauge().GetValue()
-		}
-	}
-	return all
-}
+	"writ/internal/metricstest"
+)
 
 func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {
 	fs := vfs.NewMem()
@@ -43,24 +25,24 @@ func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {
 	}{{1 << 40, 0}, {1 << 20, 1}, {1 << 40, 0}} {
 		free(test.free)
 		healthy := s.Healthy(t.Context()) == nil
-		got := gauges(t, reg)
-		if trouble := got["writ_store_trouble free space"]; trouble != test.want || healthy != (test.want == 0) {
+		got := metricstest.Read(t, reg)
+		if trouble := got["writ_store_trouble free space"].Value; trouble != test.want || healthy != (test.want == 0) {
 			t.Errorf("with %d bytes free, trouble = %v and healthy = %v, want %v", test.free, trouble, healthy, test.want)
 		}
-		if n := got["writ_store_free_bytes"]; n != float64(test.free) {
+		if n := got["writ_store_free_bytes"].Value; n != float64(test.free) {
 			t.Errorf("writ_store_free_bytes = %v, want %d", n, test.free)
 		}
 	}
-	if n := gauges(t, reg)["writ_store_disk_bytes"]; n <= 0 {
+	if n := metricstest.Read(t, reg)["writ_store_disk_bytes"].Value; n <= 0 {
 		t.Errorf("writ_store_disk_bytes = %v, want what an empty store takes", n)
 	}
-	if _, ok := gauges(t, reg)["writ_store_trouble stopped"]; !ok {
+	if _, ok := metricstest.Read(t, reg)["writ_store_trouble stopped"]; !ok {
 		t.Error("a trouble that is not there is not shown as 0")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := gauges(t, reg); len(got) != 0 {
+	if got := metricstest.Read(t, reg); len(got) != 0 {
 		t.Errorf("metrics after Close = %v, want none", got)
 	}
 }

@@ -10,26 +10,54 @@ import (
 
 func tokenKey(id string) key { return key{byte(kindToken)}.text(id) }
 
+func tokenOf(org, id string) key { return orgKey(kindTokenOf, org).text(id) }
+
+// indexToken writes by what else than its id and its age t is found.
+func (b *batch) indexToken(t *storage.Token) {
+	b.set(tokenOf(t.OrganizationID, t.ID), nil)
+	if t.RevokedAt.IsZero() {
+		b.set(endKey(t), nil)
+	}
+}
+
 // PutToken implements storage.Tokens.
-func (s *Store) PutToken(ctx context.Context, t *storage.Token) error {
+func (s *Store) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	_, err := s.write(ctx, t.OrganizationID, func(b *batch) (storage.Change, error) {
-		_, err := s.get(tokenKey(t.ID))
-		switch {
-		case err == nil:
-			err = storage.ErrConflict
-		case errors.Is(err, storage.ErrNotFound):
-			err = nil
+		if err := s.checkToken(ctx, t, maxTokens); err != nil {
+			return storage.Change{}, err
 		}
 		b.document(tokenKey(t.ID), t)
+		b.indexToken(t)
 		b.set(orgKey(kindTokenOrder, t.OrganizationID).time(t.CreatedAt).text(t.ID), nil)
-		if t.ParentID != "" && err == nil {
+		if t.ParentID != "" {
 			b.set(childrenOf(t.ParentID).text(t.ID), nil)
-			err = s.checkParent(ctx, t)
 		}
-		return tokenChange(t), err
+		return tokenChange(t), nil
 	})
+	return err
+}
+
+// checkToken returns why t can't be stored.
+func (s *Store) checkToken(ctx context.Context, t *storage.Token, maxTokens int) error {
+	if _, err := s.get(tokenKey(t.ID)); err == nil {
+		return storage.ErrConflict
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	if t.ParentID != "" {
+		if err := s.checkParent(ctx, t); err != nil {
+			return err
+		}
+	}
+	if maxTokens <= 0 {
+		return nil
+	}
+	n, err := s.usableTokens(ctx, t.OrganizationID, t.CreatedAt, maxTokens)
+	if err == nil && n >= maxTokens {
+		err = &storage.LimitError{What: "usable tokens", Limit: maxTokens}
+	}
 	return err
 }
 
@@ -53,22 +81,24 @@ func (s *Store) Token(_ context.Context, tokenID string) (*storage.Token, error)
 	return document[storage.Token](s, tokenKey(tokenID))
 }
 
-// RevokeToken implements storage.Tokens.
+// RevokeToken implements storage.Tokens. It reads no token of another
+// organization.
 func (s *Store) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	var revoked []*storage.Token
 	changed, err := s.write(ctx, org, func(b *batch) (storage.Change, error) {
-		t, err := s.Token(ctx, tokenID)
-		if err == nil && t.OrganizationID != org {
-			err = storage.ErrNotFound
+		if _, err := s.get(tokenOf(org, tokenID)); err != nil {
+			return storage.Change{}, err
 		}
+		t, err := s.Token(ctx, tokenID)
 		if err != nil || !t.RevokedAt.IsZero() {
 			return storage.Change{}, err
 		}
 		revoked, err = s.family(ctx, t)
 		for _, t := range revoked {
 			t.RevokedAt = at
+			b.delete(endKey(t))
 			b.document(tokenKey(t.ID), t)
 		}
 		return storage.Change{}, err

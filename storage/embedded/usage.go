@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"writ/storage"
@@ -31,16 +30,13 @@ func (s *Store) CountRules(ctx context.Context, org string) (int, error) {
 }
 
 // countRules returns how many rules org has. A directory that was written before
-// rules were counted has no count: they are counted once.
+// rules were counted has no count until a rule is added or removed: they are
+// counted one by one.
 func (s *Store) countRules(ctx context.Context, org string) (int64, error) {
-	_, err := s.get(countKey(kindRule, org))
-	if !errors.Is(err, storage.ErrNotFound) {
-		if err != nil {
-			return 0, err
-		}
-		return s.count(countKey(kindRule, org))
+	n, err := s.count(countKey(kindRule, org))
+	if n > 0 || err != nil {
+		return n, err
 	}
-	var n int64
 	prefix := orgKey(kindRule, org)
 	err = s.scan(ctx, prefix, prefix.end(), func(_, _ []byte) (bool, error) {
 		n++

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/internal/metricstest"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage/embedded"
@@ -71,7 +72,7 @@ func benchDecisions(b *testing.B, sweeping bool) {
 	slices.Sort(waits)
 	b.ReportMetric(float64(waits[len(waits)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(waits[len(waits)*99/100].Microseconds()), "p99-µs")
-	b.ReportMetric(removedRows(b, reg), "removed")
+	b.ReportMetric(metricstest.Read(b, reg)["writ_retention_removed_records_total"].Value, "removed")
 }
 
 // fill decides oldRows intents of an organization that is to be swept.
@@ -118,17 +119,4 @@ func must(b *testing.B, err error) {
 	if err != nil {
 		b.Fatal(err)
 	}
-}
-
-func removedRows(b *testing.B, reg *prometheus.Registry) float64 {
-	b.Helper()
-	families, err := reg.Gather()
-	must(b, err)
-	for _, f := range families {
-		if f.GetName() == "writ_retention_removed_records_total" {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	b.Fatal("the sweeper counts no removed rows")
-	return 0
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/internal/metricstest"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/storagetest"
@@ -117,17 +118,11 @@ func (w *world) want(org string, want int) {
 // counted returns the value of a counter.
 func (w *world) counted(name string) float64 {
 	w.Helper()
-	families, err := w.reg.Gather()
-	if err != nil {
-		w.Fatalf("Gather = %v", err)
+	m, ok := metricstest.Read(w, w.reg)[name]
+	if !ok {
+		w.Fatalf("there is no metric %s", name)
 	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	w.Fatalf("there is no metric %s", name)
-	return 0
+	return m.Value
 }
 
 func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {

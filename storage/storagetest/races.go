@@ -146,8 +146,19 @@ var raceTests = []test{
 	}},
 	{"of racing PutToken of one id exactly one succeeds", func(w *world) {
 		w.wantOneWinner("PutToken", storage.ErrConflict, func(i int) error {
-			return w.PutToken(w.ctx, token(fmt.Sprint("org", i), "t"))
+			return w.PutToken(w.ctx, token(fmt.Sprint("org", i), "t"), 0)
 		})
+	}},
+	{"racing tokens keep to maxTokens", func(w *world) {
+		race(func(i int) {
+			if err := w.PutToken(w.ctx, token("org", fmt.Sprint("t", i)), 5); err != nil {
+				w.wantLimit("PutToken", err, 5)
+			}
+		})
+		w.wantTokenCount("org", noon, 5)
+		if n := len(w.tokens("org", 10)); n != 5 {
+			w.Errorf("ListTokens = %d tokens, want 5", n)
+		}
 	}},
 	{"UpdateRule is atomic: no other update may fall between", func(w *world) {
 		r := rule("r")

@@ -15,7 +15,7 @@ func (w *world) lists(org string) map[string]func(storage.Page) (int, string, er
 		id := fmt.Sprint(org, i)
 		w.putPolicy(policy(org, id, 1))
 		w.must("PutAgent", w.PutAgent(w.ctx, org, agent(id, ""), 0))
-		w.must("PutToken", w.PutToken(w.ctx, token(org, id)))
+		w.must("PutToken", w.PutToken(w.ctx, token(org, id), 0))
 		w.commit(w.record(org))
 	}
 	return map[string]func(storage.Page) (int, string, error){
@@ -99,7 +99,7 @@ var storeTests = []test{
 			"PutPolicy": policyErr, "Commit": commitErr, "UpdateSubscription": updateErr,
 			"PutRule":         w.PutRule(ctx, "org", rule("r"), 0),
 			"PutAgent":        w.PutAgent(ctx, "org", agent("a", ""), 0),
-			"PutToken":        w.PutToken(ctx, token("org", "t")),
+			"PutToken":        w.PutToken(ctx, token("org", "t"), 0),
 			"PutSubscription": w.PutSubscription(ctx, subscription("org", "pro")),
 		} {
 			w.wantErr(what, err, context.Canceled)

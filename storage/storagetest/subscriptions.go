@@ -14,6 +14,7 @@ func subscription(org, plan string) *storage.Subscription {
 		CurrentPeriodEnd: noon.AddDate(0, 1, 0), CancelAtPeriodEnd: true, UpdatedAt: noon.Add(time.Second),
 		Past:  []storage.PastPlan{{Plan: "pro", Until: noon}, {Plan: "free", Until: noon.Add(time.Second)}},
 		Began: noon.Add(-time.Hour), Last: storage.SubscriptionEvent{At: noon, Rank: 2, IDs: []string{"evt_1", "evt_2"}},
+		Ended: []string{"sub_0"},
 	}
 }
 

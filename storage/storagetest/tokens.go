@@ -35,16 +35,16 @@ var tokenTests = []test{
 	{"PutToken stores a new token; ErrConflict when its ID exists", func(w *world) {
 		_, err := w.Token(w.ctx, "t")
 		w.wantErr("Token before", err, storage.ErrNotFound)
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
 		w.wantToken("t", token("org", "t"))
 		again := token("org", "t")
 		again.Scopes = []string{"tokens:write"}
-		w.wantErr("PutToken again", w.PutToken(w.ctx, again), storage.ErrConflict)
-		w.wantErr("PutToken elsewhere", w.PutToken(w.ctx, token("other", "t")), storage.ErrConflict)
+		w.wantErr("PutToken again", w.PutToken(w.ctx, again, 0), storage.ErrConflict)
+		w.wantErr("PutToken elsewhere", w.PutToken(w.ctx, token("other", "t"), 0), storage.ErrConflict)
 		w.wantToken("t", token("org", "t"))
 	}},
 	{"RevokeToken sets RevokedAt unless it is set", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
 		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Minute)))
 		w.must("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
 		want := token("org", "t")
@@ -52,14 +52,14 @@ var tokenTests = []test{
 		w.wantToken("t", want)
 	}},
 	{"PutToken returns ErrNotFound when the parent is revoked or not a token of its organization", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
 		for name, child := range map[string]*storage.Token{
 			"another organization": childOf("t", token("other", "c")), "no parent": childOf("u", token("org", "c")),
 		} {
-			w.wantErr("PutToken with "+name, w.PutToken(w.ctx, child), storage.ErrNotFound)
+			w.wantErr("PutToken with "+name, w.PutToken(w.ctx, child, 0), storage.ErrNotFound)
 		}
 		w.must("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon))
-		w.wantErr("PutToken with a revoked parent", w.PutToken(w.ctx, childOf("t", token("org", "c"))), storage.ErrNotFound)
+		w.wantErr("PutToken with a revoked parent", w.PutToken(w.ctx, childOf("t", token("org", "c")), 0), storage.ErrNotFound)
 		_, err := w.Token(w.ctx, "c")
 		w.wantErr("Token after", err, storage.ErrNotFound)
 	}},
@@ -68,7 +68,7 @@ var tokenTests = []test{
 			token("org", "t"), childOf("t", token("org", "c1")), childOf("t", token("org", "c2")),
 			childOf("c1", token("org", "g")), token("org", "t2"), childOf("t2", token("org", "c3")),
 		} {
-			w.must("PutToken", w.PutToken(w.ctx, t))
+			w.must("PutToken", w.PutToken(w.ctx, t, 0))
 		}
 		w.must("RevokeToken of a child", w.RevokeToken(w.ctx, "org", "c2", noon))
 		told := make(map[string]int)
@@ -85,7 +85,7 @@ var tokenTests = []test{
 		w.wantSame("changes told", told, map[string]int{"t": 1, "c1": 1, "g": 1})
 	}},
 	{"RevokeToken returns ErrNotFound for a token that is not org's", func(w *world) {
-		w.must("PutToken", w.PutToken(w.ctx, token("org", "t")))
+		w.must("PutToken", w.PutToken(w.ctx, token("org", "t"), 0))
 		w.wantErr("RevokeToken elsewhere", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
 		w.wantErr("RevokeToken of none", w.RevokeToken(w.ctx, "org", "u", noon), storage.ErrNotFound)
 		w.wantToken("t", token("org", "t"))
@@ -96,10 +96,10 @@ var tokenTests = []test{
 			tok := token("org", id)
 			tok.CreatedAt = noon.Add(time.Duration(len(want)/2) * time.Second)
 			want = append(want, tok)
-			w.must("PutToken", w.PutToken(w.ctx, tok))
+			w.must("PutToken", w.PutToken(w.ctx, tok, 0))
 			revoked := token("org", id+"r")
 			revoked.CreatedAt = tok.CreatedAt
-			w.must("PutToken", w.PutToken(w.ctx, revoked))
+			w.must("PutToken", w.PutToken(w.ctx, revoked, 0))
 			w.must("RevokeToken", w.RevokeToken(w.ctx, "org", revoked.ID, noon))
 		}
 		for _, limit := range []int{1, 2, 4, 5} {

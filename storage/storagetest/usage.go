@@ -54,6 +54,36 @@ var usageTests = []test{
 		w.wantRuleCount("org", 3)
 		w.wantRuleCount("other", 1)
 	}},
+	{"CountTokens returns how many tokens of org are usable, and PutToken keeps to maxTokens", func(w *world) {
+		put := func(id, parent string, expires time.Time, at time.Time, limit int) error {
+			t := childOf(parent, token("org", id))
+			t.CreatedAt, t.ExpiresAt = at, expires
+			return w.PutToken(w.ctx, t, limit)
+		}
+		w.wantTokenCount("org", noon, 0)
+		hour := noon.Add(time.Hour)
+		w.must("PutToken(a)", put("a", "", time.Time{}, noon, 3))
+		w.must("PutToken(b)", put("b", "a", hour, noon, 3))
+		w.must("PutToken(c)", put("c", "b", hour.Add(1), noon, 3))
+		w.must("PutToken of another organization", w.PutToken(w.ctx, token("other", "d"), 3))
+		w.wantLimit("PutToken(e)", put("e", "", time.Time{}, noon, 3), 3)
+		w.wantLimit("PutToken(e) just before one expires", put("e", "", time.Time{}, hour.Add(-1), 3), 3)
+		w.wantErr("PutToken(a) at the limit", put("a", "", time.Time{}, noon, 3), storage.ErrConflict)
+		_, err := w.Token(w.ctx, "e")
+		w.wantErr("Token(e)", err, storage.ErrNotFound)
+		w.wantTokenCount("org", noon, 3)
+		w.wantTokenCount("org", hour, 2)
+		w.must("PutToken(e) when one expires", put("e", "", time.Time{}, hour, 3))
+		w.must("PutToken(f) without a limit", put("f", "", time.Time{}, hour, 0))
+		w.wantTokenCount("org", hour.Add(1), 3)
+		for range 2 { // a, and with it c, which is usable, and b, which is not
+			w.must("RevokeToken(a)", w.RevokeToken(w.ctx, "org", "a", hour))
+			w.wantTokenCount("org", hour, 2)
+		}
+		w.must("PutToken(g) in the place that is free", put("g", "", time.Time{}, hour, 3))
+		w.wantLimit("PutToken(h)", put("h", "", time.Time{}, hour, 3), 3)
+		w.wantTokenCount("other", noon, 1)
+	}},
 	{"Meters calls f for each organization that had an intent decided in month, once, with what Metered returns", func(w *world) {
 		december := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 		in := func(t time.Time, n int64) func(*storage.Record) {
@@ -92,6 +122,15 @@ func (w *world) wantRuleCount(org string, want int) {
 	w.must("CountRules", err)
 	if got != want {
 		w.Errorf("%q has %d rules, want %d", org, got, want)
+	}
+}
+
+func (w *world) wantTokenCount(org string, at time.Time, want int) {
+	w.Helper()
+	got, err := w.CountTokens(w.ctx, org, at)
+	w.must("CountTokens", err)
+	if got != want {
+		w.Errorf("%q has %d usable tokens at %v, want %d", org, got, at, want)
 	}
 }
 

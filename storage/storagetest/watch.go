@@ -57,7 +57,7 @@ var watchTests = []test{
 		changed("SetAgentStatus", err, agents)
 
 		tokens := storage.Change{Kind: storage.TokenChanged, OrganizationID: "org", ID: "t"}
-		changed("PutToken", w.PutToken(w.ctx, token("org", "t")), tokens)
+		changed("PutToken", w.PutToken(w.ctx, token("org", "t"), 0), tokens)
 		changed("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon), tokens)
 		changed("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
 
@@ -77,7 +77,7 @@ var watchTests = []test{
 		w.wantErr("UpdateRule", err, refused)
 		w.wantErr("DeleteRule", w.DeleteRule(w.ctx, "org", "none"), storage.ErrNotFound)
 		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("b", "x"), 0), storage.ErrConflict)
-		w.wantErr("PutToken", w.PutToken(w.ctx, token("org", "t")), storage.ErrConflict)
+		w.wantErr("PutToken", w.PutToken(w.ctx, token("org", "t"), 0), storage.ErrConflict)
 		w.wantErr("RevokeToken", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
 		w.wantSame("changes", h.take(), []storage.Change(nil))
 	}},

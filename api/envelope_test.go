@@ -12,7 +12,7 @@ import (
 	"writ/engine"
 )
 
-func TestWrapper_ADocumentWithoutItIsToldSo(t *testing.T) {
+func TestEnvelope_ADocumentWithoutItIsToldSo(t *testing.T) {
 	h := start(t)
 	for name, tc := range map[string]struct {
 		path, want string
@@ -34,7 +34,7 @@ func TestWrapper_ADocumentWithoutItIsToldSo(t *testing.T) {
 	}
 }
 
-func TestWrapper_KnowsEveryMember(t *testing.T) {
+func TestEnvelope_KnowsEveryMember(t *testing.T) {
 	members := func(of reflect.Type, but ...string) (names []string) {
 		for i := range of.NumField() {
 			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
@@ -44,11 +44,11 @@ func TestWrapper_KnowsEveryMember(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff(members(reflect.TypeFor[engine.ActionPolicy]()), policyWrapper().members); diff != "" {
+	if diff := cmp.Diff(members(reflect.TypeFor[engine.ActionPolicy]()), policyEnvelope().members); diff != "" {
 		t.Errorf("a policy's members (-are +known):\n%s", diff)
 	}
 	// The body of an evaluation has a policy_id of its own.
-	if diff := cmp.Diff(members(reflect.TypeFor[engine.Intent](), "policy_id"), intentWrapper().members); diff != "" {
+	if diff := cmp.Diff(members(reflect.TypeFor[engine.Intent](), "policy_id"), intentEnvelope().members); diff != "" {
 		t.Errorf("an intent's members (-are +known):\n%s", diff)
 	}
 }

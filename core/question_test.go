@@ -1,0 +1,117 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+// withRules is testSet with n rules, compiled as a deployment with a core does.
+func withRules(t testing.TB, n int) engine.Set {
+	t.Helper()
+	set := testSet(t)
+	set.Rules = engine.CompileRules(corpus.Rules(n, 1), engine.Options{KeepJSON: true})
+	return set
+}
+
+// A question costs what its intent costs, however many rules there are.
+func TestQuestion_DoesNotCopyTheRules(t *testing.T) {
+	few, many := withRules(t, 0), withRules(t, 1000)
+	rules, err := many.Rules.JSON()
+	if err != nil || len(rules) < 200_000 {
+		t.Fatalf("the rules have %d bytes, %v: too few for this test", len(rules), err)
+	}
+	const times = 100
+	allocated := func(set engine.Set) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range times {
+			if _, err := newQuestion(set, testInput()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / times
+	}
+	allocated(few) // warms the encoder up
+	if without, with := allocated(few), allocated(many); with > without+16<<10 {
+		t.Errorf("a question with 1,000 rules of %d bytes allocates %d bytes, without %d", len(rules), with, without)
+	}
+}
+
+// A change of the rules drops what was kept of them.
+func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
+	src := &source{policy: testSet(t).Policy.Document(), rules: corpus.Rules(2, 1)}
+	sets := engine.NewSets(src, engine.Options{KeepJSON: true}, 1<<20)
+	for n := 2; n <= 3; n++ {
+		src.rules = corpus.Rules(n, 1)
+		sets.InvalidateRules("acme")
+		in := testInput()
+		set, err := sets.Load(t.Context(), "acme", in.Intent.PolicyID, in.Intent.AgentID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Input struct {
+				Rules   []engine.Rule `json:"rules"`
+				Digests digests       `json:"digests"`
+			} `json:"input"`
+		}
+		q, err := newQuestion(set, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time as net/http reads it for a retry
+			body, err := q.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(body)
+			if err == nil {
+				err = json.Unmarshal(text, &got)
+			}
+			if err != nil || int64(len(text)) != q.len() {
+				t.Fatalf("read %d bytes of %d: %v", len(text), q.len(), err)
+			}
+			want := engine.CompileRules(src.rules, engine.Options{}).Digest()
+			if len(got.Input.Rules) != n || got.Input.Digests.Rules != want {
+				t.Errorf("%d rules of the digest %s, want %d of %s", len(got.Input.Rules), got.Input.Digests.Rules, n, want)
+			}
+		}
+	}
+}
+
+// source is what a store holds.
+type source struct {
+	policy *engine.ActionPolicy
+	rules  []engine.Rule
+}
+
+func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, error) {
+	return s.policy, nil
+}
+func (s *source) AllRules(context.Context, string) ([]engine.Rule, error) { return s.rules, nil }
+func (s *source) AgentStatus(context.Context, string, string) (engine.AgentStatus, error) {
+	return engine.AgentActive, nil
+}
+
+func BenchmarkQuestion(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			set, in := withRules(b, n), testInput()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := newQuestion(set, in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// maxWork is how much all conditions in CEL of one evaluation may do together,
+// however many rules and readings of the resource there are: a condition that
+// would exceed it is an error. What one condition may do is bounded when its
+// rule is created, but a hundred of the dearest took fifteen seconds.
+//
+// A step is an instruction of a regular expression for one character, 64
+// places of a glob for one character, or one of CEL's cost units: some 8 ns. It
+// is enough for the dearest regular expression on four readings of the longest
+// resource, and for 5,000 ordinary ones on an ordinary resource. Steps are
+// counted rather than timed, so that the same evaluation always decides the same.
+const maxWork = 1 << 24
+
+// macroSteps is how many steps a cost unit takes that a macro repeats: CEL
+// interprets it, and boxes what it looks at.
+const macroSteps = 4
+
+var errTooMuchWork = errors.New("the conditions of the rules do too much together")
+
+// charge adds steps to the work, and reports whether they may be done.
+func (f *frame) charge(steps int) bool {
+	f.work += steps
+	return f.work <= maxWork
+}
+
+// match reports whether one of m's patterns matches s, at their charge.
+func (f *frame) match(m matcher, s string) ref.Val {
+	if !f.charge(m.steps(s)) {
+		return types.WrapErr(errTooMuchWork)
+	}
+	return types.Bool(m.Match(s) >= 0)
+}
+
+// apartFromPatterns estimates what an expression costs besides the calls that
+// charge for themselves.
+type apartFromPatterns struct{ sizes }
+
+// EstimateCallCost implements [checker.CostEstimator].
+func (a apartFromPatterns) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	if function == overloads.Matches || isPatternFunction(function) {
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
+	}
+	return a.sizes.EstimateCallCost(function, overload, target, args)
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// dearest is a regular expression of nearly as many instructions as a condition
+// may have, which matches nothing without a z.
+const dearest = `(.*.*[ab]){1,110}z$`
+
+// Conditions are bounded when their rules are created, their number by the plan
+// alone: together they must not take a core for seconds.
+func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
+	long := intentWith(func(in *Intent) {
+		in.Resource = "https://h.example/" + strings.Repeat("a%2fb", 600) + "#" + strings.Repeat("b", 1000)
+		in.Metadata = make(map[string]string)
+		for i := range MaxMetadataKeys {
+			in.Metadata[fmt.Sprint("key", i)] = strings.Repeat("v", 100)
+		}
+	})
+	const (
+		regex    = `{"resource":{"$regex":"` + dearest + `"}}`
+		computed = `{"cel":"(intent.resource + 'x').matches('` + dearest + `')"}`
+		macro    = `{"cel":"intent.metadata.exists(k, intent.metadata.exists(j, j == 'x'))"}`
+		globs    = `{"resource":{"$glob":["**a*x*1*","**a*x*2*","**a*x*3*","**a*x*4*","**a*x*5*","**a*x*6*","**a*x*7*","**a*x*8*"]}}`
+	)
+	for name, tc := range map[string]struct {
+		condition string
+		rules     int
+	}{
+		"regex": {regex, 100}, "regex of a computed text": {computed, 100}, "macro": {macro, 1000}, "globs": {globs, 5000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			condition := mustCondition(t, tc.condition)
+			for _, outcome := range []Decision{Deny, Allow} {
+				rs := &RuleSet{}
+				for i := range tc.rules {
+					rs.rules = append(rs.rules, newCompiledRule(stored(fmt.Sprint(i), outcome.String(), tc.condition, 1), action{decision: outcome}, condition))
+				}
+				rs.index = newRuleIndex(rs.rules)
+				f := testFrame(t, long)
+				f.readings, _ = ReadResource(long.Resource)
+				findings, failed := rs.decide(f)
+				if failed == 0 || len(findings) > 0 != (outcome != Allow) {
+					t.Fatalf("decide with rules that say %v = %v, %d errors; want errors, which only tighten", outcome, findings, failed)
+				}
+			}
+		})
+	}
+}
+
+// The dearest condition is evaluated for the longest resource, with four readings.
+func TestWork_IsEnoughForOneCondition(t *testing.T) {
+	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
+	raw += strings.Repeat("b", MaxResource-len(raw))
+	in := intentWith(func(in *Intent) { in.Resource = raw })
+	f := testFrame(t, in)
+	var err error
+	if f.readings, err = ReadResource(raw); err != nil || f.readings.Len() != 4 {
+		t.Fatalf("ReadResource = %d readings, %v, want 4", f.readings.Len(), err)
+	}
+	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+dearest+`"}}`, 1)}, Options{})
+	for range 2 { // each evaluation has all of it
+		if findings, failed := rs.decide(f); len(findings) > 0 || failed > 0 {
+			t.Errorf("decide = %v, %d errors, want neither", findings, failed)
+		}
+	}
+}
+
+func TestWork_RegexOfAComputedTextMatches(t *testing.T) {
+	for expr, want := range map[string]bool{
+		`(intent.action_type + "!").matches("^deploy.*!$")`:               true,
+		`(intent.action_type + "!").matches("^deploy$")`:                  false,
+		`["a", "b"].exists(x, (x + intent.action_type).matches("^bdep"))`: true,
+	} {
+		got, err := mustCondition(t, `{"cel":`+Quote(expr)+`}`).eval(testFrame(t, intentWith(nil)))
+		if got != want || err != nil {
+			t.Errorf("%s = %v, %v, want %v", expr, got, err, want)
+		}
+	}
+}

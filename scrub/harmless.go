@@ -1,0 +1,107 @@
+package scrub
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// placeholder matches values that stand for a credential, or say that there is none.
+var placeholder = regexp.MustCompile(`^(?i:true|false|null|none|nil|undefined|redacted|x{3,}|\.{3,}|%s)$`)
+
+// maxName bounds how much of a name before a value is looked at.
+const maxName = 64
+
+// unnamed reports whether the value text[start:end] is none of a credential,
+// although its name ends like that of one: page_token=CAUQAA, max_token=4096.
+func unnamed(text string, start, end int) bool {
+	if placeholder.MatchString(text[start:end]) {
+		return true
+	}
+	before := strings.TrimRight(text[max(0, start-maxName):start], "=:>|?,+ \t\r\n\"'`\\")
+	name := strings.LastIndexFunc(before, func(r rune) bool { return !isDashed(r) && r != '.' })
+	return placesToken(wordsOf(before[name+1:]))
+}
+
+// placesToken reports whether a name of these words is that of a place in a list
+// or of a number of words, which are called tokens as well.
+func placesToken(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	last := words[len(words)-1]
+	first, isToken := strings.CutSuffix(strings.TrimSuffix(last, "s"), "token")
+	if first == "" && len(words) > 1 {
+		first = words[len(words)-2]
+	}
+	return isToken && slices.Contains(places, first)
+}
+
+var places = []string{"page", "next", "nextpage", "prev", "previous", "pagination", "paging", "continuation", "continue", "cursor",
+	"sync", "delta", "skip", "resume", "resumption", "start", "starting", "stop", "eos", "bos", "pad", "mask", "max", "min",
+	"maximum", "minimum", "total", "num", "count", "prompt", "completion", "input", "output"}
+
+// accounts are what programs log in as, not people.
+var (
+	sources = []string{"git", "hg", "svn", "cvs", "bzr"}
+	logins  = []string{"root", "ec2-user", "ubuntu", "debian", "centos", "fedora", "rocky", "core", "azureuser", "vagrant",
+		"admin", "deploy", "ci", "app", "postgres", "readonly"}
+	unread = []string{"noreply", "no-reply", "donotreply", "do-not-reply"}
+)
+
+// nobodys reports whether the address text[start:end] is no person's mailbox: that
+// of a service, or no address at all, as logo@2x.png and pkg@1.0.0-beta.rc.
+func nobodys(text string, start, end int) bool {
+	user, host, _ := strings.Cut(strings.TrimLeft(text[start:end], "'%+._-"), "@")
+	switch {
+	case user == "", slices.Contains(sources, user), slices.Contains(unread, user):
+		return true
+	case strings.HasSuffix(host, ".gserviceaccount.com"), release.MatchString(host):
+		return true
+	case slices.Contains(logins, user) && login.MatchString(text[max(0, start-maxName):start]):
+		return true
+	}
+	name := files.ReplaceAllString(host, "")
+	return name != host && !address.MatchString(name)
+}
+
+var (
+	login   = regexp.MustCompile(`(?:ssh|sftp|scp|rsync|postgres|postgresql|mysql|redis|amqps?|mongodb(?:\+srv)?)://$`)
+	release = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.]`)
+	// files matches endings of files and of units of systemd. None is a domain.
+	files = regexp.MustCompile(`(?:\.(?:png|jpe?g|gif|webp|svg|avif|pdf|json|ya?ml|toml|xml|html|css|js|ts|csv|tsv|txt|log|gz|tgz|bz2|xz|zst|tar|` +
+		`sql|parquet|avro|orc|proto|conf|cfg|ini|lock|jar|whl|rpm|deb|iso|onnx|service|socket|timer|mount|slice))+$`)
+	address = regexp.MustCompile(`\.\pL{2,}$`)
+)
+
+// coordinates are prefixes of packages' and repositories' names, which have an @
+// before a version or a branch.
+var (
+	packages     = []string{"pkg", "npm", "pypi", "golang", "go", "cargo", "gem", "nuget", "maven", "oci", "deb", "rpm", "apk", "brew", "helm", "composer", "conda", "hex"}
+	repositories = []string{"repo", "repository", "github", "gitlab", "bitbucket", "codeberg"}
+)
+
+// noPassword reports whether the user:password in text[start:end], which an @
+// follows, has none: it is the name of a package, a repository or a pattern.
+func noPassword(text string, start, end int) bool {
+	user, password, _ := strings.Cut(text[start:end], ":")
+	before := text[:start]
+	switch {
+	case !strings.ContainsFunc(password, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }):
+		return strings.Contains(password, "*")
+	case strings.HasSuffix(before, "//"):
+		return false
+	case strings.HasSuffix(before, "@"): // git@host:path@branch
+		words := wordsOf(before[max(0, len(before)-maxName):])
+		return len(words) > 0 && slices.Contains(sources, words[len(words)-1])
+	}
+	return slices.Contains(sources, strings.TrimLeft(password, `"'`)) || slices.Contains(packages, user) ||
+		slices.Contains(repositories, user) && strings.Contains(password, "/")
+}
+
+// commit reports whether text[start:end] is the hash of a commit in a URL, not a
+// token of the same form.
+func commit(text string, start, end int) bool {
+	return end-start == 40 && start > 0 && strings.IndexByte("@/", text[start-1]) >= 0
+}

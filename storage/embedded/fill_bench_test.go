@@ -1,0 +1,63 @@
+//go:build unix
+
+package embedded
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// BenchmarkFill commits 1,600,000 records in batches of 64 to an empty store: the
+// store of a day rather than that of a minute. What a commit costs grows with it,
+// because intents, whose ids are random, are merged into all that came before.
+// cpu-ns/rec is the processor time of the last quarter, compactions included and
+// the making of the records not; compacted-B/rec is what compactions read and
+// rewrote. Run it with -benchtime 1x.
+func BenchmarkFill(b *testing.B) {
+	const (
+		records = 1_600_000
+		quarter = records / 4
+		size    = 64
+	)
+	for b.Loop() {
+		s := benchStore(b, vfs.Default)
+		var making, before time.Duration
+		for n := uint64(0); n < records; {
+			if n == records-quarter {
+				before = processorTime(b) - making
+			}
+			start := time.Now()
+			batch := make([]*storage.Record, size)
+			for i := range batch {
+				n++
+				batch[i] = benchRecord(n)
+			}
+			making += time.Since(start)
+			if _, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(processorTime(b)-making-before)/quarter, "cpu-ns/rec")
+		var compacted uint64
+		for _, l := range s.db.Metrics().Levels {
+			compacted += l.TableBytesCompacted
+		}
+		b.ReportMetric(float64(compacted)/records, "compacted-B/rec")
+	}
+}
+
+// processorTime returns what the process has used so far.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

@@ -1,0 +1,32 @@
+package embedded
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+)
+
+// TestRevokeToken_ReadsNoTokenOfAnother: what would take time, and tell by it
+// that there is one, is not done.
+func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
+	s := openTest(t, vfs.NewMem(), nil)
+	defer closeTest(t, s)
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	if err := s.PutToken(t.Context(), &storage.Token{ID: "t", OrganizationID: "a", CreatedAt: at}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Set(tokenKey("t"), []byte("unreadable"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RevokeToken(t.Context(), "b", "t", at); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("RevokeToken of another's = %v, want ErrNotFound without reading it", err)
+	}
+	if err := s.RevokeToken(t.Context(), "a", "t", at); err == nil || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("RevokeToken of an unreadable token = %v, want an error about it", err)
+	}
+}
