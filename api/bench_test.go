@@ -87,6 +87,7 @@ func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 		for pb.Next() {
 			ctx.Request.Reset()
 			ctx.Response.Reset()
+			ctx.Request.Header.SetProtocol("HTTP/1.0") // which needs no line with a Host
 			ctx.Request.Header.SetMethod(http.MethodPost)
 			ctx.Request.SetRequestURI("/v1/policy/evaluate")
 			ctx.Request.Header.Set("Authorization", "Bearer "+key)
