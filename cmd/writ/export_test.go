@@ -30,7 +30,7 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	const rows = 1000 // of 8 KiB: more than the kernel buffers
 	data, token := newData(t)
 	plans := filepath.Join(t.TempDir(), "plans.json")
-	if err := os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"policies":10,"csv_export":true}}`), 0o600); err != nil {
+	if err := os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"agents":5,"policies":10,"retention_days":7,"csv_export":true}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	flags := []string{"--plans=" + plans, "--rate-limit-credential=off"}
