@@ -23,8 +23,10 @@ test: ## Run every test
 	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
 	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
 
-check: lint ## What lint does, tests under the race detector, govulncheck
+check: lint ## What lint does, tests under the race detector, each benchmark once, govulncheck
 	$(GO) test -race -short ./...
+	@echo "$(GO) test -run '^$$' -bench . -benchtime 1x ./..."; \
+	out=$$($(GO) test -run '^$$' -bench . -skip '^BenchmarkFill$$' -benchtime 1x ./... 2>&1) || { echo "$$out"; exit 1; }
 	@$(MAKE) --no-print-directory vuln
 
 lint: ## gofmt, vet, staticcheck, golangci-lint

@@ -8,6 +8,12 @@ import (
 	"writ/engine"
 )
 
+// VersionBytes is how much room the versions of an organization's policies may
+// take for each policy that its plan allows: some five hundred versions of a
+// policy of 2 KB. Versions are kept for good, so without a bound one
+// organization could fill the disk of all.
+const VersionBytes = 1 << 20
+
 // Policies keeps every version of every policy.
 type Policies interface {
 	// PutPolicy stores a version. It must return ErrConflict when a version
@@ -15,7 +21,9 @@ type Policies interface {
 	// the same content (UpdatedAt aside), which must succeed and change
 	// nothing. created tells the two successes apart. It must return a
 	// *LimitError when the version is a new policy's first and the
-	// organization has maxPolicies policies already (0: no limit).
+	// organization has maxPolicies policies already, and when the versions of all
+	// its policies would take more than maxPolicies times VersionBytes, as the
+	// store encodes them (0: no limit of either kind).
 	PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error)
 	// Policy returns the newest version, or ErrNotFound.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)

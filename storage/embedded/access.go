@@ -124,13 +124,15 @@ func (b *batch) delete(k key) {
 	}
 }
 
-func (b *batch) document(k key, doc any) {
+// document puts doc and returns how many bytes it takes.
+func (b *batch) document(k key, doc any) int {
 	v, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		b.err = errors.Join(b.err, fmt.Errorf("encoding %T: %w", doc, err))
-		return
+		return 0
 	}
 	b.set(k, v)
+	return len(v)
 }
 
 func (b *batch) number(k key, n int64) {

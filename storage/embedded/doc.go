@@ -10,6 +10,7 @@
 //	'a' org agent-id                             agent         JSON
 //	'b' org created-at agent-id                  agents in order of creation
 //	'c' org kind                                 how many documents of kind: 8 bytes
+//	'c' org 'P'                                  how many bytes the versions of policies take: 8 bytes
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'e' org external-id                          agent-id
 //	'h' org decision-id(16)                      history row   see record.go

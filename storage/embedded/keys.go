@@ -19,6 +19,7 @@ type kind byte
 
 const (
 	kindFormat       kind = 0x00
+	kindVersions     kind = 'P' // in the key of a count alone
 	kindAgent        kind = 'a'
 	kindAgentOrder   kind = 'b'
 	kindCount        kind = 'c'

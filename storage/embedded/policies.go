@@ -21,9 +21,25 @@ func (s *Store) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolici
 		case err == nil && p.Version <= newest.Version:
 			return c, s.samePolicy(p)
 		}
-		b.document(policyKey(p.OrganizationID, p.PolicyID, p.Version), p)
-		return c, err
+		size := b.document(policyKey(p.OrganizationID, p.PolicyID, p.Version), p)
+		return c, errors.Join(err, s.countVersion(b, p.OrganizationID, int64(size), maxPolicies))
 	})
+}
+
+// countVersion adds size to what the versions of org's policies take, or returns
+// a *storage.LimitError when that is more than maxPolicies allow. Versions that
+// were stored before they were counted take nothing.
+func (s *Store) countVersion(b *batch, org string, size int64, maxPolicies int) error {
+	at := countKey(kindVersions, org)
+	n, err := s.count(at)
+	if err != nil {
+		return err
+	}
+	if limit := maxPolicies * storage.VersionBytes; limit > 0 && n+size > int64(limit) {
+		return &storage.LimitError{What: "bytes of policy versions", Limit: limit}
+	}
+	b.number(at, n+size)
+	return nil
 }
 
 // samePolicy returns nil when p's version is stored with p's content, else

@@ -158,8 +158,8 @@ func (s *Store) register(reg prometheus.Registerer) error {
 //
 // The intents, whose ids are random, overlap all that is below them, so every
 // compaction of level 0 rewrites what it meets of the next. It waits for eight
-// runs rather than two: that rewrites a third of the bytes, and the filters keep
-// the look-ups in eight runs cheap.
+// runs rather than two: that rewrites half of the bytes, and the filters keep the
+// look-ups in eight runs cheap.
 func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          guard,

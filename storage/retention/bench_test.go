@@ -16,6 +16,7 @@ import (
 	"writ/internal/metricstest"
 	"writ/ledger"
 	"writ/ledger/receipt"
+	"writ/scrub"
 	"writ/storage/embedded"
 )
 
@@ -38,8 +39,10 @@ func benchDecisions(b *testing.B, sweeping bool) {
 	store, err := embedded.Open(b.TempDir(), embedded.Options{})
 	must(b, err)
 	b.Cleanup(func() { must(b, store.Close()) })
+	scrubber, err := scrub.New()
+	must(b, err)
 	l, err := ledger.Open(ctx, ledger.Config{
-		Store: store, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))),
+		Store: store, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))), Scrub: scrubber,
 		Now: func() time.Time { return time.Now().Add(-24 * time.Hour) },
 	})
 	must(b, err)
