@@ -142,7 +142,7 @@ func intent(n int) *engine.Intent {
 		PolicyID:   "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 		AgentID:    "team-a/deployer",
 		ActionType: "deploy",
-		Resource:   "https://user:pw@example.com/prod?token=secret#part",
+		Resource:   "https://user:password@example.com/prod?token=secret#fragment",
 		Cost:       &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
 		Metadata:   map[string]string{"ticket": "OPS-7", "env": "prod"},
 		IssuedAt:   "2026-11-21T11:59:59Z",

@@ -41,7 +41,7 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the minimal projection (-want +got):\n%s", diff)
 	}
-	for _, secret := range []string{"OPS-7", "pw", "token", "secret", "part"} {
+	for _, secret := range []string{"OPS-7", "password", "token", "secret", "fragment"} {
 		if strings.Contains(store.order[0].bytes, secret) {
 			t.Errorf("the stored record has %q in it: %s", secret, store.order[0].bytes)
 		}
