@@ -283,7 +283,8 @@ func TestThrottle_SeveralForwardedForLinesAreOneList(t *testing.T) {
 func TestThrottle_Metrics(t *testing.T) {
 	var reg *prometheus.Registry
 	h := start(t, limitedTo(RateLimits{
-		Credential: RateLimit{Rate: 1, Burst: 1}, Evaluate: RateLimit{Rate: 1, Burst: 1}, Address: RateLimit{Rate: 1, Burst: 1},
+		Credential: RateLimit{Rate: 0.001, Burst: 1}, // no bucket is full again, and so none is dropped
+		Evaluate:   RateLimit{Rate: 1, Burst: 1}, Address: RateLimit{Rate: 1, Burst: 1},
 	}), func(c *Config) { reg = c.Registry })
 	key, _ := h.key(acme, "policy:evaluate", "rules:read")
 	for range 3 {
