@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ/storage"
 	"writ/storage/storagetest"
 )
 
@@ -50,6 +51,14 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 	}
 	_, err = f.Write(change(old))
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asCrashed makes a directory that was closed one that was not.
+func asCrashed(t *testing.T, disk vfs.FS) {
+	t.Helper()
+	if err := disk.Remove(disk.PathJoin("data", closedName)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,4 +120,54 @@ func TestDamage_AnOlderWritInBetween(t *testing.T) {
 		}
 	}
 	closeTest(t, openTest(t, disk, nil))
+}
+
+// TestDamage_Values: a row that can't be read is an error to who asks for it,
+// and ends nothing: Pebble panics.
+func TestDamage_Values(t *testing.T) {
+	cuts := map[string]func([]byte) []byte{
+		"cut short": func(b []byte) []byte { return b[:len(b)/2] },
+		"empty":     func([]byte) []byte { return nil },
+		"footer":    func(b []byte) []byte { b[len(b)-20] ^= 4; return b },
+	}
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewMem()
+			s := openTest(t, disk, nil)
+			w := storagetest.NewWriter()
+			r := w.Record("a")
+			if _, err := w.Commit(t.Context(), s, r); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			if err := s.db.Flush(); err != nil {
+				t.Fatalf("Flush = %v", err)
+			}
+			damaged := filesOf(t, disk, blobExt)
+			if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			closeTest(t, s)
+			asCrashed(t, disk)
+			for _, name := range damaged {
+				damage(t, disk, name, cut)
+			}
+			s = openTest(t, disk, nil)
+			defer closeTest(t, s)
+			for range 2 {
+				if got, err := s.Record(t.Context(), "a", r.DecisionID); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("Record = %+v, %v, want ErrUnavailable", got, err)
+				}
+				if got, _, err := s.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 5}); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("ListRecords = %+v, %v, want ErrUnavailable", got, err)
+				}
+				again := w.Again(r)
+				if existing, err := s.Commit(t.Context(), []*storage.Record{again}, w.Seal(s.tip)); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("Commit of a known intent = %+v, %v, want ErrUnavailable", existing, err)
+				}
+			}
+			if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+				t.Errorf("Commit of another intent = %v", err)
+			}
+		})
+	}
 }
