@@ -105,6 +105,36 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
+// TestDamage_LogAfterACrash: what is damaged before the last blocks of the log is
+// no end of the log, from the first start on.
+func TestDamage_LogAfterACrash(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := openTest(t, disk, nil)
+	w := storagetest.NewWriter()
+	for range 100 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	found := false
+	for _, name := range filesOf(t, crashed, ".log") {
+		size := len(content(t, crashed, name))
+		for at := 1000; at < size-64<<10; at += 2000 {
+			found = true
+			damaged := crashed.CrashClone(vfs.CrashCloneCfg{})
+			damage(t, damaged, name, func(b []byte) []byte { b[at] ^= 1; return b })
+			if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); err == nil {
+				t.Errorf("Open with byte %d of %d of the log damaged = nil, want an error", at, size)
+				closeTest(t, s)
+			}
+		}
+	}
+	if !found {
+		t.Error("no log is long enough: the test tests nothing")
+	}
+}
+
 // TestDamage_AnOlderWritInBetween: one that refuses the format of a directory has
 // opened it all the same.
 func TestDamage_AnOlderWritInBetween(t *testing.T) {

@@ -252,7 +252,12 @@ func (s *Store) create() error {
 	if foreign {
 		return errors.New("this is a Pebble directory, but not writ's")
 	}
-	return s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync)
+	if err := s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync); err != nil {
+		return err
+	}
+	// Pebble begins a new directory's log in an old format, in which damage in
+	// its middle looks like its end. Flush begins another log.
+	return s.db.Flush()
 }
 
 // Healthy implements storage.Store.
