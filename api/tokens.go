@@ -16,6 +16,10 @@ type tokenBody struct {
 	ExpiresAt *time.Time `json:"expiresAt"`
 }
 
+// maxYear is the last that RFC 3339 can write. With an offset it can write a time
+// that is later in UTC.
+const maxYear = 9999
+
 // tokenSecret is the one answer that holds a whole key.
 type tokenSecret struct {
 	Token string `json:"token"`
@@ -92,6 +96,8 @@ func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	case in.ExpiresAt == nil:
 	case !in.ExpiresAt.After(now):
 		bad.add("expiresAt", "must be in the future")
+	case in.ExpiresAt.UTC().Year() > maxYear:
+		bad.add("expiresAt", fmt.Sprintf("must be before the year %d in UTC", maxYear+1))
 	case !latest.IsZero() && in.ExpiresAt.After(latest):
 		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+", when the key that makes it expires")
 	}

@@ -230,17 +230,18 @@ func TestTokens_InvalidFields(t *testing.T) {
 		body  any
 		field string
 	}{
-		"no name":            {obj{"scopes": []string{"rules:read"}}, "name"},
-		"long name":          {obj{"name": strings.Repeat("n", 257)}, "name"},
-		"control in name":    {obj{"name": "a\nb"}, "name"},
-		"unknown scope":      {obj{"name": "n", "scopes": []string{"rules:read", "rules:*"}}, "scopes[1]"},
-		"scope case":         {obj{"name": "n", "scopes": []string{"Rules:read"}}, "scopes[0]"},
-		"scopes as text":     {obj{"name": "n", "scopes": "rules:read"}, "scopes"},
-		"null scopes":        {obj{"name": "n", "scopes": nil}, "scopes"},
-		"expired":            {obj{"name": "n", "expiresAt": h.clock.Now().Format(time.RFC3339)}, "expiresAt"},
-		"expiry not a time":  {obj{"name": "n", "expiresAt": "2026-12-01"}, "expiresAt"},
-		"expiry is a number": {obj{"name": "n", "expiresAt": 1800000000}, "expiresAt"},
-		"unknown field":      {obj{"name": "n", "expires_at": "2030-01-01T00:00:00Z"}, "expires_at"},
+		"no name":              {obj{"scopes": []string{"rules:read"}}, "name"},
+		"long name":            {obj{"name": strings.Repeat("n", 257)}, "name"},
+		"control in name":      {obj{"name": "a\nb"}, "name"},
+		"unknown scope":        {obj{"name": "n", "scopes": []string{"rules:read", "rules:*"}}, "scopes[1]"},
+		"scope case":           {obj{"name": "n", "scopes": []string{"Rules:read"}}, "scopes[0]"},
+		"scopes as text":       {obj{"name": "n", "scopes": "rules:read"}, "scopes"},
+		"null scopes":          {obj{"name": "n", "scopes": nil}, "scopes"},
+		"expired":              {obj{"name": "n", "expiresAt": h.clock.Now().Format(time.RFC3339)}, "expiresAt"},
+		"expiry of year 10000": {obj{"name": "n", "expiresAt": "9999-12-31T23:59:59-23:59"}, "expiresAt"},
+		"expiry not a time":    {obj{"name": "n", "expiresAt": "2026-12-01"}, "expiresAt"},
+		"expiry is a number":   {obj{"name": "n", "expiresAt": 1800000000}, "expiresAt"},
+		"unknown field":        {obj{"name": "n", "expires_at": "2030-01-01T00:00:00Z"}, "expires_at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.do("POST", "/v1/tokens", h.operator(acme), tc.body).wantField(tc.field)

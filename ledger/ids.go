@@ -7,20 +7,27 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"writ/storage"
 )
 
 // ids makes decision ids: UUIDv7 of RFC 9562 with its method 3, where the 12
 // bits after the version go on with the time below a millisecond. Unlike
 // uuid.NewV7 it takes the time from its caller. The ids of one ids strictly
-// increase, whatever the clock does.
+// increase, unless the clock goes back by more than [storage.MaxSkew]: one that
+// was far ahead for a moment would else date all after it, and receipts would be
+// good, and count in a month, until it is that late.
 type ids struct {
 	// last is the time of the last id: milliseconds since 1970, and below them
 	// 12 bits of 1/4096 ms.
 	last atomic.Int64
 }
 
+// maxAhead is how far ids may be ahead of the clock, as ids.last counts.
+const maxAhead = int64(storage.MaxSkew/time.Millisecond) << 12
+
 // next returns an id and its time, which is now unless an earlier id was as
-// late.
+// late or a little later.
 func (s *ids) next(now time.Time) (uuid.UUID, time.Time) {
 	tick := s.advance(now)
 	var id uuid.UUID
@@ -37,6 +44,9 @@ func (s *ids) advance(now time.Time) int64 {
 	for {
 		last := s.last.Load()
 		tick := max(want, last+1)
+		if last-want > maxAhead {
+			tick = want
+		}
 		if s.last.CompareAndSwap(last, tick) {
 			return tick
 		}

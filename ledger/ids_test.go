@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"writ/storage"
 )
 
 func TestDecision_Receipts_DecisionIDIsUUIDv7OfTheDecisionsTime(t *testing.T) {
@@ -25,7 +27,7 @@ func TestDecision_Receipts_DecisionIDIsUUIDv7OfTheDecisionsTime(t *testing.T) {
 	}
 }
 
-func TestIDs_IncreaseWhateverTheClockDoes(t *testing.T) {
+func TestIDs_IncreaseWhenTheClockGoesBackALittle(t *testing.T) {
 	var s ids
 	var last uuid.UUID
 	var lastAt time.Time
@@ -49,9 +51,29 @@ func TestIDs_IncreaseWhateverTheClockDoes(t *testing.T) {
 	for i := range 1000 {
 		next(noon.Add(time.Second + time.Duration(i)*time.Microsecond))
 	}
-	s.next(noon.Add(-time.Hour))
-	if id, at := s.next(noon.Add(-time.Hour)); id.String() <= last.String() || at.Before(lastAt) {
+	s.next(noon.Add(-storage.MaxSkew / 2))
+	if id, at := s.next(noon.Add(-storage.MaxSkew / 2)); id.String() <= last.String() || at.Before(lastAt) {
 		t.Errorf("next after the clock went back = %s of %v, want more than %s of %v", id, at, last, lastAt)
+	}
+}
+
+// TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead: one moment in which the
+// clock was weeks ahead makes no receipt of later that is good for weeks, and
+// charges no other month.
+func TestDecision_Receipts_TTLAndMonthAfterTheClockWasAhead(t *testing.T) {
+	now := &clock{now: noon}
+	l := open(t, newFake(), func(c *Config) { c.Now, c.TTL = now.Now, 300*time.Second })
+	now.set(noon.AddDate(0, 0, 30))
+	mustDecide(t, l, "acme", intent(1))
+	for i, at := range []time.Time{noon, noon.Add(time.Second), noon.Add(-time.Hour)} {
+		now.set(at)
+		r := mustDecide(t, l, "acme", intent(2+i)).Record
+		if want := at.Unix() + 300; !r.DecidedAt.Equal(at) || r.Receipt.Exp != want {
+			t.Errorf("decided at %v: DecidedAt = %v, the receipt's end = %d, want %d", at, r.DecidedAt, r.Receipt.Exp, want)
+		}
+		if n, err := l.cfg.Store.Metered(t.Context(), "acme", storage.MonthOf(at)); n != int64(i+1) || err != nil {
+			t.Errorf("Metered in the month of %v = %d, %v, want %d", at, n, err, i+1)
+		}
 	}
 }
 

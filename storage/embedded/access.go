@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,22 +12,49 @@ import (
 	"writ/storage"
 )
 
-// get returns a copy of the value at k, or storage.ErrNotFound.
-func (s *Store) get(k key) ([]byte, error) {
+// get returns a copy of the value at k, or storage.ErrNotFound. Pebble's own Get
+// could not be closed after a panic: see value.
+func (s *Store) get(k key) (v []byte, err error) {
 	if err := s.health.readable(); err != nil {
 		return nil, err
 	}
-	v, closer, err := s.db.Get(k)
-	if errors.Is(err, pebble.ErrNotFound) {
-		s.health.report(reading, nil)
-		return nil, storage.ErrNotFound
-	}
+	v, err = s.seek(k)
 	s.health.report(reading, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
-	v = bytes.Clone(v)
-	return v, closer.Close()
+	if v == nil {
+		return nil, storage.ErrNotFound
+	}
+	return v, nil
+}
+
+// seek returns a copy of the value at k, or nil.
+func (s *Store) seek(k key) (v []byte, err error) {
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.SeekPrefixGE(k) {
+		return nil, it.Error()
+	}
+	v, err = value(it)
+	return append([]byte{}, v...), err
+}
+
+// value returns the value at it. Pebble panics when that is in a file of values
+// whose end is damaged.
+func value(it *pebble.Iterator) (v []byte, err error) {
+	defer readPanic(&err)
+	return it.ValueAndErr()
+}
+
+// readPanic makes an error of a panic.
+func readPanic(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("reading a damaged file: %v", p)
+	}
 }
 
 // document reads the JSON document at k into a new T.
@@ -91,9 +117,10 @@ func (s *Store) iterate(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, err := it.ValueAndErr()
+		v, err := value(it)
 		if err != nil {
-			break
+			s.health.report(reading, err)
+			return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 		}
 		if stop, err := f(it.Key(), v); stop || err != nil {
 			return err

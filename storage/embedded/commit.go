@@ -107,8 +107,12 @@ func (s *Store) intents() (*pebble.Iterator, error) {
 // byIntent returns the record of an intent, or nil.
 func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, error) {
 	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
+	var id []byte
 	found := stored.SeekPrefixGE(s.keys)
 	err := stored.Error()
+	if found {
+		id, err = value(stored)
+	}
 	s.health.report(reading, err)
 	if err != nil {
 		return nil, fmt.Errorf("reading the store: %w", err)
@@ -116,7 +120,7 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 	if !found {
 		return nil, nil
 	}
-	return s.standing(i, stored.Value())
+	return s.standing(i, id)
 }
 
 // standing returns the record of i, whose row is v.

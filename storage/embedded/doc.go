@@ -51,6 +51,14 @@
 // method returns an error until the directory is opened again. Either is
 // logged once, and [Store.Healthy] tells it.
 //
+// # Damage
+//
+// Close leaves a file "closed" that says how the others are, by which the next
+// opening refuses a directory that has lost something since. After a crash there
+// is none: what is damaged then in the log or the manifest can look as if the
+// crash had come earlier. Other files have checksums, and what can't be read is
+// an error.
+//
 // # Writing behind
 //
 // Every write is durable when its method returns but, with

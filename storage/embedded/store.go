@@ -47,6 +47,9 @@ const defaultMinFree = 256 << 20
 type Store struct {
 	db     *pebble.DB
 	health *health
+	// lock is what keeps others out until all is done that Close does: Pebble's
+	// own ends before. It is nil until the store is open.
+	lock *pebble.Lock
 	// closing is closed by Close, before Pebble is.
 	closing chan struct{}
 
@@ -96,8 +99,11 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s, err := open(dir, o, lock)
-	// Pebble holds the lock of its own until it is closed.
-	return s, errors.Join(err, lock.Close())
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	s.lock = lock
+	return s, nil
 }
 
 func lockDir(dir string, filesystem vfs.FS) (*pebble.Lock, error) {
@@ -117,6 +123,9 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		troubles: make(map[trouble]error),
 	}
 	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {
+		return nil, fmt.Errorf("opening %s: %w", dir, err)
+	}
+	if err := checkClosed(dir, o.FS); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
@@ -243,7 +252,12 @@ func (s *Store) create() error {
 	if foreign {
 		return errors.New("this is a Pebble directory, but not writ's")
 	}
-	return s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync)
+	if err := s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync); err != nil {
+		return err
+	}
+	// Pebble begins a new directory's log in an old format, in which damage in
+	// its middle looks like its end. Flush begins another log.
+	return s.db.Flush()
 }
 
 // Healthy implements storage.Store.
@@ -262,7 +276,16 @@ func (s *Store) Close() error {
 	s.unregister()
 	s.closeBehind()
 	close(s.closing)
-	if err := s.db.Close(); err != nil {
+	err := s.db.Close()
+	if err == nil && s.health.stopped() == nil {
+		if err := noteClosed(s.health.dir, s.health.fs); err != nil {
+			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err", err.Error())
+		}
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("closing the store: %w", err)
 	}
 	return nil

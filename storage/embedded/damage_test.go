@@ -1,0 +1,203 @@
+package embedded
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// filesOf returns the names of the files in the store's directory that end with
+// ext.
+func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
+	t.Helper()
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if filepath.Ext(name) == ext {
+			found = append(found, disk.PathJoin("data", name))
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("no %s among %q", ext, names)
+	}
+	return found
+}
+
+func content(t *testing.T, disk vfs.FS, name string) []byte {
+	t.Helper()
+	b, err := readAll(disk, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// damage replaces a file's content by what change makes of it.
+func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
+	t.Helper()
+	old := content(t, disk, name)
+	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(change(old))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asCrashed makes a directory that was closed one that was not.
+func asCrashed(t *testing.T, disk vfs.FS) {
+	t.Helper()
+	if err := disk.Remove(disk.PathJoin("data", closedName)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamage_AfterClose: a directory that was closed is refused when it has lost
+// anything since, which Pebble would take for what a crash leaves, and is not
+// changed by that.
+func TestDamage_AfterClose(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := openTest(t, disk, nil)
+	w := storagetest.NewWriter()
+	for range 3 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		if err := s.db.Flush(); err != nil {
+			t.Fatalf("Flush = %v", err)
+		}
+	}
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	closeTest(t, s)
+	manifest := disk.PathJoin("data", "MANIFEST-000001")
+	summed := append(filesOf(t, disk, ".log"), manifest)
+	for _, file := range slices.Concat(summed, filesOf(t, disk, blobExt), filesOf(t, disk, ".sst")) {
+		wantRefused(t, disk, file, "cut short", func(b []byte) []byte { return b[:max(len(b)-1, 0)] })
+		wantRefused(t, disk, file, "empty", func([]byte) []byte { return nil })
+	}
+	for _, file := range summed {
+		wantRefused(t, disk, file, "a bit turned", func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	}
+	storagetest.Check(t, openTest(t, disk, nil), w.Keys(t), "a")
+}
+
+func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([]byte) []byte) {
+	t.Helper()
+	damaged := disk.CrashClone(vfs.CrashCloneCfg{})
+	damage(t, damaged, file, change)
+	for range 2 {
+		if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); !errors.Is(err, errDamaged) {
+			t.Errorf("Open with %s %s = %v, %v, want errDamaged", file, what, s, err)
+		}
+	}
+}
+
+// TestDamage_LogAfterACrash: what is damaged before the last blocks of the log is
+// no end of the log, from the first start on.
+func TestDamage_LogAfterACrash(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	s := openTest(t, disk, nil)
+	w := storagetest.NewWriter()
+	for range 100 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	found := false
+	for _, name := range filesOf(t, crashed, ".log") {
+		size := len(content(t, crashed, name))
+		for at := 1000; at < size-64<<10; at += 2000 {
+			found = true
+			damaged := crashed.CrashClone(vfs.CrashCloneCfg{})
+			damage(t, damaged, name, func(b []byte) []byte { b[at] ^= 1; return b })
+			if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); err == nil {
+				t.Errorf("Open with byte %d of %d of the log damaged = nil, want an error", at, size)
+				closeTest(t, s)
+			}
+		}
+	}
+	if !found {
+		t.Error("no log is long enough: the test tests nothing")
+	}
+}
+
+// TestDamage_AnOlderWritInBetween: one that refuses the format of a directory has
+// opened it all the same.
+func TestDamage_AnOlderWritInBetween(t *testing.T) {
+	disk := vfs.NewMem()
+	for range 3 {
+		closeTest(t, openTest(t, disk, nil))
+		older, err := pebble.Open("data", &pebble.Options{FS: disk, Logger: pebbleLogger{&health{log: (*logged)(nil).logger()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := older.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeTest(t, openTest(t, disk, nil))
+}
+
+// TestDamage_Values: a row that can't be read is an error to who asks for it,
+// and ends nothing: Pebble panics.
+func TestDamage_Values(t *testing.T) {
+	cuts := map[string]func([]byte) []byte{
+		"cut short": func(b []byte) []byte { return b[:len(b)/2] },
+		"empty":     func([]byte) []byte { return nil },
+		"footer":    func(b []byte) []byte { b[len(b)-20] ^= 4; return b },
+	}
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewMem()
+			s := openTest(t, disk, nil)
+			w := storagetest.NewWriter()
+			r := w.Record("a")
+			if _, err := w.Commit(t.Context(), s, r); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			if err := s.db.Flush(); err != nil {
+				t.Fatalf("Flush = %v", err)
+			}
+			damaged := filesOf(t, disk, blobExt)
+			if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			closeTest(t, s)
+			asCrashed(t, disk)
+			for _, name := range damaged {
+				damage(t, disk, name, cut)
+			}
+			s = openTest(t, disk, nil)
+			defer closeTest(t, s)
+			for range 2 {
+				if got, err := s.Record(t.Context(), "a", r.DecisionID); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("Record = %+v, %v, want ErrUnavailable", got, err)
+				}
+				if got, _, err := s.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 5}); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("ListRecords = %+v, %v, want ErrUnavailable", got, err)
+				}
+				again := w.Again(r)
+				if existing, err := s.Commit(t.Context(), []*storage.Record{again}, w.Seal(s.tip)); !errors.Is(err, storage.ErrUnavailable) {
+					t.Errorf("Commit of a known intent = %+v, %v, want ErrUnavailable", existing, err)
+				}
+			}
+			if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+				t.Errorf("Commit of another intent = %v", err)
+			}
+		})
+	}
+}
