@@ -87,7 +87,7 @@ func verifyingKey(k jwk.Key, alg string) (any, error) {
 	}
 	var public any
 	if jwk.Export(k, &public) != nil {
-		return nil, nil // of a curve that is not known
+		return nil, nil //nolint:nilerr // of a curve that is not known, which is passed over
 	}
 	switch p := public.(type) {
 	case *rsa.PublicKey:
