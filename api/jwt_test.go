@@ -324,15 +324,18 @@ func TestParseJWKS(t *testing.T) {
 	}{
 		"one":               {jwksOf(t, map[string]crypto.Signer{"a": ed}), algEdDSA, 1},
 		"others are passed": {jwksOf(t, map[string]crypto.Signer{"a": ed, "b": p384, "c": pairs[algRS256].private}), algEdDSA, 1},
-		"none fits":         {jwksOf(t, map[string]crypto.Signer{"a": ed}), algES256, -1},
-		"P-384 for ES256":   {jwksOf(t, map[string]crypto.Signer{"a": p384}), algES256, -1},
-		"RSA of 1024 bits":  {[]byte(`{"keys":[{"kty":"RSA","kid":"a","e":"AQAB","n":"` + base64.RawURLEncoding.EncodeToString(small.N.Bytes()) + `"}]}`), algRS256, -1},
-		"private key":       {privateSet, algEdDSA, -1},
-		"secret":            {[]byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`), algEdDSA, -1},
-		"empty set":         {[]byte(`{"keys":[]}`), algEdDSA, -1},
-		"not JSON":          {[]byte(`<html>`), algEdDSA, -1},
-		"other use":         {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": ed})), `"kid"`, `"use":"enc","kid"`, 1)), algEdDSA, -1},
-		"other alg":         {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": pairs[algRS256].private})), `"kid"`, `"alg":"RS512","kid"`, 1)), algRS256, -1},
+		"unknown are passed": {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": ed})), `"keys":[`,
+			`"keys":[{"kty":"AKP","alg":"ML-DSA-44","pub":"AAAA"},{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA"},`+
+				`{"kty":"OKP","crv":"Ed448","x":"`+strings.Repeat("A", 76)+`"},`, 1)), algEdDSA, 1},
+		"none fits":        {jwksOf(t, map[string]crypto.Signer{"a": ed}), algES256, -1},
+		"P-384 for ES256":  {jwksOf(t, map[string]crypto.Signer{"a": p384}), algES256, -1},
+		"RSA of 1024 bits": {[]byte(`{"keys":[{"kty":"RSA","kid":"a","e":"AQAB","n":"` + base64.RawURLEncoding.EncodeToString(small.N.Bytes()) + `"}]}`), algRS256, -1},
+		"private key":      {privateSet, algEdDSA, -1},
+		"secret":           {[]byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"a"}]}`), algEdDSA, -1},
+		"empty set":        {[]byte(`{"keys":[]}`), algEdDSA, -1},
+		"not JSON":         {[]byte(`<html>`), algEdDSA, -1},
+		"other use":        {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": ed})), `"kid"`, `"use":"enc","kid"`, 1)), algEdDSA, -1},
+		"other alg":        {[]byte(strings.Replace(string(jwksOf(t, map[string]crypto.Signer{"a": pairs[algRS256].private})), `"kid"`, `"alg":"RS512","kid"`, 1)), algRS256, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, err := parseJWKS(tc.data, tc.alg)

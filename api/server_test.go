@@ -126,6 +126,8 @@ func TestDecision_Errors_MalformedHTTPIsAProblemWithAnId(t *testing.T) {
 		"odd coding":          {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"coding and chunks":   {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, codeMalformed},
 		"coding identity":     {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\nGET /health HTTP/1.1\r\n\r\n", 400, codeMalformed},
+		"folded coding":       {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n , identity\r\n\r\n0\r\n\r\n", 400, codeMalformed},
+		"folded by a tab":     {"GET /health HTTP/1.1\r\nHost: x\r\nX: a\r\n\tb\r\n\r\n", 400, codeMalformed},
 		"CR amid a header":    {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nX: a\rTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400, codeMalformed},
 		"NUL in a header":     {"GET /health HTTP/1.1\r\nHost: x\r\nX\x00: a\r\n\r\n", 400, codeMalformed},
 		"bad content length":  {"POST /v1/rules HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400, codeMalformed},

@@ -14,6 +14,7 @@ const (
 	errTwoHosts   framingError = "it has more than one Host"
 	errNoHost     framingError = "it has no Host"
 	errControl    framingError = "a header has a control character"
+	errFolded     framingError = "a header goes on in another line"
 )
 
 // ambiguous returns why raw, a request's header lines, has no single meaning.
@@ -33,6 +34,9 @@ func ambiguous(raw []byte, http11 bool) error {
 		}
 		if len(line) == 0 {
 			continue
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return errFolded // Fiber reads one value where this reads two lines
 		}
 		switch line[0] | 0x20 {
 		case 'c', 't', 'h':

@@ -217,7 +217,7 @@ func (f *frame) ResolveName(name string) (any, bool) {
 func (f *frame) box(id varID) ref.Val {
 	switch id {
 	case varMetadata:
-		return types.NewStringStringMap(types.DefaultTypeAdapter, f.in.Intent.Metadata)
+		return newOrderedMetadata(f.in.Intent.Metadata)
 	case varIssuedAt:
 		t, err := parseTime(f.in.Intent.IssuedAt)
 		if err != nil {

@@ -30,7 +30,7 @@ func (e *ResourceError) Error() string { return "resource: " + e.Problem }
 //   - the normal form with encoded slashes and backslashes read as slashes;
 //   - where the path of a URL has backslashes, which are slashes to browsers alone,
 //     the normal form with them encoded, and this with encoded slashes read as
-//     slashes;
+//     slashes; where a path has both encoded, with these alone read as slashes;
 //   - where a relative path climbs above its root, which the normal form does
 //     not, each of these with the leading ".." kept;
 //   - where a URL has a fragment, which is not part of what it names, each of

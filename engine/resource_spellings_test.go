@@ -332,3 +332,25 @@ func TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments(t *testing.T)
 		}
 	}
 }
+
+// Of both slashes that a path encodes, a server that knows no Windows takes one
+// for a slash alone: what it then calls ..\x is a name like any other.
+func TestDecision_Resources_EncodedSlashesAndBackslashesAreReadApart(t *testing.T) {
+	const host = "https://h.example"
+	for base, paths := range map[string][]string{
+		host: {
+			`/secret%2F..%5Cadmin/x`, `/secret%2fa%5c..%5c..%5cadmin/x`, `/%73ecret%2F..%5C..%5Cadmin%5Cx`,
+			`/secret/a%2Fb\../../../admin/x`, `/secret/a%2Fb%5C../../../admin/x`,
+		},
+		"s3://bucket": {`/secret%2F..%5Cadmin/x`},
+		"":            {`/secret%2F..%5Cadmin/x`, `/secret/a%2Fb%5C../../../admin/x`},
+	} {
+		blocked, allowed := mustGlobs(t, base+"/secret/**"), mustGlobs(t, base+"/admin/**")
+		for _, path := range paths {
+			r, err := ReadResource(base + path)
+			if err != nil || !anyReading(blocked, &r) || everyNormal(allowed, &r) {
+				t.Errorf("the readings of %q = %q, %v, want one in /secret", base+path, r.all, err)
+			}
+		}
+	}
+}

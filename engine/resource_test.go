@@ -332,3 +332,26 @@ func TestReadResource_DoesNotAllocateOnPlainResources(t *testing.T) {
 		}
 	}
 }
+
+// What agents name every day has a meaning: none of it may be refused for looking
+// like an attempt to hide something.
+func TestReadResource_OrdinaryNamesAreRead(t *testing.T) {
+	for _, raw := range []string{
+		"https://web.archive.org/web/2020/https://x.example/y",
+		"https://b.s3.amazonaws.com/a%20b/c+d?X-Amz-Credential=AKIA%2F2026%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00",
+		"https://example.com/a..b/c...d/..hidden/x..", "https://example.com/login?next=../admin/x", "https://example.com/x?q=100%25",
+		"https://github.com/a/b/compare/main...dev", "https://api.example.com/v1/projects/group%2Fproject/issues",
+		"https://example.com/a;v=1/b;c=2", "https://example.com/a:b@c", "https://example.com/#/route/../x", "https://[::1]:8080/x",
+		"git@github.com:org/repo.git", "ssh://git@github.com:22/org/repo.git", "git+https://github.com/o/r.git@v1#egg=x",
+		"data:text/plain;base64,SGVsbG8=", "mailto:a.b+c@example.com?subject=Hi%20there", "tel:+1-816-555-1212",
+		"arn:aws:s3:::bucket/key/*", "arn:aws:lambda:us-east-1:1:function:f:$LATEST", "urn:isbn:0451450523",
+		"k8s://ns/prod/deployments/api", "apps/v1/namespaces/x/deployments/y:scale", "pkg.Service/Method", "/google.pubsub.v1.Publisher/Publish",
+		"registry:5000/img:tag", "npm:@scope/pkg@1.0.0", "pkg:npm/%40angular/animation@12.3.1", "s3://bucket//double/key", "gs://b/o#123",
+		"jdbc:postgresql://h:5432/db?user=x", "mongodb://a:1,b:2/db", "postgresql:///db?host=/run/postgresql", "amqp://h/%2F",
+		"file:///C:/Users/x/a.txt", `C:\Users\x\a.txt`, "../a/b", "~/x", "/var/log/*.log", "#general", "SELECT * FROM users", "a@b.example",
+	} {
+		if _, err := ReadResource(raw); err != nil {
+			t.Errorf("ReadResource(%q) = %v, want it read", raw, err)
+		}
+	}
+}

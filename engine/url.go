@@ -25,8 +25,9 @@ type location struct {
 	// unresolved is the canonical path before its dot segments are resolved,
 	// where it has encoded slashes: see slashed.
 	unresolved string
-	// literal is the path with its backslashes encoded, empty where it has none
-	// after its start or they are slashes to everybody: see keepBackslashes.
+	// literal is the canonical path before its dot segments are resolved, with its
+	// backslashes encoded, empty where they are slashes to everybody or it has
+	// none after its start: see keepBackslashes and unbrowsed.
 	literal string
 }
 
@@ -205,6 +206,9 @@ func (l *location) setRest(rest string) (err *ResourceError) {
 	if decodeSlashes(path) != path {
 		l.unresolved = path
 	}
+	if l.literal == "" && strings.Contains(path, "%5C") && strings.Contains(path, "%2F") {
+		l.literal = path
+	}
 	if err = l.setPath(path); err != nil {
 		return err
 	}
@@ -241,25 +245,23 @@ func (l *location) keepBackslashes(path string) *ResourceError {
 		return nil
 	}
 	path, err := canonical(strings.ReplaceAll(path, `\`, "%5C"), encodePath)
-	if err != nil {
-		return err
-	}
-	kept := *l
-	err = kept.setPath(path)
-	l.literal = kept.path
+	l.literal = path
 	return err
 }
 
-// unbrowsed returns the readings of l, besides itself, whose backslashes are
-// no slashes: with encoded slashes as they are, and read as slashes.
+// unbrowsed returns the readings of l, besides itself, whose backslashes, as
+// they are or encoded, are no slashes: with encoded slashes as they are, and read
+// as slashes, before dot segments are resolved. /a%2F..%5Cb is in /a to a server
+// that decodes it and takes no backslash for a slash.
 func (l location) unbrowsed() ([]location, *ResourceError) {
 	if l.literal == "" {
 		return nil, nil
 	}
-	kept := l
-	kept.path, kept.literal = l.literal, ""
-	decoded := kept
-	err := decoded.setPath(strings.ReplaceAll(kept.path, "%2F", "/"))
+	kept, decoded := l, l
+	if err := kept.setPath(l.literal); err != nil {
+		return nil, err
+	}
+	err := decoded.setPath(strings.ReplaceAll(l.literal, "%2F", "/"))
 	return []location{kept, decoded}, err
 }
 

@@ -69,6 +69,31 @@ func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	}
 }
 
+// A macro that ends early has done as much each time, so that a condition for
+// which there is just enough left is decided the same each time.
+func TestWork_IsTheSameEachTime(t *testing.T) {
+	in := intentWith(func(in *Intent) {
+		in.Metadata = map[string]string{"key2x": "hit"}
+		for i := range 50 {
+			in.Metadata[fmt.Sprint("key", i)] = strings.Repeat("v", 1000)
+		}
+	})
+	rs := CompileRules([]Rule{stored("a", "deny", `{"cel":"!intent.metadata.exists(k, intent.metadata[k].matches('hit|[ab]{4}z'))"}`, 1)}, Options{})
+	first := 0
+	for i := range 20 {
+		f := testFrame(t, in)
+		if findings, failed := rs.decide(f); len(findings) > 0 || failed > 0 {
+			t.Fatalf("decide = %v, %d errors, want neither", findings, failed)
+		}
+		if i == 0 {
+			first = f.work
+		}
+		if f.work != first {
+			t.Fatalf("the work of the same intent is %d and %d", first, f.work)
+		}
+	}
+}
+
 func TestWork_RegexOfAComputedTextMatches(t *testing.T) {
 	for expr, want := range map[string]bool{
 		`(intent.action_type + "!").matches("^deploy.*!$")`:               true,

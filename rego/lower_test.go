@@ -154,3 +154,44 @@ func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	}
 	return out
 }
+
+// Who may leave out what a condition compares must not lift a deny with it: both
+// renderings let a lower deny win over an approval that is asked for by an error.
+func TestDecision_Rules_ApprovalByAnErrorLiftsNoDeny(t *testing.T) {
+	rule := func(id, condition, decision string, priority int64) engine.Rule {
+		r := sampleRule(id, id, condition, `{"decision":"`+decision+`"}`)
+		r.Priority = priority
+		return r
+	}
+	rules := []engine.Rule{
+		rule("approval", `{"cel":"intent.metadata.env == 'prod' || intent.resource.matches('^prod/x') && intent.metadata.window == 'night'"}`, "approval_required", 3),
+		rule("allow", `{"metadata.lift":"yes"}`, "allow", 2),
+		rule("deny", `{"resource":"prod/**"}`, "deny", 1),
+	}
+	c := newComparison(t, samplePolicy(), rules)
+	for _, tc := range []struct {
+		resource string
+		metadata map[string]string
+		want     engine.Code
+	}{
+		{"prod/a", nil, engine.CodeRuleDeny},
+		{"prod/a", map[string]string{"env": "dev"}, engine.CodeRuleDeny},
+		{"prod/a", map[string]string{"env": "prod"}, engine.CodeRuleApprovalRequired},
+		{"prod/x", map[string]string{"window": "night"}, engine.CodeRuleApprovalRequired},
+		{"prod/./x", map[string]string{"window": "day"}, engine.CodeRuleDeny},
+		{"prod/%78", map[string]string{"lift": "yes"}, engine.CodeRuleApprovalRequired},
+		{"https://api.example.com/", nil, engine.CodeRuleApprovalRequired},
+	} {
+		in := &engine.Input{Agent: engine.AgentActive, Intent: &engine.Intent{
+			IntentID: "1b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", PolicyID: samplePolicy().PolicyID, AgentID: "team-a/x", ActionType: "deploy",
+			Resource: tc.resource, Metadata: tc.metadata, IssuedAt: "2026-01-02T03:04:05Z",
+		}}
+		result, problem := c.compare(in)
+		if problem != "" {
+			t.Errorf("%s %v: %s", tc.resource, tc.metadata, problem)
+		}
+		if codes := codesOf(result); !slices.Contains(codes, tc.want) {
+			t.Errorf("codes of %s with %v = %v, want %s", tc.resource, tc.metadata, codes, tc.want)
+		}
+	}
+}
