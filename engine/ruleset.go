@@ -113,10 +113,8 @@ func (rs *RuleSet) Size() int { return rs.size }
 // decide returns the one finding of the rule that decides f's intent, nil where
 // none matches, and how many conditions were an error. The rules are asked in
 // deciding order until one matches; those after it are not, so that their
-// errors do not count. A rule that asks for approval because its condition is an
-// error does so unless the rules below it deny: were it to decide, leaving out
-// what it asks for would lift their deny. f's resource is the raw one before and
-// after. The slice is shared and must not be modified. A nil set has no rules.
+// errors do not count. f's resource is the raw one before and after. The slice
+// is shared and must not be modified. A nil set has no rules.
 func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	if rs == nil || len(rs.rules) == 0 {
 		return nil, 0
@@ -124,25 +122,17 @@ func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
 	failed := 0
-	var unsure []Finding // of the first rule to ask for approval by an error
 	f.work = 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
-		rule := rs.rules[i]
-		finding, err := rule.decide(f)
+		finding, err := rs.rules[i].decide(f)
 		if err != nil {
 			failed++
 		}
-		switch {
-		case finding == nil:
-		case rule.outcome == Deny || err == nil && unsure == nil:
+		if finding != nil {
 			return finding, failed
-		case err == nil:
-			return unsure, failed
-		case unsure == nil:
-			unsure = finding
 		}
 	}
-	return unsure, failed
+	return nil, failed
 }
 
 // decide returns what the rule finds, or nil where it does not match.
@@ -159,7 +149,7 @@ func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
 
 // matches asks the condition about the readings of the resource: a rule that
 // allows has to match every normalised one, any other matches where it does for
-// one reading, and is an error where it matches for none and is one for some.
+// one reading. It stops at the first reading that settles it or is an error.
 func (c *CompiledRule) matches(f *frame) (bool, error) {
 	if !c.cond.readsResource || f.readings.Len() == 1 {
 		return c.cond.eval(f)
@@ -178,17 +168,13 @@ func (c *CompiledRule) matches(f *frame) (bool, error) {
 }
 
 func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
-	var failed error
 	for i := range f.readings.Len() {
 		f.setResource(f.readings.At(i))
-		switch ok, err := c.cond.eval(f); {
-		case err != nil:
-			failed = err
-		case ok:
-			return true, nil
+		if ok, err := c.cond.eval(f); err != nil || ok {
+			return ok, err
 		}
 	}
-	return false, failed
+	return false, nil
 }
 
 var errBroken = errors.New("the stored condition does not compile")

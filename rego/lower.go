@@ -77,12 +77,6 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
 		}
-		if !deniesAny(set.Rules()[i+1:]) {
-			continue
-		}
-		if err := l.certainty(i+1, r); err != nil {
-			return nil, err
-		}
 	}
 	source, err := format.Source(mainFile, []byte(l.module()))
 	if err != nil {
@@ -99,9 +93,6 @@ type lowering struct {
 	// the modules of those that are written in Rego.
 	rules []string
 	files []File
-	// errable are the places of the rules that ask for approval where their
-	// condition is an error, which a rule below them that denies does not heed.
-	errable []string
 }
 
 // module returns the policy's module.
@@ -132,7 +123,7 @@ package %s`,
 func (l *lowering) entryPoints() string {
 	ruled, reasons := "", "check_reasons"
 	if len(l.rules) > 0 {
-		ruled, reasons = l.ruleFinding(), "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+		ruled, reasons = ruleFinding, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
 	}
 	return fmt.Sprintf(`# METADATA
 # description: The most restrictive outcome of all findings.
@@ -170,27 +161,9 @@ check_reasons := [sentence |
 }
 
 // ruleFinding adds the finding of the rule that decides: of those that match,
-// the first in deciding order, unless it only asks for approval by an error and
-// the first of the others denies.
-func (l *lowering) ruleFinding() string {
-	if len(l.errable) == 0 {
-		return `
+// the first in deciding order.
+const ruleFinding = `
 findings contains deciding_rule[1]
 
 deciding_rule := min(matching_rules)
 `
-	}
-	return fmt.Sprintf(`
-findings contains deciding_rule[1]
-
-deciding_rule := sure if {
-	min(matching_rules)[0] in unsure_rules
-	sure := min({rule | some rule in matching_rules; not rule[0] in unsure_rules})
-	sure[1] == %s
-}
-
-else := min(matching_rules)
-
-unsure_rules := {%s} - certain_rules
-`, engine.Quote(string(engine.CodeRuleDeny)), strings.Join(l.errable, ", "))
-}
