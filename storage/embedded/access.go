@@ -15,32 +15,44 @@ import (
 // get returns a copy of the value at k, or storage.ErrNotFound. Pebble's own Get
 // could not be closed after a panic: see value.
 func (s *Store) get(k key) (v []byte, err error) {
-	if err := s.health.readable(); err != nil {
-		return nil, err
-	}
-	v, err = s.seek(k)
-	s.health.report(reading, err)
-	if err != nil {
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	}
-	if v == nil {
-		return nil, storage.ErrNotFound
-	}
-	return v, nil
-}
-
-// seek returns a copy of the value at k, or nil.
-func (s *Store) seek(k key) (v []byte, err error) {
-	it, err := s.db.NewIter(nil)
+	it, err := s.rows()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.SeekPrefixGE(k) {
-		return nil, it.Error()
-	}
-	v, err = value(it)
+	v, err = s.seek(it, k)
 	return append([]byte{}, v...), err
+}
+
+// rows returns an iterator to look values up with, as they are now. It must be
+// closed.
+func (s *Store) rows() (*pebble.Iterator, error) {
+	if err := s.health.readable(); err != nil {
+		return nil, err
+	}
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		s.health.report(reading, err)
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	return it, nil
+}
+
+// seek returns the value at k, which is it's until it moves, or
+// storage.ErrNotFound.
+func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
+	found := it.SeekPrefixGE(k)
+	if err = it.Error(); found {
+		v, err = value(it)
+	}
+	s.health.report(reading, err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	case !found:
+		return nil, storage.ErrNotFound
+	}
+	return v, nil
 }
 
 // value returns the value at it. Pebble panics when that is in a file of values

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/storage"
@@ -67,7 +68,7 @@ func (s *Store) Settle(
 // ListRecords implements storage.History.
 func (s *Store) ListRecords(
 	ctx context.Context, org string, f storage.Filter, p storage.Page,
-) ([]*storage.Record, string, error) {
+) (_ []*storage.Record, _ string, err error) {
 	before, err := startOf(kindRecord, org, p, idLen)
 	if err != nil {
 		return nil, "", err
@@ -80,6 +81,7 @@ func (s *Store) ListRecords(
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, "", nil
 	}
+	defer func() { err = errors.Join(err, l.close()) }()
 	if err := s.scanBack(ctx, lower, upper, l.row); err != nil {
 		return nil, "", err
 	}
@@ -92,6 +94,10 @@ type recordLister struct {
 	org    string
 	filter storage.Filter
 	limit  int
+
+	// rows looks up what the index names. It is made after the index is begun: what
+	// it does not find has been removed since, not added.
+	rows *pebble.Iterator
 
 	prefix  key
 	records []*storage.Record
@@ -121,6 +127,13 @@ func (l *recordLister) bounds(before []byte) (lower, upper key) {
 		}
 	}
 	return lower, upper
+}
+
+func (l *recordLister) close() error {
+	if l.rows == nil {
+		return nil
+	}
+	return l.rows.Close()
 }
 
 func (l *recordLister) row(k, v []byte) (stop bool, err error) {
@@ -154,7 +167,14 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
 		return parseRecord(l.org, id, v, &l.filter)
 	}
-	v, err := l.s.get(recordKey(l.org, id))
+	if l.rows == nil {
+		rows, err := l.s.rows()
+		if err != nil {
+			return nil, err
+		}
+		l.rows = rows
+	}
+	v, err := l.s.seek(l.rows, recordKey(l.org, id))
 	if errors.Is(err, storage.ErrNotFound) {
 		// Removed since the index was read, or else corrupt.
 		_, err := l.s.missing(intent{org: l.org}, id)
