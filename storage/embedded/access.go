@@ -15,7 +15,7 @@ import (
 // get returns a copy of the value at k, or storage.ErrNotFound. Pebble's own Get
 // could not be closed after a panic: see value.
 func (s *Store) get(k key) (v []byte, err error) {
-	it, err := s.rows()
+	it, err := s.newIter(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -24,13 +24,12 @@ func (s *Store) get(k key) (v []byte, err error) {
 	return append([]byte{}, v...), err
 }
 
-// rows returns an iterator to look values up with, as they are now. It must be
-// closed.
-func (s *Store) rows() (*pebble.Iterator, error) {
+// newIter returns an iterator over the rows as they are now. It must be closed.
+func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	if err := s.health.readable(); err != nil {
 		return nil, err
 	}
-	it, err := s.db.NewIter(nil)
+	it, err := s.db.NewIter(o)
 	if err != nil {
 		s.health.report(reading, err)
 		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
@@ -41,11 +40,7 @@ func (s *Store) rows() (*pebble.Iterator, error) {
 // seek returns the value at k, which is it's until it moves, or
 // storage.ErrNotFound.
 func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
-	found := it.SeekPrefixGE(k)
-	if err = it.Error(); found {
-		v, err = value(it)
-	}
-	s.health.report(reading, err)
+	v, found, err := s.lookUp(it, k)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
@@ -53,6 +48,17 @@ func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
 		return nil, storage.ErrNotFound
 	}
 	return v, nil
+}
+
+// lookUp returns the value at k, which is it's until it moves, and whether there
+// is one.
+func (s *Store) lookUp(it *pebble.Iterator, k key) (v []byte, found bool, err error) {
+	found = it.SeekPrefixGE(k)
+	if err = it.Error(); found {
+		v, err = value(it)
+	}
+	s.health.report(reading, err)
+	return v, found, err
 }
 
 // value returns the value at it. Pebble panics when that is in a file of values
@@ -116,13 +122,9 @@ func (s *Store) iterate(
 	ctx context.Context, lower, upper key, first, next func(*pebble.Iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
 ) (err error) {
-	if err := s.health.readable(); err != nil {
-		return err
-	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
-		s.health.report(reading, err)
-		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := first(it); ok; ok = next(it) {

@@ -29,7 +29,7 @@ func (s *Store) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAg
 		}
 		b.document(agentKey(org, a.ID), a)
 		b.set(orgKey(kindAgentOrder, org).time(a.CreatedAt).text(a.ID), nil)
-		return c, s.countOne(b, kindAgent, org, "agents", maxAgents)
+		return c, s.countMore(b, kindAgent, org, 1, "agents", maxAgents)
 	})
 	return err
 }

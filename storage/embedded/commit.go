@@ -107,13 +107,7 @@ func (s *Store) intents() (*pebble.Iterator, error) {
 // byIntent returns the record of an intent, or nil.
 func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, error) {
 	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
-	var id []byte
-	found := stored.SeekPrefixGE(s.keys)
-	err := stored.Error()
-	if found {
-		id, err = value(stored)
-	}
-	s.health.report(reading, err)
+	id, found, err := s.lookUp(stored, s.keys)
 	if err != nil {
 		return nil, fmt.Errorf("reading the store: %w", err)
 	}

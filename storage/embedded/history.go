@@ -168,7 +168,7 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 		return parseRecord(l.org, id, v, &l.filter)
 	}
 	if l.rows == nil {
-		rows, err := l.s.rows()
+		rows, err := l.s.newIter(nil)
 		if err != nil {
 			return nil, err
 		}

@@ -17,29 +17,15 @@ func (s *Store) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolici
 		newest, err := s.Policy(ctx, p.OrganizationID, p.PolicyID)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
-			err = s.countOne(b, kindPolicy, p.OrganizationID, "policies", maxPolicies)
+			err = s.countMore(b, kindPolicy, p.OrganizationID, 1, "policies", maxPolicies)
 		case err == nil && p.Version <= newest.Version:
 			return c, s.samePolicy(p)
 		}
 		size := b.document(policyKey(p.OrganizationID, p.PolicyID, p.Version), p)
-		return c, errors.Join(err, s.countVersion(b, p.OrganizationID, int64(size), maxPolicies))
+		// Versions that were stored before they were counted take nothing.
+		return c, errors.Join(err,
+			s.countMore(b, kindVersions, p.OrganizationID, int64(size), "bytes of policy versions", maxPolicies*storage.VersionBytes))
 	})
-}
-
-// countVersion adds size to what the versions of org's policies take, or returns
-// a *storage.LimitError when that is more than maxPolicies allow. Versions that
-// were stored before they were counted take nothing.
-func (s *Store) countVersion(b *batch, org string, size int64, maxPolicies int) error {
-	at := countKey(kindVersions, org)
-	n, err := s.count(at)
-	if err != nil {
-		return err
-	}
-	if limit := maxPolicies * storage.VersionBytes; limit > 0 && n+size > int64(limit) {
-		return &storage.LimitError{What: "bytes of policy versions", Limit: limit}
-	}
-	b.number(at, n+size)
-	return nil
 }
 
 // samePolicy returns nil when p's version is stored with p's content, else
@@ -50,21 +36,6 @@ func (s *Store) samePolicy(p *engine.ActionPolicy) error {
 		return storage.ErrConflict
 	}
 	return err
-}
-
-// countOne adds one to how many documents of kind k org has, or returns a
-// *storage.LimitError when that are limit already (0: no limit).
-func (s *Store) countOne(b *batch, k kind, org, what string, limit int) error {
-	at := countKey(k, org)
-	n, err := s.count(at)
-	if err != nil {
-		return err
-	}
-	if limit > 0 && n >= int64(limit) {
-		return &storage.LimitError{What: what, Limit: limit}
-	}
-	b.number(at, n+1)
-	return nil
 }
 
 // Policy implements storage.Policies.

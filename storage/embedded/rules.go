@@ -39,11 +39,7 @@ func (s *Store) countRule(ctx context.Context, b *batch, org string, limit int) 
 	if err != nil {
 		return err
 	}
-	if limit > 0 && n >= int64(limit) {
-		return &storage.LimitError{What: "rules", Limit: limit}
-	}
-	b.number(countKey(kindRule, org), n+1)
-	return nil
+	return b.raise(countKey(kindRule, org), n, 1, "rules", limit)
 }
 
 // UpdateRule implements storage.Rules.

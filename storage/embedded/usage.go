@@ -10,6 +10,26 @@ import (
 
 func countKey(k kind, org string) key { return append(orgKey(kindCount, org), byte(k)) }
 
+// countMore adds more to what is counted of kind k of org; see raise.
+func (s *Store) countMore(b *batch, k kind, org string, more int64, what string, limit int) error {
+	at := countKey(k, org)
+	n, err := s.count(at)
+	if err != nil {
+		return err
+	}
+	return b.raise(at, n, more, what, limit)
+}
+
+// raise adds more to the count of n at a key, or returns a *storage.LimitError
+// when that is over limit (0: no limit).
+func (b *batch) raise(at key, n, more int64, what string, limit int) error {
+	if limit > 0 && n+more > int64(limit) {
+		return &storage.LimitError{What: what, Limit: limit}
+	}
+	b.number(at, n+more)
+	return nil
+}
+
 // CountPolicies implements storage.Usage.
 func (s *Store) CountPolicies(_ context.Context, org string) (int, error) {
 	return s.counted(kindPolicy, org)
