@@ -13,15 +13,21 @@ import (
 // before a macro ends early: the same intent could be decided differently.
 type orderedMetadata struct {
 	traits.Mapper
-	keys traits.Lister
+	metadata map[string]string
+	keys     traits.Lister // nil until the first macro asks: most conditions ask for keys by name
 }
 
 func newOrderedMetadata(m map[string]string) *orderedMetadata {
 	return &orderedMetadata{
-		Mapper: types.NewStringStringMap(types.DefaultTypeAdapter, m),
-		keys:   types.NewStringList(types.DefaultTypeAdapter, slices.Sorted(maps.Keys(m))),
+		Mapper:   types.NewStringStringMap(types.DefaultTypeAdapter, m),
+		metadata: m,
 	}
 }
 
 // Iterator implements [traits.Iterable].
-func (m *orderedMetadata) Iterator() traits.Iterator { return m.keys.Iterator() }
+func (m *orderedMetadata) Iterator() traits.Iterator {
+	if m.keys == nil {
+		m.keys = types.NewStringList(types.DefaultTypeAdapter, slices.Sorted(maps.Keys(m.metadata)))
+	}
+	return m.keys.Iterator()
+}
