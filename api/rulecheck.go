@@ -11,10 +11,11 @@ import (
 // errUnchecked ends an update of a rule that is to be checked first.
 var errUnchecked = errors.New("the rule is not checked")
 
-// sameToCheck reports whether what checkRule looks at is the same in a and b.
-func sameToCheck(a, b *engine.Rule) bool {
-	return a.ID == b.ID && a.IsActive == b.IsActive && a.Name == b.Name && a.Description == b.Description &&
-		a.Condition == b.Condition && a.Action == b.Action && a.Priority == b.Priority
+// sameToCheck reports whether what checkRule looks at is the same in a and b: all
+// but their times.
+func sameToCheck(a, b engine.Rule) bool {
+	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	return a == b
 }
 
 // checkRule reports all that is wrong with r at once.

@@ -69,7 +69,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 				// A rule that an upgrade no longer compiles can still be switched off.
 				return changed, changed.Validate()
 			}
-			if !sameToCheck(&changed, &checked) {
+			if !sameToCheck(changed, checked) {
 				unchecked = &changed
 				return old, errUnchecked
 			}

@@ -188,11 +188,7 @@ func FuzzRuleCursor(f *testing.F) {
 }
 
 func TestRules_PlanLimit(t *testing.T) {
-	plans := engine.DefaultPlans()
-	free := plans[engine.FreePlan]
-	free.Rules = 2
-	plans[engine.FreePlan] = free
-	h := start(t, func(c *Config) { c.Plans = plans })
+	h := start(t, freePlan(func(p *engine.Plan) { p.Rules = 2 }))
 	create := func() *reply {
 		return h.do("POST", "/v1/rules", h.operator(acme), obj{"name": "n", "condition": "{}", "action": `{"decision":"deny"}`})
 	}

@@ -178,11 +178,7 @@ func TestTokens_AKeyRevokedWhileItMintsMintsNothing(t *testing.T) {
 
 // A plan's limit is on keys that are usable, and exact however many are made at once.
 func TestTokens_PlanLimit(t *testing.T) {
-	plans := engine.DefaultPlans()
-	free := plans[engine.FreePlan]
-	free.Tokens = 5
-	plans[engine.FreePlan] = free
-	h := start(t, func(c *Config) { c.Plans = plans })
+	h := start(t, freePlan(func(p *engine.Plan) { p.Tokens = 5 }))
 	op := h.operator(acme)
 	create := func(body obj) *reply { return h.do("POST", "/v1/tokens", op, body) }
 	soon := h.clock.Now().Add(time.Hour).Format(time.RFC3339)

@@ -35,6 +35,16 @@ func small() map[string]engine.Plan {
 	return plans
 }
 
+// freePlan has f change the free plan.
+func freePlan(f func(*engine.Plan)) func(*Config) {
+	return func(c *Config) {
+		c.Plans = engine.DefaultPlans()
+		free := c.Plans[engine.FreePlan]
+		f(&free)
+		c.Plans[engine.FreePlan] = free
+	}
+}
+
 func month(y int, m time.Month) period {
 	start := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
 	return period{start, start.AddDate(0, 1, 0)}
