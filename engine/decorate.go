@@ -23,6 +23,14 @@ const (
 	fnResourceEvery = "resource_every"
 )
 
+// Names of the functions that read metadata values as what they stand for, and
+// of the one of CEL's that makes a list of a text.
+const (
+	fnItems          = "items"
+	fnDecimalCompare = "decimal_compare"
+	fnSplit          = "split"
+)
+
 func isPatternFunction(name string) bool {
 	switch name {
 	case fnGlob, fnResourceGlob, fnActionMatches, fnActionDenied, fnResourceAny, fnResourceEvery:
@@ -159,6 +167,9 @@ func fuseCall(p *program, call interpreter.InterpretableCall) (interpreter.Inter
 	args := call.Args()
 	if isPatternFunction(call.Function()) {
 		return fusePatterns(p, call)
+	}
+	if call.Function() == fnItems {
+		return &itemsNode{id: call.ID(), arg: args[0]}, nil
 	}
 	if len(args) != 2 {
 		return call, nil

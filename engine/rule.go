@@ -28,6 +28,9 @@ type Options struct {
 	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
 	// for it with every intent. It counts in the set's size.
 	KeepJSON bool
+	// stored compiles rules that were accepted once: what is only refused because
+	// its author must have meant something else keeps running.
+	stored bool
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
