@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Input is what an evaluation looks at besides the policy and the rules.
 type Input struct {
@@ -46,7 +49,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 
 // check returns the findings of the checks that fail, nil where none does.
 func (p *Policy) check(f *frame) []Finding {
-	var findings []Finding
+	findings := slices.Clone(p.unreadable)
 	readings, err := f.in.Intent.Readings()
 	readable := err == nil
 	if readable {
