@@ -35,7 +35,7 @@ func (s *Server) decideElsewhere(r *request, turn *ledger.Turn, q *question) (le
 	}
 	now, err := s.cfg.Sets.Load(r.ctx, r.who.org, q.in.Intent.PolicyID, q.in.Intent.AgentID)
 	if err != nil {
-		return ledger.Outcome{}, about("policy", notTheCallers(err))
+		return ledger.Outcome{}, about("policy", err)
 	}
 	if now.Policy.Digest() != q.set.Policy.Digest() || now.Rules.Digest() != q.set.Rules.Digest() {
 		return ledger.Outcome{}, &coreError{errors.New("the policy or the rules changed while the core decided"), time.Second}

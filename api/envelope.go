@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"writ/engine"
@@ -31,9 +32,15 @@ func intentEnvelope() envelope {
 // belongs, if that is in the envelope.
 func (e envelope) hint(err error) error {
 	var fields *engine.InvalidError
-	if !errors.As(err, &fields) || len(fields.Fields) != 1 || !slices.Contains(e.members, fields.Fields[0].Field) {
+	if !errors.As(err, &fields) {
 		return err
 	}
-	of := fields.Fields[0]
-	return invalid(of.Field, "belongs inside %q: send {%q: {%q: …, …}}", e.name, e.name, of.Field)
+	var told fieldErrors
+	for _, f := range fields.Fields {
+		if slices.Contains(e.members, f.Field) {
+			f.Message = fmt.Sprintf("belongs inside %q: send {%q: {%q: …, …}}", e.name, e.name, f.Field)
+		}
+		told.add(f.Field, f.Message)
+	}
+	return told.err()
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -91,7 +89,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	defer turn.End()
 	set, err := s.cfg.Sets.Load(r.ctx, r.who.org, in.PolicyID, in.Intent.AgentID)
 	if err != nil {
-		return ledger.Outcome{}, about("policy", notTheCallers(err))
+		return ledger.Outcome{}, about("policy", err)
 	}
 	q := question{plan: plan.Name, set: set, in: &engine.Input{
 		Intent:            in.Intent,
@@ -99,7 +97,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
 		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
 	}}
-	if s.cfg.Core != nil {
+	if s.cfg.Core != nil && !set.Policy.Unreadable() {
 		return s.decideElsewhere(r, &turn, &q)
 	}
 	result := s.metrics.evaluate(set, q.in, s.cfg.Now)
@@ -126,16 +124,6 @@ func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engi
 	}
 	s.metrics.decided(result, q, out.Replayed)
 	return out, nil
-}
-
-// notTheCallers hides that a stored document is invalid, which would read as if
-// the request were.
-func notTheCallers(err error) error {
-	var stored *engine.InvalidError
-	if errors.As(err, &stored) {
-		return fmt.Errorf("a stored document is invalid: %s", err.Error())
-	}
-	return err
 }
 
 // evaluation is a record as the answer to its intent. Its encoding is a

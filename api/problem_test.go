@@ -66,11 +66,16 @@ func TestDecision_Errors_A400NamesEveryField(t *testing.T) {
 	}
 }
 
-func TestProblem_AnInvalidStoredPolicyIsNotTheCallersFault(t *testing.T) {
+// "A stored policy version that no longer compiles denies with `policy.unreadable`"
+func TestDecision_Resources_AStoredPolicyThatNoLongerCompilesDenies(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	h.store.corrupt = func(p *engine.ActionPolicy) { p.Status = "on" }
-	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
+	h.store.corrupt = func(p *engine.ActionPolicy) { p.BlockedResourcePatterns = []string{"a["} }
+	var got result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	if got.Approved || len(got.Reasons) != 1 || !strings.HasPrefix(got.Reasons[0], string(engine.CodePolicyUnreadable)+": ") {
+		t.Errorf("evaluate = %+v, want a deny for %s", got, engine.CodePolicyUnreadable)
+	}
 }
 
 func TestDecision_Errors_InstanceIsThePathWithoutTheQuery(t *testing.T) {

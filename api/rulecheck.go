@@ -64,7 +64,7 @@ const (
 func (s *Server) checkRoom(ctx context.Context, org string, r *engine.CompiledRule) error {
 	rules, err := s.cfg.Sets.Rules(ctx, org)
 	if err != nil {
-		return fmt.Errorf("adding up the rules: %w", notTheCallers(err))
+		return fmt.Errorf("adding up the rules: %w", err)
 	}
 	size := r.Size()
 	for _, other := range rules.Rules() {

@@ -22,9 +22,11 @@ const (
 	CodePolicyAllowed Code = "policy.allowed"
 
 	// CodePolicyMissing denies where there is no policy or no intent to
-	// evaluate, CodeResourceUnreadable where the resource has no single
+	// evaluate, CodePolicyUnreadable where the stored policy no longer compiles,
+	// CodeResourceUnreadable where the resource has no single
 	// meaning, CodeCheckError where a check could not be evaluated.
 	CodePolicyMissing      Code = "policy.missing"
+	CodePolicyUnreadable   Code = "policy.unreadable"
 	CodeResourceUnreadable Code = "resource.unreadable"
 	CodeCheckError         Code = "check.error"
 
@@ -36,7 +38,7 @@ const (
 // Codes returns every code there is, in check order.
 func Codes() []Code {
 	return []Code{
-		CodePolicyMissing, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
+		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit, CodeCheckError,
 		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeCoreFinding, CodePolicyAllowed,

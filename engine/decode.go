@@ -19,23 +19,29 @@ import (
 // differ in case only), duplicate names, invalid UTF-8, anything after the
 // document, and null, which JSON decoders take for an absent or a zero value.
 //
-// Every error is an [*InvalidError] that names the field below root, such as
+// Every error is an [*InvalidError] that names each field below root, such as
 // "intent.cost.amount_minor" for the root "intent"; where root is empty, paths
 // start at the document's members. Nothing of data is kept: v's strings are copies.
 func Decode[T any](data []byte, root string, v *T) error {
 	if bytes.Contains(data, []byte("null")) {
 		if err := refuseNull(data, root); err != nil {
-			return err
+			return allMistakes(data, root, reflect.TypeFor[T](), err)
 		}
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return invalid(fieldPath(root, ""), "is empty: want a JSON document")
 	}
 	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
-		return decodeError(err, root)
+		return allMistakes(data, root, reflect.TypeFor[T](), decodeError(err, root))
 	}
 	return nil
 }
+
+// What is said of a value that can be no member's, and of a member given again.
+const (
+	noNull     = "must not be null: give a value, or leave it out if it is optional"
+	givenTwice = "is given more than once"
+)
 
 // DecodeIntent reads an intent, normalised but not validated. Field is the path
 // that errors start with, usually "intent".
@@ -108,7 +114,7 @@ func refuseNull(data []byte, root string) error {
 			return nil //nolint:nilerr // the decoder proper reports it better
 		}
 		if token.Kind() == 'n' {
-			return invalid(fieldPath(root, dec.StackPointer()), "must not be null: give a value, or leave it out if it is optional")
+			return invalid(fieldPath(root, dec.StackPointer()), "%s", noNull)
 		}
 	}
 }
@@ -171,7 +177,7 @@ func memberNames(t reflect.Type) string {
 
 func syntaxMessage(e *jsontext.SyntacticError) string {
 	if errors.Is(e.Err, jsontext.ErrDuplicateName) {
-		return "is given more than once"
+		return givenTwice
 	}
 	if errors.Is(e.Err, io.ErrUnexpectedEOF) {
 		return fmt.Sprintf("is not valid JSON (at byte %d): it ends too early", e.ByteOffset)

@@ -171,3 +171,35 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+// "A 400 names every invalid member, not the first unknown one"
+func TestDecision_Errors_EveryInvalidMemberIsNamed(t *testing.T) {
+	tests := []struct {
+		name, data string
+		want       []string
+	}{
+		{"unknown, of the wrong type, null and twice", `{"polcy_id":"x","intent":{"agent_id":5,"resorce":"a","cost":{"amount_minor":"1","tax":2},
+			"metadata":{"a":1,"b":null,"c":"d"},"issued_at":null,"action_type":"x","action_type":"y"},"extra":1}`, []string{
+			"polcy_id", "intent.agent_id", "intent.resorce", "intent.cost.amount_minor", "intent.cost.tax",
+			"intent.metadata.a", "intent.metadata.b", "intent.issued_at", "intent.action_type", "extra",
+		}},
+		{"a member that lacks another", `{"intent":{"resorce":"a","cost":{"amount_minor":1}}}`, []string{"intent.resorce", "intent.cost.currency"}},
+		{"of what is no JSON, the first mistake", `{"resorce":1,"intent":{`, []string{"resorce"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var v evaluateBody
+			if diff := cmp.Diff(tt.want, fields(t, engine.Decode([]byte(tt.data), "", &v))); diff != "" {
+				t.Errorf("Decode names other fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+	_, err := engine.DecodePolicy([]byte(`{"denied_action_types":[1,"a",null],"blocked_resource_pattern":[],"version":"1","updated_at":"now"}`), "policy")
+	want := []string{"policy.denied_action_types[0]", "policy.denied_action_types[2]", "policy.blocked_resource_pattern", "policy.version", "policy.updated_at"}
+	if diff := cmp.Diff(want, fields(t, err)); diff != "" {
+		t.Errorf("DecodePolicy names other fields (-want +got):\n%s", diff)
+	}
+	if err := engine.Decode([]byte(`{"x":{`+strings.Repeat(`"a":1,`, 1000)+`"b":1}}`), "", &evaluateBody{}); len(fields(t, err)) > 60 {
+		t.Errorf("Decode names %d fields", len(fields(t, err)))
+	}
+}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"writ/engine/resource"
 )
@@ -50,7 +51,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 
 // check returns the findings of the checks that fail, nil where none does.
 func (p *Policy) check(f *frame) []Finding {
-	var findings []Finding
+	findings := slices.Clone(p.unreadable)
 	readings, err := f.in.Intent.Readings()
 	readable := err == nil
 	if readable {

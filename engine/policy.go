@@ -16,7 +16,10 @@ type Policy struct {
 	checks []compiledCheck
 	// allowed is the finding of an intent that nothing objects to.
 	allowed []Finding
-	size    int
+	// unreadable is the finding of a stored version that does not compile, which
+	// has no checks; it is nil otherwise.
+	unreadable []Finding
+	size       int
 	digest  lazyDigest
 }
 
@@ -60,6 +63,30 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	c.size = c.measure()
 	return c, nil
 }
+
+// compileStored compiles a version that was accepted once. One that no longer
+// compiles denies, so that what an older writ accepted is never decided by half.
+func compileStored(p *ActionPolicy) (*Policy, error) {
+	c, err := CompilePolicy(p)
+	var refused *InvalidError
+	if !errors.As(err, &refused) {
+		return c, err
+	}
+	env, err := standardEnv()
+	if err != nil {
+		return nil, err
+	}
+	c = &Policy{doc: p, env: env, unreadable: []Finding{{
+		Code: CodePolicyUnreadable, Outcome: Deny,
+		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does", CodePolicyUnreadable, p.Version),
+	}}}
+	c.size = c.measure()
+	return c, nil
+}
+
+// Unreadable reports whether the policy is a stored version that no longer
+// compiles. It denies everything.
+func (p *Policy) Unreadable() bool { return p.unreadable != nil }
 
 func (e *env) compileCheck(c Check) (compiledCheck, error) {
 	program, err := e.checks.compile(c.CEL)

@@ -81,7 +81,7 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 			return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
 		}
 		defer s.timed(compiledPolicy, time.Now())
-		p, err := CompilePolicy(doc)
+		p, err := compileStored(doc)
 		if err != nil {
 			return nil, fmt.Errorf("compiling policy %s: %w", k.id, err)
 		}

@@ -199,8 +199,8 @@ func TestSets_NoDecisionWithoutItsParts(t *testing.T) {
 		src.failing = nil
 		src.policies["broken"] = &engine.ActionPolicy{PolicyID: "broken"}
 	})
-	if _, err := sets.Load(t.Context(), corpus.Organization, "broken", corpus.Agent); err == nil {
-		t.Error("Load of an invalid policy succeeded")
+	if set, err := sets.Load(t.Context(), corpus.Organization, "broken", corpus.Agent); err != nil || !set.Policy.Unreadable() {
+		t.Errorf("Load of an invalid policy = %v, %v, want one that denies", set, err)
 	}
 }
 
@@ -247,4 +247,22 @@ func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
 		t.Errorf("%d agents keep %d bytes alive", n, grown)
 	}
 	runtime.KeepAlive(sets)
+}
+
+// "A stored policy version that no longer compiles denies with
+// `policy.unreadable` …; stored rules keep running."
+func TestDecision_Resources_StoredPoliciesThatNoLongerCompileDeny(t *testing.T) {
+	src := newSource()
+	stored := corpus.ReferencePolicy()
+	stored.BlockedResourcePatterns = []string{"a["}
+	src.policies[corpus.PolicyID] = stored
+	src.rules = []engine.Rule{{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"allow"}`, IsActive: true}}
+	set, err := engine.NewSets(src, engine.Options{}, 1<<20).Load(t.Context(), corpus.Organization, corpus.PolicyID, corpus.Agent)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	got := engine.Evaluate(set.Policy, set.Rules, &engine.Input{Intent: corpus.AllowedIntent(), Agent: set.Agent})
+	if got.Decision != engine.Deny || got.Findings[0].Code != engine.CodePolicyUnreadable || got.Findings[1].RuleID != "r" {
+		t.Errorf("Evaluate = %+v, want a deny for %s and the rule's finding", got, engine.CodePolicyUnreadable)
+	}
 }

@@ -352,9 +352,6 @@ func (p *problems) actionTypes(field string, types []string) {
 	}
 }
 
-// maxMistakes is how many patterns of a list are named that are not valid.
-const maxMistakes = 50
-
 // patterns checks resource patterns so that every mistake is named. Lists that
 // are too long are left alone.
 func (p *problems) patterns(field string, patterns []string, use glob.Use) {

@@ -55,9 +55,9 @@ var (
 		"https://bücher.example/x", "https://www.example.com/", "file:///etc/passwd", "/etc/passwd", "/etc/./passwd", "/etc", "/ETC/passwd", "a*b", "a**b", "axbxc", "x,y/z",
 		"db:prod:users", "arn:aws:s3:::bucket/key", "mailto:root@Example.com", "setup.exe", "c:/x/setup.exe", "ｐｒｏｄ/secrets/key", "prod/a.b+c(d)/e", "prod/a%20b", "日本/x",
 	}
-	metadataKeys   = []string{"env", "region", "ticket id", "in", "n", "größe", "list"}
-	items          = []string{"a", "b", "x@ours.example", "y@theirs.example", "5", "4.50", "é", "a,b"}
-	lists          = []string{"", ",", " , ", "a", "a,b", " a , b ,", "a,,b", "x@ours.example, y@theirs.example", "x@ours.example", `["a","b"]`, `[ "a,b" , " b " ]`,
+	metadataKeys = []string{"env", "region", "ticket id", "in", "n", "größe", "list"}
+	items        = []string{"a", "b", "x@ours.example", "y@theirs.example", "5", "4.50", "é", "a,b"}
+	lists        = []string{"", ",", " , ", "a", "a,b", " a , b ,", "a,,b", "x@ours.example, y@theirs.example", "x@ours.example", `["a","b"]`, `[ "a,b" , " b " ]`,
 		`[]`, `[""]`, `["a",1]`, `["a",null]`, `["a"`, `["a"] b`, ` ["x@ours.example"]`, `["\ud800","\u00e9"]`, `[["a"]]`, `{"a":"b"}`, `"a"`, "5,4.5", "5,x", "\u00a0a\u00a0,b", "é,a", "['a','b']"}
 	metadataValues = []string{"prod", "dr", "", "5", "prod/eu", "Prod", "a,b", "é"}
 	numbers        = []string{"0", "5", "-1", "+7", "005", "-0", "", "x", "1e3", " 5", "5\n", "5_0", "0x5", "5.0", "inf", "+", "--5", "٥",

@@ -27,6 +27,9 @@ type Policies interface {
 	PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error)
 	// Policy returns the newest version, or ErrNotFound.
 	Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error)
+	// EachPolicy calls f with the newest version of every policy of every
+	// organization, until f returns an error.
+	EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error
 	// ListPolicies returns all versions of all policies of org, newest version
 	// first within a policy, policies by id.
 	ListPolicies(ctx context.Context, org string, p Page) (versions []*engine.ActionPolicy, next string, err error)

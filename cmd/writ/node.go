@@ -32,6 +32,7 @@ type node struct {
 	ledger   *ledger.Ledger
 	server   *api.Server
 	sweeper  *task // of history past its retention
+	namer    *task // of stored policies that deny because they no longer compile
 	api      net.Listener
 	admin    net.Listener
 	secret   []byte       // of operator tokens
@@ -143,7 +144,23 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)
+	n.namer = inBackground(ctx, n.nameUnreadable)
 	return nil
+}
+
+// nameUnreadable logs every policy whose newest version an older writ accepted
+// and this one does not compile: it denies until somebody registers another.
+func (n *node) nameUnreadable(ctx context.Context) {
+	err := n.store.EachPolicy(ctx, func(p *engine.ActionPolicy) error {
+		if _, err := engine.CompilePolicy(p); err != nil {
+			n.log.Error("a stored policy no longer compiles and denies everything: register a version that does",
+				"organization", p.OrganizationID, "policy", p.PolicyID, "version", p.Version, "problem", err)
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		n.log.Error("could not look for stored policies that no longer compile", "error", err)
+	}
 }
 
 // task is a goroutine with its end.
@@ -215,8 +232,10 @@ func (n *node) close(ctx context.Context) error {
 	if n.ledger != nil {
 		errs = append(errs, n.ledger.Close(ctx))
 	}
-	if n.sweeper != nil {
-		n.sweeper.close()
+	for _, background := range []*task{n.sweeper, n.namer} {
+		if background != nil {
+			background.close()
+		}
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

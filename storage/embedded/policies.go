@@ -54,6 +54,26 @@ func (s *Store) Policy(ctx context.Context, org, policyID string) (p *engine.Act
 	return p, err
 }
 
+// EachPolicy implements storage.Policies. It seeks from one policy to the next and
+// keeps nothing open meanwhile.
+func (s *Store) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
+	lower, upper := key{byte(kindPolicy)}, key{byte(kindPolicy) + 1}
+	for {
+		var p *engine.ActionPolicy
+		err := s.scan(ctx, lower, upper, func(k, v []byte) (stop bool, err error) {
+			lower = key(k[:max(0, len(k)-versionLen)]).end()
+			p, err = parse[engine.ActionPolicy](v)
+			return true, err
+		})
+		if err != nil || p == nil {
+			return err
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+}
+
 // ListPolicies implements storage.Policies.
 func (s *Store) ListPolicies(ctx context.Context, org string, p storage.Page) ([]*engine.ActionPolicy, string, error) {
 	return list(ctx, s, kindPolicy, org, p, versionLen+2, func(_, v []byte) (*engine.ActionPolicy, error) {

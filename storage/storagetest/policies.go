@@ -44,6 +44,26 @@ func (w *world) policies(org string, limit int) []*engine.ActionPolicy {
 }
 
 var policyTests = []test{
+	{"EachPolicy calls f with the newest version of every policy of every organization", func(w *world) {
+		want := map[string]*engine.ActionPolicy{}
+		for _, p := range []*engine.ActionPolicy{
+			policy("a", "p", 1), policy("a", "p", 3), policy("a", "p\x00", 1), policy("a", "q", 2), policy("ab", "p", 1), policy("b", "p", 300),
+		} {
+			w.putPolicy(p)
+			want[p.OrganizationID+" "+p.PolicyID] = p
+		}
+		got := map[string]*engine.ActionPolicy{}
+		w.must("EachPolicy", w.EachPolicy(w.ctx, func(p *engine.ActionPolicy) error {
+			if _, twice := got[p.OrganizationID+" "+p.PolicyID]; twice {
+				w.Errorf("EachPolicy calls f twice with %s of %s", p.PolicyID, p.OrganizationID)
+			}
+			got[p.OrganizationID+" "+p.PolicyID] = p
+			return nil
+		}))
+		w.wantSame("EachPolicy", got, want)
+		enough := errors.New("enough")
+		w.wantErr("EachPolicy that is stopped", w.EachPolicy(w.ctx, func(*engine.ActionPolicy) error { return enough }), enough)
+	}},
 	{"PutPolicy stores a version and Policy returns the newest", func(w *world) {
 		_, err := w.Policy(w.ctx, "org", "p")
 		w.wantErr("Policy before", err, storage.ErrNotFound)
