@@ -10,9 +10,17 @@ import (
 
 // upgrade writes what format 1 does not have, in one write with the number of
 // the format: an opening that is cut short is done again. Format 2 lacks nothing:
-// its rows are read as they are.
+// its rows are read as they are. Neither has links nor a noted tip: what the
+// directory holds is taken for all that it ever held. The tip is noted first, so
+// that a store of this format without one has lost it.
 func (s *Store) upgrade() error {
+	t := s.end()
+	if err := s.noteTip(t); err != nil {
+		return err
+	}
+	s.health.log.Info("nothing has noted yet how far this store has come: it is taken as it is", "dir", s.health.dir, "head", t.Head)
 	b := &batch{b: s.db.NewBatch()}
+	b.begin(t)
 	lower := key{byte(kindToken)}
 	err := s.scan(context.Background(), lower, lower.end(), func(_, v []byte) (bool, error) {
 		t, err := parse[storage.Token](v)
