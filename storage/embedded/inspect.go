@@ -28,9 +28,14 @@ func (i *inspection) because(format string, args ...any) {
 	i.reasons = append(i.reasons, fmt.Sprintf(format, args...))
 }
 
-// errLost means that files are left of a store whose rows are gone.
-var errLost = errors.New("files of a store are there, but what names them is lost: restore the data directory from a backup, " +
-	"or move the store's directory away to begin anew")
+var (
+	// errRolledBack means that the store is not as it was noted to be.
+	errRolledBack = errors.New("the store has lost what was durable")
+	// errLost means that files are left of a store whose rows are gone. Opening it
+	// would remove them, so it can't be accepted.
+	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory from a backup, " +
+		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
+)
 
 // inspect reads the store in dir without changing it, and holds it to the tip
 // that was noted: opening it for good would remove the files that a damaged
@@ -42,17 +47,19 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 		return i, notedErr
 	}
 	if err := i.read(dir, o, lock, noted); err != nil {
-		return i, fmt.Errorf("reading what is stored, up to head %d and change %d as %s notes: %w; if it is damaged, restore it from a backup",
-			noted.Head, noted.Change, tipName(dir), err)
+		if !errors.Is(err, errLost) {
+			err = fmt.Errorf("%w: if the store is damaged, restore the data directory from a backup", err)
+		}
+		return i, fmt.Errorf("%w (%s notes head %d and change %d)", err, tipName(dir), noted.Head, noted.Change)
 	}
 	switch {
 	case errors.Is(notedErr, errDamagedTip), errors.Is(notedErr, errNoTip) && i.linked:
 		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
 	case i.tip.Head < noted.Head:
-		i.because("it ends at head %d, and head %d was noted", i.tip.Head, noted.Head)
+		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
 	}
 	if i.tip.Change < noted.Change {
-		i.because("its documents end at change %d, and change %d was noted", i.tip.Change, noted.Change)
+		i.because("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
 	}
 	return i, nil
 }
@@ -69,7 +76,12 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.stopped(), db.Close()) }()
+	defer func() {
+		if err == nil {
+			err = h.stopped()
+		}
+		err = errors.Join(err, db.Close())
+	}()
 	s := &Store{db: db, health: h}
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -162,9 +174,9 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	}
 	switch n := len(numbers); {
 	case n == 0 || numbers[n-1] != last:
-		i.because("its last %s is %d, which is not what its writes say", name, last)
+		i.because("its last %s is %d, and its writes do not end there", name, last)
 	case n > 1:
-		i.because("it lacks what followed %s %d", name, numbers[n-2])
+		i.because("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
 	}
 	return nil
 }
@@ -186,6 +198,3 @@ func (i *inspection) accept(dir string, o Options) error {
 	return fmt.Errorf("%w: %s: restore the data directory from a backup, or start with --accept-rollback %d "+
 		"to go on without what is lost", errRolledBack, what, i.tip.Head)
 }
-
-// errRolledBack means that the store is not as it was noted to be.
-var errRolledBack = errors.New("the store has lost what was durable")

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,8 +15,9 @@ const noteEvery = 500 * time.Millisecond
 type noter struct {
 	stop chan struct{} // closed by Close
 	done chan struct{} // closed when the last tip is noted after that
-	// noted is what the file says; its goroutine's.
-	noted tip
+
+	mu    sync.Mutex // held while the file is written
+	noted tip        // what it says
 }
 
 func (s *Store) startNoting() {
@@ -49,6 +51,8 @@ func (s *Store) stopNoting() {
 // note notes how far the store has come, if that has changed. A failure is
 // reported and tried again: until then the file says less than it could.
 func (s *Store) note() {
+	s.noter.mu.Lock()
+	defer s.noter.mu.Unlock()
 	t := s.end()
 	if t == s.noter.noted || s.sync() != nil {
 		return
