@@ -17,6 +17,7 @@ import (
 // dataDir is the directory a single-machine deployment keeps everything in:
 //
 //	store/            the embedded store
+//	store.tip         how far the store has come, noted beside it
 //	signing-key.pem   the key that signs receipts, 0600
 //	keys.jwks         every public key that ever signed: what verifiers trust
 //	operator-secret   the HS256 secret of operator tokens, 0600

@@ -67,7 +67,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, err
 	}
 	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{
-		WriteBehind: c.AuditAck.behind(), Log: n.log, Metrics: n.registry,
+		WriteBehind: c.AuditAck.behind(), AcceptRollback: c.AcceptRollback, Log: n.log, Metrics: n.registry,
 	}); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}

@@ -15,10 +15,12 @@ import (
 )
 
 type serveCmd struct {
-	Addr      string  `default:":3820" help:"Address of the API."`
-	AdminAddr string  `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
-	Data      dataDir `default:"./data" help:"Data directory."`
-	Demo      bool    `help:"Decide the example intents first, in the organization demo, then serve."`
+	Addr           string  `default:":3820" help:"Address of the API."`
+	AdminAddr      string  `default:"127.0.0.1:3821" help:"Address of /livez, /readyz and /metrics; keep it private."`
+	Data           dataDir `default:"./data" help:"Data directory."`
+	AcceptRollback *uint64 `placeholder:"SEQ" help:"Open a store that has lost something and ends at head SEQ, as the refused start said. Give it for one start."`
+
+	Demo bool `help:"Decide the example intents first, in the organization demo, then serve."`
 
 	Plans      string        `placeholder:"FILE" help:"JSON object of the plans by name, replacing the built-in ones."`
 	ReceiptTTL time.Duration `name:"receipt-ttl" env:"WRIT_RECEIPT_TTL,RECEIPT_TTL" default:"300s" help:"How long a receipt can be acted upon."`

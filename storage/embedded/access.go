@@ -210,9 +210,13 @@ func (s *Store) write(
 	if err = errors.Join(err, b.err); err != nil || b.b.Empty() {
 		return false, errors.Join(err, b.b.Close())
 	}
+	if b.link(changeStream, s.change+1); b.err != nil {
+		return false, errors.Join(b.err, b.b.Close())
+	}
 	if err := s.apply(b.b); err != nil {
 		return false, err
 	}
+	s.change++
 	if c != (storage.Change{}) {
 		s.watchers.tell(c)
 	}

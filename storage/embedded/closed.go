@@ -20,7 +20,7 @@ import (
 // manifest or a log that ends early for what a crash left, and opens without what
 // was in the rest: a kill switch could be among that. After Close there is no
 // such doubt. A directory that was not closed has no such file: it is removed
-// before Pebble opens, and nothing is checked after a crash.
+// before Pebble opens. What a crash left is held to the tip alone: see inspect.
 const closedName = "closed"
 
 // manifestMarker begins the name of the file that names the manifest. Every
@@ -47,7 +47,12 @@ func noteClosed(dir string, fs vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	temporary := fs.PathJoin(dir, closedName+".new")
+	return replaceFile(fs, fs.PathJoin(dir, closedName), text)
+}
+
+// replaceFile writes a file whole or not at all, and durably.
+func replaceFile(fs vfs.FS, name string, text []byte) error {
+	temporary := name + ".new"
 	f, err := fs.Create(temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -59,14 +64,14 @@ func noteClosed(dir string, fs vfs.FS) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, fs.Remove(temporary))
 	}
-	if err := fs.Rename(temporary, fs.PathJoin(dir, closedName)); err != nil {
+	if err := fs.Rename(temporary, name); err != nil {
 		return err
 	}
-	return syncDir(dir, fs)
+	return syncDir(fs.PathDir(name), fs)
 }
 
 // checkClosed returns errDamaged when the directory was closed and is not as it
-// was. When it is, its file closedName is gone for good.
+// was.
 func checkClosed(dir string, fs vfs.FS) error {
 	name := fs.PathJoin(dir, closedName)
 	if _, err := fs.Stat(name); errors.Is(err, os.ErrNotExist) {
@@ -87,7 +92,16 @@ func checkClosed(dir string, fs vfs.FS) error {
 	if differ := missing(then, now); len(differ) > 0 {
 		return fmt.Errorf("%w: missing or changed: %q", errDamaged, differ)
 	}
-	return errors.Join(fs.Remove(name), syncDir(dir, fs))
+	return nil
+}
+
+// forgetClosed takes the file closedName away, before anything changes.
+func forgetClosed(dir string, fs vfs.FS) error {
+	err := fs.Remove(fs.PathJoin(dir, closedName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, syncDir(dir, fs))
 }
 
 // missing returns the files that are not as they were then. A new marker of the

@@ -160,6 +160,7 @@ func (s *Store) commitFresh(
 	}
 	b := &batch{b: s.db.NewBatchWithSize(1024 * len(fresh))}
 	b.set(headKey(head.Seq), signed)
+	b.link(headStream, head.Seq)
 	for _, r := range fresh {
 		s.addRecord(b, r, ids[r])
 	}

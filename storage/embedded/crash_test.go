@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -181,9 +183,16 @@ type snapshot struct {
 
 func look(t *testing.T, s *Store) snapshot {
 	t.Helper()
-	var v snapshot
+	v, err := lookAt(t.Context(), s)
+	if err != nil {
+		t.Fatalf("reading the store: %v", err)
+	}
+	return v
+}
+
+func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	var errs [10]error
-	ctx, page := t.Context(), storage.Page{Limit: 1000}
+	page := storage.Page{Limit: 1000}
 	v.Policies, _, errs[0] = s.ListPolicies(ctx, "a", page)
 	v.Rules, errs[1] = s.AllRules(ctx, "a")
 	v.Agents, _, errs[2] = s.ListAgents(ctx, "a", page)
@@ -197,10 +206,5 @@ func look(t *testing.T, s *Store) snapshot {
 	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
 	v.NumPolicies, errs[8] = s.CountPolicies(ctx, "a")
 	v.NumAgents, errs[9] = s.CountAgents(ctx, "a")
-	for _, err := range errs {
-		if err != nil {
-			t.Fatalf("reading the store: %v", err)
-		}
-	}
-	return v
+	return v, errors.Join(errs[:]...)
 }

@@ -27,6 +27,8 @@
 //	'w' org token-id                             an organization's tokens, revoked ones included
 //	'x' org                                      the greatest decision-id(16) that retention has removed
 //	'y' org expires-at token-id                  tokens that are not revoked, by when they expire
+//	'z' 'h' seq(8)                               the last commit: see links.go
+//	'z' 'c' number(8)                            the last other write
 //
 // Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
 // bit flipped and 4 of nanoseconds; so is expires-at, 12 bytes FF for never. ^version is the version, sign bit flipped
@@ -38,7 +40,8 @@
 // A token is found by its id alone, and then read: an organization asks for its
 // own under 'w', so that another's takes no longer to refuse than none. Format 1
 // had neither 'w' nor 'y', and format 2 had no 'f'; opening a directory of either
-// writes them. In format 2 no history row has a credential.
+// writes them. In format 2 no history row has a credential, and nothing is under
+// 'z'.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
@@ -57,9 +60,18 @@
 //
 // Close leaves a file "closed" that says how the others are, by which the next
 // opening refuses a directory that has lost something since. After a crash there
-// is none: what is damaged then in the log or the manifest can look as if the
-// crash had come earlier. Other files have checksums, and what can't be read is
-// an error.
+// is none, and Pebble takes a log or a manifest that ends early for what the
+// crash left. So the tip of the store is noted beside its directory, at least
+// once a second and by Close: see tip.go. A store that lacks what was noted, or
+// lacks something between its first and its last write, is refused before
+// anything in it changes, unless [Options.AcceptRollback] says so: what is left
+// unnoticed is the loss of the last writes within a second of the crash. Other
+// files have checksums, and what can't be read is an error.
+//
+// This holds against accidents. Who can write the directory can write the note:
+// only a receipt or a head that somebody else keeps holds against that. A
+// directory of format 2 or less has no note; it is accepted as it is, once, and
+// logged.
 //
 // # Writing behind
 //

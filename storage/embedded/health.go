@@ -41,9 +41,15 @@ const (
 	// reading refuses nothing by itself: the read that fails does, and the next
 	// one that succeeds is how it passes.
 	reading trouble = "read"
+	// noting refuses nothing: decisions are durable whether or not their tip is
+	// noted beside them.
+	noting trouble = "tip"
 )
 
-func (t trouble) refuses() bool { return t != reading }
+func (t trouble) refuses() bool { return t != reading && t != noting }
+
+// unready reports whether nothing should be sent here while t lasts.
+func (t trouble) unready() bool { return t != noting }
 
 // stopped returns why the store has stopped for good, or nil.
 func (h *health) stopped() error {
@@ -86,6 +92,10 @@ func (h *health) report(t trouble, err error) {
 	h.troubled.Add(1)
 	if t.refuses() {
 		h.refusing.Add(1)
+	}
+	if t == noting {
+		h.log.Error("how far the store has come cannot be noted: while this lasts, damage that follows a crash can go unnoticed", "file", tipName(h.dir), "err", err.Error())
+		return
 	}
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
@@ -175,7 +185,14 @@ func (h *health) events() *pebble.EventListener {
 		FlushEnd:        func(i pebble.FlushInfo) { h.flushed(i.Err) },
 		CompactionEnd:   func(i pebble.CompactionInfo) { h.compacted(i.Err) },
 		BackgroundError: h.backgroundError,
+		DataCorruption:  h.corrupted,
 	}
+}
+
+// corrupted stops the store: a block of a table that is there has not the checksum
+// it was written with.
+func (h *health) corrupted(i pebble.DataCorruptionInfo) {
+	h.stop("reading "+i.Path, fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
 }
 
 func (h *health) compacted(err error) {

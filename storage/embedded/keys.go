@@ -39,6 +39,7 @@ const (
 	kindTokenOf      kind = 'w'
 	kindRemoved      kind = 'x'
 	kindTokenEnd     kind = 'y'
+	kindLink         kind = 'z'
 )
 
 // key is a key under construction. Its methods append to it, as append does:

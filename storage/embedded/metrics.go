@@ -13,7 +13,7 @@ func newCollector(s *Store) *collector {
 	return &collector{
 		store: s,
 		trouble: prometheus.NewDesc("writ_store_trouble",
-			"1 while the store has this trouble, otherwise 0; each but read refuses writes.", []string{"trouble"}, nil),
+			"1 while the store has this trouble, otherwise 0; each but read and tip refuses writes.", []string{"trouble"}, nil),
 		free: prometheus.NewDesc("writ_store_free_bytes",
 			"Free space of the store's file system.", nil, nil),
 		used: prometheus.NewDesc("writ_store_disk_bytes",
@@ -43,7 +43,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(c.trouble, there, string(name))
 	}
-	for _, t := range []trouble{lowSpace, flushing, compacting, reading} {
+	for _, t := range []trouble{lowSpace, flushing, compacting, reading, noting} {
 		show(t, h.trouble(func(other trouble) bool { return other == t }))
 	}
 	show("stopped", h.stopped())

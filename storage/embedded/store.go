@@ -36,6 +36,10 @@ type Options struct {
 	// was lost was seen, signed and answered: the intent can be decided anew, and
 	// another head can follow the same one. Documents are durable at once.
 	WriteBehind int
+	// AcceptRollback is the sequence of the last head of a store that is to be
+	// opened although it has lost something, nil for none: see the package's
+	// documentation.
+	AcceptRollback *uint64
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
@@ -56,6 +60,8 @@ type Store struct {
 	// writes orders all writes of documents and settlements, which read before
 	// they write. Watchers are called while it is held.
 	writes sync.Mutex
+	// change is the number of the last of these writes. writes guards it.
+	change uint64
 
 	// commits orders commits and guards what is below it. Neither mutex is
 	// taken while the other is held.
@@ -67,6 +73,9 @@ type Store struct {
 	// keys and row are the space in which keys and rows are built.
 	keys key
 	row  []byte
+
+	// noter notes the tip while the store is open. It is nil until then.
+	noter *noter
 
 	// behind is nil where every commit is durable when it returns.
 	behind *behind
@@ -125,7 +134,8 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	if err := checkClosed(dir, o.FS); err != nil {
+	found, err := check(dir, o, lock)
+	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
@@ -140,10 +150,27 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if o.WriteBehind > 0 {
 		s.startBehind(o.WriteBehind)
 	}
-	if err := errors.Join(h.stopped(), s.load(), s.register(o.Metrics)); err != nil {
+	if err := errors.Join(h.stopped(), s.load(found), s.register(o.Metrics)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
+	s.startNoting()
 	return s, nil
+}
+
+// check returns what dir holds, or why it must not be opened. When it may,
+// the file of Close is gone.
+func check(dir string, o Options, lock *pebble.Lock) (inspection, error) {
+	if err := checkClosed(dir, o.FS); err != nil {
+		return inspection{}, err
+	}
+	found, err := inspect(dir, o, lock)
+	if err == nil {
+		err = found.accept(dir, o)
+	}
+	if err != nil {
+		return inspection{}, err
+	}
+	return found, forgetClosed(dir, o.FS)
 }
 
 func (s *Store) register(reg prometheus.Registerer) error {
@@ -169,9 +196,9 @@ func (s *Store) register(reg prometheus.Registerer) error {
 // compaction of level 0 rewrites what it meets of the next. It waits for eight
 // runs rather than two: that rewrites half of the bytes, and the filters keep the
 // look-ups in eight runs cheap.
-func pebbleOptions(guard *guardFS, h *health, lock *pebble.Lock) *pebble.Options {
+func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Options {
 	o := &pebble.Options{
-		FS:                          guard,
+		FS:                          filesystem,
 		Lock:                        lock,
 		Logger:                      pebbleLogger{h},
 		EventListener:               h.events(),
@@ -208,11 +235,14 @@ func separateRows() pebble.ValueSeparationPolicy {
 // because a newer writ may have written what this one would misread.
 const format = 3
 
+// linkedFormat is the first in which each write has a link and the tip is noted.
+const linkedFormat = 3
+
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 
-// load checks the directory's format, or sets it in a new directory, and reads
-// the tip of the chain.
-func (s *Store) load() error {
+// load checks the directory's format, or sets it in a new directory, and goes on
+// from what was found.
+func (s *Store) load(found inspection) error {
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return s.create()
@@ -227,17 +257,24 @@ func (s *Store) load() error {
 	if n > format {
 		return fmt.Errorf("a newer writ has written this directory: its format is %d, this writ knows %d", n, format)
 	}
+	head, err := s.lastHead()
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	if err == nil {
+		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
+	}
+	s.change = found.tip.Change
 	if n < format {
 		if err := s.upgrade(); err != nil {
 			return fmt.Errorf("upgrading the directory from format %d to %d: %w", n, format, err)
 		}
-	}
-	head, err := s.lastHead()
-	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
-	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
-	return err
+	if len(found.reasons) == 0 {
+		return nil
+	}
+	return errors.Join(s.mend(), s.noteTip(s.end()))
 }
 
 func (s *Store) create() error {
@@ -252,7 +289,16 @@ func (s *Store) create() error {
 	if foreign {
 		return errors.New("this is a Pebble directory, but not writ's")
 	}
-	if err := s.db.Set(formatKey, strconv.AppendInt(nil, format, 10), pebble.Sync); err != nil {
+	if err := s.noteTip(tip{}); err != nil {
+		return err
+	}
+	b := &batch{b: s.db.NewBatch()}
+	b.set(formatKey, strconv.AppendInt(nil, format, 10))
+	b.begin(tip{})
+	if b.err != nil {
+		return b.err
+	}
+	if err := s.apply(b.b); err != nil {
 		return err
 	}
 	// Pebble begins a new directory's log in an old format, in which damage in
@@ -268,13 +314,14 @@ func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.health.writable(); err != nil {
 		return err
 	}
-	return s.health.trouble(func(trouble) bool { return true })
+	return s.health.trouble(trouble.unready)
 }
 
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
 	s.closeBehind()
+	s.stopNoting()
 	close(s.closing)
 	err := s.db.Close()
 	if err == nil && s.health.stopped() == nil {

@@ -105,7 +105,7 @@ func TestOpen_Format(t *testing.T) {
 		{"damaged", "\x00writ", "x", "reading the format"},
 		{"not writ's", "key", "value", "not writ's"},
 		{"older", "\x00writ", "1", ""},
-		{"known", "\x00writ", "3", ""},
+		{"known, with no tip beside it", "\x00writ", "3", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()

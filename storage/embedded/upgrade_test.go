@@ -12,17 +12,24 @@ import (
 	"writ/storage"
 )
 
-// asFormat1 makes s what a writ of format 1 has written.
-func asFormat1(t *testing.T, s *Store) {
+// closeAsFormat closes s and makes its directory what a writ of format 1 or 2 has
+// written.
+func closeAsFormat(t *testing.T, n string, s *Store) {
 	t.Helper()
-	of, end, named := key{byte(kindTokenOf)}, key{byte(kindTokenEnd)}, key{byte(kindAgentName)}
-	err := errors.Join(
-		s.db.DeleteRange(of, of.end(), pebble.Sync),
-		s.db.DeleteRange(end, end.end(), pebble.Sync),
-		s.db.DeleteRange(named, named.end(), pebble.Sync),
-		s.db.Set(formatKey, []byte("1"), pebble.Sync),
-	)
-	if err != nil {
+	kinds := []kind{kindLink, kindAgentName}
+	if n == "1" {
+		kinds = append(kinds, kindTokenOf, kindTokenEnd)
+	}
+	for _, k := range kinds {
+		if err := s.db.DeleteRange(key{byte(k)}, key{byte(k) + 1}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.db.Set(formatKey, []byte(n), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, s)
+	if err := s.health.fs.Remove("data.tip"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -45,8 +52,7 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := look(t, s)
-	asFormat1(t, s)
-	closeTest(t, s)
+	closeAsFormat(t, "1", s)
 
 	s = openTest(t, fs, nil)
 	defer closeTest(t, s)

@@ -1,0 +1,200 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// inspection is what a directory holds, before anything in it is changed.
+type inspection struct {
+	tip tip
+	// linked is whether the store is of a format that notes its tip.
+	linked bool
+	// reasons tell, each, why the directory may have lost something that was
+	// durable.
+	reasons []string
+}
+
+func (i *inspection) because(format string, args ...any) {
+	i.reasons = append(i.reasons, fmt.Sprintf(format, args...))
+}
+
+var (
+	// errRolledBack means that the store is not as it was noted to be.
+	errRolledBack = errors.New("the store has lost what was durable")
+	// errLost means that files are left of a store whose rows are gone. Opening it
+	// would remove them, so it can't be accepted.
+	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory from a backup, " +
+		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
+)
+
+// inspect reads the store in dir without changing it, and holds it to the tip
+// that was noted: opening it for good would remove the files that a damaged
+// manifest does not name.
+func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error) {
+	defer readPanic(&err)
+	noted, notedErr := readTip(dir, o.FS)
+	if notedErr != nil && !errors.Is(notedErr, errNoTip) && !errors.Is(notedErr, errDamagedTip) {
+		return i, notedErr
+	}
+	if err := i.read(dir, o, lock, noted); err != nil {
+		if !errors.Is(err, errLost) {
+			err = fmt.Errorf("%w: if the store is damaged, restore the data directory from a backup", err)
+		}
+		return i, fmt.Errorf("%w (%s notes head %d and change %d)", err, tipName(dir), noted.Head, noted.Change)
+	}
+	switch {
+	case errors.Is(notedErr, errDamagedTip), errors.Is(notedErr, errNoTip) && i.linked:
+		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
+	case i.tip.Head < noted.Head:
+		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
+	}
+	if i.tip.Change < noted.Change {
+		i.because("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
+	}
+	return i, nil
+}
+
+// read opens the store for reading alone.
+func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (err error) {
+	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: o.FS, troubles: make(map[trouble]error)}
+	options := pebbleOptions(o.FS, h, lock)
+	options.ReadOnly = true
+	db, err := pebble.Open(dir, options)
+	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return i.empty(dir, o)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			err = h.stopped()
+		}
+		err = errors.Join(err, db.Close())
+	}()
+	s := &Store{db: db, health: h}
+	v, err := s.get(formatKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return i.empty(dir, o)
+	}
+	if err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(string(v)); err != nil || n > format {
+		return nil // load says so
+	} else if n >= linkedFormat {
+		i.linked = true
+	}
+	return i.compare(s, noted)
+}
+
+// empty returns errLost where the directory holds tables, though Pebble finds no
+// row of writ's: making a store has written one before it wrote the first table.
+func (i *inspection) empty(dir string, o Options) error {
+	names, err := o.FS.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt {
+			return errLost
+		}
+	}
+	return nil
+}
+
+// compare finds the end of both streams, and whether they have gaps.
+func (i *inspection) compare(s *Store, noted tip) error {
+	head, err := s.lastHead()
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("the last head: %w", err)
+	}
+	if err == nil {
+		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
+	}
+	if !i.linked {
+		return nil
+	}
+	if i.tip.Head >= noted.Head && noted.Head > 0 {
+		if err := i.follows(s, noted); err != nil {
+			return err
+		}
+	}
+	for _, of := range []stream{headStream, changeStream} {
+		if err := i.unbroken(s, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follows holds the head that was noted to what is stored.
+func (i *inspection) follows(s *Store, noted tip) error {
+	var h receipt.SignedHead
+	v, err := s.get(headKey(noted.Head))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		i.because("head %d, which was noted, is missing", noted.Head)
+	case err != nil:
+		return fmt.Errorf("head %d: %w", noted.Head, err)
+	default:
+		if err := h.UnmarshalBinary(v); err != nil {
+			return fmt.Errorf("head %d: %w", noted.Head, err)
+		}
+		if h.Hash() != noted.Hash {
+			i.because("its head %d is not the one that was noted", noted.Head)
+		}
+	}
+	return nil
+}
+
+// unbroken sees whether a stream has lost something from its middle.
+func (i *inspection) unbroken(s *Store, of stream) error {
+	numbers, err := s.links(of)
+	if err != nil {
+		return err
+	}
+	name, last := "head", i.tip.Head
+	if of == changeStream {
+		name = "change"
+		if len(numbers) > 0 {
+			i.tip.Change = numbers[len(numbers)-1]
+		}
+		last = i.tip.Change
+	}
+	switch n := len(numbers); {
+	case n == 0 || numbers[n-1] != last:
+		i.because("its last %s is %d, and its writes do not end there", name, last)
+	case n > 1:
+		i.because("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
+	}
+	return nil
+}
+
+// accept returns nil where the store is whole as far as inspect can tell, or
+// where o accepts what it is.
+func (i *inspection) accept(dir string, o Options) error {
+	if len(i.reasons) == 0 {
+		if o.AcceptRollback != nil {
+			o.Log.Warn("--accept-rollback is not needed: the store has all that was noted; take it away", "dir", dir, "head", i.tip.Head)
+		}
+		return nil
+	}
+	what := strings.Join(i.reasons, "; ")
+	if o.AcceptRollback != nil && *o.AcceptRollback == i.tip.Head {
+		o.Log.Error("what is lost from the store is given up, as --accept-rollback says", "dir", dir, "head", i.tip.Head, "lost", what)
+		return nil
+	}
+	return fmt.Errorf("%w: %s: restore the data directory from a backup, or start with --accept-rollback %d "+
+		"to go on without what is lost", errRolledBack, what, i.tip.Head)
+}

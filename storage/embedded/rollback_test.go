@@ -1,0 +1,267 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// killed is what kill -9 left of a store: its disk, and what was noted of it.
+type killed struct {
+	disk   *vfs.MemFS
+	writer *storagetest.Writer
+	noted  tip
+	want   snapshot
+	later  bool // there were writes after the note
+
+	accepted map[string]bool // refusals that holdAccepted has seen
+}
+
+// kill fills a store with tables and a log, notes its tip, and takes its power,
+// after more writes if later. Where logs is set, tables can't be written towards
+// the end, so that several logs are left.
+func kill(t *testing.T, later, logs bool) killed {
+	t.Helper()
+	disk := vfs.NewCrashableMem()
+	var closed atomic.Bool
+	gate := make(chan struct{})
+	s := openTest(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && filepath.Ext(op.Path) == ".sst" && closed.Load() {
+			<-gate
+		}
+		return nil
+	})), nil)
+	defer close(gate)
+	k := killed{writer: storagetest.NewWriter(), later: later, accepted: make(map[string]bool)}
+	for n := range int64(8) {
+		fill(t, s, k.writer, n+1)
+		k.commitMany(t, s)
+		switch {
+		case n < 4 || n < 6 && !logs:
+			rotate(t, s)
+		case n < 6:
+			closed.Store(true)
+			if _, err := s.db.AsyncFlush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.note()
+	k.noted, k.want = s.end(), look(t, s)
+	if later {
+		fill(t, s, k.writer, 9)
+	}
+	k.disk = disk.CrashClone(vfs.CrashCloneCfg{})
+	if n := len(filesOf(t, k.disk, ".log")); logs && n < 3 {
+		t.Fatalf("%d logs are left, want several", n)
+	}
+	return k
+}
+
+// commitMany commits what takes some blocks of a log, in chunks that are small:
+// where a checksum fails, Pebble tries each bit of the chunk.
+func (k *killed) commitMany(t *testing.T, s *Store) {
+	t.Helper()
+	for range 60 {
+		if _, err := k.writer.Commit(t.Context(), s, k.writer.Record("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// damages are what can become of a file of which byte at is damaged.
+var damages = map[string]func(b []byte, at int) []byte{
+	"cut":           func(b []byte, at int) []byte { return b[:at] },
+	"zeroed":        func(b []byte, at int) []byte { clear(b[at:]); return b },
+	"with a hole":   func(b []byte, at int) []byte { clear(b[at:min(at+512, len(b))]); return b },
+	"a bit turned":  func(b []byte, at int) []byte { b[at] ^= 4; return b },
+	"begun too far": func(b []byte, at int) []byte { return b[at+1:] },
+}
+
+// positions are where a file of n bytes is damaged: at its start, in its middle,
+// in its last 64 KiB and at its end.
+func positions(name string, n int) []int {
+	at := []int{0, 1, n / 8, n / 4, 3 * n / 8, n / 2, 5 * n / 8, 3 * n / 4, 7 * n / 8, n - 64<<10, n - 32<<10, n - 100, n - 7, n - 1}
+	if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt { // which have checksums, and sizes in the manifest
+		at = []int{0, n / 2, n - 1}
+	}
+	at = slices.DeleteFunc(at, func(i int) bool { return i < 0 || i >= n })
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+// TestDamage_AfterKill holds "Damage does not open as an empty store": after kill
+// -9, whichever file is damaged, and wherever, the store has all that was noted or
+// is refused, by a message that says what can be done, and is not changed by that.
+func TestDamage_AfterKill(t *testing.T) {
+	for name, k := range map[string]killed{"tables and a log": kill(t, false, false), "several logs, not all noted": kill(t, true, true)} {
+		t.Run(name, func(t *testing.T) {
+			outcomes := make(map[string]int)
+			k.eachDamage(t, func(what string, disk *vfs.MemFS) { outcomes[k.hold(t, what, disk)]++ })
+			t.Log(outcomes)
+			for _, want := range []string{opened, unreadable, rolledBack, lost} {
+				if outcomes[want] == 0 {
+					t.Errorf("no damage ended as %q: the test leaves that out", want)
+				}
+			}
+		})
+	}
+}
+
+// eachDamage calls f for a copy of the disk with each damage to each file.
+func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) {
+	t.Helper()
+	f("nothing damaged", k.disk.CrashClone(vfs.CrashCloneCfg{}))
+	for file, text := range contents(t, k.disk) {
+		for what, change := range damages {
+			for _, at := range positions(file, len(text)) {
+				disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
+				damage(t, disk, file, func(b []byte) []byte { return change(b, at) })
+				f(fmt.Sprintf("%s %s at %d of %d", file, what, at, len(text)), disk)
+			}
+		}
+		disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
+		if err := disk.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		f(file+" removed", disk)
+	}
+}
+
+// The outcomes of opening what is damaged.
+const (
+	opened     = "opened, with all that was noted"
+	unreadable = "opened or refused, with an error for what cannot be read"
+	rolledBack = "refused, for it has less than was noted"
+	lost       = "refused, for nothing names what is there"
+)
+
+// hold opens disk and returns how that ended.
+func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
+	t.Helper()
+	before := contents(t, disk)
+	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger()})
+	if err == nil {
+		defer closeTest(t, s)
+		return k.holdOpened(t, what, s)
+	}
+	// What the first compaction or flush meets is found too late for that.
+	if diff := cmp.Diff(before, contents(t, disk)); diff != "" && !strings.Contains(err.Error(), "until it is restarted") {
+		t.Errorf("%s: the refusal %v changed the directory", what, err)
+	}
+	if !strings.Contains(err.Error(), "restore the data directory from a backup") {
+		t.Errorf("%s: Open = %v, which does not say what to do", what, err)
+	}
+	switch {
+	case errors.Is(err, errRolledBack):
+		k.holdAccepted(t, what, disk, err)
+		return rolledBack
+	case errors.Is(err, errLost):
+		return lost
+	}
+	return unreadable
+}
+
+func (k *killed) holdOpened(t *testing.T, what string, s *Store) string {
+	t.Helper()
+	if end := s.end(); end.Head < k.noted.Head || end.Change < k.noted.Change {
+		t.Errorf("%s: opened at %+v, less than was noted: %+v", what, end, k.noted)
+	}
+	got, err := lookAt(t.Context(), s)
+	if errors.Is(err, storage.ErrUnavailable) {
+		return unreadable
+	}
+	if err != nil {
+		t.Errorf("%s: opened: %v", what, err)
+	}
+	if s.end() == k.noted {
+		if diff := cmp.Diff(k.want, got); diff != "" {
+			t.Errorf("%s: opened: -noted +got\n%s", what, diff)
+		}
+		return opened
+	}
+	if n := len(got.Records); n < len(k.want.Records) || len(got.Policies) < len(k.want.Policies) ||
+		len(got.Rules) < len(k.want.Rules) || len(got.Agents) < len(k.want.Agents) || len(got.Tokens) < len(k.want.Tokens) {
+		t.Errorf("%s: opened with less than was noted: %+v", what, got)
+	}
+	return opened
+}
+
+var acceptable = regexp.MustCompile(`--accept-rollback (\d+) `)
+
+// holdAccepted opens what was refused by why with the sequence that why names, and
+// with no other.
+func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why error) {
+	t.Helper()
+	if k.accepted[why.Error()] {
+		return
+	}
+	k.accepted[why.Error()] = true
+	named := acceptable.FindStringSubmatch(why.Error())
+	if named == nil {
+		t.Errorf("%s: %v names no sequence to accept", what, why)
+		return
+	}
+	seq, err := strconv.ParseUint(named[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []uint64{seq - 1, seq + 1} {
+		if s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &other}); !errors.Is(err, errRolledBack) {
+			t.Fatalf("%s: Open accepting head %d, and it ends at %d, = %v, %v; want errRolledBack", what, other, seq, s, err)
+		}
+	}
+	log := new(logged)
+	s, err := Open("data", Options{FS: disk, Log: log.logger(), AcceptRollback: &seq})
+	if err != nil {
+		t.Errorf("%s: Open accepting head %d = %v", what, seq, err)
+		return
+	}
+	if log.errors() != 1 || s.tip.Seq != seq {
+		t.Errorf("%s: accepted, the store ends at %d, and the log is %q; want %d and an error", what, s.tip.Seq, log.buf.String(), seq)
+	}
+	w := storagetest.NewWriterFrom(k.writer)
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil && !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("%s: Commit to what was accepted = %v", what, err)
+	}
+	s.note()
+	again := disk.CrashClone(vfs.CrashCloneCfg{})
+	closeTest(t, s)
+	for _, disk := range []vfs.FS{again, disk} { // as killed, and as closed
+		if s, err = Open("data", Options{FS: disk, Log: (*logged)(nil).logger()}); err != nil {
+			t.Errorf("%s: Open after it was accepted = %v", what, err)
+			continue
+		}
+		closeTest(t, s)
+	}
+}
+
+// contents returns all files of the data directory, and beside it.
+func contents(t *testing.T, disk vfs.FS) map[string]string {
+	t.Helper()
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, name := range names {
+		all[disk.PathJoin("data", name)] = string(content(t, disk, disk.PathJoin("data", name)))
+	}
+	if _, err := disk.Stat("data.tip"); err == nil {
+		all["data.tip"] = string(content(t, disk, "data.tip"))
+	}
+	return all
+}

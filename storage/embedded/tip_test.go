@@ -1,0 +1,307 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"writ/storage/storagetest"
+)
+
+func TestTip_Text(t *testing.T) {
+	want := tip{Head: 203, Change: 9}
+	want.Hash[31] = 0xfe
+	text := string(want.text())
+	if got, err := parseTip([]byte(text)); got != want || err != nil {
+		t.Errorf("parseTip(text) = %+v, %v; want %+v", got, err, want)
+	}
+	for i := range text {
+		for _, bad := range []string{text[:i], text[:i] + "0" + text[i:], text[:i] + string(text[i]^1) + text[i+1:]} {
+			if got, err := parseTip([]byte(bad)); err == nil {
+				t.Fatalf("parseTip(%q) = %+v, want an error", bad, got)
+			}
+		}
+	}
+}
+
+// remove takes files away as an accident would.
+func remove(t *testing.T, disk vfs.FS, name string) {
+	t.Helper()
+	if err := disk.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyDir copies the files of a directory over those of another.
+func copyDir(t *testing.T, from, to vfs.FS, name string) {
+	t.Helper()
+	if _, err := vfs.Clone(from, to, name, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTip_Directories: a store that was taken away, put back or exchanged as a
+// whole, closed or killed, is refused, and accepted as what it is alone.
+func TestTip_Directories(t *testing.T) {
+	tests := []struct {
+		name   string
+		harm   func(t *testing.T, disk, older, other *vfs.MemFS)
+		want   string
+		accept uint64
+	}{
+		{"the directory is gone", func(t *testing.T, disk, _, _ *vfs.MemFS) { remove(t, disk, "data") },
+			"it ends at head 0, and data.tip notes head 2; its documents end at change 0, and data.tip notes change 10", 0},
+		{"the directory is empty", func(t *testing.T, disk, _, _ *vfs.MemFS) {
+			remove(t, disk, "data")
+			if err := disk.MkdirAll("data", 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "it ends at head 0, and data.tip notes head 2", 0},
+		{"an older copy is put back", func(t *testing.T, disk, older, _ *vfs.MemFS) {
+			remove(t, disk, "data")
+			copyDir(t, older, disk, "data")
+		}, "it ends at head 1, and data.tip notes head 2", 1},
+		{"another store is put there", func(t *testing.T, disk, _, other *vfs.MemFS) {
+			remove(t, disk, "data")
+			copyDir(t, other, disk, "data")
+		}, "its head 2 is not the one that was noted", 3},
+		{"the tip is gone", func(t *testing.T, disk, _, _ *vfs.MemFS) { remove(t, disk, "data.tip") },
+			"data.tip, which notes how far the store has come, is missing", 2},
+		{"the tip is empty", func(t *testing.T, disk, _, _ *vfs.MemFS) {
+			damage(t, disk, "data.tip", func([]byte) []byte { return nil })
+		}, "data.tip, which notes how far the store has come, is damaged", 2},
+	}
+	for _, closed := range []bool{true, false} {
+		disk, older, other := storesToHarm(t, closed)
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				disk := disk.CrashClone(vfs.CrashCloneCfg{})
+				test.harm(t, disk, older, other)
+				for _, accept := range []*uint64{nil, new(uint64(7))} {
+					s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: accept})
+					if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), test.want) {
+						t.Fatalf("Open = %v, %v, want %q", s, err, test.want)
+					}
+				}
+				s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &test.accept})
+				if err != nil {
+					t.Fatalf("Open accepting head %d = %v", test.accept, err)
+				}
+				closeTest(t, s)
+				closeTest(t, openTest(t, disk, nil))
+			})
+		}
+	}
+}
+
+// storesToHarm returns a store with two heads, a copy of it from when it had
+// one, and another with three.
+func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
+	t.Helper()
+	end := func(disk *vfs.MemFS, s *Store) *vfs.MemFS {
+		if closed {
+			closeTest(t, s)
+		} else {
+			s.note()
+		}
+		return disk.CrashClone(vfs.CrashCloneCfg{})
+	}
+	w := storagetest.NewWriter()
+	disk = vfs.NewCrashableMem()
+	s := openTest(t, disk, nil)
+	fill(t, s, w, 1)
+	older = end(disk, s)
+	if closed {
+		s = openTest(t, disk, nil)
+	}
+	fill(t, s, w, 2)
+	disk = end(disk, s)
+	other = vfs.NewCrashableMem()
+	s = openTest(t, other, nil)
+	for n := range int64(3) {
+		fill(t, s, w, n+1)
+	}
+	return disk, older, end(other, s)
+}
+
+// TestTip_AcceptedInVain: a flag that was left behind stops no start.
+func TestTip_AcceptedInVain(t *testing.T) {
+	disk, log := vfs.NewMem(), new(logged)
+	closeTest(t, openTest(t, disk, nil))
+	for _, seq := range []uint64{0, 7} {
+		s, err := Open("data", Options{FS: disk, Log: log.logger(), AcceptRollback: &seq})
+		if err != nil {
+			t.Fatalf("Open of a whole store with head %d accepted = %v", seq, err)
+		}
+		closeTest(t, s)
+	}
+	if n := strings.Count(log.buf.String(), "--accept-rollback is not needed"); n != 2 {
+		t.Errorf("the log says %d times that the flag is not needed, want 2:\n%s", n, log.buf.String())
+	}
+}
+
+// TestTip_OlderFormat: a directory that nothing has been noted of is taken as it
+// is, once, which is logged; from then on it is held to what it was.
+func TestTip_OlderFormat(t *testing.T) {
+	for _, n := range []string{"1", "2"} {
+		t.Run("format "+n, func(t *testing.T) {
+			disk, w, log := vfs.NewCrashableMem(), storagetest.NewWriter(), new(logged)
+			s := openTest(t, disk, nil)
+			fill(t, s, w, 1)
+			want := look(t, s)
+			closeAsFormat(t, n, s)
+			s = openTest(t, disk, log)
+			if got := look(t, s); len(got.Records) != len(want.Records) || s.tip.Seq != 1 {
+				t.Errorf("the upgraded store has %d records and ends at head %d, want %d and 1", len(got.Records), s.tip.Seq, len(want.Records))
+			}
+			if !strings.Contains(log.buf.String(), "it is taken as it is") {
+				t.Errorf("the log does not say that the store is taken as it is:\n%s", log.buf.String())
+			}
+			crashed := disk.CrashClone(vfs.CrashCloneCfg{}) // before the first tick
+			fill(t, s, w, 2)
+			storagetest.Check(t, s, w.Keys(t), "a", "b")
+			closeTest(t, s)
+			closeTest(t, openTest(t, disk, nil))
+			closeTest(t, openTest(t, crashed, nil))
+			remove(t, crashed, "data.tip")
+			if s, err := Open("data", Options{FS: crashed}); !errors.Is(err, errRolledBack) {
+				t.Errorf("Open without the tip, after the upgrade = %v, %v; want errRolledBack", s, err)
+			}
+		})
+	}
+}
+
+// TestTip_CannotBeNoted: decisions go on, the failure is logged once and shows,
+// and what was noted before stays.
+func TestTip_CannotBeNoted(t *testing.T) {
+	var full atomic.Bool
+	disk := vfs.NewCrashableMem()
+	log := new(logged)
+	s := openTest(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if full.Load() && strings.HasPrefix(filepath.Base(op.Path), "data.tip") && op.Kind != errorfs.OpFileClose {
+			return errDisk
+		}
+		return nil
+	})), log)
+	w := storagetest.NewWriter()
+	commit := func() {
+		t.Helper()
+		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		s.note()
+	}
+	commit()
+	full.Store(true)
+	commit()
+	commit()
+	if got := s.health.trouble(func(t trouble) bool { return t == noting }); !errors.Is(got, errDisk) || s.Healthy(t.Context()) != nil || log.errors() != 1 {
+		t.Errorf("trouble = %v, Healthy = %v, %d errors logged; want the failure, nil and 1", got, s.Healthy(t.Context()), log.errors())
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	if got, err := readTip("data", crashed); got.Head != 1 || err != nil {
+		t.Errorf("noted is %+v, %v; want head 1", got, err)
+	}
+	if s := openTest(t, crashed, nil); s.tip.Seq != 3 {
+		t.Errorf("opened at head %d, want 3", s.tip.Seq)
+	}
+	full.Store(false)
+	commit()
+	if got, err := readTip("data", disk); got.Head != 4 || err != nil {
+		t.Errorf("noted is %+v, %v; want head 4", got, err)
+	}
+	if got := s.health.trouble(func(t trouble) bool { return t == noting }); got != nil {
+		t.Errorf("trouble = %v after it has passed", got)
+	}
+}
+
+// TestTip_FullDisk: the same on a disk that is really full.
+func TestTip_FullDisk(t *testing.T) {
+	root := mountTmpfs(t)
+	s, err := Open(filepath.Join(root, "data"), Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeTest(t, s) })
+	w := storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Fatal(err)
+	}
+	s.note()
+	s.noter.mu.Lock()
+	_, err = w.Commit(t.Context(), s, w.Record("a"))
+	ballast := fillDisk(t, root, 0)
+	s.noter.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.note()
+	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 1 || err != nil {
+		t.Errorf("noted on a full disk is %+v, %v; want head 1, as before", got, err)
+	}
+	if s.health.trouble(func(t trouble) bool { return t == noting }) == nil {
+		t.Error("a full disk is no trouble to who notes the tip")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	s.note()
+	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 2 || err != nil {
+		t.Errorf("noted with space again is %+v, %v; want head 2", got, err)
+	}
+}
+
+// TestTip_WrittenBehind: only what is durable is noted, so a crash that loses the
+// commits behind it is no loss of what was noted.
+func TestTip_WrittenBehind(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	w := storagetest.NewWriter()
+	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), WriteBehind: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, s)
+	for range 200 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+			t.Fatal(err)
+		}
+		s.note()
+		crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+		noted, err := readTip("data", crashed)
+		if err != nil || noted.Head != s.tip.Seq {
+			t.Fatalf("noted is %+v, %v; want head %d", noted, err, s.tip.Seq)
+		}
+		closeTest(t, openTest(t, crashed, nil))
+	}
+}
+
+// TestLinks_OneOfEach: however much is written, flushed and opened again, each
+// stream has one link.
+func TestLinks_OneOfEach(t *testing.T) {
+	disk, w := vfs.NewMem(), storagetest.NewWriter()
+	for n := range int64(4) {
+		s := openTest(t, disk, nil)
+		fill(t, s, w, 2*n+1)
+		rotate(t, s)
+		fill(t, s, w, 2*n+2)
+		if err := s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err != nil {
+			t.Fatal(err)
+		}
+		heads, err := s.links(headStream)
+		if err != nil || len(heads) != 1 || heads[0] != s.tip.Seq {
+			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.tip.Seq)
+		}
+		changes, err := s.links(changeStream)
+		if err != nil || len(changes) != 1 || changes[0] != s.change || s.change < 10 {
+			t.Errorf("links of changes = %d, %v; want that of %d", changes, err, s.change)
+		}
+		closeTest(t, s)
+	}
+}
