@@ -79,7 +79,7 @@ func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 		got := mustDecide(t, l, "acme", in)
 		r := got.Record
 		kept := []string{r.AgentID, r.ActionType, r.Resource, strings.Join(r.MetadataKeys, " ")}
-		want := []string{"[scrubbed]", "[scrubbed]", "[scrubbed]", "[scrubbed] env zone"}
+		want := []string{"[tagged]", "[tagged]", "[scrubbed]", "[scrubbed] env zone"}
 		if diff := cmp.Diff(want, kept); diff != "" {
 			t.Errorf("%s keeps (-want +got):\n%s", mode, diff)
 		}
