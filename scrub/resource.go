@@ -12,18 +12,18 @@ import (
 // query whose question mark is encoded, and tags what could be a user and a
 // password before an @ anywhere.
 func (t *Tagger) Resource(raw, kept string) string {
-	return settle(kept, t.keys[0], func(text string) string {
-		next := t.resource(raw, text)
-		raw = next // what raw alone says was found in the first round
-		return next
-	})
+	first := t.resource(raw, kept)
+	if first == kept {
+		return kept
+	}
+	// What raw alone says was found in the first round.
+	return settle(first, t.keys[0], func(text string) string { return t.resource(text, text) })
 }
 
 func (t *Tagger) resource(raw, kept string) string {
-	hide := t.keys[0].tag
 	kept = dropEncodedQuery(kept)
 	if hasColonBeforeAt(kept) || strings.Contains(kept, "%40") {
-		kept = replace(kept, pathUserinfo(kept), hide)
+		kept = replace(kept, pathUserinfo(kept), t.keys[0].tag)
 	}
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
 		kept = dropParameters(kept)
@@ -37,7 +37,7 @@ func (t *Tagger) resource(raw, kept string) string {
 	if suspect && (kept != raw || len(spans) > 0) {
 		spans = merge(outsideTags(kept, t.folded(spans, raw, kept)))
 	}
-	return replace(kept, spans, hide)
+	return replace(kept, spans, t.keys[0].tag)
 }
 
 const (

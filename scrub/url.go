@@ -1,6 +1,9 @@
 package scrub
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // KindURL is the kind of a credential in the URL of a well-known service, which
 // whoever has the URL may use: a webhook, a bot, a signed link.
@@ -88,15 +91,26 @@ var urlFormats = []urlFormat{
 	{"azurewebsites", `azurewebsites\.net`, `/api/[^\s?#]+\?(?:[^\s#]*&)?code=([^\s&"'*]{20,})`},
 }
 
-// urlRules returns a rule for each format. A host may have a port, and clients
-// read doubled slashes and backslashes as one slash.
+// formatsPerRule is how many formats share a rule: a ruleSet has room for few
+// more rules than gitleaks has, and an expression is slower the more it has.
+const formatsPerRule = 6
+
+// urlRules returns the rules of urlFormats.
 func urlRules() (rules []*rule) {
-	const port, slash = `(?::\d+)?`, `[/\\]+`
-	for _, f := range urlFormats {
-		path := strings.ReplaceAll(f.path, "/", slash)
-		r := mustRule(KindURL, `(?i)`+f.host+port+path, f.keyword)
+	for formats := range slices.Chunk(urlFormats, formatsPerRule) {
+		var expressions, keywords []string
+		for _, f := range formats {
+			expressions, keywords = append(expressions, f.expression()), append(keywords, f.keyword)
+		}
+		r := mustRule(KindURL, strings.Join(expressions, "|"), keywords...)
 		r.harmless = func(text string, start, end int) bool { return placeholder.MatchString(text[start:end]) }
 		rules = append(rules, r)
 	}
 	return rules
+}
+
+// expression returns what matches a URL of the format. A host may have a port,
+// and clients read doubled slashes and backslashes as one slash.
+func (f urlFormat) expression() string {
+	return `(?i:` + f.host + `(?::\d+)?` + strings.ReplaceAll(f.path, "/", `[/\\]+`) + `)`
 }
