@@ -4,9 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"writ/storage"
 )
@@ -32,7 +35,7 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 		fields []string
 	}{
 		"policy":             {"/v1/policies/register", policy("blocked_resource_patterns", []string{"a", "https://h/" + madeUp}), []string{"policy.blocked_resource_patterns[1]"}},
-		"policy's agent":     {"/v1/policies/register", policy("agent_id", "ann@corp.test"), []string{"policy.agent_id"}},
+		"policy's agent":     {"/v1/policies/register", policy("agent_id", "bot/"+madeUp), []string{"policy.agent_id"}},
 		"unknown member":     {"/v1/policies/register", obj{madeUp: 1}, []string{"[redacted:github-pat]"}},
 		"rule's name":        {"/v1/rules", rule("name", madeUp), []string{"name"}},
 		"rule's description": {"/v1/rules", rule("description", "see "+madeUp), []string{"description"}},
@@ -40,10 +43,10 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 		"escaped":            {"/v1/rules", rule("condition", `{"metadata.a":"\u0067`+madeUp[1:]+`"}`), []string{"condition.metadata.a"}},
 		"cel":                {"/v1/rules", rule("condition", `{"cel":"intent.resource == '`+madeUp+`'"}`), []string{"condition.cel"}},
 		"reason":             {"/v1/rules", rule("action", `{"decision":"deny","reason":"`+madeUp+`"}`), []string{"action.reason"}},
-		"two fields":         {"/v1/agents", obj{"name": madeUp, "externalId": "4111 1111 1111 1111"}, []string{"externalId", "name"}},
+		"two fields":         {"/v1/agents", obj{"name": madeUp, "externalId": "a:" + madeUp + "@h"}, []string{"externalId", "name"}},
 		"base64":             {"/v1/agents", obj{"name": "ci " + base64.StdEncoding.EncodeToString([]byte(madeUp))}, []string{"name"}},
 		"hexadecimal":        {"/v1/agents", obj{"name": "ci " + hex.EncodeToString([]byte(madeUp))}, []string{"name"}},
-		"token's name":       {"/v1/tokens", obj{"name": "of ann@corp.test"}, []string{"name"}},
+		"token's name":       {"/v1/tokens", obj{"name": "of " + madeUp}, []string{"name"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +63,28 @@ func TestStored_DocumentsWithASecretAreRefused(t *testing.T) {
 				t.Errorf("fields = %q, want %q", fields, test.fields)
 			}
 		})
+	}
+}
+
+// A document may name somebody: "Documents that hold a secret are 400", and an
+// e-mail address or a card number is none.
+func TestStored_DocumentsMayNameSomebody(t *testing.T) {
+	h := start(t)
+	token := h.operator(acme)
+	for _, id := range []string{"bob@acme.example", "4111111111111111", "*@customers.example"} {
+		h.register(acme, obj{
+			"policy_id": uuid.NewString(), "agent_id": id,
+			"allowed_resource_patterns": []string{id, "mailto:" + id}, "blocked_resource_patterns": []string{"https://h.example/users/" + id},
+		})
+		h.do("POST", "/v1/rules", token, obj{
+			"name": "of " + id, "description": "asks " + id, "condition": `{"agent_id":"` + id + `"}`, "action": `{"decision":"deny","reason":"ask ` + id + `"}`,
+		}).wantStatus(http.StatusCreated)
+		h.do("POST", "/v1/agents", token, obj{"name": id, "externalId": id}).wantStatus(http.StatusCreated)
+		h.do("POST", "/v1/tokens", token, obj{"name": "of " + id}).wantStatus(http.StatusCreated)
+	}
+	got := string(h.do("GET", "/v1/agents", token, nil).wantStatus(http.StatusOK).body)
+	if !strings.Contains(got, `"externalId":"bob@acme.example"`) {
+		t.Errorf("the agents = %s, want them as they were written", got)
 	}
 }
 
@@ -98,9 +123,53 @@ func TestDecision_Audit_HistoryIsFoundByWhatTheIntentSaid(t *testing.T) {
 	h.register(acme)
 	h.evaluate(acme, intent(obj{"agent_id": "bot/" + madeUp})).wantStatus(http.StatusOK)
 	got := string(h.do("GET", "/v1/authorizations?agent_id=bot/"+madeUp, h.operator(acme), nil).wantStatus(http.StatusOK).body)
-	if !strings.Contains(got, `"agent_id":"bot/[redacted:github-pat]"`) || strings.Contains(got, madeUp) {
+	if !strings.Contains(got, `"agent_id":"bot/[github-pat:`) || strings.Contains(got, madeUp) {
 		t.Errorf("the history of the agent = %s, want its row, scrubbed", got)
 	}
+}
+
+// An id that has the form of a tag could be taken for another's, so it is refused
+// before anything is decided: also where only the stored form of a resource has it.
+func TestDecision_Audit_WhatLooksLikeATagIsRefused(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.evaluate(acme, intent(obj{"agent_id": "bob@acme.example"})).wantStatus(http.StatusOK)
+	var page struct {
+		Data []storage.Record `json:"data"`
+	}
+	h.do("GET", "/v1/authorizations?agent_id=bob@acme.example", h.operator(acme), nil).wantStatus(http.StatusOK).into(&page)
+	if len(page.Data) != 1 || !strings.HasPrefix(page.Data[0].AgentID, "[email-address:") {
+		t.Fatalf("the rows of bob = %v, want one with a tag", page.Data)
+	}
+	tag := page.Data[0].AgentID
+	for name, test := range map[string]struct {
+		fields obj
+		want   []string
+	}{
+		"agent":            {obj{"agent_id": tag}, []string{"intent.agent_id"}},
+		"within an agent":  {obj{"agent_id": "x/" + tag + "/y"}, []string{"intent.agent_id"}},
+		"resource":         {obj{"resource": "users/" + tag}, []string{"intent.resource"}},
+		"address":          {obj{"resource": "mailto:" + tag}, []string{"intent.resource"}},
+		"both":             {obj{"agent_id": tag, "resource": "users/" + tag}, []string{"intent.agent_id", "intent.resource"}},
+		"and another flaw": {obj{"agent_id": tag, "issued_at": "now"}, []string{"intent.agent_id", "intent.issued_at"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := h.evaluate(acme, intent(test.fields)).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+			var fields []string
+			for _, f := range p.Errors {
+				fields = append(fields, f.Field)
+			}
+			slices.Sort(fields)
+			if !slices.Equal(fields, test.want) {
+				t.Errorf("fields = %q, want %q", fields, test.want)
+			}
+		})
+	}
+	h.do("GET", "/v1/authorizations?agent_id="+url.QueryEscape(tag), h.operator(acme), nil).wantStatus(http.StatusOK).into(&page)
+	if len(page.Data) != 1 {
+		t.Errorf("the rows that show %s = %d, want bob's alone", tag, len(page.Data))
+	}
+	h.evaluate(acme, intent(obj{"agent_id": "private[0]", "resource": "users/[redacted:email-address]"})).wantStatus(http.StatusOK)
 }
 
 func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {

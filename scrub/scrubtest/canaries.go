@@ -19,6 +19,8 @@ type Canary struct {
 	Secret string
 	// Lines says that Value has several lines, which most fields refuse.
 	Lines bool
+	// Somebody says that Value identifies somebody: documents may hold it.
+	Somebody bool
 }
 
 // Canaries returns one secret of each kind, different ones for each seed: those
@@ -87,19 +89,22 @@ func (m maker) others() []Canary {
 	pem := func(kind string) string {
 		return "-----BEGIN " + kind + "PRIVATE" + " KEY-----\n" + m.of(alnum, 64) + "\n" + m.of(alnum, 64) + "\n-----END " + kind + "PRIVATE KEY-----"
 	}
-	password := m.of(alnum, 11)
+	password, hook, bot, sas := m.of(alnum, 11), m.of(alnum, 68), m.of(digit, 10)+":AA"+m.of(alnum, 33), m.of(alnum, 43)
 	return []Canary{
 		{Name: "jwt", Value: jwt},
 		{Name: "rsa private key", Value: pem("RSA "), Lines: true},
 		{Name: "pkcs8 private key", Value: pem(""), Lines: true},
 		{Name: "openssh private key", Value: pem("OPENSSH "), Lines: true},
-		{Name: "visa", Value: m.card("4", 16, "")},
-		{Name: "mastercard in groups", Value: m.card("53", 16, " ")},
-		{Name: "american express", Value: m.card("37", 15, "-")},
-		{Name: "e-mail", Value: m.of(lower, 9) + "." + m.of(lower, 5) + "@" + m.of(lower, 8) + ".example"},
+		{Name: "visa", Value: m.card("4", 16, ""), Somebody: true},
+		{Name: "mastercard in groups", Value: m.card("53", 16, " "), Somebody: true},
+		{Name: "american express", Value: m.card("37", 15, "-"), Somebody: true},
+		{Name: "e-mail", Value: m.of(lower, 9) + "." + m.of(lower, 5) + "@" + m.of(lower, 8) + ".example", Somebody: true},
 		{Name: "postgres url", Value: "postgres://app:" + password + "@db.internal:5432/main", Secret: password},
 		{Name: "connection string", Value: "Server=db;User=sa;Password=" + password + ";", Secret: password},
 		{Name: "oracle", Value: "jdbc:oracle:thin:scott/" + password + "@db:1521", Secret: password},
+		{Name: "chat webhook", Value: "https://discord.com/api/webhooks/" + m.of(digit, 18) + "/" + hook, Secret: hook},
+		{Name: "bot token", Value: "https://api.telegram.org/bot" + bot + "/sendMessage", Secret: bot},
+		{Name: "signed link", Value: "https://acme.blob.core.windows.net/c/b?sr=b&sig=" + sas, Secret: sas},
 		{Name: "userinfo without a scheme", Value: "scott:" + password + "@db/x", Secret: password},
 	}
 }
