@@ -36,7 +36,8 @@
 //
 // A token is found by its id alone, and then read: an organization asks for its
 // own under 'w', so that another's takes no longer to refuse than none. Format 1
-// had neither 'w' nor 'y'; opening a directory of that format writes them.
+// had neither 'w' nor 'y'; opening a directory of that format writes them. In
+// format 2 no history row has a credential.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

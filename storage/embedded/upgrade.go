@@ -9,7 +9,8 @@ import (
 )
 
 // upgrade writes what format 1 does not have, in one write with the number of
-// the format: an opening that is cut short is done again.
+// the format: an opening that is cut short is done again. Format 2 lacks nothing:
+// its rows are read as they are.
 func (s *Store) upgrade() error {
 	b := &batch{b: s.db.NewBatch()}
 	lower := key{byte(kindToken)}

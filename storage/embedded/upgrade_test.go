@@ -45,8 +45,8 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 
 	s = openTest(t, fs, nil)
 	defer closeTest(t, s)
-	if v, err := s.get(formatKey); string(v) != "2" {
-		t.Errorf("the format is %q, %v, want 2", v, err)
+	if v, err := s.get(formatKey); string(v) != "3" {
+		t.Errorf("the format is %q, %v, want 3", v, err)
 	}
 	if got := look(t, s); len(got.Tokens) != 1 || got.Tokens[0].ID != want.Tokens[0].ID {
 		t.Errorf("tokens = %v, want %v", got.Tokens, want.Tokens)
