@@ -45,7 +45,16 @@ func (s *Server) evaluate(r *request, in *evaluateBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+	return answer(r, out), nil
+}
+
+// answer is the decision that stands. Of a replay that allows, the receipt may
+// have expired: the bytes are the same, so a header tells.
+func answer(r *request, out ledger.Outcome) response {
+	return response{
+		status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed,
+		expired: out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp,
+	}
 }
 
 // authorize is evaluate for callers that expect a deny to be a 403.
@@ -55,7 +64,7 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 		return response{}, err
 	}
 	if out.Record.Decision == engine.Allow || out.Record.Decision == engine.ApprovalRequired {
-		return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+		return answer(r, out), nil
 	}
 	return response{}, denial(out)
 }
