@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/storage"
 )
 
@@ -24,6 +25,14 @@ type principal struct {
 	scopes  scopeSet
 	expires time.Time // zero: never
 	isKey   bool      // an API key, not an operator
+}
+
+// credential is what the rows of the history say of who asked.
+func (p *principal) credential() string {
+	if p.isKey {
+		return p.subject
+	}
+	return ledger.OperatorPrefix + p.subject
 }
 
 // auth tells who sent a request. Credentials are looked up once and then found

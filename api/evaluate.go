@@ -129,6 +129,7 @@ func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engi
 		Intent:        q.in.Intent,
 		PolicyVersion: q.set.Policy.Document().Version,
 		Result:        *result,
+		Credential:    r.who.credential(),
 	})
 	if err != nil {
 		return ledger.Outcome{}, err

@@ -28,6 +28,28 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 	return list(records, next), nil
 }
 
+// authorization returns one row of the history to who may read all of it or is
+// the credential that asked for the decision. Anybody else is refused alike
+// whether there is such a decision or not.
+func (s *Server) authorization(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	record, err := s.cfg.Store.Record(r.ctx, r.who.org, strings.ToLower(r.param))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return response{}, fmt.Errorf("looking up a decision: %w", err)
+	}
+	if record == nil || record.Credential != r.who.credential() {
+		if err := s.auth.permit(&r.who, scopeHistoryRead); err != nil {
+			return response{}, err
+		}
+	}
+	if err != nil {
+		return response{}, about("decision", err)
+	}
+	return response{status: http.StatusOK, body: record}, nil
+}
+
 // filter takes the filters of the history. Texts are scrubbed as those of the
 // rows were, so that a row is found by what its intent said.
 func (s *Server) filter(q query) (f storage.Filter, err error) {
