@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -96,7 +97,8 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := in.validate(); err != nil {
 		return response{}, err
 	}
-	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), s.settlement(r, in))
+	settled := s.settlement(r, in)
+	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
@@ -106,7 +108,20 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
+	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(settled.RecordedAt) {
+		s.unapproved(record)
+	}
 	return response{status: http.StatusOK, body: record}, nil
+}
+
+// unapproved tells operators that an action was executed which was not allowed:
+// nothing else shows that an integration does not enforce.
+func (s *Server) unapproved(record *storage.Record) {
+	s.metrics.unapproved.Inc()
+	s.cfg.Log.Warn("an action was executed that had not been allowed",
+		slog.String("organization", record.OrganizationID),
+		slog.String("decision_id", record.DecisionID),
+		slog.String("decision", record.Decision.String()))
 }
 
 // settlement returns in as it is stored. A secret in the reference is replaced
@@ -122,7 +137,7 @@ func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 func (in *actionBody) validate() error {
 	var bad fieldErrors
 	bad.uuid("decision_id", in.DecisionID)
-	if in.Outcome != "executed" && in.Outcome != "failed" && in.Outcome != "skipped" {
+	if in.Outcome != storage.Executed && in.Outcome != "failed" && in.Outcome != "skipped" {
 		bad.add("outcome", "must be executed, failed or skipped")
 	}
 	if n := in.AmountMinor; n != nil && (*n < 0 || *n > engine.MaxInteger) {

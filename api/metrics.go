@@ -23,6 +23,7 @@ type metrics struct {
 	findings     *prometheus.CounterVec
 	condErrors   prometheus.Counter
 	panics       prometheus.Counter
+	unapproved   prometheus.Counter
 	ticks        *prometheus.CounterVec
 	byCode       map[engine.Code]prometheus.Counter // one for each of engine.Codes
 	byPlan       map[string]planTicks
@@ -53,12 +54,14 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 		findings:   counterVec("writ_findings_total", "Findings of decisions, by stable code.", "code"),
 		condErrors: counter("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated."),
 		panics:     counter("writ_http_panics_total", "Requests whose handler panicked."),
+		unapproved: counter("writ_unapproved_actions_total",
+			"Actions recorded as executed though the decision had not allowed them."),
 		ticks: counterVec("writ_meter_ticks_total",
 			"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.", "plan", "limit"),
 		byCode: make(map[engine.Code]prometheus.Counter),
 		byPlan: make(map[string]planTicks),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.condErrors, m.panics, m.ticks)
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.condErrors, m.panics, m.unapproved, m.ticks)
 	for _, code := range engine.Codes() {
 		m.byCode[code] = m.findings.WithLabelValues(string(code))
 	}
