@@ -18,6 +18,11 @@ import (
 type Scrubber interface {
 	// Text returns text with its secrets replaced. Doing so twice is doing so once.
 	Text(text string) string
+	// Spellings returns every text that the history may hold for an identity.
+	Spellings(identity string) []string
+	// Tagged reports whether text holds what the history writes for a secret in an
+	// identity.
+	Tagged(text string) bool
 	// Search returns a function for the values of one document, which returns the
 	// kind of the first secret in a value with a name; that may be empty.
 	Search() func(name, value string) (kind string, found bool)

@@ -22,8 +22,9 @@ type evaluateBody struct {
 	cost   engine.Cost
 }
 
-// validate reports all that is wrong with the body at once.
-func (in *evaluateBody) validate() error {
+// validate reports all that is wrong with the body at once. Tagged is that of a
+// Scrubber.
+func (in *evaluateBody) validate(tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
 	bad.uuid("policy_id", in.PolicyID)
@@ -33,10 +34,24 @@ func (in *evaluateBody) validate() error {
 	}
 	in.Intent.Normalize()
 	bad.merge(in.Intent.Validate())
+	bad.tags(in.Intent, tagged)
 	if in.PolicyID != in.Intent.PolicyID && len(bad.list) == 0 {
 		bad.add("intent.policy_id", "must be the policy_id of the body")
 	}
 	return bad.err()
+}
+
+// tags refuses identities that could be taken for what the history writes for a
+// secret in another's.
+func (f *fieldErrors) tags(in *engine.Intent, tagged func(text string) bool) {
+	const problem = "must not hold text such as [email-address:ABCDEFGHIJKLMNOP], which is how the history writes what it hides"
+	if tagged(in.AgentID) {
+		f.add("intent.agent_id", problem)
+	}
+	// A resource without readings is refused for that.
+	if readings, err := in.Readings(); err == nil && tagged(readings.Projection()) {
+		f.add("intent.resource", problem)
+	}
 }
 
 // evaluate decides an intent. A deny is a result like any other.
@@ -86,7 +101,7 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 // gets the 400 or 404 rather than 409: neither tells anything of the earlier
 // body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
-	if err := in.validate(); err != nil {
+	if err := in.validate(s.cfg.Scrub.Tagged); err != nil {
 		return ledger.Outcome{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)

@@ -53,12 +53,16 @@ type harness struct {
 }
 
 // scrubber returns the scrubber of all tests: making one takes a while.
-var scrubber = sync.OnceValue(func() *scrub.Scrubber {
+var scrubber = sync.OnceValue(func() *scrub.Tagger {
 	s, err := scrub.New()
 	if err != nil {
 		panic(err)
 	}
-	return s
+	tagger, err := s.Tagger(make([]byte, 32))
+	if err != nil {
+		panic(err)
+	}
+	return tagger
 })
 
 // start serves with a configuration that mods change.

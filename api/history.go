@@ -51,25 +51,25 @@ func (s *Server) authorization(r *request) (response, error) {
 	return response{status: http.StatusOK, body: record}, nil
 }
 
-// filter takes the filters of the history. Texts are scrubbed as those of the
-// rows were, so that a row is found by what its intent said.
+// filter takes the filters of the history. An identity is looked for in every
+// spelling that a row may have of it, so that a row is found by what its intent
+// said and by what it shows.
 func (s *Server) filter(q query) (f storage.Filter, err error) {
 	if d, ok := q.take("decision"); ok {
 		if f.Decision, err = engine.ParseDecision(d); err != nil {
 			return f, invalid("decision", "must be allow, deny or approval_required")
 		}
 	}
-	if f.AgentID, err = q.text("agent_id"); err != nil {
+	if f.AgentIDs, err = s.identity(q, "agent_id"); err != nil {
 		return f, err
 	}
 	if f.PolicyID, err = q.text("policy_id"); err != nil {
 		return f, err
 	}
 	f.PolicyID = strings.ToLower(f.PolicyID)
-	if f.ActionType, err = q.text("action_type"); err != nil {
+	if f.ActionTypes, err = s.identity(q, "action_type"); err != nil {
 		return f, err
 	}
-	f.AgentID, f.ActionType = s.cfg.Scrub.Text(f.AgentID), s.cfg.Scrub.Text(f.ActionType)
 	if f.From, err = q.timestamp("from"); err != nil {
 		return f, err
 	}
@@ -80,6 +80,15 @@ func (s *Server) filter(q query) (f storage.Filter, err error) {
 		return f, invalid("to", "must be after from")
 	}
 	return f, nil
+}
+
+// identity takes a filter by an identity.
+func (s *Server) identity(q query, name string) ([]string, error) {
+	text, err := q.text(name)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return s.cfg.Scrub.Spellings(text), nil
 }
 
 // actionBody is the body of POST /v1/actions/record.

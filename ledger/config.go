@@ -28,10 +28,13 @@ const (
 // Scrubber takes secrets out of what a record keeps of an intent. It must be
 // safe for concurrent use and quick where there are none: every decision asks it.
 type Scrubber interface {
-	// Text returns what may be kept of a text.
+	// Text returns what may be kept of a text that identifies nobody.
 	Text(s string) string
+	// Identity returns what may be kept of a text that rows are told apart and
+	// found by: equal for equal texts, different for different ones.
+	Identity(s string) string
 	// Resource returns what may be kept of a resource, given as it was written
-	// and as its projection.
+	// and as its projection. Like Identity it makes no two projections one.
 	Resource(raw, projection string) string
 	// Values returns what may be kept of the values of metadata, under the keys
 	// that they have.

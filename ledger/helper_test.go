@@ -71,6 +71,8 @@ func (marking) Text(s string) string {
 	return s
 }
 
+func (m marking) Identity(s string) string { return m.Text(s) }
+
 func (m marking) Resource(raw, projection string) string {
 	if m.Text(raw) != raw {
 		return m.Text(projection)

@@ -31,8 +31,8 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		DecisionID:     t.id.String(),
 		PolicyID:       in.PolicyID,
 		PolicyVersion:  e.PolicyVersion,
-		AgentID:        cfg.Scrub.Text(in.AgentID),
-		ActionType:     cfg.Scrub.Text(in.ActionType),
+		AgentID:        cfg.Scrub.Identity(in.AgentID),
+		ActionType:     cfg.Scrub.Identity(in.ActionType),
 		Resource:       cfg.Scrub.Resource(in.Resource, resource.Projection()),
 		Cost:           in.Cost,
 		Decision:       e.Result.Decision,
@@ -60,7 +60,7 @@ func credential(cfg *Config, asked string) string {
 	if !ok {
 		return asked
 	}
-	if kept := cfg.Scrub.Text(subject); kept != subject {
+	if kept := cfg.Scrub.Identity(subject); kept != subject {
 		return OperatorPrefix + kept
 	}
 	return asked

@@ -11,7 +11,7 @@ var ordinary = []string{"https://api.payments.example/v1/refunds", "billing-agen
 const blob = "registry/blobs/sha256/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func BenchmarkText(b *testing.B) {
-	s := newScrubber(b)
+	s := newTagger(b)
 	b.Run("ordinary", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func TestText_AllocatesNothingForOrdinaryText(t *testing.T) {
-	s := newScrubber(t)
+	s := newTagger(t)
 	if got := testing.AllocsPerRun(100, func() {
 		for _, text := range ordinary {
 			s.Text(text)

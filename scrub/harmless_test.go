@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	sha1   = "8ade135a41bc03ea155e62e844d188df1ea18608"
-	sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	digest1   = "8ade135a41bc03ea155e62e844d188df1ea18608"
+	digest256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
 // everyday is what policies, rules, agents and resources have that looks a little
@@ -33,14 +33,14 @@ var everyday = map[string][]string{
 	"packages and images": {
 		"npm:left-pad@1.3.0", "npm:left-pad@~1.2", "npm:left-pad@>=1.2", "npm:left-pad@next", "npm:left-pad@*", "@scope/pkg", "npm:@scope/pkg@^1.2.3",
 		"pkg:npm/%40scope/pkg@1.0.0-beta.rc", "app@1.0.0-rc.alpha", "org.hibernate:hibernate@5.4.1.Final", "gem:rails@7.1.3.2", "maven:org.slf4j:slf4j-api:2.0.1@jar",
-		"pypi:requests@2.31.0", "golang.org/x/mod@v0.0.0-20230601120000-abcdef123456", "actions/checkout@" + sha1, "actions/checkout@v4",
-		"pkg:deb/debian/curl@7.50.3-1?arch=i386", "docker.io/library/alpine@sha256:" + sha256, "alpine:3.19@sha256:" + sha256,
-		"registry.example:5000/team/app:1.2@sha512:" + sha256 + sha256, "registry:5000/app@sha256:*", "oci://ghcr.io/acme/chart:1.2",
+		"pypi:requests@2.31.0", "golang.org/x/mod@v0.0.0-20230601120000-abcdef123456", "actions/checkout@" + digest1, "actions/checkout@v4",
+		"pkg:deb/debian/curl@7.50.3-1?arch=i386", "docker.io/library/alpine@sha256:" + digest256, "alpine:3.19@sha256:" + digest256,
+		"registry.example:5000/team/app:1.2@sha512:" + digest256 + digest256, "registry:5000/app@sha256:*", "oci://ghcr.io/acme/chart:1.2",
 		"github:acme/app@refs/heads/main", "repo:acme/app@feature/x", "app:web@latest",
 	},
 	"digests and ids": {
-		sha1, sha256, "d41d8cd98f00b204e9800998ecf8427e", strings.ToUpper(sha1), "https://github.com/acme/app/commit/" + sha1,
-		"https://sourcegraph.com/github.com/acme/app@" + sha1, "blobs/sha256/" + sha256, "123e4567-e89b-12d3-a456-426614174000",
+		digest1, digest256, "d41d8cd98f00b204e9800998ecf8427e", strings.ToUpper(digest1), "https://github.com/acme/app/commit/" + digest1,
+		"https://sourcegraph.com/github.com/acme/app@" + digest1, "blobs/sha256/" + digest256, "123e4567-e89b-12d3-a456-426614174000",
 		"urn:uuid:123e4567-e89b-12d3-a456-426614174000", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "V1StGXR8_Z5jdHi6B-myT", "0ujtsYcgvSTl8PAuAdqWYSMnLOv",
 		"eyJpZCI6NDcxMSwiYWZ0ZXIiOiIyMDI2LTExLTIxIn0=", "gid:Z2lkOi8vc2hvcGlmeS9Qcm9kdWN0LzQ3MTE=", "MDQ6VXNlcjU4MzIzMQ==",
 		"https://app.asana.com/0/1203456789012345/1203456789012346", "https://discord.com/api/channels/123456789012345678",
@@ -66,7 +66,7 @@ var everyday = map[string][]string{
 }
 
 func TestHarmless(t *testing.T) {
-	s := newScrubber(t)
+	s := newTagger(t)
 	for name, texts := range everyday {
 		for _, text := range texts {
 			if got := s.Text(text); got != text {
@@ -94,7 +94,7 @@ func TestHarmless_HidesNothing(t *testing.T) {
 		"alice@example.com", "ssh://alice@example.com/x", "mailto:alice@example.com", "'alice@example.com'", "users/alice@example.com.json",
 		"bob.git@example.com", "gitter@example.com", "root@example.com", "alice@users.noreply.github.com", "postgres://alice@db.example.com/x",
 		"https://npm:hunter2@registry.example/x", "git:hunter2@github.com", "scott:tiger@10.1.2.3", "scott:tiger@db", "scott:tiger@beta", "github:hunter2@github.com",
-		"u:p*ss@h", "git@github.com:org/repo and u:pw@h", "sourcegraph " + sha1, "sgp_" + sha1,
+		"u:p*ss@h", "git@github.com:org/repo and u:pw@h", "sourcegraph " + digest1, "sgp_" + digest1,
 		"4111 1111 1111 1111", "4111111111111111", "no.4111111111111111", "0.4111 1111 1111 1111", "+4111111111111111", "4222222222222",
 		"371449635398431", "30569309025904", "6011111111111117", "3530111333300000",
 	} {
@@ -103,7 +103,7 @@ func TestHarmless_HidesNothing(t *testing.T) {
 		}
 	}
 	values := s.Values(map[string]string{"page_token": "CAUQAA", "nextPageToken": token, "token": "x"})
-	if values["page_token"] != "CAUQAA" || values["nextPageToken"] != redacted("github-pat") || values["token"] != redacted(KindNamed) {
+	if values["page_token"] != "CAUQAA" || values["nextPageToken"] != redacted("github-pat", "") || values["token"] != redacted(KindNamed, "") {
 		t.Errorf("Values = %q, want the place in a list alone", values)
 	}
 }

@@ -8,7 +8,7 @@ import (
 // ownRules are the rules that gitleaks lacks.
 func ownRules() []*rule {
 	return []*rule{
-		{kind: KindCard, scan: cards},
+		{kind: KindCard, scan: cards, redacts: true},
 		email(),
 		userinfo(),
 		assignment(),
@@ -88,7 +88,7 @@ func option() *rule {
 // email returns the rule of e-mail addresses.
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
-	r.harmless, r.possible = nobodys, hasDomain
+	r.harmless, r.possible, r.redacts = nobodys, hasDomain, true
 	return r
 }
 
@@ -138,7 +138,7 @@ func onlyUserinfo(spans []span, text string) []span {
 	kept := spans[:0]
 	for _, sp := range spans {
 		if !mailbox.MatchString(text[sp.start:sp.end]) && !version.MatchString(text[sp.end:]) && !noPassword(text, sp.start, sp.end) &&
-			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo)) {
+			!strings.HasSuffix(text[:sp.end], redacted(KindUserinfo, "")) {
 			kept = append(kept, sp)
 		}
 	}

@@ -7,28 +7,37 @@ import (
 
 // Resource returns what may be kept of a resource, given as it was written and
 // in the form to keep, which has no user info, query and fragment in their plain
-// spellings. Besides what [Scrubber.Text] replaces it drops the parameters of
-// path segments, as in ;jsessionid=1 or ;password=x, and a query whose question
-// mark is encoded, and replaces what could be a user and a password before an @
-// anywhere.
-func (s *Scrubber) Resource(raw, kept string) string {
+// spellings. A secret becomes a tag, as by [Tagger.Identity]. Besides, Resource
+// drops the parameters of path segments, as in ;jsessionid=1 or ;password=x, and a
+// query whose question mark is encoded, and tags what could be a user and a
+// password before an @ anywhere.
+func (t *Tagger) Resource(raw, kept string) string {
+	return settle(kept, t.keys[0], func(text string) string {
+		next := t.resource(raw, text)
+		raw = next // what raw alone says was found in the first round
+		return next
+	})
+}
+
+func (t *Tagger) resource(raw, kept string) string {
+	hide := t.keys[0].tag
 	kept = dropEncodedQuery(kept)
 	if hasColonBeforeAt(kept) || strings.Contains(kept, "%40") {
-		kept = maskUserinfo(kept)
+		kept = replace(kept, pathUserinfo(kept), hide)
 	}
 	if strings.Contains(kept, ";") || strings.Contains(kept, "%3B") {
 		kept = dropParameters(kept)
 	}
-	suspect := s.prefilter.suspect(raw)
+	suspect := t.prefilter.suspect(raw)
 	if !suspect && kept == raw {
 		return kept // nearly always: a second pass would find the same
 	}
 	j := job{left: maxWork}
-	spans := s.find(kept, &j)
+	spans := t.find(kept, &j)
 	if suspect && (kept != raw || len(spans) > 0) {
-		spans = merge(s.folded(spans, raw, kept))
+		spans = merge(outsideTags(kept, t.folded(spans, raw, kept)))
 	}
-	return replace(kept, spans)
+	return replace(kept, spans, hide)
 }
 
 const (
@@ -137,14 +146,14 @@ func anyNamesCredential(parameters string) bool {
 	return false
 }
 
-// maskUserinfo replaces what stands between a colon and an @ of s's path and is
-// not followed by a version.
-func maskUserinfo(s string) string {
+// pathUserinfo returns where s's path has something between a colon and an @
+// that is not followed by a version.
+func pathUserinfo(s string) []span {
 	path := 0
 	if _, rest, ok := strings.Cut(s, "://"); ok {
 		slash := strings.IndexByte(rest, '/')
 		if slash < 0 {
-			return s
+			return nil
 		}
 		path = len(s) - len(rest) + slash
 	}
@@ -152,7 +161,7 @@ func maskUserinfo(s string) string {
 	for _, m := range anyUserinfo.FindAllStringSubmatchIndex(s[path:], -1) {
 		spans = append(spans, span{path + m[2], path + m[3], KindUserinfo})
 	}
-	return replace(s, onlyUserinfo(spans, s))
+	return outsideTags(s, onlyUserinfo(spans, s))
 }
 
 var anyUserinfo = regexp.MustCompile(`([^\s/@:]+:[^\s@]*[^\s/@])(?:@|%40)`)

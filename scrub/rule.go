@@ -18,7 +18,8 @@ type rule struct {
 	// contextual says that a keyword comes before the secret, and one of
 	// = > : | ? , between them.
 	contextual bool
-	// redacts says that the rule is too eager to have a document refused.
+	// redacts says that the rule has no document refused: it is too eager, or finds
+	// what identifies somebody, which documents may name.
 	redacts bool
 	entropy float64 // that a match must exceed
 	group   int     // of the expression that is the secret; 0: the first that matched

@@ -39,7 +39,7 @@ func (s *Scrubber) Text(text string) string {
 		return text
 	}
 	j := job{left: maxWork}
-	return replace(text, s.find(text, &j))
+	return replace(text, s.find(text, &j), redacted)
 }
 
 // Values returns what may be kept of the values of an intent's metadata: rules
@@ -59,9 +59,9 @@ func (s *Scrubber) value(key, value string, j *job) string {
 		return value
 	}
 	if s.credential(key) {
-		return redacted(KindNamed)
+		return redacted(KindNamed, value)
 	}
-	return replace(value, s.inPair(key, value, j))
+	return replace(value, s.inPair(key, value, j), redacted)
 }
 
 // credential reports whether key, as it is written or unescaped, names one.
@@ -81,7 +81,8 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 
 // Search returns a [Scrubber.Find] for the values of one document, by whose names
 // rules that need context judge them. Unlike [Scrubber.Values] it asks what a value
-// looks like, so that a document can speak about a password without holding one.
+// looks like, so that a document can speak about a password without holding one,
+// and finds no e-mail addresses and card numbers: a document may name somebody.
 // One bound holds for the work of all. It is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
 	j := job{left: maxSearch, document: true}
@@ -111,7 +112,7 @@ func (s *Scrubber) inPair(key, value string, j *job) []span {
 			}
 		}
 	}
-	return merge(spans)
+	return merge(outsideTags(value, spans))
 }
 
 // find returns where text has secrets, in order and without overlap.
@@ -120,7 +121,7 @@ func (s *Scrubber) find(text string, j *job) []span {
 	if !hits.any() {
 		return nil
 	}
-	return merge(s.read(text, hits, j))
+	return merge(outsideTags(text, s.read(text, hits, j)))
 }
 
 // read returns where text, of which a pass says hits, has secrets in any of its
@@ -198,7 +199,8 @@ func merge(spans []span) []span {
 	return kept
 }
 
-func replace(text string, spans []span) string {
+// replace returns text with what hide writes in the place of each secret.
+func replace(text string, spans []span, hide func(kind, secret string) string) string {
 	if len(spans) == 0 {
 		return text
 	}
@@ -206,11 +208,12 @@ func replace(text string, spans []span) string {
 	rest := 0
 	for _, sp := range spans {
 		b.WriteString(text[rest:sp.start])
-		b.WriteString(redacted(sp.kind))
+		b.WriteString(hide(sp.kind, text[sp.start:sp.end]))
 		rest = sp.end
 	}
 	b.WriteString(text[rest:])
 	return b.String()
 }
 
-func redacted(kind string) string { return "[redacted:" + kind + "]" }
+// redacted hides what identifies nobody.
+func redacted(kind, _ string) string { return "[redacted:" + kind + "]" }

@@ -1,9 +1,11 @@
 package scrub
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -22,6 +24,29 @@ func newScrubber(t testing.TB) *Scrubber {
 	}
 	return s
 }
+
+// newTagger returns a Tagger whose keys are made of these bytes, 1 alone if there
+// are none.
+func newTagger(t testing.TB, keys ...byte) *Tagger {
+	t.Helper()
+	if len(keys) == 0 {
+		keys = []byte{1}
+	}
+	all := make([][]byte, len(keys))
+	for i, k := range keys {
+		all[i] = bytes.Repeat([]byte{k}, minKey)
+	}
+	g, err := newScrubber(t).Tagger(all...)
+	if err != nil {
+		t.Fatalf("Tagger() = %v", err)
+	}
+	return g
+}
+
+// shape returns text with an ellipsis for the digits of each tag.
+func shape(text string) string { return tagPattern.ReplaceAllString(text, "[$1:…]") }
+
+var tagPattern = regexp.MustCompile(`\[([a-z0-9-]+):[A-Z2-7]{16}\]`)
 
 func TestText(t *testing.T) {
 	s := newScrubber(t)
@@ -176,7 +201,7 @@ func TestFolded_MakesAllThatLooksLikeASCII(t *testing.T) {
 }
 
 func TestText_BoundsItsWork(t *testing.T) {
-	s := newScrubber(t)
+	s := newTagger(t)
 	var b strings.Builder
 	for b.Len() < 8192 {
 		for _, r := range s.rules {
@@ -189,14 +214,14 @@ func TestText_BoundsItsWork(t *testing.T) {
 		t.Errorf("Text of every keyword = %.60q…, want %q", got, want)
 	}
 	raw := "x?" + b.String()
-	if got, want := s.Resource(raw, "x"), "[redacted:unreadable]"; got != want {
+	if got, want := shape(s.Resource(raw, "x")), "[unreadable:…]"; got != want {
 		t.Errorf("Resource of every keyword = %.60q…, want %q", got, want)
 	}
 	many := make(map[string]string)
 	for i := range 64 {
 		many[string(rune('A'+i))] = strings.Repeat("twitter = "+strings.Repeat("a", 90)+" ", 40)
 	}
-	if unread := strings.Count(fmt.Sprint(s.Values(many)), redacted(KindUnread)); unread < 50 {
+	if unread := strings.Count(fmt.Sprint(s.Values(many)), redacted(KindUnread, "")); unread < 50 {
 		t.Errorf("Values of much metadata left %d of 64 unread, want one bound for all", unread)
 	}
 	search, refused := s.Search(), 0
@@ -212,11 +237,11 @@ func TestText_BoundsItsWork(t *testing.T) {
 	for i := range maxFolded + 1 {
 		fmt.Fprintf(&mails, "a@b%c%c.de ", 'a'+i/26, 'a'+i%26)
 	}
-	if got, want := s.Resource(mails.String(), mails.String()), redacted(KindUnread); got != want {
+	if got, want := shape(s.Resource(mails.String(), mails.String())), "[unreadable:…]"; got != want {
 		t.Errorf("Resource of many secrets = %.60q…, want %q", got, want)
 	}
 	echo := "https://h/e?x=1" + strings.Repeat("&token=reda&token=redact&token=cted", 30)
-	if got, want := s.Resource(echo, "https://h/edacte/reda"), "https://h/edacte/[redacted:assigned-credential]"; got != want {
+	if got, want := shape(s.Resource(echo, "https://h/edacte/reda")), "https://h/edacte/[assigned-credential:…]"; got != want {
 		t.Errorf("Resource of secrets that are in what replaces them = %.90q…, want %q", got, want)
 	}
 	long := strings.Repeat("an ordinary api key = none, ", 300)
@@ -266,38 +291,38 @@ func TestValue(t *testing.T) {
 }
 
 func TestResource(t *testing.T) {
-	s := newScrubber(t)
+	s := newTagger(t)
 	key := "AK" + "IAQ3EGRX7NSTQ2WZ4L"
 	tests := []struct{ raw, kept, want string }{
 		{"https://h/a;jsessionid=1/b", "", "https://h/a/b"},
 		{"https://h/a;v=2;jsessionid=1/b;w=3/c", "", "https://h/a/b/c"},
 		{"https://h/a;v=2;password=b/c", "", "https://h/a"},
-		{"https://h/a;v=jdbc:oracle:thin:scott/tiger@db:1521/b", "", "https://h/[redacted:userinfo]@db:1521/b"},
+		{"https://h/a;v=jdbc:oracle:thin:scott/tiger@db:1521/b", "", "https://h/[userinfo:…]@db:1521/b"},
 		{"https://h/a%3Bjsessionid%3D1/b", "", "https://h/a/b"},
 		{"https://h/p%3Ftoken=abc", "", "https://h/p"},
 		{"https://h/p%3Fwhat", "", "https://h/p%3Fwhat"},
 		{"https://h/c%23/x", "", "https://h/c%23/x"},
-		{"jdbc:oracle:thin:user/pw@host", "", "[redacted:userinfo]@host"},
-		{"user:pa/ss@host/x", "", "[redacted:userinfo]@host/x"},
+		{"jdbc:oracle:thin:user/pw@host", "", "[userinfo:…]@host"},
+		{"user:pa/ss@host/x", "", "[userinfo:…]@host/x"},
 		{"jdbc:sqlserver://h:1433;databaseName=x;password=a/b", "", "jdbc:sqlserver://h:1433"},
-		{"u:p%40h/x", "", "[redacted:userinfo]%40h/x"},
-		{"/u:p@h/x", "", "/[redacted:userinfo]@h/x"},
-		{"https://h/u:p@g/x", "", "https://h/[redacted:userinfo]@g/x"},
+		{"u:p%40h/x", "", "[userinfo:…]%40h/x"},
+		{"/u:p@h/x", "", "/[userinfo:…]@h/x"},
+		{"https://h/u:p@g/x", "", "https://h/[userinfo:…]@g/x"},
 		{"https://h:8443/@ann/x", "", "https://h:8443/@ann/x"},
 		{"https://h/@scope/pkg@1.2", "", "https://h/@scope/pkg@1.2"},
 		{"queue;orders", "", "queue;orders"},
 		{"https://h/a;x;v=1/;b/c%3Bw%3D2;z/d;", "", "https://h/a/;b/c/d;"},
 		{"https://h/data?token=a&token=e", "https://h/data", "https://h/data"},
-		{"https://h/data?token=Data&token=redacted&token=data", "https://h/data", "https://h/[redacted:assigned-credential]"},
-		{"https://" + key + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
-		{"https://%41K" + key[2:] + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[redacted:aws-access-token].example/x"},
+		{"https://h/data?token=Data&token=redacted&token=data", "https://h/data", "https://h/[assigned-credential:…]"},
+		{"https://" + key + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[aws-access-token:…].example/x"},
+		{"https://%41K" + key[2:] + ".example/x", "https://" + strings.ToLower(key) + ".example/x", "https://[aws-access-token:…].example/x"},
 	}
 	for _, test := range tests {
 		if test.kept == "" {
 			test.kept = test.raw
 		}
 		got := s.Resource(test.raw, test.kept)
-		if got != test.want {
+		if shape(got) != test.want {
 			t.Errorf("Resource(%q) = %q, want %q", test.raw, got, test.want)
 		}
 		if again := s.Resource(got, got); again != got {

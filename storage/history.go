@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"writ/engine"
@@ -68,11 +69,11 @@ func (r *Record) Settle(s Settlement) {
 
 // Filter selects history rows; a zero field selects all.
 type Filter struct {
-	Decision   engine.Decision
-	AgentID    string
-	PolicyID   string
-	ActionType string
-	From, To   time.Time // DecidedAt in [From, To)
+	Decision    engine.Decision
+	AgentIDs    []string // any of these
+	PolicyID    string
+	ActionTypes []string  // any of these
+	From, To    time.Time // DecidedAt in [From, To)
 }
 
 // History reads and settles what [Decisions] committed.
@@ -106,9 +107,9 @@ func SameSettlement(a, b Settlement) bool {
 func (f *Filter) Selects(r *Record) bool {
 	switch {
 	case f.Decision != 0 && f.Decision != r.Decision,
-		f.AgentID != "" && f.AgentID != r.AgentID,
+		len(f.AgentIDs) > 0 && !slices.Contains(f.AgentIDs, r.AgentID),
 		f.PolicyID != "" && f.PolicyID != r.PolicyID,
-		f.ActionType != "" && f.ActionType != r.ActionType,
+		len(f.ActionTypes) > 0 && !slices.Contains(f.ActionTypes, r.ActionType),
 		!f.From.IsZero() && r.DecidedAt.Before(f.From),
 		!f.To.IsZero() && !r.DecidedAt.Before(f.To):
 		return false

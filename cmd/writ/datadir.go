@@ -20,12 +20,14 @@ import (
 //	signing-key.pem   the key that signs receipts, 0600
 //	keys.jwks         every public key that ever signed: what verifiers trust
 //	operator-secret   the HS256 secret of operator tokens, 0600
+//	scrub-key         the keys of the tags that hide identities, 0600
 type dataDir string
 
 func (d dataDir) store() string      { return filepath.Join(string(d), "store") }
 func (d dataDir) signingKey() string { return filepath.Join(string(d), "signing-key.pem") }
 func (d dataDir) jwks() string       { return filepath.Join(string(d), "keys.jwks") }
 func (d dataDir) secret() string     { return filepath.Join(string(d), "operator-secret") }
+func (d dataDir) scrubKey() string   { return filepath.Join(string(d), "scrub-key") }
 
 // create makes the directory, readable by its owner alone.
 func (d dataDir) create() error {
@@ -116,15 +118,23 @@ func (d dataDir) loadSecret() ([]byte, error) {
 	if err := d.create(); err != nil {
 		return nil, err
 	}
-	secret = make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil {
-		return nil, fmt.Errorf("generating the operator secret: %w", err)
-	}
-	err = writeFile(d.secret(), []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := makeSecret(d.secret()); err != nil {
 		return nil, err
 	}
 	return d.readSecret()
+}
+
+// makeSecret writes 32 random bytes in base64 to a file, unless it exists.
+func makeSecret(name string) error {
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return fmt.Errorf("generating %s: %w", name, err)
+	}
+	err := writeFile(name, []byte(base64.StdEncoding.EncodeToString(secret)+"\n"), os.Link)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 func (d dataDir) readSecret() ([]byte, error) {
@@ -139,10 +149,39 @@ func (d dataDir) readSecret() ([]byte, error) {
 	return secret, nil
 }
 
+// loadScrubKeys returns the scrub keys of a file: one a line, in base64. Without
+// a name it is the data directory's, made on first use. A named file must exist:
+// a key made in its place would give every identity another tag.
+func (d dataDir) loadScrubKeys(name string) ([][]byte, error) {
+	own := name == ""
+	if own {
+		name = d.scrubKey()
+	}
+	data, err := os.ReadFile(name)
+	if own && errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(d.create(), makeSecret(name)); err != nil {
+			return nil, err
+		}
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the scrub keys: %w", err)
+	}
+	var keys [][]byte
+	for _, line := range strings.Fields(string(data)) {
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: want one key a line, at least 32 bytes in base64 each: key %d is no base64", name, len(keys)+1)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // exposed returns the secrets that others than their owner can read.
 func (d dataDir) exposed() []string {
 	var names []string
-	for _, name := range []string{d.signingKey(), d.secret()} {
+	for _, name := range []string{d.signingKey(), d.secret(), d.scrubKey()} {
 		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
 			names = append(names, name)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 // wired on top of it.
 type node struct {
 	log      *slog.Logger
-	scrub    *scrub.Scrubber
+	scrub    *scrub.Tagger
 	drain    time.Duration
 	store    *embedded.Store
 	registry *prometheus.Registry
@@ -50,10 +51,11 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, err
 	}
 	n := &node{drain: c.DrainTimeout, registry: newRegistry()}
-	if n.scrub, err = scrub.New(); err != nil {
+	scrubber, err := scrub.New()
+	if err != nil {
 		return nil, err
 	}
-	n.log = slog.New(scrub.NewHandler(log.Handler(), n.scrub))
+	n.log = slog.New(scrub.NewHandler(log.Handler(), scrubber))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close(ctx))
@@ -73,6 +75,9 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if n.secret, err = c.Data.loadSecret(); err != nil {
 		return nil, err
 	}
+	if n.scrub, err = c.tagger(scrubber); err != nil {
+		return nil, err
+	}
 	var signer *receipt.Signer
 	if signer, n.trusted, n.first, err = c.Data.loadSigner(); err != nil {
 		return nil, err
@@ -84,6 +89,19 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, err
 	}
 	return n, nil
+}
+
+// tagger returns scrubber with the keys of the tags that it writes.
+func (c *serveCmd) tagger(scrubber *scrub.Scrubber) (*scrub.Tagger, error) {
+	keys, err := c.Data.loadScrubKeys(c.ScrubKey)
+	if err != nil {
+		return nil, err
+	}
+	t, err := scrubber.Tagger(keys...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(c.ScrubKey, c.Data.scrubKey()), err)
+	}
+	return t, nil
 }
 
 // listen takes both addresses.

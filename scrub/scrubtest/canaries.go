@@ -19,6 +19,8 @@ type Canary struct {
 	Secret string
 	// Lines says that Value has several lines, which most fields refuse.
 	Lines bool
+	// Somebody says that Value identifies somebody: documents may hold it.
+	Somebody bool
 }
 
 // Canaries returns one secret of each kind, different ones for each seed: those
@@ -93,10 +95,10 @@ func (m maker) others() []Canary {
 		{Name: "rsa private key", Value: pem("RSA "), Lines: true},
 		{Name: "pkcs8 private key", Value: pem(""), Lines: true},
 		{Name: "openssh private key", Value: pem("OPENSSH "), Lines: true},
-		{Name: "visa", Value: m.card("4", 16, "")},
-		{Name: "mastercard in groups", Value: m.card("53", 16, " ")},
-		{Name: "american express", Value: m.card("37", 15, "-")},
-		{Name: "e-mail", Value: m.of(lower, 9) + "." + m.of(lower, 5) + "@" + m.of(lower, 8) + ".example"},
+		{Name: "visa", Value: m.card("4", 16, ""), Somebody: true},
+		{Name: "mastercard in groups", Value: m.card("53", 16, " "), Somebody: true},
+		{Name: "american express", Value: m.card("37", 15, "-"), Somebody: true},
+		{Name: "e-mail", Value: m.of(lower, 9) + "." + m.of(lower, 5) + "@" + m.of(lower, 8) + ".example", Somebody: true},
 		{Name: "postgres url", Value: "postgres://app:" + password + "@db.internal:5432/main", Secret: password},
 		{Name: "connection string", Value: "Server=db;User=sa;Password=" + password + ";", Secret: password},
 		{Name: "oracle", Value: "jdbc:oracle:thin:scott/" + password + "@db:1521", Secret: password},

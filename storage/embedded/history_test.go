@@ -25,7 +25,7 @@ func TestListRecords_BoundedPage(t *testing.T) {
 	if _, err := w.Commit(t.Context(), s, batch...); err != nil {
 		t.Fatalf("Commit = %v", err)
 	}
-	f := storage.Filter{AgentID: "rare"}
+	f := storage.Filter{AgentIDs: []string{"rare"}}
 	l := recordLister{s: s, org: "a", filter: f, limit: 10, read: scanned - 4}
 	lower, upper := l.bounds(nil)
 	if err := s.scanBack(t.Context(), lower, upper, l.row); err != nil {

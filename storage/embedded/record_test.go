@@ -169,7 +169,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 	b.Run("filter", func(b *testing.B) {
 		b.ReportAllocs()
-		f := &storage.Filter{AgentID: "another"}
+		f := &storage.Filter{AgentIDs: []string{"another"}}
 		for b.Loop() {
 			if _, err := parseRecord("org", id, row, f); err != nil {
 				b.Fatal(err)

@@ -41,8 +41,10 @@ func benchDecisions(b *testing.B, sweeping bool) {
 	b.Cleanup(func() { must(b, store.Close()) })
 	scrubber, err := scrub.New()
 	must(b, err)
+	tagger, err := scrubber.Tagger(make([]byte, 32))
+	must(b, err)
 	l, err := ledger.Open(ctx, ledger.Config{
-		Store: store, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))), Scrub: scrubber,
+		Store: store, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(make([]byte, 32))), Scrub: tagger,
 		Now: func() time.Time { return time.Now().Add(-24 * time.Hour) },
 	})
 	must(b, err)

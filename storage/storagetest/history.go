@@ -158,12 +158,13 @@ var historyTests = []test{
 func filters(records []*storage.Record) []storage.Filter {
 	middle := records[len(records)/2].DecidedAt
 	return []storage.Filter{
-		{AgentID: "agent-1"},
+		{AgentIDs: []string{"agent-1"}},
 		{PolicyID: "policy-3"},
-		{ActionType: "type.6"},
-		{AgentID: "agent-"},
-		{AgentID: "agent-0", PolicyID: "policy-2", ActionType: "type.1"},
-		{Decision: engine.Deny, AgentID: "agent-0"},
+		{ActionTypes: []string{"type.6"}},
+		{AgentIDs: []string{"agent-"}},
+		{AgentIDs: []string{"agent-1", "agent-9"}, ActionTypes: []string{"type.2", "type.5", "type.9"}},
+		{AgentIDs: []string{"agent-0"}, PolicyID: "policy-2", ActionTypes: []string{"type.1"}},
+		{Decision: engine.Deny, AgentIDs: []string{"agent-0"}},
 		{From: middle},
 		{To: middle},
 		{From: middle, To: middle.Add(5 * time.Millisecond)},

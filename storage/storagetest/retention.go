@@ -42,7 +42,7 @@ func (w *world) wantLeft(org string, all, left []*storage.Record) {
 	newest := slices.Clone(left)
 	slices.Reverse(newest)
 	for _, f := range []storage.Filter{
-		{}, {Decision: engine.Allow}, {Decision: engine.ApprovalRequired}, {Decision: engine.Deny}, {AgentID: "agent-1"}, {From: noon},
+		{}, {Decision: engine.Allow}, {Decision: engine.ApprovalRequired}, {Decision: engine.Deny}, {AgentIDs: []string{"agent-1"}}, {From: noon},
 	} {
 		w.wantSame(fmt.Sprintf("ListRecords(%+v)", f), w.history(org, f, 4), selected(newest, f))
 	}
