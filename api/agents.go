@@ -40,6 +40,9 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	if err := bad.err(); err != nil {
 		return response{}, err
 	}
+	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
+		return response{}, err
+	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, err
@@ -58,6 +61,9 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	if in.Status != engine.AgentActive && in.Status != engine.AgentDisabled {
 		return response{}, invalid("status", "must be %s or %s", engine.AgentActive, engine.AgentDisabled)
+	}
+	if err := s.checkAgent(r, r.param); err != nil {
+		return response{}, err
 	}
 	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp())
 	if err != nil {

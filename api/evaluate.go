@@ -22,9 +22,9 @@ type evaluateBody struct {
 	cost   engine.Cost
 }
 
-// validate reports all that is wrong with the body at once. Tagged is that of a
-// Scrubber.
-func (in *evaluateBody) validate(tagged func(text string) bool) error {
+// validate reports all that is wrong with the body at once, as one sent by a
+// credential with scopes. Tagged is that of a Scrubber.
+func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
 	bad.uuid("policy_id", in.PolicyID)
@@ -35,6 +35,7 @@ func (in *evaluateBody) validate(tagged func(text string) bool) error {
 	in.Intent.Normalize()
 	bad.merge(in.Intent.Validate())
 	bad.tags(in.Intent, tagged)
+	bad.facts(in.Intent.Metadata, scopes)
 	if in.PolicyID != in.Intent.PolicyID && len(bad.list) == 0 {
 		bad.add("intent.policy_id", "must be the policy_id of the body")
 	}
@@ -101,7 +102,10 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 // gets the 400 or 404 rather than 409: neither tells anything of the earlier
 // body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
-	if err := in.validate(s.cfg.Scrub.Tagged); err != nil {
+	if err := in.validate(r.who.scopes, s.cfg.Scrub.Tagged); err != nil {
+		return ledger.Outcome{}, err
+	}
+	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
 		return ledger.Outcome{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)

@@ -106,8 +106,12 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := in.validate(); err != nil {
 		return response{}, err
 	}
+	decisionID := strings.ToLower(in.DecisionID)
+	if err := s.checkDecision(r, decisionID); err != nil {
+		return response{}, err
+	}
 	settled := s.settlement(r, in)
-	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), settled)
+	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
