@@ -82,6 +82,15 @@ func (a *ActionSet) Match(action string) int {
 	return first
 }
 
+func (a *ActionSet) matchWildcard(action string) int {
+	for i := range a.wildcards {
+		if a.wildcards[i].match(action) {
+			return a.wildcards[i].index
+		}
+	}
+	return -1
+}
+
 // steps is nothing: action types are short, and so are their patterns.
 func (a *ActionSet) steps(string) int { return 0 }
 

@@ -18,13 +18,14 @@ const (
 	fnGlob          = "glob"
 	fnResourceGlob  = "resource_glob"
 	fnActionMatches = "action_matches"
+	fnActionDenied  = "action_denied"
 	fnResourceAny   = "resource_any"
 	fnResourceEvery = "resource_every"
 )
 
 func isPatternFunction(name string) bool {
 	switch name {
-	case fnGlob, fnResourceGlob, fnActionMatches, fnResourceAny, fnResourceEvery:
+	case fnGlob, fnResourceGlob, fnActionMatches, fnActionDenied, fnResourceAny, fnResourceEvery:
 		return true
 	}
 	return false
@@ -363,6 +364,8 @@ func compileMatcher(function string, patterns []string) (matcher, error) {
 	switch function {
 	case fnActionMatches:
 		return CompileActions(patterns)
+	case fnActionDenied:
+		return compileDenied(patterns)
 	case fnGlob:
 		return CompilePlainGlobs(patterns)
 	default:

@@ -14,7 +14,8 @@ package engine
 // Functions: glob(patterns, s) is a plain glob with "/" as the delimiter;
 // resource_glob(patterns, s) tries each pattern as written and normalised, so
 // use it on intent.resource; action_matches(patterns, s) is the taxonomy's
-// wildcard. patterns is a constant string or list of strings, otherwise the
+// wildcard and, for the checks, action_denied(patterns, s) is that of denied types.
+// patterns is a constant string or list of strings, otherwise the
 // expression does not compile. resource_any(patterns, readings) and
 // resource_every(patterns, readings) are for the checks.
 //
@@ -94,6 +95,7 @@ func newEnv() (*env, error) {
 	}
 	checks, err := rules.Extend(append(variables(checkVariables),
 		cel.ParserExpressionSizeLimit(4<<20),
+		patternFunction(fnActionDenied, cel.StringType),
 		patternFunction(fnResourceAny, cel.ListType(cel.StringType)),
 		patternFunction(fnResourceEvery, cel.ListType(cel.StringType)),
 	)...)

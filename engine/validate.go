@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"writ/engine/invisible"
 )
 
 // problems collects the field errors of a document.
@@ -121,7 +123,8 @@ func (r *Rule) Validate() error {
 	return p.err()
 }
 
-// text checks a required string of one line.
+// text checks a required string of one line, which names something: two that
+// look the same must be the same.
 func (p *problems) text(field, s string, limit int) {
 	if s == "" {
 		p.add(field, "is required")
@@ -133,6 +136,10 @@ func (p *problems) text(field, s string, limit int) {
 		p.add(field, "must not start or end with white space")
 	case strings.ContainsAny(s, "\t\n\r"):
 		p.add(field, "must not contain control characters")
+	default:
+		if r, found := invisible.Find(s); found {
+			p.add(field, "must not contain the invisible character %U", r)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (g *generator) some(most int, words []string) []string {
 }
 
 var (
-	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete"}
+	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete", "sql..drop", "Sql_Drop", "SQL..write"}
 	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "*q*.*r*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
 	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
 	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "team-{a/*,b}"}, agents...)
