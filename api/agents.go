@@ -48,8 +48,8 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 		return response{}, err
 	}
 	err = s.cfg.Store.PutAgent(r.ctx, r.who.org, a, plan.Agents)
-	if errors.Is(err, storage.ErrConflict) {
-		return response{}, invalid("externalId", "is another agent's already")
+	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
+		return response{}, invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
 	}
 	if err != nil {
 		return response{}, fmt.Errorf("storing an agent: %w", err)
@@ -65,7 +65,15 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	if err := s.checkAgent(r, r.param); err != nil {
 		return response{}, err
 	}
-	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp())
+	limit := 0
+	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
+		plan, err := s.plans.of(r.ctx, r.who.org)
+		if err != nil {
+			return response{}, err
+		}
+		limit = plan.Agents
+	}
+	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp(), limit)
 	if err != nil {
 		return response{}, about("agent", err)
 	}
