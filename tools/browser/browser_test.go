@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds every wait for a process or a page.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 var serving = regexp.MustCompile(`^writ serves on (\S+); `)
 
