@@ -15,6 +15,7 @@ import (
 // route.
 type metrics struct {
 	duration     *prometheus.HistogramVec
+	responses    [6]prometheus.Counter // by the first digit of the status
 	problems     *prometheus.CounterVec
 	authFailures *prometheus.CounterVec
 	evaluation   prometheus.Histogram
@@ -68,8 +69,16 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 	for _, p := range plans {
 		m.byPlan[p.Name] = planTicks{m.ticks.WithLabelValues(p.Name, "within"), m.ticks.WithLabelValues(p.Name, "beyond")}
 	}
-	for _, kind := range engine.CompiledKinds() {
-		m.compile.WithLabelValues(string(kind))
+	responses := counterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
+	reg.MustRegister(responses)
+	for class, name := range classes {
+		if name != "" {
+			m.responses[class] = responses.WithLabelValues(name)
+		}
+	}
+	// An alert sees the first of these only if it saw a 0 before.
+	for _, code := range []string{codeInternal, codeTimeout, codeOverloaded} {
+		m.problems.WithLabelValues(code)
 	}
 	m.unmatched = m.route("unmatched", "any")
 	return m
@@ -106,19 +115,29 @@ func (s *Server) readiness() prometheus.Collector {
 	})
 }
 
-// routeMetrics are the histograms of one route, by status class.
+// classes are the labels of statuses by their first digit. The server sends no 1xx.
+var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
+
+// routeMetrics count one route's requests. A histogram exists once its route has
+// answered with its class: all of them would be 2,500 series of zeros.
 type routeMetrics struct {
-	class [6]prometheus.Observer
+	all              *metrics
+	template, method string
+	class            [6]atomic.Pointer[prometheus.Observer]
 }
 
 func (m *metrics) route(template, method string) *routeMetrics {
-	r := &routeMetrics{}
-	for class, name := range []string{"", "1xx", "2xx", "3xx", "4xx", "5xx"} {
-		if class >= 2 {
-			r.class[class] = m.duration.WithLabelValues(template, method, name)
-		}
+	return &routeMetrics{all: m, template: template, method: method}
+}
+
+// duration returns the histogram of a class.
+func (r *routeMetrics) duration(class int) prometheus.Observer {
+	if known := r.class[class].Load(); known != nil {
+		return *known
 	}
-	return r
+	o := r.all.duration.WithLabelValues(r.template, r.method, classes[class])
+	r.class[class].Store(&o)
+	return o
 }
 
 func (r *routeMetrics) observe(status int, d time.Duration) {
@@ -126,7 +145,8 @@ func (r *routeMetrics) observe(status int, d time.Duration) {
 	if class < 2 || class > 5 {
 		class = 5
 	}
-	r.class[class].Observe(d.Seconds())
+	r.all.responses[class].Inc()
+	r.duration(class).Observe(d.Seconds())
 }
 
 // evaluate is engine.Evaluate, timed now and then.
