@@ -140,18 +140,20 @@ func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 
 var metricName = regexp.MustCompile(`^writ_[a-z][a-z0-9_]*[a-z0-9]$`)
 
-// TestMetrics_AlertsNameMetricsThatExist holds the expressions of docs/metrics.md
-// to its table.
+// TestMetrics_AlertsNameMetricsThatExist holds what docs/metrics.md says beside
+// its table, and the alerts, to the table.
 func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
-	text, err := os.ReadFile(metricsTable)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rows := readMetricsTable(t)
-	for _, name := range regexp.MustCompile(`\bwrit_[a-z0-9_]+\b`).FindAllString(string(text), -1) {
-		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
-		if row, ok := rows[base]; !ok || base != name && row.kind != "histogram" {
-			t.Errorf("docs/metrics.md names %s, of which its table knows nothing", name)
+	for _, file := range []string{metricsTable, alertsFile} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bwrit_[a-z0-9_]+\b`).FindAllString(string(text), -1) {
+			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+			if row, ok := rows[base]; !ok || base != name && row.kind != "histogram" {
+				t.Errorf("%s names %s, of which the table of metrics knows nothing", file, name)
+			}
 		}
 	}
 }
@@ -159,22 +161,18 @@ func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 // selector is a metric as an alert names it, with the labels that it asks for.
 type selector struct{ name, labels string }
 
-// alertSelectors returns what the alerts of docs/metrics.md need from the first
+// alertSelectors returns what the alerts of docs/alerts.yml need from the first
 // scrape on: all they name but the rates of histograms, which have none before
 // the first observation, and the external core's.
 func alertSelectors(t *testing.T) []selector {
 	t.Helper()
-	text, err := os.ReadFile(metricsTable)
+	alerts, err := os.ReadFile(alertsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, alerts, found := strings.Cut(string(text), "## Alerts")
-	if !found {
-		t.Fatal("docs/metrics.md has no alerts")
-	}
 	rows := readMetricsTable(t)
 	var all []selector
-	for _, line := range regexp.MustCompile(`(?m)^ *expr: (.*)$`).FindAllStringSubmatch(alerts, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^ *expr: (.*)$`).FindAllStringSubmatch(string(alerts), -1) {
 		for _, m := range regexp.MustCompile(`\b(writ_[a-z0-9_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(line[1], -1) {
 			if rows[m[1]].kind == "" || strings.HasPrefix(m[1], "writ_core_") {
 				continue
