@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +126,50 @@ func TestDecision_Audit_HistoryIsFoundByWhatTheIntentSaid(t *testing.T) {
 	if !strings.Contains(got, `"agent_id":"bot/[github-pat:`) || strings.Contains(got, madeUp) {
 		t.Errorf("the history of the agent = %s, want its row, scrubbed", got)
 	}
+}
+
+// An id that has the form of a tag could be taken for another's, so it is refused
+// before anything is decided: also where only the stored form of a resource has it.
+func TestDecision_Audit_WhatLooksLikeATagIsRefused(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.evaluate(acme, intent(obj{"agent_id": "bob@acme.example"})).wantStatus(http.StatusOK)
+	var page struct {
+		Data []storage.Record `json:"data"`
+	}
+	h.do("GET", "/v1/authorizations?agent_id=bob@acme.example", h.operator(acme), nil).wantStatus(http.StatusOK).into(&page)
+	if len(page.Data) != 1 || !strings.HasPrefix(page.Data[0].AgentID, "[email-address:") {
+		t.Fatalf("the rows of bob = %v, want one with a tag", page.Data)
+	}
+	tag := page.Data[0].AgentID
+	for name, test := range map[string]struct {
+		fields obj
+		want   []string
+	}{
+		"agent":            {obj{"agent_id": tag}, []string{"intent.agent_id"}},
+		"within an agent":  {obj{"agent_id": "x/" + tag + "/y"}, []string{"intent.agent_id"}},
+		"resource":         {obj{"resource": "users/" + tag}, []string{"intent.resource"}},
+		"address":          {obj{"resource": "mailto:" + tag}, []string{"intent.resource"}},
+		"both":             {obj{"agent_id": tag, "resource": "users/" + tag}, []string{"intent.agent_id", "intent.resource"}},
+		"and another flaw": {obj{"agent_id": tag, "issued_at": "now"}, []string{"intent.agent_id", "intent.issued_at"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := h.evaluate(acme, intent(test.fields)).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+			var fields []string
+			for _, f := range p.Errors {
+				fields = append(fields, f.Field)
+			}
+			slices.Sort(fields)
+			if !slices.Equal(fields, test.want) {
+				t.Errorf("fields = %q, want %q", fields, test.want)
+			}
+		})
+	}
+	h.do("GET", "/v1/authorizations?agent_id="+url.QueryEscape(tag), h.operator(acme), nil).wantStatus(http.StatusOK).into(&page)
+	if len(page.Data) != 1 {
+		t.Errorf("the rows that show %s = %d, want bob's alone", tag, len(page.Data))
+	}
+	h.evaluate(acme, intent(obj{"agent_id": "private[0]", "resource": "users/[redacted:email-address]"})).wantStatus(http.StatusOK)
 }
 
 func TestDecision_Record_SecretInAReferenceIsReplaced(t *testing.T) {

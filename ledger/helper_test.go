@@ -71,7 +71,12 @@ func (marking) Text(s string) string {
 	return s
 }
 
-func (m marking) Identity(s string) string { return m.Text(s) }
+func (m marking) Identity(s string) string {
+	if m.Text(s) != s {
+		return "[tagged]"
+	}
+	return s
+}
 
 func (m marking) Resource(raw, projection string) string {
 	if m.Text(raw) != raw {

@@ -85,7 +85,7 @@ func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 		}
 		r := got.Record
 		kept := []string{r.AgentID, r.ActionType, r.Resource, r.Credential, strings.Join(r.MetadataKeys, " ")}
-		want := []string{"[scrubbed]", "[scrubbed]", "[scrubbed]", "operator:[scrubbed]", "[scrubbed] env zone"}
+		want := []string{"[tagged]", "[tagged]", "[scrubbed]", "operator:[tagged]", "[scrubbed] env zone"}
 		if diff := cmp.Diff(want, kept); diff != "" {
 			t.Errorf("%s keeps (-want +got):\n%s", mode, diff)
 		}

@@ -4,8 +4,9 @@
 // (the formats of some two hundred providers, private keys, JWTs, and values
 // assigned to a name such as api_key). Added are what gitleaks does not look
 // for, because it searches source code: card numbers, e-mail addresses, user
-// names with passwords in URLs and connection strings, and values of parameters
-// named like a credential.
+// names with passwords in URLs and connection strings, values of parameters
+// named like a credential, and the credentials in the URLs of well-known services
+// (chat webhooks, bots, signed links).
 //
 // A secret is replaced by its kind, which is gitleaks' id of the rule or one of
 // the Kind constants:
@@ -13,6 +14,25 @@
 //	ci/ghp_9fK…            ci/[redacted:github-pat]
 //	mail to ann@corp.test  mail to [redacted:email-address]
 //	db;password=hunter2    db;password=[redacted:assigned-credential]
+//
+// # Identities
+//
+// What identifies somebody, such as an agent's id or a resource, must not become
+// the same text as another's. A [Tagger] writes a tag in the place of the secret:
+//
+//	tag    = "[" kind ":" digits "]"
+//	kind   = 1*( %x61-7A / DIGIT / "-" )   ; a-z 0-9 -
+//	digits = 16( %x41-5A / %x32-37 )       ; base32 of RFC 4648, without padding
+//
+// The digits are the first 80 bits of the HMAC-SHA-256 of the secret, as it is
+// written, under a key of the deployment. With the key of the bytes 0 to 31:
+//
+//	bot/ann@corp.test      bot/[email-address:AWYD7NCFU4LAQJTJ]
+//
+// So equal texts stay equal and different ones different, unless a text holds what
+// has the form of a tag: see [Tagger.Tagged]. A key can be replaced: rows that
+// were written under the old one are found by [Tagger.Spellings] as long as it is
+// known.
 //
 // Text is read as it is written and with its escapes decoded, up to three times,
 // so that %40, \u0040 and &#64; hide nothing, nor do full-width letters and
@@ -55,7 +75,8 @@
 // letters and digits in a row (text that is full of > ? ~), base32 and other
 // encodings; letters of another script that look like ASCII's, and its digits; a
 // secret that is split over several fields, or whose name is in one and whose value
-// is encoded in another; a secret of no known format that nothing names.
+// is encoded in another; a secret of no known format that nothing names, such as the
+// path of a webhook of a service that urlFormats lacks.
 //
 // # Speed
 //

@@ -3,6 +3,7 @@ package scrub
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -57,7 +58,7 @@ func loadRules() ([]*rule, error) {
 		}
 		rules = append(rules, own)
 	}
-	return append(rules, ownRules()...), nil
+	return slices.Concat(rules, ownRules(), urlRules()), nil
 }
 
 // allowlists returns the generic rule's lists of what is no secret.

@@ -12,6 +12,7 @@ func ownRules() []*rule {
 		email(),
 		userinfo(),
 		assignment(),
+		mustRule("telegram-bot-api-token", `(?:^|[^0-9])([0-9]{5,16}:AA[\w-]{32,34})(?:$|[^\w-])`, ":aa"),
 		mustRule("writ-api-key", `writ_[0-9A-Za-z]+_[0-9A-Za-z]{40,}`, "writ_"),
 		basic(),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),

@@ -7,14 +7,14 @@ import (
 )
 
 // maxRules is how many rules a ruleSet holds.
-const maxRules = 256
+const maxRules = 320
 
 // ruleSet is a set of rules by their index.
 type ruleSet [maxRules / 64]uint64
 
 func (s *ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s *ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
-func (s *ruleSet) empty() bool    { return s[0]|s[1]|s[2]|s[3] == 0 }
+func (s *ruleSet) empty() bool    { return *s == ruleSet{} }
 
 func (s *ruleSet) len() (n int) {
 	for _, word := range s {

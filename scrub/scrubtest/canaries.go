@@ -89,7 +89,7 @@ func (m maker) others() []Canary {
 	pem := func(kind string) string {
 		return "-----BEGIN " + kind + "PRIVATE" + " KEY-----\n" + m.of(alnum, 64) + "\n" + m.of(alnum, 64) + "\n-----END " + kind + "PRIVATE KEY-----"
 	}
-	password := m.of(alnum, 11)
+	password, hook, bot, sas := m.of(alnum, 11), m.of(alnum, 68), m.of(digit, 10)+":AA"+m.of(alnum, 33), m.of(alnum, 43)
 	return []Canary{
 		{Name: "jwt", Value: jwt},
 		{Name: "rsa private key", Value: pem("RSA "), Lines: true},
@@ -102,6 +102,9 @@ func (m maker) others() []Canary {
 		{Name: "postgres url", Value: "postgres://app:" + password + "@db.internal:5432/main", Secret: password},
 		{Name: "connection string", Value: "Server=db;User=sa;Password=" + password + ";", Secret: password},
 		{Name: "oracle", Value: "jdbc:oracle:thin:scott/" + password + "@db:1521", Secret: password},
+		{Name: "chat webhook", Value: "https://discord.com/api/webhooks/" + m.of(digit, 18) + "/" + hook, Secret: hook},
+		{Name: "bot token", Value: "https://api.telegram.org/bot" + bot + "/sendMessage", Secret: bot},
+		{Name: "signed link", Value: "https://acme.blob.core.windows.net/c/b?sr=b&sig=" + sas, Secret: sas},
 		{Name: "userinfo without a scheme", Value: "scott:" + password + "@db/x", Secret: password},
 	}
 }
