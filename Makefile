@@ -20,6 +20,8 @@ test: ## Run every test
 	$(GO) test ./...
 	@$(GO) -C tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
 	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
+	@$(GO) -C tools/alerts list -deps . >/dev/null 2>&1 || \
+	  echo "SKIPPED reading docs/alerts.yml with Prometheus' parser: the modules of tools/alerts cannot be had"
 	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
 	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
 

@@ -40,13 +40,16 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	if err := bad.err(); err != nil {
 		return response{}, err
 	}
+	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
+		return response{}, err
+	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, err
 	}
 	err = s.cfg.Store.PutAgent(r.ctx, r.who.org, a, plan.Agents)
-	if errors.Is(err, storage.ErrConflict) {
-		return response{}, invalid("externalId", "is another agent's already")
+	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
+		return response{}, invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
 	}
 	if err != nil {
 		return response{}, fmt.Errorf("storing an agent: %w", err)
@@ -59,7 +62,18 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	if in.Status != engine.AgentActive && in.Status != engine.AgentDisabled {
 		return response{}, invalid("status", "must be %s or %s", engine.AgentActive, engine.AgentDisabled)
 	}
-	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp())
+	if err := s.checkAgent(r, r.param); err != nil {
+		return response{}, err
+	}
+	limit := 0
+	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
+		plan, err := s.plans.of(r.ctx, r.who.org)
+		if err != nil {
+			return response{}, err
+		}
+		limit = plan.Agents
+	}
+	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp(), limit)
 	if err != nil {
 		return response{}, about("agent", err)
 	}

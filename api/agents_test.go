@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/storage"
 )
 
 func TestAgents_LifeCycle(t *testing.T) {
@@ -78,6 +81,70 @@ func (r *reply) status404(t testing.TB, id string) {
 	if r.status != http.StatusNotFound {
 		t.Errorf("agent %.20q = %d %s, want 404", id, r.status, r.body)
 	}
+}
+
+// "New agents whose id or external id equals another's after folding are 400."
+func TestDecision_Evaluation_ANewAgentWhoseIDEqualsAnothersAfterFoldingIs400(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	var first engine.Agent
+	h.do("POST", "/v1/agents", op, obj{"name": "a", "externalId": "Straße/ci"}).wantStatus(http.StatusCreated).into(&first)
+	for _, id := range []string{"Straße/ci", "STRASSE/CI", "strasse/ci", "ｓtraße/ci", "Straße／ci", strings.ToUpper(first.ID)} {
+		h.do("POST", "/v1/agents", op, obj{"name": "b", "externalId": id}).wantField("externalId")
+	}
+	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "b", "externalId": "STRASSE/CI"}).wantStatus(http.StatusCreated)
+
+	names := []string{"bot", "BOT", "Bot", "ｂｏｔ", "bOT", "ＢＯＴ", "boT", "BoT"}
+	var made atomic.Int32
+	var racers sync.WaitGroup
+	for _, name := range names {
+		racers.Go(func() {
+			r := h.do("POST", "/v1/agents", op, obj{"name": "racer", "externalId": name})
+			if r.status == http.StatusCreated {
+				made.Add(1)
+			} else {
+				r.wantField("externalId")
+			}
+		})
+	}
+	racers.Wait()
+	if made.Load() != 1 {
+		t.Errorf("%d of %d registrations of one folded id were made, want 1", made.Load(), len(names))
+	}
+}
+
+// "Disabled agents do not count towards the plan's limit, up to ten times it, so
+// that there is always room for a switch."
+func TestDecision_Evaluation_DisabledAgentsDoNotCountTowardsThePlansLimit(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	create := func() (a engine.Agent) {
+		h.do("POST", "/v1/agents", op, obj{"name": "n"}).wantStatus(http.StatusCreated).into(&a)
+		return a
+	}
+	set := func(a engine.Agent, status string) *reply {
+		return h.do("PATCH", "/v1/agents/"+a.ID+"/status", op, obj{"status": status})
+	}
+	used := func() int64 {
+		var usage usageBody
+		h.do("GET", "/v1/usage/summary", op, nil).wantStatus(http.StatusOK).into(&usage)
+		return usage.Meters.Agents.Used
+	}
+	var all []engine.Agent
+	for range 5 {
+		all = append(all, create())
+	}
+	h.do("POST", "/v1/agents", op, obj{"name": "n"}).wantProblem(http.StatusForbidden, codePlanLimit)
+	set(all[0], "disabled").wantStatus(http.StatusOK)
+	if got := used(); got != 4 {
+		t.Errorf("agents used = %d, want 4: one is disabled", got)
+	}
+	rogue := create() // there is room for a switch
+	set(all[0], "active").wantProblem(http.StatusForbidden, codePlanLimit)
+	set(rogue, "disabled").wantStatus(http.StatusOK)
+	set(all[0], "active").wantStatus(http.StatusOK)
+	h.store.fail("Subscription", storage.ErrUnavailable)
+	set(all[1], "disabled").wantStatus(http.StatusOK) // whatever else cannot be read
 }
 
 func TestDecision_Plans_AgentsAreLimited(t *testing.T) {

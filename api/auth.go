@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/storage"
 )
 
@@ -24,6 +25,27 @@ type principal struct {
 	scopes  scopeSet
 	expires time.Time // zero: never
 	isKey   bool      // an API key, not an operator
+	// agents are those that a key is bound to, nil if it is bound to none, and
+	// policy the one that it means where a request names none, if any.
+	agents *engine.AgentPattern
+	policy string
+}
+
+// bytes is about what p takes in a cache.
+func (p *principal) bytes() int64 {
+	n := credentialBytes + len(p.org) + len(p.subject) + len(p.policy)
+	if p.agents != nil {
+		n += p.agents.Size()
+	}
+	return int64(n)
+}
+
+// credential is what the rows of the history say of who asked.
+func (p *principal) credential() string {
+	if p.isKey {
+		return p.subject
+	}
+	return ledger.OperatorPrefix + p.subject
 }
 
 // auth tells who sent a request. Credentials are looked up once and then found
@@ -60,7 +82,7 @@ const (
 
 // failures count refused credentials by reason.
 type failures struct {
-	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, service, url prometheus.Counter
+	missing, malformed, unknown, mismatch, revoked, expired, operator, scope, agent, service, url prometheus.Counter
 }
 
 func newFailures(v *prometheus.CounterVec) failures {
@@ -73,6 +95,7 @@ func newFailures(v *prometheus.CounterVec) failures {
 		expired:   v.WithLabelValues("expired"),
 		operator:  v.WithLabelValues("invalid_operator_token"),
 		scope:     v.WithLabelValues("insufficient_scope"),
+		agent:     v.WithLabelValues("agent_not_bound"),
 		service:   v.WithLabelValues("invalid_service_token"),
 		url:       v.WithLabelValues("credential_in_url"),
 	}
@@ -85,7 +108,7 @@ func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f
 		a.service = &hash
 	}
 	a.keys = engine.NewCache(keyCacheBytes, func(k apiKey) int64 {
-		return credentialBytes + int64(len(k.who.org)+len(k.who.subject))
+		return k.who.bytes()
 	}, func(ctx context.Context, id keyID) (apiKey, error) {
 		t, err := tokens.Token(ctx, string(id[:]))
 		if err != nil {
@@ -95,12 +118,18 @@ func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f
 		if err != nil {
 			return apiKey{}, fmt.Errorf("scopes of token %s: %w", t.ID, err)
 		}
-		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: principal{
-			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt, isKey: true,
-		}}, nil
+		who := principal{
+			org: t.OrganizationID, subject: t.ID, scopes: scopes, expires: t.ExpiresAt, isKey: true, policy: t.PolicyID,
+		}
+		if t.AgentID != "" {
+			if who.agents, err = engine.CompileAgentPattern("agent_id", t.AgentID); err != nil {
+				return apiKey{}, fmt.Errorf("the agents of token %s: %w", t.ID, notTheCallers(err))
+			}
+		}
+		return apiKey{hash: t.Hash, revoked: !t.RevokedAt.IsZero(), who: who}, nil
 	})
 	a.jwts = engine.NewCache(jwtCacheBytes, func(p principal) int64 {
-		return credentialBytes + int64(len(p.org)+len(p.subject))
+		return p.bytes()
 	}, func(ctx context.Context, _ jwtKey) (principal, error) {
 		token, _ := ctx.Value(jwtText{}).([]byte)
 		return a.operators.verify(ctx, string(token))

@@ -16,7 +16,7 @@ type document struct {
 	contentType string
 	bytes       []byte
 	etag        string
-	policy      string // its Content-Security-Policy; empty sends none
+	policy      string // its Content-Security-Policy; empty keeps the one of every response
 }
 
 func newDocument(contentType string, data []byte) document {
@@ -31,16 +31,17 @@ func serveDocument(d document) handler {
 
 // writeDocument sends d, or 304 where the caller has it already, and returns
 // the status. Caches may keep it and must ask whether it is still the same: a
-// new release shows at once.
+// new release shows at once. A cache puts the headers of a 304 in place of those
+// it keeps (RFC 9111, section 3.2), so both have the same.
 func writeDocument(fc *fiber.Ctx, d document) int {
 	h := &fc.Response().Header
 	h.Set(fiber.HeaderETag, d.etag)
 	h.Set(fiber.HeaderCacheControl, "public, no-cache")
-	if hasETag(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch), d.etag) {
-		return http.StatusNotModified
-	}
 	if d.policy != "" {
 		h.Set(fiber.HeaderContentSecurityPolicy, d.policy)
+	}
+	if hasETag(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch), d.etag) {
+		return http.StatusNotModified
 	}
 	h.SetContentType(d.contentType)
 	fc.Response().SetBodyRaw(d.bytes)

@@ -20,9 +20,9 @@ type evaluateBody struct {
 	cost   engine.Cost
 }
 
-// validate reports all that is wrong with the body at once. Tagged is that of a
-// Scrubber.
-func (in *evaluateBody) validate(tagged func(text string) bool) error {
+// validate reports all that is wrong with the body at once, as one sent by a
+// credential with scopes. Tagged is that of a Scrubber.
+func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
 	bad.uuid("policy_id", in.PolicyID)
@@ -33,6 +33,7 @@ func (in *evaluateBody) validate(tagged func(text string) bool) error {
 	in.Intent.Normalize()
 	bad.merge(in.Intent.Validate())
 	bad.tags(in.Intent, tagged)
+	bad.facts(in.Intent.Metadata, scopes)
 	if in.PolicyID != in.Intent.PolicyID && len(bad.list) == 0 {
 		bad.add("intent.policy_id", "must be the policy_id of the body")
 	}
@@ -58,7 +59,16 @@ func (s *Server) evaluate(r *request, in *evaluateBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+	return answer(r, out), nil
+}
+
+// answer is the decision that stands. Of a replay that allows, the receipt may
+// have expired: the bytes are the same, so a header tells.
+func answer(r *request, out ledger.Outcome) response {
+	return response{
+		status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed,
+		expired: out.Replayed && out.Record.Decision == engine.Allow && r.now.Unix() >= out.Record.Receipt.Exp,
+	}
 }
 
 // authorize is evaluate for callers that expect a deny to be a 403.
@@ -68,7 +78,7 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 		return response{}, err
 	}
 	if out.Record.Decision == engine.Allow || out.Record.Decision == engine.ApprovalRequired {
-		return response{status: http.StatusOK, body: (*evaluation)(out.Record), replayed: out.Replayed}, nil
+		return answer(r, out), nil
 	}
 	return response{}, denial(out)
 }
@@ -90,7 +100,10 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 // gets the 400 or 404 rather than 409: neither tells anything of the earlier
 // body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
-	if err := in.validate(s.cfg.Scrub.Tagged); err != nil {
+	if err := in.validate(r.who.scopes, s.cfg.Scrub.Tagged); err != nil {
+		return ledger.Outcome{}, err
+	}
+	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
 		return ledger.Outcome{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
@@ -133,6 +146,7 @@ func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engi
 		Intent:        q.in.Intent,
 		PolicyVersion: q.set.Policy.Document().Version,
 		Result:        *result,
+		Credential:    r.who.credential(),
 	})
 	if err != nil {
 		return ledger.Outcome{}, err

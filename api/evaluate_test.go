@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -121,6 +122,35 @@ func TestDecision_Idempotency_SameIntentSameBytes(t *testing.T) {
 	}
 	if n := len(h.history(acme)); n != 1 {
 		t.Errorf("history has %d rows, want 1", n)
+	}
+}
+
+// "A replay of an allow whose receipt has expired is the same bytes with
+// Receipt-Expired: true".
+func TestDecision_Idempotency_AReplayWhoseReceiptExpiredSaysSo(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	allowed, denied := intent(), intent(obj{"action_type": "sql.drop"})
+	first := h.evaluate(acme, allowed).wantStatus(http.StatusOK)
+	h.evaluate(acme, denied).wantStatus(http.StatusOK)
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{{0, ""}, {ledger.DefaultTTL - time.Second, ""}, {time.Second, "true"}, {time.Hour, "true"}} {
+		h.clock.advance(step.after)
+		for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
+			again := h.do("POST", path, h.operator(acme), allowed).wantStatus(http.StatusOK)
+			if got := again.header.Get(headerExpired); got != step.want || again.header.Get(headerReplayed) != "true" {
+				t.Errorf("%s after %v more: %s = %q, %s = %q, want %q and true", path, step.after, headerExpired, got,
+					headerReplayed, again.header.Get(headerReplayed), step.want)
+			}
+			if !bytes.Equal(first.body, again.body) {
+				t.Errorf("%s after %v more = %s, want %s", path, step.after, again.body, first.body)
+			}
+		}
+		if got := h.evaluate(acme, denied).wantStatus(http.StatusOK).header.Get(headerExpired); got != "" {
+			t.Errorf("%s of a deny = %q, want none: it permits nothing", headerExpired, got)
+		}
 	}
 }
 

@@ -151,9 +151,9 @@ func (f *faultStore) AgentsNamed(ctx context.Context, org, name string) ([]*engi
 }
 
 // CountAgents implements storage.Store.
-func (f *faultStore) CountAgents(ctx context.Context, org string) (int, error) {
+func (f *faultStore) CountAgents(ctx context.Context, org string) (storage.AgentCount, error) {
 	if err := f.fault("CountAgents"); err != nil {
-		return 0, err
+		return storage.AgentCount{}, err
 	}
 	return f.Store.CountAgents(ctx, org)
 }
@@ -202,12 +202,12 @@ func (f *faultStore) RevokeToken(ctx context.Context, org, id string, at time.Ti
 
 // SetAgentStatus implements storage.Store.
 func (f *faultStore) SetAgentStatus(
-	ctx context.Context, org, id string, status engine.AgentStatus, at time.Time,
+	ctx context.Context, org, id string, status engine.AgentStatus, at time.Time, limit int,
 ) (*engine.Agent, error) {
 	if err := f.fault("SetAgentStatus"); err != nil {
 		return nil, err
 	}
-	return f.Store.SetAgentStatus(ctx, org, id, status, at)
+	return f.Store.SetAgentStatus(ctx, org, id, status, at, limit)
 }
 
 // Record implements storage.Store.

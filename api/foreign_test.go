@@ -40,6 +40,7 @@ func (h *harness) foreignIDs() []foreignID {
 		{"DELETE", "/v1/tokens/ID", tokenID, second(newKey()), nil},
 		{"PATCH", "/v1/agents/ID/status", agent.ID, uuid.NewString(), obj{"status": "disabled"}},
 		{"POST", "/v1/actions/record", decided.DecisionID, uuid.NewString(), obj{"decision_id": "ID", "outcome": "executed"}},
+		{"GET", "/v1/authorizations/ID", decided.DecisionID, uuid.NewString(), nil},
 		{"POST", "/v1/policy/evaluate", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 		{"POST", "/v1/governance/authorize", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -26,6 +27,28 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 		return response{}, fmt.Errorf("listing authorizations: %w", err)
 	}
 	return list(records, next), nil
+}
+
+// authorization returns one row of the history to who may read all of it or is
+// the credential that asked for the decision. Anybody else is refused alike
+// whether there is such a decision or not.
+func (s *Server) authorization(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	record, err := s.cfg.Store.Record(r.ctx, r.who.org, strings.ToLower(r.param))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return response{}, fmt.Errorf("looking up a decision: %w", err)
+	}
+	if record == nil || record.Credential != r.who.credential() {
+		if err := s.auth.permit(&r.who, scopeHistoryRead); err != nil {
+			return response{}, err
+		}
+	}
+	if err != nil {
+		return response{}, about("decision", err)
+	}
+	return response{status: http.StatusOK, body: record}, nil
 }
 
 // filter takes the filters of the history. An identity is looked for in every
@@ -83,7 +106,12 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := in.validate(); err != nil {
 		return response{}, err
 	}
-	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, strings.ToLower(in.DecisionID), s.settlement(r, in))
+	decisionID := strings.ToLower(in.DecisionID)
+	if err := s.checkDecision(r, decisionID); err != nil {
+		return response{}, err
+	}
+	settled := s.settlement(r, in)
+	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
@@ -93,7 +121,20 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
+	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(settled.RecordedAt) {
+		s.unapproved(record)
+	}
 	return response{status: http.StatusOK, body: record}, nil
+}
+
+// unapproved tells operators that an action was executed which was not allowed:
+// nothing else shows that an integration does not enforce.
+func (s *Server) unapproved(record *storage.Record) {
+	s.metrics.unapproved.Inc()
+	s.cfg.Log.Warn("an action was executed that had not been allowed",
+		slog.String("organization", record.OrganizationID),
+		slog.String("decision_id", record.DecisionID),
+		slog.String("decision", record.Decision.String()))
 }
 
 // settlement returns in as it is stored. A secret in the reference is replaced
@@ -109,7 +150,7 @@ func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 func (in *actionBody) validate() error {
 	var bad fieldErrors
 	bad.uuid("decision_id", in.DecisionID)
-	if in.Outcome != "executed" && in.Outcome != "failed" && in.Outcome != "skipped" {
+	if in.Outcome != storage.Executed && in.Outcome != "failed" && in.Outcome != "skipped" {
 		bad.add("outcome", "must be executed, failed or skipped")
 	}
 	if n := in.AmountMinor; n != nil && (*n < 0 || *n > engine.MaxInteger) {

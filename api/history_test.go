@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"writ/storage"
 )
@@ -106,6 +109,52 @@ func TestDecision_Audit_RecordingAnAction(t *testing.T) {
 			bad[k] = v
 		}
 		h.do("POST", "/v1/actions/record", key, bad).wantField(field)
+	}
+}
+
+// "executed for a decision that did not allow is accepted, marked unapproved:
+// true in the row's settlement, counted by a metric and alerted on: it is the one
+// sign of an integration that does not enforce."
+func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing.T) {
+	h := start(t)
+	h.register(acme, obj{"agent_id": "ci"})
+	key, _ := h.key(acme, "actions:record")
+	counted := 0
+	for _, tc := range []struct {
+		decision string
+		change   obj
+		outcome  string
+		marked   bool
+	}{
+		{"allow", obj{}, "executed", false},
+		{"deny", obj{"action_type": "sql.drop"}, "executed", true},
+		{"deny", obj{"action_type": "sql.drop"}, "skipped", false},
+		{"deny", obj{"action_type": "sql.drop"}, "failed", false},
+		{"approval_required", obj{"agent_id": "other"}, "executed", true},
+	} {
+		t.Run(tc.outcome+" after "+tc.decision, func(t *testing.T) {
+			body := obj{"decision_id": h.decision(h.operator(acme), tc.change), "outcome": tc.outcome}
+			if tc.marked {
+				counted++
+			}
+			for _, again := range []bool{false, true} {
+				h.clock.advance(time.Second)
+				r := h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK)
+				if got := strings.Contains(string(r.body), `"unapproved":true`); got != tc.marked {
+					t.Errorf("again %v: %s, want unapproved: true in the settlement: %v", again, r.body, tc.marked)
+				}
+			}
+			row := h.history(acme)[0]
+			if row.Decision.String() != tc.decision || row.Settlement.Unapproved != tc.marked {
+				t.Errorf("row = %s, unapproved %v, want %s, %v", row.Decision, row.Settlement.Unapproved, tc.decision, tc.marked)
+			}
+			if got := testutil.ToFloat64(h.server.metrics.unapproved); got != float64(counted) {
+				t.Errorf("writ_unapproved_actions_total = %v, want %d: each once", got, counted)
+			}
+			if logged := strings.Contains(h.log.String(), row.DecisionID); logged != tc.marked {
+				t.Errorf("the log names the decision: %v, want %v", logged, tc.marked)
+			}
+		})
 	}
 }
 

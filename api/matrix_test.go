@@ -152,6 +152,10 @@ func (h *harness) sample(rt route) (path string, body any) {
 		var decided result
 		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
 		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}
+	case "GET /v1/authorizations/:decisionId":
+		var decided result
+		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
+		id = decided.DecisionID
 	case "POST /v1/billing/checkout":
 		body = obj{"plan": "pro"}
 	case "POST /v1/billing/webhook":

@@ -15,6 +15,7 @@ import (
 // route.
 type metrics struct {
 	duration     *prometheus.HistogramVec
+	responses    [6]prometheus.Counter // by the first digit of the status
 	problems     *prometheus.CounterVec
 	authFailures *prometheus.CounterVec
 	evaluation   prometheus.Histogram
@@ -23,6 +24,7 @@ type metrics struct {
 	findings     *prometheus.CounterVec
 	condErrors   prometheus.Counter
 	panics       prometheus.Counter
+	unapproved   prometheus.Counter
 	ticks        *prometheus.CounterVec
 	byCode       map[engine.Code]prometheus.Counter // one for each of engine.Codes
 	byPlan       map[string]planTicks
@@ -53,20 +55,30 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 		findings:   counterVec("writ_findings_total", "Findings of decisions, by stable code.", "code"),
 		condErrors: counter("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated."),
 		panics:     counter("writ_http_panics_total", "Requests whose handler panicked."),
+		unapproved: counter("writ_unapproved_actions_total",
+			"Actions recorded as executed though the decision had not allowed them."),
 		ticks: counterVec("writ_meter_ticks_total",
 			"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.", "plan", "limit"),
 		byCode: make(map[engine.Code]prometheus.Counter),
 		byPlan: make(map[string]planTicks),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.condErrors, m.panics, m.ticks)
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.condErrors, m.panics, m.unapproved, m.ticks)
 	for _, code := range engine.Codes() {
 		m.byCode[code] = m.findings.WithLabelValues(string(code))
 	}
 	for _, p := range plans {
 		m.byPlan[p.Name] = planTicks{m.ticks.WithLabelValues(p.Name, "within"), m.ticks.WithLabelValues(p.Name, "beyond")}
 	}
-	for _, kind := range engine.CompiledKinds() {
-		m.compile.WithLabelValues(string(kind))
+	responses := counterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
+	reg.MustRegister(responses)
+	for class, name := range classes {
+		if name != "" {
+			m.responses[class] = responses.WithLabelValues(name)
+		}
+	}
+	// An alert sees the first of these only if it saw a 0 before.
+	for _, code := range []string{codeInternal, codeTimeout, codeOverloaded} {
+		m.problems.WithLabelValues(code)
 	}
 	m.unmatched = m.route("unmatched", "any")
 	return m
@@ -103,19 +115,29 @@ func (s *Server) readiness() prometheus.Collector {
 	})
 }
 
-// routeMetrics are the histograms of one route, by status class.
+// classes are the labels of statuses by their first digit. The server sends no 1xx.
+var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
+
+// routeMetrics count one route's requests. A histogram exists once its route has
+// answered with its class: all of them would be 2,500 series of zeros.
 type routeMetrics struct {
-	class [6]prometheus.Observer
+	all              *metrics
+	template, method string
+	class            [6]atomic.Pointer[prometheus.Observer]
 }
 
 func (m *metrics) route(template, method string) *routeMetrics {
-	r := &routeMetrics{}
-	for class, name := range []string{"", "1xx", "2xx", "3xx", "4xx", "5xx"} {
-		if class >= 2 {
-			r.class[class] = m.duration.WithLabelValues(template, method, name)
-		}
+	return &routeMetrics{all: m, template: template, method: method}
+}
+
+// duration returns the histogram of a class.
+func (r *routeMetrics) duration(class int) prometheus.Observer {
+	if known := r.class[class].Load(); known != nil {
+		return *known
 	}
-	return r
+	o := r.all.duration.WithLabelValues(r.template, r.method, classes[class])
+	r.class[class].Store(&o)
+	return o
 }
 
 func (r *routeMetrics) observe(status int, d time.Duration) {
@@ -123,7 +145,8 @@ func (r *routeMetrics) observe(status int, d time.Duration) {
 	if class < 2 || class > 5 {
 		class = 5
 	}
-	r.class[class].Observe(d.Seconds())
+	r.all.responses[class].Inc()
+	r.duration(class).Observe(d.Seconds())
 }
 
 // evaluate is engine.Evaluate, timed now and then.

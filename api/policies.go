@@ -39,6 +39,9 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 	if p.OrganizationID != r.who.org {
 		return response{}, invalid("policy.organization_id", "must be %q, the organization of your credential", r.who.org)
 	}
+	if err := s.checkBound(r, p); err != nil {
+		return response{}, err
+	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, err

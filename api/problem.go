@@ -19,6 +19,7 @@ const (
 	codeUnauthorized      = "unauthorized"
 	codeCredentialInURL   = "credential_in_url"
 	codeInsufficientScope = "insufficient_scope"
+	codeAgentNotBound     = "agent_not_bound"
 	codePlanLimit         = "plan_limit"
 	codePolicyViolation   = "policy_violation"
 	codeUsageLimit        = "usage_limit"

@@ -32,8 +32,9 @@ type response struct {
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
 	next string
-	// replayed marks the answer of an earlier request.
-	replayed bool
+	// replayed marks the answer of an earlier request, and expired one whose
+	// receipt says no longer that one may act.
+	replayed, expired bool
 }
 
 // appender is a body that encodes itself without reflection.

@@ -25,6 +25,7 @@ const (
 	unlimited                   // no rate limit holds it; it is public
 	gated                       // waits for its turn and is refused under overload, before anything else
 	stored                      // the body is stored as it is written, and refused if it holds a secret
+	owned                       // a credential without the scope may ask for what is its own: the handler checks
 )
 
 // is reports whether the route has t.
@@ -66,6 +67,7 @@ func (s *Server) routes() []route {
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
+		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction)),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),

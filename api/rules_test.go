@@ -231,7 +231,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 			defer cancel()
 			set := make(chan error, 1)
 			go func() {
-				_, err := h.store.SetAgentStatus(ctx, rival, agent, engine.AgentDisabled, h.clock.Now())
+				_, err := h.store.SetAgentStatus(ctx, rival, agent, engine.AgentDisabled, h.clock.Now(), 0)
 				set <- err
 			}()
 			select {

@@ -26,6 +26,7 @@ const (
 	scopeBillingRead
 	scopeBillingWrite
 	scopeActionsRecord
+	scopeFactsAssert
 
 	scopeAll = 1<<iota - 1
 
@@ -37,7 +38,7 @@ const (
 )
 
 const scopeList = "policy:evaluate policy:read policy:write rules:read rules:write agents:read agents:write " +
-	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record"
+	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record facts:assert"
 
 // Scopes returns the names of all scopes an API key can hold.
 func Scopes() []string { return strings.Fields(scopeList) }

@@ -10,7 +10,7 @@ import (
 
 // web holds the pages and their files; web/README.md says where they are from.
 //
-//go:embed web/*.html web/*.css web/*.js web/*.svg
+//go:embed web/*.html web/*.css web/*.js web/*.svg web/*.ico
 var web embed.FS
 
 // The pages' Content-Security-Policies. Scripts are files of ours, and nothing
@@ -24,6 +24,10 @@ const (
 	viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+// favicon is what browsers ask for at the root, for documents that name no icon
+// such as openapi.yaml.
+const favicon = "favicon.ico"
 
 // site is what people and tools get without a credential.
 type site struct {
@@ -54,7 +58,11 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 		if strings.HasSuffix(f.Name(), ".html") {
 			continue
 		}
-		if s.assets["/assets/"+f.Name()], err = webFile(f.Name()); err != nil {
+		path := "/assets/" + f.Name()
+		if f.Name() == favicon {
+			path = "/" + favicon
+		}
+		if s.assets[path], err = webFile(f.Name()); err != nil {
 			return nil, err
 		}
 	}
@@ -68,6 +76,7 @@ func webFile(name string) (document, error) {
 		".css":  "text/css; charset=utf-8",
 		".js":   "text/javascript; charset=utf-8",
 		".svg":  "image/svg+xml",
+		".ico":  "image/x-icon",
 	}
 	text, err := web.ReadFile("web/" + name)
 	if err != nil {

@@ -56,6 +56,46 @@ func TestSite_PoliciesAllowScriptsOfOurFilesOnly(t *testing.T) {
 	}
 }
 
+// TestSite_A304HasTheHeadersOfIts200: a cache puts the headers of a 304 in place
+// of those it keeps (RFC 9111, section 3.2). A policy that differs blocks the
+// page's own files after a reload.
+func TestSite_A304HasTheHeadersOfIts200(t *testing.T) {
+	h := start(t)
+	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
+		first := h.do("GET", strings.Replace(rt.path, ":"+rt.param, "x", 1), "", nil)
+		etag := first.header.Get("ETag")
+		if rt.method != http.MethodGet || etag == "" {
+			continue
+		}
+		same := map[string]*reply{
+			"304":            h.do("GET", rt.path, "", nil, "If-None-Match", etag).wantStatus(http.StatusNotModified),
+			"304 to weak":    h.do("GET", rt.path, "", nil, "If-None-Match", "W/"+etag).wantStatus(http.StatusNotModified),
+			"304 to any":     h.do("GET", rt.path, "", nil, "If-None-Match", "*").wantStatus(http.StatusNotModified),
+			"304 to HEAD":    h.do("HEAD", rt.path, "", nil, "If-None-Match", etag).wantStatus(http.StatusNotModified),
+			"HEAD":           h.do("HEAD", rt.path, "", nil).wantStatus(http.StatusOK),
+			"200 to a range": h.do("GET", rt.path, "", nil, "Range", "bytes=0-9").wantStatus(http.StatusOK),
+			"200 to another": h.do("GET", rt.path, "", nil, "If-None-Match", `"other"`).wantStatus(http.StatusOK),
+		}
+		for what, r := range same {
+			for name := range first.header {
+				if name == "Date" || name == "X-Request-Id" || name == "Ratelimit" || r.status == http.StatusNotModified && strings.HasPrefix(name, "Content-") && name != "Content-Security-Policy" {
+					continue
+				}
+				if got, want := r.header.Get(name), first.header.Get(name); got != want {
+					t.Errorf("%s of %s: %s %q, want %q as the first 200 had", what, rt.path, name, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestSite_BrowsersFindAnIconAtTheRoot(t *testing.T) {
+	r := start(t).do("GET", "/favicon.ico", "", nil).wantStatus(http.StatusOK)
+	if got := http.DetectContentType(r.body); got != "image/x-icon" || r.header.Get("Content-Type") != got {
+		t.Errorf("GET /favicon.ico is %s, sent as %s, want image/x-icon", got, r.header.Get("Content-Type"))
+	}
+}
+
 func TestSite_FilesAreTypedAndSmallEnoughToEmbed(t *testing.T) {
 	h := start(t)
 	total := 0

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"writ/engine"
 	"writ/storage"
 )
 
@@ -14,6 +15,8 @@ type tokenBody struct {
 	Name      string     `json:"name"`
 	Scopes    []string   `json:"scopes"`
 	ExpiresAt *time.Time `json:"expiresAt"`
+	AgentID   *string    `json:"agent_id"`
+	PolicyID  *string    `json:"policy_id"`
 }
 
 // maxYear is the last that RFC 3339 can write. With an offset it can write a time
@@ -34,10 +37,13 @@ type tokenSummary struct {
 	Scopes    []string   `json:"scopes"`
 	CreatedAt time.Time  `json:"createdAt"`
 	ExpiresAt *time.Time `json:"expiresAt"` // null: never
+	AgentID   string     `json:"agent_id,omitzero"`
+	PolicyID  string     `json:"policy_id,omitzero"`
 }
 
-// createToken makes an API key. A key that makes another passes on no scope
-// that it lacks and no day that it has not: what is made with it ends with it.
+// createToken makes an API key. A key that makes another passes on no scope that
+// it lacks, no day that it has not and no agent that it is not bound to: what is
+// made with it ends with it.
 func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	scopes, err := in.validate(r.now, r.who.keyExpiry())
 	if err != nil {
@@ -53,6 +59,9 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	}
 	if r.who.isKey {
 		t.ParentID = r.who.subject
+	}
+	if err := s.bind(r, in, t); err != nil {
+		return response{}, err
 	}
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
@@ -101,10 +110,18 @@ func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	case !latest.IsZero() && in.ExpiresAt.After(latest):
 		bad.add("expiresAt", "must not be after "+latest.Format(time.RFC3339Nano)+", when the key that makes it expires")
 	}
+	if in.AgentID != nil {
+		_, err := engine.CompileAgentPattern("agent_id", *in.AgentID)
+		bad.merge(err)
+	}
+	if in.PolicyID != nil {
+		bad.uuid("policy_id", *in.PolicyID)
+	}
 	return scopes, bad.err()
 }
 
-// listTokens returns a plain array of the tokens that are not revoked.
+// listTokens returns a plain array of the tokens that are not revoked. A page
+// that a key bound to agents gets may be short.
 func (s *Server) listTokens(r *request) (response, error) {
 	page, err := r.onlyPage()
 	if err != nil {
@@ -114,9 +131,11 @@ func (s *Server) listTokens(r *request) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("listing tokens: %w", err)
 	}
-	rows := make([]tokenSummary, len(tokens))
-	for i, t := range tokens {
-		rows[i] = summary(t)
+	rows := make([]tokenSummary, 0, len(tokens))
+	for _, t := range tokens {
+		if r.who.covers(t) {
+			rows = append(rows, summary(t))
+		}
 	}
 	return response{status: http.StatusOK, body: rows, next: next}, nil
 }
@@ -124,6 +143,7 @@ func (s *Server) listTokens(r *request) (response, error) {
 func summary(t *storage.Token) tokenSummary {
 	row := tokenSummary{
 		ID: t.ID, Name: t.Name, Token: maskKey(t.ID, t.Hint), Scopes: t.Scopes, CreatedAt: t.CreatedAt,
+		AgentID: t.AgentID, PolicyID: t.PolicyID,
 	}
 	if !t.ExpiresAt.IsZero() {
 		row.ExpiresAt = &t.ExpiresAt
@@ -134,6 +154,9 @@ func summary(t *storage.Token) tokenSummary {
 // revokeToken makes a token, and what was made with it, unusable for ever,
 // before it answers.
 func (s *Server) revokeToken(r *request) (response, error) {
+	if err := s.checkToken(r, r.param); err != nil {
+		return response{}, err
+	}
 	if err := s.cfg.Store.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
 		return response{}, about("token", err)
 	}

@@ -114,7 +114,7 @@ func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (
 	}
 	return planMeters{
 		Evaluations: newPlanMeter(evaluations, plan.Evaluations),
-		Agents:      newPlanMeter(int64(agents), int64(plan.Agents)),
+		Agents:      newPlanMeter(agents.Counted(plan.Agents), int64(plan.Agents)),
 		Policies:    newPlanMeter(int64(policies), int64(plan.Policies)),
 		Rules:       newPlanMeter(int64(rules), int64(plan.Rules)),
 		Tokens:      newPlanMeter(int64(tokens), int64(plan.Tokens)),

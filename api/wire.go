@@ -17,6 +17,7 @@ import (
 
 const (
 	headerReplayed  = "Idempotent-Replayed"
+	headerExpired   = "Receipt-Expired"
 	headerSignature = "Stripe-Signature"
 	maxParam        = 512
 )
@@ -115,6 +116,9 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 	}
 	if res.replayed {
 		out.Header.Set(headerReplayed, "true")
+	}
+	if res.expired {
+		out.Header.Set(headerExpired, "true")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,5 +51,47 @@ func TestCases(t *testing.T) {
 				t.Errorf("codes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRules_LiftNothingOnTheAgentsOwnWord: metadata is what the caller says of
+// itself, except keys that begin with fact. Whatever it says, an example gets no
+// milder decision than the one it gets without a word.
+func TestRules_LiftNothingOnTheAgentsOwnWord(t *testing.T) {
+	set, err := examples.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, values := map[string]bool{}, map[string]bool{"": true, "0": true, "-1": true, "999999": true, "true": true}
+	for _, in := range set.Intents {
+		for key, value := range in.Metadata {
+			keys[key], values[value] = true, true
+		}
+	}
+	for _, r := range set.Rules { // every word of a condition may be what it asks for
+		for _, word := range regexp.MustCompile(`[\w-]+`).FindAllString(r.Condition, -1) {
+			values[word] = true
+		}
+		for _, key := range regexp.MustCompile(`metadata\.([\w.]+)`).FindAllStringSubmatch(r.Condition, -1) {
+			keys[key[1]] = true
+		}
+	}
+	rules := engine.CompileRules(set.Rules, engine.Options{CompileRego: rego.CompileCondition})
+	for i, c := range set.Cases {
+		p, err := engine.CompilePolicy(set.Policies[c.Policy])
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := *set.Intents[i]
+		in.Metadata = nil
+		silent := engine.Evaluate(p, rules, &engine.Input{Intent: &in}).Decision
+		for key := range keys {
+			for value := range values {
+				in.Metadata = map[string]string{key: value}
+				if got := engine.Evaluate(p, rules, &engine.Input{Intent: &in}).Decision; got < silent {
+					t.Errorf("%s/%s = %v, and %v if the agent says %s=%q", c.Policy, c.Intent, silent, got, key, value)
+				}
+			}
+		}
 	}
 }

@@ -127,10 +127,13 @@ type Entry struct {
 	Intent        *engine.Intent
 	PolicyVersion int64
 	Result        engine.Result
-	// Credential is what asked: the id of an API key, or "operator:" and the
+	// Credential is what asked: the id of an API key, or [OperatorPrefix] and the
 	// subject of an operator. It is empty where no credential is asked for.
 	Credential string
 }
+
+// OperatorPrefix begins the credential of an operator. No id of a key has a colon.
+const OperatorPrefix = "operator:"
 
 // Outcome is the decision that stands.
 type Outcome struct {

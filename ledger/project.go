@@ -39,7 +39,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Reasons:        e.Result.Reasons(),
 		IssuedAt:       toNanoseconds(in.IssuedAt),
 		DecidedAt:      t.at,
-		Credential:     cfg.Scrub.Text(e.Credential),
+		Credential:     credential(cfg, e.Credential),
 	}
 	projectMetadata(r, cfg, in.Metadata)
 	r.Receipt = receipt.Receipt{
@@ -50,6 +50,20 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 	}
 	r.Receipt.Digest = Payload(r).Digest()
 	return r, nil
+}
+
+// credential returns the credential that asked as it is kept. A subject is
+// whatever an issuer chose, often an e-mail address; the id of a key is ours and
+// is kept as it is: its holder finds its own rows by it.
+func credential(cfg *Config, asked string) string {
+	subject, ok := strings.CutPrefix(asked, OperatorPrefix)
+	if !ok {
+		return asked
+	}
+	if kept := cfg.Scrub.Identity(subject); kept != subject {
+		return OperatorPrefix + kept
+	}
+	return asked
 }
 
 // decided returns nil if e has a decision that a receipt can say.

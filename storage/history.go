@@ -45,13 +45,26 @@ func (r *Record) Removed() bool { return r.Decision == 0 }
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.
 const MaxSkew = time.Minute
 
-// Settlement is what became of an allowed action.
+// Settlement is what became of an action.
 type Settlement struct {
 	Outcome     string    `json:"outcome"` // executed, failed or skipped
 	AmountMinor *int64    `json:"amount_minor,omitzero"`
 	Currency    string    `json:"currency,omitzero"`
 	ExternalRef string    `json:"external_ref,omitzero"`
 	RecordedAt  time.Time `json:"recorded_at"`
+	// Unapproved is the one sign of an integration that does not enforce. It
+	// follows from the rest: see [Record.Settle].
+	Unapproved bool `json:"unapproved,omitzero"`
+}
+
+// Executed is the outcome of an action that was taken.
+const Executed = "executed"
+
+// Settle sets r's settlement, which is Unapproved where the action was executed
+// though the decision did not allow it.
+func (r *Record) Settle(s Settlement) {
+	s.Unapproved = s.Outcome == Executed && r.Decision != engine.Allow
+	r.Settlement = &s
 }
 
 // Filter selects history rows; a zero field selects all.
@@ -71,13 +84,15 @@ type History interface {
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)
-	// Settle adds s to a record that has no settlement. It must return
+	// Settle adds s to a record that has no settlement, as [Record.Settle] does:
+	// whoever reads the record must get Unapproved as that sets it. It must return
 	// ErrConflict when it has a different one, and nil for an equal one
-	// (RecordedAt aside).
+	// (RecordedAt and Unapproved aside).
 	Settle(ctx context.Context, org, decisionID string, s Settlement) (*Record, error)
 }
 
-// SameSettlement reports whether a and b are equal but for RecordedAt.
+// SameSettlement reports whether a and b are equal but for RecordedAt and
+// Unapproved.
 func SameSettlement(a, b Settlement) bool {
 	if (a.AmountMinor == nil) != (b.AmountMinor == nil) {
 		return false

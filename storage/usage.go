@@ -11,7 +11,7 @@ type Usage interface {
 	// CountPolicies returns how many policies org has, whatever their versions.
 	CountPolicies(ctx context.Context, org string) (int, error)
 	// CountAgents returns how many agents org has.
-	CountAgents(ctx context.Context, org string) (int, error)
+	CountAgents(ctx context.Context, org string) (AgentCount, error)
 	// CountRules returns how many rules org has, active or not.
 	CountRules(ctx context.Context, org string) (int, error)
 	// CountTokens returns how many tokens of org are usable at a time: neither

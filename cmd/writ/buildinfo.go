@@ -34,6 +34,11 @@ func readBuilt() built {
 	return b
 }
 
+// String is the line that writ version prints.
+func (b built) String() string {
+	return fmt.Sprintf("writ %s, revision %s, %s", b.version, b.revision, b.goVersion)
+}
+
 // buildInfo is a constant 1 whose labels say what runs.
 func buildInfo() prometheus.Collector {
 	b := readBuilt()
@@ -54,7 +59,6 @@ func (*versionCmd) Help() string {
 
 // Run prints what runs.
 func (*versionCmd) Run(s streams) error {
-	b := readBuilt()
-	_, err := fmt.Fprintf(s.out, "writ %s, revision %s, %s\n", b.version, b.revision, b.goVersion)
+	_, err := fmt.Fprintln(s.out, readBuilt())
 	return err
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,13 +63,14 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{out: out, operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
+	d := &demo{out: out, paint: paintFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
 	return d.run(ctx)
 }
 
 // demo is one pass over the examples.
 type demo struct {
 	out      io.Writer
+	paint    paint
 	operator client
 	agent    client // what an agent's gateway holds: a key that can only evaluate
 	trusted  receipt.Keys
@@ -98,7 +99,7 @@ func (d *demo) run(ctx context.Context) error {
 		fmt.Fprintf(d.out, "\n%d of %d are not as expected.\n", d.failed, len(d.set.Cases))
 		return errReported
 	}
-	fmt.Fprintf(d.out, "\n%d decisions over HTTP in %v, each as expected, stored before it was answered, and its receipt verified offline.\n",
+	fmt.Fprintf(d.out, "\n%d decisions over HTTP in %v, each as expected, stored before it was answered,\nand its receipt verified offline.\n",
 		len(d.set.Cases), took.Round(time.Millisecond))
 	return nil
 }
@@ -143,31 +144,74 @@ func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
 	}, nil
 }
 
-// table evaluates every case and prints a line for each.
+// table evaluates every case and prints a line for each, under a line for each
+// policy.
 func (d *demo) table(ctx context.Context) error {
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nAGENT\tACTION\tRESOURCE\tCOST\tDECISION\tFINDINGS\tRECEIPT")
+	policy := ""
 	for i, c := range d.set.Cases {
+		if c.Policy != policy {
+			policy = c.Policy
+			fmt.Fprintf(d.out, "\n%s, by %s\n", d.paint.bold(policy), d.set.Policies[policy].AgentID)
+		}
 		in := *d.set.Intents[i]
 		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
 		res, err := d.evaluate(ctx, &in)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", c.Policy, c.Intent, err)
 		}
-		verdict := "verified"
-		if err := receipt.Verify(res.Receipt, d.trusted, time.Now()); err != nil {
-			verdict = err.Error()
-		}
 		note := ""
-		codes := codesOf(res.Reasons)
-		if res.Receipt.Decision != c.Want.String() || !slices.Equal(codes, c.Codes) || verdict != "verified" {
-			d.failed++
-			note = fmt.Sprintf("  EXPECTED %v %v", c.Want, c.Codes)
+		if err := receipt.Verify(res.Receipt, d.trusted, time.Now()); err != nil {
+			note = "  RECEIPT " + err.Error()
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", in.AgentID, in.ActionType, shorten(in.Resource, 48), costOf(&in),
-			res.Receipt.Decision, joinCodes(codes), verdict, note)
+		codes := codesOf(res.Reasons)
+		if res.Receipt.Decision != c.Want.String() || !slices.Equal(codes, c.Codes) {
+			note += fmt.Sprintf("  EXPECTED %v %v", c.Want, c.Codes)
+		}
+		if note != "" {
+			d.failed++
+		}
+		fmt.Fprintf(d.out, "  %s%s%s\n", d.paint.decision(fmt.Sprintf("%-35s", because(res.Receipt.Decision, codes)), res.Receipt.Decision),
+			describe(&in, codes), note)
 	}
-	return w.Flush()
+	return nil
+}
+
+// lineWidth is what a line of the demo fits: terminals are often no wider.
+const lineWidth = 100
+
+// describe says what an intent is about in what a line has left: the action, the
+// resource, and what else made the difference.
+func describe(in *engine.Intent, codes []engine.Code) string {
+	var with []string
+	if in.Cost != nil {
+		with = append(with, fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency))
+	}
+	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
+		with = append(with, key+"="+in.Metadata[key])
+	}
+	if slices.Contains(codes, engine.CodeAgentMismatch) {
+		with = append(with, "by "+in.AgentID)
+	}
+	rest := strings.Join(with, " ")
+	left := lineWidth - 37 - 16 - len(rest) - 1
+	return strings.TrimRight(fmt.Sprintf("%-15s %s %s", in.ActionType, shorten(in.Resource, left), rest), " ")
+}
+
+// because names a decision and the finding that made it; +1 says that there was
+// one more.
+func because(decision string, codes []engine.Code) string {
+	i := slices.IndexFunc(codes, func(c engine.Code) bool {
+		outcome, ok := c.Outcome()
+		return ok && outcome.String() == decision
+	})
+	if decision == engine.Allow.String() && codes[0] == engine.CodePolicyAllowed || i < 0 {
+		return decision
+	}
+	by := decision + ": " + strings.TrimSuffix(string(codes[i]), "."+decision)
+	if len(codes) > 1 {
+		by += fmt.Sprintf(" +%d", len(codes)-1)
+	}
+	return by
 }
 
 // killSwitch disables the deploy agent, tries the first deploy again, and
@@ -198,7 +242,8 @@ func (d *demo) killSwitch(ctx context.Context) error {
 			d.failed++
 			note = "  EXPECTED " + step.want.String()
 		}
-		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, res.Receipt.Decision, strings.Join(res.Reasons, " "), note)
+		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, d.paint.decision(res.Receipt.Decision, res.Receipt.Decision),
+			strings.Join(res.Reasons, " "), note)
 	}
 	return nil
 }
@@ -242,25 +287,13 @@ func codesOf(reasons []string) []engine.Code {
 	return codes
 }
 
-func joinCodes(codes []engine.Code) string {
-	names := make([]string, len(codes))
-	for i, c := range codes {
-		names[i] = string(c)
-	}
-	return strings.Join(names, " ")
-}
-
-func costOf(in *engine.Intent) string {
-	if in.Cost == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency)
-}
-
-// shorten cuts s to n characters, marking the cut.
+// shorten cuts s to n characters, marking the cut. It takes the middle: the
+// beginning says where something is, the end what it is.
 func shorten(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
+	r := []rune(s)
+	if len(r) <= n {
+		return s
 	}
-	return s
+	end := (n - 1) / 2
+	return string(r[:n-1-end]) + "…" + string(r[len(r)-end:])
 }

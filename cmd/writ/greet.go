@@ -34,7 +34,7 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		}
 	}
 	if n.first {
-		fmt.Fprintf(out, "\nFirst start: made the signing key %s and the operator secret %s (both readable by you alone).\n",
+		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n  %s  signs operators' tokens\n",
 			c.Data.signingKey(), c.Data.secret())
 		if c.OperatorAlg == "HS256" && !c.Demo {
 			if err := n.registerFirst(ctx); err != nil {
@@ -48,7 +48,10 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\nEvaluate an intent:\n\n%s\n\n", curl)
+		fmt.Fprintf(out, "\nThree things to try:\n\n"+
+			"1. Open %s/openapi in a browser: every endpoint, to read and to call.\n"+
+			"2. Write a rule of your own and see what it changes: writ eval --help, writ check --help.\n"+
+			"3. Evaluate an intent:\n\n%s\n\n", n.url(), curl)
 	}
 	return nil
 }
@@ -107,7 +110,8 @@ func (n *node) firstRequest(c *serveCmd) (string, error) {
 		return "", fmt.Errorf("naming the data directory: %w", err)
 	}
 	return fmt.Sprintf(`curl -s %s/v1/policy/evaluate \
-  -H "Authorization: Bearer $(%s token operator --org %s --data %s)" \
+  -H "Authorization: Bearer $(%s token operator \
+      --org %s --data %s)" \
   -H 'Content-Type: application/json' \
   -d %s`, n.url(), shellWord(self), examples.Organization, shellWord(data), shellWord(string(pretty))), nil
 }

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,6 +44,8 @@ type cli struct {
 	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
 
 	Version versionCmd `cmd:"" help:"Print the version, the revision it was built from and the version of Go."`
+
+	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print what the verb version prints, and exit."`
 }
 
 // streams is what a verb reads and writes; standard output carries results,
@@ -62,6 +65,8 @@ func main() {
 	if runtime.GOMAXPROCS(0) == 1 {
 		runtime.GOMAXPROCS(2)
 	}
+	// A closed terminal ends no verb; serve logs the signal.
+	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
@@ -88,7 +93,8 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 	parser, err := kong.New(&c,
 		kong.Name("writ"),
 		kong.Description("writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can also be set as a variable: --data as WRIT_DATA."),
-		kong.DefaultEnvars("WRIT"),
+		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
+		kong.Vars{"version": readBuilt().String()},
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -103,7 +109,11 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 		fmt.Fprintf(s.err, "writ: %v\n%s\n", err, whereHelpIs(err))
 		return exitUsage
 	}
-	return exitCode(s.err, k.Run())
+	unread, err := unreadVariables(os.Environ(), k)
+	if err != nil {
+		return exitCode(s.err, err)
+	}
+	return exitCode(s.err, k.Run(unread))
 }
 
 // helpLast reads "help verb" as "verb --help".

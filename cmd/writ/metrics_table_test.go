@@ -140,18 +140,61 @@ func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 
 var metricName = regexp.MustCompile(`^writ_[a-z][a-z0-9_]*[a-z0-9]$`)
 
-// TestMetrics_AlertsNameMetricsThatExist holds the expressions of docs/metrics.md
-// to its table.
+// TestMetrics_AlertsNameMetricsThatExist holds what docs/metrics.md says beside
+// its table, and the alerts, to the table.
 func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
-	text, err := os.ReadFile(metricsTable)
+	rows := readMetricsTable(t)
+	for _, file := range []string{metricsTable, alertsFile} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bwrit_[a-z0-9_]+\b`).FindAllString(string(text), -1) {
+			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+			if row, ok := rows[base]; !ok || base != name && row.kind != "histogram" {
+				t.Errorf("%s names %s, of which the table of metrics knows nothing", file, name)
+			}
+		}
+	}
+}
+
+// selector is a metric as an alert names it, with the labels that it asks for.
+type selector struct{ name, labels string }
+
+// alertSelectors returns what the alerts of docs/alerts.yml need from the first
+// scrape on: all they name but the rates of histograms, which have none before
+// the first observation, and the external core's.
+func alertSelectors(t *testing.T) []selector {
+	t.Helper()
+	alerts, err := os.ReadFile(alertsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := readMetricsTable(t)
-	for _, name := range regexp.MustCompile(`\bwrit_[a-z0-9_]+\b`).FindAllString(string(text), -1) {
-		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
-		if row, ok := rows[base]; !ok || base != name && row.kind != "histogram" {
-			t.Errorf("docs/metrics.md names %s, of which its table knows nothing", name)
+	var all []selector
+	for _, line := range regexp.MustCompile(`(?m)^ *expr: (.*)$`).FindAllStringSubmatch(string(alerts), -1) {
+		for _, m := range regexp.MustCompile(`\b(writ_[a-z0-9_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(line[1], -1) {
+			if rows[m[1]].kind == "" || strings.HasPrefix(m[1], "writ_core_") {
+				continue
+			}
+			all = append(all, selector{m[1], m[2]})
 		}
 	}
+	if len(all) < 5 {
+		t.Fatalf("read %d selectors of alerts, want all: %v", len(all), all)
+	}
+	return all
+}
+
+func (s selector) matches(sample string) bool {
+	name, labels, _ := strings.Cut(strings.TrimSuffix(sample, "}"), "{")
+	if name != s.name {
+		return false
+	}
+	for want := range strings.SplitSeq(s.labels, ",") {
+		if want != "" && !slices.Contains(strings.Split(labels, ","), want) {
+			return false
+		}
+	}
+	return true
 }

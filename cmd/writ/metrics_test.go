@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,7 @@ func exercise(t *testing.T, p *process, data dataDir) {
 	register(t, p.url, operator.token)
 	operator.do(t, "POST", "/v1/rules", `{"name":"r","condition":"{}","action":"{\"decision\":\"allow\"}"}`, http.StatusCreated, nil)
 	var key struct {
+		ID    string `json:"id"`
 		Token string `json:"token"`
 	}
 	operator.do(t, "POST", "/v1/tokens", `{"name":"gateway"}`, http.StatusCreated, &key)
@@ -58,6 +60,28 @@ func exercise(t *testing.T, p *process, data dataDir) {
 	canary.do(t, "GET", "/v1/authorizations/export", "", http.StatusForbidden, nil)
 	nobody := oneConnection{newSender(t, "writ_"+uuid.NewString(), 1), p.url}
 	nobody.do(t, "GET", "/v1/rules", "", http.StatusUnauthorized, nil)
+	operator.do(t, "PATCH", "/v1/agents/none/status", `{"status":"disabled"}`, http.StatusNotFound, nil)
+	operator.do(t, "DELETE", "/v1/tokens/"+key.ID, "", http.StatusNoContent, nil)
+	operator.do(t, "POST", "/v1/billing/checkout", `{"plan":"pro"}`, http.StatusBadGateway, nil)
+	operator.do(t, "GET", "/nope", "", http.StatusNotFound, nil)
+	unchanged(t, p.url+"/")
+}
+
+// unchanged asks for a page that the caller has.
+func unchanged(t *testing.T, url string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("If-None-Match", "*")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNotModified {
+		t.Fatalf("GET %s with If-None-Match: * = %s %v, want 304", url, resp.Status, err)
+	}
 }
 
 // scrape returns what GET /metrics answers to who accepts accept.
@@ -145,6 +169,27 @@ func TestMetrics(t *testing.T) {
 	t.Run("promlint", func(t *testing.T) { lint(t, p) })
 }
 
+// TestMetrics_IdleServer: what only could happen costs no series, and what an
+// alert asks for is there before it happens.
+func TestMetrics_IdleServer(t *testing.T) {
+	data, _ := newData(t)
+	body, _ := scrape(t, start(t, data), acceptText)
+	samples := make(map[string]bool)
+	for line := range strings.Lines(string(body)) {
+		if !strings.HasPrefix(line, "#") {
+			samples[line[:strings.LastIndex(line, " ")]] = true
+		}
+	}
+	if len(samples) > 300 {
+		t.Errorf("an idle server shows %d samples, want at most 300", len(samples))
+	}
+	for _, named := range alertSelectors(t) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(samples)), named.matches) {
+			t.Errorf("an alert of docs/metrics.md names %s, which an idle server does not show", named)
+		}
+	}
+}
+
 // coreFamilies returns the metrics of a deployment whose decisions an external
 // core makes, which the others lack.
 func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
@@ -184,7 +229,7 @@ func lint(t *testing.T, p *process) {
 func nativeAndClassic(f *dto.MetricFamily) bool {
 	for _, m := range f.GetMetric() {
 		h := m.GetHistogram()
-		if len(h.GetBucket()) == 0 || h.Schema == nil || h.GetSampleCount() > 0 && len(h.GetPositiveSpan()) == 0 {
+		if len(h.GetBucket()) == 0 || h.Schema == nil || h.GetSampleCount() > h.GetZeroCount() && len(h.GetPositiveSpan()) == 0 {
 			return false
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -93,7 +96,7 @@ func (c *serveCmd) Help() string {
 	return `The first start in an empty data directory makes a signing key and an operator
 secret, registers one example policy in the organization demo, and prints a curl
 command that evaluates an intent. Stop with SIGINT or SIGTERM: the server
-finishes the requests it has accepted.`
+finishes the requests it has accepted. SIGHUP is logged and changes nothing.`
 }
 
 // Validate refuses flags that make no sense, before anything is opened.
@@ -121,20 +124,31 @@ func (c *serveCmd) Validate() error {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, s streams) error {
+func (c *serveCmd) Run(ctx context.Context, s streams, strange unread) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)))
 	if err != nil {
 		return err
+	}
+	if len(strange) > 0 {
+		n.log.Warn("variables that begin with "+envPrefix+" and set nothing: writ serve --help names those that do", "variables", []string(strange))
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.serve() }()
 	if err := n.greet(ctx, c, s.out); err != nil {
 		return errors.Join(err, n.shutdown(), <-stopped)
 	}
-	select {
-	case err := <-stopped:
-		return errors.Join(err, n.shutdown())
-	case <-ctx.Done():
+	for serving := true; serving; {
+		select {
+		case err := <-stopped:
+			return errors.Join(err, n.shutdown())
+		case <-hangups:
+			n.log.Info("SIGHUP: nothing to reload or reopen; restart to change settings")
+		case <-ctx.Done():
+			serving = false
+		}
 	}
 	n.log.Info("stopping: finishing what was accepted", "timeout", c.DrainTimeout)
 	return errors.Join(n.shutdown(), <-stopped)

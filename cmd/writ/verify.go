@@ -47,7 +47,8 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 			worst = errReportedInvalid
 			continue
 		}
-		err = receipt.Verify(r, keys, time.Now())
+		now := time.Now()
+		err = receipt.Verify(r, keys, now)
 		if c.AllowExpired && errors.Is(err, receipt.ErrExpired) {
 			err = nil
 		}
@@ -58,10 +59,18 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 			}
 			continue
 		}
-		fmt.Fprintf(s.out, "%s: verified: %s, decision %s, expires %s, key %s\n",
-			name, r.Decision, r.DecisionID, time.Unix(r.Exp, 0).UTC().Format(time.RFC3339), r.KeyID)
+		fmt.Fprintf(s.out, "%s: verified: %s, decision %s, %s, key %s\n", name, r.Decision, r.DecisionID, expiry(r, now), r.KeyID)
 	}
 	return worst
+}
+
+// expiry says when r expires or expired.
+func expiry(r receipt.Receipt, now time.Time) string {
+	at := time.Unix(r.Exp, 0).UTC().Format(time.RFC3339)
+	if now.Unix() >= r.Exp {
+		return "expired: at " + at
+	}
+	return "expires " + at
 }
 
 // read reads a bare receipt, or the receipt of an evaluation result.

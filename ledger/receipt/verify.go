@@ -40,7 +40,7 @@ func Verify(r Receipt, keys Keys, now time.Time) error {
 		return err
 	}
 	if now.Unix() >= r.Exp {
-		return fmt.Errorf("%w: at %d, now %d", ErrExpired, r.Exp, now.Unix())
+		return fmt.Errorf("%w: at %s", ErrExpired, time.Unix(r.Exp, 0).UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -33,6 +33,10 @@ func TestVerifyExpiry(t *testing.T) {
 			t.Errorf("%s: Verify = %v, want %v", tc.name, err, tc.want)
 		}
 	}
+	want := "receipt: expired: at " + exp.UTC().Format(time.RFC3339)
+	if err := Verify(rs[0], keys, exp.Add(time.Hour)); err == nil || err.Error() != want {
+		t.Errorf("Verify = %v, want %s", err, want)
+	}
 }
 
 func TestDecision_Receipts_KeysRotateWithoutInvalidatingOldReceipts(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *Store) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAg
 		b.document(agentKey(org, a.ID), a)
 		b.set(orgKey(kindAgentOrder, org).time(a.CreatedAt).text(a.ID), nil)
 		b.indexAgent(org, a)
-		return c, s.countMore(b, kindAgent, org, 1, "agents", maxAgents)
+		return c, s.countAgent(ctx, b, org, storage.AgentCount{Total: 1, Disabled: disabled(a.Status)}, maxAgents)
 	})
 	return err
 }
@@ -49,21 +49,27 @@ func agentChange(org string, a *engine.Agent) storage.Change {
 	return storage.Change{Kind: storage.AgentChanged, OrganizationID: org, ID: a.ID, ExternalID: a.ExternalID}
 }
 
-// agentFree returns storage.ErrConflict when an agent of org goes by name.
+// agentFree returns storage.ErrConflict when an agent of org goes by name, or by
+// one that is equal once both are folded.
 func (s *Store) agentFree(ctx context.Context, org, name string) error {
-	_, err := s.Agent(ctx, org, name)
-	if err == nil {
-		return storage.ErrConflict
-	}
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+	agents, err := s.AgentsNamed(ctx, org, name)
+	if err == nil && len(agents) > 0 {
+		err = storage.ErrConflict
 	}
 	return err
 }
 
+// disabled counts an agent of a status as one that is disabled, or not.
+func disabled(status engine.AgentStatus) int64 {
+	if status == engine.AgentDisabled {
+		return 1
+	}
+	return 0
+}
+
 // SetAgentStatus implements storage.Agents.
 func (s *Store) SetAgentStatus(
-	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time,
+	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
 	s.writes.Lock()
 	defer s.writes.Unlock()
@@ -72,9 +78,10 @@ func (s *Store) SetAgentStatus(
 		if err != nil {
 			return storage.Change{}, err
 		}
+		more := disabled(status) - disabled(a.Status)
 		a.Status, a.UpdatedAt = status, at
 		b.document(agentKey(org, a.ID), a)
-		return agentChange(org, a), nil
+		return agentChange(org, a), s.countAgent(ctx, b, org, storage.AgentCount{Disabled: more}, maxAgents)
 	})
 	if err != nil {
 		return nil, err

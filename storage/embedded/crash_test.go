@@ -31,7 +31,7 @@ func TestRestart_KeepsEverything(t *testing.T) {
 		want = look(t, s)
 		closeTest(t, s)
 	}
-	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.NumPolicies != 1 || want.NumAgents != 4 {
+	if len(want.Records) != 12 || want.Meter != 12 || len(want.Policies) != 4 || want.NumPolicies != 1 || want.NumAgents.Total != 4 {
 		t.Errorf("at the end there are %d records, %d metered, %d versions of %d policies, %d agents; want 12, 12, 4, 1, 4",
 			len(want.Records), want.Meter, len(want.Policies), want.NumPolicies, want.NumAgents)
 	}
@@ -178,7 +178,7 @@ type snapshot struct {
 	Meter        int64
 	Meters       map[string]int64
 	NumPolicies  int
-	NumAgents    int
+	NumAgents    storage.AgentCount
 }
 
 func look(t *testing.T, s *Store) snapshot {

@@ -128,8 +128,8 @@ func (d *decoder) receipt(r *storage.Record) {
 	r.Receipt.KeyID = d.text()
 }
 
-func (d *decoder) settlement() *storage.Settlement {
-	s := &storage.Settlement{Outcome: d.text()}
+func (d *decoder) settlement() storage.Settlement {
+	s := storage.Settlement{Outcome: d.text()}
 	if d.present() {
 		amount := d.int()
 		s.AmountMinor = &amount

@@ -51,7 +51,7 @@ func (s *Store) Settle(
 		case err != nil:
 			return c, err
 		case r.Settlement == nil:
-			r.Settlement = &settlement
+			r.Settle(settlement)
 			id, _ := parseID(decisionID) // Record has found it
 			b.set(recordKey(org, id), appendRecord(nil, r))
 		case !storage.SameSettlement(*r.Settlement, settlement):

@@ -19,7 +19,8 @@ type kind byte
 
 const (
 	kindFormat       kind = 0x00
-	kindVersions     kind = 'P' // in the key of a count alone
+	kindDisabled     kind = 'A' // in the key of a count alone, as the next
+	kindVersions     kind = 'P'
 	kindAgent        kind = 'a'
 	kindAgentOrder   kind = 'b'
 	kindCount        kind = 'c'

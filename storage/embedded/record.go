@@ -36,7 +36,8 @@ import (
 //	[x]        = 00 | 01 x
 //
 // Where the receipt's decision or decision-id is the record's own, as it should
-// be, it is written as the empty text. A row of version 01 has no credential.
+// be, it is written as the empty text. Whether a settlement is unapproved follows
+// from the decision and is not written. A row of version 01 has no credential.
 const (
 	recordVersion           = 2
 	recordWithoutCredential = 1
@@ -188,7 +189,7 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 		r.Credential = d.text()
 	}
 	if d.present() {
-		r.Settlement = d.settlement()
+		r.Settle(d.settlement())
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = fmt.Errorf("%w: %d bytes too many", errCorrupt, len(d.rest))

@@ -30,14 +30,19 @@ func (s *Store) upgrade() error {
 		}
 		return false, err
 	})
+	off := make(map[string]int64)
 	err = errors.Join(err, s.scan(context.Background(), agents, agents.end(), func(k, v []byte) (bool, error) {
 		org, orgErr := orgOf(k)
 		a, err := parse[engine.Agent](v)
 		if err = errors.Join(orgErr, err); err == nil {
 			b.indexAgent(org, a)
+			off[org] += disabled(a.Status)
 		}
 		return false, err
 	}))
+	for org, n := range off {
+		b.number(countKey(kindDisabled, org), n)
+	}
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
 	if err := errors.Join(err, b.err); err != nil {
 		return errors.Join(err, b.b.Close())

@@ -25,7 +25,11 @@ func closeAsFormat(t *testing.T, n string, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.db.Set(formatKey, []byte(n), pebble.Sync); err != nil {
+	err := errors.Join(
+		s.db.Delete(countKey(kindDisabled, "a"), pebble.Sync),
+		s.db.Set(formatKey, []byte(n), pebble.Sync),
+	)
+	if err != nil {
 		t.Fatal(err)
 	}
 	closeTest(t, s)
@@ -75,5 +79,51 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 		if err := s.RevokeToken(ctx, "a", id, at); err != nil {
 			t.Errorf("RevokeToken(%s) = %v", id, err)
 		}
+	}
+}
+
+// TestOpen_AgentsThatAreEqualOnceFoldedStayAndWork: they were registered when ids
+// were compared exactly.
+func TestOpen_AgentsThatAreEqualOnceFoldedStayAndWork(t *testing.T) {
+	fs, ctx := vfs.NewMem(), t.Context()
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	s := openTest(t, fs, nil)
+	old := []*engine.Agent{
+		{ID: "one", ExternalID: "ci", Status: engine.AgentActive, CreatedAt: at},
+		{ID: "two", ExternalID: "CI", Status: engine.AgentDisabled, CreatedAt: at},
+	}
+	b := &batch{b: s.db.NewBatch()}
+	for _, a := range old {
+		b.document(agentKey("a", a.ID), a)
+		b.set(externalIDKey("a", a.ExternalID), []byte(a.ID))
+		b.set(orgKey(kindAgentOrder, "a").time(a.CreatedAt).text(a.ID), nil)
+	}
+	b.number(countKey(kindAgent, "a"), int64(len(old)))
+	if err := errors.Join(b.err, s.apply(b.b)); err != nil {
+		t.Fatal(err)
+	}
+	asFormat1(t, s)
+	closeTest(t, s)
+
+	s = openTest(t, fs, nil)
+	defer closeTest(t, s)
+	if n, err := s.CountAgents(ctx, "a"); n != (storage.AgentCount{Total: 2, Disabled: 1}) || err != nil {
+		t.Errorf("CountAgents = %+v, %v, want two, one of them disabled", n, err)
+	}
+	if named, err := s.AgentsNamed(ctx, "a", "Ci"); len(named) != 2 || err != nil {
+		t.Errorf("AgentsNamed(Ci) = %v, %v, want both", named, err)
+	}
+	for _, a := range old {
+		if got, err := s.Agent(ctx, "a", a.ExternalID); err != nil || got.ID != a.ID {
+			t.Errorf("Agent(%s) = %v, %v, want %s", a.ExternalID, got, err, a.ID)
+		}
+		for _, status := range []engine.AgentStatus{engine.AgentDisabled, engine.AgentActive} {
+			if got, err := s.SetAgentStatus(ctx, "a", a.ExternalID, status, at, 5); err != nil || got.ID != a.ID || got.Status != status {
+				t.Errorf("SetAgentStatus(%s, %s) = %v, %v", a.ExternalID, status, got, err)
+			}
+		}
+	}
+	if err := s.PutAgent(ctx, "a", &engine.Agent{ID: "three", ExternalID: "cI", CreatedAt: at}, 0); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("PutAgent of a third = %v, want ErrConflict", err)
 	}
 }

@@ -36,8 +36,32 @@ func (s *Store) CountPolicies(_ context.Context, org string) (int, error) {
 }
 
 // CountAgents implements storage.Usage.
-func (s *Store) CountAgents(_ context.Context, org string) (int, error) {
-	return s.counted(kindAgent, org)
+func (s *Store) CountAgents(_ context.Context, org string) (n storage.AgentCount, err error) {
+	if err := checkOrg(org); err != nil {
+		return n, err
+	}
+	if n.Total, err = s.count(countKey(kindAgent, org)); err != nil {
+		return n, err
+	}
+	n.Disabled, err = s.count(countKey(kindDisabled, org))
+	return n, err
+}
+
+// countAgent changes how many agents org has, or returns a *storage.LimitError:
+// see storage.Agents.
+func (s *Store) countAgent(ctx context.Context, b *batch, org string, change storage.AgentCount, maxAgents int) error {
+	before, err := s.CountAgents(ctx, org)
+	if err != nil {
+		return err
+	}
+	after := storage.AgentCount{Total: before.Total + change.Total, Disabled: before.Disabled + change.Disabled}
+	added := change.Total > 0 || change.Disabled < 0
+	if added && maxAgents > 0 && after.Counted(maxAgents) > int64(maxAgents) {
+		return &storage.LimitError{What: "agents", Limit: maxAgents}
+	}
+	b.number(countKey(kindAgent, org), after.Total)
+	b.number(countKey(kindDisabled, org), after.Disabled)
+	return nil
 }
 
 // CountRules implements storage.Usage.

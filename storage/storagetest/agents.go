@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"writ/engine"
@@ -35,6 +36,16 @@ func (w *world) wantNamed(name string, want ...*engine.Agent) {
 	w.wantSame("AgentsNamed("+name+")", got, want)
 }
 
+// wantCounted checks how many agents of org count towards limit.
+func (w *world) wantCounted(org string, limit int, want int64) {
+	w.Helper()
+	n, err := w.CountAgents(w.ctx, org)
+	w.must("CountAgents", err)
+	if got := n.Counted(limit); got != want {
+		w.Errorf("%d agents of %q count towards %d, want %d: %+v", got, org, limit, want, n)
+	}
+}
+
 var agentTests = []test{
 	{"Agent returns the agent whose ID or ExternalID is agentID, or ErrNotFound", func(w *world) {
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "team/a"), 0))
@@ -49,20 +60,18 @@ var agentTests = []test{
 	}},
 	{"AgentsNamed returns every agent whose ID or ExternalID equals name once both are folded, by id", func(w *world) {
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "Team/Stra\u00dfe"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", "team/strasse"), 0))
-		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("TEAM/STRASSE", ""), 0))
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("c", "C"), 0))
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("team/strassen", ""), 0))
 		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("d", "Team/Strasse"), 0))
-		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon)
+		_, err := w.SetAgentStatus(w.ctx, "org", "a", engine.AgentDisabled, noon, 0)
 		w.must("SetAgentStatus", err)
-		b := agent("b", "team/strasse")
-		b.Status, b.UpdatedAt = engine.AgentDisabled, noon
+		a := agent("a", "Team/Stra\u00dfe")
+		a.Status, a.UpdatedAt = engine.AgentDisabled, noon
 		for _, name := range []string{"team/strasse", "Team/Stra\u00dfe", "\uff34eam/strasse"} {
-			w.wantNamed(name, agent("TEAM/STRASSE", ""), agent("a", "Team/Stra\u00dfe"), b)
+			w.wantNamed(name, a)
 		}
 		w.wantNamed("c", agent("c", "C"))
-		w.wantNamed("A", agent("a", "Team/Stra\u00dfe"))
+		w.wantNamed("A", a)
 		w.wantNamed("team/stras")
 		w.wantNamed("")
 	}},
@@ -76,6 +85,66 @@ var agentTests = []test{
 		w.wantSame("ListAgents", w.agents("org", 5), []*engine.Agent{agent("a", "x")})
 		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", "x"), 0))
 		w.must("PutAgent of its own name", w.PutAgent(w.ctx, "org", agent("self", "self"), 0))
+	}},
+	{"PutAgent must return ErrConflict for ids that are equal once both are folded, whoever wins", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("Straße", "ＣＩ"), 0))
+		for _, a := range []*engine.Agent{
+			agent("b", "ci"), agent("b", "Ci"), agent("ci", ""), agent("STRASSE", ""), agent("b", "straße"), agent("ＳＴＲＡＳＳＥ", "y"),
+		} {
+			w.wantErr(fmt.Sprintf("PutAgent(%s, %s)", a.ID, a.ExternalID), w.PutAgent(w.ctx, "org", a, 0), storage.ErrConflict)
+		}
+		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("a", "ci"), 0))
+		w.must("PutAgent of its own folded name", w.PutAgent(w.ctx, "org", agent("self", "SELF"), 0))
+		names := []string{"bot", "BOT", "Bot", "ｂｏｔ", "bOT", "ＢＯＴ", "boT", "BoT"}
+		results := make([]error, len(names))
+		var racers sync.WaitGroup
+		for i, name := range names {
+			racers.Go(func() { results[i] = w.PutAgent(w.ctx, "org", agent(fmt.Sprint("racer", i), name), 0) })
+		}
+		racers.Wait()
+		won := 0
+		for i, err := range results {
+			if err == nil {
+				won++
+			} else {
+				w.wantErr("PutAgent of "+names[i], err, storage.ErrConflict)
+			}
+		}
+		named, err := w.AgentsNamed(w.ctx, "org", "bot")
+		w.must("AgentsNamed", err)
+		if won != 1 || len(named) != 1 {
+			w.Errorf("%d of %d registrations of one folded id won and %d are stored, want 1", won, len(names), len(named))
+		}
+	}},
+	{"disabled agents do not count, up to ten times the limit, and disabling one never meets a limit", func(w *world) {
+		const limit = 2
+		put := func(id string) error { return w.PutAgent(w.ctx, "org", agent(id, ""), limit) }
+		set := func(id string, s engine.AgentStatus) error {
+			_, err := w.SetAgentStatus(w.ctx, "org", id, s, noon, limit)
+			return err
+		}
+		for i := range 10*limit + 1 { // each registered, and switched off
+			w.must("PutAgent", put(fmt.Sprint("off", i)))
+			w.must("SetAgentStatus", set(fmt.Sprint("off", i), engine.AgentDisabled))
+		}
+		w.wantCounted("org", limit, 1) // the one beyond ten times the limit
+		w.must("PutAgent", put("on"))
+		w.wantLimit("PutAgent", put("more"), limit)
+		w.must("SetAgentStatus of one that counts", set("off0", engine.AgentActive))
+		w.wantLimit("SetAgentStatus", set("off1", engine.AgentActive), limit)
+		w.must("SetAgentStatus to what it is", set("off0", engine.AgentActive))
+		for _, id := range []string{"on", "off0", "off0"} {
+			w.must("SetAgentStatus", set(id, engine.AgentDisabled))
+		}
+		w.wantCounted("org", limit, 2)
+		w.must("SetAgentStatus without a limit", func() error {
+			_, err := w.SetAgentStatus(w.ctx, "org", "off1", engine.AgentActive, noon, 0)
+			return err
+		}())
+		_, err := w.SetAgentStatus(w.ctx, "org", "off2", engine.AgentActive, noon, 1)
+		w.wantLimit("SetAgentStatus after a downgrade", err, 1)
+		_, err = w.SetAgentStatus(w.ctx, "org", "off1", engine.AgentDisabled, noon, 1)
+		w.must("SetAgentStatus after a downgrade", err)
 	}},
 	{"PutAgent must return a LimitError when org has maxAgents agents already", func(w *world) {
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 2))
@@ -92,12 +161,12 @@ var agentTests = []test{
 		for i, name := range []string{"a", "x"} {
 			want.Status = []engine.AgentStatus{engine.AgentDisabled, engine.AgentActive}[i]
 			want.UpdatedAt = noon.Add(time.Duration(i+1) * time.Minute)
-			got, err := w.SetAgentStatus(w.ctx, "org", name, want.Status, want.UpdatedAt)
+			got, err := w.SetAgentStatus(w.ctx, "org", name, want.Status, want.UpdatedAt, 0)
 			w.must("SetAgentStatus", err)
 			w.wantSame("SetAgentStatus", got, want)
 			w.wantAgent("org", "x", want)
 		}
-		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon)
+		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon, 0)
 		w.wantErr("SetAgentStatus of no agent", err, storage.ErrNotFound)
 	}},
 	{"ListAgents returns org's agents by creation time, then id", func(w *world) {

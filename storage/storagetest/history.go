@@ -106,6 +106,27 @@ var historyTests = []test{
 		w.wantSame("Settle", got, r)
 		w.check()
 	}},
+	{"whoever reads a record must get Unapproved as Settle sets it", func(w *world) {
+		for d, marked := range map[engine.Decision]bool{engine.Allow: false, engine.ApprovalRequired: true, engine.Deny: true} {
+			for _, outcome := range []string{storage.Executed, "failed", "skipped"} {
+				want := marked && outcome == storage.Executed
+				r := w.record("org", unsettled)
+				r.Decision = d
+				r.Receipt.Decision = d.String()
+				w.commit(r)
+				settlement := storage.Settlement{Outcome: outcome, RecordedAt: noon}
+				got, err := w.Settle(w.ctx, "org", r.DecisionID, settlement)
+				w.must("Settle", err)
+				again, err := w.Settle(w.ctx, "org", r.DecisionID, settlement)
+				w.must("Settle again", err)
+				stored, err := w.Record(w.ctx, "org", r.DecisionID)
+				w.must("Record", err)
+				for what, r := range map[string]*storage.Record{"Settle": got, "Settle again": again, "Record": stored} {
+					w.wantSame(fmt.Sprintf("Unapproved of %s, %s of %s", what, outcome, d), r.Settlement.Unapproved, want)
+				}
+			}
+		}
+	}},
 	{"Settle must return ErrConflict for a different settlement and nil for an equal one (RecordedAt aside)", func(w *world) {
 		r := w.record("org")
 		w.commit(r)

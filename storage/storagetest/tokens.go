@@ -10,6 +10,7 @@ import (
 func token(org, id string) *storage.Token {
 	return &storage.Token{
 		ID: id, OrganizationID: org, Name: "ci", Scopes: []string{"policy:evaluate", "history:read"},
+		AgentID: "team-a/*", PolicyID: "11111111-1111-4111-8111-111111111111",
 		Hash: [32]byte{1, 2, 255}, Hint: "writ_ab…yz", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
 	}
 }

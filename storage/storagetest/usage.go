@@ -30,10 +30,13 @@ var usageTests = []test{
 		w.must("PutAgent", w.PutAgent(w.ctx, "other", agent("a", ""), 0))
 		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("x", ""), 0), storage.ErrConflict)
 		w.wantLimit("PutAgent", w.PutAgent(w.ctx, "org", agent("c", ""), 2), 2)
-		_, err := w.SetAgentStatus(w.ctx, "org", "a", "disabled", noon)
+		_, err := w.SetAgentStatus(w.ctx, "org", "a", "disabled", noon, 0)
 		w.must("SetAgentStatus", err)
 		w.wantCounts("org", 0, 2)
 		w.wantCounts("other", 0, 1)
+		got, err := w.CountAgents(w.ctx, "org")
+		w.must("CountAgents", err)
+		w.wantSame("CountAgents", got, storage.AgentCount{Total: 2, Disabled: 1})
 	}},
 	{"CountRules returns how many rules org has, and PutRule keeps to maxRules", func(w *world) {
 		w.wantRuleCount("org", 0)
@@ -140,8 +143,8 @@ func (w *world) wantCounts(org string, policies, agents int) {
 	w.must("CountPolicies", err)
 	a, err := w.CountAgents(w.ctx, org)
 	w.must("CountAgents", err)
-	if p != policies || a != agents {
-		w.Errorf("%q has %d policies and %d agents, want %d and %d", org, p, a, policies, agents)
+	if p != policies || a.Total != int64(agents) {
+		w.Errorf("%q has %d policies and agents %+v, want %d and %d", org, p, a, policies, agents)
 	}
 }
 

@@ -53,7 +53,7 @@ var watchTests = []test{
 
 		agents := storage.Change{Kind: storage.AgentChanged, OrganizationID: "org", ID: "a", ExternalID: "x"}
 		changed("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0), agents)
-		_, err = w.SetAgentStatus(w.ctx, "org", "x", engine.AgentDisabled, noon)
+		_, err = w.SetAgentStatus(w.ctx, "org", "x", engine.AgentDisabled, noon, 0)
 		changed("SetAgentStatus", err, agents)
 
 		tokens := storage.Change{Kind: storage.TokenChanged, OrganizationID: "org", ID: "t"}

@@ -100,6 +100,9 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 	for _, f := range change {
 		f(r)
 	}
+	if r.Settlement != nil {
+		r.Settle(*r.Settlement)
+	}
 	r.Receipt = receipt.Receipt{
 		Decision:   r.Decision.String(),
 		DecisionID: r.DecisionID,

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// decision evaluates a fresh intent with a credential of acme and returns its id.
+func (h *harness) decision(token string, changes ...obj) (decisionID string) {
+	h.t.Helper()
+	var decided result
+	h.do("POST", "/v1/policy/evaluate", token, intent(changes...)).wantStatus(http.StatusOK).into(&decided)
+	return decided.DecisionID
+}
+
+// "GET /v1/authorizations/{decisionId} shows the row"; "History rows carry
+// their receipt, so that everybody can check the rows they see."
+func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	id := h.decision(h.operator(acme))
+	for _, spelled := range []string{id, strings.ToUpper(id)} {
+		var row storage.Record
+		h.do("GET", "/v1/authorizations/"+spelled, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
+		if diff := cmp.Diff(h.history(acme)[0], row); diff != "" {
+			t.Errorf("row (-listed +looked up):\n%s", diff)
+		}
+		must(t, receipt.Verify(row.Receipt, h.trusted, h.clock.Now()))
+		must(t, receipt.VerifyPayload(row.Receipt, ledger.Payload(&row)))
+	}
+	key, _ := h.key(acme, "actions:record")
+	h.do("POST", "/v1/actions/record", key, obj{"decision_id": id, "outcome": "executed"}).wantStatus(http.StatusOK)
+	var row storage.Record
+	h.do("GET", "/v1/authorizations/"+id, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
+	if row.Settlement == nil || row.Settlement.Outcome != "executed" {
+		t.Errorf("settlement = %+v, want what was recorded", row.Settlement)
+	}
+	h.do("GET", "/v1/authorizations/"+id+"?limit=1", h.operator(acme), nil).wantField("limit")
+}
+
+// "Nothing else of the request is ever stored, but the id of the credential that
+// asked": a row names it, in the list too.
+func TestDecision_Audit_ARowNamesTheCredentialThatAsked(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	key, keyID := h.key(acme, "policy:evaluate")
+	other, otherID := h.key(acme, "policy:evaluate")
+	operator, err := SignOperatorToken([]byte(testSecret), acme, keyID, h.clock.Now(), 3600e9)
+	must(t, err)
+	want := map[string]string{
+		h.decision(key): keyID, h.decision(other): otherID, h.decision(operator): "operator:" + keyID,
+	}
+	got := make(map[string]string)
+	for _, row := range h.history(acme) {
+		got[row.DecisionID] = row.Credential
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("credentials (-want +got):\n%s", diff)
+	}
+	again := intent()
+	h.do("POST", "/v1/policy/evaluate", key, again).wantStatus(http.StatusOK)
+	h.do("POST", "/v1/policy/evaluate", other, again).wantStatus(http.StatusOK)
+	if got := h.history(acme)[0].Credential; got != keyID {
+		t.Errorf("credential of a replayed decision = %s, want the first that asked, %s", got, keyID)
+	}
+}
+
+// "One decision can be looked up: GET /v1/authorizations/{decisionId} (scope
+// history:read, or the key that asked)."
+func TestDecision_Credentials_AKeyLooksUpWhatItAskedForAndNothingElse(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.register(rival)
+	maker, _ := h.key(acme, "policy:evaluate", "tokens:write")
+	var made tokenSecret
+	h.do("POST", "/v1/tokens", maker, obj{"name": "n", "scopes": []string{"policy:evaluate"}}).wantStatus(http.StatusCreated).into(&made)
+	own := h.decision(made.Token)
+	reader, _ := h.key(acme, "history:read")
+	foreign := h.decisionOf(rival)
+	for _, tc := range []struct {
+		name, token, id string
+		status          int
+	}{
+		{"its own", made.Token, own, http.StatusOK},
+		{"a reader's", reader, own, http.StatusOK},
+		{"its maker", maker, own, http.StatusForbidden},
+		{"another's", made.Token, h.decision(maker), http.StatusForbidden},
+		{"an operator's", made.Token, h.decision(h.operator(acme)), http.StatusForbidden},
+		{"another organization's", made.Token, foreign, http.StatusForbidden},
+		{"nobody's", made.Token, uuid.NewString(), http.StatusForbidden},
+		{"no id", made.Token, "x", http.StatusForbidden},
+		{"another organization's, for a reader", reader, foreign, http.StatusNotFound},
+		{"nobody's, for a reader", reader, uuid.NewString(), http.StatusNotFound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := h.do("GET", "/v1/authorizations/"+tc.id, tc.token, nil).wantStatus(tc.status)
+			switch tc.status {
+			case http.StatusForbidden:
+				r.wantProblem(http.StatusForbidden, codeInsufficientScope)
+			case http.StatusNotFound:
+				r.wantProblem(http.StatusNotFound, "decision_not_found")
+			}
+		})
+	}
+}
+
+// decisionOf is a decision that an operator of org asked for.
+func (h *harness) decisionOf(org string) string {
+	h.t.Helper()
+	return h.decision(h.operator(org))
+}
+
+func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	key, _ := h.key(acme, "policy:evaluate")
+	id := h.decision(key)
+	h.store.fail("Record", storage.ErrUnavailable)
+	h.do("GET", "/v1/authorizations/"+id, key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+}

@@ -1,0 +1,157 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// A key can be bound to agents. What it does for an agent is held to that: it
+// evaluates for those agents only, records what became of their decisions alone,
+// registers and switches none but them, writes no policy of others, and makes,
+// sees and revokes keys that are bound at least as tightly. What a scope lets a
+// key read otherwise is its organization's.
+//
+// Ids are compared exactly. Folding them, as the kill switch does, would let a
+// key act for another agent than the one that it was made for.
+
+// actFor refuses a key that is bound to agents and is to act for another one.
+// An agent may go by several names: one is enough.
+func (a *auth) actFor(who *principal, names ...string) error {
+	if who.agents == nil || slices.ContainsFunc(names, who.agents.Matches) {
+		return nil
+	}
+	return a.notBound(who)
+}
+
+// within refuses a key that is bound to agents and is to write what is about
+// those of pattern.
+func (a *auth) within(who *principal, pattern string) error {
+	if who.agents == nil || who.agents.Covers(pattern) {
+		return nil
+	}
+	return a.notBound(who)
+}
+
+func (a *auth) notBound(who *principal) error {
+	a.failures.agent.Inc()
+	return refuse(problem{
+		Status: http.StatusForbidden, Code: codeAgentNotBound,
+		Detail: "The key is bound to the agents " + engine.Quote(who.agents.String()) + ".",
+	})
+}
+
+// checkBound refuses a key that is bound to agents where p, or the version that it
+// is to replace, governs others.
+func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
+	if r.who.agents == nil {
+		return nil
+	}
+	if err := s.auth.within(&r.who, p.AgentID); err != nil {
+		return err
+	}
+	newest, err := s.cfg.Store.Policy(r.ctx, r.who.org, p.PolicyID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the newest version: %w", err)
+	}
+	return s.auth.within(&r.who, newest.AgentID)
+}
+
+// checkDecision refuses a key that is bound to agents where a decision is
+// neither its own nor about one of them. A row may hide its agent's id: then a
+// glob cannot tell, and an id is compared as rows spell it.
+func (s *Server) checkDecision(r *request, decisionID string) error {
+	if r.who.agents == nil {
+		return nil
+	}
+	record, err := s.cfg.Store.Record(r.ctx, r.who.org, decisionID)
+	switch {
+	case err != nil:
+		return about("decision", err)
+	case record.Credential == r.who.credential():
+		return nil
+	case r.who.agents.IsID() && slices.Contains(s.cfg.Scrub.Spellings(r.who.agents.String()), record.AgentID):
+		return nil
+	}
+	return s.auth.actFor(&r.who, record.AgentID)
+}
+
+// checkAgent refuses a key that is bound to other agents than the one that goes
+// by name.
+func (s *Server) checkAgent(r *request, name string) error {
+	if r.who.agents == nil {
+		return nil
+	}
+	a, err := s.cfg.Store.Agent(r.ctx, r.who.org, name)
+	if err != nil {
+		return about("agent", err)
+	}
+	return s.auth.actFor(&r.who, a.ID, a.ExternalID)
+}
+
+// checkToken refuses a key that is bound to agents where a token is bound less
+// tightly.
+func (s *Server) checkToken(r *request, tokenID string) error {
+	if r.who.agents == nil {
+		return nil
+	}
+	t, err := s.cfg.Store.Token(r.ctx, tokenID)
+	if err == nil && t.OrganizationID != r.who.org {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return about("token", err)
+	}
+	if !r.who.covers(t) {
+		return s.auth.notBound(&r.who)
+	}
+	return nil
+}
+
+// covers reports whether t is bound at least as tightly as p.
+func (p *principal) covers(t *storage.Token) bool {
+	return p.agents == nil || t.AgentID != "" && p.agents.Covers(t.AgentID)
+}
+
+// bind says what t is bound to: what its maker asks for, and where that asks
+// for nothing what the maker is bound to itself.
+func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
+	if r.who.agents != nil {
+		t.AgentID = r.who.agents.String()
+	}
+	t.PolicyID = r.who.policy
+	if in.PolicyID != nil {
+		if err := s.checkPolicyID(r, strings.ToLower(*in.PolicyID)); err != nil {
+			return err
+		}
+		t.PolicyID = strings.ToLower(*in.PolicyID)
+	}
+	if in.AgentID != nil {
+		t.AgentID = *in.AgentID
+		return s.auth.within(&r.who, t.AgentID)
+	}
+	return nil
+}
+
+// checkPolicyID refuses a policy that is not the maker's, or none at all.
+func (s *Server) checkPolicyID(r *request, policyID string) error {
+	if r.who.policy != "" && policyID != r.who.policy {
+		return invalid("policy_id", "must be %s, the policy of the key that makes it", r.who.policy)
+	}
+	_, err := s.cfg.Store.Policy(r.ctx, r.who.org, policyID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return invalid("policy_id", "is no policy of your organization: register it first")
+	}
+	if err != nil {
+		return fmt.Errorf("looking up the policy of a token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"writ/engine"
+	"writ/engine/invisible"
+)
+
+// factPrefix begins the metadata keys that are statements of the integration,
+// not of the agent. Rules read keys exactly, so nothing else is a fact.
+const factPrefix = "fact."
+
+// facts refuses the keys of metadata that are facts from who may not assert any,
+// and from everybody those that a reader would take for facts.
+func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
+	for key := range metadata {
+		switch {
+		case strings.HasPrefix(key, factPrefix):
+			if !scopes.has(scopeFactsAssert) {
+				f.add("intent.metadata."+key, "is a fact, which takes the scope "+scopeFactsAssert.String()+" to send")
+			}
+		case readsAsFact(key):
+			f.add("intent.metadata", fmt.Sprintf("has the key %s, which reads as a fact and is none: write %s as it is or begin the key otherwise",
+				strconv.QuoteToASCII(key), factPrefix))
+		}
+	}
+}
+
+// readsAsFact reports whether key begins with the prefix once it is folded and
+// what nobody sees is taken out of it.
+func readsAsFact(key string) bool {
+	key = strings.TrimSpace(key)
+	if len(key) >= len(factPrefix) && isASCII(key) {
+		return strings.EqualFold(key[:len(factPrefix)], factPrefix)
+	}
+	folded := visible(engine.FoldID(visible(key)))
+	return strings.HasPrefix(strings.TrimSpace(folded), factPrefix)
+}
+
+// visible returns s without what nobody sees.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if invisible.Is(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"writ/engine/glob"
+)
+
+// AgentPattern says which agents something is about, as the agent_id of a policy
+// does: one id, a glob over ids, or "*" alone for every agent. Ids are compared
+// exactly. It is safe for concurrent use.
+type AgentPattern struct {
+	text string
+	set  *glob.Set // nil where text is an id or "*"
+}
+
+// CompileAgentPattern compiles a pattern. Its error is an [*InvalidError] about
+// field.
+func CompileAgentPattern(field, text string) (*AgentPattern, error) {
+	var p problems
+	p.agentPattern(field, text)
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	a := &AgentPattern{text: text}
+	if text == anyAgent || !hasMeta(text) {
+		return a, nil
+	}
+	set, err := glob.CompileSet([]string{text})
+	if err != nil {
+		return nil, fmt.Errorf("compiling an agent pattern: %w", err)
+	}
+	a.set = set
+	return a, nil
+}
+
+// String returns the pattern as it was written.
+func (a *AgentPattern) String() string { return a.text }
+
+// Size returns about how many bytes a takes.
+func (a *AgentPattern) Size() int {
+	n := len(a.text) + 32
+	if a.set != nil {
+		n += a.set.Size()
+	}
+	return n
+}
+
+// IsID reports whether a is one agent's id.
+func (a *AgentPattern) IsID() bool { return a.text != anyAgent && a.set == nil }
+
+// Matches reports whether a is about the agent. No agent has the empty id.
+func (a *AgentPattern) Matches(agentID string) bool {
+	if agentID == "" {
+		return false
+	}
+	if a.text == anyAgent || a.text == agentID {
+		return true
+	}
+	return a.set != nil && a.set.Match(agentID) >= 0
+}
+
+// Covers reports whether all that text is about as a pattern, a is about too. It
+// may say no of a glob that is covered, never yes of one that is not: one
+// pattern in another is certain where they are the same, where text is an id
+// that a matches, and where a is some literal text before ** with which text
+// begins, because ** matches whatever follows.
+func (a *AgentPattern) Covers(text string) bool {
+	if a.text == anyAgent || a.text == text {
+		return true
+	}
+	if text != anyAgent && !hasMeta(text) {
+		return a.Matches(text)
+	}
+	literal, open := strings.CutSuffix(a.text, "**")
+	return open && !hasMeta(literal) && strings.HasPrefix(text, literal)
+}
