@@ -11,7 +11,11 @@ import (
 // refusedByName are the identifiers that docs/resources.md names as refused, by
 // the reason that it gives.
 var refusedByName = map[string]string{
-	"https://example.com/tab%09tab": "an escaped control character in the path of a URL",
+	"https://example.com/tab%09tab":          "an escaped control character in the path of a URL",
+	"https://example.com/line%0Abreak":       "an escaped control character in the path of a URL",
+	"https://api.example.com/v1/a%252Fb?x=1": "the path of a web URL with an escape of an escape",
+	"1️⃣ first steps":                        "a variation selector after an ASCII character",
+	"/flags/🏴󠁧󠁢󠁥󠁮󠁧󠁿.png":                     "the flag of a region, which is written with invisible characters",
 }
 
 // TestOrdinaryIdentifiers holds decisions.md: "no ordinary identifier may be
