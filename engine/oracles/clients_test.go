@@ -1,12 +1,14 @@
 package oracles
 
 import (
-	"io"
-	"net"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,22 +35,29 @@ var seenOverHTTP = []seen{
 	{"a climb in the query alone", "", "http://HOST/v1/admin/secret", "http://HOST/v1/admin/secret?/../../x", "/v1/admin/secret"},
 }
 
-// TestSeenOverHTTP sends each resource with curl, requests, urllib3, Go and node
-// to a server that records the path, and holds that writ does not allow it.
+// TestSeenOverHTTP sends each resource with curl, requests, urllib3, urllib, node
+// and Go to a server that records the path, and holds that writ does not allow it.
 func TestSeenOverHTTP(t *testing.T) {
 	server := newRecorder(t)
-	for _, s := range seenOverHTTP {
+	at := func(i int, text string) string {
+		return strings.ReplaceAll(text, "HOST", fmt.Sprintf("%s/case%d", server.host, i))
+	}
+	var urls []string
+	for i, s := range seenOverHTTP {
+		urls = append(urls, at(i, s.resource))
+	}
+	reached := server.paths(urls)
+	for i, s := range seenOverHTTP {
 		t.Run(s.name, func(t *testing.T) {
-			at := func(text string) string { return strings.ReplaceAll(text, "HOST", server.host) }
-			reached := server.paths(t, at(s.resource))
-			t.Logf("asked for: %v", reached)
-			if len(reached[s.path]) == 0 {
+			clients := reached[fmt.Sprintf("/case%d%s", i, s.path)]
+			if len(clients) == 0 {
 				if _, err := exec.LookPath("curl"); err != nil {
 					missing(t, "curl")
 				}
 				t.Errorf("no client asks for %s", s.path)
 			}
-			checkNotAllowed(t, at(s.allow), at(s.block), at(s.resource))
+			t.Logf("%v ask for %s", clients, s.path)
+			checkNotAllowed(t, at(i, s.allow), at(i, s.block), at(i, s.resource))
 		})
 	}
 }
@@ -65,63 +74,61 @@ func checkNotAllowed(t *testing.T, allow, block, resource string) {
 // patterns splits at white space.
 func patterns(s string) []string { return strings.Fields(s) }
 
-// recorder is a web server that keeps the request targets it is asked for.
+// recorder is a web server that keeps which client asks it for which path.
 type recorder struct {
 	host string
 	mu   sync.Mutex
-	last []string
+	seen map[string][]string // path to clients
 }
 
 func newRecorder(t *testing.T) *recorder {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{host: l.Addr().String()}
-	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+	r := &recorder{seen: map[string][]string{}}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		path, _, _ := strings.Cut(req.RequestURI, "?")
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.last = append(r.last, path)
-	})}
-	go func() { _ = server.Serve(l) }() // ends with the test
-	t.Cleanup(func() { server.Close() })
+		r.seen[path] = append(r.seen[path], req.UserAgent())
+	}))
+	t.Cleanup(server.Close)
+	r.host = server.Listener.Addr().String()
 	return r
 }
 
-// paths returns which clients ask for which path when they are given a URL.
-func (r *recorder) paths(t *testing.T, url string) map[string][]string {
-	t.Helper()
-	clients := map[string][]string{
-		"curl":     {"curl", "-s", url},
-		"urllib":   {interpreter(), "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])", url},
-		"urllib3":  {interpreter(), "-c", "import sys, urllib3; urllib3.PoolManager().request('GET', sys.argv[1])", url},
-		"requests": {interpreter(), "-c", "import sys, requests; requests.get(sys.argv[1])", url},
-		"node":     {"node", "-e", "require('http').get(process.argv[1])", url},
-		"fetch":    {"node", "-e", "fetch(process.argv[1].replace(/[^/@]*@/, ''))", url},
+// each runs a Python statement for each URL, whatever became of the last one.
+const each = `import sys
+for url in sys.argv[1:]:
+    try:
+        %s
+    except Exception:
+        pass`
+
+// paths has each client ask for all URLs and returns which path brought which
+// clients. A client that is missing or refuses a URL asks for nothing.
+func (r *recorder) paths(urls []string) map[string][]string {
+	clients := [][]string{
+		{"curl", "-s"},
+		{interpreter(), "-c", fmt.Sprintf(each, "import urllib.request; urllib.request.urlopen(url)")},
+		{interpreter(), "-c", fmt.Sprintf(each, "import urllib3; urllib3.PoolManager(headers={'User-Agent': 'urllib3'}).request('GET', url)")},
+		{interpreter(), "-c", fmt.Sprintf(each, "import requests; requests.get(url)")},
+		{"node", "-e", "for (const url of process.argv.slice(1)) require('http').get(url, {headers: {'User-Agent': 'node http'}})"},
+		{"node", "-e", "for (const url of process.argv.slice(1)) fetch(url.replace(/[^/@]*@/, ''))"},
 	}
-	reached := map[string][]string{}
-	note := func(name string) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, path := range r.last {
-			reached[path] = append(reached[path], name)
+	var wg sync.WaitGroup
+	for _, argv := range clients {
+		cmd := exec.Command(argv[0], slices.Concat(argv[1:], urls)...)
+		cmd.Env = append(os.Environ(), "no_proxy=*", "NO_PROXY=*")
+		wg.Go(func() { _ = cmd.Run() })
+	}
+	for _, url := range urls {
+		if resp, err := http.Get(url); err == nil {
+			resp.Body.Close()
 		}
-		r.last = nil
 	}
-	for name, argv := range clients {
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Env = append(os.Environ(), "no_proxy=*", "NO_PROXY=*", "http_proxy=", "HTTP_PROXY=")
-		cmd.Run() // a client that is missing or refuses asks for nothing
-		note(name)
-	}
-	if resp, err := http.Get(url); err == nil {
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	note("go")
-	return reached
+	wg.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.seen)
 }
 
 var seenOnDisk = []seen{
