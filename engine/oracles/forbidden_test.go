@@ -2,6 +2,7 @@ package oracles
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,13 +125,34 @@ func newGuards(t *testing.T, a *asked) []*guard {
 		for target, by := range maps.Clone(g.targets) {
 			g.targets["windows:"+strings.ToLower(target)] = by
 		}
+		if f.form == windows { // what else a program makes of its path is another place
+			onWindows := func(target string) bool { return strings.HasPrefix(target, "windows:") }
+			maps.DeleteFunc(g.targets, func(target, _ string) bool { return !onWindows(target) })
+			g.within = slices.DeleteFunc(g.within, func(target string) bool { return !onWindows(target) })
+		}
 		all = append(all, g)
 	}
 	return all
 }
 
-// breaks returns the policies that a reading with this target breaks.
-func (g *guard) breaks(target string) []string {
+// notAddress matches the readers that take an address for a path.
+var notAddress = regexp.MustCompile("nfkc|posixpath|twice")
+
+// breaks returns the policies that a reading with this target breaks. What
+// normalises by NFKC or decodes a file's URL twice is read for blocks alone, and
+// a path is no address.
+func (g *guard) breaks(target, reader string) []string {
+	if g.form == address && notAddress.MatchString(reader) {
+		return nil
+	}
+	policies := g.reached(target)
+	if strings.Contains(reader, "nfkc") || g.form == file && strings.Contains(reader, "twice") {
+		policies = slices.DeleteFunc(policies, func(p string) bool { return p == "elsewhere" })
+	}
+	return policies
+}
+
+func (g *guard) reached(target string) []string {
 	if _, ok := g.targets[target]; ok {
 		return []string{"exact", "around", "elsewhere"}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,7 @@ func (r reading) target() string {
 	if r.scheme == "" {
 		return p
 	}
-	host := strings.ToLower(strings.TrimRight(r.host, "."))
+	host := strings.ToLower(strings.TrimSuffix(r.host, "."))
 	if host == "" && !strings.HasPrefix(p, "/") {
 		return r.scheme + ":" + p
 	}
@@ -51,11 +52,18 @@ func (r reading) target() string {
 		host = "[" + host + "]"
 	}
 	last := r.scheme[strings.LastIndexAny(r.scheme, ":+")+1:]
-	if port, err := strconv.Atoi(r.port); err == nil && strconv.Itoa(port) != defaultPorts[last] {
-		host += ":" + strconv.Itoa(port)
+	port := r.port
+	if n, err := strconv.Atoi(port); err == nil {
+		port = strconv.Itoa(n)
+	}
+	if port != "" && port != defaultPorts[last] {
+		host += ":" + port
 	}
 	return r.scheme + "://" + host + p
 }
+
+// decoded matches the readers whose path is decoded already.
+var decoded = regexp.MustCompile("unquote|nfkc|url2pathname|fileURLToPath")
 
 // targets returns the targets of readings, each with what its path is to Go's
 // own server.
@@ -68,7 +76,7 @@ func targets(all []reading) map[string]string {
 	}
 	for _, r := range all {
 		add(r, r.reader)
-		if r.scheme == "windows" || isAddress(r.scheme+":") {
+		if r.scheme == "windows" || isAddress(r.scheme+":") || decoded.MatchString(r.reader) {
 			continue
 		}
 		if p, err := url.PathUnescape(r.path); err == nil && strings.HasPrefix(p, "/") {
@@ -82,7 +90,7 @@ func targets(all []reading) map[string]string {
 // goReadings are those of Go's own libraries.
 func goReadings(text string) []reading {
 	var out []reading
-	if u, err := url.Parse(text); err == nil && u.Host != "" {
+	if u, err := url.Parse(text); err == nil && u.Scheme != "" && u.Host != "" {
 		out = append(out,
 			reading{"go url.Parse", u.Scheme, u.Hostname(), u.Port(), u.EscapedPath()},
 			reading{"go JoinPath", u.Scheme, u.Hostname(), u.Port(), u.JoinPath().EscapedPath()})
@@ -90,7 +98,7 @@ func goReadings(text string) []reading {
 			out = append(out, reading{"go ResolveReference", u.Scheme, u.Hostname(), u.Port(), joined.EscapedPath()})
 		}
 	}
-	if r, err := http.NewRequest(http.MethodGet, text, nil); err == nil && r.URL.Host != "" {
+	if r, err := http.NewRequest(http.MethodGet, text, nil); err == nil && r.URL.Scheme != "" && r.URL.Host != "" {
 		sent, _, _ := strings.Cut(r.URL.RequestURI(), "?")
 		out = append(out, reading{"go http.NewRequest", r.URL.Scheme, r.URL.Hostname(), r.URL.Port(), sent})
 	}

@@ -29,7 +29,7 @@ function browser(text) {
 function addresses(u) {
   const lists = [decodeURIComponent(u.pathname)];
   for (const [key, value] of u.searchParams) {
-    if (['to', 'cc', 'bcc'].includes(key.toLowerCase())) lists.push(value);
+    if (u.protocol === 'mailto:' && ['to', 'cc', 'bcc'].includes(key.toLowerCase())) lists.push(value);
   }
   for (const list of lists) {
     for (const a of list.split(/[,;]/)) out.push(['node.addresses', bare(u.protocol), '', '', a.trim().toLowerCase()]);

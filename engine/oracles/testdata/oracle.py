@@ -66,20 +66,21 @@ class Readings:
 
     def url(self, reader, scheme, host, port, path):
         scheme, host = scheme.lower(), (host or "").lower()
-        port = str(port or "")
+        port = "" if port is None else str(port)
         self.path(reader, path, scheme, host, port)
         address = resolve(host)
         if address and address != host:
             self.path(reader + ">resolve", path, scheme, address, port)
         elif not host.isascii():
             try:
-                self.path(reader + ">idna", path, scheme, host.encode("idna").decode(), port)
-            except UnicodeError:
+                self.path(reader + ">idna", path, scheme, dns_name(host.encode("idna").decode()), port)
+            except ValueError:
                 pass
 
     def final(self, reader, path, scheme="", host="", port=""):
         """A path that has been decoded: it is only normalised."""
-        self.found.setdefault((scheme.lower(), (host or "").lower(), str(port or ""), posixpath.normpath(path)), reader)
+        port = "" if port is None else str(port)
+        self.found.setdefault((scheme.lower(), (host or "").lower(), port, posixpath.normpath(path)), reader)
 
     def windows(self, reader, path):
         self.found.setdefault(("windows", "", "", ntpath.normcase(ntpath.normpath(path)).replace("\\", "/")), reader)
@@ -87,6 +88,12 @@ class Readings:
     def address(self, scheme, address):
         if address:
             self.found.setdefault((scheme, "", "", idna_domain(address).lower()), "py.addresses")
+
+
+def dns_name(host):
+    if not re.fullmatch(r"[\w.-]+", host):
+        raise ValueError("no name of a host")
+    return host
 
 
 def resolve(host):
@@ -116,14 +123,18 @@ def read_split(text, out):
     if u.scheme not in WEB and ("," in hosts or ";" in hosts):  # lists of hosts, as database drivers take
         for host in re.split("[,;]", hosts):
             m = re.fullmatch(r"(.*?)(?::(\d*))?", host)
-            out.url("py.hosts", scheme, urllib.parse.unquote(m.group(1)), m.group(2), u.path)
+            host = urllib.parse.unquote(m.group(1))
+            if re.fullmatch(r"[\w.-]+", host):
+                out.url("py.hosts", scheme, host, m.group(2), u.path)
         return
     out.url("py.urlsplit", scheme, u.hostname, u.port, u.path)
-    if "%" in hosts:
-        out.url("py.urlsplit>unquote host", scheme, urllib.parse.unquote(u.hostname), u.port, u.path)
+    unquoted = urllib.parse.unquote(u.hostname or "")
+    if "%" in hosts and re.fullmatch(r"[\w.-]+", unquoted):
+        out.url("py.urlsplit>unquote host", scheme, unquoted, u.port, u.path)
     if ";" in u.path:
         out.url("py.urlparse", scheme, u.hostname, u.port, urllib.parse.urlparse(text[len(chain):]).path)
-        out.url("py.servlet", scheme, u.hostname, u.port, re.sub(";[^/]*", "", u.path))
+        if u.scheme in WEB:  # Tomcat and the like drop parameters before they resolve
+            out.url("py.servlet", scheme, u.hostname, u.port, re.sub(";[^/]*", "", u.path))
     if "%25" in u.path:
         out.final("py.unquote twice", urllib.parse.unquote(urllib.parse.unquote(u.path)), scheme, u.hostname, u.port)
     if not text.isascii() or "%" in text:
@@ -136,9 +147,9 @@ def read_split(text, out):
 
 def read_request(text, out):
     r = urllib.request.Request(text)
-    if r.host:
-        u = urllib.parse.urlsplit("//" + r.host)
-        out.url("py.urllib.request", r.type, u.hostname, u.port, re.split("[?#]", r.selector)[0])
+    if r.host and r.type in ("http", "https", "ftp"):
+        host, _, port = r.host.rpartition("@")[2].rpartition(":") if re.search(r":\d*$", r.host) else (r.host, "", "")
+        out.url("py.urllib.request", r.type, host, port, re.split("[?#]", r.selector)[0])
 
 
 def read_file(text, out):
@@ -147,7 +158,7 @@ def read_file(text, out):
         return
     path = urllib.request.url2pathname(u.path)
     if u.netloc in ("", "localhost"):
-        out.path("py.url2pathname", posixpath.normpath(path))
+        out.final("py.url2pathname", path)
         out.path("py.file", posixpath.normpath(u.path))
         out.windows("py.file>windows", re.sub(r"^[\\/]+(?=[A-Za-z]:)", "", path))
     else:
@@ -198,8 +209,9 @@ def read_addresses(text, out):
     if colon and scheme in ADDRESSES:
         path, _, query = rest.partition("?")
         lists = [urllib.parse.unquote(path)]
-        for key, values in urllib.parse.parse_qs(query.partition("#")[0]).items():
-            lists += values if key.lower() in ("to", "cc", "bcc") else []
+        if scheme == "mailto":
+            for key, values in urllib.parse.parse_qs(query.partition("#")[0]).items():
+                lists += values if key.lower() in ("to", "cc", "bcc") else []
     elif "@" in text and ":" not in text:
         scheme, lists = "mailto", [text]
     else:
@@ -225,6 +237,8 @@ def read_path(text, out):
     if re.match("(mailto|sms|tel):", text, re.I):
         return
     out.path("py.posixpath", posixpath.normpath(text))
+    if "%25" in text:
+        out.final("py.unquote twice", urllib.parse.unquote(urllib.parse.unquote(text)))
     if not text.isascii() or "%" in text:
         out.final("py.nfkc", unicodedata.normalize("NFKC", urllib.parse.unquote(text)))
     if "\\" in text or text.startswith("//") or re.match(r"[A-Za-z]:[\\/]", text):
@@ -237,7 +251,7 @@ def win32(text):
     text = re.sub(r"^[\\/]{2}[.?][\\/](?=[A-Za-z]:)", "", text)
     text = re.sub(r"(?i)^[\\/]{2}\?[\\/]UNC[\\/]", r"\\\\", text)
     drive, rest = ntpath.splitdrive(text)
-    parts = [p if p in ("", ".", "..") else p.partition(":")[0].rstrip(". ") for p in re.split(r"[\\/]", rest)]
+    parts = [p if p in ("", ".", "..") else p.partition(":")[0].rstrip(". ") or p for p in re.split(r"[\\/]", rest)]
     return drive + "\\".join(parts)
 
 
