@@ -157,9 +157,14 @@ func (g *guard) reached(target string) []string {
 		return []string{"exact", "around", "elsewhere"}
 	}
 	near := slices.ContainsFunc(g.within, func(dir string) bool { return strings.HasPrefix(target, dir) })
-	if scheme, end, ok := strings.Cut(g.around, ":"); ok && g.form == address {
-		local, _ := strings.CutPrefix(strings.TrimSuffix(target, end), scheme+":")
-		near = strings.HasPrefix(target, scheme+":") && strings.HasSuffix(target, end) && !strings.ContainsAny(local, " ,;<>()[]:\"\\/?#%")
+	switch g.form {
+	case web, service: // some servers keep dot segments
+	case address:
+		domain, _ := strings.CutPrefix(g.around, "mailto:")
+		local, of := strings.CutSuffix(target, domain)
+		near = of && strings.HasPrefix(domain, "@") && strings.HasPrefix(local, "mailto:") && !strings.ContainsAny(local[len("mailto:"):], " ,;<>()[]:\"\\/?#%")
+	default:
+		near = near && !strings.Contains(target+"/", "/../")
 	}
 	if near {
 		return []string{"around", "elsewhere"}
