@@ -2,6 +2,8 @@ package rego
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -23,7 +25,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
 		l.files = append(l.files, file)
-		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": resource})",
+		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": reading.text})",
 			fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s}",
 				l.pkg, name, entry, conditionPolicy)))
 		return nil
@@ -37,7 +39,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		return fmt.Errorf("rule %s: %w", doc.ID, err)
 	}
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
-		l.rules = append(l.rules, head+ask(engine.Allow, name+"(resource)"), text)
+		l.rules = append(l.rules, head+ask(engine.Allow, name+"(reading)"), text)
 		return nil
 	}
 	for i, b := range f.bodies {
@@ -46,6 +48,33 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			head = "matching_rules" + rest
 		}
 		l.rules = append(l.rules, head+b.inline(r.Outcome()))
+	}
+	if f.helpers != "" {
+		l.rules = append(l.rules, f.helpers)
+	}
+	return nil
+}
+
+// deniesAny reports whether one of rules denies.
+func deniesAny(rules []*engine.CompiledRule) bool {
+	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
+}
+
+// certainty adds the place of a rule to certain_rules where the rule matches
+// without an error, if its condition can be one.
+func (l *lowering) certainty(place int, r *engine.CompiledRule) error {
+	name := fmt.Sprintf("rule_%d_certain", place)
+	text, err := r.RegoCertain(name)
+	if text == "" || err != nil {
+		return err
+	}
+	f, err := parseFunctions(name, text)
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", r.Rule().ID, err)
+	}
+	l.errable = append(l.errable, strconv.Itoa(place))
+	for _, b := range f.bodies {
+		l.rules = append(l.rules, fmt.Sprintf("certain_rules contains %d", place)+b.inline(r.Outcome()))
 	}
 	if f.helpers != "" {
 		l.rules = append(l.rules, f.helpers)
@@ -98,7 +127,7 @@ func (f functions) readsResource() bool {
 }
 
 // parseFunctions takes apart what [engine.CompiledRule.Rego] wrote: bodies
-// "name(resource) if {", one expression a line, "}", or "name(_) := true".
+// "name(reading) if {", one expression a line, "}", or "name(_) := true".
 func parseFunctions(name, text string) (functions, error) {
 	var f functions
 	var helpers []string
@@ -133,7 +162,7 @@ func parseBody(lines []string) body {
 	return b
 }
 
-// mentionsResource reports whether the expression has the variable resource.
+// mentionsResource reports whether the expression has the variable reading.
 func mentionsResource(expr string) bool {
 	found := false
 	parsed, err := ast.ParseBodyWithOpts(expr, parserOptions())
@@ -141,7 +170,7 @@ func mentionsResource(expr string) bool {
 		return true
 	}
 	ast.WalkVars(parsed, func(v ast.Var) bool {
-		found = found || v == "resource"
+		found = found || v == "reading"
 		return false
 	})
 	return found
@@ -158,9 +187,9 @@ func (b body) inline(outcome engine.Decision) string {
 	switch {
 	case len(b.resource) == 0:
 	case outcome == engine.Allow:
-		out.WriteString("\tevery resource in allowed_readings {\n\t\t" + strings.Join(b.resource, "\n\t\t") + "\n\t}\n")
+		out.WriteString("\tevery reading in allowed_readings {\n\t\t" + strings.Join(b.resource, "\n\t\t") + "\n\t}\n")
 	default:
-		out.WriteString("\tsome resource in blocked_readings\n\t" + strings.Join(b.resource, "\n\t") + "\n")
+		out.WriteString("\tsome reading in blocked_readings\n\t" + strings.Join(b.resource, "\n\t") + "\n")
 	}
 	return out.String() + "}"
 }
