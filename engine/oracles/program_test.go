@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,6 +112,7 @@ func start(t *testing.T, name string, args ...string) *program {
 	}
 	t.Cleanup(func() {
 		stdin.Close()
+		io.Copy(io.Discard, stdout) // what a failed test left would keep the process from ending
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s ended with %v", name, err)
 		}
