@@ -5,7 +5,7 @@ BIN     := bin/writ
 SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
-.PHONY: help run test check lint vuln licenses contract bench fuzz clean
+.PHONY: help run test oracles soak check lint vuln licenses contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +22,16 @@ test: ## Run every test
 	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
 	@$(GO) -C tools/alerts list -deps . >/dev/null 2>&1 || \
 	  echo "SKIPPED reading docs/alerts.yml with Prometheus' parser: the modules of tools/alerts cannot be had"
+	@command -v node >/dev/null && command -v python3 >/dev/null || \
+	  echo "SKIPPED engine/oracles, which holds the readers of resources to other programs: they need node and python3"
 	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
 	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
+
+oracles: ## Install the programs that engine/oracles asks: node, Python, urllib3, requests
+	.ci/oracles
+
+soak: ## Have the programs of engine/oracles read 1,000,000 spellings of blocked resources
+	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 
 check: lint ## What lint does, tests under the race detector, each benchmark once, govulncheck
 	$(GO) test -race -short ./...

@@ -102,8 +102,7 @@ func TestOpen_AgentsThatAreEqualOnceFoldedStayAndWork(t *testing.T) {
 	if err := errors.Join(b.err, s.apply(b.b)); err != nil {
 		t.Fatal(err)
 	}
-	asFormat1(t, s)
-	closeTest(t, s)
+	closeAsFormat(t, "1", s)
 
 	s = openTest(t, fs, nil)
 	defer closeTest(t, s)

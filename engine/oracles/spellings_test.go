@@ -1,0 +1,124 @@
+package oracles
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"writ/engine"
+)
+
+var (
+	seed  = flag.Uint64("seed", 1, "seed of the mutated spellings")
+	count = flag.Int("spellings", 20_000, "how many spellings to make")
+)
+
+// TestNoSpellingOfABlockedResourceMayPass holds decisions.md: "No spelling of a
+// blocked resource may pass". What any program reads as a forbidden resource
+// must be blocked, not allowed or refused.
+func TestNoSpellingOfABlockedResourceMayPass(t *testing.T) {
+	n := *count
+	if testing.Short() {
+		n = min(n, 2_000)
+	}
+	t.Logf("go test ./engine/oracles -run %s -args -seed %d -spellings %d", t.Name(), *seed, n)
+	a := newAsked(t)
+	guards := newGuards(t, a)
+	m := mutator{rand.New(rand.NewPCG(*seed, 0))}
+	found := tally{passed: map[string]int{}, forms: map[form]int{}}
+	for made := 0; made < n; {
+		batch := m.spellings(guards, min(n-made, 5_000))
+		made += len(batch)
+		texts := make([]string, len(batch))
+		for i, s := range batch {
+			texts[i] = s.text
+		}
+		for i, read := range a.ask(t, texts) {
+			found.add(t, batch[i], read)
+		}
+		if made%100_000 == 0 {
+			t.Logf("%d spellings, %d read as forbidden, %d classes passed", made, found.read, len(found.passed))
+		}
+	}
+	found.report(t, n)
+}
+
+// spelling is one way to write a forbidden resource.
+type spelling struct {
+	*guard
+	text string
+}
+
+// spellings makes n, of each forbidden resource as many.
+func (m *mutator) spellings(guards []*guard, n int) []spelling {
+	var out []spelling
+	for len(out) < n {
+		g := guards[len(out)%len(guards)]
+		from := g.resource
+		if m.IntN(3) == 0 {
+			from = g.via
+		}
+		if text := m.mutate(g.form, from); text != "" && len(text) <= engine.MaxResource {
+			out = append(out, spelling{g, text})
+		}
+	}
+	return out
+}
+
+// tally counts what came of the spellings.
+type tally struct {
+	read    int // by a program as forbidden
+	refused int
+	forms   map[form]int
+	passed  map[string]int // by form, policy and reader
+}
+
+// examples is how many spellings of one class a failed run shows.
+const examples = 3
+
+func (c *tally) add(t *testing.T, s spelling, read []reading) {
+	t.Helper()
+	reached := targets(read)
+	broken := map[string]string{} // policy to a target that it forbids
+	for _, target := range slices.Sorted(maps.Keys(reached)) {
+		for _, policy := range s.breaks(target, reached[target]) {
+			broken[policy] = target
+		}
+	}
+	if len(broken) == 0 {
+		return
+	}
+	c.read++
+	c.forms[s.form]++
+	for policy, target := range broken {
+		if s.policies[policy] == nil {
+			continue // reported by newGuards
+		}
+		switch decide(s.policies[policy], s.text) {
+		case refused:
+			c.refused++
+		case allowed:
+			class := string(s.form) + ", policy " + policy + ", " + reached[target]
+			c.passed[class]++
+			if c.passed[class] <= examples {
+				t.Errorf("%q passes the policy %q of %s, but %s reads %s", s.text, policy, s.resource, reached[target], target)
+			}
+		}
+	}
+}
+
+// report fails when spellings passed, and when the run was not worth its name.
+func (c *tally) report(t *testing.T, n int) {
+	t.Helper()
+	t.Logf("%d of %d spellings are read as forbidden by some program: %v; %d policies refuse one", c.read, n, c.forms, c.refused)
+	for _, class := range slices.Sorted(maps.Keys(c.passed)) {
+		t.Errorf("%d passed: %s", c.passed[class], class)
+	}
+	for _, f := range []form{web, service, file, name, windows, address} {
+		if c.forms[f] < n/100 {
+			t.Errorf("%d of %d spellings are read as a forbidden %s, want at least 1 %%", c.forms[f], n, f)
+		}
+	}
+}

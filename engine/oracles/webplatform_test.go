@@ -1,0 +1,109 @@
+package oracles
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// urlTest is one case of urltestdata.json: an input and what a browser reads.
+type urlTest struct {
+	Input    string
+	Base     string
+	Href     string
+	Protocol string
+	Host     string
+	Pathname string
+	Search   string
+	Failure  bool
+}
+
+// absolute matches what has a scheme of a web or file URL. What has none is
+// read against a base, which a resource does not have.
+var absolute = regexp.MustCompile(`(?i)^[\x00-\x20]*(https?|wss?|ftp|file):`)
+
+// TestBrowserReading holds the WHATWG URL test data: a block of what a browser
+// reads, host and path, blocks the input, unless the input is refused.
+func TestBrowserReading(t *testing.T) {
+	ran := 0
+	for _, u := range urlTests(t) {
+		sameBase := !strings.Contains(u.Input, "//") && strings.HasPrefix(u.Base, u.Protocol)
+		if u.Failure || u.Input == "" || !absolute.MatchString(u.Input) || sameBase {
+			continue // a browser goes nowhere, or where the base says
+		}
+		ran++
+		pattern := u.Protocol + "//" + u.Host + u.Pathname
+		t.Run(u.Input, func(t *testing.T) { blocksOrRefuses(t, pattern, u.Input) })
+		t.Run(u.Href, func(t *testing.T) { blocksOrRefuses(t, pattern, u.Href) })
+	}
+	if ran < 100 {
+		t.Errorf("%d inputs of the test data are URLs of ours, want at least 100", ran)
+	}
+}
+
+// TestBrowserHost holds the hosts of toascii.json in the same way, in both
+// directions: a block of either spelling blocks the other.
+func TestBrowserHost(t *testing.T) {
+	var all []json.RawMessage
+	readJSON(t, "testdata/toascii.json", &all)
+	ran := 0
+	for _, raw := range all {
+		var host struct {
+			Input  string
+			Output *string
+		}
+		if json.Unmarshal(raw, &host) != nil || host.Output == nil || host.Input == "" {
+			continue // a comment, or a host that no browser takes
+		}
+		ran++
+		t.Run(host.Input, func(t *testing.T) {
+			blocksOrRefuses(t, "https://"+*host.Output+"/x", "https://"+host.Input+"/x")
+			if !strings.Contains(host.Input, "%") {
+				blocksOrRefuses(t, "https://"+host.Input+"/x", "https://"+*host.Output+"/x")
+			}
+		})
+	}
+	if ran < 25 {
+		t.Errorf("%d hosts have an output, want at least 25", ran)
+	}
+}
+
+// blocksOrRefuses checks that a policy which blocks pattern does not allow the
+// resource. A pattern that is refused says so to its author: nothing passes it.
+func blocksOrRefuses(t *testing.T, pattern, resource string) {
+	t.Helper()
+	p, err := policy(nil, []string{pattern})
+	if err != nil {
+		return
+	}
+	if got := decide(p, resource); got == allowed {
+		t.Errorf("%q passes a block of %q", resource, pattern)
+	}
+}
+
+func urlTests(t *testing.T) []urlTest {
+	t.Helper()
+	var all []json.RawMessage
+	readJSON(t, "testdata/urltestdata.json", &all)
+	var out []urlTest
+	for _, raw := range all {
+		var u urlTest
+		if json.Unmarshal(raw, &u) == nil { // comments are strings
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func readJSON(t *testing.T, file string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
