@@ -90,7 +90,7 @@ func pattern(t *testing.T, s string) *Pattern {
 // TestTriples holds what a careful author writes: what passes, what does not.
 func TestTriples(t *testing.T) {
 	for _, c := range []struct {
-		allowed      string
+		allowed     string
 		passes, not []string
 	}{
 		{"/srv/my%20docs/*", []string{"/srv/my%20docs/a"}, []string{"/srv/other/a", "/srv/my%20docs/a/b"}},
