@@ -184,6 +184,26 @@ func (c *CompiledRule) Rego(name string) (string, error) {
 	return renderRego(matches, name), nil
 }
 
+// RegoCertain returns, like [CompiledRule.Rego], where a rule that asks for
+// approval matches without its condition being an error, or "" where the
+// condition is never one: a deny of a lower rule holds against an error.
+func (c *CompiledRule) RegoCertain(name string) (string, error) {
+	if c.outcome != ApprovalRequired || c.cond.source != "" {
+		return "", nil
+	}
+	matches, err := c.Rego(name)
+	if err != nil {
+		return "", err
+	}
+	if c.cond.holds.some((*node).isOpaque) {
+		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
+	}
+	if certain := renderRego(c.cond.holds, name); certain != matches {
+		return certain, nil
+	}
+	return "", nil
+}
+
 // action is what a rule's action document says.
 type action struct {
 	decision Decision

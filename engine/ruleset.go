@@ -110,11 +110,17 @@ func (rs *RuleSet) Broken() []BrokenRule {
 // Size returns about how many bytes the set holds on to.
 func (rs *RuleSet) Size() int { return rs.size }
 
-// decide returns the one finding of the rule that decides f's intent, nil where
-// none matches, and how many conditions were an error. The rules are asked in
-// deciding order until one matches; those after it are not, so that their
-// errors do not count. f's resource is the raw one before and after. The slice
-// is shared and must not be modified. A nil set has no rules.
+// decide returns what the rules find about f's intent, nil where none matches,
+// and how many conditions were an error. The rules are asked in deciding order
+// until one matches; those after it are not, so that their errors do not count.
+//
+// A rule that asks for approval because its condition is an error is taken both
+// ways: the rules below it are asked on, and their deny wins. Otherwise the
+// caller could lift that deny by leaving out what the condition asks for. Both
+// findings are reported then.
+//
+// f's resource is the raw one before and after. The slice is shared and must not
+// be modified. A nil set has no rules.
 func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	if rs == nil || len(rs.rules) == 0 {
 		return nil, 0
@@ -122,17 +128,27 @@ func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
 	failed := 0
+	var unsure []Finding // of the first rule to ask for approval by an error
 	f.work = 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
-		finding, err := rs.rules[i].decide(f)
+		rule := rs.rules[i]
+		finding, err := rule.decide(f)
 		if err != nil {
 			failed++
 		}
-		if finding != nil {
+		switch {
+		case finding == nil:
+		case unsure == nil && (err == nil || rule.outcome == Deny):
 			return finding, failed
+		case unsure == nil:
+			unsure = finding
+		case rule.outcome == Deny:
+			return slices.Concat(unsure, finding), failed
+		case err == nil:
+			return unsure, failed
 		}
 	}
-	return nil, failed
+	return unsure, failed
 }
 
 // decide returns what the rule finds, or nil where it does not match.
@@ -149,7 +165,7 @@ func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
 
 // matches asks the condition about the readings of the resource: a rule that
 // allows has to match every normalised one, any other matches where it does for
-// one reading. It stops at the first reading that settles it or is an error.
+// one reading, and is an error where it matches for none and is one for some.
 func (c *CompiledRule) matches(f *frame) (bool, error) {
 	if !c.cond.readsResource || f.readings.Len() == 1 {
 		return c.cond.eval(f)
@@ -168,13 +184,17 @@ func (c *CompiledRule) matches(f *frame) (bool, error) {
 }
 
 func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
+	var failed error
 	for i := range f.readings.Len() {
 		f.setResource(f.readings.At(i))
-		if ok, err := c.cond.eval(f); err != nil || ok {
-			return ok, err
+		switch ok, err := c.cond.eval(f); {
+		case err != nil:
+			failed = err
+		case ok:
+			return true, nil
 		}
 	}
-	return false, nil
+	return false, failed
 }
 
 var errBroken = errors.New("the stored condition does not compile")

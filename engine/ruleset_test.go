@@ -21,8 +21,8 @@ func decided(t *testing.T, in *Intent, o Options, rules ...Rule) string {
 	t.Helper()
 	findings, failed := CompileRules(rules, o).decide(testFrame(t, in))
 	s := "nothing"
-	if len(findings) == 1 {
-		s = findings[0].Outcome.String() + " by " + findings[0].RuleID
+	for i, finding := range findings {
+		s = strings.Repeat(s+" and ", i) + finding.Outcome.String() + " by " + finding.RuleID
 	}
 	if failed > 0 {
 		s += fmt.Sprintf(", %d errors", failed)
@@ -66,6 +66,9 @@ func TestDecision_Rules_Winner(t *testing.T) {
 	}
 }
 
+// "an allow counts as not matching; a deny counts as matching; an approval_required
+// asks for approval, yet the rules below it are asked on and their deny wins (both
+// findings are reported), so that an *error* never lifts a deny of a lower rule"
 func TestDecision_Rules_ErrorsOnlyTighten(t *testing.T) {
 	const missing = `{"cel":"intent.metadata.nothing == 'x'"}`
 	tests := []struct {
@@ -77,6 +80,18 @@ func TestDecision_Rules_ErrorsOnlyTighten(t *testing.T) {
 		{"approval_required matches", []Rule{stored("a", "approval_required", missing, 1)}, "approval_required by a, 1 errors"},
 		{"allow does not match", []Rule{stored("a", "allow", missing, 1)}, "nothing, 1 errors"},
 		{"allow gives way to lower rules", []Rule{stored("a", "allow", missing, 2), stored("b", "deny", `{}`, 1)}, "deny by b, 1 errors"},
+		{"approval_required lifts no deny of a lower rule", []Rule{stored("a", "approval_required", missing, 2), stored("b", "deny", `{}`, 1)}, "approval_required by a and deny by b, 1 errors"},
+		{"nor one by an error", []Rule{stored("a", "approval_required", missing, 2), stored("b", "deny", missing, 1)}, "approval_required by a and deny by b, 2 errors"},
+		{"approval_required withstands a lower allow, which ends the search", []Rule{
+			stored("a", "approval_required", missing, 3), stored("b", "allow", `{}`, 2), stored("c", "deny", `{}`, 1),
+		}, "approval_required by a, 1 errors"},
+		{"the first approval_required by an error is reported", []Rule{
+			stored("a", "approval_required", missing, 3), stored("b", "approval_required", missing, 2), stored("c", "approval_required", `{}`, 1),
+		}, "approval_required by a, 2 errors"},
+		{"both findings are reported, the rules between them are not", []Rule{
+			stored("a", "approval_required", missing, 4), stored("b", "approval_required", missing, 3),
+			stored("c", "allow", missing, 2), stored("d", "deny", `{}`, 1),
+		}, "approval_required by a and deny by d, 3 errors"},
 		{"each is counted until one decides", []Rule{
 			stored("a", "allow", missing, 9), stored("b", "allow", missing, 8),
 			stored("c", "deny", missing, 7), stored("d", "deny", missing, 6),
@@ -186,7 +201,7 @@ func TestRuleSet_Update(t *testing.T) {
 		{"another action", []Rule{stored("a", "approval_required", `{}`, 3), b}, "approval_required by a"},
 		{"removed", []Rule{b}, "allow by b"},
 		{"added", []Rule{a, b, stored("c", "approval_required", `{}`, 4)}, "approval_required by c"},
-		{"broken", []Rule{a, stored("c", "approval_required", `?`, 4)}, "approval_required by c"},
+		{"broken", []Rule{b, stored("c", "approval_required", `?`, 4)}, "approval_required by c"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -77,6 +77,12 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
 		}
+		if !deniesAny(set.Rules()[i+1:]) {
+			continue
+		}
+		if err := l.certainty(i+1, r); err != nil {
+			return nil, err
+		}
 	}
 	source, err := format.Source(mainFile, []byte(l.module()))
 	if err != nil {
@@ -93,6 +99,9 @@ type lowering struct {
 	// the modules of those that are written in Rego.
 	rules []string
 	files []File
+	// errable are the places of the rules that ask for approval where their
+	// condition is an error, which a rule below them that denies does not heed.
+	errable []string
 }
 
 // module returns the policy's module.
@@ -123,7 +132,7 @@ package %s`,
 func (l *lowering) entryPoints() string {
 	ruled, reasons := "", "check_reasons"
 	if len(l.rules) > 0 {
-		ruled, reasons = ruleFinding, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+		ruled, reasons = l.ruleFinding()
 	}
 	return fmt.Sprintf(`# METADATA
 # description: The most restrictive outcome of all findings.
@@ -160,10 +169,31 @@ check_reasons := [sentence |
 %[4]s`, engine.Quote(string(engine.CodePolicyAllowed)), reasons, engine.Quote(string(engine.CodeRuleAllow)), ruled)
 }
 
-// ruleFinding adds the finding of the rule that decides: of those that match,
-// the first in deciding order.
-const ruleFinding = `
+// ruleFinding adds the finding of the rule that decides, and returns the reasons
+// with its own. Of those that match it is the first in deciding order. Where that
+// one only asks for approval by an error and the first of the others denies, both
+// are found.
+func (l *lowering) ruleFinding() (text, reasons string) {
+	if len(l.errable) == 0 {
+		return `
 findings contains deciding_rule[1]
 
 deciding_rule := min(matching_rules)
-`
+`, "array.concat(check_reasons, [sentence | sentence := deciding_rule[2]])"
+	}
+	return fmt.Sprintf(`
+findings contains rule[1] if some rule in deciding_rules
+
+deciding_rules := {unsure, sure} if {
+	unsure := min(matching_rules)
+	unsure[0] in unsure_rules
+	sure := min({rule | some rule in matching_rules; not rule[0] in unsure_rules})
+	sure[1] == %s
+}
+
+else := {min(matching_rules)}
+
+unsure_rules := {%s} - certain_rules
+`, engine.Quote(string(engine.CodeRuleDeny)), strings.Join(l.errable, ", ")),
+		"array.concat(check_reasons, [sentence | some [_, _, sentence] in sort(deciding_rules)])"
+}

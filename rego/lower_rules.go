@@ -2,6 +2,8 @@ package rego
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -46,6 +48,33 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			head = "matching_rules" + rest
 		}
 		l.rules = append(l.rules, head+b.inline(r.Outcome()))
+	}
+	if f.helpers != "" {
+		l.rules = append(l.rules, f.helpers)
+	}
+	return nil
+}
+
+// deniesAny reports whether one of rules denies.
+func deniesAny(rules []*engine.CompiledRule) bool {
+	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
+}
+
+// certainty adds the place of a rule to certain_rules where the rule matches
+// without an error, if its condition can be one.
+func (l *lowering) certainty(place int, r *engine.CompiledRule) error {
+	name := fmt.Sprintf("rule_%d_certain", place)
+	text, err := r.RegoCertain(name)
+	if text == "" || err != nil {
+		return err
+	}
+	f, err := parseFunctions(name, text)
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", r.Rule().ID, err)
+	}
+	l.errable = append(l.errable, strconv.Itoa(place))
+	for _, b := range f.bodies {
+		l.rules = append(l.rules, fmt.Sprintf("certain_rules contains %d", place)+b.inline(r.Outcome()))
 	}
 	if f.helpers != "" {
 		l.rules = append(l.rules, f.helpers)

@@ -154,3 +154,50 @@ func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	}
 	return out
 }
+
+// "an approval_required asks for approval, yet the rules below it are asked on and
+// their deny wins (both findings are reported)", in both renderings.
+func TestDecision_Rules_ApprovalByAnErrorLiftsNoDeny(t *testing.T) {
+	rule := func(id, condition, decision string, priority int64) engine.Rule {
+		r := sampleRule(id, id, condition, `{"decision":"`+decision+`"}`)
+		r.Priority = priority
+		return r
+	}
+	rules := []engine.Rule{
+		rule("approval", `{"cel":"intent.metadata.env == 'prod' || intent.resource.matches('^prod/x') && intent.metadata.window == 'night'"}`, "approval_required", 3),
+		rule("allow", `{"metadata.lift":"yes"}`, "allow", 2),
+		rule("deny", `{"resource":"prod/**"}`, "deny", 1),
+	}
+	c := newComparison(t, samplePolicy(), rules)
+	for _, tc := range []struct {
+		resource string
+		metadata map[string]string
+		want     string
+	}{
+		{"prod/a", nil, "rule.approval_required rule.deny"},
+		{"prod/a", map[string]string{"env": "dev"}, "rule.deny"},
+		{"prod/a", map[string]string{"env": "prod"}, "rule.approval_required"},
+		{"prod/x", map[string]string{"window": "night"}, "rule.approval_required"},
+		{"prod/./x", map[string]string{"window": "day"}, "rule.approval_required rule.deny"},
+		{"prod/%78", map[string]string{"lift": "yes"}, "rule.approval_required"},
+		{"https://api.example.com/", nil, "rule.approval_required"},
+	} {
+		in := &engine.Input{Agent: engine.AgentActive, Intent: &engine.Intent{
+			IntentID: "1b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", PolicyID: samplePolicy().PolicyID, AgentID: "team-a/x", ActionType: "deploy",
+			Resource: tc.resource, Metadata: tc.metadata, IssuedAt: "2026-01-02T03:04:05Z",
+		}}
+		result, problem := c.compare(in)
+		if problem != "" {
+			t.Errorf("%s %v: %s", tc.resource, tc.metadata, problem)
+		}
+		var codes []string
+		for _, f := range result.Findings {
+			if f.RuleID != "" {
+				codes = append(codes, string(f.Code))
+			}
+		}
+		if got := strings.Join(codes, " "); got != tc.want {
+			t.Errorf("codes of %s with %v = %s, want %s", tc.resource, tc.metadata, got, tc.want)
+		}
+	}
+}

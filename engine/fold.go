@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// FoldID returns the form in which the kill switch compares ids of agents: two
+// ids are the same agent's when their forms are equal. It is Unicode's
+// compatibility caseless matching (D146): NFKC and case folding, until neither
+// changes anything. An id in ASCII without upper-case letters is its own form.
+func FoldID(id string) string {
+	for i := range len(id) {
+		if c := id[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return norm.NFKC.String(foldCase(norm.NFKC.String(foldCase(norm.NFD.String(id)))))
+		}
+	}
+	return id
+}
+
+// foldCase is Unicode's full case folding. Package cases swaps the two cases of
+// Cherokee instead of folding them to capitals.
+func foldCase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cherokee, r) {
+			return unicode.ToUpper(r)
+		}
+		return r
+	}, cases.Fold().String(s))
+}

@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"testing"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// "In check 2 ids are equal when they are after NFKC and case folding"
+func TestDecision_Agents_FoldID(t *testing.T) {
+	for _, tt := range []struct{ id, want string }{
+		{"", ""},
+		{"team-a/agent_7@x.example", "team-a/agent_7@x.example"},
+		{"Team-A/Agent", "team-a/agent"},
+		{"ｂｏｔ", "bot"},
+		{"\u212aim", "kim"},
+		{"STRASSE", "strasse"},
+		{"straße", "strasse"},
+		{"cafe\u0301", "caf\u00e9"},
+		{"ﬁx", "fix"},
+		{"ΜΆΪΟΣ", "μάϊοσ"},
+		{"\uab70\u13f8", "\u13a0\u13f0"},
+	} {
+		if got := FoldID(tt.id); got != tt.want {
+			t.Errorf("FoldID(%q) = %q, want %q", tt.id, got, tt.want)
+		}
+	}
+	for r := rune(0); r < 0x1F000; r++ {
+		s := string(r)
+		got := FoldID(s)
+		if again := FoldID(got); again != got {
+			t.Errorf("FoldID(FoldID(%U)) = %q, want %q", r, again, got)
+		}
+		if plain := FoldID(foldCase(norm.NFKC.String(s))); plain != got {
+			t.Errorf("FoldID(%U) = %q, after NFKC and case folding %q", r, got, plain)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { FoldID("team-a/agent_7@x.example") }); n != 0 {
+		t.Errorf("FoldID of plain ASCII allocates %v times", n)
+	}
+}
