@@ -123,7 +123,6 @@ type evaluation struct {
 	codes    []string
 	res      *Resource
 	status   string // of the agent, for rules
-	allowed  bool   // a rule allows
 	notes    Notes
 }
 
@@ -139,11 +138,7 @@ func (e *evaluation) find(decision, code string) {
 // outcome adds why a case is allowed where nothing objects.
 func (e *evaluation) outcome() Outcome {
 	if len(e.codes) == 0 {
-		code := "policy.allowed"
-		if e.allowed {
-			code = "rule.allow"
-		}
-		e.find(Allow, code)
+		e.find(Allow, "policy.allowed")
 	}
 	slices.Sort(e.codes)
 	return Outcome{Decision: e.decision, Codes: e.codes, Notes: e.notes}
@@ -181,7 +176,7 @@ func (e *evaluation) agent() error {
 		e.notes.FoldedID = !exactly
 		e.find(Deny, "agent.disabled")
 	}
-	if e.c.RequireRegistered && !registered {
+	if e.c.RequireRegistered && !registered && !disabled {
 		e.find(Deny, "agent.unregistered")
 	}
 	if g := e.c.Policy.AgentID; g != id && !globString(g, id) {
@@ -322,10 +317,10 @@ func objectors(patterns []*Pattern, r *Resource) []string {
 
 func (e *evaluation) cost() error {
 	p, cost := e.c.Policy, e.c.Intent.Cost
-	if p.MaxCostMinor == nil || cost == nil {
+	if cost == nil {
 		return nil
 	}
-	if cost.AmountMinor > *p.MaxCostMinor {
+	if p.MaxCostMinor != nil && cost.AmountMinor > *p.MaxCostMinor {
 		e.find(Deny, "cost.exceeded")
 	}
 	if p.Currency != "" && p.Currency != cost.Currency {
@@ -350,14 +345,14 @@ func (e *evaluation) rules() error {
 		if err != nil {
 			return err
 		}
-		if doubtful {
+		// On a tie the more restrictive decides alone.
+		if doubtful && winner != Deny {
 			e.find(ApprovalRequired, "rule.approval_required")
 		}
-		switch winner {
-		case Allow:
-			e.allowed = true
+		if winner == Allow && doubtful {
 			return nil
-		case Deny, ApprovalRequired:
+		}
+		if winner != "" {
 			e.find(winner, "rule."+winner)
 			return nil
 		}

@@ -53,7 +53,7 @@ func TestChecks(t *testing.T) {
 		}, "deny resource.blocked resource.not_allowed"},
 		{"8: inclusive", func(c *Case) { c.Policy.MaxCostMinor = &equal }, "allow policy.allowed"},
 		{"8: above", func(c *Case) { c.Policy.MaxCostMinor, c.Policy.Currency = &limit, "USD" }, "deny cost.currency cost.exceeded"},
-		{"8: a currency without a maximum checks nothing", func(c *Case) { c.Policy.Currency = "USD" }, "allow policy.allowed"},
+		{"8: a currency without a maximum", func(c *Case) { c.Policy.Currency = "USD" }, "deny cost.currency"},
 		{"8: without cost", func(c *Case) { c.Policy.MaxCostMinor, c.Intent.Cost = &limit, nil }, "allow policy.allowed"},
 		{"9: the meter", func(c *Case) { c.UsageExceeded = true }, "deny usage.limit"},
 	} {
@@ -91,7 +91,9 @@ func TestRules(t *testing.T) {
 		{"an error: a deny counts as matching", []Rule{rule(2, Deny, faulty), rule(1, Allow, always)}, "deny rule.deny"},
 		{"an error: an allow counts as not matching", []Rule{rule(2, Allow, faulty), rule(1, Deny, always)}, "deny rule.deny"},
 		{"an error never lifts a deny of a lower rule", []Rule{rule(2, ApprovalRequired, faulty), rule(1, Deny, always)}, "deny rule.approval_required rule.deny"},
-		{"an error: an approval asks, whatever a lower rule allows", []Rule{rule(2, ApprovalRequired, faulty), rule(1, Allow, always)}, "approval_required rule.approval_required"},
+		{"an error: an approval asks, whatever a lower rule allows", []Rule{rule(2, ApprovalRequired, faulty), rule(1, Allow, always)}, "approval_required rule.allow rule.approval_required"},
+		{"an error: on a tie the approval decides alone", []Rule{rule(2, ApprovalRequired, faulty), rule(2, Allow, always)}, "approval_required rule.approval_required"},
+		{"an error: on a tie a deny decides alone", []Rule{rule(2, ApprovalRequired, faulty), rule(2, Deny, always)}, "deny rule.deny"},
 		{"an error below what decides is not asked", []Rule{rule(2, Allow, always), rule(1, Deny, faulty)}, "allow rule.allow"},
 		{"an inactive rule", []Rule{{Decision: Deny, Means: always}}, "allow policy.allowed"},
 	} {
@@ -105,7 +107,7 @@ func TestRules(t *testing.T) {
 	}
 	cs := base()
 	cs.Policy.BlockedPatterns, cs.Rules = []string{"prod/**"}, []Rule{rule(9, Allow, always)}
-	if got := codes(t, cs); got != "deny resource.blocked" {
+	if got := codes(t, cs); got != "deny resource.blocked rule.allow" {
 		t.Errorf("nothing a rule says lifts a deny of the policy: got %s", got)
 	}
 }

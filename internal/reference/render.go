@@ -3,6 +3,7 @@ package reference
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -142,6 +143,14 @@ func (c Cond) Sayable(f Form) bool {
 		}
 		return c.Field != "agent.status" && (len(c.Kids) > 0 || c.Field != "")
 	}
+	if !c.conjunction() && c.calls() {
+		// A module whose helper calls regex.match or glob.match is taken for one
+		// whose helper refers to match, and compiling it does not end.
+		return false
+	}
+	if s, ok := c.Value.(string); ok && c.Op == "glob" && strings.Contains(s, `\`) {
+		return false // glob.match and the rules' globs differ in backslashes
+	}
 	switch c.Op { // Rego
 	case "nin", "every", "some", "size", "nor":
 		return false
@@ -151,6 +160,23 @@ func (c Cond) Sayable(f Form) bool {
 		return !metadata || !numeric(c.Value)
 	}
 	return !metadata || !number
+}
+
+// conjunction reports comparisons that all hold, of which an equality may be
+// negated: what the body of one rule says.
+func (c Cond) conjunction() bool {
+	kids := []Cond{c}
+	if c.Op == "and" {
+		kids = c.Kids
+	}
+	return !slices.ContainsFunc(kids, func(k Cond) bool {
+		return k.Field == "" && !(k.Op == "not" && k.Kids[0].Op == "eq")
+	})
+}
+
+// calls reports a comparison that Rego writes as a call of match.
+func (c Cond) calls() bool {
+	return c.Op == "regex" || c.Op == "glob" || slices.ContainsFunc(c.Kids, Cond.calls)
 }
 
 func numeric(v any) bool {
@@ -236,19 +262,16 @@ func (c Cond) rego(alt func(int) int) string {
 	if c.Op == "and" {
 		conjuncts = c.Kids
 	}
-	simple := true
-	for _, k := range conjuncts {
-		if k.Op == "not" && k.Kids[0].Field != "" && k.Kids[0].Value != false {
-			body = append(body, "not "+k.Kids[0].regoLeaf())
-			continue
+	if c.conjunction() && (c.calls() || alt(3) > 0) {
+		for _, k := range conjuncts {
+			// A negated call of what is missing is undefined, so that only an
+			// equality is negated here.
+			if k.Op == "not" {
+				body = append(body, "not "+k.Kids[0].regoLeaf())
+			} else {
+				body = append(body, k.regoLeaf())
+			}
 		}
-		if k.Field == "" {
-			simple = false
-			break
-		}
-		body = append(body, k.regoLeaf())
-	}
-	if simple && alt(3) > 0 {
 		return strings.Join(body, []string{"\n", "; "}[alt(2)])
 	}
 	m := regoModule{text: "package condition\n"}
