@@ -336,6 +336,7 @@ func (e *evaluation) rules() error {
 	slices.SortFunc(rules, func(a, b Rule) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
+	asks := false // an approval of higher priority could not be evaluated
 	for len(rules) > 0 {
 		n := slices.IndexFunc(rules, func(r Rule) bool { return r.Priority != rules[0].Priority })
 		if n < 0 {
@@ -346,17 +347,17 @@ func (e *evaluation) rules() error {
 			return err
 		}
 		// On a tie the more restrictive decides alone.
-		if doubtful && winner != Deny {
-			e.find(ApprovalRequired, "rule.approval_required")
-		}
-		if winner == Allow && doubtful {
-			return nil
+		asks = asks || doubtful && winner != Deny
+		if winner != "" && !(winner == Allow && asks) {
+			e.find(winner, "rule."+winner)
 		}
 		if winner != "" {
-			e.find(winner, "rule."+winner)
-			return nil
+			break
 		}
 		rules = rules[n:]
+	}
+	if asks {
+		e.find(ApprovalRequired, "rule.approval_required")
 	}
 	return nil
 }

@@ -243,6 +243,9 @@ func (g *Generator) textComparison(field string, values ...string) Cond {
 	case "in", "nin":
 		return Cond{Op: op, Field: field, Value: []any{v, pick(g, values...)}}
 	case "glob":
+		if field == "action_type" { // whose only wildcard is *
+			return Cond{Op: op, Field: field, Value: pick(g, v[:1]+"*", "*"+v[len(v)-1:], v[:2]+"*"+v[len(v)-2:])}
+		}
 		return Cond{Op: op, Field: field, Value: pick(g, v[:1]+"*", "*"+v[len(v)-1:], v[:2]+"?*", "{x,"+v+"*}", "["+v[:1]+"z]*")}
 	case "regex":
 		return Cond{Op: op, Field: field, Value: pick(g, "^"+v[:2], v[1:]+"$", "^("+v+"|x)$", "[a-d]")}

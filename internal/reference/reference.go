@@ -23,9 +23,9 @@
 //   - In match objects and trees $ne and $nin on the resource are the negations
 //     of $eq and $in, and a text that $eq or $in quotes is a pattern without
 //     wildcards.
-//   - Where an approval cannot be evaluated, it is a finding beside what the
-//     rules of lower priority decide; among its own priority a deny is found
-//     alone and an allow not at all.
+//   - Where an approval cannot be evaluated, it is a finding beside the deny of
+//     a lower priority; a deny of its own priority is found alone, and an allow
+//     of its own or a lower one is not found.
 //   - The rule that decides is a finding even where it allows and others deny.
 //   - The currency is compared whether or not a maximum is set.
 //   - A kill switch that denies is found alone, not beside agent.unregistered.
