@@ -130,10 +130,10 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 	}
 	if !ok {
 		a.e.notes.Missing = true
-		switch {
-		case a.form == CEL:
+		switch a.form {
+		case CEL:
 			return broken, nil
-		case a.form == Rego:
+		case Rego:
 			return no, nil
 		}
 		return of(c.Op == "ne" || c.Op == "nin"), nil

@@ -348,7 +348,7 @@ func (e *evaluation) rules() error {
 		}
 		// On a tie the more restrictive decides alone.
 		asks = asks || doubtful && winner != Deny
-		if winner != "" && !(winner == Allow && asks) {
+		if winner != "" && (winner != Allow || !asks) {
 			e.find(winner, "rule."+winner)
 		}
 		if winner != "" {

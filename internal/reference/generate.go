@@ -11,6 +11,7 @@ import (
 // happens often. The same seed makes the same cases.
 type Generator struct{ rng *rand.Rand }
 
+// NewGenerator returns a generator of the cases of a seed.
 func NewGenerator(seed uint64) *Generator {
 	return &Generator{rand.New(rand.NewPCG(seed, 0x9E3779B97F4A7C15))}
 }

@@ -215,7 +215,7 @@ func match(pattern text, tokens []token, t text, m matching) bool {
 		if seen[pos] {
 			return false
 		}
-		ok := false
+		var ok bool
 		switch {
 		case p == len(pattern):
 			ok = i == len(t)

@@ -129,7 +129,7 @@ func resolveFrom(root text, keep int, rest text, clean func(text) text) text {
 
 // windows reads a path as Windows does, but for 8.3 names and links.
 func windows(path text) text {
-	t := replace(path, '\\', '/')
+	t := forward(path)
 	switch upper := strings.ToUpper(show(t)); {
 	case strings.HasPrefix(upper, "//?/UNC/"), strings.HasPrefix(upper, "/??/UNC/"):
 		t = concat(text("//"), t[len("//?/UNC/"):])

@@ -55,7 +55,7 @@ func upwards(a text) error {
 		path, _ = cutQuery(a)
 	}
 	leading := f == nameForm
-	for _, s := range splitText(replace(path, '\\', '/'), '/') {
+	for _, s := range splitText(forward(path), '/') {
 		d := literalDots(s)
 		if f != nameForm && f != windowsForm {
 			d = escapedDots(s)

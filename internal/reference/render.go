@@ -49,7 +49,7 @@ func (c Cond) matchObject(alt func(int) int) any {
 		return object{"$nor": []any{c.Kids[0].matchObject(alt)}}
 	}
 	s, isText := c.Value.(string)
-	if c.Op == "eq" && !(isText && strings.Contains(s, "*")) || c.Op == "glob" && strings.Contains(s, "*") {
+	if c.Op == "eq" && (!isText || !strings.Contains(s, "*")) || c.Op == "glob" && strings.Contains(s, "*") {
 		if alt(2) == 0 {
 			return object{c.Field: c.Value}
 		}
@@ -170,7 +170,7 @@ func (c Cond) conjunction() bool {
 		kids = c.Kids
 	}
 	return !slices.ContainsFunc(kids, func(k Cond) bool {
-		return k.Field == "" && !(k.Op == "not" && k.Kids[0].Op == "eq")
+		return k.Field == "" && (k.Op != "not" || k.Kids[0].Op != "eq")
 	})
 }
 

@@ -233,7 +233,7 @@ func serverPaths(path text, deep bool, resolve func(text) text) []text {
 	}
 	var out []text
 	for _, d := range decoded {
-		for _, s := range []text{d, replace(d, '\\', '/')} {
+		for _, s := range []text{d, forward(d)} {
 			out = addText(out, letters(resolve(s)))
 			out = addText(out, letters(resolve(withoutDotParameters(s))))
 		}

@@ -211,11 +211,12 @@ func hasPrefix(t text, prefix string) bool {
 	return len(t) >= len(p) && slices.Equal(t[:len(p)], p)
 }
 
-func replace(t text, from, to rune) text {
+// forward turns backslashes into slashes.
+func forward(t text) text {
 	out := slices.Clone(t)
 	for i, r := range out {
-		if r == from {
-			out[i] = to
+		if r == '\\' {
+			out[i] = '/'
 		}
 	}
 	return out

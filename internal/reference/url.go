@@ -35,7 +35,7 @@ func slashed(t text) text {
 	if end < 0 {
 		end = len(t)
 	}
-	return concat(replace(t[:end], '\\', '/'), t[end:])
+	return concat(forward(t[:end]), t[end:])
 }
 
 // cutAuthority cuts what follows // into authority and the rest.
@@ -63,7 +63,7 @@ func parseWeb(t text) (parts, error) {
 	scheme := strings.ToLower(show(t[:colon]))
 	rest := t[colon+1:]
 	if !hasPrefix(rest, "//") || len(rest) > 2 && (rest[2] == '/' || rest[2] == '\\') {
-		return parts{}, fmt.Errorf("write exactly // after %s:", scheme)
+		return parts{}, fmt.Errorf("the scheme %s is not followed by exactly //", scheme)
 	}
 	authority, rest := cutAuthority(rest[2:])
 	host := withoutUser(authority)
