@@ -52,7 +52,14 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"id": "r1", "name": "n", "condition": rule.Condition, "action": rule.Action, "priority": 7.0, "isActive": true,
 			"createdAt": "0001-01-01T00:00:00Z", "updatedAt": "0001-01-01T00:00:00Z",
 		}},
-		"readings":                  map[string]any{"blocked": []any{"prod//web", "prod/web"}, "allowed": []any{"prod/web"}},
+		"readings":                  map[string]any{
+			"blocked": []any{
+				map[string]any{"text": "prod//web", "readers": []any{"raw"}},
+				map[string]any{"text": "prod/web", "readers": []any{"posix"}},
+			},
+			"allowed": []any{map[string]any{"text": "prod/web", "readers": []any{"posix"}}},
+			"stops":   "",
+		},
 		"usage":                     map[string]any{"exceeded": true},
 		"require_registered_agents": true,
 		"digests":                   map[string]any{"policy": set.Policy.Digest(), "rules": set.Rules.Digest()},

@@ -14,7 +14,7 @@
 //
 // and, beyond the contract, what a core needs to decide as writ does:
 //
-//	readings                    {"blocked": […], "allowed": […]}: see [engine.Readings]
+//	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
 //	digests                     {"policy", "rules"}: see [engine.Policy.Digest], by

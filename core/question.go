@@ -28,8 +28,14 @@ type agent struct {
 }
 
 type readings struct {
-	Blocked []string `json:"blocked"`
-	Allowed []string `json:"allowed"`
+	Blocked []reading `json:"blocked"`
+	Allowed []reading `json:"allowed"`
+	Stops   string    `json:"stops"`
+}
+
+type reading struct {
+	Text    string   `json:"text"`
+	Readers []string `json:"readers"`
 }
 
 type usage struct {
@@ -72,12 +78,15 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		RequireRegistered: in.RequireRegistered,
 		Digests:           digests{set.Policy.Digest(), set.Rules.Digest()},
 	}
-	for i := range read.Len() {
-		q.Readings.Blocked = append(q.Readings.Blocked, read.At(i))
+	for i := range read.BlockLen() {
+		r := read.BlockAt(i)
+		q.Readings.Blocked = append(q.Readings.Blocked, reading{r.Text, r.Readers.Names()})
 	}
-	for i := range read.NormalLen() {
-		q.Readings.Allowed = append(q.Readings.Allowed, read.NormalAt(i))
+	for i := range read.AllowLen() {
+		r := read.AllowAt(i)
+		q.Readings.Allowed = append(q.Readings.Allowed, reading{r.Text, r.Readers.Names()})
 	}
+	q.Readings.Stops = read.Stops().String()
 	rest, err := json.Marshal(&q)
 	if err != nil {
 		return question{}, fmt.Errorf("encoding the question: %w", err)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"writ/engine/glob"
 )
 
 // ActionSet is a compiled list of action types. An entry is compared exactly,
@@ -28,12 +30,12 @@ type actionPattern struct {
 	parts []string
 }
 
-// CompileActions compiles action types. Its error is a *[PatternError].
+// CompileActions compiles action types. Its error is a *[glob.PatternError].
 func CompileActions(types []string) (*ActionSet, error) {
 	a := &ActionSet{exact: make(map[string]int, len(types))}
 	for i, t := range types {
 		if problem := checkActionType(t); problem != "" {
-			return nil, &PatternError{Index: i, Problem: problem}
+			return nil, &glob.PatternError{Index: i, Problem: problem}
 		}
 		if strings.Contains(t, "*") {
 			a.wildcards = append(a.wildcards, actionPattern{index: i, parts: strings.Split(t, "*")})
@@ -48,7 +50,7 @@ func checkActionType(t string) string {
 	switch {
 	case t == "":
 		return "is empty"
-	case len(t) > maxPatternLength:
+	case len(t) > glob.MaxLength:
 		return "is longer than 1024 bytes"
 	case !utf8.ValidString(t):
 		return "is not valid UTF-8"
@@ -82,8 +84,8 @@ func (a *ActionSet) Match(action string) int {
 	return first
 }
 
-// steps is nothing: action types are short, and so are their patterns.
-func (a *ActionSet) steps(string) int { return 0 }
+// Steps is nothing: action types are short, and so are their patterns.
+func (a *ActionSet) Steps(string) int { return 0 }
 
 func (w *actionPattern) match(action string) bool {
 	last := len(w.parts) - 1

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"testing"
+
+	"writ/engine/glob"
 )
 
 func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(t *testing.T) {
@@ -49,9 +51,9 @@ func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(
 func TestCompileActions_RefusesWhatMatchesNothing(t *testing.T) {
 	for _, entry := range []string{"", " sql", "sql.{read,write}", "sql.?", "sql.[rw]*", `sql\.read`, "a\x00", "a\xff", "a\u200bb"} {
 		_, err := CompileActions([]string{"fine", entry})
-		var refused *PatternError
+		var refused *glob.PatternError
 		if !errors.As(err, &refused) || refused.Index != 1 {
-			t.Errorf("CompileActions(fine, %q) = %v, want a PatternError for index 1", entry, err)
+			t.Errorf("CompileActions(fine, %q) = %v, want a glob.PatternError for index 1", entry, err)
 		}
 	}
 }

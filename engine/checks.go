@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"strings"
+
+	"writ/engine/glob"
 )
 
 // Check is one row of the table that an [ActionPolicy] is evaluated by.
@@ -17,13 +19,13 @@ type Check struct {
 	// action type objected, the engine's finding names that one besides.
 	Reason string
 	// CEL is an expression over the variables intent.*, agent.*, policy.*,
-	// usage.exceeded, deployment.require_registered_agents, readings.blocked and
-	// readings.allowed.
+	// usage.exceeded and deployment.require_registered_agents, and over the
+	// readings of the resource: see [resourceNode].
 	CEL string
 	// Rego are complete rules of Rego v1, separated by empty lines, which add Code
 	// to the set findings where the check fails, over input = {intent, agent:
-	// {status}, usage: {exceeded}, require_registered_agents} and over
-	// blocked_readings and allowed_readings, which [RegoReadings] defines. What is
+	// {status}, usage: {exceeded}, require_registered_agents} and over what
+	// [RegoReadings] defines. What is
 	// missing from the input fails the check. It is empty where the check cannot
 	// fail. No two checks define the same name besides findings.
 	//
@@ -42,12 +44,24 @@ type Check struct {
 	rego func() string
 }
 
-// RegoReadings defines the readings of the resource that the checks are tried
-// on. A caller that cannot compute them, such as a plain OPA, has the resource
-// as it was written alone: spellings of it then pass where writ refuses them.
-const RegoReadings = `blocked_readings := object.get(input, ["readings", "blocked"], [input.intent.resource])
+// RegoReadings defines the readings of the resource that the checks are tried on.
+// A caller that cannot compute them, such as a plain OPA, is denied.
+const RegoReadings = `findings contains "resource.unreadable" if not resource_read
 
-allowed_readings := object.get(input, ["readings", "allowed"], [input.intent.resource])`
+# What writ makes of the resource: see "writ rego --help" for how to have it.
+resource_read if {
+	count(blocked_readings) > 0
+	count(allowed_readings) > 0
+	every reading in array.concat(blocked_readings, allowed_readings) {
+		is_string(reading.text)
+		count(reading.readers) > 0
+	}
+	input.readings.stops in {"", "list", "address"}
+}
+
+blocked_readings := input.readings.blocked
+
+allowed_readings := input.readings.allowed`
 
 // Checks returns the checks of a policy, in the order in which their findings
 // are reported. A check that p gives no reason for (no cap, an empty block
@@ -183,12 +197,11 @@ func resourceNotBlocked(p *ActionPolicy) Check {
 	c.patterns = p.BlockedResourcePatterns
 	c.named = string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s"
 	c.resource = true
-	c.CEL = fmt.Sprintf("!resource_any(%s, readings.blocked)", celList(p.BlockedResourcePatterns))
+	c.CEL = fmt.Sprintf("!resource_any(%s, %s)", Quote(fnResourceGlob), celList(p.BlockedResourcePatterns))
 	c.rego = func() string {
 		return regoPatterns(p.BlockedResourcePatterns...) +
-			regoFinding(c.Code, "some reading in blocked_readings",
-				"regex.match("+regoUnion(p.BlockedResourcePatterns, resourceExpressions)+", reading)") + "\n\n" +
-			regoFinding(c.Code, "not blocked_readings")
+			regoFinding(c.Code, "resource_blocked") + "\n\n" +
+			regoAny("resource_blocked", glob.Expressions(p.BlockedResourcePatterns, glob.Blocks))
 	}
 	return c
 }
@@ -196,16 +209,11 @@ func resourceNotBlocked(p *ActionPolicy) Check {
 func resourceAllowed(p *ActionPolicy) Check {
 	c := deny(CodeResourceNotAllowed, "the resource matches no allowed pattern")
 	c.resource = true
-	c.CEL = fmt.Sprintf("resource_every(%s, readings.allowed)", celList(p.AllowedResourcePatterns))
+	c.CEL = fmt.Sprintf("resource_every(%s, %s)", Quote(fnResourceGlob), celList(p.AllowedResourcePatterns))
 	c.rego = func() string {
 		return regoFinding(c.Code, "not resource_allowed") + "\n\n" +
 			regoPatterns(p.AllowedResourcePatterns...) +
-			fmt.Sprintf(`resource_allowed if {
-	allowed_readings[0]
-	every reading in allowed_readings {
-		regex.match(%s, reading)
-	}
-}`, regoUnion(p.AllowedResourcePatterns, resourceExpressions))
+			regoEvery("resource_allowed", glob.Expressions(p.AllowedResourcePatterns, glob.Allows))
 	}
 	return c
 }

@@ -159,13 +159,14 @@ func badCondition(format string, args ...any) error {
 	return e.err()
 }
 
-// compileCondition returns the condition that doc is, or an *InvalidError.
-func compileCondition(doc string, o Options) (*condition, error) {
+// compileCondition returns the condition that doc is, of a rule with this outcome,
+// or an *InvalidError.
+func compileCondition(doc string, outcome Decision, o Options) (*condition, error) {
 	root, err := decodeCondition(doc)
 	if err != nil {
 		return nil, err
 	}
-	c, err := compileForm(root, o)
+	c, err := compileForm(root, outcome, o)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func compileCondition(doc string, o Options) (*condition, error) {
 	return c, nil
 }
 
-func compileForm(root jsonNode, o Options) (*condition, error) {
+func compileForm(root jsonNode, outcome Decision, o Options) (*condition, error) {
 	for _, form := range []string{"cel", "rego"} {
 		source, ok := root.member(form)
 		switch {
@@ -183,7 +184,7 @@ func compileForm(root jsonNode, o Options) (*condition, error) {
 		case source.kind != '"' || strings.TrimSpace(source.text) == "":
 			return nil, badCondition("at /%s: want a string that holds the source, got %s", form, source.describe())
 		case form == "cel":
-			return compileCEL(source.text)
+			return compileCEL(source.text, outcome)
 		default:
 			return compileRego(source.text, o)
 		}
@@ -192,7 +193,7 @@ func compileForm(root jsonNode, o Options) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compileTree(tree, patterns)
+	return compileTree(tree.reading(outcome != Allow), patterns)
 }
 
 // compileTree compiles a condition of form 1 or 2.
@@ -206,9 +207,7 @@ func compileTree(tree *node, patterns budget) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := *env.rules
-	rules.maxSize = 0 // the document was bounded, and its rendering is longer
-	if c.program, err = rules.compile(c.cel); err != nil {
+	if c.program, err = env.trees.compile(c.cel); err != nil {
 		return nil, badCondition("%v", err)
 	}
 	return c, nil

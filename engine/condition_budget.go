@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"regexp/syntax"
+
+	"writ/engine/glob"
 )
 
 // budget adds up what the patterns of one condition compile to, and refuses
@@ -47,13 +49,16 @@ func regexInstructions(expr string) (int, error) {
 // are too many it compiles no more, because compiling is what is dear.
 func (b *budget) glob(function, pattern string) error {
 	if b.spellings <= maxSpellingsTotal {
-		m, err := compileMatcher(function, []string{pattern})
+		m, err := compileMatcher(function, []string{pattern}, glob.Blocks)
 		if err != nil {
 			return err
 		}
 		b.spellings++
-		if g, ok := m.(*Globs); ok {
-			b.spellings += len(g.programs) - 1
+		if g, ok := m.(interface {
+			Len() int
+			Size() int
+		}); ok {
+			b.spellings += g.Len() - 1
 			b.bytes += g.Size()
 		}
 	}

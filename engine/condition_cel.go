@@ -6,10 +6,12 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/overloads"
+
+	"writ/engine/glob"
 )
 
 // compileCEL compiles a condition of form 3.
-func compileCEL(source string) (*condition, error) {
+func compileCEL(source string, outcome Decision) (*condition, error) {
 	env, err := standardEnv()
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func compileCEL(source string) (*condition, error) {
 		return nil, celError(err)
 	}
 	c := &condition{cel: source, patternBytes: patterns.bytes, readsResource: mentions(expr, "intent.resource")}
-	if c.program, err = env.rules.plan(checked); err != nil {
+	if c.program, err = env.rules.plan(checked, glob.Use(outcome != Allow)); err != nil {
 		return nil, celError(err)
 	}
 	t := translate(expr)

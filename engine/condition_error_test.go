@@ -18,7 +18,7 @@ func TestDecision_Rules_AnythingElseIsInvalidAndShowsTheForms(t *testing.T) {
 		`{"action_type":"x","action_type":"y"}`, `{"metadata.env":{"$eq":"` + "\xff" + `"}}`,
 	} {
 		t.Run(doc, func(t *testing.T) {
-			_, err := compileCondition(doc, Options{})
+			_, err := compileCondition(doc, Deny, Options{})
 			wantInvalid(t, err, "condition", showsForms...)
 		})
 	}
@@ -113,14 +113,14 @@ func TestCondition_Errors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := compileCondition(tt.doc, Options{})
+			_, err := compileCondition(tt.doc, Deny, Options{})
 			wantInvalid(t, err, "condition", tt.want...)
 		})
 	}
 }
 
 func TestCondition_EveryMistakeIsReported(t *testing.T) {
-	_, err := compileCondition(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Options{})
+	_, err := compileCondition(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Deny, Options{})
 	var inv *InvalidError
 	if !errors.As(err, &inv) || len(inv.Fields) != 3 {
 		t.Errorf("error = %v, want three mistakes", err)
@@ -158,7 +158,7 @@ func TestCondition_Limits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := compileCondition(tt.doc, Options{})
+			_, err := compileCondition(tt.doc, Deny, Options{})
 			if tt.want != "" {
 				wantInvalid(t, err, "condition", tt.want)
 			} else if err != nil {

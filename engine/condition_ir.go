@@ -16,7 +16,21 @@ type node struct {
 	field  field
 	op     operator
 	values []constant
+	// reads says how a comparison with the resource reads it.
+	reads reads
 }
+
+// reads is how a comparison with the resource reads it.
+type reads uint8
+
+const (
+	// readsOne: the condition is asked as a whole, for one reading at a time.
+	readsOne reads = iota
+	// readsAny: the comparison is true where it is for one reading that a block
+	// looks at, readsEvery where it is for all that an allowance has to cover.
+	readsAny
+	readsEvery
+)
 
 type nodeKind uint8
 
@@ -136,8 +150,32 @@ func (n *node) some(pred func(*node) bool) bool {
 
 func (n *node) isOpaque() bool { return n.kind == nodeOpaque }
 
-func (n *node) readsResource() bool {
+func (n *node) isResource() bool {
 	return n.kind == nodeLeaf && n.field.name == resourceField
+}
+
+// readsResource reports whether n needs one reading of the resource to be chosen.
+func (n *node) readsResource() bool { return n.isResource() && n.reads == readsOne }
+
+// reading returns n with each comparison with the resource as the outcome of the
+// rule wants it read. stricter says whether n being true makes the outcome
+// stricter: then one reading of a block is enough. Where it makes the outcome
+// milder, every reading of an allowance is needed.
+func (n *node) reading(stricter bool) *node {
+	switch {
+	case n.kind == nodeNot:
+		return not(n.kids[0].reading(!stricter))
+	case n.isResource():
+		leaf := *n
+		leaf.reads = readsEvery
+		if stricter {
+			leaf.reads = readsAny
+		}
+		return &leaf
+	case len(n.kids) == 0:
+		return n
+	}
+	return combine(n.kind, affirmAll(n.kids, func(k *node) *node { return k.reading(stricter) }))
 }
 
 func (o operator) isGlob() bool { return o == opGlob || o == opResourceGlob || o == opActionGlob }

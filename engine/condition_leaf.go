@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"writ/engine/resource"
 )
 
 // comparison is an operator as forms 1 and 2 spell it.
@@ -48,22 +50,9 @@ func (p *conditionParser) operand(f field, c comparison, v jsonNode) *node {
 		return opaque()
 	}
 	if c.op == opEq {
-		return among(f, f.spellings(value))
+		return among(f, []constant{value})
 	}
 	return compare(f, c.op, value)
-}
-
-// spellings returns what f has to be compared with to be equal to value. The
-// readings of a resource are in normal form, which value may not be.
-func (f field) spellings(value constant) []constant {
-	if f.name != resourceField {
-		return []constant{value}
-	}
-	readings, err := ReadResource(value.str)
-	if err != nil || readings.Normal() == value.str {
-		return []constant{value} // what cannot be read has been refused
-	}
-	return []constant{value, {str: readings.Normal()}}
 }
 
 func (p *conditionParser) existence(f field, c comparison, v jsonNode) *node {
@@ -89,7 +78,7 @@ func (p *conditionParser) membership(f field, c comparison, v jsonNode) *node {
 		if !ok {
 			return opaque()
 		}
-		values = append(values, f.spellings(value)...)
+		values = append(values, value)
 	}
 	return among(f, values)
 }
@@ -184,7 +173,7 @@ func (f field) admits(c comparison, s string) error {
 	case f.identifies() && strings.Contains(s, "*"):
 		return fmt.Errorf("%s compares literally and %s never contains a *: use the glob operator, and \\* in it for a literal *", c.name, f.label())
 	case f.name == resourceField:
-		if _, err := ReadResource(s); err != nil {
+		if _, err := resource.Read(s); err != nil {
 			return fmt.Errorf("no resource equals this: %w", err)
 		}
 	case f.isUUID() && (!isUUID(s) || strings.ToLower(s) != s):

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/engine/glob"
 )
 
 // askTree evaluates a tree without CEL: it is the meaning that both renderings
@@ -30,6 +32,9 @@ func askTree(t testing.TB, n *node, f *frame) bool {
 
 func askLeaf(t testing.TB, n *node, f *frame) bool {
 	t.Helper()
+	if n.isResource() && n.reads != readsOne {
+		return askReadings(t, n, f)
+	}
 	if n.op == opExists {
 		return present(n.field, f)
 	}
@@ -47,11 +52,56 @@ func askLeaf(t testing.TB, n *node, f *frame) bool {
 	})
 }
 
+// askReadings asks a leaf of each reading.
+func askReadings(t testing.TB, n *node, f *frame) bool {
+	t.Helper()
+	one := *n
+	one.reads = readsOne
+	defer f.setReading(f.reading)
+	if n.reads == readsAny {
+		for i := range f.readings.BlockLen() {
+			if f.setReading(f.readings.BlockAt(i)); askResource(t, &one, f, glob.Blocks) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range f.readings.AllowLen() {
+		if f.setReading(f.readings.AllowAt(i)); !askResource(t, &one, f, glob.Allows) {
+			return false
+		}
+	}
+	return true
+}
+
+// askResource asks a leaf of f's reading, to one of its readers or to all.
+func askResource(t testing.TB, n *node, f *frame, use glob.Use) bool {
+	t.Helper()
+	var list *glob.List
+	var err error
+	switch n.op {
+	case opResourceGlob:
+		list, err = glob.Compile(n.texts(), use)
+	case opEq, opIn:
+		list, err = glob.Exactly(n.texts(), use)
+	default:
+		return askLeaf(t, n, f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if use == glob.Allows {
+		return list.MatchEvery(f.reading, f.readings.Stops())
+	}
+	i, _ := list.MatchAny(f.reading)
+	return i >= 0
+}
+
 func askText(t testing.TB, op operator, got, want string) bool {
 	t.Helper()
 	switch op {
 	case opGlob, opResourceGlob, opActionGlob:
-		m, err := compileMatcher(op.String(), []string{want})
+		m, err := compileMatcher(op.String(), []string{want}, glob.Blocks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +194,7 @@ func text(fd field, f *frame) string {
 		"agent_id":               func() string { return in.AgentID },
 		"policy_id":              func() string { return in.PolicyID },
 		"intent_id":              func() string { return in.IntentID },
-		"resource":               func() string { return f.resource },
+		"resource":               func() string { return f.reading.Text },
 		"cost.currency":          func() string { return in.Cost.Currency },
 		"agent.id":               func() string { return in.AgentID },
 		"agent.status":           func() string { return f.in.Agent.String() },

@@ -61,6 +61,10 @@ func writeOperand(b *strings.Builder, n *node) {
 // being an error.
 func writeLeaf(b *strings.Builder, n *node) {
 	f := n.field
+	if n.isResource() && n.reads != readsOne {
+		writeReadings(b, n)
+		return
+	}
 	guard := celGuard(f)
 	if n.op == opExists {
 		b.WriteString(guard)
@@ -83,6 +87,18 @@ func writeLeaf(b *strings.Builder, n *node) {
 	default:
 		fmt.Fprintf(b, "%s %s %s", ref, n.op, celConstant(f, n.values[0]))
 	}
+}
+
+// writeReadings writes a comparison with the readings of the resource.
+func writeReadings(b *strings.Builder, n *node) {
+	function, op := fnResourceAny, n.op
+	if n.reads == readsEvery {
+		function = fnResourceEvery
+	}
+	if op == opEq {
+		op = opIn
+	}
+	fmt.Fprintf(b, "%s(%s, %s)", function, Quote(op.String()), celConstants(n.field, n.values))
 }
 
 // guarded reports whether n is rendered as more than one comparison.

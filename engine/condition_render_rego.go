@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"writ/engine/glob"
 )
 
-// regoWriter renders a tree as Rego v1 functions of one resource reading:
+// regoWriter renders a tree as Rego v1 functions of one reading of the resource:
 //
-//	name(resource) if {
+//	name(reading) if {
 //		input.intent.action_type == "deploy"
-//		name_1(resource)
-//		not name_2(resource)
+//		name_1(reading)
+//		not name_2(reading)
 //	}
 //
 // A function is defined, and true, of exactly the intents its node is true of.
@@ -25,6 +27,8 @@ type regoWriter struct {
 	name  string
 	funcs []string
 	count int
+	// every says that a reading has to match to each of its readers.
+	every bool
 }
 
 // regoLine is one expression of a body; resource says whether it mentions the
@@ -35,9 +39,9 @@ type regoLine struct {
 }
 
 // renderRego returns the functions that render n, name's first, separated by
-// empty lines. n has no opaque node.
-func renderRego(n *node, name string) string {
-	w := &regoWriter{name: name}
+// empty lines. n has no opaque node. every is set for a rule that allows.
+func renderRego(n *node, name string, every bool) string {
+	w := &regoWriter{name: name, every: every}
 	w.define(name, affirm(n))
 	return strings.Join(w.funcs, "\n")
 }
@@ -97,7 +101,7 @@ func regoBody(name string, lines []regoLine) string {
 	for _, line := range lines {
 		b.WriteString("\t" + line.text + "\n")
 		if line.resource {
-			param = "resource"
+			param = "reading"
 		}
 	}
 	return name + "(" + param + ") if {\n" + b.String() + "}\n"
@@ -124,6 +128,10 @@ func (w *regoWriter) line(n *node) regoLine {
 		return regoLine{text: "not " + line.text, resource: line.resource}
 	case n.kind != nodeLeaf:
 		return w.call(func(name string) { w.define(name, n) })
+	case n.isResource() && n.reads != readsOne:
+		return w.readings(n)
+	case n.op == opResourceGlob:
+		return w.resourceGlobs(n)
 	case n.op.isGlob():
 		return w.globs(n)
 	case n.field.kind == kindDigits && n.op != opExists:
@@ -149,15 +157,63 @@ func (w *regoWriter) call(define func(name string)) regoLine {
 	w.count++
 	name := w.name + "_" + strconv.Itoa(w.count)
 	define(name)
-	return regoLine{text: name + "(resource)", resource: true}
+	return regoLine{text: name + "(reading)", resource: true}
+}
+
+// rule has a further rule, without a parameter, defined and returns its name.
+func (w *regoWriter) rule(define func(name string) string) regoLine {
+	w.count++
+	name := w.name + "_" + strconv.Itoa(w.count)
+	w.funcs = append(w.funcs, define(name)+"\n")
+	return regoLine{text: name}
+}
+
+// readings renders a comparison with the readings of the resource.
+func (w *regoWriter) readings(n *node) regoLine {
+	use, every := glob.Use(n.reads == readsAny), n.reads == readsEvery
+	var exprs []glob.Expression
+	switch n.op {
+	case opResourceGlob:
+		exprs = glob.Expressions(n.texts(), use)
+	case opEq, opIn:
+		exprs = glob.ExactExpressions(n.texts(), use)
+	}
+	return w.rule(func(name string) string {
+		switch {
+		case exprs != nil && every:
+			return regoEvery(name, exprs)
+		case exprs != nil:
+			return regoAny(name, exprs)
+		case every:
+			return regoRule(name, []string{haveAllowed, everyAllowed, "\t" + regoLeaf(n), "}"})
+		}
+		return regoRule(name, []string{someBlocked, regoLeaf(n)})
+	})
+}
+
+// resourceGlobs renders resource_glob on one reading of the resource, or on
+// another text.
+func (w *regoWriter) resourceGlobs(n *node) regoLine {
+	exprs := glob.Expressions(n.texts(), glob.Use(!w.every))
+	if !n.isResource() {
+		return regoLine{text: "regex.match(" + anchored(glob.Join(exprs)) + ", " + regoRef(n.field) + ")"}
+	}
+	return w.call(func(name string) {
+		rules := regoMatches(name+"(reading)", nil, exprs)
+		if w.every {
+			covered, helpers := regoCovers(name, exprs)
+			rules = append([]string{regoRule(name+"(reading)", []string{covered})}, helpers...)
+		}
+		w.funcs = append(w.funcs, strings.Join(rules, "\n\n")+"\n")
+	})
 }
 
 // globs renders a leaf of globs: a call where there is one, else a function
 // that tries each. Where glob.match does not fit, a regular expression stands for
 // all of them.
 func (w *regoWriter) globs(n *node) regoLine {
-	if patterns, expressions := n.searching(); expressions != nil {
-		text := fmt.Sprintf("regex.match(%s, %s)", regoUnion(patterns, expressions), regoRef(n.field))
+	if expressions := n.searching(); expressions != nil {
+		text := fmt.Sprintf("regex.match(%s, %s)", regoUnion(n.texts(), expressions), regoRef(n.field))
 		return regoLine{text: text, resource: n.readsResource()}
 	}
 	delimiters := `["/"]`
@@ -166,13 +222,7 @@ func (w *regoWriter) globs(n *node) regoLine {
 	}
 	var patterns []string
 	for _, v := range n.values {
-		forms := []string{v.str}
-		if n.op == opResourceGlob {
-			forms = globForms(forms)
-		}
-		for _, form := range forms {
-			patterns = appendDistinct(patterns, Quote(form))
-		}
+		patterns = appendDistinct(patterns, Quote(v.str))
 	}
 	match := func(pattern string) regoLine {
 		text := fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, regoRef(n.field))
@@ -187,50 +237,24 @@ func (w *regoWriter) globs(n *node) regoLine {
 	})
 }
 
-// searching returns the patterns of a leaf of globs and what makes expressions
-// of each, or nil where glob.match will do: where none of them backtracks and
-// none has an escape, which OPA's index of rules takes for two characters.
-func (n *node) searching() (patterns []string, expressions func(string) []string) {
-	expressions = plainExpressions
-	forms := func(pattern string) [][]unit {
-		alternatives, _ := parsePattern(pattern)
-		return alternatives
+// searching returns what makes expressions of the patterns of a leaf, or nil where
+// glob.match will do for all of them.
+func (n *node) searching() (expressions func(string) []string) {
+	if !slices.ContainsFunc(n.texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
+		return nil
 	}
-	switch n.op {
-	case opResourceGlob:
-		expressions, forms = resourceExpressions, resourceForms
-	case opActionGlob:
-		expressions = actionExpression
+	if n.op == opActionGlob {
+		return actionExpression
 	}
-	unfit := func(pattern string) bool {
-		return strings.Contains(pattern, `\`) || slices.ContainsFunc(forms(pattern), func(form []unit) bool {
-			return backtracks(form) || strings.Contains(render(form), `\`)
-		})
-	}
-	for _, v := range n.values {
-		patterns = append(patterns, v.str)
-	}
-	if !slices.ContainsFunc(patterns, unfit) {
-		return nil, nil
-	}
-	return patterns, expressions
+	return glob.PlainExpressions
 }
 
-// backtracks reports whether the glob library, which OPA has, would search among
-// the places where more than one wildcard can end. A wildcard that nothing but a
-// literal follows, or whose next literal is the slash that ends it, has only one.
-func backtracks(units []unit) bool {
-	choices := 0
-	for i, u := range units {
-		if !u.isStar() {
-			continue
-		}
-		_, rest := literalPrefix(units[i+1:])
-		if !rest && (u.glob != "*" || !units[i+1].is('/')) {
-			choices++
-		}
+// appendDistinct appends s unless list has it.
+func appendDistinct(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
 	}
-	return choices > 1
+	return append(list, s)
 }
 
 func regoLeaf(n *node) string {
@@ -269,7 +293,7 @@ var regoIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func regoRef(f field) string {
 	switch {
 	case f.name == resourceField:
-		return "resource"
+		return "reading.text"
 	case f.keyed && regoIdentifier.MatchString(f.key) && !isRegoKeyword(f.key):
 		return "input." + f.path + "." + f.key
 	case f.keyed:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 // intentWith returns an intent that edit has changed.
@@ -33,9 +35,9 @@ func testFrame(t testing.TB, in *Intent) *frame {
 	t.Helper()
 	var pool framePool
 	f := pool.get(testPolicy(), &Input{Intent: in, Agent: AgentActive})
-	readings, err := ReadResource(in.Resource)
+	readings, err := resource.Read(in.Resource)
 	if err != nil {
-		t.Fatalf("ReadResource(%q): %v", in.Resource, err)
+		t.Fatalf("Read(%q): %v", in.Resource, err)
 	}
 	f.readings = readings
 	return f
@@ -43,7 +45,7 @@ func testFrame(t testing.TB, in *Intent) *frame {
 
 func mustCondition(t testing.TB, doc string) *condition {
 	t.Helper()
-	c, err := compileCondition(doc, Options{})
+	c, err := compileCondition(doc, Deny, Options{})
 	if err != nil {
 		t.Fatalf("compileCondition(%s): %v", doc, err)
 	}

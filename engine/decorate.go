@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/glob"
 )
 
 // Names of the functions that take patterns.
@@ -306,8 +308,8 @@ func texts(list traits.Lister) ([]string, bool) {
 }
 
 // constantPatterns returns the patterns of a call: one string or a list of them.
-func constantPatterns(call interpreter.InterpretableCall) ([]string, error) {
-	if c, ok := call.Args()[0].(interpreter.InterpretableConst); ok {
+func constantPatterns(function string, arg interpreter.InterpretableV2) ([]string, error) {
+	if c, ok := arg.(interpreter.InterpretableConst); ok {
 		switch v := c.Value().(type) {
 		case types.String:
 			return []string{string(v)}, nil
@@ -317,19 +319,22 @@ func constantPatterns(call interpreter.InterpretableCall) ([]string, error) {
 			}
 		}
 	}
-	if l, ok := call.Args()[0].(interpreter.InterpretableConstructor); ok && len(l.InitVals()) == 0 {
+	if l, ok := arg.(interpreter.InterpretableConstructor); ok && len(l.InitVals()) == 0 {
 		return nil, nil
 	}
-	return nil, fmt.Errorf("%s: the patterns must be constants", call.Function())
+	return nil, fmt.Errorf("%s: the patterns must be constants", function)
 }
 
 // fusePatterns compiles the patterns of a call.
 func fusePatterns(p *program, call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
-	patterns, err := constantPatterns(call)
+	if call.Function() == fnResourceAny || call.Function() == fnResourceEvery {
+		return fuseResource(p, call)
+	}
+	patterns, err := constantPatterns(call.Function(), call.Args()[0])
 	if err != nil {
 		return nil, err
 	}
-	m, err := compileMatcher(call.Function(), patterns)
+	m, err := compileMatcher(call.Function(), patterns, p.use)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", call.Function(), err)
 	}
@@ -338,34 +343,97 @@ func fusePatterns(p *program, call interpreter.InterpretableCall) (interpreter.I
 	}
 	subject := call.Args()[1]
 	src, ok := sourceOf(subject)
+	list, isList := m.(*glob.List)
 	switch {
-	case call.Function() == fnResourceAny && src.id == varBlockedReadings:
-		return fuse(call.ID(), &anyReadingNode{m: m}), nil
-	case call.Function() == fnResourceEvery && src.id == varAllowedReadings:
-		return fuse(call.ID(), &everyReadingNode{m: m}), nil
-	case call.Function() == fnResourceAny || call.Function() == fnResourceEvery:
-		return nil, fmt.Errorf("%s: want readings.blocked with %s or readings.allowed with %s",
-			call.Function(), fnResourceAny, fnResourceEvery)
+	case isList && ok && src.id == varResource:
+		return fuse(call.ID(), &readingNode{list}), nil
 	case ok && src.kind == types.StringKind:
 		return fuse(call.ID(), &matchNode{src: src, m: m}), nil
 	}
 	return &computedNode{id: call.ID(), arg: subject, m: m}, nil
 }
 
-// matcher is a compiled list of patterns. Match returns the index of the first
-// pattern that matches s, or -1, and steps bounds what that takes: see maxWork.
-type matcher interface {
-	Match(s string) int
-	steps(s string) int
+// fuseResource compiles resource_any(op, values) and resource_every(op, values).
+func fuseResource(p *program, call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	op, err := constantPatterns(call.Function(), call.Args()[0])
+	if err != nil {
+		return nil, err
+	}
+	values, err := constantPatterns(call.Function(), call.Args()[1])
+	if err != nil {
+		return nil, err
+	}
+	n, err := newResourceNode(op[0], values, call.Function() == fnResourceEvery)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", call.Function(), err)
+	}
+	n.charged = p.charged
+	if n.list != nil && p.list == nil {
+		p.list = n.list
+	}
+	return fuse(call.ID(), n), nil
 }
 
-func compileMatcher(function string, patterns []string) (matcher, error) {
+// newResourceNode compiles the comparison op of the resource with values.
+func newResourceNode(op string, values []string, every bool) (*resourceNode, error) {
+	n := &resourceNode{every: every, steps: func(string) int { return 1 }}
+	use := glob.Use(!every)
+	var err error
+	switch want := values[0]; op {
+	case opResourceGlob.String():
+		n.list, err = glob.Compile(values, use)
+	case opIn.String():
+		n.list, err = glob.Exactly(values, use)
+	case opRegex.String():
+		re := compileRegex(want)
+		if re == nil {
+			return nil, fmt.Errorf("not an RE2 expression: %s", Quote(want))
+		}
+		n.holds, n.steps = func(s string) bool { return re.Match(s) >= 0 }, re.Steps
+	default:
+		n.holds, err = textComparison(op, want)
+	}
+	if n.list != nil {
+		n.steps = n.list.Steps
+	}
+	return n, err
+}
+
+// textComparison returns the comparison op of a text with want.
+func textComparison(op, want string) (func(string) bool, error) {
+	switch op {
+	case opContains.String():
+		return func(s string) bool { return strings.Contains(s, want) }, nil
+	case opStartsWith.String():
+		return func(s string) bool { return strings.HasPrefix(s, want) }, nil
+	case opEndsWith.String():
+		return func(s string) bool { return strings.HasSuffix(s, want) }, nil
+	case opGt.String():
+		return func(s string) bool { return s > want }, nil
+	case opGte.String():
+		return func(s string) bool { return s >= want }, nil
+	case opLt.String():
+		return func(s string) bool { return s < want }, nil
+	case opLte.String():
+		return func(s string) bool { return s <= want }, nil
+	}
+	return nil, fmt.Errorf("unknown operator %q", op)
+}
+
+// matcher is a compiled list of patterns. Match returns the index of the first
+// pattern that matches s, or -1, and Steps bounds what that takes: see maxWork.
+type matcher interface {
+	Match(s string) int
+	Steps(s string) int
+}
+
+func compileMatcher(function string, patterns []string, use glob.Use) (matcher, error) {
 	switch function {
 	case fnActionMatches:
 		return CompileActions(patterns)
 	case fnGlob:
-		return CompilePlainGlobs(patterns)
+		return glob.CompileSet(patterns)
 	default:
-		return CompileGlobs(patterns)
+		return glob.Compile(patterns, use)
 	}
 }

@@ -9,16 +9,18 @@ package engine
 //	ok, err := prg.eval(f)              // f: one *frame per evaluation
 //
 // env.rules sees what a rule's author may name: intent.*, agent.*, policy.*.
-// env.checks sees usage.*, deployment.* and readings.* besides.
+// env.trees also sees the functions that match objects and trees are written
+// with, env.checks usage.* and deployment.*, too.
 //
 // Functions: glob(patterns, s) is a plain glob with "/" as the delimiter;
-// resource_glob(patterns, s) tries each pattern as written and normalised, so
+// resource_glob(patterns, s) reads each pattern as the readers of a resource do, so
 // use it on intent.resource; action_matches(patterns, s) is the taxonomy's
 // wildcard. patterns is a constant string or list of strings, otherwise the
-// expression does not compile. resource_any(patterns, readings) and
-// resource_every(patterns, readings) are for the checks.
+// expression does not compile. resource_any(op, values) is true where the
+// comparison op holds of one reading of the resource that a block looks at,
+// resource_every(op, values) where it does of all that an allowance has to cover.
 //
-// intent.resource is the raw string unless [frame.setResource] says otherwise.
+// intent.resource is one reading at a time: see [CompiledRule.matches].
 //
 // A comparison of a variable (or intent.metadata.key) with a constant, `in` over
 // a constant list, glob and friends, startsWith, endsWith, contains and matches
@@ -38,6 +40,8 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 	"github.com/google/cel-go/parser"
+
+	"writ/engine/glob"
 )
 
 const (
@@ -59,9 +63,10 @@ const (
 // env holds what every compilation and every evaluation shares. All of it is
 // immutable but the pool of frames, whose state nobody can observe.
 type env struct {
-	// rules compiles rule conditions, checks the checks of policies.
-	rules, checks *scope
-	frames        framePool
+	// rules compiles conditions that authors write in CEL, trees those of match
+	// objects and trees, checks the checks of policies.
+	rules, trees, checks *scope
+	frames               framePool
 }
 
 // scope compiles expressions over one set of variables.
@@ -92,22 +97,29 @@ func newEnv() (*env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the rules' environment: %w", err)
 	}
-	checks, err := rules.Extend(append(variables(checkVariables),
+	trees, err := rules.Extend(
 		cel.ParserExpressionSizeLimit(4<<20),
-		patternFunction(fnResourceAny, cel.ListType(cel.StringType)),
-		patternFunction(fnResourceEvery, cel.ListType(cel.StringType)),
-	)...)
+		resourceFunction(fnResourceAny),
+		resourceFunction(fnResourceEvery),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("building the trees' environment: %w", err)
+	}
+	checks, err := trees.Extend(variables(checkVariables)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the checks' environment: %w", err)
 	}
 	e := &env{
 		rules:  &scope{cel: rules, maxSize: maxConditionSize, maxCost: maxConditionCost},
+		trees:  &scope{cel: trees, maxCost: maxConditionCost},
 		checks: &scope{cel: checks},
 	}
-	if err := e.rules.init(); err != nil {
-		return nil, err
+	for _, s := range []*scope{e.rules, e.trees, e.checks} {
+		if err := s.init(); err != nil {
+			return nil, err
+		}
 	}
-	return e, e.checks.init()
+	return e, nil
 }
 
 // init makes the planner over the functions of the environment.
@@ -145,6 +157,18 @@ func patternFunction(name string, subject *cel.Type) cel.EnvOption {
 	return cel.Function(name,
 		cel.Overload(name+"_list", []*cel.Type{cel.ListType(cel.StringType), subject}, cel.BoolType, unplanned),
 		cel.Overload(name+"_string", []*cel.Type{cel.StringType, subject}, cel.BoolType, unplanned),
+	)
+}
+
+// resourceFunction declares a function of (operator, values), which planning
+// replaces, too.
+func resourceFunction(name string) cel.EnvOption {
+	unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val {
+		return types.NewErr("%s was not planned", name)
+	})
+	return cel.Function(name,
+		cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType)}, cel.BoolType, unplanned),
+		cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned),
 	)
 }
 
@@ -288,20 +312,27 @@ func (s *scope) bound(checked *cel.Ast) error {
 // program is a compiled condition. It is immutable and safe for concurrent use.
 type program struct {
 	root interpreter.InterpretableV2
-	// matcher is the first list of patterns that planning compiled, for asking
-	// which pattern it was that matched.
+	// matcher is the first list of patterns that planning compiled, and list the
+	// first that the readings of the resource are asked of, for asking which
+	// pattern it was that matched.
 	matcher matcher
-	// load is charged whenever the program runs.
-	load int
+	list    *glob.List
+	// use is what the lists of patterns in a condition in CEL do.
+	use glob.Use
+	// load is charged whenever the program runs, and charged says whether its
+	// lists of patterns are.
+	load    int
+	charged bool
 }
 
-// plan turns a checked expression into a program.
-func (s *scope) plan(checked *cel.Ast) (*program, error) {
+// plan turns a checked expression into a program. use is that of its calls of
+// resource_glob.
+func (s *scope) plan(checked *cel.Ast, use glob.Use) (*program, error) {
 	load, err := s.load(checked)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{load: load}
+	p := &program{load: load, use: use, charged: s.maxCost > 0}
 	root, err := s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(decorator(p)),
 		interpreter.Optimize(),
@@ -313,13 +344,13 @@ func (s *scope) plan(checked *cel.Ast) (*program, error) {
 	return p, nil
 }
 
-// compile checks and plans expr.
+// compile checks and plans expr, which does not call resource_glob.
 func (s *scope) compile(expr string) (*program, error) {
 	checked, err := s.check(expr)
 	if err != nil {
 		return nil, err
 	}
-	return s.plan(checked)
+	return s.plan(checked, glob.Blocks)
 }
 
 // eval runs the program over f. An error means that the condition has no value.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 func envFrame(t testing.TB) *frame {
@@ -20,7 +22,7 @@ func envFrame(t testing.TB) *frame {
 		IssuedAt: "2026-01-31T09:30:00Z",
 	}}
 	f := env.frames.get(doc, in)
-	if f.readings, err = ReadResource(in.Intent.Resource); err != nil {
+	if f.readings, err = resource.Read(in.Intent.Resource); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -186,7 +188,7 @@ func TestFrame_SetResource(t *testing.T) {
 			resource string
 			want     bool
 		}{{"db/main/orders", false}, {"other", true}, {"db/main/orders", false}} {
-			f.setResource(step.resource)
+			f.setReading(resource.Reading{Text: step.resource, Readers: resource.All})
 			if got, err := p.eval(f); err != nil || got != step.want {
 				t.Errorf("%s with %q = %v, %v, want %v", expr, step.resource, got, err, step.want)
 			}

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"writ/engine/resource"
+)
 
 // Input is what an evaluation looks at besides the policy and the rules.
 type Input struct {
@@ -82,26 +86,27 @@ func unreadable(err error) Finding {
 // failure returns the finding of a check that fails, naming what objected.
 func (c *compiledCheck) failure(f *frame) Finding {
 	finding := c.finding
-	if c.named == "" || c.program.matcher == nil {
+	if c.named == "" {
 		return finding
 	}
-	if i := c.objector(f); i >= 0 && i < len(c.patterns) {
+	if c.program.list != nil {
+		if i, by := c.program.list.Blocked(&f.readings); i >= 0 {
+			finding.Reason = fmt.Sprintf(c.named, Quote(c.patterns[i])) + asRead(by)
+		}
+		return finding
+	}
+	if i := c.program.matcher.Match(f.in.Intent.ActionType); i >= 0 {
 		finding.Reason = fmt.Sprintf(c.named, Quote(c.patterns[i]))
 	}
 	return finding
 }
 
-// objector returns the index of the first pattern that matches, or -1.
-func (c *compiledCheck) objector(f *frame) int {
-	if !c.resource {
-		return c.program.matcher.Match(f.in.Intent.ActionType)
+// asRead names the readers that objected, unless the text as it was written does.
+func asRead(by resource.Reader) string {
+	if by&resource.Raw != 0 {
+		return ""
 	}
-	for i := range f.readings.Len() {
-		if j := c.program.matcher.Match(f.readings.At(i)); j >= 0 {
-			return j
-		}
-	}
-	return -1
+	return " (as read by " + by.String() + ")"
 }
 
 // result combines findings, of which there is at least one.

@@ -8,6 +8,8 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 func mustCompile(tb testing.TB, doc *engine.ActionPolicy) *engine.Policy {
@@ -78,7 +80,7 @@ type floor struct {
 	allowed, denied  map[string]bool
 	allowedWild      []string
 	deniedWild       []string
-	permits, objects *engine.Globs
+	permits, objects *glob.List
 }
 
 func newFloor(tb testing.TB, doc *engine.ActionPolicy) *floor {
@@ -95,10 +97,10 @@ func newFloor(tb testing.TB, doc *engine.ActionPolicy) *floor {
 	split(doc.AllowedActionTypes, f.allowed, &f.allowedWild)
 	split(doc.DeniedActionTypes, f.denied, &f.deniedWild)
 	var err error
-	if f.permits, err = engine.CompileGlobs(doc.AllowedResourcePatterns); err != nil {
+	if f.permits, err = glob.Compile(doc.AllowedResourcePatterns, glob.Allows); err != nil {
 		tb.Fatal(err)
 	}
-	if f.objects, err = engine.CompileGlobs(doc.BlockedResourcePatterns); err != nil {
+	if f.objects, err = glob.Compile(doc.BlockedResourcePatterns, glob.Blocks); err != nil {
 		tb.Fatal(err)
 	}
 	return f
@@ -106,22 +108,15 @@ func newFloor(tb testing.TB, doc *engine.ActionPolicy) *floor {
 
 func (f *floor) allows(in *engine.Input) bool {
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(in.Intent.ActionType, prefix) }
-	r, err := engine.ReadResource(in.Intent.Resource)
+	r, err := resource.Read(in.Intent.Resource)
 	if err != nil || f.doc.Status != engine.StatusActive || in.Agent == engine.AgentDisabled ||
 		in.RequireRegistered && in.Agent == engine.AgentUnregistered || in.Intent.AgentID != f.doc.AgentID ||
 		f.denied[in.Intent.ActionType] || slices.ContainsFunc(f.deniedWild, hasPrefix) ||
 		!f.allowed[in.Intent.ActionType] && !slices.ContainsFunc(f.allowedWild, hasPrefix) || in.Usage.Exceeded {
 		return false
 	}
-	for i := range r.Len() {
-		if f.objects.Match(r.At(i)) >= 0 {
-			return false
-		}
-	}
-	for i := range r.NormalLen() {
-		if f.permits.Match(r.NormalAt(i)) < 0 {
-			return false
-		}
+	if i, _ := f.objects.Blocked(&r); i >= 0 || !f.permits.Allowed(&r) {
+		return false
 	}
 	cost := in.Intent.Cost
 	return cost == nil || cost.AmountMinor <= *f.doc.MaxCostMinor && cost.Currency == f.doc.Currency

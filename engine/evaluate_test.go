@@ -71,7 +71,7 @@ func TestDecision_Evaluation_UnreadableResourceDenies(t *testing.T) {
 	doc := corpus.ReferencePolicy()
 	doc.AllowedResourcePatterns, doc.BlockedResourcePatterns = nil, nil
 	p := mustCompile(t, doc)
-	for _, resource := range []string{"", "a\x00b", "%zz", "/%252e", " x", strings.Repeat("a", 1<<16)} {
+	for _, resource := range []string{"", "a\x00b", "https://h/%ff", "https://h/%252e", " x", strings.Repeat("a", 1<<16)} {
 		in := allowedInput()
 		in.Intent.Resource = resource
 		got := engine.Evaluate(p, nil, in)

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/resource"
 )
 
 // varID numbers the variables of an evaluation.
@@ -36,8 +38,6 @@ const (
 	varMetadataPresent
 	varUsageExceeded
 	varRequireRegistered
-	varBlockedReadings
-	varAllowedReadings
 	varCount
 	noVar = varCount
 )
@@ -77,13 +77,11 @@ var ruleVariables = []variable{
 var checkVariables = []variable{
 	{id: varUsageExceeded, name: "usage.exceeded", typ: cel.BoolType, max: 1},
 	{id: varRequireRegistered, name: "deployment.require_registered_agents", typ: cel.BoolType, max: 1},
-	{id: varBlockedReadings, name: "readings.blocked", typ: cel.ListType(cel.StringType), max: 3},
-	{id: varAllowedReadings, name: "readings.allowed", typ: cel.ListType(cel.StringType), max: 2},
 }
 
 // reservedRoots are the names that no local variable of an expression may hide.
 var reservedRoots = map[string]bool{
-	"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true, "readings": true,
+	"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true,
 }
 
 func findVariable(name string) (variable, bool) {
@@ -143,11 +141,14 @@ func (sizes) EstimateCallCost(function, _ string, target *checker.AstNode, args 
 		return textCall(function, target, args)
 	}
 	patterns, subject := uint64(1), uint64(MaxResource)
-	if s := args[0].ComputedSize(); s != nil && args[0].Type().Kind() == types.ListKind {
-		patterns = s.Max
-	}
-	if s := args[1].ComputedSize(); s != nil && args[1].Type().Kind() == types.StringKind {
+	list := args[0]
+	if function == fnResourceAny || function == fnResourceEvery {
+		list = args[1]
+	} else if s := args[1].ComputedSize(); s != nil && args[1].Type().Kind() == types.StringKind {
 		subject = s.Max
+	}
+	if s := list.ComputedSize(); s != nil && list.Type().Kind() == types.ListKind {
+		patterns = s.Max
 	}
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1 + patterns*(1+subject/10)}}
 }
@@ -159,8 +160,11 @@ type frame struct {
 	exec     *interpreter.ExecutionFrame
 	in       *Input
 	policy   *ActionPolicy
-	readings Readings
-	resource string
+	readings resource.Readings
+	// reading is the value of intent.resource, and every says whether a rule that
+	// allows is asked, which has to match to every reader of it.
+	reading resource.Reading
+	every   bool
 	// spent is how long conditions in Rego took together, work what those in
 	// CEL did: see maxWork.
 	spent time.Duration
@@ -182,7 +186,7 @@ func (p *framePool) get(policy *ActionPolicy, in *Input) *frame {
 		f.exec = &interpreter.ExecutionFrame{Activation: f}
 	}
 	f.policy, f.in = policy, in
-	f.resource = in.Intent.Resource
+	f.reading = raw(in.Intent)
 	return f
 }
 
@@ -192,10 +196,17 @@ func (p *framePool) put(f *frame) {
 	p.pool.Put(f)
 }
 
-// setResource makes s the value of intent.resource until it is set again.
-func (f *frame) setResource(s string) {
-	f.resource = s
-	f.boxed[varResource] = nil
+// raw is the resource as it was written, to all readers.
+func raw(in *Intent) resource.Reading {
+	return resource.Reading{Text: in.Resource, Readers: resource.All}
+}
+
+// setReading makes r the value of intent.resource until it is set again.
+func (f *frame) setReading(r resource.Reading) {
+	if r.Text != f.reading.Text {
+		f.boxed[varResource] = nil
+	}
+	f.reading = r
 }
 
 // Parent implements [interpreter.Activation].
@@ -224,8 +235,6 @@ func (f *frame) box(id varID) ref.Val {
 			return types.NewErr("intent.issued_at is not an RFC 3339 time")
 		}
 		return types.Timestamp{Time: t}
-	case varBlockedReadings, varAllowedReadings:
-		return types.NewStringList(types.DefaultTypeAdapter, f.readingsOf(id))
 	case varCostPresent, varMetadataPresent, varUsageExceeded, varRequireRegistered:
 		return types.Bool(f.boolean(id))
 	case varCostAmount, varPolicyVersion:
@@ -243,20 +252,6 @@ func (f *frame) box(id varID) ref.Val {
 }
 
 func errNoCost() ref.Val { return types.NewErr("no such key: the intent has no cost") }
-
-func (f *frame) readingsOf(id varID) []string {
-	var list []string
-	if id == varBlockedReadings {
-		for i := range f.readings.Len() {
-			list = append(list, f.readings.At(i))
-		}
-		return list
-	}
-	for i := range f.readings.NormalLen() {
-		list = append(list, f.readings.NormalAt(i))
-	}
-	return list
-}
 
 func (f *frame) boolean(id varID) bool {
 	switch id {
@@ -295,7 +290,7 @@ func (f *frame) str(id varID) (string, bool) {
 	case varActionType:
 		return in.ActionType, true
 	case varResource:
-		return f.resource, true
+		return f.reading.Text, true
 	case varCostCurrency:
 		if in.Cost == nil {
 			return "", false

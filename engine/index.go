@@ -45,9 +45,8 @@ func (x *ruleIndex) candidates(f *frame, set bitset) bitset {
 		x.addMetadata(f.in.Intent.Metadata, set)
 	}
 	if x.resources.used {
-		x.resources.add(set, f.resource)
-		for i := 1; i < f.readings.Len(); i++ {
-			x.resources.add(set, f.readings.At(i))
+		for i := range f.readings.BlockLen() {
+			x.resources.add(set, f.readings.BlockAt(i).Text)
 		}
 	}
 	return set

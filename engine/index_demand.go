@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"writ/engine/glob"
+)
 
 // demand is a necessary condition of a rule: the field has one of values, is
 // absent where that is accepted, or, of the resource, starts with one of within.
@@ -65,21 +69,25 @@ func leafDemand(n *node) []demand {
 	}
 	d := demand{field: n.field}
 	switch {
+	case n.isResource() && n.reads != readsOne && (n.op == opEq || n.op == opIn):
+		if list, err := glob.Exactly(n.texts(), glob.Use(n.reads == readsAny)); err == nil {
+			d.literals(list)
+		}
 	case n.op == opEq || n.op == opIn:
 		for _, v := range n.values {
 			d.values = append(d.values, v.str)
 		}
 		return []demand{d}
-	case !n.readsResource():
+	case !n.isResource():
 		return nil
 	case n.op == opStartsWith:
 		d.within = append(d.within, directory(n.values[0].str))
 	case n.op == opResourceGlob:
-		for _, v := range n.values {
-			if !d.glob(v.str) {
-				return nil
-			}
+		list, err := glob.Compile(n.texts(), glob.Blocks)
+		if err != nil {
+			return nil
 		}
+		d.literals(list)
 	}
 	if len(d.values)+len(d.within) == 0 || slices.Contains(d.within, "") {
 		return nil
@@ -87,23 +95,24 @@ func leafDemand(n *node) []demand {
 	return []demand{d}
 }
 
-// glob adds what each spelling of a resource's glob starts with.
-func (d *demand) glob(pattern string) bool {
-	globs, err := CompileGlobs([]string{pattern})
-	if err != nil {
-		return false
-	}
-	for _, spelling := range globs.programs {
-		if spelling.star == "" {
-			d.values = append(d.values, spelling.literal)
+// literals adds what the patterns of list start with, as each reader has them.
+func (d *demand) literals(list *glob.List) {
+	for literal, whole := range list.Literals {
+		if whole {
+			d.values = append(d.values, literal)
 		} else {
-			d.within = append(d.within, directory(spelling.literal))
+			d.within = append(d.within, directory(literal))
 		}
 	}
-	for _, a := range globs.automata {
-		d.within = append(d.within, directory(a.prefix))
+}
+
+// texts returns the values of a leaf over a string.
+func (n *node) texts() []string {
+	texts := make([]string, len(n.values))
+	for i, v := range n.values {
+		texts[i] = v.str
 	}
-	return true
+	return texts
 }
 
 // absenceDemand returns what a false comparison demands: that the field whose

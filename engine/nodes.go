@@ -7,6 +7,9 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // boolNode is a boolean variable.
@@ -100,7 +103,8 @@ func (r *regex) Match(s string) int {
 	return -1
 }
 
-func (r *regex) steps(s string) int { return r.instructions * (len(s) + 1) }
+// Steps implements [matcher].
+func (r *regex) Steps(s string) int { return r.instructions * (len(s) + 1) }
 
 func (n *regexNode) test(f *frame) ref.Val {
 	got, err := n.src.text(f)
@@ -167,27 +171,74 @@ func (n *computedNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	}
 }
 
-// anyReadingNode is resource_any over the readings a blocked pattern is tried on.
-type anyReadingNode struct{ m matcher }
+// resourceNode asks something of the readings of the resource: whether it holds of
+// one that a block looks at or, where every is set, of all that an allowance has to
+// cover.
+type resourceNode struct {
+	every bool
+	// list is set for globs and equality, else holds is asked of each text.
+	list  *glob.List
+	holds func(text string) bool
+	steps func(text string) int
+	// charged is set where the conditions of rules share a budget.
+	charged bool
+}
 
-func (n *anyReadingNode) test(f *frame) ref.Val {
-	for i := range f.readings.Len() {
-		if n.m.Match(f.readings.At(i)) >= 0 {
+func (n *resourceNode) test(f *frame) ref.Val {
+	if n.every {
+		return n.testEvery(f)
+	}
+	for i := range f.readings.BlockLen() {
+		reading := f.readings.BlockAt(i)
+		if n.charged && !f.charge(n.steps(reading.Text)) {
+			return types.WrapErr(errTooMuchWork)
+		}
+		if n.matchesAny(reading) {
 			return types.True
 		}
 	}
 	return types.False
 }
 
-// everyReadingNode is resource_every over the readings an allowed pattern must
-// cover.
-type everyReadingNode struct{ m matcher }
-
-func (n *everyReadingNode) test(f *frame) ref.Val {
-	for i := range f.readings.NormalLen() {
-		if n.m.Match(f.readings.NormalAt(i)) < 0 {
+func (n *resourceNode) testEvery(f *frame) ref.Val {
+	stops := f.readings.Stops()
+	for i := range f.readings.AllowLen() {
+		reading := f.readings.AllowAt(i)
+		if n.charged && !f.charge(n.steps(reading.Text)) {
+			return types.WrapErr(errTooMuchWork)
+		}
+		if !n.matchesEvery(reading, stops) {
 			return types.False
 		}
 	}
-	return types.Bool(f.readings.NormalLen() > 0)
+	return types.Bool(f.readings.AllowLen() > 0)
+}
+
+func (n *resourceNode) matchesAny(reading resource.Reading) bool {
+	if n.list == nil {
+		return n.holds(reading.Text)
+	}
+	i, _ := n.list.MatchAny(reading)
+	return i >= 0
+}
+
+func (n *resourceNode) matchesEvery(reading resource.Reading, stops resource.Stops) bool {
+	if n.list == nil {
+		return n.holds(reading.Text)
+	}
+	return n.list.MatchEvery(reading, stops)
+}
+
+// readingNode is resource_glob on intent.resource, which is one reading at a time.
+type readingNode struct{ list *glob.List }
+
+func (n *readingNode) test(f *frame) ref.Val {
+	if !f.charge(n.list.Steps(f.reading.Text)) {
+		return types.WrapErr(errTooMuchWork)
+	}
+	if f.every {
+		return types.Bool(n.list.MatchEvery(f.reading, f.readings.Stops()))
+	}
+	i, _ := n.list.MatchAny(f.reading)
+	return types.Bool(i >= 0)
 }

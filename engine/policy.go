@@ -100,6 +100,9 @@ func (p *Policy) measure() int {
 		if sized, ok := c.program.matcher.(interface{ Size() int }); ok {
 			size += sized.Size()
 		}
+		if c.program.list != nil {
+			size += c.program.list.Size()
+		}
 	}
 	return size
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"writ/engine/glob"
 )
 
 // celList writes a list literal.
@@ -46,59 +48,16 @@ func regoUnion(patterns []string, expressions func(string) []string) string {
 	for _, pattern := range patterns {
 		all = append(all, expressions(pattern)...)
 	}
-	return Quote("^(?:" + strings.Join(all, "|") + ")$")
+	return anchored(strings.Join(all, "|"))
 }
 
-// globForms returns the spellings that [Globs] matches patterns in, as globs
-// without alternatives. The patterns compile.
-func globForms(patterns []string) []string {
-	var all []string
-	for _, pattern := range patterns {
-		for _, form := range resourceForms(pattern) {
-			all = append(all, render(form))
-		}
-	}
-	return all
-}
-
-// resourceExpressions is [globForms] of one pattern, as regular expressions
-// without anchors.
-func resourceExpressions(pattern string) []string {
-	var all []string
-	for _, form := range resourceForms(pattern) {
-		all = append(all, unanchored(form))
-	}
-	return all
-}
-
-func resourceForms(pattern string) [][]unit {
-	alternatives, _ := parsePattern(pattern)
-	var all [][]unit
-	for _, units := range alternatives {
-		forms, _ := spellings(units)
-		all = append(all, forms...)
-	}
-	return all
-}
-
-// plainExpressions is [resourceExpressions] for [CompilePlainGlobs].
-func plainExpressions(pattern string) []string {
-	alternatives, _ := parsePattern(pattern)
-	var all []string
-	for _, units := range alternatives {
-		all = append(all, unanchored(units))
-	}
-	return all
-}
+// anchored quotes an expression that has to match a whole text.
+func anchored(expression string) string { return Quote("^(?:" + expression + ")$") }
 
 // agentExpressions are the plain expressions of an agent's pattern and the
 // pattern itself, which an agent's id can be too.
 func agentExpressions(pattern string) []string {
-	return append(plainExpressions(pattern), regexp.QuoteMeta(pattern))
-}
-
-func unanchored(units []unit) string {
-	return strings.TrimSuffix(strings.TrimPrefix(expression(units), `\A`), `\z`)
+	return append(glob.PlainExpressions(pattern), regexp.QuoteMeta(pattern))
 }
 
 // regoActions defines rules with the given head, which hold where the action

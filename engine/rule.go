@@ -85,8 +85,11 @@ func ValidateRule(r Rule, o Options) error {
 // "decision", "block" for "deny", and "wait" and "require_approval" for
 // "approval_required".
 func CompileRule(r Rule, o Options) (*CompiledRule, error) {
-	cond, condErr := compileCondition(r.Condition, o)
 	act, actErr := parseAction(r.Action)
+	if actErr != nil {
+		act.decision = Deny
+	}
+	cond, condErr := compileCondition(r.Condition, act.decision, o)
 	if err := errors.Join(condErr, actErr); err != nil {
 		return nil, joinInvalid(condErr, actErr)
 	}
@@ -160,16 +163,15 @@ func (c *CompiledRule) CEL() (string, bool) { return c.cond.cel, c.cond.cel != "
 // RegoSource returns the source of a condition that was written in Rego.
 func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.source, c.cond.source != "" }
 
-// Rego returns the condition as Rego v1 functions of one reading of the
-// resource: name, which is defined, and true, where the rule matches, and its
+// Rego returns the condition as Rego v1 functions of a reading of the resource,
+// which has text and readers: name, which is defined, and true, where the rule matches, and its
 // helpers name_1, name_2, …. So the names of a module's rules must not be one
 // another with a number behind an underscore.
 //
 // The functions read input.intent, input.agent and input.policy, whose members
 // are those of the JSON documents and, of the agent, id and status
 // ("unregistered" where there is none). A condition that ends in an error
-// matches unless the rule allows. A rule that allows has to match every
-// normalised reading, any other matches where it does for one reading.
+// matches unless the rule allows.
 //
 // Rego reports an error where the condition says more than a tree of
 // comparisons can: in some conditions in CEL, and in all that are in Rego.
@@ -181,7 +183,7 @@ func (c *CompiledRule) Rego(name string) (string, error) {
 	if matches.some((*node).isOpaque) {
 		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
 	}
-	return renderRego(matches, name), nil
+	return renderRego(matches, name, c.outcome == Allow), nil
 }
 
 // RegoCertain returns, like [CompiledRule.Rego], where a rule that asks for
@@ -198,7 +200,7 @@ func (c *CompiledRule) RegoCertain(name string) (string, error) {
 	if c.cond.holds.some((*node).isOpaque) {
 		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
 	}
-	if certain := renderRego(c.cond.holds, name); certain != matches {
+	if certain := renderRego(c.cond.holds, name, false); certain != matches {
 		return certain, nil
 	}
 	return "", nil

@@ -163,19 +163,23 @@ func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
 	return nil, err
 }
 
-// matches asks the condition about the readings of the resource: a rule that
-// allows has to match every normalised one, any other matches where it does for
-// one reading, and is an error where it matches for none and is one for some.
+// matches asks the condition. One in CEL or Rego that reads the resource is asked
+// as a whole, once for each reading: a rule that allows has to match all that an
+// allowance has to cover, any other matches where it does for one that a block
+// looks at. It stops at the first reading that settles it or is an error. Match
+// objects and trees read each comparison with the resource by itself.
 func (c *CompiledRule) matches(f *frame) (bool, error) {
-	if !c.cond.readsResource || f.readings.Len() == 1 {
+	if !c.cond.readsResource {
 		return c.cond.eval(f)
 	}
-	defer f.setResource(f.readings.Raw())
+	defer f.setReading(f.reading)
 	if c.outcome != Allow {
 		return c.matchesAny(f)
 	}
-	for i := range f.readings.NormalLen() {
-		f.setResource(f.readings.NormalAt(i))
+	f.every = true
+	defer func() { f.every = false }()
+	for i := range f.readings.AllowLen() {
+		f.setReading(f.readings.AllowAt(i))
 		if ok, err := c.cond.eval(f); err != nil || !ok {
 			return false, err
 		}
@@ -185,8 +189,8 @@ func (c *CompiledRule) matches(f *frame) (bool, error) {
 
 func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
 	var failed error
-	for i := range f.readings.Len() {
-		f.setResource(f.readings.At(i))
+	for i := range f.readings.BlockLen() {
+		f.setReading(f.readings.BlockAt(i))
 		switch ok, err := c.cond.eval(f); {
 		case err != nil:
 			failed = err
@@ -206,7 +210,7 @@ func (c *condition) eval(f *frame) (bool, error) {
 		return c.program.eval(f)
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
-			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.resource,
+			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.reading.Text,
 			Spent: &f.spent,
 		})
 	}

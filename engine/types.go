@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"writ/engine/resource"
+)
 
 // Cost is what an action costs, in minor units of an ISO-4217 currency
 // (1250 EUR is €12.50).
@@ -24,16 +28,16 @@ type Intent struct {
 	IssuedAt string `json:"issued_at"`
 
 	// readings are those of the Resource that Validate has seen.
-	readings Readings
+	readings resource.Readings
 }
 
-// Readings returns the readings of the intent's resource, or a *[ResourceError].
+// Readings returns the readings of the intent's resource, or a *[resource.Error].
 // What Validate has read is not read again, unless Resource has changed since.
-func (in *Intent) Readings() (Readings, error) {
-	if in.readings.raw != "" && in.readings.raw == in.Resource {
+func (in *Intent) Readings() (resource.Readings, error) {
+	if in.readings.Raw() != "" && in.readings.Raw() == in.Resource {
 		return in.readings, nil
 	}
-	return ReadResource(in.Resource)
+	return resource.Read(in.Resource)
 }
 
 // Status says whether a policy participates in evaluation.
@@ -135,3 +139,7 @@ func (e *InvalidError) Error() string {
 	}
 	return s
 }
+
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -7,6 +7,9 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // problems collects the field errors of a document.
@@ -58,8 +61,8 @@ func (in *Intent) Validate() error {
 func (p *ActionPolicy) Validate() error {
 	var e problems
 	p.validateFields(&e)
-	e.patterns(fieldAllowedPatterns, p.AllowedResourcePatterns)
-	e.patterns(fieldBlockedPatterns, p.BlockedResourcePatterns)
+	e.patterns(fieldAllowedPatterns, p.AllowedResourcePatterns, glob.Allows)
+	e.patterns(fieldBlockedPatterns, p.BlockedResourcePatterns, glob.Blocks)
 	return e.err()
 }
 
@@ -232,20 +235,20 @@ func isActionType(s, extra string) bool {
 	return true
 }
 
-func (p *problems) resource(field, s string) Readings {
+func (p *problems) resource(field, s string) resource.Readings {
 	switch {
 	case s == "":
 		p.add(field, "is required")
 	case len(s) > MaxResource:
 		p.add(field, "is longer than %d bytes", MaxResource)
 	default:
-		readings, err := ReadResource(s)
+		readings, err := resource.Read(s)
 		if err != nil {
 			p.add(field, "has no single meaning: %s", strings.TrimPrefix(err.Error(), "resource: "))
 		}
 		return readings
 	}
-	return Readings{}
+	return resource.Readings{}
 }
 
 // amount checks an amount of minor units.
@@ -319,7 +322,7 @@ func (p *problems) agentPattern(field, s string) {
 	if len(p.fields) > before || !hasMeta(s) {
 		return
 	}
-	if _, err := CompilePlainGlobs([]string{s}); err != nil {
+	if _, err := glob.CompileSet([]string{s}); err != nil {
 		p.add(field, "is not a valid pattern: it %s", problemOf(err))
 	}
 }
@@ -348,32 +351,18 @@ const maxMistakes = 50
 
 // patterns checks resource patterns so that every mistake is named. Lists that
 // are too long are left alone.
-func (p *problems) patterns(field string, patterns []string) {
+func (p *problems) patterns(field string, patterns []string, use glob.Use) {
 	if len(patterns) > MaxPatterns {
 		return
 	}
-	g := &Globs{}
-	wrong := func(e *PatternError) {
+	for _, e := range glob.Check(patterns, use, maxMistakes) {
 		p.add(fmt.Sprintf("%s[%d]", field, e.Index), "is not a valid pattern: it %s", problemOf(e))
-	}
-	mistakes := 0
-	for i, pattern := range patterns {
-		if problem := g.add(i, pattern); problem != "" {
-			wrong(&PatternError{Index: i, Problem: problem})
-			if mistakes++; problem == tooMuchText || problem == tooManyPlaces || mistakes == maxMistakes {
-				return
-			}
-		}
-	}
-	var together *PatternError
-	if errors.As(g.build(), &together) {
-		wrong(together)
 	}
 }
 
 // problemOf returns what is wrong with a pattern, without its index.
 func problemOf(err error) string {
-	var e *PatternError
+	var e *glob.PatternError
 	switch {
 	case !errors.As(err, &e):
 		return "does not compile"

@@ -35,7 +35,7 @@ func (f *frame) charge(steps int) bool {
 
 // match reports whether one of m's patterns matches s, at their charge.
 func (f *frame) match(m matcher, s string) ref.Val {
-	if !f.charge(m.steps(s)) {
+	if !f.charge(m.Steps(s)) {
 		return types.WrapErr(errTooMuchWork)
 	}
 	return types.Bool(m.Match(s) >= 0)

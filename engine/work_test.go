@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 // dearest is a regular expression of nearly as many instructions as a condition
@@ -41,7 +43,7 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 				}
 				rs.index = newRuleIndex(rs.rules)
 				f := testFrame(t, long)
-				f.readings, _ = ReadResource(long.Resource)
+				f.readings, _ = resource.Read(long.Resource)
 				findings, failed := rs.decide(f)
 				if failed == 0 || len(findings) > 0 != (outcome != Allow) {
 					t.Fatalf("decide with rules that say %v = %v, %d errors; want errors, which only tighten", outcome, findings, failed)
@@ -51,15 +53,15 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 	}
 }
 
-// The dearest condition is evaluated for the longest resource, with four readings.
+// The dearest condition is evaluated for the longest resource, with five readings.
 func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
 	raw += strings.Repeat("b", MaxResource-len(raw))
 	in := intentWith(func(in *Intent) { in.Resource = raw })
 	f := testFrame(t, in)
 	var err error
-	if f.readings, err = ReadResource(raw); err != nil || f.readings.Len() != 4 {
-		t.Fatalf("ReadResource = %d readings, %v, want 4", f.readings.Len(), err)
+	if f.readings, err = resource.Read(raw); err != nil || f.readings.BlockLen() != 5 {
+		t.Fatalf("Read = %d readings, %v, want 5", f.readings.BlockLen(), err)
 	}
 	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+dearest+`"}}`, 1)}, Options{})
 	for range 2 { // each evaluation has all of it

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
+	"writ/engine/glob"
 
-	"writ/engine"
+	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // matcher asks OPA's glob.match, with "/" as the delimiter.
@@ -54,7 +54,7 @@ func TestDecision_GlobsAreOPAs(t *testing.T) {
 		{"x,y", "x,y", true}, {"*.exe", ".exe", true}, {"a**b", "a/x/b", true}, {"*a*", "bab", true}, {"prod/*/db", "prod//db", true},
 	}
 	for _, tt := range tests {
-		globs, err := engine.CompilePlainGlobs([]string{tt.pattern})
+		globs, err := glob.CompileSet([]string{tt.pattern})
 		if err != nil {
 			t.Errorf("CompilePlainGlobs(%q): %v", tt.pattern, err)
 			continue
@@ -74,7 +74,7 @@ func TestGlobs_AgreeWithOPAOnRandomPatterns(t *testing.T) {
 	compared, matched := 0, 0
 	for range 1500 {
 		pattern := g.text(7, "a", "b", "/", "*", "**", "?", "[ab]", "[!a]", "{a,b}", "{a*,/b}", `\*`, ".", "{,b}", "[a-b]")
-		globs, err := engine.CompilePlainGlobs([]string{pattern})
+		globs, err := glob.CompileSet([]string{pattern})
 		if err != nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/resource"
 )
 
 // The names of the members of the input, which every document shares. Terms
@@ -15,6 +16,7 @@ import (
 var (
 	keyIntent, keyAgent, keyPolicy, keyUsage = ast.StringTerm("intent"), ast.StringTerm("agent"), ast.StringTerm("policy"), ast.StringTerm("usage")
 	keyReadings, keyBlocked, keyAllowed      = ast.StringTerm("readings"), ast.StringTerm("blocked"), ast.StringTerm("allowed")
+	keyText, keyReaders, keyStops            = ast.StringTerm("text"), ast.StringTerm("readers"), ast.StringTerm("stops")
 	keyRequireRegistered, keyExceeded        = ast.StringTerm("require_registered_agents"), ast.StringTerm("exceeded")
 	keyIntentID, keyPolicyID, keyAgentID     = ast.StringTerm("intent_id"), ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
 	keyActionType, keyResource, keyIssuedAt  = ast.StringTerm("action_type"), ast.StringTerm("resource"), ast.StringTerm("issued_at")
@@ -52,25 +54,34 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 		ast.Item(keyPolicy, policy),
 		ast.Item(keyUsage, usage),
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
-		ast.Item(keyReadings, readingsTerm(&readings, resource)),
+		ast.Item(keyReadings, readingsTerm(&readings)),
 	), nil
 }
 
-// readingsTerm is the readings of a resource, the first of which is raw.
-func readingsTerm(r *engine.Readings, raw *ast.Term) *ast.Term {
-	if r.Len() == 1 && r.Normal() == r.Raw() && r.NormalLen() == 1 {
-		only := ast.ArrayTerm(raw)
-		return ast.ObjectTerm(ast.Item(keyBlocked, only), ast.Item(keyAllowed, only))
-	}
-	blocked := make([]*ast.Term, r.Len())
+// readingsTerm is the readings of a resource.
+func readingsTerm(r *resource.Readings) *ast.Term {
+	blocked := make([]*ast.Term, r.BlockLen())
 	for i := range blocked {
-		blocked[i] = ast.StringTerm(r.At(i))
+		blocked[i] = readingTerm(r.BlockAt(i))
 	}
-	allowed := make([]*ast.Term, r.NormalLen())
+	allowed := make([]*ast.Term, r.AllowLen())
 	for i := range allowed {
-		allowed[i] = ast.StringTerm(r.NormalAt(i))
+		allowed[i] = readingTerm(r.AllowAt(i))
 	}
-	return ast.ObjectTerm(ast.Item(keyBlocked, ast.ArrayTerm(blocked...)), ast.Item(keyAllowed, ast.ArrayTerm(allowed...)))
+	return ast.ObjectTerm(
+		ast.Item(keyBlocked, ast.ArrayTerm(blocked...)),
+		ast.Item(keyAllowed, ast.ArrayTerm(allowed...)),
+		ast.Item(keyStops, ast.StringTerm(r.Stops().String())),
+	)
+}
+
+func readingTerm(r resource.Reading) *ast.Term {
+	names := r.Readers.Names()
+	readers := make([]*ast.Term, len(names))
+	for i, name := range names {
+		readers[i] = ast.InternedTerm(name)
+	}
+	return ast.ObjectTerm(ast.Item(keyText, ast.StringTerm(r.Text)), ast.Item(keyReaders, ast.ArrayTerm(readers...)))
 }
 
 // conditionInput returns the input document of a condition.

@@ -52,8 +52,10 @@ func PackageName(policyID string) string {
 //	agent                       {"id": …, "status": "active" | "disabled" | "unregistered"}
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
-//	readings                    {"blocked": […], "allowed": […]}: see [engine.Readings];
-//	                            where it is absent, the resource as it is written
+//	readings                    {"blocked": […], "allowed": […], "stops": "" | "list" | "address"}:
+//	                            what an allowance has to cover and a block looks at,
+//	                            each {"text", "readers": […]}; where it is absent or
+//	                            empty the decision is deny, resource.unreadable
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
 //	                            "status"}, needed only by rules that ask about it
 //

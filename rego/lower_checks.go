@@ -11,6 +11,8 @@ import (
 func (l *lowering) checks() []string {
 	parts := []string{engine.RegoReadings}
 	var sentences strings.Builder
+	sentences.WriteString(sentence(engine.CodeResourceUnreadable,
+		string(engine.CodeResourceUnreadable)+": the input does not say how the resource is read"))
 	asking := []string{engine.Quote(string(engine.CodeRuleApprovalRequired))}
 	for _, c := range engine.Checks(l.policy) {
 		if c.Rego != "" {

@@ -25,7 +25,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 			return fmt.Errorf("rule %s: %w", doc.ID, err)
 		}
 		l.files = append(l.files, file)
-		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": resource})",
+		l.rules = append(l.rules, head+ask(r.Outcome(), "intent := object.union(input.intent, {\"resource\": reading.text})",
 			fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s}",
 				l.pkg, name, entry, conditionPolicy)))
 		return nil
@@ -39,7 +39,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		return fmt.Errorf("rule %s: %w", doc.ID, err)
 	}
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
-		l.rules = append(l.rules, head+ask(engine.Allow, name+"(resource)"), text)
+		l.rules = append(l.rules, head+ask(engine.Allow, name+"(reading)"), text)
 		return nil
 	}
 	for i, b := range f.bodies {
@@ -127,7 +127,7 @@ func (f functions) readsResource() bool {
 }
 
 // parseFunctions takes apart what [engine.CompiledRule.Rego] wrote: bodies
-// "name(resource) if {", one expression a line, "}", or "name(_) := true".
+// "name(reading) if {", one expression a line, "}", or "name(_) := true".
 func parseFunctions(name, text string) (functions, error) {
 	var f functions
 	var helpers []string
@@ -162,7 +162,7 @@ func parseBody(lines []string) body {
 	return b
 }
 
-// mentionsResource reports whether the expression has the variable resource.
+// mentionsResource reports whether the expression has the variable reading.
 func mentionsResource(expr string) bool {
 	found := false
 	parsed, err := ast.ParseBodyWithOpts(expr, parserOptions())
@@ -170,7 +170,7 @@ func mentionsResource(expr string) bool {
 		return true
 	}
 	ast.WalkVars(parsed, func(v ast.Var) bool {
-		found = found || v == "resource"
+		found = found || v == "reading"
 		return false
 	})
 	return found
@@ -187,9 +187,9 @@ func (b body) inline(outcome engine.Decision) string {
 	switch {
 	case len(b.resource) == 0:
 	case outcome == engine.Allow:
-		out.WriteString("\tevery resource in allowed_readings {\n\t\t" + strings.Join(b.resource, "\n\t\t") + "\n\t}\n")
+		out.WriteString("\tevery reading in allowed_readings {\n\t\t" + strings.Join(b.resource, "\n\t\t") + "\n\t}\n")
 	default:
-		out.WriteString("\tsome resource in blocked_readings\n\t" + strings.Join(b.resource, "\n\t") + "\n")
+		out.WriteString("\tsome reading in blocked_readings\n\t" + strings.Join(b.resource, "\n\t") + "\n")
 	}
 	return out.String() + "}"
 }

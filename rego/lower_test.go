@@ -96,7 +96,7 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 	}
 }
 
-// What a plain OPA leaves out of the input denies, except the readings.
+// What a plain OPA leaves out of the input denies.
 func TestLower_WithAnIncompleteInput(t *testing.T) {
 	files, err := Lower(samplePolicy(), nil)
 	if err != nil {
@@ -107,17 +107,24 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	const whole = `{"intent": {"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
-		"agent": {"status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false}`
+		"agent": {"status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
+		"readings": {"blocked": [{"text": "prod/x", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/x", "readers": ["posix"]}], "stops": ""}}`
+	without := func(member, to string) string { return strings.Replace(whole, member, to, 1) }
 	tests := []struct{ name, input, decision, reason string }{
-		{"no readings", whole, "allow", "policy.allowed: version 3 of the policy allows it"},
+		{"whole", whole, "allow", "policy.allowed: version 3 of the policy allows it"},
+		{"no readings", without(`"readings"`, `"reading"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"no readings of a block", without(`"blocked"`, `"block"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"no readings of an allowance", without(`"allowed"`, `"allow"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"readings without readers", without(`"readers": ["raw", "posix"]`, `"readers": []`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"readings that are strings", without(`{"text": "prod/x", "readers": ["raw", "posix"]}`, `"prod/x"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"no stops", without(`, "stops": ""`, ``), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"nothing", `{}`, "deny", "agent.disabled: the agent is disabled"},
-		{"no resource", strings.Replace(whole, `"resource": "prod/x", `, "", 1), "deny", "resource.blocked: the resource matches a blocked pattern"},
 		{"no action type", strings.Replace(whole, `"action_type": "deploy", `, "", 1), "deny", "action.not_allowed: the action type matches no allowed type"},
 		{"no agent", strings.Replace(whole, `"agent": {"status": "active"}, `, "", 1), "deny", "agent.disabled: the agent is disabled"},
 		{"no usage", strings.Replace(whole, `"usage": {"exceeded": false}, `, "", 1), "deny", "usage.limit: the usage limit of the organization's plan is reached"},
 		{"no amount", strings.Replace(whole, `"amount_minor": 5, `, "", 1), "deny", "cost.exceeded: the cost is above the cap of 250000 minor units"},
 		{"no currency", strings.Replace(whole, `, "currency": "EUR"`, "", 1), "deny", "cost.currency: the cost is not in EUR"},
-		{"empty readings", strings.Replace(whole, `"agent":`, `"readings": {"blocked": [], "allowed": []}, "agent":`, 1), "deny", "resource.not_allowed: the resource matches no allowed pattern"},
+		{"empty readings", without(`[{"text": "prod/x", "readers": ["raw", "posix"]}]`, `[]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"another agent", strings.Replace(whole, "team-a/x", "team-b/x", 1), "approval_required", "agent.mismatch: version 3 of the policy governs the agent \"team-a/*\", another one needs approval"},
 	}
 	for _, tt := range tests {

@@ -69,7 +69,7 @@ func TestQuery_ErrorsDecideNothing(t *testing.T) {
 	}{
 		{"a rule's own Rego fails", failing, func(*engine.Input) {}},
 		{"it takes too long", never, func(*engine.Input) {}},
-		{"the resource cannot be read", sampleRules()[0], func(in *engine.Input) { in.Intent.Resource = "a/%zz" }},
+		{"the resource cannot be read", sampleRules()[0], func(in *engine.Input) { in.Intent.Resource = "https://h/%ff" }},
 		{"there is no intent", sampleRules()[0], func(in *engine.Input) { in.Intent = nil }},
 	}
 	for _, tt := range tests {

@@ -42,13 +42,15 @@ func conditionSchema() map[string]any {
 
 // querySchema is the schema of the input of a lowered policy: see [Lower].
 func querySchema() map[string]any {
-	readings := map[string]any{"type": "array", "items": typed("string")}
+	reading := texts("text")
+	reading["readers"] = map[string]any{"type": "array", "items": typed("string")}
+	readings := map[string]any{"type": "array", "items": closed(reading)}
 	return closed(map[string]any{
 		"intent":                    intentSchema(),
 		"agent":                     closed(texts("id", "status")),
 		"policy":                    policySchema(),
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
-		"readings":                  closed(map[string]any{"blocked": readings, "allowed": readings}),
+		"readings":                  closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
 	})
 }

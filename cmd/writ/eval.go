@@ -97,8 +97,9 @@ func explain(w io.Writer, p *engine.Policy, rules *engine.RuleSet, in *engine.In
 		return fmt.Errorf("reading the resource: %w", err)
 	}
 	fmt.Fprintf(w, "\nresource, as written: %s\n", readings.Raw())
-	for i := range readings.NormalLen() {
-		fmt.Fprintf(w, "resource, as read:    %s\n", readings.NormalAt(i))
+	for i := range readings.AllowLen() {
+		r := readings.AllowAt(i)
+		fmt.Fprintf(w, "resource, as read:    %s (%s)\n", r.Text, r.Readers)
 	}
 	failed := make(map[engine.Code]bool)
 	for _, f := range engine.Evaluate(p, nil, in).Findings {

@@ -1,10 +1,13 @@
-package engine
+package glob
 
 import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"writ/engine/resource"
 )
 
 // automaton matches patterns that start with the same literal, all at once and
@@ -54,8 +57,8 @@ func (c *compound) places() int { return len(c.units) + 1 }
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
-		if !u.isStar() && (u.lit >= utf8.RuneSelf || !isASCII(u.expr)) {
-			cost += 8 + len(u.expr)
+		if !u.isStar() && (u.lit >= utf8.RuneSelf || !isASCII(u.class)) {
+			cost += 8 + len(u.class)
 		}
 	}
 	return cost
@@ -150,16 +153,18 @@ func (a *automaton) open(state []uint64) {
 }
 
 // match returns the least index of the patterns that match all of s, or -1.
-func (a *automaton) match(s string) int {
+func (a *automaton) match(s string, stops resource.Stops) int {
 	if !strings.HasPrefix(s, a.prefix) {
 		return -1
 	}
 	var space, scratch [maxChain / 64]uint64
 	state := space[:len(a.start)]
 	copy(state, a.start)
-	for _, r := range s[len(a.prefix):] {
+	for s = s[len(a.prefix):]; s != ""; {
+		r, size := next(s)
+		s = s[size:]
 		stay := a.stars
-		if r == '/' {
+		if r == '/' || stops != resource.StopsAtSlash && stopsAt(r, stops) {
 			stay = a.supers
 		}
 		if a.step(state, a.column(r, &scratch), stay) == 0 {
@@ -172,6 +177,25 @@ func (a *automaton) match(s string) int {
 		}
 	}
 	return -1
+}
+
+// next returns the first character of s, which is not empty: an escape is one.
+func next(s string) (rune, int) {
+	if s[0] < utf8.RuneSelf && s[0] != '%' {
+		return rune(s[0]), 1
+	}
+	if b, ok := resource.Escape(s); ok {
+		return escaped | rune(b), len("%2F")
+	}
+	return utf8.DecodeRuneInString(s)
+}
+
+// stopsAt reports whether a * of an allowed pattern ends at r, which is no slash.
+func stopsAt(r rune, stops resource.Stops) bool {
+	if stops == resource.StopsAtAt {
+		return r == '@'
+	}
+	return strings.ContainsRune(",;?&", r) || r == escaped|'?' || unicode.IsSpace(r)
 }
 
 // step moves state over a character that the places in column match and the
@@ -203,15 +227,15 @@ func (a *automaton) column(r rune, scratch *[maxChain / 64]uint64) []uint64 {
 	}
 	column := scratch[:copy(scratch[:], a.columns[0])]
 	for i := range a.wide {
-		if w := &a.wide[i]; within(w.ranges, r) {
+		if w := &a.wide[i]; inRanges(w.ranges, r) {
 			set(column, w.place)
 		}
 	}
 	return column
 }
 
-// within reports whether r is in one of the ranges, which are sorted.
-func within(ranges []rune, r rune) bool {
+// inRanges reports whether r is in one of the ranges, which are sorted.
+func inRanges(ranges []rune, r rune) bool {
 	for i := 0; i < len(ranges) && ranges[i] <= r; i += 2 {
 		if r <= ranges[i+1] {
 			return true
@@ -226,7 +250,7 @@ func (u unit) ranges() ([]rune, error) {
 	if u.isLiteral() {
 		return []rune{u.lit, u.lit}, nil
 	}
-	re, err := syntax.Parse(u.expr, syntax.Perl)
+	re, err := syntax.Parse(u.class, syntax.Perl)
 	if err != nil {
 		return nil, err
 	}

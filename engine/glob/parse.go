@@ -1,7 +1,7 @@
-package engine
+package glob
 
 import (
-	"regexp"
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	maxPatternLength = 1024
+	// MaxLength is the number of bytes that a pattern may have.
+	MaxLength = 1024
 	// maxSpellings bounds what one pattern expands to: its alternatives, each
-	// in all of its spellings.
+	// as all readers have it.
 	maxSpellings = 256
 	// maxCopied bounds the characters that are copied to expand one pattern's
 	// alternatives, maxSpelled those that all alternatives of a list have in all
-	// of their spellings: compiling takes about a microsecond for each.
+	// of their readings: compiling takes about a microsecond for each.
 	maxCopied             = 64 << 10
 	maxSpelled            = 128 << 10
 	maxNestedAlternatives = 8
@@ -32,14 +33,18 @@ const (
 type unit struct {
 	lit  rune
 	glob string
-	// expr is the wildcard as a regular expression.
-	expr string
+	// expr is the wildcard as a regular expression; class is that of the
+	// characters that it matches one of.
+	expr, class string
 }
 
-func (u unit) is(r rune) bool  { return u.glob == "" && u.lit == r }
+func (u unit) isSlash() bool   { return u.glob == "" && u.lit == '/' }
 func (u unit) isLiteral() bool { return u.glob == "" }
 func (u unit) isSuper() bool   { return u.glob == "**" }
 func (u unit) isStar() bool    { return u.glob == "*" || u.glob == "**" }
+
+// escaped marks the unit of an escape: the unit of %2F is escaped | 0x2F.
+const escaped = 0x200000
 
 func literalUnits(s string) []unit {
 	units := make([]unit, 0, len(s))
@@ -56,7 +61,17 @@ func wildcard(s string) unit {
 	case "**":
 		return unit{glob: s, expr: "(?s:.*)"}
 	}
-	return unit{glob: s, expr: "[^/]"}
+	return oneOf(s, "[^/]")
+}
+
+// oneOf returns the unit that matches one character of class, as which an escape
+// counts.
+func oneOf(s, class string) unit {
+	expr := class
+	if strings.HasPrefix(class, "[^") {
+		expr = "(?:%[0-9A-F]{2}|" + class + ")"
+	}
+	return unit{glob: s, expr: expr, class: class}
 }
 
 // coalesce returns units with every run of * and ** as one of them. Without it
@@ -96,44 +111,39 @@ func render(units []unit) string {
 			b.WriteByte('\\')
 			b.WriteRune(u.lit)
 		default:
-			b.WriteRune(u.lit)
+			u.write(&b)
 		}
 	}
 	return b.String()
 }
 
-// literalPrefix returns the literal that units start with, and whether that is
-// all of them.
-func literalPrefix(units []unit) (string, bool) {
+// literalPrefix returns the literal that units start with, and how many of them
+// that is.
+func literalPrefix(units []unit) (string, int) {
 	for i, u := range units {
 		if !u.isLiteral() {
-			return literalText(units[:i]), false
+			return literalText(units[:i]), i
 		}
 	}
-	return literalText(units), true
+	return literalText(units), len(units)
 }
 
-// literalText returns units as a string, with NUL for each wildcard.
+// literalText returns units, all of them literal, as a string.
 func literalText(units []unit) string {
 	var b strings.Builder
 	for _, u := range units {
-		b.WriteRune(u.lit)
+		u.write(&b)
 	}
 	return b.String()
 }
 
-func expression(units []unit) string {
-	var b strings.Builder
-	b.WriteString(`\A`)
-	for _, u := range units {
-		if u.isLiteral() {
-			b.WriteString(regexp.QuoteMeta(string(u.lit)))
-		} else {
-			b.WriteString(u.expr)
-		}
+// write writes a literal unit as it stands in a text.
+func (u unit) write(b *strings.Builder) {
+	if u.lit >= escaped {
+		fmt.Fprintf(b, "%%%02X", u.lit-escaped)
+		return
 	}
-	b.WriteString(`\z`)
-	return b.String()
+	b.WriteRune(u.lit)
 }
 
 // parsePattern returns the alternatives that pattern stands for, none of which
@@ -162,7 +172,7 @@ func checkPattern(pattern string) string {
 	switch {
 	case pattern == "":
 		return "is empty"
-	case len(pattern) > maxPatternLength:
+	case len(pattern) > MaxLength:
 		return "is longer than 1024 bytes"
 	case !utf8.ValidString(pattern):
 		return "is not valid UTF-8"
@@ -272,7 +282,7 @@ func (p *patternParser) class(start int) unit {
 		switch token := p.lex.Next(); token.Type {
 		case syntax.RangeClose:
 			b.WriteByte(']')
-			return unit{glob: source, expr: b.String()}
+			return oneOf(source, b.String())
 		case syntax.Not:
 			b.WriteByte('^')
 		case syntax.RangeBetween:
@@ -290,7 +300,7 @@ func (p *patternParser) class(start int) unit {
 
 // writeClassRune writes r so that it means itself within a class.
 func writeClassRune(b *strings.Builder, r rune) {
-	if r < utf8.RuneSelf && !isAlpha(byte(r)) && !isDigit(byte(r)) {
+	if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 		b.WriteByte('\\')
 	}
 	b.WriteRune(r)
@@ -300,4 +310,8 @@ func (p *patternParser) fail(problem string) {
 	if p.problem == "" {
 		p.problem = problem
 	}
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }

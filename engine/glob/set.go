@@ -1,4 +1,4 @@
-package engine
+package glob
 
 import (
 	"fmt"
@@ -6,7 +6,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"unicode/utf8"
+
+	"writ/engine/resource"
 )
 
 // PatternError says which pattern of a list cannot be compiled, and why.
@@ -18,110 +19,67 @@ type PatternError struct {
 // Error implements error.
 func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.Index, e.Problem) }
 
-// Globs is a compiled list of patterns in the dialect of OPA's glob.match with
-// the delimiter "/":
+// Set is a compiled list of patterns, each matched as it is written: for strings
+// that are no resources, such as agent ids and metadata.
 //
-//	**       any characters, slashes too
-//	*        any characters within one segment
-//	?        one character but a slash
-//	[a-z]    one character of a range; [abc] of a set; [!…] not of it, which
-//	         includes the slash
-//	{a,b}    either pattern
-//	\c       the character c, which must not be a letter or digit
-//
-// A pattern is matched as it is written and as it would have to be written to
-// match a normal form: with the host in lower case, for example. So
-// https://EXAMPLE.com:443/%7Ea matches https://example.com/~a. A pattern that
-// could never match a normal form, such as a/../b, is refused: a block that
-// blocks nothing would be a wrong allow.
-//
-// Matching a list takes time linear in the text, however many wildcards its
+// Matching a set takes time linear in the text, however many wildcards its
 // patterns have: see [automaton]. A list that could take long all the same is
 // refused.
 //
-// Globs is safe for concurrent use.
-type Globs struct {
+// A Set is immutable and safe for concurrent use.
+type Set struct {
 	// programs are in the order of their indices, and so are the patterns of each
 	// automaton.
-	programs []globProgram
+	programs []program
 	automata []*automaton
 	size     int
 
 	compounds []compound     // until they are built into automata
 	costs     map[string]int // of the compounds, by prefix
-	spelled   int            // characters, in all spellings
 }
 
-// globProgram is one spelling of a pattern with one wildcard * or ** at most.
-type globProgram struct {
+// program is one spelling of a pattern with one wildcard * or ** at most.
+type program struct {
 	index   int
 	literal string // before the wildcard
 	suffix  string // after it
 	star    string // the wildcard; empty where literal is the whole pattern
 }
 
-// CompileGlobs compiles patterns. Its error is a *[PatternError].
-func CompileGlobs(patterns []string) (*Globs, error) {
-	g := &Globs{}
+// CompileSet compiles patterns. Its error is a *[PatternError].
+func CompileSet(patterns []string) (*Set, error) {
+	s := &Set{}
 	for i, pattern := range patterns {
-		if problem := g.add(i, pattern); problem != "" {
+		alternatives, problem := parsePattern(pattern)
+		for _, units := range alternatives {
+			if problem == "" {
+				problem = s.compile(i, units)
+			}
+		}
+		if problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
 		}
 	}
-	if err := g.build(); err != nil {
+	if err := s.build(); err != nil {
 		return nil, err
 	}
-	return g, nil
-}
-
-const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and spellings"
-
-func (g *Globs) add(index int, pattern string) string {
-	alternatives, problem := parsePattern(pattern)
-	if problem != "" {
-		return problem
-	}
-	seen := make(map[string]bool)
-	for _, units := range alternatives {
-		if g.spelled += len(units); g.spelled > maxSpelled {
-			return tooMuchText
-		}
-		all, problem := spellings(units)
-		if problem != "" {
-			return problem
-		}
-		for _, spelling := range all {
-			g.spelled += len(spelling)
-			spelling = coalesce(spelling)
-			text := render(spelling)
-			if seen[text] {
-				continue
-			}
-			seen[text] = true
-			if len(seen) > maxSpellings {
-				return "stands for more than 256 alternatives"
-			}
-			if problem := g.compile(index, spelling); problem != "" {
-				return problem
-			}
-		}
-	}
-	return ""
+	return s, nil
 }
 
 const tooManyPlaces = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
 
 // compile adds one spelling, or returns what is wrong with it.
-func (g *Globs) compile(index int, units []unit) string {
-	p := globProgram{index: index}
-	var exact, tail bool
-	p.literal, exact = literalPrefix(units)
-	rest := units[utf8.RuneCountInString(p.literal):]
-	if !exact && rest[0].isStar() {
+func (g *Set) compile(index int, units []unit) string {
+	p := program{index: index}
+	literal, n := literalPrefix(units)
+	p.literal = literal
+	rest, tail := units[n:], 0
+	if len(rest) > 0 && rest[0].isStar() {
 		p.star = rest[0].glob
 		p.suffix, tail = literalPrefix(rest[1:])
+		tail++
 	}
-	if !exact && !tail {
+	if tail < len(rest) {
 		c := compound{index, p.literal, rest}
 		if g.costs == nil {
 			g.costs = make(map[string]int)
@@ -137,7 +95,7 @@ func (g *Globs) compile(index int, units []unit) string {
 	return ""
 }
 
-// programSize is what a globProgram takes on the heap beyond its text, measured.
+// programSize is what a program takes on the heap beyond its text, measured.
 const programSize = 96
 
 // maxChain bounds what one text can meet of a list: the places of the compounds
@@ -145,7 +103,7 @@ const programSize = 96
 const maxChain = 4096
 
 // build makes automata of the compounds, one for each literal prefix.
-func (g *Globs) build() error {
+func (g *Set) build() error {
 	if i := dear(g.compounds); i >= 0 {
 		return &PatternError{Index: i, Problem: tooManyPlaces}
 	}
@@ -201,10 +159,12 @@ func whole(cost int) int { return 64 * words(cost) }
 
 // Match returns the index of the first pattern that matches s, -1 when none
 // does. It does not allocate.
-func (g *Globs) Match(s string) int {
+func (g *Set) Match(s string) int { return g.match(s, resource.StopsAtSlash) }
+
+func (g *Set) match(s string, stops resource.Stops) int {
 	first := -1
 	for i := range g.programs {
-		if p := &g.programs[i]; p.match(s) {
+		if p := &g.programs[i]; p.match(s, stops) {
 			first = p.index
 			break
 		}
@@ -213,26 +173,41 @@ func (g *Globs) Match(s string) int {
 		if first >= 0 && a.ends[0].index > first {
 			continue
 		}
-		if i := a.match(s); i >= 0 && (first < 0 || i < first) {
+		if i := a.match(s, stops); i >= 0 && (first < 0 || i < first) {
 			first = i
 		}
 	}
 	return first
 }
 
-func (p *globProgram) match(s string) bool {
+func (p *program) match(s string, stops resource.Stops) bool {
 	if p.star == "" {
 		return s == p.literal
 	}
 	if len(s) < len(p.literal)+len(p.suffix) || !strings.HasPrefix(s, p.literal) || !strings.HasSuffix(s, p.suffix) {
 		return false
 	}
-	return p.star == "**" || strings.IndexByte(s[len(p.literal):len(s)-len(p.suffix)], '/') < 0
+	return p.star == "**" || within(s[len(p.literal):len(s)-len(p.suffix)], stops)
 }
 
-// steps bounds what Match takes: the words of all automata for each character,
+// within reports whether a * matches s.
+func within(s string, stops resource.Stops) bool {
+	if stops == resource.StopsAtSlash {
+		return strings.IndexByte(s, '/') < 0
+	}
+	for s != "" {
+		r, size := next(s)
+		if r == '/' || stopsAt(r, stops) {
+			return false
+		}
+		s = s[size:]
+	}
+	return true
+}
+
+// Steps bounds what Match takes: the words of all automata for each character,
 // and a look at each program.
-func (g *Globs) steps(s string) int {
+func (g *Set) Steps(s string) int {
 	n := 0
 	for _, a := range g.automata {
 		n += len(a.start)
@@ -241,4 +216,7 @@ func (g *Globs) steps(s string) int {
 }
 
 // Size returns about how many bytes g keeps on the heap.
-func (g *Globs) Size() int { return g.size + 32 }
+func (g *Set) Size() int { return g.size + 32 }
+
+// Len returns the number of spellings of the patterns.
+func (g *Set) Len() int { return len(g.programs) + len(g.automata) }

@@ -1,28 +1,9 @@
-package engine
+package glob
 
 import "testing"
 
-func BenchmarkReadResource(b *testing.B) {
-	for _, bm := range []struct{ name, raw string }{
-		{"plain", "https://api.example.com/v1/charges/ch_42"},
-		{"path", "prod/eu-west-1/databases/users"},
-		{"upper", "https://API.example.com/v1/charges/ch_42"},
-		{"encoded", "https://api.example.com/v1/a%2Fb%20c#d"},
-		{"idna", "https://bücher.example/v1/charges"},
-	} {
-		b.Run(bm.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := ReadResource(bm.raw); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkGlobs(b *testing.B) {
-	g := mustGlobs(b,
+func BenchmarkList(b *testing.B) {
+	g := mustList(b, Blocks,
 		"https://api.stripe.com/v1/**", "https://*.example.com/**", "https://hooks.slack.com/services/*",
 		"prod/*/config", "staging/**", "repo:*", "https://api.github.com/repos/{acme,acme-labs}/**",
 		"s3://reports/**", "/var/lib/agents/**", "https://*.internal/*/health",
@@ -45,7 +26,7 @@ func BenchmarkGlobs(b *testing.B) {
 		})
 	}
 	b.Run("expression", func(b *testing.B) {
-		g := mustGlobs(b, "**/*secret*/**")
+		g := mustList(b, Blocks, "**/*secret*/**")
 		b.ReportAllocs()
 		for b.Loop() {
 			g.Match("https://api.example.org/v1/charges/ch_42")
@@ -54,7 +35,7 @@ func BenchmarkGlobs(b *testing.B) {
 	b.Run("compile", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			mustGlobs(b, "https://*.Example.com:443/{a,b}/**")
+			mustList(b, Blocks, "https://*.Example.com:443/{a,b}/**")
 		}
 	})
 }

@@ -2,61 +2,10 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gobwas/glob"
 )
-
-// TestGlobs_ListsAgreeWithTheLibrary holds that patterns which share an automaton
-// match as each does alone in the library that OPA uses.
-func TestGlobs_ListsAgreeWithTheLibrary(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	parts := []string{"a", "b", "é", "/", "*", "**", "?", "[ab]", "[!a]", "[à-ü]", "[!à-ü]", "[!/]", "[!a-c]", "a*", "/**/",
-		"{a,b}", "{a,}", "{,*}", "{a*,**/b}", "{a,{b,?x}}", "{*/,a}", `\*`, `\{`, `\\`, "\U0001F600"}
-	text := func(from []string, n int) string {
-		var b strings.Builder
-		for range n {
-			b.WriteString(from[rng.IntN(len(from))])
-		}
-		return b.String()
-	}
-	for range 300 {
-		var patterns []string
-		var library []*glob.Pattern
-		for len(patterns) < 40 {
-			pattern := text(parts, 1+rng.IntN(8))
-			if strings.Contains(pattern, "***") {
-				continue // the library reads runs otherwise
-			}
-			compiled, err := glob.Compile(pattern, '/')
-			if err != nil {
-				continue
-			}
-			if _, err := CompilePlainGlobs([]string{pattern}); err == nil {
-				patterns, library = append(patterns, pattern), append(library, compiled)
-			}
-		}
-		g, err := CompilePlainGlobs(patterns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 60 {
-			s := text([]string{"a", "b", "é", "/", "ab", "x", "*", "{", `\`, "\U0001F600"}, rng.IntN(9))
-			want := -1
-			for i := len(library) - 1; i >= 0; i-- {
-				if library[i].Match(s) {
-					want = i
-				}
-			}
-			if got := g.Match(s); got != want {
-				t.Fatalf("Match(%q) = %d, want %d; patterns %q", s, got, want, patterns)
-			}
-		}
-	}
-}
 
 // TestDecision_Globs_NoListIsSlow holds that lists which would take long to
 // compile or to match are refused with the field, the index and the limit.

@@ -1,0 +1,24 @@
+// Package glob matches patterns in the dialect of OPA's glob.match with the
+// delimiter "/":
+//
+//	**       any characters, slashes too
+//	*        any characters within one segment
+//	?        one character but a slash
+//	[a-z]    one character of a range; [abc] of a set; [!…] not of it, which
+//	         includes the slash
+//	{a,b}    either pattern
+//	\c       the character c, which must not be a letter or digit
+//
+// A [List] matches resources. Its patterns are read by the same readers as the
+// resource (package resource), with letters for the wildcards, and each reading of
+// the resource is compared with what the same reader makes of the pattern: so
+// https://EXAMPLE.com:443/%7Ea/* matches https://example.com/~a/b. Brackets right
+// after // hold an address. With a drive or two backslashes at the start of a
+// pattern, or a backslash before a letter or digit, every backslash of it is a
+// letter, as in C:\Users\**.
+//
+// The whole text of a pattern also counts as one without wildcards, so that it
+// always matches the very text that it quotes: private[0], /v1/users/{id}.
+//
+// A [Set] matches other strings, as they are.
+package glob

@@ -1,0 +1,153 @@
+package glob
+
+import (
+	"regexp"
+	"strings"
+
+	"writ/engine/resource"
+)
+
+// Expression is a list as some readers have it, as one regular expression (RE2)
+// without anchors.
+type Expression struct {
+	Readers resource.Reader
+	Text    string
+	// Stopped is the expression for each [resource.Stops] but the first, empty
+	// where that makes no difference.
+	Stopped map[resource.Stops]string
+}
+
+// Expressions returns what the list of patterns matches, by readers. The patterns
+// compile.
+func Expressions(patterns []string, use Use) []Expression {
+	var e expressions
+	for _, pattern := range patterns {
+		spellings, _ := spellingsOf(pattern, use, maxSpelled)
+		e.add(spellings)
+	}
+	return e.all()
+}
+
+// ExactExpressions is [Expressions] for [Exactly].
+func ExactExpressions(resources []string, use Use) []Expression {
+	var e expressions
+	for _, text := range resources {
+		spellings, _ := quoted(text, use)
+		e.add(spellings)
+	}
+	return e.all()
+}
+
+// expressions collects spellings by their readers.
+type expressions struct{ groups []expressionGroup }
+
+type expressionGroup struct {
+	readers resource.Reader
+	forms   [][]unit
+}
+
+func (e *expressions) add(spellings []spelling) {
+next:
+	for _, s := range spellings {
+		for i := range e.groups {
+			if e.groups[i].readers == s.readers {
+				e.groups[i].forms = append(e.groups[i].forms, s.units)
+				continue next
+			}
+		}
+		e.groups = append(e.groups, expressionGroup{s.readers, [][]unit{s.units}})
+	}
+}
+
+func (e *expressions) all() []Expression {
+	all := make([]Expression, len(e.groups))
+	for i, g := range e.groups {
+		all[i] = Expression{Readers: g.readers, Text: union(g.forms, "[^/]*")}
+		list, at := union(g.forms, `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`), union(g.forms, "[^/@]*")
+		if list != all[i].Text {
+			all[i].Stopped = map[resource.Stops]string{resource.StopsInList: list, resource.StopsAtAt: at}
+		}
+	}
+	return all
+}
+
+// union returns forms as alternatives of one expression.
+func union(forms [][]unit, star string) string {
+	var all []string
+	seen := make(map[string]bool)
+	for _, form := range forms {
+		if expr := expression(form, star); !seen[expr] {
+			seen[expr] = true
+			all = append(all, expr)
+		}
+	}
+	return strings.Join(all, "|")
+}
+
+func expression(units []unit, star string) string {
+	var b strings.Builder
+	for _, u := range units {
+		switch {
+		case u.isLiteral():
+			b.WriteString(regexp.QuoteMeta(literalText([]unit{u})))
+		case u.glob == "*":
+			b.WriteString(star)
+		default:
+			b.WriteString(u.expr)
+		}
+	}
+	return b.String()
+}
+
+// PlainExpressions returns what the pattern of a [Set] matches, as alternatives
+// without anchors. The pattern compiles.
+func PlainExpressions(pattern string) []string {
+	alternatives, _ := parsePattern(pattern)
+	var all []string
+	for _, units := range alternatives {
+		all = append(all, expression(units, "[^/]*"))
+	}
+	return all
+}
+
+// IsSimple reports whether the glob library, which OPA has, matches a pattern
+// without searching among the places where its wildcards can end, and whether the
+// pattern has no escape, which OPA's index of rules takes for two characters.
+func IsSimple(pattern string) bool {
+	if strings.Contains(pattern, `\`) {
+		return false
+	}
+	alternatives, _ := parsePattern(pattern)
+	for _, units := range alternatives {
+		if backtracks(units) || strings.Contains(render(units), `\`) {
+			return false
+		}
+	}
+	return true
+}
+
+// backtracks reports whether more than one wildcard of a form can end in several
+// places. One that nothing but a literal follows, or whose next literal is the
+// slash that ends it, has only one.
+func backtracks(units []unit) bool {
+	choices := 0
+	for i, u := range units {
+		if !u.isStar() {
+			continue
+		}
+		_, n := literalPrefix(units[i+1:])
+		if n < len(units)-i-1 && (u.glob != "*" || !units[i+1].isSlash()) {
+			choices++
+		}
+	}
+	return choices > 1
+}
+
+// Join returns the expression of what exprs match to some reader.
+func Join(exprs []Expression) string {
+	texts := make([]string, len(exprs))
+	for i, e := range exprs {
+		texts[i] = e.Text
+	}
+	return strings.Join(texts, "|")
+}

@@ -1,0 +1,223 @@
+package glob
+
+import (
+	"slices"
+
+	"writ/engine/resource"
+)
+
+// Use says what a list of patterns does with the resources that it matches.
+type Use bool
+
+// The uses of a list. A list that blocks also looks at patterns without regard to
+// compatibility characters and, for Windows and addresses, case.
+const (
+	Allows Use = false
+	Blocks Use = true
+)
+
+// List is a compiled list of patterns for resources. It is immutable and safe for
+// concurrent use.
+type List struct {
+	groups []group
+	size   int
+}
+
+// group are the patterns as some readers have them. Nearly all patterns are the
+// same to all readers that can meet them, so that a list has one group.
+type group struct {
+	readers resource.Reader
+	set     *Set
+}
+
+// Compile compiles patterns. Its error is a *[PatternError].
+func Compile(patterns []string, use Use) (*List, error) {
+	b := builder{use: use}
+	for i, pattern := range patterns {
+		if problem := b.add(i, pattern); problem != "" {
+			return nil, &PatternError{Index: i, Problem: problem}
+		}
+	}
+	return b.list()
+}
+
+// Exactly compiles a list of resources that match no others.
+func Exactly(resources []string, use Use) (*List, error) {
+	b := builder{use: use}
+	for i, text := range resources {
+		if problem := b.exact(i, text); problem != "" {
+			return nil, &PatternError{Index: i, Problem: problem}
+		}
+	}
+	return b.list()
+}
+
+// Check returns what is wrong with the patterns, at most limit mistakes.
+func Check(patterns []string, use Use, limit int) []*PatternError {
+	var mistakes []*PatternError
+	b := builder{use: use}
+	for i, pattern := range patterns {
+		problem := b.add(i, pattern)
+		if problem == "" {
+			continue
+		}
+		mistakes = append(mistakes, &PatternError{Index: i, Problem: problem})
+		if problem == tooMuchText || problem == tooManyPlaces || len(mistakes) == limit {
+			return mistakes
+		}
+	}
+	if _, err := b.list(); err != nil {
+		mistakes = append(mistakes, err.(*PatternError)) //nolint:errorlint // list returns no other
+	}
+	return mistakes
+}
+
+// Blocked returns the index of the first pattern that matches a reading of r, and
+// whose reading that is, or -1.
+func (l *List) Blocked(r *resource.Readings) (int, resource.Reader) {
+	for i := range r.BlockLen() {
+		if index, by := l.MatchAny(r.BlockAt(i)); index >= 0 {
+			return index, by
+		}
+	}
+	return -1, 0
+}
+
+// Allowed reports whether every reading of r matches a pattern.
+func (l *List) Allowed(r *resource.Readings) bool {
+	stops := r.Stops()
+	for i := range r.AllowLen() {
+		if !l.MatchEvery(r.AllowAt(i), stops) {
+			return false
+		}
+	}
+	return r.AllowLen() > 0
+}
+
+// MatchAny returns the index of the first pattern that matches reading to one of
+// its readers, and those readers, or -1.
+func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
+	first, by := -1, resource.Reader(0)
+	for i := range l.groups {
+		g := &l.groups[i]
+		if g.readers&reading.Readers == 0 {
+			continue
+		}
+		if index := g.set.Match(reading.Text); index >= 0 && (first < 0 || index < first) {
+			first, by = index, g.readers&reading.Readers
+		}
+	}
+	return first, by
+}
+
+// MatchEvery reports whether reading matches a pattern to each of its readers.
+func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
+	left := reading.Readers
+	for i := range l.groups {
+		g := &l.groups[i]
+		if g.readers&left != 0 && g.set.match(reading.Text, stops) >= 0 {
+			left &^= g.readers
+		}
+	}
+	return left == 0
+}
+
+// Steps bounds what matching s takes.
+func (l *List) Steps(s string) int {
+	n := 0
+	for _, g := range l.groups {
+		n += g.set.Steps(s)
+	}
+	return n
+}
+
+// Size returns about how many bytes l keeps on the heap.
+func (l *List) Size() int { return l.size }
+
+// builder compiles patterns one by one.
+type builder struct {
+	use     Use
+	groups  []group
+	spelled int // characters, in all readings
+}
+
+const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
+
+func (b *builder) add(index int, pattern string) string {
+	spellings, problem := spellingsOf(pattern, b.use, maxSpelled-b.spelled)
+	return b.compile(index, spellings, problem)
+}
+
+// exact adds a text that stands for itself.
+func (b *builder) exact(index int, text string) string {
+	spellings, problem := quoted(text, b.use)
+	return b.compile(index, spellings, problem)
+}
+
+func (b *builder) compile(index int, spellings []spelling, problem string) string {
+	for _, s := range spellings {
+		if problem == "" {
+			problem = b.compileOne(index, s)
+		}
+	}
+	return problem
+}
+
+func (b *builder) compileOne(index int, s spelling) string {
+	if b.spelled += len(s.units); b.spelled > maxSpelled {
+		return tooMuchText
+	}
+	i := slices.IndexFunc(b.groups, func(g group) bool { return g.readers == s.readers })
+	if i < 0 {
+		i = len(b.groups)
+		b.groups = append(b.groups, group{s.readers, &Set{}})
+	}
+	return b.groups[i].set.compile(index, s.units)
+}
+
+func (b *builder) list() (*List, error) {
+	l := &List{groups: slices.Clip(b.groups), size: listSize}
+	for _, g := range b.groups {
+		if err := g.set.build(); err != nil {
+			return nil, err
+		}
+		l.size += g.set.Size()
+	}
+	return l, nil
+}
+
+// listSize is what a List takes on the heap beside its sets.
+const listSize = 64
+
+// Match returns the index of the first pattern that matches s to some reader, or
+// -1: for strings that are no resource of an intent.
+func (l *List) Match(s string) int {
+	i, _ := l.MatchAny(resource.Reading{Text: s, Readers: resource.All})
+	return i
+}
+
+// Literals yields what each pattern starts with, as each reader has it, and
+// whether that is the whole pattern.
+func (l *List) Literals(yield func(literal string, whole bool) bool) {
+	for _, g := range l.groups {
+		for _, p := range g.set.programs {
+			if !yield(p.literal, p.star == "") {
+				return
+			}
+		}
+		for _, a := range g.set.automata {
+			if !yield(a.prefix, false) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of spellings of the patterns.
+func (l *List) Len() int {
+	n := 0
+	for _, g := range l.groups {
+		n += len(g.set.programs) + len(g.set.automata)
+	}
+	return n
+}

@@ -1,0 +1,190 @@
+package glob
+
+import (
+	"errors"
+	"strings"
+
+	"writ/engine/resource"
+)
+
+// separated returns pattern as the parser takes it: with the backslashes of a
+// pattern for Windows as letters, and brackets around an address as letters.
+func separated(pattern string) string {
+	pattern = resource.Separators(pattern)
+	start := strings.Index(pattern, "//[")
+	if start < 0 {
+		return pattern
+	}
+	start += len("//")
+	end := strings.IndexByte(pattern[start:], ']')
+	if end < 0 {
+		return pattern
+	}
+	end += start
+	return pattern[:start] + `\` + pattern[start:end] + `\` + pattern[end:]
+}
+
+// spelling is one alternative of a pattern as some readers have it.
+type spelling struct {
+	readers resource.Reader
+	units   []unit
+}
+
+// spellingsOf returns all spellings of a pattern, or what is wrong with it. They
+// have at most limit characters.
+func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
+	alternatives, problem := parsePattern(separated(pattern))
+	if problem != "" {
+		return nil, problem
+	}
+	var all []spelling
+	for _, units := range alternatives {
+		if limit -= len(units); limit < 0 {
+			return nil, tooMuchText
+		}
+		spellings, problem := read(units, use)
+		if problem != "" {
+			return nil, problem
+		}
+		if all = append(all, spellings...); len(all) > maxSpellings {
+			return nil, "stands for more than 256 alternatives"
+		}
+	}
+	if strings.ContainsAny(pattern, `?[]{}\`) {
+		spellings, _ := quoted(pattern, use) // what no reader can read quotes no resource
+		all = append(all, spellings...)
+	}
+	return all, ""
+}
+
+// quoted returns the spellings of a text that stands for itself.
+func quoted(text string, use Use) ([]spelling, string) {
+	readings, err := resource.Read(text)
+	if err != nil {
+		return nil, "never matches: " + problemOf(err)
+	}
+	all := []resource.Reading{{Text: text, Readers: resource.Raw}}
+	for i := range readings.AllowLen() {
+		all = append(all, readings.AllowAt(i))
+	}
+	if use == Blocks {
+		all = resource.BlockReadings(all)
+	}
+	var spellings []spelling
+	for _, r := range merged(all, use) {
+		spellings = append(spellings, spelling{r.Readers, units(r.Text, nil)})
+	}
+	return spellings, ""
+}
+
+// read returns an alternative of a pattern as each reader has it.
+func read(alternative []unit, use Use) ([]spelling, string) {
+	text, wildcards, ok := lettered(alternative)
+	if !ok {
+		return nil, "has a private use character that stands for a wildcard here"
+	}
+	if climbs(text) {
+		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
+	}
+	readings, err := resource.ReadPattern(text)
+	if err != nil {
+		return nil, "never matches: " + problemOf(err)
+	}
+	if use == Blocks {
+		readings = append(resource.BlockReadings(readings), resource.Reading{Text: text, Readers: resource.Raw})
+	}
+	var spellings []spelling
+	for _, r := range merged(readings, use) {
+		spellings = append(spellings, spelling{r.Readers, coalesce(units(r.Text, wildcards))})
+	}
+	return spellings, ""
+}
+
+// merged returns readings with those of one text as one.
+func merged(readings []resource.Reading, use Use) []resource.Reading {
+	var all []resource.Reading
+next:
+	for _, r := range readings {
+		for i := range all {
+			if all[i].Text == r.Text {
+				all[i].Readers |= r.Readers
+				continue next
+			}
+		}
+		all = append(all, r)
+	}
+	for i := range all {
+		all[i].Readers = widened(all[i], use)
+	}
+	return all
+}
+
+// widened returns the readers of r and those that make no difference, so that lists
+// have fewer groups: where all that read URLs agree on one, all others, none of
+// which ever reads a URL; of a list that allows, the text as it was written, which
+// only a block looks at.
+func widened(r resource.Reading, use Use) resource.Reader {
+	const urls = resource.Client | resource.Browser | resource.Server | resource.Literal
+	if r.Readers&urls == urls && strings.Contains(r.Text, "://") {
+		return resource.All
+	}
+	if use == Allows {
+		return r.Readers | resource.Raw
+	}
+	return r.Readers
+}
+
+// lettered returns units as a text with a letter for each wildcard, and the
+// wildcards.
+func lettered(units []unit) (text string, wildcards []unit, ok bool) {
+	var b strings.Builder
+	for _, u := range units {
+		switch {
+		case !u.isLiteral():
+			b.WriteRune(resource.Wild + rune(len(wildcards)))
+			wildcards = append(wildcards, u)
+		case u.lit >= resource.Wild && u.lit < resource.Wild+resource.MaxWild:
+			return "", nil, false
+		default:
+			b.WriteRune(u.lit)
+		}
+	}
+	return b.String(), wildcards, true
+}
+
+// units returns text in canonical form as units.
+func units(text string, wildcards []unit) []unit {
+	all := make([]unit, 0, len(text))
+	for text != "" {
+		r, size := next(text)
+		text = text[size:]
+		if r >= resource.Wild && int(r-resource.Wild) < len(wildcards) {
+			all = append(all, wildcards[r-resource.Wild])
+		} else {
+			all = append(all, unit{lit: r})
+		}
+	}
+	return all
+}
+
+// climbs reports whether text has a segment .. elsewhere than at the start of a
+// relative path.
+func climbs(text string) bool {
+	leading := true
+	for segment := range strings.SplitSeq(strings.ReplaceAll(text, `\`, "/"), "/") {
+		up := strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") == ".."
+		if up && !leading {
+			return true
+		}
+		leading = leading && up
+	}
+	return false
+}
+
+func problemOf(err error) string {
+	var e *resource.Error
+	if errors.As(err, &e) {
+		return e.Problem
+	}
+	return "it cannot be read"
+}

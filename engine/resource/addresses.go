@@ -1,0 +1,103 @@
+package resource
+
+import (
+	"strings"
+	"unicode"
+)
+
+// readAddresses reads a list of addresses: mailto: by RFC 6068, sms: by RFC 5724,
+// tel: by RFC 3966, or a plain list of mail addresses. Each address is a reading
+// of its own; numbers keep their scheme.
+func (t *text) readAddresses() {
+	prefix := ""
+	if t.scheme == "sms" || t.scheme == "tel" {
+		prefix = t.scheme + ":"
+	}
+	list, query, _ := strings.Cut(t.rest, "?")
+	if t.scheme == "" {
+		list, query = t.rest, ""
+	}
+	lists := []string{list}
+	for field := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(field, "=")
+		switch asciiLower(decode(name)) {
+		case "to", "cc", "bcc":
+			if t.scheme == "mailto" {
+				lists = append(lists, value)
+			}
+		}
+	}
+	for _, list := range lists {
+		for _, address := range t.addressesIn(decode(list), prefix != "") {
+			t.add(Address, letters(prefix+address))
+		}
+	}
+	if len(t.readings.list) == 0 {
+		t.add(Address, prefix)
+	}
+}
+
+// addressesIn returns the addresses, or numbers, of a decoded list. An entry
+// without one stays as it is.
+func (t *text) addressesIn(list string, numbers bool) []string {
+	var all []string
+	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
+		if number := bareNumber(entry); numbers && isNumber(number) {
+			all = append(all, number)
+			continue
+		}
+		found := false
+		for piece := range strings.FieldsFuncSeq(entry, cutsAddress) {
+			switch {
+			case strings.IndexByte(piece, '@') >= 0:
+				all, found = append(all, t.address(piece)), true
+			case numbers && isNumber(bareNumber(piece)):
+				all, found = append(all, bareNumber(piece)), true
+			}
+		}
+		if entry = strings.TrimSpace(entry); !found && entry != "" {
+			all = append(all, entry)
+		}
+	}
+	return all
+}
+
+// cutsAddress reports whether r ends an address.
+func cutsAddress(r rune) bool {
+	return strings.ContainsRune(`<>"():[]\`, r) || unicode.IsSpace(r)
+}
+
+// address returns a mail address with its domain as the DNS has it.
+func (t *text) address(s string) string {
+	at := strings.LastIndexByte(s, '@')
+	local, domain := s[:at], s[at+1:]
+	if names, err := t.hostNames(domain); err == nil {
+		return local + "@" + names[0]
+	}
+	return local + "@" + strings.ToLower(domain)
+}
+
+// bareNumber drops what only groups the digits of a telephone number.
+func bareNumber(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-.() ", r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// isNumber reports whether s is a telephone number, perhaps with wildcards.
+func isNumber(s string) bool {
+	digits := 0
+	for i, r := range s {
+		switch {
+		case r >= '0' && r <= '9', isWild(r):
+			digits++
+		case r == '+' && i == 0, r == '*' || r == '#':
+		default:
+			return false
+		}
+	}
+	return digits > 0
+}

@@ -1,0 +1,177 @@
+package resource
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// blockReadings returns what a block looks at: the text as it was written, every
+// reading of t, and what is left of each without its query, without parameters,
+// with every escape decoded, with compatibility characters replaced (NFKC), and
+// with all of these together.
+func blockReadings(t *text) []Reading {
+	b := blocks{form: t.form}
+	b.all.add(Raw, t.raw)
+	for _, r := range slices.Concat(t.readings.list, t.hosts) {
+		b.read(r)
+	}
+	if t.form == formName && strings.IndexByte(t.raw, '@') >= 0 || strings.HasPrefix(t.rest, "//") && t.scheme == "mailto" {
+		inner := text{pattern: t.pattern, scheme: "mailto", rest: strings.TrimLeft(t.rest, "/")}
+		inner.readAddresses()
+		for _, r := range inner.readings.list {
+			b.read(r)
+		}
+	}
+	return b.all.list
+}
+
+// blocks collects readings.
+type blocks struct {
+	form form
+	all  collection
+}
+
+// read adds the variants of r.
+func (b *blocks) read(r Reading) {
+	for _, text := range b.variants(r.Text) {
+		b.add(r.Readers, text)
+		if trimmed := strings.TrimRight(text, "/"); trimmed != text && b.isPath(trimmed) {
+			b.add(r.Readers, trimmed)
+		}
+		if strings.HasPrefix(text, "//") {
+			b.add(r.Readers, text[1:])
+		}
+		if path, ok := strings.CutPrefix(text, "file://"); ok && b.form == formFile {
+			if !strings.HasPrefix(path, "/") {
+				path = "//" + path
+			}
+			b.add(r.Readers, path)
+			if isDrive(strings.TrimPrefix(path, "/")) {
+				b.add(r.Readers, path[1:])
+			}
+		}
+		if r.Readers&Address != 0 {
+			b.add(r.Readers, "mailto:"+text)
+		}
+	}
+}
+
+// isPath reports whether text, which had a slash at its end, still has a path and
+// the slash was not in its query.
+func (b *blocks) isPath(text string) bool {
+	if b.form == formWeb && strings.Count(text, "/") <= len("//") {
+		return false
+	}
+	return text != "" && !strings.HasSuffix(text, ":") && strings.IndexByte(text, '?') < 0
+}
+
+// add adds a reading, and its case-folded form where case does not count.
+func (b *blocks) add(readers Reader, text string) {
+	b.all.add(readers, text)
+	if folds := readers & (Windows | Address); folds != 0 {
+		b.all.add(folds, fold(text))
+	}
+}
+
+// fold returns s in the form that texts share which differ in case alone.
+func fold(s string) string {
+	if isASCII(s) {
+		return asciiLower(s)
+	}
+	return cases.Fold().String(s)
+}
+
+// variants returns text and what is left of it, each with its dot segments
+// resolved again.
+func (b *blocks) variants(text string) []string {
+	base, path, query := b.split(text)
+	list := []string{text}
+	add := func(path, query string) {
+		s := base + path + query
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	bare, _ := b.cutQuery(path)
+	add(bare, "")
+	add(resolve(withoutParameters(path), literalDots), query)
+	add(decodedLetters(path), decodedQuery(query, decodeAll))
+	add(composed(path), decodedQuery(query, norm.NFKC.String))
+	all := withoutParameters(bare)
+	for range 2 {
+		all = withoutParameters(composed(decodedLetters(all)))
+	}
+	add(resolve(all, literalDots), "")
+	add(resolve(mergeSlashes(all), literalDots), "")
+	return list
+}
+
+// split cuts a canonical reading at the end of its authority and at its query.
+func (b *blocks) split(text string) (base, path, query string) {
+	path = text
+	if b.form == formWeb || b.form == formService || b.form == formFile {
+		start := strings.Index(text, "://") + len("://")
+		end := strings.IndexAny(text[start:], "/?")
+		if end < 0 {
+			return text, "", ""
+		}
+		base, path = text[:start+end], text[start+end:]
+	}
+	if i := strings.IndexByte(path, '?'); i >= 0 {
+		path, query = path[:i], path[i:]
+	}
+	return base, path, query
+}
+
+// cutQuery cuts a path at what is a letter to its reader and the start of a query
+// or fragment to others.
+func (b *blocks) cutQuery(path string) (string, bool) {
+	if b.form == formWeb || b.form == formService {
+		return path, false
+	}
+	for i := range len(path) {
+		if c, ok := escapeAt(path, i); ok && (c == '?' || c == '#') {
+			return path[:i], true
+		}
+	}
+	return path, false
+}
+
+// withoutParameters drops ;… of each segment.
+func withoutParameters(path string) string {
+	if strings.IndexByte(path, ';') < 0 {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		segments[i], _, _ = strings.Cut(segment, ";")
+	}
+	return strings.Join(segments, "/")
+}
+
+// decodedLetters decodes every escape until none is left.
+func decodedLetters(path string) string {
+	if strings.IndexByte(path, '%') < 0 {
+		return path
+	}
+	return letters(resolve(decodeAll(path), literalDots))
+}
+
+// composed replaces compatibility characters by the ordinary ones.
+func composed(path string) string {
+	if isASCII(path) {
+		return path
+	}
+	return resolve(canonical(norm.NFKC.String(path)), literalDots)
+}
+
+// decodedQuery applies f to a query behind its question mark.
+func decodedQuery(query string, f func(string) string) string {
+	if query == "" {
+		return ""
+	}
+	return "?" + letters(f(query[1:]))
+}

@@ -1,0 +1,32 @@
+// Package resource reads the resource of an intent as each program that may act
+// on it reads it. A block holds when any of those programs would reach what the
+// block names, an allowance only when all of them stay within it.
+//
+// The form of a resource says who reads it; the first that fits:
+//
+//	web        http: https: ws: wss: ftp:           client, browser, server, literal
+//	file       file:                                browser, client, POSIX, Windows
+//	Windows    C:/ C:\ \\                           Windows
+//	service    any other chain of schemes and //    client, browser, server, literal
+//	addresses  mailto: sms: tel:, a@b.example       each address by itself
+//	name       everything else                      POSIX; with a backslash or two leading
+//	                                                slashes also Windows; with an escape
+//	                                                also server
+//
+// Each reader is a file of its own:
+//
+//	client.go     RFC 3986, as curl, requests and Go send a URL
+//	browser.go    the WHATWG URL standard
+//	server.go     what a server makes of what was sent
+//	literal.go    an object store, which has no dot segments
+//	posix.go      a POSIX kernel
+//	windows.go    Win32
+//	addresses.go  RFC 6068 (mailto), RFC 5724 (sms), RFC 3966 (tel)
+//
+// Readings are compared in one form, the canonical form. An escape stands for
+// its character, except of ! $ & ' ( ) * + , ; = : @ / ? # % and controls, and of
+// bytes that are no UTF-8. A % that begins no escape is %25. In decoded readings,
+// and where % ? # are letters, these three are escapes. For example, the client
+// reads https://EXAMPLE.com:443/a/../%7Eb%2fc as https://example.com/~b%2Fc, the
+// server as https://example.com/~b/c.
+package resource

@@ -1,0 +1,117 @@
+package resource
+
+import (
+	"strings"
+	"unicode"
+)
+
+type form uint8
+
+const (
+	formName form = iota
+	formWeb
+	formFile
+	formWindows
+	formService
+	formAddresses
+)
+
+// classify returns the form of s, and its scheme in lower case and what follows
+// the colon for the forms that have one. [Wild] characters may stand in a scheme.
+func classify(s string) (f form, scheme, rest string) {
+	scheme, rest, ok := cutScheme(s)
+	switch {
+	case ok && isWeb(scheme):
+		return formWeb, scheme, rest
+	case ok && scheme == "file":
+		return formFile, scheme, rest
+	case isDrive(s) || strings.HasPrefix(s, `\\`):
+		return formWindows, "", s
+	case ok && (scheme == "mailto" || scheme == "sms" || scheme == "tel") && !strings.HasPrefix(rest, "//"):
+		return formAddresses, scheme, rest
+	case ok:
+		if scheme, rest, ok := cutService(scheme, rest); ok {
+			return formService, scheme, rest
+		}
+	}
+	if looksLikeAddresses(s) {
+		return formAddresses, "", s
+	}
+	return formName, "", s
+}
+
+// isWeb reports whether scheme is one of the web's.
+func isWeb(scheme string) bool {
+	switch scheme {
+	case "http", "https", "ws", "wss", "ftp":
+		return true
+	}
+	return false
+}
+
+// isDrive reports whether s starts with a drive letter, a colon and a slash or
+// backslash.
+func isDrive(s string) bool {
+	return len(s) >= 3 && isAlpha(s[0]) && s[1] == ':' && (s[2] == '/' || s[2] == '\\')
+}
+
+// cutScheme cuts the scheme (RFC 3986, 3.1) and its colon off s.
+func cutScheme(s string) (scheme, rest string, ok bool) {
+	for i, r := range s {
+		switch {
+		case r < 0x80 && isAlpha(byte(r)), isWild(r), i > 0 && (r >= '0' && r <= '9' || r == '+' || r == '-' || r == '.'):
+		case r == ':' && i > 0:
+			return asciiLower(s[:i]), s[i+1:], true
+		default:
+			return "", s, false
+		}
+	}
+	return "", s, false
+}
+
+// cutService cuts the further schemes of a chain, such as jdbc:postgresql, that
+// ends in a colon and two slashes.
+func cutService(scheme, rest string) (string, string, bool) {
+	for !strings.HasPrefix(rest, "//") {
+		next, after, ok := cutScheme(rest)
+		if !ok {
+			return "", "", false
+		}
+		scheme, rest = scheme+":"+next, after
+	}
+	return scheme, rest, true
+}
+
+// looksLikeAddresses reports whether s is a list of mail addresses: entries, cut
+// at commas and semicolons, of the form a@b.example or words <a@b.example>.
+func looksLikeAddresses(s string) bool {
+	if strings.IndexByte(s, '@') < 0 || strings.ContainsAny(s, `/\:`) {
+		return false
+	}
+	for entry := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ';' }) {
+		entry = strings.TrimSpace(entry)
+		if open := strings.IndexByte(entry, '<'); open >= 0 && strings.HasSuffix(entry, ">") {
+			entry = entry[open+1 : len(entry)-1]
+		}
+		domain := entry[strings.LastIndexByte(entry, '@')+1:]
+		if strings.IndexByte(entry, '@') < 0 || strings.ContainsFunc(entry, unicode.IsSpace) ||
+			strings.IndexByte(domain, '.') < 0 || !strings.ContainsFunc(domain, unicode.IsLetter) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// asciiLower returns s with the letters of ASCII in lower case.
+func asciiLower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r | 0x20
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,261 @@
+package resource
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// defaultPorts are the ports that a URL of a scheme need not spell. It never
+// changes.
+var defaultPorts = map[string]string{
+	"http": "80", "ws": "80", "https": "443", "wss": "443", "ftp": "21", "ssh": "22", "sftp": "22",
+	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306", "sqlserver": "1433",
+	"mongodb": "27017", "redis": "6379", "rediss": "6379", "amqp": "5672", "amqps": "5671",
+	"ldap": "389", "ldaps": "636", "nats": "4222", "mqtt": "1883", "mqtts": "8883", "kafka": "9092",
+	"smb": "445", "nfs": "2049", "ftps": "990", "git": "9418", "rsync": "873",
+}
+
+// defaultPort returns the port of a scheme, for which jdbc: and git+ do not
+// count.
+func defaultPort(scheme string) string {
+	return defaultPorts[strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")]
+}
+
+// maxHostLength bounds UTS 46 mapping, whose time is not linear. A name in the
+// DNS has at most 253 characters.
+const maxHostLength = 1024
+
+// The two ways of UTS 46 to map ß, ς and the joiners: browsers keep them, older
+// clients replace or drop them. Neither changes.
+var (
+	nonTransitional = hostProfile(false)
+	transitional    = hostProfile(true)
+)
+
+func hostProfile(transitional bool) *idna.Profile {
+	return idna.New(idna.MapForLookup(), idna.Transitional(transitional), idna.StrictDomainName(false),
+		idna.CheckHyphens(false), idna.CheckJoiners(!transitional), idna.BidiRule())
+}
+
+// webHosts returns the host and port of a web URL in all readings.
+func (t *text) webHosts(authority string) ([]string, *Error) {
+	name, port := splitPort(authority)
+	port, ok := normalPort(port, t.scheme)
+	if !ok {
+		return nil, &Error{"its port is not a number up to 65535"}
+	}
+	names, err := t.hostNames(name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range names {
+		names[i] += port
+	}
+	return names, nil
+}
+
+// splitPort cuts the port off an authority without user info.
+func splitPort(authority string) (host, port string) {
+	if colon := strings.LastIndexByte(authority, ':'); colon > strings.LastIndexByte(authority, ']') {
+		return authority[:colon], authority[colon+1:]
+	}
+	return authority, ""
+}
+
+// normalPort returns a colon and the port, or nothing where it is empty or the
+// scheme's own.
+func normalPort(port, scheme string) (string, bool) {
+	if port == "" {
+		return "", true
+	}
+	if strings.ContainsFunc(port, isWild) {
+		return ":" + port, true
+	}
+	n := 0
+	for i := range len(port) {
+		if !isDigit(port[i]) {
+			return "", false
+		}
+		if n = 10*n + int(port[i]-'0'); n > 65535 {
+			return "", false
+		}
+	}
+	if port = strconv.Itoa(n); port == defaultPort(scheme) {
+		return "", true
+	}
+	return ":" + port, true
+}
+
+// hostNames returns the names that clients look up for host, which has no port.
+func (t *text) hostNames(host string) ([]string, *Error) {
+	if strings.HasPrefix(host, "[") {
+		address, ok := normalIPv6(host)
+		if !ok {
+			return nil, &Error{"its host is not a valid IPv6 address"}
+		}
+		return []string{address}, nil
+	}
+	if hasEscape(host) {
+		return nil, &Error{"its host has an escape"}
+	}
+	var names []string
+	for _, profile := range [...]*idna.Profile{nonTransitional, transitional} {
+		name, err := t.mapHost(host, profile)
+		if err == nil && endsInNumber(name) {
+			name, err = normalIPv4(name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// mapHost maps host to lower-case ASCII by UTS 46 and checks its labels.
+func (t *text) mapHost(host string, profile *idna.Profile) (string, *Error) {
+	if len(host) > maxHostLength {
+		return "", &Error{"its host is longer than 1024 bytes"}
+	}
+	host = asciiLower(host)
+	if !isASCII(host) || strings.Contains(host, "xn--") {
+		mapped, err := t.mapLabels(host, profile)
+		if err != nil {
+			return "", &Error{"its host is not a valid domain name"}
+		}
+		host = mapped
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(host, "."), ".") {
+		if label == "" || strings.ContainsFunc(label, func(r rune) bool { return !t.isHostRune(r) }) {
+			return "", &Error{"its host is neither an address nor labels of letters, digits, - and _"}
+		}
+	}
+	return strings.TrimSuffix(host, "."), nil
+}
+
+func (t *text) isHostRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || t.pattern && isWild(r)
+}
+
+// mapLabels maps host by UTS 46. Labels of a pattern that hold wildcards stay.
+func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
+	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
+	// transitional mapping.
+	host = strings.ReplaceAll(host, "ẞ", "ß")
+	if !t.pattern || !strings.ContainsFunc(host, isWild) {
+		return profile.ToASCII(host)
+	}
+	labels := strings.Split(host, ".")
+	for i, label := range labels {
+		if strings.ContainsFunc(label, isWild) {
+			continue
+		}
+		mapped, err := profile.ToASCII(label)
+		if err != nil {
+			return "", err
+		}
+		labels[i] = mapped
+	}
+	return strings.Join(labels, "."), nil
+}
+
+// normalIPv6 returns the address between brackets in its shortest form. A zone
+// stays; an address that maps an IPv4 address is that one.
+func normalIPv6(host string) (string, bool) {
+	inner, ok := strings.CutSuffix(strings.TrimPrefix(host, "["), "]")
+	if !ok {
+		return "", false
+	}
+	if strings.ContainsFunc(inner, isWild) {
+		return asciiLower(host), true
+	}
+	address, zone, zoned := strings.Cut(inner, "%")
+	addr, err := netip.ParseAddr(address)
+	if err != nil || !addr.Is6() || strings.ContainsAny(zone, "[]") {
+		return "", false
+	}
+	switch addr = addr.Unmap(); {
+	case addr.Is4():
+		return addr.String(), true
+	case zoned:
+		return "[" + addr.String() + "%25" + canonical(strings.TrimPrefix(zone, "25")) + "]", true
+	}
+	return "[" + addr.String() + "]", true
+}
+
+// endsInNumber reports whether browsers read host as an IPv4 address or not at
+// all (the WHATWG URL standard, "ends in a number").
+func endsInNumber(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if _, ok := ipv4Part(last); ok {
+		return true
+	}
+	for i := range len(last) {
+		if !isDigit(last[i]) {
+			return false
+		}
+	}
+	return last != ""
+}
+
+// normalIPv4 reads what inet_aton and browsers take for an IPv4 address: one to
+// four parts, each decimal, octal or hexadecimal, the last filling what is left.
+func normalIPv4(host string) (string, *Error) {
+	invalid := &Error{"its host is not a valid IPv4 address"}
+	parts := strings.Split(host, ".")
+	if len(parts) > 4 {
+		return "", invalid
+	}
+	var addr uint64
+	for i, part := range parts {
+		n, ok := ipv4Part(part)
+		if !ok {
+			return "", invalid
+		}
+		if i < len(parts)-1 {
+			if n > 255 {
+				return "", invalid
+			}
+			addr |= n << (24 - 8*i)
+			continue
+		}
+		if n >= 1<<(32-8*i) {
+			return "", invalid
+		}
+		addr |= n
+	}
+	return netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}).String(), nil
+}
+
+func ipv4Part(s string) (uint64, bool) {
+	base := 10
+	switch {
+	case len(s) >= 2 && s[0] == '0' && s[1]|0x20 == 'x':
+		if s, base = s[2:], 16; s == "" {
+			return 0, true
+		}
+	case len(s) >= 2 && s[0] == '0':
+		s, base = s[1:], 8
+	}
+	if s == "" || s[0] == '+' || s[0] == '-' || strings.IndexByte(s, '_') >= 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, base, 64)
+	return n, err == nil
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,133 @@
+package resource
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Wild is the first of the MaxWild characters that stand for the wildcards of a
+// pattern while it is read. They are private use characters, which no reader
+// touches.
+const (
+	Wild    = '\U000F0000'
+	MaxWild = 4096
+)
+
+func isWild(r rune) bool { return r >= Wild && r < Wild+MaxWild }
+
+// ReadPattern returns a pattern as each reader has it, with a [Wild] character
+// for each of its wildcards. A pattern without a scheme may match resources of
+// every form, so that every reader reads it; with a wildcard in its scheme it
+// may match a web URL and a service.
+func ReadPattern(s string) ([]Reading, error) {
+	if err := checkText(s); err != nil {
+		return nil, err
+	}
+	t := text{raw: s, pattern: true}
+	t.form, t.scheme, t.rest = classify(s)
+	if err := t.readPattern(); err != nil {
+		return nil, err
+	}
+	return t.readings.list, nil
+}
+
+func (t *text) readPattern() *Error {
+	switch t.form {
+	case formName, formWindows, formAddresses:
+		if t.scheme == "" {
+			t.readSchemeless()
+			return nil
+		}
+	case formService:
+		if err := t.readService(); err != nil {
+			return err
+		}
+		if strings.ContainsFunc(t.scheme, isWild) {
+			web := text{raw: t.raw, pattern: true, form: formWeb, scheme: t.scheme, rest: t.rest}
+			if err := web.readWeb(); err == nil {
+				for _, r := range web.readings.list {
+					t.add(r.Readers, r.Text)
+				}
+			}
+		}
+		return nil
+	}
+	return t.read()
+}
+
+// readSchemeless has every reader read a pattern without a scheme.
+func (t *text) readSchemeless() {
+	path := t.raw
+	if t.form == formAddresses {
+		t.rest = path
+		t.readAddresses()
+	} else {
+		t.add(Address, t.addressPattern(path))
+	}
+	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
+	if hasEscape(path) {
+		t.add(DecodedPOSIX, letters(posixPath(decode(path))))
+	}
+	t.add(Windows, letters(windowsPath(path)))
+	for _, s := range served([]string{path, posixPath(path)}, true) {
+		t.add(Server, s)
+	}
+	t.add(Client, canonical(resolve(path, literalDots)))
+	t.add(Browser, canonical(browserPath(path, false)))
+	t.add(Literal, canonical(path))
+}
+
+// addressPattern returns a pattern as it has to be written for one address.
+func (t *text) addressPattern(s string) string {
+	if strings.IndexByte(s, '@') < 0 || strings.ContainsAny(s, `/\`) {
+		return letters(s)
+	}
+	return letters(t.address(s))
+}
+
+// BlockReadings returns readings, of a pattern, together with their NFKC and
+// case-folded forms, which the readings of a block have to meet.
+func BlockReadings(readings []Reading) []Reading {
+	var all collection
+	for _, r := range readings {
+		all.add(r.Readers, r.Text)
+		if !isASCII(strings.Map(dropWild, r.Text)) {
+			all.add(r.Readers, composed(r.Text))
+		}
+		if folds := r.Readers & (Windows | Address); folds != 0 {
+			all.add(folds, fold(r.Text))
+		}
+	}
+	return all.list
+}
+
+func dropWild(r rune) rune {
+	if isWild(r) {
+		return -1
+	}
+	return r
+}
+
+// Separators returns pattern with every backslash as a letter, written \\, where
+// it is written for Windows: with a drive or two backslashes at its start, or a
+// backslash before a letter or digit. In other patterns a backslash escapes.
+func Separators(pattern string) string {
+	if !isDrive(pattern) && !strings.HasPrefix(pattern, `\\`) && !backslashName(pattern) {
+		return pattern
+	}
+	return strings.ReplaceAll(pattern, `\`, `\\`)
+}
+
+// backslashName reports whether a backslash stands before a letter or digit.
+func backslashName(pattern string) bool {
+	for i := 0; i+1 < len(pattern); i++ {
+		if pattern[i] != '\\' {
+			continue
+		}
+		if c := pattern[i+1]; isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf {
+			return true
+		}
+		i++
+	}
+	return false
+}

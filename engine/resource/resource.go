@@ -1,0 +1,286 @@
+package resource
+
+import (
+	"slices"
+	"strings"
+)
+
+// MaxLength is the number of bytes that a resource may have.
+const MaxLength = 8192
+
+// Error says why a resource has no single meaning and so cannot be evaluated.
+// Its message never repeats any of the resource.
+type Error struct {
+	Problem string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return "resource: " + e.Problem }
+
+// Reader is a set of readers.
+type Reader uint16
+
+// The readers. Raw is the text as it was written, which only a block looks at.
+const (
+	Raw Reader = 1 << iota
+	Client
+	Browser
+	Server
+	Literal
+	POSIX
+	DecodedPOSIX
+	Windows
+	Address
+
+	All = 1<<iota - 1
+)
+
+// String names the readers: "client, browser".
+func (r Reader) String() string { return strings.Join(r.Names(), ", ") }
+
+// Names returns the name of each reader of the set.
+func (r Reader) Names() []string {
+	var names []string
+	for i, name := range [...]string{"raw", "client", "browser", "server", "literal", "posix", "decoded_posix", "windows", "address"} {
+		if r&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Reading is a resource, or a pattern, in canonical form as Readers read it.
+type Reading struct {
+	Text    string
+	Readers Reader
+}
+
+// Readings are all readings of one resource. The zero value has none.
+type Readings struct {
+	raw, normal string
+	form        form
+	// block and allow are empty where the resource is plain: then readers read
+	// it as it is written, and a block also without its query, which starts at
+	// query unless that is 0.
+	block, allow []Reading
+	readers      Reader
+	query        int
+}
+
+// Raw returns the resource as it was written.
+func (r *Readings) Raw() string { return r.raw }
+
+// Normal returns the normal form, which is stored and shown: the browser's
+// reading of a web URL, the client's of a service, that of POSIX or Windows of
+// everything else, without user info.
+func (r *Readings) Normal() string { return r.normal }
+
+// BlockLen returns the number of readings that a block looks at.
+func (r *Readings) BlockLen() int {
+	switch {
+	case r.block != nil:
+		return len(r.block)
+	case r.query > 0:
+		return 2
+	case r.raw != "":
+		return 1
+	}
+	return 0
+}
+
+// BlockAt returns a reading that a block looks at; BlockAt(0) is the text as it
+// was written.
+func (r *Readings) BlockAt(i int) Reading {
+	switch {
+	case r.block != nil:
+		return r.block[i]
+	case i == 0:
+		return Reading{r.raw, r.readers | Raw}
+	}
+	return Reading{r.raw[:r.query], r.readers}
+}
+
+// AllowLen returns the number of readings that an allowance must cover.
+func (r *Readings) AllowLen() int {
+	switch {
+	case r.allow != nil:
+		return len(r.allow)
+	case r.raw != "":
+		return 1
+	}
+	return 0
+}
+
+// AllowAt returns a reading that an allowance must cover.
+func (r *Readings) AllowAt(i int) Reading {
+	if r.allow != nil {
+		return r.allow[i]
+	}
+	return Reading{r.raw, r.readers}
+}
+
+// Stops says where a * of an allowed pattern ends besides at a slash.
+type Stops uint8
+
+// The places where a * of an allowed pattern ends.
+const (
+	StopsAtSlash Stops = iota
+	// StopsInList: a name without a slash, or with a colon before its first
+	// slash, may be a list. A * ends at , ; ? & and white space.
+	StopsInList
+	// StopsAtAt: in an address a * ends at the @.
+	StopsAtAt
+)
+
+// String names the kind as the input of Rego spells it.
+func (s Stops) String() string { return [...]string{"", "list", "address"}[s] }
+
+// Stops returns where a * of an allowed pattern ends in these readings.
+func (r *Readings) Stops() Stops {
+	switch {
+	case r.form == formAddresses:
+		return StopsAtAt
+	case r.form == formName && isList(r.raw):
+		return StopsInList
+	}
+	return StopsAtSlash
+}
+
+// isList reports whether name has no slash, or a colon before its first slash
+// and no slash right after that colon.
+func isList(name string) bool {
+	slash, colon := strings.IndexByte(name, '/'), strings.IndexByte(name, ':')
+	return slash < 0 || colon >= 0 && colon < slash-1
+}
+
+// Read returns the readings of raw, or an *[Error] where raw has no single
+// meaning. It allocates nothing where raw is plain.
+func Read(raw string) (Readings, error) {
+	if r, ok := readPlain(raw); ok {
+		return r, nil
+	}
+	return readAny(raw)
+}
+
+// readAny is [Read] of any resource.
+func readAny(raw string) (Readings, error) {
+	if err := checkText(raw); err != nil {
+		return Readings{}, err
+	}
+	t := text{raw: raw}
+	t.form, t.scheme, t.rest = classify(raw)
+	if err := t.read(); err != nil {
+		return Readings{}, err
+	}
+	r := Readings{raw: raw, form: t.form, allow: t.readings.list}
+	r.normal = normalForm(&t)
+	if len(r.normal) > MaxLength {
+		return Readings{}, &Error{"its normal form is longer than 8192 bytes"}
+	}
+	r.block = blockReadings(&t)
+	return r, nil
+}
+
+// normalForm returns the normal form of what t has read.
+func normalForm(t *text) string {
+	want := POSIX
+	switch t.form {
+	case formWeb:
+		want = Browser
+	case formService:
+		want = Client
+	case formWindows:
+		want = Windows
+	case formAddresses:
+		return posixPath(t.raw)
+	case formName:
+		return posixPath(t.raw)
+	}
+	i := slices.IndexFunc(t.readings.list, func(r Reading) bool { return r.Readers&want != 0 })
+	return t.readings.list[i].Text
+}
+
+// text is a resource, or a pattern with [Wild] characters for its wildcards,
+// while it is read.
+type text struct {
+	raw     string
+	pattern bool
+	form    form
+	// scheme is in lower case, without its last colon; rest is what follows it.
+	scheme, rest string
+	readings     collection
+	// hosts are the hosts of a list of hosts, each as a URL of its own, which a
+	// block looks at, too.
+	hosts []Reading
+}
+
+// collection is a list of readings without two of one text.
+type collection struct {
+	list  []Reading
+	index map[string]int
+}
+
+// add adds a reading; one that other readers share is kept once.
+func (c *collection) add(readers Reader, s string) {
+	if i, ok := c.find(s); ok {
+		c.list[i].Readers |= readers
+		return
+	}
+	if c.index != nil {
+		c.index[s] = len(c.list)
+	}
+	c.list = append(c.list, Reading{s, readers})
+}
+
+// maxScanned is how many readings are looked through before a map is made.
+const maxScanned = 16
+
+func (c *collection) find(s string) (int, bool) {
+	if c.index == nil && len(c.list) > maxScanned {
+		c.index = make(map[string]int, 2*len(c.list))
+		for i, r := range c.list {
+			c.index[r.Text] = i
+		}
+	}
+	if c.index != nil {
+		i, ok := c.index[s]
+		return i, ok
+	}
+	i := slices.IndexFunc(c.list, func(r Reading) bool { return r.Text == s })
+	return i, i >= 0
+}
+
+func (t *text) add(readers Reader, s string) { t.readings.add(readers, s) }
+
+// read collects the readings of t's form.
+func (t *text) read() *Error {
+	switch t.form {
+	case formWeb:
+		return t.readWeb()
+	case formFile:
+		return t.readFile()
+	case formWindows:
+		t.add(Windows, letters(windowsPath(t.raw)))
+	case formService:
+		return t.readService()
+	case formAddresses:
+		t.readAddresses()
+	default:
+		t.readName()
+	}
+	return nil
+}
+
+// readName reads a path or another name.
+func (t *text) readName() {
+	local := posixPath(t.raw)
+	t.add(POSIX, letters(local))
+	if strings.IndexByte(t.raw, '\\') >= 0 || strings.HasPrefix(t.raw, "//") {
+		t.add(Windows, letters(windowsPath(t.raw)))
+	}
+	if hasEscape(t.raw) {
+		for _, s := range served([]string{t.raw, local}, true) {
+			t.add(Server, s)
+		}
+	}
+}

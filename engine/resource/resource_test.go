@@ -1,0 +1,242 @@
+package resource
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// read is one reading as a test writes it: "client browser: text".
+func read(r Reading) string { return strings.Join(r.Readers.Names(), " ") + ": " + r.Text }
+
+// TestDecision_Resources_Readers holds what each reader makes of each form.
+func TestDecision_Resources_Readers(t *testing.T) {
+	const urls = "client browser server literal: "
+	for _, test := range []struct {
+		raw  string
+		want []string
+	}{
+		{"HTTPS://u:p@EXAMPLE.com.:443#f", []string{urls + "https://example.com/"}},
+		{"https://h.example/a/./b/../%7Ec", []string{"client browser server: https://h.example/a/~c", "literal: https://h.example/a/./b/../~c"}},
+		{"https://h.example/a/%2e%2e/b", []string{"client literal: https://h.example/a/../b", "browser server: https://h.example/b"}},
+		{"https://h.example/a%2Fb%3Fc", []string{"client browser literal: https://h.example/a%2Fb%3Fc", "server: https://h.example/a/b%3Fc"}},
+		{`https://h.example/a\b`, []string{`client server literal: https://h.example/a\b`, "client browser server literal: https://h.example/a/b"}},
+		{"https://h.example/a/..;x/b", []string{urls + "https://h.example/a/..;x/b", "server: https://h.example/b"}},
+		{"https://faß.example/", []string{urls + "https://xn--fa-hia.example/", urls + "https://fass.example/"}},
+		{"http://[::FFFF:7F00:1]:80/", []string{urls + "http://127.0.0.1/"}},
+		{"http://0x7f.1/", []string{urls + "http://127.0.0.1/"}},
+		{"http://[fe80::1%25eth0]/", []string{urls + "http://[fe80::1%25eth0]/"}},
+		{"S3://Bucket/a//b", []string{"client browser literal: s3://bucket/a//b", "server: s3://bucket/a/b"}},
+		{"ssh://git@h:22/%252e", []string{"client browser literal: ssh://h/%252e", "server: ssh://h/%252e", "server: ssh://h/"}},
+		{"jdbc:postgresql://H:5432/db", []string{urls + "jdbc:postgresql://h/db"}},
+		{"file:/a%20b/../c", []string{"browser client posix decoded_posix windows: file:///c"}},
+		{"file:///a%20b", []string{"client browser decoded_posix windows: file:///a b", "posix windows: file:///a%2520b"}},
+		{"file:///C|/x", []string{"browser: file:///C:/x", "client posix decoded_posix windows: file:///C|/x"}},
+		{`C:\a\..\..\b. \k:s`, []string{"windows: C:/b/k"}},
+		{`\\?\UNC\h\s\..\x`, []string{"windows: //h/s/x"}},
+		{"//h/s//x", []string{"posix: //h/s/x", "windows: //h/s/x"}},
+		{`a\b/../c`, []string{"posix: c", "windows: a/c"}},
+		{"/a%2e?b", []string{"posix: /a%252e%3Fb", "server: /a.%3Fb"}},
+		{"../a/./b", []string{"posix: ../a/b"}},
+		{"mailto:A@B.Example,c%40d.example?CC=e@f.example", []string{"address: A@b.example", "address: c@d.example", "address: e@f.example"}},
+		{"Bob <bob@B.example>; x@y.example", []string{"address: bob@b.example", "address: x@y.example"}},
+		{"tel:+49-(30) 12", []string{"address: tel:+493012"}},
+		{"sms:+1,+2?body=x", []string{"address: sms:+1", "address: sms:+2"}},
+		{"urn:isbn:0451450523", []string{"posix: urn:isbn:0451450523"}},
+		{"git@github.com:org/repo.git", []string{"posix: git@github.com:org/repo.git"}},
+	} {
+		r, err := Read(test.raw)
+		if err != nil {
+			t.Errorf("Read(%q): %v", test.raw, err)
+			continue
+		}
+		var got []string
+		for i := range r.AllowLen() {
+			got = append(got, read(r.AllowAt(i)))
+		}
+		if !sameReadings(got, test.want) {
+			t.Errorf("Read(%q) =\n%q, want\n%q", test.raw, got, test.want)
+		}
+	}
+}
+
+// sameReadings compares readings without regard to the order of readers.
+func sameReadings(got, want []string) bool {
+	key := func(list []string) []string {
+		var keys []string
+		for _, s := range list {
+			readers, text, _ := strings.Cut(s, ": ")
+			for _, reader := range strings.Fields(readers) {
+				keys = append(keys, reader+" "+text)
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	return slices.Equal(key(got), key(want))
+}
+
+// TestDecision_Resources_Refused holds what is a 400 in every form.
+func TestDecision_Resources_Refused(t *testing.T) {
+	for _, raw := range []string{
+		"", " a", "a ", "a\nb", "a\u200bb", "a\u202eb", "a\u00adb", "x\u2060y", "a\xff",
+		"http:/h/x", "http:h", "http:///h", `http:\\h\x`, "https://h%2eexample/", `https://a\b/`, `https://a\@b/`,
+		"https://h/%ff", "https://h/%252e", "https://h/a%00", "https://h/a%0Ab", "s3://b/a%0A", "file:///a%09",
+		"https://a..b/", "https:///x", "https://h:x/", "https://h:65536/", "https://256.1.1.1/", "https://[::g]/", "https://a b/",
+	} {
+		_, err := Read(raw)
+		var refused *Error
+		if !errors.As(err, &refused) {
+			t.Errorf("Read(%q) = %v, want an *Error", raw, err)
+		} else if len(raw) > 12 && strings.Contains(err.Error(), raw) {
+			t.Errorf("Read(%q) = %v, which repeats it", raw, err)
+		}
+	}
+}
+
+func TestDecision_Audit_ProjectionHasNoUserInfoQueryOrFragment(t *testing.T) {
+	for _, tt := range []struct{ raw, want string }{
+		{"https://example.com/a", "https://example.com/a"},
+		{"https://user:pw@example.com/a?token=x#y", "https://example.com/a"},
+		{"https://example.com/a#y?z", "https://example.com/a"},
+		{"postgres://user:pw@db/x?password=y", "postgres://db/x"},
+		{"jdbc:postgresql://user:pw@db/x?password=y", "jdbc:postgresql://db/x"},
+		{"user:pw@db/x", "db/x"},
+		{"mailto:bob@example.com?subject=x", "mailto:bob@example.com"},
+		{"bob@example.com", "bob@example.com"},
+		{"git@github.com:org/repo", "git@github.com:org/repo"},
+		{"a/b?token=x", "a/b"},
+		{"repo:main", "repo:main"},
+		{"npm:left-pad@1.3.0", "npm:left-pad@1.3.0"},
+		{"npm:left-pad@latest", "npm:left-pad@latest"},
+		{"npm:@scope/pkg@1.2.3-rc.1+b", "npm:@scope/pkg@1.2.3-rc.1+b"},
+		{"alpine:3.19@sha256:0a1b", "alpine:3.19@sha256:0a1b"},
+		{"docker.io/library/alpine@sha256:0a1b", "docker.io/library/alpine@sha256:0a1b"},
+		{"scott:tiger@10.1.2.3/x", "10.1.2.3/x"},
+		{"scott:tiger@v1x/x", "v1x/x"},
+		{"scott:1@2@db", "db"},
+		{"scott:tiger@beta", "beta"},
+	} {
+		t.Run(tt.raw, func(t *testing.T) {
+			r, err := Read(tt.raw)
+			if err != nil {
+				t.Fatalf("Read(%q): %v", tt.raw, err)
+			}
+			if got := r.Projection(); got != tt.want {
+				t.Errorf("Read(%q).Projection() = %q, want %q", tt.raw, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRead_PlainAgreesWithTheLongWay holds that a resource is plain only where
+// every reader takes it for itself.
+func TestRead_PlainAgreesWithTheLongWay(t *testing.T) {
+	for _, raw := range plainResources {
+		checkPlain(t, raw)
+		if _, ok := readPlain(raw); !ok {
+			t.Errorf("readPlain(%q) does not take it", raw)
+		}
+	}
+}
+
+// checkPlain compares the quick reading of raw with the long one.
+func checkPlain(t *testing.T, raw string) {
+	t.Helper()
+	quick, ok := readPlain(raw)
+	if !ok {
+		return
+	}
+	long, err := readAny(raw)
+	if err != nil {
+		t.Fatalf("readAny(%q): %v, but it is plain", raw, err)
+	}
+	if quick.Normal() != long.Normal() || quick.AllowLen() != long.AllowLen() || quick.AllowAt(0) != long.AllowAt(0) || quick.Stops() != long.Stops() {
+		t.Errorf("readPlain(%q) = %+v, readAny = %+v", raw, quick, long)
+	}
+	if quick.BlockLen() != long.BlockLen() {
+		t.Fatalf("readPlain(%q) has %d readings of a block, readAny %q", raw, quick.BlockLen(), long.block)
+	}
+	for i := range quick.BlockLen() {
+		if quick.BlockAt(i) != long.BlockAt(i) {
+			t.Errorf("BlockAt(%d) of %q = %+v, the long way %+v", i, raw, quick.BlockAt(i), long.BlockAt(i))
+		}
+	}
+}
+
+var plainResources = []string{
+	"https://api.example.com/v1/charges/ch_123",
+	"https://api.example.com/v1/search?q=a&b=../c",
+	"http://localhost:3820/v1",
+	"prod/db/users",
+	"/etc/passwd",
+	"deploy-target",
+	"arn:aws:s3:::bucket/key",
+	"reports/Quarterly report (v2).docx",
+}
+
+func TestRead_DoesNotAllocateOnPlainResources(t *testing.T) {
+	for _, raw := range plainResources {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := Read(raw); err != nil {
+				t.Error(err)
+			}
+		}); n != 0 {
+			t.Errorf("Read(%q) allocates %v times, want 0", raw, n)
+		}
+	}
+}
+
+// FuzzRead holds what callers rely on: the quick way agrees with the long way, an
+// error repeats nothing of the resource, the first reading of a block is the text
+// as it was written, and canonical forms are their own.
+func FuzzRead(f *testing.F) {
+	for _, raw := range plainResources {
+		f.Add(raw)
+	}
+	for _, raw := range []string{`C:\a\..\b:c`, "https://ß.example:443/%2e%2e/a;b?c#d", "mailto:a@b.example?cc=c", "file:///c|/x", "mongodb://a,b;c/d%252f", `\\?\UNC\a\b`} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		r, err := Read(raw)
+		if err != nil {
+			if len(raw) > 12 && strings.Contains(err.Error(), raw) {
+				t.Errorf("Read(%q) = %v, which repeats it", raw, err)
+			}
+			return
+		}
+		checkPlain(t, raw)
+		if first := r.BlockAt(0); first.Text != raw || first.Readers&Raw == 0 {
+			t.Errorf("BlockAt(0) of %q = %+v", raw, first)
+		}
+		for i := range r.AllowLen() {
+			if text := r.AllowAt(i).Text; canonical(text) != text {
+				t.Errorf("reading %q of %q is not canonical: %q", text, raw, canonical(text))
+			}
+		}
+	})
+}
+
+// What agents name every day has a meaning: none of it may be refused for looking
+// like an attempt to hide something.
+func TestRead_OrdinaryNamesAreRead(t *testing.T) {
+	for _, raw := range []string{
+		"https://web.archive.org/web/2020/https://x.example/y",
+		"https://b.s3.amazonaws.com/a%20b/c+d?X-Amz-Credential=AKIA%2F2026%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00",
+		"https://example.com/a..b/c...d/..hidden/x..", "https://example.com/login?next=../admin/x", "https://example.com/x?q=100%25",
+		"https://github.com/a/b/compare/main...dev", "https://api.example.com/v1/projects/group%2Fproject/issues",
+		"https://example.com/a;v=1/b;c=2", "https://example.com/a:b@c", "https://example.com/#/route/../x", "https://[::1]:8080/x",
+		"git@github.com:org/repo.git", "ssh://git@github.com:22/org/repo.git", "git+https://github.com/o/r.git@v1#egg=x",
+		"data:text/plain;base64,SGVsbG8=", "mailto:a.b+c@example.com?subject=Hi%20there", "tel:+1-816-555-1212",
+		"arn:aws:s3:::bucket/key/*", "arn:aws:lambda:us-east-1:1:function:f:$LATEST", "urn:isbn:0451450523",
+		"k8s://ns/prod/deployments/api", "apps/v1/namespaces/x/deployments/y:scale", "pkg.Service/Method", "/google.pubsub.v1.Publisher/Publish",
+		"registry:5000/img:tag", "npm:@scope/pkg@1.0.0", "pkg:npm/%40angular/animation@12.3.1", "s3://bucket//double/key", "gs://b/o#123",
+		"jdbc:postgresql://h:5432/db?user=x", "mongodb://a:1,b:2/db", "postgresql:///db?host=/run/postgresql", "amqp://h/%2F",
+		"file:///C:/Users/x/a.txt", `C:\Users\x\a.txt`, "../a/b", "~/x", "/var/log/*.log", "#general", "SELECT * FROM users", "a@b.example",
+	} {
+		if _, err := Read(raw); err != nil {
+			t.Errorf("Read(%q) = %v, want it read", raw, err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package resource
+
+import "strings"
+
+// maxHosts bounds a list of hosts. Each is read with the whole path, so that the
+// work grows with their product.
+const maxHosts = 64
+
+// readService reads a URL of another scheme. Its authority is a name or a list
+// of them; nothing of it is refused.
+func (t *text) readService() *Error {
+	u := splitURL(t.rest)
+	if err := checkEscapedControls(u.path); err != nil {
+		return err
+	}
+	joined, hosts := t.serviceAuthority(withoutUserInfo(u.authority))
+	t.readHierarchical(t.scheme+"://"+joined, u, false)
+	switch {
+	case len(hosts) == 1:
+		return nil
+	case len(hosts) > maxHosts:
+		return &Error{"it lists more than 64 hosts"}
+	}
+	each := text{raw: t.raw, pattern: t.pattern}
+	for _, host := range hosts {
+		each.readHierarchical(t.scheme+"://"+host, u, false)
+	}
+	if strings.IndexByte(joined, ';') >= 0 {
+		t.hosts = each.readings.list // what follows a semicolon is no host
+		return nil
+	}
+	for _, r := range each.readings.list {
+		t.add(r.Readers, r.Text)
+	}
+	return nil
+}
+
+// serviceAuthority returns the authority with each entry of the list, which
+// commas and semicolons cut, in its normal form, and the entries that are a host
+// with or without a port.
+func (t *text) serviceAuthority(authority string) (joined string, hosts []string) {
+	var b strings.Builder
+	for authority != "" {
+		end := strings.IndexAny(authority, ",;")
+		if end < 0 {
+			end = len(authority)
+		}
+		entry, isHost := t.hostPort(authority[:end])
+		if isHost {
+			hosts = append(hosts, entry)
+		}
+		b.WriteString(entry)
+		if end < len(authority) {
+			b.WriteByte(authority[end])
+			end++
+		}
+		authority = authority[end:]
+	}
+	return b.String(), hosts
+}
+
+// hostPort returns the normal form of one entry and whether it is a host with
+// or without a port; what is none stays as it is.
+func (t *text) hostPort(entry string) (string, bool) {
+	entry = canonical(asciiLower(canonical(entry)))
+	name, port := splitPort(entry)
+	port, ok := normalPort(port, t.scheme)
+	if !ok || name == "" {
+		return entry, false
+	}
+	if names, err := t.hostNames(name); err == nil {
+		return names[0] + port, true
+	}
+	return entry, false
+}

@@ -1,0 +1,261 @@
+package resource
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"writ/engine/invisible"
+)
+
+const hexDigits = "0123456789ABCDEF"
+
+// checkText refuses what no form may hold: control and invisible characters,
+// surrounding white space, and bytes that are no UTF-8.
+func checkText(s string) *Error {
+	switch {
+	case s == "":
+		return &Error{"it is empty"}
+	case len(s) > MaxLength:
+		return &Error{"it is longer than 8192 bytes"}
+	case !utf8.ValidString(s):
+		return &Error{"it is not valid UTF-8"}
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return &Error{"it has a control character"}
+	case strings.TrimSpace(s) != s:
+		return &Error{"it starts or ends with white space"}
+	}
+	if _, found := invisible.Find(s); found {
+		return &Error{"it has an invisible character"}
+	}
+	return nil
+}
+
+// escapeAt returns the byte that the escape at s[i:] stands for.
+func escapeAt(s string, i int) (byte, bool) {
+	if i+2 >= len(s) || s[i] != '%' {
+		return 0, false
+	}
+	hi, lo := unhex(s[i+1]), unhex(s[i+2])
+	return hi<<4 | lo, hi < 16 && lo < 16
+}
+
+func unhex(c byte) byte {
+	switch {
+	case isDigit(c):
+		return c - '0'
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 0xFF
+}
+
+// hasEscape reports whether s has an escape.
+func hasEscape(s string) bool {
+	for i := range len(s) {
+		if _, ok := escapeAt(s, i); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// decode decodes every escape of s once. The result may be no UTF-8.
+func decode(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if c, ok := escapeAt(s, i); ok {
+			b = append(b, c)
+			i += 3
+			continue
+		}
+		b = append(b, s[i])
+		i++
+	}
+	return string(b)
+}
+
+// decodeAll decodes s until no escape is left, in one pass: what an escape stands
+// for may end another one.
+func decodeAll(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		b = append(b, s[i])
+		for len(b) >= 3 && b[len(b)-3] == '%' {
+			hi, lo := unhex(b[len(b)-2]), unhex(b[len(b)-1])
+			if hi > 15 || lo > 15 {
+				break
+			}
+			b = append(b[:len(b)-3], hi<<4|lo)
+		}
+	}
+	return string(b)
+}
+
+// canonical returns the canonical form of s, in which % starts an escape.
+func canonical(s string) string { return canonicalBytes(s, true) }
+
+// letters returns the canonical form of s, in which % ? # are letters.
+func letters(s string) string { return canonicalBytes(s, false) }
+
+func canonicalBytes(s string, escapes bool) string {
+	if isCanonical(s, escapes) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	for i := 0; i < len(s); {
+		r, size, escaped := nextRune(s[i:], escapes)
+		switch {
+		case r == utf8.RuneError && (size == 1 || escaped && size == 3): // a byte that is no UTF-8
+			c := s[i]
+			if escaped {
+				c, _ = escapeAt(s, i)
+			}
+			writeEscape(&b, c)
+		case stays(r, escaped, escapes):
+			for _, c := range []byte(string(r)) {
+				writeEscape(&b, c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// isCanonical reports whether s is ASCII without anything that could change.
+func isCanonical(s string, escapes bool) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c >= 0x7F || c == '%' || !escapes && (c == '?' || c == '#') {
+			return false
+		}
+	}
+	return true
+}
+
+// stays reports whether r is an escape in the canonical form.
+func stays(r rune, escaped, escapes bool) bool {
+	switch {
+	case unicode.IsControl(r) || r == '%':
+		return true
+	case escaped:
+		return strings.ContainsRune("!$&'()*+,;=:@/?#", r)
+	}
+	return !escapes && (r == '?' || r == '#')
+}
+
+func writeEscape(b *strings.Builder, c byte) {
+	b.WriteByte('%')
+	b.WriteByte(hexDigits[c>>4])
+	b.WriteByte(hexDigits[c&15])
+}
+
+// nextRune returns the first character of s, how many bytes it is written in
+// and whether these are escapes. It is utf8.RuneError, of one byte or one
+// escape, where that is no UTF-8.
+func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
+	if _, ok := escapeAt(s, 0); !ok || !escapes {
+		r, size = utf8.DecodeRuneInString(s)
+		return r, size, false
+	}
+	var buf [utf8.UTFMax]byte
+	n := 0
+	for n < len(buf) {
+		c, ok := escapeAt(s, 3*n)
+		if !ok {
+			break
+		}
+		buf[n] = c
+		n++
+	}
+	r, size = utf8.DecodeRune(buf[:n])
+	return r, 3 * size, true
+}
+
+// resolve removes the dot segments of path; dots says how many dots a segment
+// stands for, 0 where it is none. A relative path keeps the ".." that climb out
+// of it.
+func resolve(path string, dots func(segment string) int) string {
+	if !hasDots(path, dots) {
+		return path
+	}
+	relative, absolute := strings.CutPrefix(path, "/")
+	segments := strings.Split(relative, "/")
+	out := make([]string, 0, len(segments))
+	kept := 0 // the ".." that a relative path keeps
+	for i, segment := range segments {
+		n := dots(segment)
+		switch {
+		case n == 0:
+			out = append(out, segment)
+			continue
+		case n == 2 && len(out) > kept:
+			out = out[:len(out)-1]
+		case n == 2 && !absolute:
+			out = append(out, "..")
+			kept++
+			continue
+		}
+		if i == len(segments)-1 {
+			out = append(out, "") // what is named is a directory
+		}
+	}
+	resolved := strings.Join(out, "/")
+	switch {
+	case absolute:
+		return "/" + resolved
+	case resolved == "":
+		return "."
+	}
+	return resolved
+}
+
+func hasDots(path string, dots func(string) int) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if dots(segment) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// literalDots knows the dot segments that are written as dots.
+func literalDots(segment string) int {
+	switch segment {
+	case ".":
+		return 1
+	case "..":
+		return 2
+	}
+	return 0
+}
+
+// encodedDots also knows those with escapes.
+func encodedDots(segment string) int {
+	if len(segment) > len("%2e%2e") || segment == "" {
+		return 0
+	}
+	return literalDots(strings.ReplaceAll(asciiLower(segment), "%2e", "."))
+}
+
+// mergeSlashes returns path with every run of slashes as one.
+func mergeSlashes(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return path
+}
+
+func slashed(s string) string { return strings.ReplaceAll(s, `\`, "/") }
+
+// Escape returns the byte that the escape at the start of s stands for.
+func Escape(s string) (byte, bool) { return escapeAt(s, 0) }

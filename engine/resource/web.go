@@ -1,0 +1,94 @@
+package resource
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// url is what follows the scheme of a URL, taken apart. The fragment is dropped.
+type url struct {
+	authority, path string
+	query           string // with its question mark
+}
+
+// splitURL takes apart s, which starts with two slashes.
+func splitURL(s string) url {
+	s, _, _ = strings.Cut(s, "#")
+	s = s[len("//"):]
+	u := url{authority: s}
+	if end := strings.IndexAny(s, "/?"); end >= 0 {
+		u.authority, u.path = s[:end], s[end:]
+	}
+	if start := strings.IndexByte(u.path, '?'); start >= 0 {
+		u.path, u.query = u.path[:start], u.path[start:]
+	}
+	return u
+}
+
+// withoutUserInfo drops what stands before the last @.
+func withoutUserInfo(authority string) string {
+	return authority[strings.LastIndexByte(authority, '@')+1:]
+}
+
+// readWeb reads a web URL.
+func (t *text) readWeb() *Error {
+	if !strings.HasPrefix(t.rest, "//") || strings.HasPrefix(t.rest, "///") {
+		return &Error{"a web URL needs exactly two slashes after its scheme"}
+	}
+	u := splitURL(t.rest)
+	if strings.IndexByte(u.authority, '\\') >= 0 {
+		return &Error{"it has a backslash before its path"}
+	}
+	hosts, err := t.webHosts(withoutUserInfo(u.authority))
+	if err != nil {
+		return err
+	}
+	if err := checkWebPath(u.path); err != nil {
+		return err
+	}
+	if u.path == "" {
+		u.path = "/"
+	}
+	for _, host := range hosts {
+		t.readHierarchical(t.scheme+"://"+host, u, true)
+	}
+	return nil
+}
+
+// readHierarchical adds the readings of a path behind base, which is a scheme
+// and an authority.
+func (t *text) readHierarchical(base string, u url, web bool) {
+	query := canonical(u.query)
+	sent := clientPaths(u.path, web)
+	for _, path := range sent {
+		t.add(Client, base+canonical(path)+query)
+	}
+	browsed := browserPath(u.path, web)
+	t.add(Browser, base+canonical(browsed)+query)
+	for _, path := range served(append(sent, browsed, u.path), !web) {
+		t.add(Server, base+path+query)
+	}
+	for _, path := range literalPaths(u.path, web) {
+		t.add(Literal, base+canonical(path)+query)
+	}
+}
+
+// checkWebPath refuses escapes that servers read in several ways.
+func checkWebPath(path string) *Error {
+	decoded := decode(path)
+	switch {
+	case !utf8.ValidString(decoded):
+		return &Error{"its path has an escape that is no UTF-8"}
+	case hasEscape(decoded):
+		return &Error{"its path is percent-encoded twice"}
+	}
+	return checkEscapedControls(path)
+}
+
+func checkEscapedControls(path string) *Error {
+	if strings.ContainsFunc(decode(path), unicode.IsControl) {
+		return &Error{"its path has an escaped control character"}
+	}
+	return nil
+}
