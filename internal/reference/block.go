@@ -18,7 +18,7 @@ func blockReadings(t text, f form, readings []reading) []reading {
 		}
 	}
 	if scheme, _ := schemeOf(t); f == nameForm || strings.EqualFold(show(scheme), "mailto") {
-		for _, a := range addressesWithin(t) {
+		for _, a := range append(addressesWithin(t), addressesWithin(trimSlash(t))...) {
 			base = append(base, reading{by: Addresses, path: a})
 		}
 	}
@@ -33,6 +33,14 @@ func blockReadings(t text, f form, readings []reading) []reading {
 		}
 	}
 	return once(out)
+}
+
+// trimSlash drops a trailing slash.
+func trimSlash(t text) text {
+	if n := len(t); n > 1 && t[n-1] == '/' {
+		return t[:n-1]
+	}
+	return t
 }
 
 func addressBlocks(r reading) []reading {

@@ -143,11 +143,24 @@ func pathStart(a text) int {
 }
 
 // matches reports whether the pattern matches a reading as its reader reads
-// the pattern.
+// the pattern. An address is the same with and without mailto:.
 func (p *Pattern) matches(r reading, block bool, stop func(rune) bool) bool {
 	t := r.full()
-	folds := block && (r.by == Windows || r.by == Addresses)
-	for _, pattern := range p.readings[r.by] {
+	if p.matchesText(r.by, t, block, stop) {
+		return true
+	}
+	if r.by != Addresses || hasPrefix(t, "sms:") || hasPrefix(t, "tel:") {
+		return false
+	}
+	if hasPrefix(t, "mailto:") {
+		return p.matchesText(r.by, t[len("mailto:"):], block, stop)
+	}
+	return p.matchesText(r.by, concat(text("mailto:"), t), block, stop)
+}
+
+func (p *Pattern) matchesText(by string, t text, block bool, stop func(rune) bool) bool {
+	folds := block && (by == Windows || by == Addresses)
+	for _, pattern := range p.readings[by] {
 		if match(pattern, p.tokens, t, matching{stop: stop}) {
 			return true
 		}

@@ -16,8 +16,10 @@
 //   - The first ? of a URL's pattern is both a wildcard in the path and one
 //     that may begin the query. A query is brought into the form of comparison
 //     and not decoded by the server's reading.
-//   - An address keeps the scheme that it came with; with and without mailto:
-//     are readings for a block.
+//   - An address is the same with and without mailto:, also where it is
+//     allowed, and no number: mailto:** does not allow what sms:** does.
+//   - A pattern whose authority ends with ** has no path of its own, so that
+//     https://** is every URL of that scheme.
 //   - A list of hosts is normalised host by host and compared as a whole.
 //   - Each alone and all together means six readings, not all combinations.
 //   - In match objects and trees $ne and $nin on the resource are the negations

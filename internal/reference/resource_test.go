@@ -50,6 +50,8 @@ func TestWrongAllows(t *testing.T) {
 		{"addresses of numbers", "**", "http://127.0.0.1/**", []string{"http://2130706433/x", "http://0x7f.1/x", "http://0177.0.0.1/", "http://[::ffff:127.0.0.1]/x", "http://１２７.0.0.1/"}},
 		{"Windows", "**", `C:\secret\**`, []string{`c:\Secret\x`, `C:/secret/x`, `\\?\C:\secret\x`, `C:\a\..\secret.\x`, `C:\secret::$DATA\x`, "file:///C:/secret/x", "file:///c|/secret/x"}},
 		{"shares", "**", `\\fs\share\**`, []string{`\\fs\share\x`, `//FS/share/x`, `\\?\UNC\fs\share\x`, "file://fs/share/x", "file:////fs/share/x"}},
+		{"a whole scheme", "**", "https://**", []string{"https://h/x", "HTTPS://h/x"}},
+		{"an address in a name", "**", "*@rival.example", []string{"bob@rival.exa%6dple/"}},
 		{"NFKC", "**", "/srv/secret/**", []string{"/srv/ｓecret/x", "/srv/%EF%BD%93ecret/x", "/srv／secret/x"}},
 		{"globs across forms", "**", "**/secret/**", []string{"https://h/a/%73ecret/x", "/a/secret/x", "s3://b/a/secret/x", "https://h/secret;x=1/y"}},
 	} {
@@ -116,6 +118,9 @@ func TestTriples(t *testing.T) {
 		{"tel:+1555*", []string{"tel:+1-555-123"}, []string{"tel:+1900"}},
 		{"kafka:orders.*", []string{"kafka:orders.v1"}, []string{"kafka:orders.v1,kafka:x"}},
 		{"**", []string{"a@b.example", "https://h/x", "x", `C:\x`, "file:///x", "s3://b/k"}, nil},
+		{"mailto:**", []string{"mailto:a@b.example", "a@b.example"}, []string{"sms:+1555", "tel:+1555"}},
+		{"alice@b.example", []string{"mailto:alice@b.example"}, []string{"mailto:bob@b.example"}},
+		{"mailto:bob@b.example", []string{"bob@b.example"}, []string{"alice@b.example"}},
 		{"http://[::1]:8080/**", []string{"http://[::1]:8080/x", "http://[0:0::1]:8080/"}, []string{"http://[::2]:8080/"}},
 		{"https://*.münchen.example/*", []string{"https://a.xn--mnchen-3ya.example/x", "https://a.MÜNCHEN.example/x"}, []string{"https://a.muenchen.example/x"}},
 	} {
