@@ -33,7 +33,7 @@ func TestLayering(t *testing.T) {
 		"writ/storage/retention": {"writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/admission":         {},
-		"writ/api":               {"writ/admission", "writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
+		"writ/api":               {"writ/admission", "writ/engine", "writ/engine/invisible", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":          {"writ/engine"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/core":              {"writ/engine"},

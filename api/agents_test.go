@@ -56,6 +56,8 @@ func TestAgents_Invalid(t *testing.T) {
 		"externalId is another's id":  {obj{"name": "n", "externalId": made.ID}, "externalId"},
 		"long externalId":             {obj{"name": "n", "externalId": strings.Repeat("e", 257)}, "externalId"},
 		"externalId of 257 bytes":     {obj{"name": "n", "externalId": strings.Repeat("é", 128) + "e"}, "externalId"},
+		"externalId with U+200B":      {obj{"name": "n", "externalId": "c\u200bi"}, "externalId"},
+		"externalId with U+202E":      {obj{"name": "n", "externalId": "c\u202ei"}, "externalId"},
 		"externalId with space":       {obj{"name": "n", "externalId": "ci "}, "externalId"},
 		"client-chosen status":        {obj{"name": "n", "status": "disabled"}, "status"},
 		"externalId in another style": {obj{"name": "n", "external_id": "x"}, "external_id"},

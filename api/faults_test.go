@@ -142,6 +142,14 @@ func (f *faultStore) CountTokens(ctx context.Context, org string, at time.Time) 
 	return f.Store.CountTokens(ctx, org, at)
 }
 
+// AgentsNamed implements storage.Store.
+func (f *faultStore) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
+	if err := f.fault("AgentsNamed"); err != nil {
+		return nil, err
+	}
+	return f.Store.AgentsNamed(ctx, org, name)
+}
+
 // CountAgents implements storage.Store.
 func (f *faultStore) CountAgents(ctx context.Context, org string) (int, error) {
 	if err := f.fault("CountAgents"); err != nil {

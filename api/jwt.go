@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/golang-jwt/jwt/v5"
+
+	"writ/engine/invisible"
 )
 
 // The algorithms of operator tokens. A deployment pins one; what a token's
@@ -116,7 +118,7 @@ func (c *operatorClaims) check() error {
 	return nil
 }
 
-// checkName refuses what cannot name an organization or a subject.
+// checkName refuses what cannot name an organization, a subject or an agent.
 func checkName(s string, maxLen int) error {
 	if s == "" || utf8.RuneCountInString(s) > maxLen || !utf8.ValidString(s) {
 		return fmt.Errorf("must have 1 to %d characters", maxLen)
@@ -125,6 +127,9 @@ func checkName(s string, maxLen int) error {
 		if unicode.IsControl(r) {
 			return errors.New("must not have control characters")
 		}
+	}
+	if r, found := invisible.Find(s); found {
+		return fmt.Errorf("must not have the invisible character %U", r)
 	}
 	return nil
 }

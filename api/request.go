@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"writ/storage"
 )
@@ -126,8 +125,8 @@ func (q query) text(name string) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	if utf8.RuneCountInString(s) > maxName || checkName(s, maxName) != nil {
-		return "", invalid(name, "must have 1 to %d characters", maxName)
+	if err := checkName(s, maxName); err != nil {
+		return "", invalid(name, "%v", err)
 	}
 	return s, nil
 }

@@ -98,8 +98,8 @@ func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, 
 	return s.policy, nil
 }
 func (s *source) AllRules(context.Context, string) ([]engine.Rule, error) { return s.rules, nil }
-func (s *source) AgentStatus(context.Context, string, string) (engine.AgentStatus, error) {
-	return engine.AgentActive, nil
+func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
+	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }
 
 func BenchmarkQuestion(b *testing.B) {

@@ -84,6 +84,15 @@ func (a *ActionSet) Match(action string) int {
 	return first
 }
 
+func (a *ActionSet) matchWildcard(action string) int {
+	for i := range a.wildcards {
+		if a.wildcards[i].match(action) {
+			return a.wildcards[i].index
+		}
+	}
+	return -1
+}
+
 // Steps is nothing: action types are short, and so are their patterns.
 func (a *ActionSet) Steps(string) int { return 0 }
 

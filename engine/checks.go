@@ -176,8 +176,8 @@ func actionNotDenied(p *ActionPolicy) Check {
 	c := deny(CodeActionDenied, "the action type matches a denied type")
 	c.patterns = p.DeniedActionTypes
 	c.named = string(CodeActionDenied) + ": the action type matches the denied type %s"
-	c.CEL = "!" + celActions(p.DeniedActionTypes)
-	c.Rego = regoActions("findings contains "+Quote(string(c.Code)), p.DeniedActionTypes)
+	c.CEL = fmt.Sprintf("!action_denied(%s, intent.action_type)", celList(p.DeniedActionTypes))
+	c.Rego = regoDenied("findings contains "+Quote(string(c.Code)), p.DeniedActionTypes)
 	return c
 }
 

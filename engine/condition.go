@@ -16,7 +16,7 @@ import (
 //	          | "$and" | "$or" | "$nor": [match, …]
 //	          | "$not": match
 //	expect    = string                            equal; a glob where it contains a "*"
-//	          | integer                           equal
+//	          | number                            equal
 //	          | {op: operand, …}                  every one must hold
 //	op        = "$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte"     one constant
 //	          | "$in" | "$nin"                    a list of constants
@@ -24,6 +24,8 @@ import (
 //	          | "$glob"                           a glob or a list of globs, any of which fits
 //	          | "$regex"                          an RE2 expression, found anywhere
 //	          | "$not"                            {op: operand, …}
+//	          | "$every" | "$some"                a list of constants, or {op: operand, …}: of the items
+//	          | "$size"                           an integer, or {op: operand, …}: how many items
 //
 //	tree      = {"all": [tree, …]} | {"any": [tree, …]} | {"not": tree} | leaf
 //	leaf      = {"field": field, "op": name, "value": operand}
@@ -31,7 +33,7 @@ import (
 //	name      = "eq" | "equal" | "ne" | "notEqual" | "gt" | "greaterThan"
 //	          | "gte" | "greaterThanInclusive" | "lt" | "lessThan"
 //	          | "lte" | "lessThanInclusive" | "in" | "nin" | "notIn"
-//	          | "exists" | "glob" | "regex"
+//	          | "exists" | "glob" | "regex" | "every" | "some" | "size"
 //	          | "contains" | "doesNotContain" | "startsWith" | "endsWith"
 //
 //	field     = "action_type" | "resource" | "agent_id" | "policy_id"
@@ -47,6 +49,16 @@ import (
 // exist, and everything else is a string, metadata included. agent.status is
 // active, disabled or unregistered. Everything after "metadata." is one key.
 // Strings are ordered by their bytes.
+//
+// A metadata value that is compared with a number is read as a decimal: an
+// optional sign, digits, and behind a point digits, at most 40 on each side. Where
+// it is none the comparison is an error. To order a metadata value by a string that
+// is a number is refused, because it must have been meant as one.
+//
+// $every, $some and $size look at a metadata value as a list: a JSON array of
+// strings, else what is between its commas; items are trimmed, and empty ones
+// dropped. $every holds where there is an item and each is in the operand, or
+// satisfies its operators; $some where one does.
 //
 // A comparison with a field that the intent lacks is false, so that its
 // negation ($ne, $nin, $not, $nor and their like) is true, as in MongoDB.
@@ -64,8 +76,12 @@ import (
 // A CEL expression is a bool over the same fields, all with their prefix:
 // intent.cost.amount_minor, intent.metadata.env or intent.metadata["env"],
 // agent.status. A field that the intent lacks is an error, unless has() or `in`
-// was asked before; a condition that ends in an error matches where its rule
-// denies or asks for approval and does not where it allows.
+// was asked before. items(s) and decimal_compare(s, t) read metadata values as
+// lists and decimals.
+//
+// A condition that ends in an error is taken both ways, and the stricter outcome
+// holds: it matches where its rule denies, does not where it allows, and where it
+// asks for approval it does so without lifting the deny of a lower rule.
 //
 // A Rego source is the body of a rule, or a module whose match is asked, over
 // input.intent, input.agent and input.policy.
@@ -159,14 +175,13 @@ func badCondition(format string, args ...any) error {
 	return e.err()
 }
 
-// compileCondition returns the condition that doc is, of a rule with this outcome,
-// or an *InvalidError.
-func compileCondition(doc string, outcome Decision, o Options) (*condition, error) {
+// compileCondition returns the condition that doc is, or an *InvalidError.
+func compileCondition(doc string, o Options) (*condition, error) {
 	root, err := decodeCondition(doc)
 	if err != nil {
 		return nil, err
 	}
-	c, err := compileForm(root, outcome, o)
+	c, err := compileForm(root, o)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +189,7 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition, erro
 	return c, nil
 }
 
-func compileForm(root jsonNode, outcome Decision, o Options) (*condition, error) {
+func compileForm(root jsonNode, o Options) (*condition, error) {
 	for _, form := range []string{"cel", "rego"} {
 		source, ok := root.member(form)
 		switch {
@@ -184,23 +199,24 @@ func compileForm(root jsonNode, outcome Decision, o Options) (*condition, error)
 		case source.kind != '"' || strings.TrimSpace(source.text) == "":
 			return nil, badCondition("at /%s: want a string that holds the source, got %s", form, source.describe())
 		case form == "cel":
-			return compileCEL(source.text, outcome)
+			return compileCEL(source.text, o)
 		default:
 			return compileRego(source.text, o)
 		}
 	}
-	tree, patterns, err := parseCondition(root)
+	tree, patterns, err := parseCondition(root, o.stored)
 	if err != nil {
 		return nil, err
 	}
-	return compileTree(tree.reading(outcome != Allow), patterns)
+	return compileTree(tree.reading(o.outcome != Allow), patterns)
 }
 
 // compileTree compiles a condition of form 1 or 2.
 func compileTree(tree *node, patterns budget) (*condition, error) {
+	outcome := outcomes(tree)
 	c := &condition{
 		patternBytes: patterns.bytes,
-		holds:        tree, fails: not(tree), cel: renderCEL(tree),
+		holds:        outcome.holds, fails: outcome.fails, cel: renderCEL(tree),
 		readsResource: tree.some((*node).readsResource),
 	}
 	env, err := standardEnv()

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 
 	"writ/engine/glob"
 )
 
 // compileCEL compiles a condition of form 3.
-func compileCEL(source string, outcome Decision) (*condition, error) {
+func compileCEL(source string, o Options) (*condition, error) {
 	env, err := standardEnv()
 	if err != nil {
 		return nil, err
@@ -24,17 +25,44 @@ func compileCEL(source string, outcome Decision) (*condition, error) {
 		return nil, celError(err)
 	}
 	expr := checked.NativeRep().Expr()
+	if err := checkOrder(expr); err != nil && !o.stored {
+		return nil, celError(err)
+	}
 	patterns, err := checkPatterns(checked.NativeRep())
 	if err != nil {
 		return nil, celError(err)
 	}
 	c := &condition{cel: source, patternBytes: patterns.bytes, readsResource: mentions(expr, "intent.resource")}
-	if c.program, err = env.rules.plan(checked, glob.Use(outcome != Allow)); err != nil {
+	if c.program, err = env.rules.plan(checked, glob.Use(o.outcome != Allow)); err != nil {
 		return nil, celError(err)
 	}
 	t := translate(expr)
 	c.holds, c.fails = t.holds, t.fails
 	return c, nil
+}
+
+// checkOrder refuses to order a metadata value by a text that must have been
+// meant as a number.
+func checkOrder(expr ast.Expr) (err error) {
+	ast.PostOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if err != nil || e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+			return
+		}
+		switch mirrored(e.AsCall().FunctionName()) {
+		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+			f, s := e.AsCall().Args()[0], e.AsCall().Args()[1]
+			if f.Kind() == ast.LiteralKind {
+				f, s = s, f
+			}
+			metadata, ok := fieldOf(f)
+			text, constant := textLiteral(s)
+			if ok && constant && metadata.keyed && looksLikeNumber(text) {
+				err = fmt.Errorf(`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare that with 0`,
+					metadata.label(), fnDecimalCompare, Quote(text))
+			}
+		}
+	}))
+	return err
 }
 
 func celError(err error) error {

@@ -18,7 +18,7 @@ func TestDecision_Rules_AnythingElseIsInvalidAndShowsTheForms(t *testing.T) {
 		`{"action_type":"x","action_type":"y"}`, `{"metadata.env":{"$eq":"` + "\xff" + `"}}`,
 	} {
 		t.Run(doc, func(t *testing.T) {
-			_, err := compileCondition(doc, Deny, Options{})
+			_, err := compileCondition(doc, Options{})
 			wantInvalid(t, err, "condition", showsForms...)
 		})
 	}
@@ -44,8 +44,22 @@ func TestCondition_Errors(t *testing.T) {
 		{"sub-document", `{"cost":{"amount_minor":5}}`, []string{"at /cost/amount_minor: unknown operator"}},
 		{"object compared", `{"cost":5}`, []string{"at /cost: cost can only be asked whether it exists"}},
 		{"array", `{"action_type":["a"]}`, []string{`{"$in": [...]}`}},
-		{"number for a string", `{"metadata.n":5}`, []string{"at /metadata.n: equality wants a string for metadata.n, got a number"}},
-		{"number for a string in $gt", `{"metadata.n":{"$gt":5}}`, []string{"at /metadata.n/$gt: $gt wants a string for metadata.n, got a number"}},
+		{"number for a string", `{"agent_id":5}`, []string{"at /agent_id: equality wants a string for agent_id, got a number"}},
+		{"number for a string in $gt", `{"agent_id":{"$gt":5}}`, []string{"at /agent_id/$gt: $gt wants a string for agent_id, got a number"}},
+		{"exponent for metadata", `{"metadata.n":1e3}`, []string{"at /metadata.n: want a decimal without exponent"}},
+		{"number in a text operator", `{"field":"metadata.n","op":"startsWith","value":5}`, []string{"startsWith wants a string, got a number"}},
+		{"ordering by a text that is a number", `{"metadata.n":{"$gt":"5000"}}`, []string{"at /metadata.n/$gt: orders as text", "write the number without quotes, 5000"}},
+		{"ordering by a text in a tree", `{"field":"metadata.n","op":"lessThan","value":"-1.5"}`, []string{"at /value: orders as text"}},
+		{"ordering by a text in CEL", `{"cel":"'10' <= intent.metadata.n"}`, []string{"metadata.n orders as text", `decimal_compare(intent.metadata.n, "10")`}},
+		{"ordering items by a text", `{"metadata.n":{"$some":{"$gt":"5"}}}`, []string{"at /metadata.n/$some/$gt: orders as text"}},
+		{"ordering metadata by a number in CEL", `{"cel":"intent.metadata.n > 5000"}`, []string{"no matching overload"}},
+		{"$every of no metadata", `{"resource":{"$every":["a"]}}`, []string{"at /resource/$every: $every looks at a metadata value as a list, resource is none"}},
+		{"$every of a string", `{"metadata.to":{"$every":"a"}}`, []string{"$every wants an array of constants, or operators", "got a string"}},
+		{"$some of nothing", `{"metadata.to":{"$some":[]}}`, []string{"$some wants an array of at least one constant"}},
+		{"$every within $every", `{"metadata.to":{"$every":{"$some":["a"]}}}`, []string{"$some looks at a metadata value as a list, item is none"}},
+		{"$exists of an item", `{"metadata.to":{"$every":{"$exists":true}}}`, []string{"$exists does not go here"}},
+		{"$size of a string", `{"metadata.to":{"$size":"2"}}`, []string{`$size wants an integer, or operators such as {"$lte": 3}, got a string`}},
+		{"$size of a text", `{"metadata.to":{"$size":{"$gt":"2"}}}`, []string{"$gt wants an integer for metadata.to, got a string"}},
 		{"string for a number", `{"cost.amount_minor":{"$gt":"5"}}`, []string{"$gt wants an integer for cost.amount_minor, got a string"}},
 		{"boolean", `{"action_type":true}`, []string{"got a boolean"}},
 		{"fraction", `{"cost.amount_minor":12.5}`, []string{"want an integer between", "12.5"}},
@@ -113,14 +127,14 @@ func TestCondition_Errors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := compileCondition(tt.doc, Deny, Options{})
+			_, err := compileCondition(tt.doc, Options{})
 			wantInvalid(t, err, "condition", tt.want...)
 		})
 	}
 }
 
 func TestCondition_EveryMistakeIsReported(t *testing.T) {
-	_, err := compileCondition(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Deny, Options{})
+	_, err := compileCondition(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Options{})
 	var inv *InvalidError
 	if !errors.As(err, &inv) || len(inv.Fields) != 3 {
 		t.Errorf("error = %v, want three mistakes", err)
@@ -158,7 +172,7 @@ func TestCondition_Limits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := compileCondition(tt.doc, Deny, Options{})
+			_, err := compileCondition(tt.doc, Options{})
 			if tt.want != "" {
 				wantInvalid(t, err, "condition", tt.want)
 			} else if err != nil {

@@ -17,6 +17,11 @@ const (
 	// kindDigits is a string holding a decimal integer of 64 bits, as CEL's int()
 	// reads it; it is compared as a number, and exists where it can be read.
 	kindDigits
+	// kindDecimal is a string holding a decimal; it is compared as a number, and
+	// is an error where it is none.
+	kindDecimal
+	// kindSize is how many items a string holds.
+	kindSize
 	// kindObject can only be asked whether it exists.
 	kindObject
 )
@@ -39,6 +44,7 @@ const (
 	resourceField = "resource"
 	metadataField = "metadata"
 	metadataPath  = "intent.metadata"
+	itemField     = "item"
 )
 
 // fields lists every field but the keys of the metadata. All but the metadata,
@@ -93,6 +99,14 @@ func metadata(key string) field {
 	return field{name: metadataField, path: metadataPath, keyed: true, key: key}
 }
 
+// item is an item of the list that a metadata value is, within opEach and opSome.
+func item() field { return field{name: itemField, path: itemField} }
+
+func (f field) as(kind fieldKind) field {
+	f.kind = kind
+	return f
+}
+
 func cost() field {
 	return field{name: "cost", path: "intent.cost", kind: kindObject}
 }
@@ -134,7 +148,7 @@ func (f field) label() string {
 // describe names what f holds, in messages.
 func (f field) describe() string {
 	switch f.kind {
-	case kindInt:
+	case kindInt, kindSize:
 		return "an integer"
 	case kindTime:
 		return "an RFC 3339 time"

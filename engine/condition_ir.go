@@ -4,12 +4,13 @@ import "slices"
 
 // node is a condition as a tree whose every node is true or false of any
 // intent: a comparison with a field that is missing is false. Forms 1 and 2
-// parse into one node; a CEL expression, which can also fail, becomes two (see
-// translation). Both renderings are written from it.
+// parse into one node, in which a comparison of kindDecimal can also fail; that
+// and a CEL expression become two (see translation). Both renderings are written
+// from it.
 type node struct {
 	kind nodeKind
 	// kids are the operands of all, any (none make all true and any false) and
-	// not (exactly one).
+	// not (exactly one), and what opEach and opSome ask of an item.
 	kids []*node
 	// field, op and values are a leaf's. Only opIn and the globs, which ask
 	// whether any of them fits, have several values, and opExists has none.
@@ -63,10 +64,16 @@ const (
 	opContains
 	opStartsWith
 	opEndsWith
+	// opEach and opSome are true where the field is there and its kid is of each
+	// or of one item of the list that its text is.
+	opEach
+	opSome
+	// opSize is an operator of forms 1 and 2 alone: it becomes a comparison of kindSize.
+	opSize
 )
 
-// constant is what a field is compared with: num for a field of kindInt or
-// kindDigits, str for any other.
+// constant is what a field is compared with: num for a field of kindInt,
+// kindDigits or kindSize, str for any other.
 type constant struct {
 	str string
 	num int64
@@ -124,7 +131,7 @@ func compare(f field, op operator, values ...constant) *node {
 // exists is true of an intent that has f.
 func exists(f field) *node {
 	switch {
-	case f.kind == kindDigits:
+	case f.kind == kindDigits || f.kind == kindDecimal:
 		return compare(f, opExists)
 	case !f.optional():
 		return always(true)
@@ -172,10 +179,54 @@ func (n *node) reading(stricter bool) *node {
 			leaf.reads = readsAny
 		}
 		return &leaf
-	case len(n.kids) == 0:
+	case n.kind == nodeLeaf || len(n.kids) == 0:
 		return n
 	}
 	return combine(n.kind, affirmAll(n.kids, func(k *node) *node { return k.reading(stricter) }))
+}
+
+// quantified is true where n is of each (opEach) or some (opSome) item of f.
+func quantified(f field, op operator, n *node) *node {
+	return &node{kind: nodeLeaf, field: f, op: op, kids: []*node{n}}
+}
+
+// outcomes returns of which intents the tree n of form 1 or 2 is true and of
+// which it is false.
+func outcomes(n *node) translation {
+	switch n.kind {
+	case nodeAll:
+		t := total(always(true))
+		for _, k := range n.kids {
+			t = t.and(outcomes(k))
+		}
+		return t
+	case nodeAny:
+		t := total(always(false))
+		for _, k := range n.kids {
+			t = t.or(outcomes(k))
+		}
+		return t
+	case nodeNot:
+		return outcomes(n.kids[0]).not()
+	case nodeLeaf:
+		return n.leafOutcomes()
+	}
+	return unknown()
+}
+
+func (n *node) leafOutcomes() translation {
+	text := n.field
+	text.kind = kindString
+	missing := not(exists(text))
+	switch {
+	case n.op == opEach || n.op == opSome:
+		item := outcomes(n.kids[0])
+		other := opEach + opSome - n.op
+		return translation{quantified(n.field, n.op, item.holds), anyOf(missing, quantified(n.field, other, item.fails))}
+	case n.field.kind == kindDecimal:
+		return translation{n, anyOf(missing, all(exists(n.field), not(n)))}
+	}
+	return total(n)
 }
 
 func (o operator) isGlob() bool { return o == opGlob || o == opResourceGlob || o == opActionGlob }

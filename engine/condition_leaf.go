@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,6 +19,10 @@ type comparison struct {
 // leaf parses the comparison of f with v.
 func (p *conditionParser) leaf(f field, c comparison, v jsonNode) *node {
 	p.nodes++
+	if c.op == opExists && (f.name == itemField || f.kind == kindSize) {
+		p.add(v.at, "%s does not go here: an item and a size always exist", c.name)
+		return opaque()
+	}
 	if f.kind == kindObject && c.op != opExists {
 		p.add(v.at, "%s can only be asked whether it exists; its members are %s.<name>", f.name, f.name)
 		return opaque()
@@ -31,6 +36,10 @@ func (p *conditionParser) leaf(f field, c comparison, v jsonNode) *node {
 
 func (p *conditionParser) operand(f field, c comparison, v jsonNode) *node {
 	switch c.op {
+	case opEach, opSome:
+		return p.quantifier(f, c, v)
+	case opSize:
+		return p.size(f, c, v)
 	case opExists:
 		return p.existence(f, c, v)
 	case opGlob:
@@ -45,6 +54,7 @@ func (p *conditionParser) operand(f field, c comparison, v jsonNode) *node {
 			return opaque()
 		}
 	}
+	f = f.comparedWith(v)
 	value, ok := p.constant(f, c, v)
 	if !ok {
 		return opaque()
@@ -53,6 +63,15 @@ func (p *conditionParser) operand(f field, c comparison, v jsonNode) *node {
 		return among(f, []constant{value})
 	}
 	return compare(f, c.op, value)
+}
+
+// comparedWith returns f as it is compared with v: a metadata value is read as a
+// number where the operand is one.
+func (f field) comparedWith(v jsonNode) field {
+	if v.kind == '0' && f.kind == kindString && (f.keyed || f.name == itemField) {
+		return f.as(kindDecimal)
+	}
+	return f
 }
 
 func (p *conditionParser) existence(f field, c comparison, v jsonNode) *node {
@@ -72,15 +91,21 @@ func (p *conditionParser) membership(f field, c comparison, v jsonNode) *node {
 		p.add(v.at, "%s wants an array of at least one constant", c.name)
 		return opaque()
 	}
+	var kids []*node
 	values := make([]constant, 0, len(v.items))
 	for _, item := range v.items {
-		value, ok := p.constant(f, c, item)
-		if !ok {
+		as := f.comparedWith(item)
+		value, ok := p.constant(as, c, item)
+		switch {
+		case !ok:
 			return opaque()
+		case as.kind == kindDecimal:
+			kids = append(kids, compare(as, opEq, value))
+		default:
+			values = append(values, value)
 		}
-		values = append(values, value)
 	}
-	return among(f, values)
+	return anyOf(append(kids, among(f, values))...)
 }
 
 // among is true where f equals one of values.
@@ -141,10 +166,14 @@ func (p *conditionParser) constant(f field, c comparison, v jsonNode) (constant,
 	var value constant
 	var err error
 	switch {
-	case f.kind == kindInt && v.kind == '0':
+	case (f.kind == kindInt || f.kind == kindSize) && v.kind == '0':
 		value.num, err = integer(v.text)
-	case f.kind != kindInt && v.kind == '"':
-		value.str, err = v.text, f.admits(c, v.text)
+	case f.kind == kindDecimal && (c.op == opContains || c.op == opStartsWith || c.op == opEndsWith):
+		err = fmt.Errorf("%s wants a string, got a number", c.name)
+	case f.kind == kindDecimal:
+		value.str, err = decimalOperand(v.text)
+	case f.kind != kindInt && f.kind != kindSize && v.kind == '"':
+		value.str, err = v.text, errors.Join(f.admits(c, v.text), p.ordered(f, c, v.text))
 	default:
 		err = fmt.Errorf("%s wants %s for %s, got %s", c.name, f.describe(), f.label(), v.describe())
 	}
@@ -152,6 +181,23 @@ func (p *conditionParser) constant(f field, c comparison, v jsonNode) (constant,
 		p.add(v.at, "%v", err)
 	}
 	return value, err == nil
+}
+
+// ordered refuses to order a metadata value by a text that must have been meant
+// as a number. Stored rules keep what they were accepted with.
+func (p *conditionParser) ordered(f field, c comparison, s string) error {
+	if p.stored || !f.keyed && f.name != itemField || c.op < opGt || c.op > opLte || !looksLikeNumber(s) {
+		return nil
+	}
+	return fmt.Errorf(`orders as text, in which "10" comes before "9": write the number without quotes, %s`, strings.TrimSpace(s))
+}
+
+// decimalOperand returns the number that a metadata value is compared with.
+func decimalOperand(literal string) (string, error) {
+	if _, ok := parseDecimal(literal); !ok {
+		return "", fmt.Errorf("want a decimal without exponent, of at most %d digits before and after the point, got %s", maxDecimalDigits, literal)
+	}
+	return literal, nil
 }
 
 func integer(literal string) (int64, error) {

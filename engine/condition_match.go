@@ -8,12 +8,14 @@ type conditionParser struct {
 	conditionError
 	nodes    int
 	patterns budget
+	// stored says that the rule was accepted once: see [Options].
+	stored bool
 }
 
 // parseCondition returns the tree of a condition in form 1 or 2, and what its
 // patterns come to.
-func parseCondition(root jsonNode) (*node, budget, error) {
-	var p conditionParser
+func parseCondition(root jsonNode, stored bool) (*node, budget, error) {
+	p := conditionParser{stored: stored}
 	parse := p.match
 	if isTree(root) {
 		parse = p.tree
@@ -119,7 +121,7 @@ func (p *conditionParser) operator(f field, m jsonMember) *node {
 	}
 	c, ok := matchOperators()[m.name]
 	if !ok {
-		p.add(m.value.at, "unknown operator %q: want one of $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $glob, $regex or $not", m.name)
+		p.add(m.value.at, "unknown operator %q: want one of $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $glob, $regex, $every, $some, $size or $not", m.name)
 		return opaque()
 	}
 	c.name = m.name
@@ -140,5 +142,8 @@ func matchOperators() map[string]comparison {
 		"$exists": {op: opExists},
 		"$glob":   {op: opGlob},
 		"$regex":  {op: opRegex},
+		"$every":  {op: opEach},
+		"$some":   {op: opSome},
+		"$size":   {op: opSize},
 	}
 }

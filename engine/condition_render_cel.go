@@ -74,10 +74,20 @@ func writeLeaf(b *strings.Builder, n *node) {
 		b.WriteString(guard + " && ")
 	}
 	ref := fieldRef(f)
-	if f.kind == kindDigits {
+	switch f.kind {
+	case kindDigits:
 		ref = "int(" + ref + ")"
+	case kindDecimal:
+		fmt.Fprintf(b, "%s(%s, %s) %s 0", fnDecimalCompare, ref, Quote(n.values[0].str), n.op)
+		return
+	case kindSize:
+		ref = fmt.Sprintf("size(%s(%s))", fnItems, ref)
 	}
 	switch n.op {
+	case opEach, opSome:
+		fmt.Fprintf(b, "%s(%s).%s(%s, ", fnItems, ref, n.op, itemField)
+		writeCEL(b, n.kids[0])
+		b.WriteByte(')')
 	case opIn:
 		fmt.Fprintf(b, "%s in %s", ref, celConstants(f, n.values))
 	case opGlob, opResourceGlob, opActionGlob:
@@ -103,7 +113,7 @@ func writeReadings(b *strings.Builder, n *node) {
 
 // guarded reports whether n is rendered as more than one comparison.
 func (n *node) guarded() bool {
-	return n.field.kind == kindDigits || n.op != opExists && n.field.optional()
+	return n.field.kind == kindDigits || n.field.kind == kindDecimal || n.op != opExists && n.field.optional()
 }
 
 func fieldRef(f field) string {
@@ -139,6 +149,7 @@ func (o operator) String() string {
 		opEq: "==", opGt: ">", opGte: ">=", opLt: "<", opLte: "<=", opIn: "in", opExists: "has",
 		opGlob: fnGlob, opResourceGlob: fnResourceGlob, opActionGlob: fnActionMatches,
 		opRegex: "matches", opContains: "contains", opStartsWith: "startsWith", opEndsWith: "endsWith",
+		opEach: "all", opSome: "exists",
 	}[o]
 }
 
@@ -156,7 +167,7 @@ func celConstants(f field, values []constant) string {
 
 func celConstant(f field, v constant) string {
 	switch f.kind {
-	case kindInt, kindDigits:
+	case kindInt, kindDigits, kindSize:
 		return strconv.FormatInt(v.num, 10)
 	case kindTime:
 		return "timestamp(" + Quote(v.str) + ")"

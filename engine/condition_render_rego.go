@@ -29,19 +29,29 @@ type regoWriter struct {
 	count int
 	// every says that a reading has to match to each of its readers.
 	every bool
+	// param is what the functions are of: a reading of the resource or, within a
+	// list, an item.
+	param string
+	// items is the function that makes a list of a text, empty until one is asked.
+	items string
 }
 
-// regoLine is one expression of a body; resource says whether it mentions the
+const (
+	paramReading = "reading"
+	paramItem    = "item"
+)
+
+// regoLine is one expression of a body; param says whether it mentions the
 // parameter.
 type regoLine struct {
-	text     string
-	resource bool
+	text  string
+	param bool
 }
 
 // renderRego returns the functions that render n, name's first, separated by
 // empty lines. n has no opaque node. every is set for a rule that allows.
 func renderRego(n *node, name string, every bool) string {
-	w := &regoWriter{name: name, every: every}
+	w := &regoWriter{name: name, param: paramReading, every: every}
 	w.define(name, affirm(n))
 	return strings.Join(w.funcs, "\n")
 }
@@ -88,20 +98,20 @@ func (w *regoWriter) define(name string, n *node) {
 	}
 	bodies := make([]string, len(alternatives))
 	for i, alternative := range alternatives {
-		bodies[i] = regoBody(name, w.lines(alternative))
+		bodies[i] = w.body(name, w.lines(alternative))
 	}
 	w.funcs[at] = strings.Join(bodies, "\n")
 }
 
-// regoBody writes one body of a function. A parameter without a use is called
+// body writes one body of a function. A parameter without a use is called
 // _, as the compiler's strict mode demands.
-func regoBody(name string, lines []regoLine) string {
+func (w *regoWriter) body(name string, lines []regoLine) string {
 	param := "_"
 	var b strings.Builder
 	for _, line := range lines {
 		b.WriteString("\t" + line.text + "\n")
-		if line.resource {
-			param = "reading"
+		if line.param {
+			param = w.param
 		}
 	}
 	return name + "(" + param + ") if {\n" + b.String() + "}\n"
@@ -125,7 +135,7 @@ func (w *regoWriter) line(n *node) regoLine {
 		return regoLine{text: "false"}
 	case n.kind == nodeNot:
 		line := w.negatable(n.kids[0])
-		return regoLine{text: "not " + line.text, resource: line.resource}
+		return regoLine{text: "not " + line.text, param: line.param}
 	case n.kind != nodeLeaf:
 		return w.call(func(name string) { w.define(name, n) })
 	case n.isResource() && n.reads != readsOne:
@@ -134,12 +144,58 @@ func (w *regoWriter) line(n *node) regoLine {
 		return w.resourceGlobs(n)
 	case n.op.isGlob():
 		return w.globs(n)
-	case n.field.kind == kindDigits && n.op != opExists:
+	case n.op == opEach || n.op == opSome:
+		return w.quantified(n)
+	case n.field.kind == kindSize:
+		count := fmt.Sprintf("count(%s(%s))", w.itemsFunction(), regoRef(n.field))
+		return regoLine{text: fmt.Sprintf("%s %s %s", count, n.op, regoConstant(n.field, n.values[0]))}
+	case (n.field.kind == kindDigits || n.field.kind == kindDecimal) && n.op != opExists:
 		return w.call(func(name string) {
-			w.funcs = append(w.funcs, regoBody(name, []regoLine{w.line(exists(n.field)), {regoLeaf(n), n.readsResource()}}))
+			w.funcs = append(w.funcs, w.body(name, []regoLine{w.line(exists(n.field)), {regoLeaf(n), n.readsParam()}}))
 		})
 	}
-	return regoLine{text: regoLeaf(n), resource: n.readsResource()}
+	return regoLine{text: regoLeaf(n), param: n.readsParam()}
+}
+
+// readsParam reports whether a leaf reads what the functions are of.
+func (n *node) readsParam() bool {
+	return n.readsResource() || n.field.name == itemField
+}
+
+// quantified renders a leaf that asks each or some item of a list: a function of
+// one item, and one that asks it.
+func (w *regoWriter) quantified(n *node) regoLine {
+	items := fmt.Sprintf("%s(%s)", w.itemsFunction(), regoRef(n.field))
+	outer := w.param
+	w.param = paramItem
+	inner := w.call(func(name string) { w.define(name, affirm(n.kids[0])) })
+	w.param = outer
+	lines := []regoLine{{text: "some item in " + items}, {text: inner.text}}
+	if n.op == opEach {
+		lines = []regoLine{{text: fmt.Sprintf("every item in %s { %s }", items, inner.text)}}
+	}
+	return w.call(func(name string) { w.funcs = append(w.funcs, w.body(name, lines)) })
+}
+
+// itemsFunction returns the name of a function of a text that is the list of its
+// items: see [itemsOf].
+func (w *regoWriter) itemsFunction() string {
+	if w.items != "" {
+		return w.items
+	}
+	w.count += 2
+	w.items = w.name + "_" + strconv.Itoa(w.count-1)
+	parts := w.name + "_" + strconv.Itoa(w.count)
+	w.funcs = append(w.funcs,
+		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items, parts),
+		fmt.Sprintf(`%s(text) := parts if {
+	json.is_valid(text)
+	parts := json.unmarshal(text)
+	is_array(parts)
+	every part in parts { is_string(part) }
+} else := split(text, ",")
+`, parts))
+	return w.items
 }
 
 // negatable is line for use under a `not`. An undefined operand of a built-in
@@ -157,7 +213,7 @@ func (w *regoWriter) call(define func(name string)) regoLine {
 	w.count++
 	name := w.name + "_" + strconv.Itoa(w.count)
 	define(name)
-	return regoLine{text: name + "(reading)", resource: true}
+	return regoLine{text: name + "(" + w.param + ")", param: true}
 }
 
 // rule has a further rule, without a parameter, defined and returns its name.
@@ -196,7 +252,7 @@ func (w *regoWriter) readings(n *node) regoLine {
 func (w *regoWriter) resourceGlobs(n *node) regoLine {
 	exprs := glob.Expressions(n.texts(), glob.Use(!w.every))
 	if !n.isResource() {
-		return regoLine{text: "regex.match(" + anchored(glob.Join(exprs)) + ", " + regoRef(n.field) + ")"}
+		return regoLine{text: "regex.match(" + anchored(glob.Join(exprs)) + ", " + regoRef(n.field) + ")", param: n.readsParam()}
 	}
 	return w.call(func(name string) {
 		rules := regoMatches(name+"(reading)", nil, exprs)
@@ -214,7 +270,7 @@ func (w *regoWriter) resourceGlobs(n *node) regoLine {
 func (w *regoWriter) globs(n *node) regoLine {
 	if expressions := n.searching(); expressions != nil {
 		text := fmt.Sprintf("regex.match(%s, %s)", regoUnion(n.texts(), expressions), regoRef(n.field))
-		return regoLine{text: text, resource: n.readsResource()}
+		return regoLine{text: text, param: n.readsParam()}
 	}
 	delimiters := `["/"]`
 	if n.op == opActionGlob {
@@ -226,14 +282,14 @@ func (w *regoWriter) globs(n *node) regoLine {
 	}
 	match := func(pattern string) regoLine {
 		text := fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, regoRef(n.field))
-		return regoLine{text: text, resource: n.readsResource()}
+		return regoLine{text: text, param: n.readsParam()}
 	}
 	if len(patterns) == 1 {
 		return match(patterns[0])
 	}
 	some := regoLine{text: "some pattern in {" + strings.Join(patterns, ", ") + "}"}
 	return w.call(func(name string) {
-		w.funcs = append(w.funcs, regoBody(name, []regoLine{some, match("pattern")}))
+		w.funcs = append(w.funcs, w.body(name, []regoLine{some, match("pattern")}))
 	})
 }
 
@@ -264,8 +320,11 @@ func regoLeaf(n *node) string {
 	}
 	switch n.op {
 	case opExists:
-		if n.field.kind == kindDigits {
+		switch n.field.kind {
+		case kindDigits:
 			return fmt.Sprintf("regex.match(%s, %s)", Quote(digits()), ref)
+		case kindDecimal:
+			return fmt.Sprintf("regex.match(%s, %s)", Quote(decimalExpression()), ref)
 		}
 		return ref
 	case opIn:
@@ -282,7 +341,7 @@ func regoLeaf(n *node) string {
 	switch n.field.kind {
 	case kindTime:
 		ref = "time.parse_rfc3339_ns(" + ref + ")"
-	case kindDigits:
+	case kindDigits, kindDecimal:
 		ref = "to_number(" + ref + ")"
 	}
 	return fmt.Sprintf("%s %s %s", ref, n.op, first)
@@ -293,7 +352,9 @@ var regoIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func regoRef(f field) string {
 	switch {
 	case f.name == resourceField:
-		return "reading.text"
+		return paramReading + ".text"
+	case f.name == itemField:
+		return paramItem
 	case f.keyed && regoIdentifier.MatchString(f.key) && !isRegoKeyword(f.key):
 		return "input." + f.path + "." + f.key
 	case f.keyed:
@@ -313,8 +374,10 @@ func isRegoKeyword(word string) bool {
 
 func regoConstant(f field, v constant) string {
 	switch f.kind {
-	case kindInt, kindDigits:
+	case kindInt, kindDigits, kindSize:
 		return strconv.FormatInt(v.num, 10)
+	case kindDecimal:
+		return v.str
 	case kindTime:
 		return "time.parse_rfc3339_ns(" + Quote(v.str) + ")"
 	}

@@ -45,7 +45,7 @@ func testFrame(t testing.TB, in *Intent) *frame {
 
 func mustCondition(t testing.TB, doc string) *condition {
 	t.Helper()
-	c, err := compileCondition(doc, Deny, Options{})
+	c, err := compileCondition(doc, Options{})
 	if err != nil {
 		t.Fatalf("compileCondition(%s): %v", doc, err)
 	}

@@ -123,7 +123,7 @@ func (p *conditionParser) leafHead(name, op jsonNode) (field, comparison, bool) 
 	}
 	c, ok := treeOperators()[op.text]
 	if !ok {
-		p.add(op.at, "unknown operator %q: want one of eq, ne, gt, gte, lt, lte, in, nin, exists, glob, regex, contains, doesNotContain, startsWith or endsWith", op.text)
+		p.add(op.at, "unknown operator %q: want one of eq, ne, gt, gte, lt, lte, in, nin, exists, glob, regex, every, some, size, contains, doesNotContain, startsWith or endsWith", op.text)
 	}
 	c.name = op.text
 	return f, c, ok && err == nil
@@ -144,6 +144,9 @@ func treeOperators() map[string]comparison {
 		"exists":         {op: opExists},
 		"glob":           {op: opGlob},
 		"regex":          {op: opRegex},
+		"every":          {op: opEach},
+		"some":           {op: opSome},
+		"size":           {op: opSize},
 		"contains":       {op: opContains},
 		"doesNotContain": {op: opContains, negated: true},
 		"startsWith":     {op: opStartsWith},

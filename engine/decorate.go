@@ -20,13 +20,22 @@ const (
 	fnGlob          = "glob"
 	fnResourceGlob  = "resource_glob"
 	fnActionMatches = "action_matches"
+	fnActionDenied  = "action_denied"
 	fnResourceAny   = "resource_any"
 	fnResourceEvery = "resource_every"
 )
 
+// Names of the functions that read metadata values as what they stand for, and
+// of the one of CEL's that makes a list of a text.
+const (
+	fnItems          = "items"
+	fnDecimalCompare = "decimal_compare"
+	fnSplit          = "split"
+)
+
 func isPatternFunction(name string) bool {
 	switch name {
-	case fnGlob, fnResourceGlob, fnActionMatches, fnResourceAny, fnResourceEvery:
+	case fnGlob, fnResourceGlob, fnActionMatches, fnActionDenied, fnResourceAny, fnResourceEvery:
 		return true
 	}
 	return false
@@ -160,6 +169,9 @@ func fuseCall(p *program, call interpreter.InterpretableCall) (interpreter.Inter
 	args := call.Args()
 	if isPatternFunction(call.Function()) {
 		return fusePatterns(p, call)
+	}
+	if call.Function() == fnItems {
+		return &itemsNode{id: call.ID(), arg: args[0]}, nil
 	}
 	if len(args) != 2 {
 		return call, nil
@@ -431,6 +443,8 @@ func compileMatcher(function string, patterns []string, use glob.Use) (matcher, 
 	switch function {
 	case fnActionMatches:
 		return CompileActions(patterns)
+	case fnActionDenied:
+		return compileDenied(patterns)
 	case fnGlob:
 		return glob.CompileSet(patterns)
 	default:

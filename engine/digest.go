@@ -13,7 +13,7 @@ import (
 // digestDomain starts what is digested. It changes with whatever changes what a
 // policy or a rule of the same text means, so that an external core that holds
 // an export of an earlier writ is not asked by this one.
-const digestDomain = "writ core 1\n"
+const digestDomain = "writ core 2\n"
 
 // lazyDigest is the digest of what never changes, made when it is first asked for.
 type lazyDigest struct {

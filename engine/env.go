@@ -15,10 +15,14 @@ package engine
 // Functions: glob(patterns, s) is a plain glob with "/" as the delimiter;
 // resource_glob(patterns, s) reads each pattern as the readers of a resource do, so
 // use it on intent.resource; action_matches(patterns, s) is the taxonomy's
-// wildcard. patterns is a constant string or list of strings, otherwise the
+// wildcard and, for the checks, action_denied(patterns, s) is that of denied types.
+// patterns is a constant string or list of strings, otherwise the
 // expression does not compile. resource_any(op, values) is true where the
 // comparison op holds of one reading of the resource that a block looks at,
 // resource_every(op, values) where it does of all that an allowance has to cover.
+// items(s) is the list of strings that s is: a JSON array of strings, else what is
+// between its commas, trimmed and without empty ones. decimal_compare(s, t) is -1, 0
+// or 1, and an error where either is not a decimal.
 //
 // intent.resource is one reading at a time: see [CompiledRule.matches].
 //
@@ -78,6 +82,9 @@ type scope struct {
 	// maxSize and maxCost bound an expression; 0 is no bound.
 	maxSize int
 	maxCost uint64
+	// charged leaves out of the cost what macros do with the items of a text,
+	// which is charged while they run: the macros of forms 1 and 2 do not nest.
+	charged bool
 }
 
 // standardEnv returns the one env of the process. It is immutable.
@@ -93,6 +100,10 @@ func newEnv() (*env, error) {
 		patternFunction(fnGlob, cel.StringType),
 		patternFunction(fnResourceGlob, cel.StringType),
 		patternFunction(fnActionMatches, cel.StringType),
+		cel.Function(fnItems, cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType),
+			cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnItems) }))),
+		cel.Function(fnDecimalCompare, cel.Overload(fnDecimalCompare, []*cel.Type{cel.StringType, cel.StringType}, cel.IntType,
+			cel.BinaryBinding(decimalCompare))),
 	)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the rules' environment: %w", err)
@@ -105,13 +116,13 @@ func newEnv() (*env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the trees' environment: %w", err)
 	}
-	checks, err := trees.Extend(variables(checkVariables)...)
+	checks, err := trees.Extend(append(variables(checkVariables), patternFunction(fnActionDenied, cel.StringType))...)
 	if err != nil {
 		return nil, fmt.Errorf("building the checks' environment: %w", err)
 	}
 	e := &env{
 		rules:  &scope{cel: rules, maxSize: maxConditionSize, maxCost: maxConditionCost},
-		trees:  &scope{cel: trees, maxCost: maxConditionCost},
+		trees:  &scope{cel: trees, maxCost: maxConditionCost, charged: true},
 		checks: &scope{cel: checks},
 	}
 	for _, s := range []*scope{e.rules, e.trees, e.checks} {
@@ -283,11 +294,11 @@ func (s *scope) load(checked *cel.Ast) (int, error) {
 	if s.maxCost == 0 {
 		return 0, nil
 	}
-	cost, err := s.cel.EstimateCost(checked, apartFromPatterns{})
+	cost, err := s.cost(checked, false)
 	if err != nil {
 		return 0, &ExprError{Message: fmt.Sprintf("estimating the load: %v", err)}
 	}
-	load := int(min(cost.Max, s.maxCost))
+	load := int(min(cost, s.maxCost))
 	if len(ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0 {
 		load *= macroSteps
 	}
@@ -299,12 +310,12 @@ func (s *scope) bound(checked *cel.Ast) error {
 	if s.maxCost == 0 {
 		return nil
 	}
-	cost, err := s.cel.EstimateCost(checked, sizes{})
+	cost, err := s.cost(checked, true)
 	if err != nil {
 		return &ExprError{Message: fmt.Sprintf("estimating the cost: %v", err)}
 	}
-	if cost.Max > s.maxCost {
-		return &ExprError{Message: fmt.Sprintf("the worst case costs %d units, at most %d are allowed", cost.Max, s.maxCost)}
+	if cost > s.maxCost {
+		return &ExprError{Message: fmt.Sprintf("the worst case costs %d units, at most %d are allowed", cost, s.maxCost)}
 	}
 	return nil
 }

@@ -24,8 +24,6 @@ func textCall(function string, target *checker.AstNode, args []checker.AstNode) 
 	case function == "lowerAscii" || function == "upperAscii" || function == "trim" ||
 		function == "reverse" || function == "substring":
 		size = textSize(*target)
-	case function == "split":
-		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOne(textSize(*target))}}
 	case (function == "indexOf" || function == "lastIndexOf") && len(args) > 0:
 		compared := times(plusOne(textSize(*target)), plusOne(textSize(args[0])))
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOne(compared / 1000)}}

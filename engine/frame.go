@@ -114,10 +114,13 @@ func knownNames() string {
 }
 
 // sizes bounds the variables for the estimate of a condition's cost.
-type sizes struct{}
+type sizes struct{ parts *parts }
 
 // EstimateSize implements [checker.CostEstimator].
-func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	if size := s.parts.element(node.Expr()); size != nil {
+		return size
+	}
 	path := node.Path()
 	if len(path) == 0 {
 		return nil
@@ -136,7 +139,13 @@ func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 }
 
 // EstimateCallCost implements [checker.CostEstimator].
-func (sizes) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	switch {
+	case function == fnSplit && target != nil:
+		return s.parts.split(*target)
+	case function == fnItems && len(args) == 1:
+		return s.parts.split(args[0])
+	}
 	if !isPatternFunction(function) || len(args) != 2 {
 		return textCall(function, target, args)
 	}

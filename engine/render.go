@@ -63,6 +63,37 @@ func agentExpressions(pattern string) []string {
 // regoActions defines rules with the given head, which hold where the action
 // type matches one of types.
 func regoActions(head string, types []string) string {
+	return regoTypes(head, "input.intent.action_type", types)
+}
+
+// regoDenied is regoActions for denied types, which also match what equals them
+// after folding: see [deniedActions].
+func regoDenied(head string, types []string) string {
+	var words, patterns []string
+	for _, t := range types {
+		folded := string(foldAction(nil, t, !strings.Contains(t, "*")))
+		if strings.Contains(t, "*") {
+			patterns = appendDistinct(patterns, folded)
+		} else {
+			words = appendDistinct(words, folded)
+		}
+	}
+	rules := regoTypes(head, "input.intent.action_type", types)
+	for _, folded := range []struct {
+		types []string
+		runs  string
+	}{{words, `[._-]+`}, {patterns, `[.]+`}} {
+		if len(folded.types) > 0 {
+			action := fmt.Sprintf(`regex.replace(lower(input.intent.action_type), "%s", ".")`, folded.runs)
+			rules += "\n\n" + regoTypes(head, action, folded.types)
+		}
+	}
+	return rules
+}
+
+// regoTypes defines rules with the given head, which hold where action matches
+// one of types.
+func regoTypes(head, action string, types []string) string {
 	var exact, patterns, rules []string
 	for _, t := range types {
 		if strings.Contains(t, "*") {
@@ -72,11 +103,11 @@ func regoActions(head string, types []string) string {
 		}
 	}
 	if len(exact) > 0 {
-		rules = append(rules, head+" if input.intent.action_type in {\n"+strings.Join(exact, "")+"}")
+		rules = append(rules, head+" if "+action+" in {\n"+strings.Join(exact, "")+"}")
 	}
 	if len(patterns) > 0 {
 		rules = append(rules, regoPatterns(patterns...)+
-			head+" if regex.match("+regoUnion(patterns, actionExpression)+", input.intent.action_type)")
+			head+" if regex.match("+regoUnion(patterns, actionExpression)+", "+action+")")
 	}
 	return strings.Join(rules, "\n\n")
 }

@@ -28,6 +28,11 @@ type Options struct {
 	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
 	// for it with every intent. It counts in the set's size.
 	KeepJSON bool
+	// stored compiles rules that were accepted once: what is only refused because
+	// its author must have meant something else keeps running.
+	stored bool
+	// outcome is that of the rule whose condition is compiled.
+	outcome Decision
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
@@ -89,7 +94,8 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 	if actErr != nil {
 		act.decision = Deny
 	}
-	cond, condErr := compileCondition(r.Condition, act.decision, o)
+	o.outcome = act.decision
+	cond, condErr := compileCondition(r.Condition, o)
 	if err := errors.Join(condErr, actErr); err != nil {
 		return nil, joinInvalid(condErr, actErr)
 	}

@@ -31,6 +31,7 @@ func CompileRules(rules []Rule, o Options) *RuleSet {
 func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	known := rs.byID()
 	next := &RuleSet{}
+	o.stored = true
 	for _, r := range rules {
 		if !r.IsActive {
 			continue

@@ -15,9 +15,9 @@ type Source interface {
 	Policy(ctx context.Context, org, policyID string) (*ActionPolicy, error)
 	// AllRules returns every rule of the organization, in any order.
 	AllRules(ctx context.Context, org string) ([]Rule, error)
-	// AgentStatus returns the status of the agent that intents call agentID, or
-	// AgentUnregistered where the organization has none.
-	AgentStatus(ctx context.Context, org, agentID string) (AgentStatus, error)
+	// AgentsNamed returns every agent of the organization whose ID or ExternalID
+	// equals name once both are folded: see [FoldID].
+	AgentsNamed(ctx context.Context, org, name string) ([]*Agent, error)
 }
 
 // Set is what [Evaluate] needs to decide the intents of one agent under one policy.
@@ -35,7 +35,7 @@ type Set struct {
 type Sets struct {
 	policies *Cache[setKey, *Policy]
 	rules    *Cache[string, *RuleSet]
-	agents   *Cache[setKey, AgentStatus]
+	agents   *Cache[setKey, namesakes]
 	retired  retired
 	// compiled is told of compilations, nil if nobody is.
 	compiled atomic.Pointer[func(CompiledKind, time.Duration)]
@@ -66,8 +66,8 @@ func (s *Sets) timed(kind CompiledKind, start time.Time) {
 // setKey is a document of an organization.
 type setKey struct{ org, id string }
 
-// agentBytes is what one agent's status takes in the cache at most, its key
-// included.
+// agentBytes is what the agents of one name take in the cache at most, the key
+// included and their own names not.
 const agentBytes = 768
 
 // NewSets returns an empty Sets over src that keeps at most maxBytes: half of
@@ -95,12 +95,12 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		defer s.timed(compiledRules, time.Now())
 		return s.retired.take(org).Update(rules, o), nil
 	})
-	s.agents = NewCache(maxBytes/8, statusBytes, func(ctx context.Context, k setKey) (AgentStatus, error) {
-		status, err := src.AgentStatus(ctx, k.org, k.id)
+	s.agents = NewCache(maxBytes/8, namesakes.size, func(ctx context.Context, k setKey) (namesakes, error) {
+		agents, err := src.AgentsNamed(ctx, k.org, k.id)
 		if err != nil {
-			return "", fmt.Errorf("loading agent %s: %w", k.id, err)
+			return namesakes{}, fmt.Errorf("loading agent %s: %w", k.id, err)
 		}
-		return status, nil
+		return newNamesakes(agents), nil
 	})
 	s.policies.own, s.rules.own, s.agents.own = cloneKey, strings.Clone, cloneKey
 	return s
@@ -109,9 +109,8 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 // cloneKey copies a key whose strings may be parts of a request's body.
 func cloneKey(k setKey) setKey { return setKey{strings.Clone(k.org), strings.Clone(k.id)} }
 
-func policyBytes(p *Policy) int64     { return int64(p.Size()) }
-func rulesBytes(rs *RuleSet) int64    { return int64(rs.Size()) }
-func statusBytes(_ AgentStatus) int64 { return agentBytes }
+func policyBytes(p *Policy) int64  { return int64(p.Size()) }
+func rulesBytes(rs *RuleSet) int64 { return int64(rs.Size()) }
 
 // Load returns the current policy, rules and agent status. An error means that
 // nothing can be decided.
@@ -124,11 +123,11 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 	if err != nil {
 		return Set{}, err
 	}
-	agent, err := s.agents.Get(ctx, setKey{org, agentID})
+	agents, err := s.agents.Get(ctx, setKey{org, FoldID(agentID)})
 	if err != nil {
 		return Set{}, err
 	}
-	return Set{Policy: policy, Rules: rules, Agent: agent}, nil
+	return Set{Policy: policy, Rules: rules, Agent: agents.status(agentID)}, nil
 }
 
 // Rules returns the current rules of an organization.
@@ -146,7 +145,9 @@ func (s *Sets) InvalidateRules(org string) {
 
 // InvalidateAgent forgets the status of an agent under one of the names that
 // intents call it by: its id and its external id are invalidated one by one.
-func (s *Sets) InvalidateAgent(org, agentID string) { s.agents.Invalidate(setKey{org, agentID}) }
+func (s *Sets) InvalidateAgent(org, agentID string) {
+	s.agents.Invalidate(setKey{org, FoldID(agentID)})
+}
 
 // SetsStats counts what the three caches of a [Sets] did.
 type SetsStats struct {

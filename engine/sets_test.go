@@ -58,10 +58,16 @@ func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, error) 
 	return s.rules, s.lookup(org)
 }
 
-func (s *source) AgentStatus(_ context.Context, org, id string) (engine.AgentStatus, error) {
+func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.agents[id], s.lookup(org)
+	var agents []*engine.Agent
+	for id, status := range s.agents {
+		if engine.FoldID(id) == engine.FoldID(name) {
+			agents = append(agents, &engine.Agent{ID: "id of " + id, ExternalID: id, Status: status})
+		}
+	}
+	return agents, s.lookup(org)
 }
 
 // change edits the store as a handler would.
@@ -120,6 +126,44 @@ func TestSets_ChangesAreSeenOnceInvalidated(t *testing.T) {
 		if got := evaluate(t, sets, in); got != step.want {
 			t.Errorf("after %s: %v, want %v", step.name, got, step.want)
 		}
+	}
+}
+
+// "In check 2 ids are equal when they are after NFKC and case folding; of several
+// that are, a disabled one denies for all, and `agent.status` is `disabled` for
+// rules too. … Registration … compare exactly."
+func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
+	src := newSource()
+	src.agents = map[string]engine.AgentStatus{"Bot": engine.AgentActive, "bot": engine.AgentActive, "Stra\u00dfe": engine.AgentActive}
+	sets := engine.NewSets(src, engine.Options{}, 1<<20)
+	status := func(agentID string) engine.AgentStatus {
+		t.Helper()
+		set, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, agentID)
+		if err != nil {
+			t.Fatalf("Load: %v", err)
+		}
+		return set.Agent
+	}
+	spellings := []string{"bot", "Bot", "BOT", "\uff42ot"}
+	for i, want := range []engine.AgentStatus{engine.AgentActive, engine.AgentActive, engine.AgentUnregistered, engine.AgentUnregistered} {
+		if got := status(spellings[i]); got != want {
+			t.Errorf("status of %q = %v, want %v", spellings[i], got, want)
+		}
+	}
+	src.change(func() { src.agents["Bot"] = engine.AgentDisabled })
+	sets.InvalidateAgent(corpus.Organization, "Bot")
+	for _, id := range spellings {
+		if got := status(id); got != engine.AgentDisabled {
+			t.Errorf("status of %q = %v once Bot is disabled, want disabled", id, got)
+		}
+	}
+	if got := status("STRASSE"); got != engine.AgentUnregistered {
+		t.Errorf("status of STRASSE = %v, want unregistered", got)
+	}
+	src.change(func() { src.agents["Bot"] = engine.AgentActive })
+	sets.InvalidateAgent(corpus.Organization, "BOT")
+	if got := status("bot"); got != engine.AgentActive {
+		t.Errorf("status of bot = %v once Bot is enabled again, want active", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"writ/engine/glob"
+	"writ/engine/invisible"
 	"writ/engine/resource"
 )
 
@@ -124,7 +125,8 @@ func (r *Rule) Validate() error {
 	return p.err()
 }
 
-// text checks a required string of one line.
+// text checks a required string of one line, which names something: two that
+// look the same must be the same.
 func (p *problems) text(field, s string, limit int) {
 	if s == "" {
 		p.add(field, "is required")
@@ -136,6 +138,10 @@ func (p *problems) text(field, s string, limit int) {
 		p.add(field, "must not start or end with white space")
 	case strings.ContainsAny(s, "\t\n\r"):
 		p.add(field, "must not contain control characters")
+	default:
+		if r, found := invisible.Find(s); found {
+			p.add(field, "must not contain the invisible character %U", r)
+		}
 	}
 }
 

@@ -249,3 +249,26 @@ func TestActionPolicy_ValidateSaysWhatIsRight(t *testing.T) {
 		t.Errorf("Validate() = %v, want %s", err, want)
 	}
 }
+
+// "`agent_id`, `action_type` and every id refuse control, invisible and
+// bidirectional characters (the set is in `resources.md`): 400."
+func TestDecision_Evaluation_IDsRefuseInvisibleCharacters(t *testing.T) {
+	for _, c := range []string{"\x00", "\x7f", "\u0085", "\u00ad", "\u200b", "\u200d", "\u202e", "\u2066", "\ufeff", "\u3164", "\U000e0041"} {
+		in := corpus.AllowedIntent()
+		in.AgentID, in.ActionType = "bo"+c+"t", "de"+c+"ploy"
+		if diff := cmp.Diff([]string{"intent.agent_id", "intent.action_type"}, fields(t, in.Validate())); diff != "" {
+			t.Errorf("an intent with %U (-want +got):\n%s", []rune(c), diff)
+		}
+		p := corpus.ReferencePolicy()
+		p.AgentID, p.OrganizationID, p.DeniedActionTypes = "bo"+c+"t", "ac"+c+"me", []string{"sql" + c}
+		want := []string{"policy.organization_id", "policy.agent_id", "policy.denied_action_types[0]"}
+		if diff := cmp.Diff(want, fields(t, p.Validate())); diff != "" {
+			t.Errorf("a policy with %U (-want +got):\n%s", []rune(c), diff)
+		}
+	}
+	in := corpus.AllowedIntent()
+	in.AgentID = "می\u200cخواهم"
+	if err := in.Validate(); err != nil {
+		t.Errorf("an agent whose id has an ordinary joiner: %v", err)
+	}
+}

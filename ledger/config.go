@@ -16,9 +16,10 @@ import (
 type Mode string
 
 const (
-	// Minimal keeps ids, the policy's version, the action type, the resource
-	// without user info, query and fragment, the cost, the metadata's keys, the
-	// decision, its reasons and digests, and times. It is the default.
+	// Minimal keeps ids, that of the credential that asked too, the policy's
+	// version, the action type, the resource without user info, query and
+	// fragment, the cost, the metadata's keys, the decision, its reasons and
+	// digests, and times. It is the default.
 	Minimal Mode = "minimal"
 	// Full keeps the metadata's values too. Either mode scrubs what it keeps.
 	Full Mode = "full"

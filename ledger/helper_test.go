@@ -150,7 +150,7 @@ func intent(n int) *engine.Intent {
 }
 
 func entry(in *engine.Intent, d engine.Decision) Entry {
-	return Entry{Intent: in, PolicyVersion: 3, Result: engine.Result{
+	return Entry{Intent: in, PolicyVersion: 3, Credential: "operator:alice", Result: engine.Result{
 		Decision: d,
 		Findings: []engine.Finding{{Code: "policy.test", Outcome: d, Reason: "policy.test: the test decided so"}},
 	}}

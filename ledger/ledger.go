@@ -127,6 +127,9 @@ type Entry struct {
 	Intent        *engine.Intent
 	PolicyVersion int64
 	Result        engine.Result
+	// Credential is what asked: the id of an API key, or "operator:" and the
+	// subject of an operator. It is empty where no credential is asked for.
+	Credential string
 }
 
 // Outcome is the decision that stands.

@@ -39,6 +39,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Reasons:        e.Result.Reasons(),
 		IssuedAt:       toNanoseconds(in.IssuedAt),
 		DecidedAt:      t.at,
+		Credential:     cfg.Scrub.Text(e.Credential),
 	}
 	projectMetadata(r, cfg, in.Metadata)
 	r.Receipt = receipt.Receipt{

@@ -37,6 +37,7 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 		Receipt:        got.Receipt,
 		IssuedAt:       in.IssuedAt,
 		DecidedAt:      noon,
+		Credential:     "operator:alice",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the minimal projection (-want +got):\n%s", diff)
@@ -76,10 +77,15 @@ func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 		in := intent(1)
 		in.AgentID, in.ActionType, in.Resource = "bot-hunter1", "deploy.hunter2", "prod/hunter3"
 		in.Metadata = map[string]string{"hunter4": "a", "hunter5": "b", "env": "hunter6", "zone": "eu"}
-		got := mustDecide(t, l, "acme", in)
+		asked := entry(in, engine.Allow)
+		asked.Credential = "operator:hunter7"
+		got, err := decide(t.Context(), l, "acme", asked)
+		if err != nil {
+			t.Fatal(err)
+		}
 		r := got.Record
-		kept := []string{r.AgentID, r.ActionType, r.Resource, strings.Join(r.MetadataKeys, " ")}
-		want := []string{"[scrubbed]", "[scrubbed]", "[scrubbed]", "[scrubbed] env zone"}
+		kept := []string{r.AgentID, r.ActionType, r.Resource, r.Credential, strings.Join(r.MetadataKeys, " ")}
+		want := []string{"[scrubbed]", "[scrubbed]", "[scrubbed]", "[scrubbed]", "[scrubbed] env zone"}
 		if diff := cmp.Diff(want, kept); diff != "" {
 			t.Errorf("%s keeps (-want +got):\n%s", mode, diff)
 		}

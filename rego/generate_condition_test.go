@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,7 +20,11 @@ func (g *generator) number() int64 { return amounts[g.r.IntN(len(amounts))] }
 // term draws a comparison; cel is the same one, which errs where the field is
 // missing.
 func (g *generator) term() term {
-	switch g.r.IntN(8) {
+	switch g.r.IntN(10) {
+	case 8:
+		return g.decimal()
+	case 9:
+		return g.list()
 	case 0:
 		op := g.r.IntN(6)
 		n := g.number()
@@ -50,6 +55,59 @@ func (g *generator) term() term {
 	op := g.r.IntN(3)
 	return term{field: "metadata." + key, match: []string{"$eq", "$ne", "$gt"}[op], tree: []string{"eq", "ne", "gt"}[op], value: value,
 		cel: fmt.Sprintf("intent.metadata[%q] %s %q", key, []string{"==", "!=", ">"}[op], value)}
+}
+
+// decimal draws a comparison of a metadata value with a number.
+func (g *generator) decimal() term {
+	field := "metadata." + g.one("n", "n", "env", "in")
+	if g.chance(20) {
+		return term{field: field, match: "$in", tree: "in", value: []any{g.operand(), g.operand(), g.one(metadataValues...)}}
+	}
+	op := g.r.IntN(6)
+	return term{field: field, match: []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"}[op],
+		tree: []string{"equal", "notEqual", "greaterThan", "gte", "lt", "lessThanInclusive"}[op], value: g.operand()}
+}
+
+func (g *generator) operand() json.Number {
+	return json.Number(g.one("5", "0", "-1", "5.0", "4.5", "0.10", "1000000000000000000", "9223372036854775807.5", "99999999999999999999999999999999"))
+}
+
+// list draws what a metadata value is asked as a list.
+func (g *generator) list() term {
+	field := "metadata." + g.one("list", "list", "list", "n", "env")
+	if g.chance(25) {
+		return term{field: field, match: "$size", tree: "size", value: g.sizes()}
+	}
+	match, tree := "$every", "every"
+	if g.chance(50) {
+		match, tree = "$some", "some"
+	}
+	if g.chance(40) {
+		return term{field: field, match: match, tree: tree, value: append(g.some(3, items), g.one(items...))}
+	}
+	value := map[string]any{}
+	for range 1 + g.r.IntN(2) {
+		switch g.r.IntN(5) {
+		case 0:
+			value["$glob"] = []any{g.one("*@ours.example", "a*", "*", "**b**", "é*")}
+		case 1:
+			value["$not"] = map[string]any{"$in": append(g.some(2, items), g.one(items...))}
+		case 2:
+			value[g.one("$gt", "$lte", "$eq")] = g.operand()
+		case 3:
+			value["$regex"] = g.one("^a", "[0-9]", "@ours")
+		default:
+			value[g.one("$ne", "$gte", "$lt")] = strings.Trim(g.one(items...), "0123456789")
+		}
+	}
+	return term{field: field, match: match, tree: tree, value: value}
+}
+
+func (g *generator) sizes() any {
+	if g.chance(50) {
+		return g.r.IntN(4)
+	}
+	return map[string]any{g.one("$gt", "$lte", "$ne"): g.r.IntN(4)}
 }
 
 func (g *generator) identity() term {
@@ -135,5 +193,9 @@ func (g *generator) celLeaf() string {
 		return fmt.Sprintf("%s.%s(%q)", g.one("intent.resource", "intent.action_type", "intent.metadata.env", "intent.agent_id"), method,
 			strings.TrimSpace(g.one("prod", "sql", "secrets", "x", "team-a/", "o")))
 	}
-	return g.term().cel
+	for {
+		if t := g.term(); t.cel != "" {
+			return t.cel
+		}
+	}
 }

@@ -35,7 +35,7 @@ func (g *generator) some(most int, words []string) []string {
 }
 
 var (
-	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete"}
+	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete", "sql..drop", "Sql_Drop", "SQL..write"}
 	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "*q*.*r*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
 	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
 	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "team-{a/*,b}"}, agents...)
@@ -55,10 +55,14 @@ var (
 		"https://bücher.example/x", "https://www.example.com/", "file:///etc/passwd", "/etc/passwd", "/etc/./passwd", "/etc", "/ETC/passwd", "a*b", "a**b", "axbxc", "x,y/z",
 		"db:prod:users", "arn:aws:s3:::bucket/key", "mailto:root@Example.com", "setup.exe", "c:/x/setup.exe", "ｐｒｏｄ/secrets/key", "prod/a.b+c(d)/e", "prod/a%20b", "日本/x",
 	}
-	metadataKeys   = []string{"env", "region", "ticket id", "in", "n", "größe"}
+	metadataKeys   = []string{"env", "region", "ticket id", "in", "n", "größe", "list"}
+	items          = []string{"a", "b", "x@ours.example", "y@theirs.example", "5", "4.50", "é", "a,b"}
+	lists          = []string{"", ",", " , ", "a", "a,b", " a , b ,", "a,,b", "x@ours.example, y@theirs.example", "x@ours.example", `["a","b"]`, `[ "a,b" , " b " ]`,
+		`[]`, `[""]`, `["a",1]`, `["a",null]`, `["a"`, `["a"] b`, ` ["x@ours.example"]`, `["\ud800","\u00e9"]`, `[["a"]]`, `{"a":"b"}`, `"a"`, "5,4.5", "5,x", "\u00a0a\u00a0,b", "é,a", "['a','b']"}
 	metadataValues = []string{"prod", "dr", "", "5", "prod/eu", "Prod", "a,b", "é"}
 	numbers        = []string{"0", "5", "-1", "+7", "005", "-0", "", "x", "1e3", " 5", "5\n", "5_0", "0x5", "5.0", "inf", "+", "--5", "٥",
-		"999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
+		"4.5", "4.50", ".5", "5.", "-4.5", "0.1", "00.10", "9223372036854775807.50", "1.2.3", "1e400", "0000000000000000000000000000000000000005",
+		"00000000000000000000000000000000000000005", "999999999999999999", "1000000000000000000", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
 		"00009223372036854775806", "10000000000000000000", "99999999999999999999999999999999"}
 	instants = []string{"2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00", "2026-01-31T11:59:59.999999999Z", "2026-02-01T00:00:00Z", "1999-12-31T23:59:59Z", "2261-12-31T23:59:59Z", "1678-01-01T00:00:00Z", "2026-01-31T12:00:00.5+23:59"}
 	amounts  = []int64{0, 1, 4999, 5000, 5001, engine.MaxInteger}
@@ -129,8 +133,11 @@ func (g *generator) intent() *engine.Intent {
 		in.Metadata = map[string]string{}
 		for _, key := range g.some(4, metadataKeys) {
 			in.Metadata[key] = g.one(metadataValues...)
-			if key == "n" {
+			switch key {
+			case "n":
 				in.Metadata[key] = g.one(numbers...)
+			case "list":
+				in.Metadata[key] = g.one(lists...)
 			}
 		}
 	}

@@ -18,6 +18,10 @@ type Agents interface {
 	SetAgentStatus(ctx context.Context, org, agentID string, s engine.AgentStatus, at time.Time) (*engine.Agent, error)
 	// Agent returns the agent whose ID or ExternalID is agentID, or ErrNotFound.
 	Agent(ctx context.Context, org, agentID string) (*engine.Agent, error)
+	// AgentsNamed returns every agent whose ID or ExternalID equals name once both
+	// are folded (engine.FoldID), by id. It must also find those that were stored
+	// before names were folded.
+	AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error)
 	// ListAgents returns org's agents by creation time, then id.
 	ListAgents(ctx context.Context, org string, p Page) (agents []*engine.Agent, next string, err error)
 }

@@ -33,6 +33,7 @@ type Record struct {
 	Receipt        receipt.Receipt   `json:"receipt"`
 	IssuedAt       string            `json:"issued_at"`
 	DecidedAt      time.Time         `json:"decided_at"`
+	Credential     string            `json:"credential,omitzero"` // that asked: a key's id or "operator:" and its subject; empty: not known
 	Settlement     *Settlement       `json:"settlement,omitzero"`
 }
 

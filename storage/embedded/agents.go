@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"writ/engine"
@@ -29,9 +30,19 @@ func (s *Store) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAg
 		}
 		b.document(agentKey(org, a.ID), a)
 		b.set(orgKey(kindAgentOrder, org).time(a.CreatedAt).text(a.ID), nil)
+		b.indexAgent(org, a)
 		return c, s.countMore(b, kindAgent, org, 1, "agents", maxAgents)
 	})
 	return err
+}
+
+// indexAgent adds what finds a by its folded names.
+func (b *batch) indexAgent(org string, a *engine.Agent) {
+	for _, name := range []string{a.ID, a.ExternalID} {
+		if name != "" {
+			b.set(orgKey(kindAgentName, org).escaped(engine.FoldID(name)).text(a.ID), nil)
+		}
+	}
 }
 
 func agentChange(org string, a *engine.Agent) storage.Change {
@@ -85,6 +96,28 @@ func (s *Store) Agent(_ context.Context, org, agentID string) (*engine.Agent, er
 		return nil, err
 	}
 	return document[engine.Agent](s, agentKey(org, string(id)))
+}
+
+// AgentsNamed implements storage.Agents.
+func (s *Store) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	var agents []*engine.Agent
+	named := orgKey(kindAgentName, org).escaped(engine.FoldID(name))
+	err := s.scan(ctx, named, named.end(), func(k, _ []byte) (bool, error) {
+		id := string(k[len(named):])
+		a, err := document[engine.Agent](s, agentKey(org, id))
+		if errors.Is(err, storage.ErrNotFound) {
+			return false, fmt.Errorf("the agent %s is indexed but not stored", id)
+		}
+		agents = append(agents, a)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return agents, nil
 }
 
 // ListAgents implements storage.Agents.

@@ -13,6 +13,7 @@
 //	'c' org 'P'                                  how many bytes the versions of policies take: 8 bytes
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'e' org external-id                          agent-id
+//	'f' org folded-name 00 01 agent-id           agents by what their id and external-id fold to
 //	'h' org decision-id(16)                      history row   see record.go
 //	'i' org intent-id                            decision-id(16)
 //	'k' seq(8)                                   head          receipt.SignedHead
@@ -29,14 +30,15 @@
 //
 // Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
 // bit flipped and 4 of nanoseconds; so is expires-at, 12 bytes FF for never. ^version is the version, sign bit flipped
-// and complemented, so that the newest comes first. In policy-id, which more
-// follows, 00 is written as 00 FF. The organization's length comes before its
+// and complemented, so that the newest comes first. In policy-id and
+// folded-name, which more follows, 00 is written as 00 FF. The organization's length comes before its
 // id so that no id, whatever its bytes, begins the range of another. Decision
 // ids are UUIDv7: their order is the order of time.
 //
 // A token is found by its id alone, and then read: an organization asks for its
 // own under 'w', so that another's takes no longer to refuse than none. Format 1
-// had neither 'w' nor 'y'; opening a directory of that format writes them.
+// had neither 'w' nor 'y', and format 2 had no 'f'; opening a directory of either
+// writes them. In format 2 no history row has a credential.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -25,6 +25,7 @@ const (
 	kindCount        kind = 'c'
 	kindByDecision   kind = 'd'
 	kindExternalID   kind = 'e'
+	kindAgentName    kind = 'f'
 	kindRecord       kind = 'h'
 	kindIntent       kind = 'i'
 	kindHead         kind = 'k'

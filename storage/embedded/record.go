@@ -18,11 +18,12 @@ import (
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
-//	version    = 01
+//	version    = 02
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
-//	             texts(reasons) receipt text(issued-at) [settlement]
+//	             texts(reasons) receipt text(issued-at) text(credential)
+//	             [settlement]
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -35,8 +36,11 @@ import (
 //	[x]        = 00 | 01 x
 //
 // Where the receipt's decision or decision-id is the record's own, as it should
-// be, it is written as the empty text.
-const recordVersion = 1
+// be, it is written as the empty text. A row of version 01 has no credential.
+const (
+	recordVersion           = 2
+	recordWithoutCredential = 1
+)
 
 // encoder appends to its bytes.
 type encoder []byte
@@ -102,6 +106,7 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.texts(r.Reasons)
 	e.receipt(r)
 	e.text(r.IssuedAt)
+	e.text(r.Credential)
 	if e.present(r.Settlement != nil) {
 		e.settlement(r.Settlement)
 	}
@@ -149,7 +154,8 @@ var errCorrupt = errors.New("a stored history row is corrupt")
 // select it, without reading all of it.
 func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
 	d := decoder{rest: string(v)}
-	if version := d.byte(); version != recordVersion {
+	version := d.byte()
+	if version != recordVersion && version != recordWithoutCredential {
 		return nil, fmt.Errorf("%w: version %d", errCorrupt, version)
 	}
 	r := &storage.Record{
@@ -178,6 +184,9 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	r.Reasons = d.texts()
 	d.receipt(r)
 	r.IssuedAt = d.text()
+	if version != recordWithoutCredential {
+		r.Credential = d.text()
+	}
 	if d.present() {
 		r.Settlement = d.settlement()
 	}

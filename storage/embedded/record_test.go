@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"testing"
 	"time"
@@ -52,6 +53,40 @@ func TestRecord_RoundTrip(t *testing.T) {
 				t.Errorf("appendRecord of what was parsed = %x, want %x", again, row)
 			}
 		})
+	}
+}
+
+// rowOfFormat2 is the "full" record as a writ of format 2 wrote it.
+const rowOfFormat2 = "AQKAn4ywDbjFRAhwb2xpY3ktMQ90ZWFtLWEvZGVwbG95ZXIGZGVwbG95DWludGVudC0wMDAwMDFHc2hhMjU2OjBhMGEwYTBhMGEwYTBh" +
+	"MGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEwYTBhMGEGHGh0dHBzOi8vZXhhbXBsZS5jb20vcHJvZC/DpAABxBMDRVVSAwNlbnYG" +
+	"dGlja2V0AQMABWVtcHR5A2VudgRwcm9kBnRpY2tldAADJHBvbGljeS5hbGxvd2VkOiB0aGUgcG9saWN5IGFsbG93cyBpdAAAAEdzaGEyNTY6MWYxZjFmMWYxZjFm" +
+	"MWYxZjFmMWYxZjFmMWYxZjFmMWYxZjFmMWYxZjFmMWYxZjFmMWYxZjFmMWYxZjFmMWYxZtijjLANACstLTZJTTVsME9vc0xqOXlXc2tJU1loVUEzbl8zQ1VSUWtt" +
+	"cllNU2hhX2NrGTIwMjYtMTEtMjFUMTM6NTk6NTkrMDI6MDABCGV4ZWN1dGVkAcYBA0VVUgR0eC0xgJ+MsA3AhD0="
+
+// TestRecord_OfFormat2: a row from before there was a credential is read as it
+// was, and is settled.
+func TestRecord_OfFormat2(t *testing.T) {
+	row, err := base64.StdEncoding.DecodeString(rowOfFormat2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := storagetest.NewWriter().Record("org", func(r *storage.Record) { r.Credential = "" })
+	id := uuid.MustParse(want.DecisionID)
+	got, err := parseRecord("org", id, row, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Receipt.KeyID = got.Receipt.KeyID // NewWriter makes a key of its own
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("parseRecord(a row of format 2): -want +got\n%s", diff)
+	}
+	again, err := parseRecord("org", id, appendRecord(nil, got), nil)
+	if diff := cmp.Diff(want, again); diff != "" || err != nil {
+		t.Errorf("parseRecord(appendRecord(a row of format 2)) = %v, -want +got\n%s", err, diff)
+	}
+	row[0] = 0
+	if _, err := parseRecord("org", id, row, nil); !errors.Is(err, errCorrupt) {
+		t.Errorf("parseRecord of version 0 = %v, want errCorrupt", err)
 	}
 }
 

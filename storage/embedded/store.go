@@ -206,7 +206,7 @@ func separateRows() pebble.ValueSeparationPolicy {
 
 // format is the version of the keys and values. A greater one is refused,
 // because a newer writ may have written what this one would misread.
-const format = 2
+const format = 3
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 

@@ -8,16 +8,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ/engine"
 	"writ/storage"
 )
 
 // asFormat1 makes s what a writ of format 1 has written.
 func asFormat1(t *testing.T, s *Store) {
 	t.Helper()
-	of, end := key{byte(kindTokenOf)}, key{byte(kindTokenEnd)}
+	of, end, named := key{byte(kindTokenOf)}, key{byte(kindTokenEnd)}, key{byte(kindAgentName)}
 	err := errors.Join(
 		s.db.DeleteRange(of, of.end(), pebble.Sync),
 		s.db.DeleteRange(end, end.end(), pebble.Sync),
+		s.db.DeleteRange(named, named.end(), pebble.Sync),
 		s.db.Set(formatKey, []byte("1"), pebble.Sync),
 	)
 	if err != nil {
@@ -39,17 +41,23 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 	if err := s.RevokeToken(ctx, "a", "revoked", at); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.PutAgent(ctx, "a", &engine.Agent{ID: "one", ExternalID: "Bot", CreatedAt: at}, 0); err != nil {
+		t.Fatal(err)
+	}
 	want := look(t, s)
 	asFormat1(t, s)
 	closeTest(t, s)
 
 	s = openTest(t, fs, nil)
 	defer closeTest(t, s)
-	if v, err := s.get(formatKey); string(v) != "2" {
-		t.Errorf("the format is %q, %v, want 2", v, err)
+	if v, err := s.get(formatKey); string(v) != "3" {
+		t.Errorf("the format is %q, %v, want 3", v, err)
 	}
 	if got := look(t, s); len(got.Tokens) != 1 || got.Tokens[0].ID != want.Tokens[0].ID {
 		t.Errorf("tokens = %v, want %v", got.Tokens, want.Tokens)
+	}
+	if got, err := s.AgentsNamed(ctx, "a", "bot"); len(got) != 1 || err != nil {
+		t.Errorf("AgentsNamed = %v, %v, want the one agent", got, err)
 	}
 	if n, err := s.CountTokens(ctx, "a", at); n != 1 || err != nil {
 		t.Errorf("CountTokens = %d, %v, want 1", n, err)

@@ -28,6 +28,13 @@ func (w *world) wantAgent(org, name string, want *engine.Agent) {
 	w.wantSame("Agent("+name+")", got, want)
 }
 
+func (w *world) wantNamed(name string, want ...*engine.Agent) {
+	w.Helper()
+	got, err := w.AgentsNamed(w.ctx, "org", name)
+	w.must("AgentsNamed("+name+")", err)
+	w.wantSame("AgentsNamed("+name+")", got, want)
+}
+
 var agentTests = []test{
 	{"Agent returns the agent whose ID or ExternalID is agentID, or ErrNotFound", func(w *world) {
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "team/a"), 0))
@@ -39,6 +46,25 @@ var agentTests = []test{
 			_, err := w.Agent(w.ctx, "org", name)
 			w.wantErr("Agent("+name+")", err, storage.ErrNotFound)
 		}
+	}},
+	{"AgentsNamed returns every agent whose ID or ExternalID equals name once both are folded, by id", func(w *world) {
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "Team/Stra\u00dfe"), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("b", "team/strasse"), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("TEAM/STRASSE", ""), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("c", "C"), 0))
+		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("team/strassen", ""), 0))
+		w.must("PutAgent elsewhere", w.PutAgent(w.ctx, "other", agent("d", "Team/Strasse"), 0))
+		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon)
+		w.must("SetAgentStatus", err)
+		b := agent("b", "team/strasse")
+		b.Status, b.UpdatedAt = engine.AgentDisabled, noon
+		for _, name := range []string{"team/strasse", "Team/Stra\u00dfe", "\uff34eam/strasse"} {
+			w.wantNamed(name, agent("TEAM/STRASSE", ""), agent("a", "Team/Stra\u00dfe"), b)
+		}
+		w.wantNamed("c", agent("c", "C"))
+		w.wantNamed("A", agent("a", "Team/Stra\u00dfe"))
+		w.wantNamed("team/stras")
+		w.wantNamed("")
 	}},
 	{"PutAgent must return ErrConflict when its ID or ExternalID is another agent's ID or ExternalID", func(w *world) {
 		w.must("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0))

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+)
+
+// outcomeOf returns "true", "false" or "error" of a condition.
+func outcomeOf(t *testing.T, doc string, metadata map[string]string) string {
+	t.Helper()
+	c, err := compileCondition(doc, Options{})
+	if err != nil {
+		t.Fatalf("compileCondition(%s): %v", doc, err)
+	}
+	in := intentWith(func(in *Intent) { in.Metadata = metadata })
+	switch ok, err := c.eval(testFrame(t, in)); {
+	case err != nil:
+		return "error"
+	case ok:
+		return "true"
+	}
+	return "false"
+}
+
+// "a comparison whose operand is a number parses the value as a decimal, and one
+// that is none is an error, which tightens"
+func TestDecision_Rules_NumericMetadata(t *testing.T) {
+	for _, tt := range []struct{ doc, value, want string }{
+		{`{"metadata.n":{"$gt":5000}}`, "10000", "true"},
+		{`{"metadata.n":{"$gt":5000}}`, "5000.01", "true"},
+		{`{"metadata.n":{"$gt":5000}}`, "05000.000", "false"},
+		{`{"metadata.n":{"$gt":5000}}`, "-6000", "false"},
+		{`{"metadata.n":{"$gt":0.1}}`, "+0.10000000000000000001", "true"},
+		{`{"metadata.n":{"$lt":-5}}`, "-5.5", "true"},
+		{`{"metadata.n":5}`, "5.0", "true"},
+		{`{"metadata.n":0}`, "-0", "true"},
+		{`{"metadata.n":{"$ne":5}}`, "6", "true"},
+		{`{"metadata.n":{"$in":[1,"x",2]}}`, "2.00", "true"},
+		{`{"metadata.n":{"$in":[1,"x",2]}}`, "x", "true"},
+		{`{"metadata.n":{"$in":[1,"x"]}}`, "y", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, "many", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, "", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, "1e9", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, " 9000", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, "9,000", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, "9000.", "error"},
+		{`{"metadata.n":{"$gt":5000}}`, strings.Repeat("9", maxDecimalDigits+1), "error"},
+		{`{"metadata.n":{"$not":{"$gt":5000}}}`, "many", "error"},
+		{`{"$or":[{"metadata.n":{"$gt":5000}},{"action_type":"deploy.web"}]}`, "many", "true"},
+		{`{"$nor":[{"metadata.n":{"$gt":5000}}]}`, "many", "error"},
+		{`{"field":"metadata.n","op":"greaterThan","value":9.5}`, "10", "true"},
+		{`{"not":{"field":"metadata.n","op":"gte","value":9}}`, "ten", "error"},
+		{`{"cel":"decimal_compare(intent.metadata.n, '9') > 0"}`, "10", "true"},
+		{`{"cel":"decimal_compare(intent.metadata.n, '9') > 0"}`, "ten", "error"},
+	} {
+		if got := outcomeOf(t, tt.doc, map[string]string{"n": tt.value}); got != tt.want {
+			t.Errorf("%s of %q = %s, want %s", tt.doc, tt.value, got, tt.want)
+		}
+	}
+}
+
+// "`$every`, `$some` and `$size` look at a value as a list (a JSON array of
+// strings, else split at commas; elements are trimmed, empty ones dropped)"
+func TestDecision_Rules_Lists(t *testing.T) {
+	for _, tt := range []struct{ doc, value, want string }{
+		{`{"metadata.to":{"$every":["a","b"]}}`, "a, b,a", "true"},
+		{`{"metadata.to":{"$every":["a","b"]}}`, `["a","b"]`, "true"},
+		{`{"metadata.to":{"$every":["a","b"]}}`, "a,c", "false"},
+		{`{"metadata.to":{"$every":["a","b"]}}`, "", "false"},
+		{`{"metadata.to":{"$every":["a","b"]}}`, " , ", "false"},
+		{`{"metadata.to":{"$every":["a","b"]}}`, "[]", "false"},
+		{`{"metadata.to":{"$every":["a,b"]}}`, `["a,b"]`, "true"},
+		{`{"metadata.to":{"$every":["[1]"]}}`, "[1]", "true"},
+		{`{"metadata.to":{"$every":{"$glob":"*@ours.example"}}}`, "x@ours.example,y@ours.example", "true"},
+		{`{"metadata.to":{"$every":{"$glob":"*@ours.example"}}}`, "x@ours.example,y@theirs.example", "false"},
+		{`{"metadata.to":{"$every":{"$gte":1,"$lt":10}}}`, "1,9.9", "true"},
+		{`{"metadata.to":{"$every":{"$gte":1}}}`, "2,x", "error"},
+		{`{"metadata.to":{"$every":{"$gte":1}}}`, "0,x", "false"},
+		{`{"metadata.to":{"$some":["c"]}}`, "a,c", "true"},
+		{`{"metadata.to":{"$some":["c"]}}`, "a,b", "false"},
+		{`{"metadata.to":{"$some":{"$gt":5}}}`, "x,6", "true"},
+		{`{"metadata.to":{"$some":{"$gt":5}}}`, "x,4", "error"},
+		{`{"metadata.to":{"$some":{"$regex":"^a"}}}`, "b,", "false"},
+		{`{"metadata.to":{"$size":2}}`, "a,,b", "true"},
+		{`{"metadata.to":{"$size":{"$lte":1}}}`, `["a","b"]`, "false"},
+		{`{"field":"metadata.to","op":"every","value":{"$glob":"*@ours.example"}}`, "x@ours.example", "true"},
+		{`{"field":"metadata.to","op":"some","value":["a"]}`, "b", "false"},
+		{`{"field":"metadata.to","op":"size","value":{"$gt":1}}`, "a,b", "true"},
+		{`{"cel":"items(intent.metadata.to).all(x, x in ['a','b'])"}`, " a,b ", "true"},
+	} {
+		if got := outcomeOf(t, tt.doc, map[string]string{"to": tt.value}); got != tt.want {
+			t.Errorf("%s of %q = %s, want %s", tt.doc, tt.value, got, tt.want)
+		}
+	}
+}
+
+// "`split` in CEL is bounded by its text."
+func TestDecision_Rules_SplitIsBoundedByItsText(t *testing.T) {
+	for _, cel := range []string{
+		`intent.metadata.to.split(",").all(x, x.endsWith("@ours.example"))`,
+		`intent.metadata.to.split(",").exists(x, x.contains("@theirs"))`,
+		`intent.metadata.to.split(",").all(x, glob("*@ours.example", x))`,
+		`intent.metadata.to.split(",")[0].startsWith("a")`,
+		`intent.metadata.to.split(",").size() < 5`,
+		`intent.resource.split("/").all(x, x != "..")`,
+	} {
+		if _, err := compileCEL(cel, Options{}); err != nil {
+			t.Errorf("compileCEL(%s): %v", cel, err)
+		}
+	}
+	for _, cel := range []string{
+		`intent.metadata.to.split("").all(x, intent.resource.split("").all(y, x == y))`,
+		`intent.metadata.to.split(",").all(x, x.replace(x, intent.resource).replace("a", intent.resource) == "")`,
+	} {
+		if _, err := compileCEL(cel, Options{}); err == nil || !strings.Contains(err.Error(), "the worst case costs") {
+			t.Errorf("compileCEL(%s) = %v, want it refused for its cost", cel, err)
+		}
+	}
+}
+
+// What is done with each item is charged while it is done: a list costs as much
+// work as it has items, and conditions that ask about lists do not use up the work
+// of all others.
+func TestRuleSet_ListsAreCharged(t *testing.T) {
+	rules := make([]Rule, 0, 200)
+	for i := range cap(rules) {
+		rules = append(rules, stored(string(rune('a'+i)), "deny", `{"metadata.to":{"$every":{"$regex":"^[a-z]{1,50}$"}}}`, 1))
+	}
+	for _, tt := range []struct{ to, want string }{
+		{"A,b", "nothing"},
+		{strings.Repeat("a,", MaxMetadataValue/2-1) + "A", "deny"},
+	} {
+		got := decided(t, intentWith(func(in *Intent) { in.Metadata = map[string]string{"to": tt.to} }), Options{}, rules...)
+		if !strings.HasPrefix(got, tt.want) {
+			t.Errorf("decide of %d bytes = %s, want %s", len(tt.to), got, tt.want)
+		}
+	}
+}
+
+// Stored rules keep what they were accepted with.
+func TestDecision_Rules_StoredRulesKeepRunning(t *testing.T) {
+	for _, condition := range []string{`{"metadata.n":{"$gt":"5000"}}`, `{"cel":"intent.metadata.n > '5000'"}`} {
+		r := stored("a", "deny", condition, 1)
+		if _, err := CompileRule(r, Options{}); err == nil {
+			t.Errorf("CompileRule(%s) accepts a new rule", condition)
+		}
+		in := intentWith(func(in *Intent) { in.Metadata = map[string]string{"n": "6"} })
+		if got := decided(t, in, Options{}, r); got != "deny by a" {
+			t.Errorf("%s decides %s, want deny by a", condition, got)
+		}
+	}
+}
