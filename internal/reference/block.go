@@ -1,0 +1,158 @@
+package reference
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/cases"
+)
+
+// blockReadings are the readings for a block: those for an allowance, and each
+// of them without its query, without ;…, decoded, normalised, each alone and
+// all together, without a trailing slash, with two leading slashes as one.
+func blockReadings(t text, f form, readings []reading) []reading {
+	base := slices.Clone(readings)
+	for _, r := range readings {
+		if path, ok := filePath(r); ok {
+			base = append(base, path)
+		}
+	}
+	if scheme, _ := schemeOf(t); f == nameForm || strings.EqualFold(show(scheme), "mailto") {
+		for _, a := range append(addressesWithin(t), addressesWithin(trimSlash(t))...) {
+			base = append(base, reading{by: Addresses, path: a})
+		}
+	}
+	var out []reading
+	for _, r := range base {
+		if r.by == Addresses {
+			out = append(out, addressBlocks(r)...)
+			continue
+		}
+		for _, v := range []reading{r, withoutQuery(r), withoutParameters(r), undone(r, decoded), undone(r, nfkc), together(r)} {
+			out = append(out, slashVariants(v)...)
+		}
+	}
+	return once(out)
+}
+
+// trimSlash drops a trailing slash.
+func trimSlash(t text) text {
+	if n := len(t); n > 1 && t[n-1] == '/' {
+		return t[:n-1]
+	}
+	return t
+}
+
+func addressBlocks(r reading) []reading {
+	var out []reading
+	for _, p := range []text{r.path, decoded(r.path), nfkc(r.path), settle(r.path)} {
+		bare := p
+		if hasPrefix(p, "mailto:") {
+			bare = p[len("mailto:"):]
+		}
+		out = append(out, reading{by: Addresses, path: p}, reading{by: Addresses, path: bare})
+		if !hasPrefix(p, "sms:") && !hasPrefix(p, "tel:") {
+			out = append(out, reading{by: Addresses, path: concat(text("mailto:"), bare)})
+		}
+	}
+	return out
+}
+
+// isName reports a reading in which ? and # are letters.
+func (r reading) isName() bool {
+	return len(r.head) == 0 && len(r.query) == 0 || r.by == POSIX || r.by == Windows
+}
+
+func withoutQuery(r reading) reading {
+	r.query = nil
+	if r.isName() {
+		if i := slices.IndexFunc(r.path, func(c rune) bool { return c&^escaped == '?' || c&^escaped == '#' }); i >= 0 {
+			r.path = r.path[:i]
+		}
+	}
+	return resolved(r)
+}
+
+func withoutParameters(r reading) reading {
+	segments := splitText(r.path, '/')
+	for i, s := range segments {
+		if semicolon := slices.Index(s, ';'); semicolon >= 0 {
+			segments[i] = s[:semicolon]
+		}
+	}
+	r.path = joinText(segments, '/')
+	return resolved(r)
+}
+
+// decoded decodes every escape until none is left.
+func decoded(t text) text { return letters(decodeAll(plain(t))) }
+
+// undone applies f to what a reading says.
+func undone(r reading, f func(text) text) reading {
+	r.head, r.path = f(r.head), f(r.path)
+	if len(r.query) > 0 {
+		r.query = concat(text("?"), f(r.query[1:]))
+	}
+	return resolved(r)
+}
+
+// settle decodes and normalises until nothing changes.
+func settle(t text) text {
+	for {
+		next := nfkc(decoded(t))
+		if slices.Equal(next, t) {
+			return t
+		}
+		t = next
+	}
+}
+
+func together(r reading) reading {
+	return withoutParameters(undone(withoutQuery(r), settle))
+}
+
+// resolved resolves dot segments again.
+func resolved(r reading) reading {
+	switch {
+	case r.by == Windows && len(r.head) == 0:
+		r.path = windows(r.path)
+	case r.by == Windows && isDrive(r.path[min(1, len(r.path)):]):
+		r.path = concat(text("/"), windows(r.path[1:]))
+	case r.isName():
+		r.path = posix(r.path)
+	default:
+		r.path = resolveURL(r.path, literalDots)
+	}
+	return r
+}
+
+func slashVariants(r reading) []reading {
+	paths := []text{r.path}
+	if hasPrefix(r.path, "//") {
+		paths = append(paths, r.path[1:])
+	}
+	var out []reading
+	for _, p := range paths {
+		r.path = p
+		out = append(out, r)
+		if n := len(p); n > 1 && p[n-1] == '/' {
+			r.path = p[:n-1]
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// fold folds the case of a text's plain characters.
+func fold(t text) text { return eachRun(t, cases.Fold().String) }
+
+// Blocked reports whether the pattern matches the raw string or a reading for
+// a block, and which reader objected.
+func Blocked(p *Pattern, r *Resource) (reader string, ok bool) {
+	for _, rd := range r.block {
+		if p.matches(rd, true, nil) {
+			return rd.by, true
+		}
+	}
+	return asWritten, p.matchesRaw(r.raw)
+}

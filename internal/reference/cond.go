@@ -1,0 +1,309 @@
+package reference
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Form is how a condition is written, which says what a missing key is.
+type Form int
+
+const (
+	MatchObject Form = iota
+	Tree
+	CEL
+	Rego
+)
+
+// A Cond is a condition: a combination of others, or one comparison.
+type Cond struct {
+	Op    string // and or not nor, or an operator: eq ne gt gte lt lte in nin exists glob regex every some size
+	Kids  []Cond
+	Field string // such as resource, cost.amount_minor or metadata.env
+	Value any    // string, float64, bool, []any; for every and some also a Cond without a field
+}
+
+// A truth is what a condition says.
+type truth int
+
+const (
+	no truth = iota
+	broken
+	yes
+)
+
+func of(b bool) truth {
+	if b {
+		return yes
+	}
+	return no
+}
+
+func not(t truth) truth { return yes - t }
+
+// asking is a condition asked of one case.
+type asking struct {
+	e        *evaluation
+	form     Form
+	stricter bool   // a rule that denies or asks
+	resource string // what CEL and Rego see, a reading
+}
+
+// matches asks the condition of a rule. CEL and Rego are asked once for each
+// reading of the resource.
+func (e *evaluation) matches(r Rule) (truth, error) {
+	a := asking{e: e, form: r.Form, stricter: r.Decision != Allow}
+	if r.Form == MatchObject || r.Form == Tree {
+		return a.ask(r.Means, a.stricter)
+	}
+	result := no
+	if !a.stricter {
+		result = yes
+	}
+	for _, s := range e.res.texts(a.stricter) {
+		a.resource = s
+		t, err := a.ask(r.Means, a.stricter)
+		if err != nil {
+			return no, err
+		}
+		if a.stricter {
+			result = max(result, t)
+		} else {
+			result = min(result, t)
+		}
+	}
+	return result, nil
+}
+
+// texts returns the readings as texts.
+func (r *Resource) texts(block bool) []string {
+	readings, out := r.allow, []string(nil)
+	if block {
+		readings, out = r.block, []string{r.raw}
+	}
+	for _, rd := range readings {
+		if s := show(rd.full()); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// ask evaluates c; stricter says whether its being true makes the outcome
+// stricter.
+func (a asking) ask(c Cond, stricter bool) (truth, error) {
+	switch c.Op {
+	case "and", "or":
+		result := of(c.Op == "and")
+		for _, k := range c.Kids {
+			t, err := a.ask(k, stricter)
+			if err != nil {
+				return no, err
+			}
+			if c.Op == "and" {
+				result = min(result, t)
+			} else {
+				result = max(result, t)
+			}
+		}
+		return result, nil
+	case "not":
+		t, err := a.ask(c.Kids[0], !stricter)
+		return not(t), err
+	case "nor":
+		t, err := a.ask(Cond{Op: "or", Kids: c.Kids}, !stricter)
+		return not(t), err
+	}
+	return a.leaf(c, stricter)
+}
+
+func (a asking) leaf(c Cond, stricter bool) (truth, error) {
+	if c.Field == "resource" && (a.form == MatchObject || a.form == Tree) {
+		return a.resourceLeaf(c, stricter)
+	}
+	v, ok := a.value(c.Field)
+	if c.Op == "exists" {
+		return of(ok == c.Value.(bool)), nil
+	}
+	if !ok {
+		a.e.notes.Missing = true
+		switch a.form {
+		case CEL:
+			return broken, nil
+		case Rego:
+			return no, nil
+		}
+		return of(c.Op == "ne" || c.Op == "nin"), nil
+	}
+	t := compare(c, v)
+	a.e.notes.Erred = a.e.notes.Erred || t == broken
+	return t, nil
+}
+
+// value looks a field up. An amount is a string of digits.
+func (a asking) value(field string) (string, bool) {
+	in := a.e.c.Intent
+	if key, ok := strings.CutPrefix(field, "metadata."); ok {
+		v, ok := in.Metadata[key]
+		return v, ok
+	}
+	if strings.HasPrefix(field, "cost.") && in.Cost == nil {
+		return "", false
+	}
+	switch field {
+	case "agent_id":
+		return in.AgentID, true
+	case "action_type":
+		return in.ActionType, true
+	case "resource":
+		return a.resource, true
+	case "cost.amount_minor":
+		return big.NewInt(in.Cost.AmountMinor).String(), true
+	case "cost.currency":
+		return in.Cost.Currency, true
+	case "agent.status":
+		return a.e.status, true
+	}
+	return "", false
+}
+
+// compare compares a value that is there.
+func compare(c Cond, v string) truth {
+	switch c.Op {
+	case "ne":
+		return not(compare(Cond{Op: "eq", Value: c.Value}, v))
+	case "nin":
+		return not(compare(Cond{Op: "in", Value: c.Value}, v))
+	case "in":
+		result := no
+		for _, one := range c.Value.([]any) {
+			result = max(result, compare(Cond{Op: "eq", Value: one}, v))
+		}
+		return result
+	case "eq", "gt", "gte", "lt", "lte":
+		return order(c, v)
+	case "glob":
+		return of(globString(c.Value.(string), v))
+	case "regex":
+		return of(regexp.MustCompile(c.Value.(string)).MatchString(v))
+	case "every", "some", "size":
+		return compareList(c, list(v))
+	}
+	panic("no operator " + c.Op)
+}
+
+// decimal is what a comparison with a number takes for one.
+var decimal = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+
+func order(c Cond, v string) truth {
+	var sign int
+	switch want := c.Value.(type) {
+	case float64:
+		if !decimal.MatchString(v) {
+			return broken
+		}
+		n, _ := new(big.Rat).SetString(v)
+		sign = n.Cmp(new(big.Rat).SetFloat64(want))
+	case string:
+		sign = strings.Compare(v, want)
+	}
+	return of(map[string]bool{"eq": sign == 0, "gt": sign > 0, "gte": sign >= 0, "lt": sign < 0, "lte": sign <= 0}[c.Op])
+}
+
+// list reads a value as a JSON array of strings, else cut at commas; elements
+// are trimmed, empty ones dropped.
+func list(v string) []string {
+	var all, out []string
+	if json.Unmarshal([]byte(v), &all) != nil || all == nil {
+		all = strings.Split(v, ",")
+	}
+	for _, s := range all {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func compareList(c Cond, elements []string) truth {
+	if c.Op == "size" {
+		return of(float64(len(elements)) == c.Value.(float64))
+	}
+	one, ok := c.Value.(Cond)
+	if !ok {
+		one = Cond{Op: "in", Value: c.Value}
+	}
+	if len(elements) == 0 {
+		return no
+	}
+	result := of(c.Op == "every")
+	for _, s := range elements {
+		if c.Op == "every" {
+			result = min(result, compare(one, s))
+		} else {
+			result = max(result, compare(one, s))
+		}
+	}
+	return result
+}
+
+// resourceLeaf reads one comparison with the resource: true for one reading of
+// a block where that makes the outcome stricter, else for every reading of an
+// allowance. A comparison that says no is the negation of the one that says yes.
+func (a asking) resourceLeaf(c Cond, stricter bool) (truth, error) {
+	switch c.Op {
+	case "exists":
+		return of(c.Value.(bool)), nil
+	case "ne":
+		t, err := a.resourceLeaf(Cond{Op: "eq", Field: c.Field, Value: c.Value}, !stricter)
+		return not(t), err
+	case "nin":
+		t, err := a.resourceLeaf(Cond{Op: "in", Field: c.Field, Value: c.Value}, !stricter)
+		return not(t), err
+	case "eq":
+		return a.heldAgainst(stricter, quote(c.Value.(string))), nil
+	case "in":
+		var all []*Pattern
+		for _, v := range c.Value.([]any) {
+			all = append(all, quote(v.(string)))
+		}
+		return a.heldAgainst(stricter, all...), nil
+	case "glob":
+		p, err := ReadPattern(c.Value.(string))
+		if err != nil {
+			return no, err
+		}
+		return a.heldAgainst(stricter, p), nil
+	}
+	result := of(!stricter)
+	for _, s := range a.e.res.texts(stricter) {
+		if stricter {
+			result = max(result, compare(c, s))
+		} else {
+			result = min(result, compare(c, s))
+		}
+	}
+	return result, nil
+}
+
+func (a asking) heldAgainst(stricter bool, patterns ...*Pattern) truth {
+	if !stricter {
+		return of(Allowed(patterns, a.e.res))
+	}
+	return of(slices.ContainsFunc(patterns, func(p *Pattern) bool {
+		_, ok := Blocked(p, a.e.res)
+		return ok
+	}))
+}
+
+// quote returns the pattern that matches a text alone.
+func quote(s string) *Pattern {
+	p := &Pattern{raw: s, readings: map[string][]text{}}
+	if readings, err := read(text(s)); err == nil {
+		p.add(readings)
+	}
+	return p
+}

@@ -1,0 +1,41 @@
+package reference
+
+import "fmt"
+
+// Named is what must each occur in at least 2 % of generated cases: each check
+// that fails, each form, missing keys, errors, folded ids, each reader that
+// alone objects.
+var Named = []string{
+	"policy.inactive", "agent.disabled", "agent.unregistered", "agent.mismatch", "action.denied", "action.not_allowed",
+	"resource.blocked", "resource.not_allowed", "cost.exceeded", "cost.currency", "usage.limit",
+	"rule.deny", "rule.approval_required", "rule.allow", "policy.allowed",
+	"form 1", "form 2", "form 3", "form 4", "missing key", "no number", "undecided", "folded id", "folded type",
+	"reader client", "reader browser", "reader server", "reader literal", "reader POSIX", "reader Windows", "reader addresses",
+	"decision allow", "decision approval_required", "decision deny",
+}
+
+// Count adds what happened in a case to counts, by the names of Named.
+func Count(counts map[string]int, o Outcome) {
+	once := map[string]bool{"decision " + o.Decision: true}
+	for _, code := range o.Codes {
+		once[code] = true
+	}
+	for f, asked := range o.Notes.Asked {
+		once[fmt.Sprintf("form %d", f+1)] = asked
+	}
+	once["missing key"] = o.Notes.Missing
+	once["no number"] = o.Notes.Erred
+	once["undecided"] = o.Notes.Undecided
+	once["folded id"] = o.Notes.FoldedID
+	once["folded type"] = o.Notes.FoldedOp
+	for _, by := range [][]string{o.Notes.BlockedBy, o.Notes.OutsideOf} {
+		if len(by) == 1 {
+			once["reader "+by[0]] = true
+		}
+	}
+	for k, v := range once {
+		if v {
+			counts[k]++
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package reference
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// The members of these documents have the contract's names, so that the JSON
+// of a Case can be given to any other evaluator.
+type (
+	Policy struct {
+		PolicyID        string   `json:"policy_id"`
+		Version         int      `json:"version"`
+		OrganizationID  string   `json:"organization_id"`
+		AgentID         string   `json:"agent_id"`
+		AllowedTypes    []string `json:"allowed_action_types"`
+		DeniedTypes     []string `json:"denied_action_types,omitempty"`
+		AllowedPatterns []string `json:"allowed_resource_patterns,omitempty"`
+		BlockedPatterns []string `json:"blocked_resource_patterns,omitempty"`
+		MaxCostMinor    *int64   `json:"max_cost_minor,omitempty"`
+		Currency        string   `json:"currency,omitempty"`
+		Status          string   `json:"status"`
+		UpdatedAt       string   `json:"updated_at"`
+	}
+	Cost struct {
+		AmountMinor int64  `json:"amount_minor"`
+		Currency    string `json:"currency"`
+	}
+	Intent struct {
+		IntentID   string            `json:"intent_id"`
+		PolicyID   string            `json:"policy_id"`
+		AgentID    string            `json:"agent_id"`
+		ActionType string            `json:"action_type"`
+		Resource   string            `json:"resource"`
+		Cost       *Cost             `json:"cost,omitempty"`
+		Metadata   map[string]string `json:"metadata,omitempty"`
+		IssuedAt   string            `json:"issued_at"`
+	}
+	Agent struct {
+		ID         string `json:"id"`
+		ExternalID string `json:"externalId,omitempty"`
+		Name       string `json:"name"`
+		Status     string `json:"status"`
+	}
+	Rule struct {
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+		Condition string `json:"condition"`
+		Action    string `json:"action"`
+		Priority  int    `json:"priority"`
+		IsActive  bool   `json:"isActive"`
+		CreatedAt string `json:"createdAt"`
+		UpdatedAt string `json:"updatedAt"`
+
+		Means    Cond   `json:"-"` // what Condition says
+		Form     Form   `json:"-"`
+		Decision string `json:"-"` // what Action says
+	}
+)
+
+// A Case is all that a decision depends on.
+type Case struct {
+	Policy            Policy  `json:"policy"`
+	Rules             []Rule  `json:"rules"`
+	Agents            []Agent `json:"agents"`
+	Intent            Intent  `json:"intent"`
+	UsageExceeded     bool    `json:"usage_exceeded"`
+	RequireRegistered bool    `json:"require_registered_agents"`
+}
+
+// The outcomes, and the codes of findings.
+const (
+	Allow            = "allow"
+	ApprovalRequired = "approval_required"
+	Deny             = "deny"
+)
+
+// severity orders the outcomes: the most restrictive wins.
+var severity = map[string]int{Allow: 0, ApprovalRequired: 1, Deny: 2}
+
+// An Outcome is a decision with the sorted codes of its findings, each once.
+type Outcome struct {
+	Decision string
+	Codes    []string
+	Notes    Notes
+}
+
+// Notes is what happened on the way to an outcome, for counting.
+type Notes struct {
+	Blocked, Outside   string // the reader that objected, where one did
+	BlockedBy          []string
+	OutsideOf          []string
+	Missing, Erred     bool // a condition met a missing key, or a value that is no number
+	Undecided          bool // a condition could not be evaluated
+	FoldedID, FoldedOp bool // an id or an action type was equal only when folded
+	Asked              [4]bool
+}
+
+// Evaluate decides a case. An error means that a document is refused (400).
+func Evaluate(c *Case) (Outcome, error) {
+	e := evaluation{c: c}
+	for _, check := range []func() error{e.policy, e.agent, e.action, e.resource, e.cost} {
+		if err := check(); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if c.UsageExceeded {
+		e.find(Deny, "usage.limit")
+	}
+	if err := e.rules(); err != nil {
+		return Outcome{}, err
+	}
+	return e.outcome(), nil
+}
+
+type evaluation struct {
+	c        *Case
+	decision string
+	codes    []string
+	res      *Resource
+	status   string // of the agent, for rules
+	notes    Notes
+}
+
+func (e *evaluation) find(decision, code string) {
+	if e.decision == "" || severity[decision] > severity[e.decision] {
+		e.decision = decision
+	}
+	if !slices.Contains(e.codes, code) {
+		e.codes = append(e.codes, code)
+	}
+}
+
+// outcome adds why a case is allowed where nothing objects.
+func (e *evaluation) outcome() Outcome {
+	if len(e.codes) == 0 {
+		e.find(Allow, "policy.allowed")
+	}
+	slices.Sort(e.codes)
+	return Outcome{Decision: e.decision, Codes: e.codes, Notes: e.notes}
+}
+
+func (e *evaluation) policy() error {
+	if e.c.Policy.Status != "active" {
+		e.find(Deny, "policy.inactive")
+	}
+	return nil
+}
+
+// foldID is what ids are compared by in check 2.
+func foldID(id string) string {
+	return cases.Fold().String(norm.NFKC.String(cases.Fold().String(norm.NFKC.String(id))))
+}
+
+func (e *evaluation) agent() error {
+	id := e.c.Intent.AgentID
+	e.status = "unregistered"
+	registered, disabled, exactly := false, false, false
+	for _, a := range e.c.Agents {
+		exact := a.ID == id || a.ExternalID == id
+		if exact {
+			registered = true
+			e.status = "active"
+		}
+		if exact || foldID(a.ID) == foldID(id) || a.ExternalID != "" && foldID(a.ExternalID) == foldID(id) {
+			disabled = disabled || a.Status == "disabled"
+			exactly = exactly || exact && a.Status == "disabled"
+		}
+	}
+	if disabled {
+		e.status = "disabled"
+		e.notes.FoldedID = !exactly
+		e.find(Deny, "agent.disabled")
+	}
+	if e.c.RequireRegistered && !registered && !disabled {
+		e.find(Deny, "agent.unregistered")
+	}
+	if g := e.c.Policy.AgentID; g != id && !globString(g, id) {
+		e.find(ApprovalRequired, "agent.mismatch")
+	}
+	return nil
+}
+
+// globString reports whether a glob matches a text that no reader reads.
+func globString(glob, s string) bool {
+	alternatives, tokens, err := parseGlob(glob)
+	return err == nil && slices.ContainsFunc(alternatives, func(a text) bool {
+		return match(a, tokens, text(s), matching{})
+	})
+}
+
+func (e *evaluation) action() error {
+	action := e.c.Intent.ActionType
+	denied := slices.ContainsFunc(e.c.Policy.DeniedTypes, func(d string) bool { return starMatch(d, action) })
+	if !denied && slices.ContainsFunc(e.c.Policy.DeniedTypes, func(d string) bool { return foldedType(d, action) }) {
+		denied = true
+		e.notes.FoldedOp = true
+	}
+	if denied {
+		e.find(Deny, "action.denied")
+	}
+	if !slices.ContainsFunc(e.c.Policy.AllowedTypes, func(a string) bool { return starMatch(a, action) }) {
+		e.find(Deny, "action.not_allowed")
+	}
+	return nil
+}
+
+// starMatch compares action types exactly, but for * in the pattern.
+func starMatch(pattern, s string) bool {
+	before, after, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	if !strings.HasPrefix(s, before) {
+		return false
+	}
+	for rest := s[len(before):]; ; rest = rest[1:] {
+		if starMatch(after, rest) {
+			return true
+		}
+		if rest == "" {
+			return false
+		}
+	}
+}
+
+// foldedType compares a denied type with what is another spelling of it.
+func foldedType(denied, action string) bool {
+	separators := "_-"
+	if strings.Contains(denied, "*") {
+		separators = ""
+	}
+	return starMatch(foldType(denied, separators), foldType(action, separators))
+}
+
+func foldType(s, separators string) string {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(separators, r) {
+			return '.'
+		}
+		return r
+	}, strings.ToLower(s))
+	for strings.Contains(s, "..") {
+		s = strings.ReplaceAll(s, "..", ".")
+	}
+	return s
+}
+
+func (e *evaluation) resource() error {
+	r, err := Read(e.c.Intent.Resource)
+	if err != nil {
+		return err
+	}
+	e.res = r
+	blocked, err := readPatterns(e.c.Policy.BlockedPatterns)
+	if err != nil {
+		return err
+	}
+	allowed, err := readPatterns(e.c.Policy.AllowedPatterns)
+	if err != nil {
+		return err
+	}
+	for _, p := range blocked {
+		if reader, ok := Blocked(p, r); ok {
+			e.notes.BlockedBy = append(e.notes.BlockedBy, blockers(p, r)...)
+			e.notes.Blocked = reader
+			e.find(Deny, "resource.blocked")
+		}
+	}
+	if len(allowed) > 0 {
+		if reader, ok := Outside(allowed, r); ok {
+			e.notes.OutsideOf = objectors(allowed, r)
+			e.notes.Outside = reader
+			e.find(Deny, "resource.not_allowed")
+		}
+	}
+	return nil
+}
+
+func readPatterns(patterns []string) ([]*Pattern, error) {
+	var out []*Pattern
+	for _, s := range patterns {
+		p, err := ReadPattern(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// blockers returns every reader for which the pattern blocks.
+func blockers(p *Pattern, r *Resource) []string {
+	var out []string
+	for _, rd := range r.block {
+		if !slices.Contains(out, rd.by) && p.matches(rd, true, nil) {
+			out = append(out, rd.by)
+		}
+	}
+	return out
+}
+
+// objectors returns every reader whose reading no pattern allows.
+func objectors(patterns []*Pattern, r *Resource) []string {
+	var out []string
+	for _, rd := range r.allow {
+		if !slices.Contains(out, rd.by) && !slices.ContainsFunc(patterns, func(p *Pattern) bool { return p.matches(rd, false, r.stop(rd)) }) {
+			out = append(out, rd.by)
+		}
+	}
+	return out
+}
+
+func (e *evaluation) cost() error {
+	p, cost := e.c.Policy, e.c.Intent.Cost
+	if cost == nil {
+		return nil
+	}
+	if p.MaxCostMinor != nil && cost.AmountMinor > *p.MaxCostMinor {
+		e.find(Deny, "cost.exceeded")
+	}
+	if p.Currency != "" && p.Currency != cost.Currency {
+		e.find(Deny, "cost.currency")
+	}
+	return nil
+}
+
+// rules asks the active rules by priority. A condition that cannot be
+// evaluated is taken both ways, and the stricter outcome holds.
+func (e *evaluation) rules() error {
+	rules := slices.DeleteFunc(slices.Clone(e.c.Rules), func(r Rule) bool { return !r.IsActive })
+	slices.SortFunc(rules, func(a, b Rule) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	asks := false // an approval of higher priority could not be evaluated
+	for len(rules) > 0 {
+		n := slices.IndexFunc(rules, func(r Rule) bool { return r.Priority != rules[0].Priority })
+		if n < 0 {
+			n = len(rules)
+		}
+		winner, doubtful, err := e.tie(rules[:n])
+		if err != nil {
+			return err
+		}
+		// On a tie the more restrictive decides alone.
+		asks = asks || doubtful && winner != Deny
+		if winner != "" && (winner != Allow || !asks) {
+			e.find(winner, "rule."+winner)
+		}
+		if winner != "" {
+			break
+		}
+		rules = rules[n:]
+	}
+	if asks {
+		e.find(ApprovalRequired, "rule.approval_required")
+	}
+	return nil
+}
+
+// tie asks rules of one priority, among which the most restrictive decides.
+// doubtful says that an approval could not be evaluated.
+func (e *evaluation) tie(rules []Rule) (winner string, doubtful bool, err error) {
+	for _, r := range rules {
+		e.notes.Asked[r.Form] = true
+		matches, err := e.matches(r)
+		if err != nil {
+			return "", false, err
+		}
+		e.notes.Undecided = e.notes.Undecided || matches == broken
+		if matches == yes && (winner == "" || severity[r.Decision] > severity[winner]) || matches == broken && r.Decision == Deny {
+			winner = r.Decision
+		}
+		doubtful = doubtful || matches == broken && r.Decision == ApprovalRequired
+	}
+	return winner, doubtful, nil
+}

@@ -1,0 +1,57 @@
+package reference
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/gobwas/glob"
+)
+
+// TestGlobAsOPA holds the matcher against the library that is OPA's glob.match.
+func TestGlobAsOPA(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	letters := []string{"a", "b", "/", "*", "**", "?", "[ab]", "[!a]", "[a-c]", "{a,b/}", "{a,{b*,}}", `\*`, "é", ",", "[", "{", "]", "}"}
+	random := func(from []string, n int) (s string) {
+		for range rng.IntN(n) {
+			s += from[rng.IntN(len(from))]
+		}
+		return s
+	}
+	compiled, matched := 0, 0
+	for range 50_000 {
+		pattern, s := random(letters, 7), random([]string{"a", "b", "c", "/", "é", "*", ","}, 7)
+		if backslashSeparates(pattern) || bracketsAfterSlashes(pattern) {
+			continue
+		}
+		want, wantErr := glob.Compile(pattern, '/')
+		alternatives, tokens, err := parseGlob(pattern)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("parseGlob(%q) = %v, want %v", pattern, err, wantErr)
+		}
+		if err != nil {
+			continue
+		}
+		compiled++
+		got := slices.ContainsFunc(alternatives, func(a text) bool { return match(a, tokens, text(s), matching{}) })
+		if got != want.Match(s) {
+			t.Fatalf("match(%q, %q) = %v, want %v", pattern, s, got, !got)
+		}
+		if got {
+			matched++
+		}
+	}
+	if compiled < 10_000 || matched < 500 {
+		t.Errorf("only %d patterns compiled, only %d matched", compiled, matched)
+	}
+}
+
+// bracketsAfterSlashes reports brackets that hold an address here.
+func bracketsAfterSlashes(pattern string) bool {
+	for i := range len(pattern) - 2 {
+		if pattern[i:i+3] == "//[" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,264 @@
+package reference
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The readers of resources.md, by the names that findings give them.
+const (
+	Client    = "client"
+	Browser   = "browser"
+	Server    = "server"
+	Literal   = "literal"
+	POSIX     = "POSIX"
+	Windows   = "Windows"
+	Addresses = "addresses"
+	asWritten = "text" // the raw string, which a block also looks at
+)
+
+// A form is one of the table in resources.md, 1.
+type form int
+
+const (
+	nameForm form = iota
+	webForm
+	fileForm
+	windowsForm
+	serviceForm
+	addressForm
+)
+
+// A reading is what one reader makes of a resource, in the form of comparison.
+// head is the scheme and authority of a URL; query begins with its ?.
+type reading struct {
+	by                string
+	head, path, query text
+}
+
+func (r reading) full() text { return concat(r.head, r.path, r.query) }
+
+// A Resource is a text with its readings.
+type Resource struct {
+	raw    string
+	form   form
+	allow  []reading
+	block  []reading
+	lonely bool // a * that allows stops at , ; ? & and white space
+}
+
+var schemes = map[form]*regexp.Regexp{
+	webForm:     regexp.MustCompile(`^(?i:https?|wss?|ftp):`),
+	fileForm:    regexp.MustCompile(`^(?i:file):`),
+	addressForm: regexp.MustCompile(`^(?i:mailto|sms|tel):`),
+}
+
+// formOf finds the first form that fits. Wildcards of patterns are letters.
+func formOf(t text) form {
+	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes wildcards so
+	switch {
+	case schemes[webForm].MatchString(s):
+		return webForm
+	case schemes[fileForm].MatchString(s):
+		return fileForm
+	case isDrive(t) || hasPrefix(t, `\\`):
+		return windowsForm
+	}
+	if _, ok := schemeOf(t); ok {
+		return serviceForm
+	}
+	if schemes[addressForm].MatchString(s) || isAddressList(s) {
+		return addressForm
+	}
+	return nameForm
+}
+
+// Read reads a resource. An error means that it is refused (400).
+func Read(raw string) (*Resource, error) {
+	if err := refused(raw); err != nil {
+		return nil, err
+	}
+	t := text(raw)
+	readings, err := read(t)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resource{raw: raw, form: formOf(t), allow: readings}
+	r.lonely = r.form == nameForm && stopsEarly(raw)
+	r.block = blockReadings(t, r.form, readings)
+	return r, nil
+}
+
+// stopsEarly reports a name without a slash, or with a colon before the first
+// slash and no slash right after it.
+func stopsEarly(name string) bool {
+	before, _, slash := strings.Cut(name, "/")
+	colon := strings.Index(before, ":")
+	return !slash || colon >= 0 && colon < len(before)-1
+}
+
+// refused says why a text is no resource in any form.
+func refused(raw string) error {
+	if raw == "" || !utf8.ValidString(raw) {
+		return errors.New("a resource is a text in UTF-8")
+	}
+	if strings.TrimSpace(raw) != raw {
+		return errors.New("a resource has no surrounding white space")
+	}
+	last := rune(0)
+	for _, r := range raw {
+		if unicode.IsControl(r) || invisible(r) && !(joins(r) && last > 127) {
+			return errors.New("a resource has no control, invisible or bidirectional characters")
+		}
+		last = r
+	}
+	return nil
+}
+
+func between(r rune, ranges ...rune) bool {
+	for i := 0; i < len(ranges); i += 2 {
+		if r >= ranges[i] && r <= ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}
+
+func invisible(r rune) bool {
+	return unicode.Is(unicode.Cf, r) || between(r, 0x34F, 0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180F,
+		0x3164, 0x3164, 0xFE00, 0xFE0F, 0xFFA0, 0xFFA0, 0xE0100, 0xE01EF)
+}
+
+// joins reports the joiners and variation selectors.
+func joins(r rune) bool {
+	return between(r, 0x200C, 0x200D, 0x180B, 0x180D, 0x180F, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF)
+}
+
+// read returns the readings for allowances.
+func read(t text) ([]reading, error) {
+	var out []reading
+	var err error
+	switch formOf(t) {
+	case webForm:
+		out, err = readWeb(t)
+	case fileForm:
+		out, err = readFile(t)
+	case serviceForm:
+		scheme, _ := schemeOf(t)
+		var p parts
+		if p, err = parseService(t, scheme); err == nil {
+			out = urlReadings([]parts{p}, false)
+		}
+	case windowsForm:
+		out = []reading{{by: Windows, path: letters(windows(t))}}
+	case addressForm:
+		for _, a := range addressesOf(t) {
+			out = append(out, reading{by: Addresses, path: a})
+		}
+	default:
+		out = readName(t)
+	}
+	return once(out), err
+}
+
+func once(all []reading) []reading {
+	var out []reading
+	for _, r := range all {
+		if !slices.ContainsFunc(out, func(o reading) bool {
+			return o.by == r.by && slices.Equal(o.head, r.head) && slices.Equal(o.path, r.path) && slices.Equal(o.query, r.query)
+		}) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func readWeb(t text) ([]reading, error) {
+	p, err := parseWeb(t)
+	if err != nil {
+		return nil, err
+	}
+	variants := []parts{p}
+	if s := slashed(t); !slices.Equal(s, t) {
+		if p, err = parseWeb(s); err != nil {
+			return nil, err
+		}
+		variants = append(variants, p)
+	}
+	return urlReadings(variants, true), nil
+}
+
+// urlReadings reads a URL as client, browser, server and literal reader. The
+// last of the variants is the one whose backslashes are slashes.
+func urlReadings(variants []parts, web bool) []reading {
+	var out []reading
+	add := func(by string, p parts, path text) {
+		for _, head := range p.heads {
+			out = append(out, reading{by: by, head: head, path: path, query: canon(p.query)})
+		}
+	}
+	serve := func(p parts, path text) {
+		for _, served := range serverPaths(path, !web, resolveServed) {
+			add(Server, p, served)
+		}
+	}
+	for i, p := range variants {
+		sent := resolveURL(p.path, literalDots)
+		add(Client, p, canon(sent))
+		add(Literal, p, canon(p.path))
+		serve(p, sent)
+		serve(p, p.path)
+		serve(p, withoutDotParameters(p.path))
+		if i == len(variants)-1 {
+			sent = resolveURL(p.path, escapedDots)
+			add(Browser, p, canon(sent))
+			serve(p, sent)
+		}
+	}
+	return out
+}
+
+func resolveServed(t text) text { return resolveURL(mergeSlashes(t), literalDots) }
+
+// serverPaths decodes a path once (and, where deep, until no escape is left),
+// with backslashes as slashes and as letters.
+func serverPaths(path text, deep bool, resolve func(text) text) []text {
+	decoded := []text{decodeOnce(path)}
+	if deep {
+		decoded = addText(decoded, decodeAll(path))
+	}
+	var out []text
+	for _, d := range decoded {
+		for _, s := range []text{d, forward(d)} {
+			out = addText(out, letters(resolve(s)))
+			out = addText(out, letters(resolve(withoutDotParameters(s))))
+		}
+	}
+	return out
+}
+
+func readName(t text) []reading {
+	out := []reading{{by: POSIX, path: letters(posix(t))}}
+	if slices.Contains(t, '\\') || hasPrefix(t, "//") {
+		out = append(out, reading{by: Windows, path: letters(windows(t))})
+	}
+	if hasEscape(t) {
+		out = append(out, serveName(t)...)
+	}
+	return out
+}
+
+// serveName is the server's reading of a name and of POSIX's reading of it.
+func serveName(t text) []reading {
+	var out []reading
+	for _, src := range []text{t, posix(t)} {
+		for _, p := range serverPaths(src, true, func(t text) text { return posix(mergeSlashes(t)) }) {
+			out = append(out, reading{by: Server, path: p})
+		}
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package rego_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"writ/engine"
+	"writ/internal/reference"
+	"writ/rego"
+)
+
+// TestReference holds the three evaluators against each other: the engine in
+// CEL, its lowering in Rego, and the evaluator that was written from the rules'
+// text alone. WRIT_SOAK=1 asks them 100,000 cases.
+func TestReference(t *testing.T) {
+	const seed, shards = 8, 8
+	n := 2000
+	if os.Getenv("WRIT_SOAK") == "1" {
+		n = 100_000
+	}
+	tally := tally{counts: map[string]int{}}
+	t.Run("cases", func(t *testing.T) {
+		for shard := range shards {
+			t.Run(fmt.Sprint(seed+shard), func(t *testing.T) {
+				t.Parallel()
+				g := reference.NewGenerator(uint64(seed + shard))
+				for range n / shards {
+					tally.compare(t, g.Next())
+				}
+			})
+		}
+	})
+	for _, k := range slices.Sorted(maps.Keys(tally.counts)) {
+		t.Logf("%-30s %6d  %5.2f %%", k, tally.counts[k], 100*float64(tally.counts[k])/float64(n))
+	}
+	for _, k := range reference.Named {
+		if tally.counts[k] < n/50 {
+			t.Errorf("%s occurs in fewer than 2 %% of cases", k)
+		}
+	}
+}
+
+// A tally counts what happened in the cases of all shards.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// maxShown bounds the differences that are shown.
+const maxShown = 40
+
+// compare asks all three about a case.
+func (y *tally) compare(t *testing.T, c *reference.Case) {
+	t.Helper()
+	want, err := reference.Evaluate(c)
+	wanted := refused
+	if err == nil {
+		wanted = written(want.Decision, want.Codes)
+	}
+	inEngine, inRego := decide(t, c)
+
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err == nil {
+		reference.Count(y.counts, want)
+	} else {
+		y.counts[refused]++
+	}
+	if inRego == notInRego {
+		y.counts[notInRego]++
+		inRego = inEngine
+	}
+	same := func(got string) bool { return got == wanted || wanted == refused && strings.HasPrefix(got, refused) }
+	if same(inEngine) && same(inRego) {
+		return
+	}
+	y.counts["differences"]++
+	if y.counts["differences"] <= maxShown {
+		t.Errorf("the engine says %s, Rego %s, want %s (%v)\n%s", inEngine, inRego, wanted, err, marshal(t, c))
+	}
+}
+
+// refused is a case of which a document is a 400.
+const refused = "refused"
+
+// notInRego is a case with a rule in CEL that the lowering refuses by name.
+const notInRego = "not in Rego"
+
+// written writes a decision with the codes of its findings.
+func written[C ~string](decision string, codes []C) string {
+	codes = slices.Compact(slices.Sorted(slices.Values(codes)))
+	return fmt.Sprint(decision, codes)
+}
+
+// decide asks the engine and its lowering in Rego.
+func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
+	t.Helper()
+	doc, err := engine.DecodePolicy(marshal(t, c.Policy), "policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	intent, err := engine.DecodeIntent(marshal(t, c.Intent), "intent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := engine.DecodeRules(marshal(t, append([]reference.Rule{}, c.Rules...)), "rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := engine.Options{CompileRego: rego.CompileCondition}
+	for _, r := range rules {
+		if err := engine.ValidateRule(r, options); err != nil {
+			t.Errorf("rule %s %s: %v", r.Condition, r.Action, err)
+			return refused, refused
+		}
+	}
+	policy, err := engine.CompilePolicy(doc)
+	if err == nil {
+		err = intent.Validate()
+	}
+	if err != nil {
+		why := refused + ": " + err.Error()
+		return why, why
+	}
+	in := &engine.Input{Intent: intent, Agent: status(c), RequireRegistered: c.RequireRegistered, Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+	res := engine.Evaluate(policy, engine.CompileRules(rules, options), in)
+	var codes []engine.Code
+	for _, f := range res.Findings {
+		codes = append(codes, f.Code)
+	}
+	inEngine = written(res.Decision.String(), codes)
+	query, err := rego.Prepare(doc, rules)
+	if err != nil {
+		if strings.Contains(err.Error(), "no equal in Rego") {
+			return inEngine, notInRego
+		}
+		return inEngine, err.Error()
+	}
+	for range 10 { // a busy machine may exceed the time that a query has
+		decision, codes, evalErr := query.Evaluate(in)
+		if err = evalErr; err == nil {
+			return inEngine, written(decision.String(), codes)
+		}
+	}
+	return inEngine, err.Error()
+}
+
+// status is the state of the intent's agent among those registered: what every
+// store answers by folded ids.
+func status(c *reference.Case) engine.AgentStatus {
+	id, found := c.Intent.AgentID, engine.AgentUnregistered
+	for _, a := range c.Agents {
+		for _, name := range []string{a.ID, a.ExternalID} {
+			switch {
+			case name == "" || engine.FoldID(name) != engine.FoldID(id):
+			case a.Status == string(engine.AgentDisabled):
+				return engine.AgentDisabled
+			case name == id:
+				found = engine.AgentActive
+			}
+		}
+	}
+	return found
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
