@@ -140,6 +140,9 @@ func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
 	for _, u := range units {
 		switch {
+		case u.isSuper():
+			b.WriteRune(resource.Super + rune(len(wildcards)))
+			wildcards = append(wildcards, u)
 		case !u.isLiteral():
 			b.WriteRune(resource.Wild + rune(len(wildcards)))
 			wildcards = append(wildcards, u)
@@ -158,8 +161,8 @@ func units(text string, wildcards []unit) []unit {
 	for text != "" {
 		r, size := next(text)
 		text = text[size:]
-		if r >= resource.Wild && int(r-resource.Wild) < len(wildcards) {
-			all = append(all, wildcards[r-resource.Wild])
+		if i := int(r-resource.Wild) % (resource.Super - resource.Wild); r >= resource.Wild && i < len(wildcards) {
+			all = append(all, wildcards[i])
 		} else {
 			all = append(all, unit{lit: r})
 		}

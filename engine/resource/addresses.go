@@ -9,9 +9,9 @@ import (
 // tel: by RFC 3966, or a plain list of mail addresses. Each address is a reading
 // of its own; numbers keep their scheme.
 func (t *text) readAddresses() {
-	prefix := ""
+	prefix, reader := "", Address
 	if t.scheme == "sms" || t.scheme == "tel" {
-		prefix = t.scheme + ":"
+		prefix, reader = t.scheme+":", Number
 	}
 	list, query, _ := strings.Cut(t.rest, "?")
 	if t.scheme == "" {
@@ -29,11 +29,11 @@ func (t *text) readAddresses() {
 	}
 	for _, list := range lists {
 		for _, address := range t.addressesIn(decode(list), prefix != "") {
-			t.add(Address, letters(prefix+address))
+			t.add(reader, letters(prefix+address))
 		}
 	}
 	if len(t.readings.list) == 0 {
-		t.add(Address, prefix)
+		t.add(reader, prefix)
 	}
 }
 

@@ -3,6 +3,7 @@ package resource
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -15,17 +16,73 @@ import (
 func blockReadings(t *text) []Reading {
 	b := blocks{form: t.form}
 	b.all.add(Raw, t.raw)
-	for _, r := range slices.Concat(t.readings.list, t.hosts) {
+	for _, r := range slices.Concat(t.readings.list, t.blocks) {
 		b.read(r)
 	}
-	if t.form == formName && strings.IndexByte(t.raw, '@') >= 0 || strings.HasPrefix(t.rest, "//") && t.scheme == "mailto" {
-		inner := text{pattern: t.pattern, scheme: "mailto", rest: strings.TrimLeft(t.rest, "/")}
+	b.reread(t)
+	b.addresses(t)
+	return b.all.list
+}
+
+// reread reads what is left of the text itself without its query, with every escape
+// decoded and with compatibility characters replaced: dot segments were resolved
+// before that in the readings.
+func (b *blocks) reread(t *text) {
+	if t.form == formWeb || t.form == formAddresses {
+		return // a web URL has no escapes of escapes
+	}
+	bare := t.raw
+	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
+		bare = bare[:i]
+	}
+	all := bare
+	for range 2 {
+		all = norm.NFKC.String(decodeAll(all))
+	}
+	for _, raw := range [...]string{bare, decodeAll(t.raw), norm.NFKC.String(t.raw), all} {
+		if raw == t.raw || !utf8.ValidString(raw) {
+			continue
+		}
+		other := text{raw: raw}
+		other.form, other.scheme, other.rest = classify(raw)
+		if other.read() != nil {
+			continue // it is no spelling of anything
+		}
+		inner := blocks{form: other.form, all: b.all}
+		for _, r := range other.readings.list {
+			inner.read(r)
+		}
+		b.all = inner.all
+	}
+}
+
+// addresses adds the addresses in a name, behind mailto:// and in a list with white
+// space within them.
+func (b *blocks) addresses(t *text) {
+	addresses := blocks{form: formAddresses, all: b.all}
+	read := func(scheme, rest string) {
+		inner := text{scheme: scheme, rest: rest}
 		inner.readAddresses()
 		for _, r := range inner.readings.list {
-			b.read(r)
+			addresses.read(r)
 		}
 	}
-	return b.all.list
+	switch {
+	case t.form == formAddresses:
+		if folded := strings.Join(strings.Fields(decodeAll(t.rest)), ""); folded != t.rest {
+			read(t.scheme, folded)
+		}
+	case t.scheme == "mailto" || t.scheme == "sms" || t.scheme == "tel":
+		read(t.scheme, strings.TrimLeft(t.rest, "/"))
+	case t.form == formName && strings.IndexByte(decodeAll(t.raw), '@') >= 0:
+		pieces := strings.FieldsFunc(decodeAll(t.raw), func(r rune) bool { return strings.ContainsRune("?&=,;/", r) || cutsAddress(r) })
+		for _, piece := range pieces {
+			if strings.IndexByte(piece, '@') >= 0 {
+				read("mailto", piece)
+			}
+		}
+	}
+	b.all = addresses.all
 }
 
 // blocks collects readings.
@@ -71,9 +128,22 @@ func (b *blocks) isPath(text string) bool {
 // add adds a reading, and its case-folded form where case does not count.
 func (b *blocks) add(readers Reader, text string) {
 	b.all.add(readers, text)
+	if scheme := foldedScheme(text); scheme != text {
+		b.all.add(readers, scheme)
+	}
 	if folds := readers & (Windows | Address); folds != 0 {
 		b.all.add(folds, fold(text))
 	}
+}
+
+// foldedScheme returns a name with what is before its first colon in lower case: a
+// URN is the same whatever the case of its scheme.
+func foldedScheme(text string) string {
+	colon := strings.IndexByte(text, ':')
+	if slash := strings.IndexByte(text, '/'); colon <= 0 || slash >= 0 && slash < colon {
+		return text
+	}
+	return asciiLower(text[:colon]) + text[colon:]
 }
 
 // fold returns s in the form that texts share which differ in case alone.
@@ -113,7 +183,11 @@ func (b *blocks) variants(text string) []string {
 func (b *blocks) split(text string) (base, path, query string) {
 	path = text
 	if b.form == formWeb || b.form == formService || b.form == formFile {
-		start := strings.Index(text, "://") + len("://")
+		start := strings.Index(text, "://")
+		if start < 0 {
+			return "", text, ""
+		}
+		start += len("://")
 		end := strings.IndexAny(text[start:], "/?")
 		if end < 0 {
 			return text, "", ""
@@ -138,18 +212,6 @@ func (b *blocks) cutQuery(path string) (string, bool) {
 		}
 	}
 	return path, false
-}
-
-// withoutParameters drops ;… of each segment.
-func withoutParameters(path string) string {
-	if strings.IndexByte(path, ';') < 0 {
-		return path
-	}
-	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		segments[i], _, _ = strings.Cut(segment, ";")
-	}
-	return strings.Join(segments, "/")
 }
 
 // decodedLetters decodes every escape until none is left.

@@ -1,42 +1,55 @@
 package resource
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // readFile reads a file URL. Its readings keep file://.
 func (t *text) readFile() *Error {
-	rest, host := t.rest, ""
+	rest, hosts := t.rest, []string{""}
 	if s := slashed(rest); strings.HasPrefix(s, "//") {
-		authority, _, _ := strings.Cut(s[len("//"):], "/")
-		authority, _, _ = strings.Cut(authority, "?")
-		authority, _, _ = strings.Cut(authority, "#")
+		authority := s[len("//"):]
+		if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+			authority = authority[:end]
+		}
 		rest = rest[len("//"):]
 		if !isDrive(strings.Replace(authority, "|", ":", 1) + "/") { // file://C:/x names no host
 			rest = rest[len(authority):]
-			hosts, err := t.fileHost(withoutUserInfo(authority))
-			if err != nil {
+			var err *Error
+			if hosts, err = t.fileHosts(withoutUserInfo(authority)); err != nil {
 				return err
 			}
-			host = hosts
 		}
 	}
-	if slashed(rest) == rest && !strings.HasPrefix(rest, "/") || slashed(rest) != rest && !strings.HasPrefix(slashed(rest), "/") {
+	if !strings.HasPrefix(slashed(rest), "/") {
 		rest = "/" + rest
 	}
 	u := splitURL("//" + rest)
 	if err := checkEscapedControls(u.path); err != nil {
 		return err
 	}
-	base, query := "file://"+host, canonical(u.query)
-	t.add(Browser, base+canonical(withDrive(browserPath(u.path, true)))+query)
+	for _, host := range hosts {
+		t.readFilePath("file://"+host, rest, u)
+	}
+	return nil
+}
+
+// readFilePath adds the readings of a path behind base; rest is the path with what
+// may be its query and fragment.
+func (t *text) readFilePath(base, rest string, u url) {
+	query := canonical(u.query)
+	browsed := withDrive(browserPath(u.path, true))
+	t.add(Browser, base+canonical(browsed)+query)
 	for _, path := range clientPaths(u.path, false) {
 		t.add(Client, base+canonical(path)+query)
 	}
 	t.add(POSIX, base+letters(posixPath(rest)))
 	t.add(DecodedPOSIX, base+letters(posixPath(decode(rest))))
-	for _, path := range [...]string{rest, decode(rest)} {
+	for _, path := range [...]string{rest, decode(rest), browsed, decode(browsed)} {
 		t.add(Windows, base+letters(fileWindowsPath(path)))
+		t.add(Windows, base+letters(fileWindowsPath(windowsResolved(path))))
 	}
-	return nil
 }
 
 // withDrive returns path with the bar of a drive as the colon that browsers take
@@ -48,16 +61,22 @@ func withDrive(path string) string {
 	return path
 }
 
-// fileHost returns the normal form of a file URL's host; localhost is none.
-func (t *text) fileHost(authority string) (string, *Error) {
-	if authority == "" || strings.EqualFold(authority, "localhost") {
-		return "", nil
+// fileHosts returns the host of a file URL in all readings. localhost is none;
+// 127.0.0.1 is none to some.
+func (t *text) fileHosts(authority string) ([]string, *Error) {
+	if authority == "" {
+		return []string{""}, nil
 	}
 	hosts, err := t.webHosts(authority)
-	if err != nil {
-		return "", err
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(hosts, "localhost"):
+		return []string{""}, nil
+	case slices.Contains(hosts, "127.0.0.1"):
+		return []string{"", "127.0.0.1"}, nil
 	}
-	return hosts[0], nil
+	return hosts[:1], nil
 }
 
 // fileWindowsPath is [windowsPath] of the path of a URL, where a slash stands

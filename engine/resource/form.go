@@ -40,6 +40,17 @@ func classify(s string) (f form, scheme, rest string) {
 	return formName, "", s
 }
 
+// isWrappedURL reports whether s is a web or file URL within angle brackets or
+// behind URL: (RFC 3986, appendix C).
+func isWrappedURL(s string) bool {
+	inner := strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
+	if rest, ok := cutFold(inner, "url:"); ok {
+		inner = rest
+	}
+	scheme, _, ok := cutScheme(inner)
+	return ok && len(inner) < len(s) && (isWeb(scheme) || scheme == "file")
+}
+
 // isWeb reports whether scheme is one of the web's.
 func isWeb(scheme string) bool {
 	switch scheme {

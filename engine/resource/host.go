@@ -46,8 +46,8 @@ func hostProfile(transitional bool) *idna.Profile {
 func (t *text) webHosts(authority string) ([]string, *Error) {
 	name, port := splitPort(authority)
 	port, ok := normalPort(port, t.scheme)
-	if !ok {
-		return nil, &Error{"its port is not a number up to 65535"}
+	if !ok || port == ":0" { // clients differ over port 0: some take it for none
+		return nil, &Error{"its port is not a number from 1 to 65535"}
 	}
 	names, err := t.hostNames(name)
 	if err != nil {

@@ -6,14 +6,21 @@ import (
 )
 
 // Wild is the first of the MaxWild characters that stand for the wildcards of a
-// pattern while it is read. They are private use characters, which no reader
-// touches.
+// pattern while it is read; from Super on they stand for a **. They are private use
+// characters, which no reader touches.
 const (
 	Wild    = '\U000F0000'
 	MaxWild = 4096
+	Super   = Wild + MaxWild/2
 )
 
 func isWild(r rune) bool { return r >= Wild && r < Wild+MaxWild }
+
+// endsInSuper reports whether s ends in a **, which may match more segments.
+func endsInSuper(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return isWild(r) && r >= Super
+}
 
 // ReadPattern returns a pattern as each reader has it, with a [Wild] character
 // for each of its wildcards. A pattern without a scheme may match resources of
@@ -62,14 +69,14 @@ func (t *text) readSchemeless() {
 		t.rest = path
 		t.readAddresses()
 	} else {
-		t.add(Address, t.addressPattern(path))
+		t.add(Address|Number, t.addressPattern(path))
 	}
 	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
 	if hasEscape(path) {
 		t.add(DecodedPOSIX, letters(posixPath(decode(path))))
 	}
-	t.add(Windows, letters(windowsPath(path)))
-	for _, s := range served([]string{path, posixPath(path)}, true) {
+	t.addWindows(path)
+	for _, s := range served([]string{path, posixPath(path)}, true, false) {
 		t.add(Server, s)
 	}
 	t.add(Client, canonical(resolve(path, literalDots)))
@@ -94,6 +101,7 @@ func BlockReadings(readings []Reading) []Reading {
 		if !isASCII(strings.Map(dropWild, r.Text)) {
 			all.add(r.Readers, composed(r.Text))
 		}
+		all.add(r.Readers, foldedScheme(r.Text))
 		if folds := r.Readers & (Windows | Address); folds != 0 {
 			all.add(folds, fold(r.Text))
 		}

@@ -31,6 +31,7 @@ const (
 	DecodedPOSIX
 	Windows
 	Address
+	Number
 
 	All = 1<<iota - 1
 )
@@ -41,7 +42,7 @@ func (r Reader) String() string { return strings.Join(r.Names(), ", ") }
 // Names returns the name of each reader of the set.
 func (r Reader) Names() []string {
 	var names []string
-	for i, name := range [...]string{"raw", "client", "browser", "server", "literal", "posix", "decoded_posix", "windows", "address"} {
+	for i, name := range [...]string{"raw", "client", "browser", "server", "literal", "posix", "decoded_posix", "windows", "address", "number"} {
 		if r&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -167,6 +168,9 @@ func readAny(raw string) (Readings, error) {
 	if err := checkText(raw); err != nil {
 		return Readings{}, err
 	}
+	if isWrappedURL(raw) {
+		return Readings{}, &Error{"it is a URL within < > or behind URL:, which some clients take off"}
+	}
 	t := text{raw: raw}
 	t.form, t.scheme, t.rest = classify(raw)
 	if err := t.read(); err != nil {
@@ -209,9 +213,8 @@ type text struct {
 	// scheme is in lower case, without its last colon; rest is what follows it.
 	scheme, rest string
 	readings     collection
-	// hosts are the hosts of a list of hosts, each as a URL of its own, which a
-	// block looks at, too.
-	hosts []Reading
+	// blocks are further readings, which a block alone looks at.
+	blocks []Reading
 }
 
 // collection is a list of readings without two of one text.
@@ -260,7 +263,7 @@ func (t *text) read() *Error {
 	case formFile:
 		return t.readFile()
 	case formWindows:
-		t.add(Windows, letters(windowsPath(t.raw)))
+		t.addWindows(t.raw)
 	case formService:
 		return t.readService()
 	case formAddresses:
@@ -276,10 +279,10 @@ func (t *text) readName() {
 	local := posixPath(t.raw)
 	t.add(POSIX, letters(local))
 	if strings.IndexByte(t.raw, '\\') >= 0 || strings.HasPrefix(t.raw, "//") {
-		t.add(Windows, letters(windowsPath(t.raw)))
+		t.addWindows(t.raw)
 	}
 	if hasEscape(t.raw) {
-		for _, s := range served([]string{t.raw, local}, true) {
+		for _, s := range served([]string{t.raw, local}, true, false) {
 			t.add(Server, s)
 		}
 	}

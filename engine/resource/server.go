@@ -4,10 +4,10 @@ import "strings"
 
 // served returns what a server may make of each of the sent paths, in canonical
 // form: each is decoded once and, where deep is set, until no escape is left;
-// %2F is a slash, and a backslash both a letter and a slash; ;… after a dot
-// segment is dropped or not; runs of slashes are one; dot segments are resolved
-// again.
-func served(sent []string, deep bool) []string {
+// %2F is a slash, and a backslash both a letter and a slash; where parameters is
+// set, ;… of each segment is dropped or not; runs of slashes are one; dot segments
+// are resolved again.
+func served(sent []string, deep, parameters bool) []string {
 	var paths []string
 	add := func(path string) {
 		path = letters(resolve(mergeSlashes(path), literalDots))
@@ -26,8 +26,8 @@ func served(sent []string, deep bool) []string {
 		for _, path := range decoded {
 			for _, path := range bothSlashes(path) {
 				add(path)
-				if strings.Contains(path, ".;") {
-					add(withoutDotParameters(path))
+				if parameters {
+					add(withoutParameters(path))
 				}
 			}
 		}
@@ -43,14 +43,15 @@ func bothSlashes(path string) []string {
 	return []string{path, slashed(path)}
 }
 
-// withoutDotParameters drops the parameters of dot segments: /a/..;x/b is
-// /a/../b to servers that take ;x for a parameter of the segment.
-func withoutDotParameters(path string) string {
+// withoutParameters drops ;… of each segment, which servlets take for parameters:
+// /a/..;x/b is /a/../b to them.
+func withoutParameters(path string) string {
+	if strings.IndexByte(path, ';') < 0 {
+		return path
+	}
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
-		if name, _, ok := strings.Cut(segment, ";"); ok && literalDots(name) > 0 {
-			segments[i] = name
-		}
+		segments[i], _, _ = strings.Cut(segment, ";")
 	}
 	return strings.Join(segments, "/")
 }

@@ -15,24 +15,35 @@ func (t *text) readService() *Error {
 	}
 	joined, hosts := t.serviceAuthority(withoutUserInfo(u.authority))
 	t.readHierarchical(t.scheme+"://"+joined, u, false)
+	t.cutAuthority(withoutUserInfo(u.authority), u)
 	switch {
-	case len(hosts) == 1:
+	case len(hosts) == 1 && hosts[0] == joined:
 		return nil
 	case len(hosts) > maxHosts:
 		return &Error{"it lists more than 64 hosts"}
 	}
-	each := text{raw: t.raw, pattern: t.pattern}
 	for _, host := range hosts {
-		each.readHierarchical(t.scheme+"://"+host, u, false)
-	}
-	if strings.IndexByte(joined, ';') >= 0 {
-		t.hosts = each.readings.list // what follows a semicolon is no host
-		return nil
-	}
-	for _, r := range each.readings.list {
-		t.add(r.Readers, r.Text)
+		if strings.IndexByte(joined, ';') >= 0 { // what follows a semicolon is no host
+			t.alsoBlocks(t.scheme+"://"+host, u, false)
+		} else {
+			t.readHierarchical(t.scheme+"://"+host, u, false)
+		}
 	}
 	return nil
+}
+
+// cutAuthority has a block also look at a URL whose authority ends at the first
+// character that no host has, as some parsers end it.
+func (t *text) cutAuthority(authority string, u url) {
+	end := strings.IndexFunc(authority, func(r rune) bool {
+		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune("-_.:,;[]", r)
+	})
+	if end < 0 {
+		return
+	}
+	u.path = "/" + authority[end:] + u.path
+	joined, _ := t.serviceAuthority(authority[:end])
+	t.alsoBlocks(t.scheme+"://"+joined, u, false)
 }
 
 // serviceAuthority returns the authority with each entry of the list, which
@@ -62,7 +73,7 @@ func (t *text) serviceAuthority(authority string) (joined string, hosts []string
 // hostPort returns the normal form of one entry and whether it is a host with
 // or without a port; what is none stays as it is.
 func (t *text) hostPort(entry string) (string, bool) {
-	entry = canonical(asciiLower(canonical(entry)))
+	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
 	name, port := splitPort(entry)
 	port, ok := normalPort(port, t.scheme)
 	if !ok || name == "" {

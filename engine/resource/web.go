@@ -47,13 +47,23 @@ func (t *text) readWeb() *Error {
 	if err := checkWebPath(u.path); err != nil {
 		return err
 	}
-	if u.path == "" {
+	if u.path == "" && !(t.pattern && endsInSuper(u.authority)) {
 		u.path = "/"
 	}
 	for _, host := range hosts {
 		t.readHierarchical(t.scheme+"://"+host, u, true)
+		if address, rest, ok := strings.Cut(host, "%25"); ok { // the zone leaves the address what it is
+			t.alsoBlocks(t.scheme+"://"+address+rest[strings.IndexByte(rest, ']'):], u, true)
+		}
 	}
 	return nil
+}
+
+// alsoBlocks adds readings that a block alone looks at.
+func (t *text) alsoBlocks(base string, u url, web bool) {
+	other := text{raw: t.raw, pattern: t.pattern}
+	other.readHierarchical(base, u, web)
+	t.blocks = append(t.blocks, other.readings.list...)
 }
 
 // readHierarchical adds the readings of a path behind base, which is a scheme
@@ -66,7 +76,7 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
-	for _, path := range served(append(sent, browsed, u.path), !web) {
+	for _, path := range served(append(sent, browsed, u.path), !web, true) {
 		t.add(Server, base+path+query)
 	}
 	for _, path := range literalPaths(u.path, web) {

@@ -2,6 +2,23 @@ package resource
 
 import "strings"
 
+// addWindows adds what Win32 makes of path: programs resolve .. before the trailing
+// dots and spaces of a segment are dropped or afterwards.
+func (t *text) addWindows(path string) {
+	t.add(Windows, letters(windowsPath(path)))
+	t.add(Windows, letters(windowsPath(windowsResolved(path))))
+}
+
+// windowsResolved returns path with its dot segments resolved before anything is
+// dropped.
+func windowsResolved(path string) string {
+	root, path := windowsRoot(withoutDevice(slashed(path)))
+	if root == "" && !strings.HasPrefix(path, "/") {
+		return resolve(mergeSlashes(path), literalDots)
+	}
+	return root + resolve("/"+strings.TrimPrefix(mergeSlashes(path), "/"), literalDots)
+}
+
 // windowsPath returns the path that Win32 opens, with slashes: a backslash is a
 // slash; the prefixes \\?\, \\.\ and \??\ are dropped before a drive, and
 // \\?\UNC\ is \\; runs of slashes are one; .. stays below drive and share; the
@@ -55,7 +72,7 @@ func windowsRoot(path string) (root, rest string) {
 		return "", path
 	}
 	host, rest, _ := strings.Cut(strings.TrimLeft(unc, "/"), "/")
-	share, rest, more := strings.Cut(rest, "/")
+	share, rest, more := strings.Cut(strings.TrimLeft(rest, "/"), "/")
 	switch {
 	case more:
 		return "//" + host + "/" + share, "/" + rest
