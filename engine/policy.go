@@ -20,7 +20,7 @@ type Policy struct {
 	// has no checks; it is nil otherwise.
 	unreadable []Finding
 	size       int
-	digest  lazyDigest
+	digest     lazyDigest
 }
 
 // compiledCheck is a check as it runs.
