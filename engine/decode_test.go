@@ -180,7 +180,7 @@ func TestDecision_Errors_EveryInvalidMemberIsNamed(t *testing.T) {
 	}{
 		{"unknown, of the wrong type, null and twice", `{"polcy_id":"x","intent":{"agent_id":5,"resorce":"a","cost":{"amount_minor":"1","tax":2},
 			"metadata":{"a":1,"b":null,"c":"d"},"issued_at":null,"action_type":"x","action_type":"y"},"extra":1}`, []string{
-			"polcy_id", "intent.agent_id", "intent.resorce", "intent.cost.amount_minor", "intent.cost.tax",
+			"polcy_id", "intent.agent_id", "intent.resorce", "intent.cost.amount_minor", "intent.cost.tax", "intent.cost.currency",
 			"intent.metadata.a", "intent.metadata.b", "intent.issued_at", "intent.action_type", "extra",
 		}},
 		{"a member that lacks another", `{"intent":{"resorce":"a","cost":{"amount_minor":1}}}`, []string{"intent.resorce", "intent.cost.currency"}},
