@@ -123,7 +123,7 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
 			return 1
 		}
-		return saturate(variables(args), textGrowth(b.Name, args))
+		return saturate(saturate(variables(args), textGrowth(b.Name, args)), repetition(b.Name, args))
 	}
 	total := variables(args)
 	for _, t := range operator {
@@ -135,6 +135,25 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		}
 	}
 	return total
+}
+
+// splitGrowth is how many times more memory the characters of a text take as
+// values of their own.
+const splitGrowth = 16
+
+// repetition bounds what a call makes of constants: the numbers of a range,
+// which loops over it multiply, and the characters of a text. What it makes of
+// the input is charged when it runs.
+func repetition(function string, args []*ast.Term) int {
+	switch function {
+	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
+		return max(1, rangeBytes(args, termBytes*(maxGrowth+1))/termBytes)
+	case ast.Split.Name:
+		if len(args) > 1 && args[1].Value.Compare(ast.String("")) == 0 {
+			return splitGrowth
+		}
+	}
+	return 1
 }
 
 // variables counts the parts of x that are not constants, at least 1. The input
