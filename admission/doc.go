@@ -17,9 +17,10 @@
 // start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with the mean of
 // the organization's last requests charged in advance and corrected at the end.
 //
-// A slot cannot be taken away, so dear work is kept off the last one: whatever is
-// known to be dear, or was so lately in its queue, leaves one slot for the rest
-// where there are several.
+// A slot cannot be taken away, so none may hold all of them where there are
+// several: neither an organization nor what is known to be dear. A decision takes
+// some 10 µs of a slot; the rest of its time it reads, writes or waits outside. So
+// even one slot is far more than an organization with cheap requests can use.
 //
 // What waits is bounded in each queue, in all, and by time. What would wait too
 // long, judged by its queue's length and mean, is refused at once.

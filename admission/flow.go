@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// flowKey names a queue.
-type flowKey struct {
-	org  string
-	kind Kind
+// tenant is an organization.
+type tenant struct {
+	flows   [Managing + 1]flow
+	working int // slots that it holds
 }
 
 // flow is an organization's queue for one kind of work.
 type flow struct {
-	key     flowKey
+	tenant  *tenant
+	kind    Kind
 	waiting []*waiter
-	working int // slots that it holds
 	// charged is the time that it held slots, or where the others stood when it
 	// came back. mean is what its last requests took.
 	charged, mean time.Duration
@@ -29,9 +29,6 @@ type waiter struct {
 	order   uint64
 }
 
-// isDear reports whether what comes next is dear.
-func (f *flow) isDear() bool { return f.waiting[0].dear || f.mean > dear }
-
 // before reports whether f comes before g: it has been charged less, or as much
 // and its request came first.
 func (f *flow) before(g *flow) bool {
@@ -43,38 +40,41 @@ func (f *flow) before(g *flow) bool {
 
 // end charges what a request took for what was expected.
 func (f *flow) end(took, expected time.Duration) {
-	f.working--
+	f.tenant.working--
 	f.charged += took - expected
 	f.mean += (took - f.mean) / meanOver
 }
 
-// flowLocked returns the queue of a key, ready to be charged.
-func (g *Gate) flowLocked(key flowKey) *flow {
-	f := g.flows[key]
-	if f == nil {
-		if len(g.flows) >= maxFlows {
+// flowLocked returns the queue of an organization for a kind of work.
+func (g *Gate) flowLocked(org string, kind Kind) *flow {
+	t := g.tenants[org]
+	if t == nil {
+		if len(g.tenants) >= maxTenants {
 			g.forgetLocked()
 		}
-		f = &flow{key: key}
-		g.flows[key] = f
+		t = &tenant{}
+		for k := range t.flows {
+			t.flows[k].tenant, t.flows[k].kind = t, Kind(k)
+		}
+		g.tenants[org] = t
 	}
-	return f
+	return &t.flows[kind]
 }
 
-// forgetLocked drops the queues in which nothing goes on.
+// forgetLocked drops the organizations for which nothing goes on.
 func (g *Gate) forgetLocked() {
-	for key, f := range g.flows {
-		if f.working == 0 && len(f.waiting) == 0 {
-			delete(g.flows, key)
+	for org, t := range g.tenants {
+		if t.working == 0 && len(t.flows[Deciding].waiting) == 0 && len(t.flows[Managing].waiting) == 0 {
+			delete(g.tenants, org)
 		}
 	}
 }
 
 // queueLocked puts a request at the end of f.
-func (g *Gate) queueLocked(f *flow, isDear bool) *waiter {
+func (g *Gate) queueLocked(f *flow, dear bool) *waiter {
 	w := g.waiters.Get().(*waiter)
 	g.order++
-	w.dear, w.order = isDear, g.order
+	w.dear, w.order = dear, g.order
 	if len(f.waiting) == 0 {
 		f.charged = max(f.charged, g.now)
 		g.queued = append(g.queued, f)

@@ -58,12 +58,13 @@ type Work struct {
 // Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
 	slots    int
+	most     int // slots that one organization, or dear work, may hold: one fewer
 	deadline time.Duration
 	metrics  *metrics
 	waiters  sync.Pool
 
 	mu      sync.Mutex
-	flows   map[flowKey]*flow
+	tenants map[string]*tenant
 	queued  []*flow       // those with somebody waiting
 	waiting int           // in all queues
 	working int           // slots that are held
@@ -75,7 +76,7 @@ type Gate struct {
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		slots: cfg.Slots, deadline: cfg.Deadline, flows: make(map[flowKey]*flow),
+		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, tenants: make(map[string]*tenant),
 		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)
@@ -108,7 +109,7 @@ func (s *Slot) Leave() {
 		g.dearly--
 	}
 	s.flow.end(held, s.expected)
-	g.metrics.held[s.flow.key.kind].Add(held.Seconds())
+	g.metrics.held[s.flow.kind].Add(held.Seconds())
 	g.serveLocked()
 }
 
@@ -116,10 +117,10 @@ func (s *Slot) Leave() {
 // verdict is Admitted, the slot must be left.
 func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
-	f := g.flowLocked(flowKey{w.Org, w.Kind})
-	isDear := w.Dear || w.Kind == Managing
-	if len(f.waiting) == 0 && g.freeLocked(isDear || f.mean > dear) {
-		s := g.startLocked(f, isDear)
+	f := g.flowLocked(w.Org, w.Kind)
+	dear := w.Dear || w.Kind == Managing
+	if len(f.waiting) == 0 && g.freeLocked(f, dear) {
+		s := g.startLocked(f, dear)
 		g.mu.Unlock()
 		return s, Admitted
 	}
@@ -134,7 +135,7 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 			return Slot{}, v
 		}
 	}
-	waiter := g.queueLocked(f, isDear)
+	waiter := g.queueLocked(f, dear)
 	g.mu.Unlock()
 	return g.wait(ctx, f, waiter, w.Patient, patience)
 }
@@ -144,7 +145,7 @@ func (g *Gate) judgeLocked(f *flow, patience time.Duration) Verdict {
 	switch {
 	case len(f.waiting) >= maxQueue || g.waiting >= maxWaiting:
 		return QueueFull
-	case time.Duration(len(f.waiting))*f.mean > patience*time.Duration(g.slots):
+	case time.Duration(len(f.waiting))*f.mean > patience*time.Duration(g.most):
 		return QueueDeadline
 	}
 	return Admitted
@@ -190,9 +191,9 @@ func (g *Gate) giveUp(f *flow, w *waiter) bool {
 	return true
 }
 
-// freeLocked reports whether there is a slot for work that is dear or not.
-func (g *Gate) freeLocked(isDear bool) bool {
-	return g.working < g.slots && (!isDear || g.dearly < max(1, g.slots-1))
+// freeLocked reports whether there is a slot for f's work.
+func (g *Gate) freeLocked(f *flow, dear bool) bool {
+	return g.working < g.slots && f.tenant.working < g.most && (!dear || g.dearly < g.most)
 }
 
 // serveLocked gives free slots to the queues that have been charged least.
@@ -203,9 +204,9 @@ func (g *Gate) serveLocked() {
 			return
 		}
 		w := f.waiting[0]
-		isDear := w.dear
+		dear := w.dear
 		g.removeLocked(f, 0)
-		w.verdict <- g.startLocked(f, isDear)
+		w.verdict <- g.startLocked(f, dear)
 	}
 }
 
@@ -213,7 +214,7 @@ func (g *Gate) serveLocked() {
 func (g *Gate) nextLocked() *flow {
 	var next *flow
 	for _, f := range g.queued {
-		if (next == nil || f.before(next)) && g.freeLocked(f.isDear()) {
+		if (next == nil || f.before(next)) && g.freeLocked(f, f.waiting[0].dear) {
 			next = f
 		}
 	}
@@ -221,14 +222,14 @@ func (g *Gate) nextLocked() *flow {
 }
 
 // startLocked takes a slot for f.
-func (g *Gate) startLocked(f *flow, isDear bool) Slot {
+func (g *Gate) startLocked(f *flow, dear bool) Slot {
 	f.charged = max(f.charged, g.now)
 	g.now = f.charged
-	s := Slot{gate: g, flow: f, start: time.Now(), expected: f.mean, dear: isDear || f.mean > dear}
+	s := Slot{gate: g, flow: f, start: time.Now(), expected: f.mean, dear: dear}
 	f.charged += s.expected
-	f.working++
+	f.tenant.working++
 	g.working++
-	if s.dear {
+	if dear {
 		g.dearly++
 	}
 	return s

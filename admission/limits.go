@@ -1,7 +1,5 @@
 package admission
 
-import "time"
-
 const (
 	// maxQueue is how many requests of one queue may wait. At 50 µs a decision
 	// the last waits 25 ms.
@@ -9,15 +7,11 @@ const (
 	// maxWaiting is how many may wait in all: some megabytes of goroutines and
 	// bodies, and the search for the least charged queue stays within 5 µs.
 	maxWaiting = 2048
-	// dear is the mean time in a slot from which on a queue leaves the last slot
-	// to others: twenty times what a decision takes, and a tenth of what another
-	// organization can wait unnoticed.
-	dear = time.Millisecond
 	// meanOver is the weight of the mean against one more request.
 	meanOver = 8
-	// maxFlows is how many organizations are remembered: one that is forgotten
+	// maxTenants is how many organizations are remembered: one that is forgotten
 	// has its next request judged as its first.
-	maxFlows = 4096
+	maxTenants = 4096
 	// managingPatience is how many times longer than a decision work on documents
 	// may wait: a policy takes 100 ms to compile, and several may be registered at
 	// once.

@@ -30,6 +30,9 @@ const (
 	heldMemory = 1 << 30
 )
 
+// settle is how long requests of an attack that has ended may take to end.
+const settle = time.Second
+
 type options struct {
 	url, writ, data, only string
 	pid, conns            int
@@ -101,6 +104,7 @@ func run(ctx context.Context, o options) error {
 // measure prints a line about the victim alone and beside attacks, and reports
 // whether it is within what is held.
 func (s *server) measure(ctx context.Context, v *victim, name string, attacks ...*attack) (bool, error) {
+	time.Sleep(settle) // the last attack's requests end
 	alone, err := v.drive(ctx, s.alone)
 	if err != nil {
 		return false, fmt.Errorf("the victim alone: %w", err)
