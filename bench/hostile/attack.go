@@ -122,7 +122,7 @@ func (s *server) launch(ctx context.Context, a *attack) <-chan report {
 
 // loop sends one request after the other over c.
 func (a *attack) loop(ctx context.Context, number int, c *conn) report {
-	r := report{statuses: make(map[int]int)}
+	r := report{Statuses: make(map[int]int)}
 	if r.err = c.redial(context.WithoutCancel(ctx)); r.err != nil {
 		return r
 	}
@@ -137,15 +137,15 @@ func (a *attack) loop(ctx context.Context, number int, c *conn) report {
 		sent := time.Now()
 		status, _, err := c.do(next)
 		if err != nil {
-			r.dropped++
+			r.Dropped++
 			if r.err = c.redial(context.WithoutCancel(ctx)); r.err != nil {
 				return r
 			}
 			continue
 		}
-		r.statuses[status]++
+		r.Statuses[status]++
 		if status == http.StatusServiceUnavailable {
-			r.refused.note(time.Since(sent), false)
+			r.Refused.note(time.Since(sent), false)
 		}
 	}
 	return r

@@ -1,7 +1,8 @@
 // Command hostile measures what one organization's requests cost another's. A
 // victim sends ordinary evaluations on a schedule, alone and then beside each
 // attack: an organization of its own that does one dear thing as fast as 16
-// connections allow and ignores Retry-After. Last come all attacks at once.
+// connections allow and ignores Retry-After. Last come all attacks at once. Each
+// attack is a process of its own at a lower priority.
 //
 // The victim's latency counts from when a request was due (no coordinated
 // omission). Each attack prints one line: the victim's p50 and p99 alone and
@@ -13,8 +14,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -30,11 +31,12 @@ const (
 	heldMemory = 1 << 30
 )
 
-// settle is how long requests of an attack that has ended may take to end.
+// settle is how long what went before may take to end.
 const settle = time.Second
 
 type options struct {
 	url, writ, data, only string
+	attack                string
 	pid, conns            int
 	rate                  float64
 	alone, duration       time.Duration
@@ -48,6 +50,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "./data", "data directory of the server")
 	flag.IntVar(&o.pid, "pid", 0, "process id of the server, whose memory is read")
 	flag.StringVar(&o.only, "only", "", "attacks to run, separated by commas; all if empty")
+	flag.StringVar(&o.attack, "attack", "", "be the process of this attack: see child.go")
 	flag.IntVar(&o.conns, "conns", 16, "connections of each attack")
 	flag.Float64Var(&o.rate, "rate", 200, "requests a second of the victim")
 	flag.DurationVar(&o.alone, "alone", 3*time.Second, "how long the victim is measured alone before each attack")
@@ -66,35 +69,33 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	s := &server{options: o, host: u.Host}
+	if o.attack != "" {
+		return s.beChild(ctx, o.attack)
+	}
 	v, err := s.newVictim(ctx)
 	if err != nil {
 		return fmt.Errorf("setting up the victim: %w", err)
 	}
-	var ready []*attack
+	held := true
+	var names []string
 	for _, a := range attacks() {
 		if o.only != "" && !strings.Contains(","+o.only+",", ","+a.name+",") {
 			continue
 		}
-		switch err := s.prepare(ctx, a); {
-		case err == nil:
-			ready = append(ready, a)
-		case a.refused && isRefusal(err):
-			fmt.Printf("%-14s refused when it is created: %v\n", a.name, err)
-		default:
-			return fmt.Errorf("setting up %s: %w", a.name, err)
+		ok, err := s.measure(ctx, v, a.name, a.name)
+		if errors.Is(err, errRefused) {
+			fmt.Printf("%-13s %v", a.name, err)
+			continue
 		}
-	}
-	held := true
-	for _, a := range ready {
-		ok, err := s.measure(ctx, v, a.name, a)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", a.name, err)
 		}
+		names = append(names, a.name)
 		held = held && ok
 	}
-	if len(ready) > 1 {
-		if _, err := s.measure(ctx, v, "all at once", ready...); err != nil {
-			return err
+	if len(names) > 1 {
+		if _, err := s.measure(ctx, v, "all at once", names...); err != nil {
+			return fmt.Errorf("all at once: %w", err)
 		}
 	}
 	fmt.Printf("held for each alone: %t\n", held)
@@ -103,34 +104,52 @@ func run(ctx context.Context, o options) error {
 
 // measure prints a line about the victim alone and beside attacks, and reports
 // whether it is within what is held.
-func (s *server) measure(ctx context.Context, v *victim, name string, attacks ...*attack) (bool, error) {
-	time.Sleep(settle) // the last attack's requests end
+func (s *server) measure(ctx context.Context, v *victim, name string, attacks ...string) (bool, error) {
+	var children []*child
+	for _, a := range attacks {
+		c, err := s.spawn(ctx, a)
+		if err != nil {
+			return false, err
+		}
+		children = append(children, c)
+	}
+	time.Sleep(settle)
 	alone, err := v.drive(ctx, s.alone)
 	if err != nil {
 		return false, fmt.Errorf("the victim alone: %w", err)
 	}
-	under, stop := context.WithCancel(ctx)
-	memory := s.watchMemory(under)
-	var reports []<-chan report
-	for _, a := range attacks {
-		reports = append(reports, s.launch(under, a))
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	memory := s.watchMemory(watching)
+	for _, c := range children {
+		if err := c.start(); err != nil {
+			return false, err
+		}
 	}
 	beside, err := v.drive(ctx, s.duration)
-	stop()
+	if err != nil {
+		return false, fmt.Errorf("the victim beside it: %w", err)
+	}
+	enough()
 	var total report
-	for _, r := range reports {
-		total.add(<-r)
+	for _, c := range children {
+		r, err := c.stop()
+		if err != nil {
+			return false, err
+		}
+		total.add(r)
 	}
-	most := <-memory
-	if err := cmp.Or(err, total.err); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
-	}
+	return s.print(name, alone, beside, <-memory, &total), nil
+}
+
+// print writes the line, and reports whether the figure is held.
+func (s *server) print(name string, alone, beside *latencies, memory int, attacker *report) bool {
 	bound := max(heldRatio*alone.at(.99), heldP99)
-	ok := beside.at(.99) <= bound && most <= heldMemory && beside.failed == 0
-	fmt.Printf("%-14s alone p50=%s p99=%s beside p50=%s p99=%s ratio=%.1f bound=%s held=%t failed=%d memory=%dMiB | %s\n",
+	held := beside.at(.99) <= bound && memory <= heldMemory && beside.Failed == 0
+	fmt.Printf("%-13s alone p50=%s p99=%s beside p50=%s p99=%s ratio=%.1f bound=%s held=%t failed=%d memory=%dMiB | %s\n",
 		name, ms(alone.at(.5)), ms(alone.at(.99)), ms(beside.at(.5)), ms(beside.at(.99)),
-		float64(beside.at(.99))/float64(alone.at(.99)), ms(bound), ok, beside.failed, most>>20, total.String(s.duration))
-	return ok, nil
+		float64(beside.at(.99))/float64(alone.at(.99)), ms(bound), held, beside.Failed, memory>>20, attacker.describe(s.duration))
+	return held
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/1e6) }

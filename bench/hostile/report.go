@@ -13,60 +13,60 @@ import (
 
 // latencies are those of one run.
 type latencies struct {
-	took   []time.Duration
-	failed int
+	Took   []int64 // nanoseconds
+	Failed int
 }
 
 func (l *latencies) note(took time.Duration, ok bool) {
-	l.took = append(l.took, took)
+	l.Took = append(l.Took, int64(took))
 	if !ok {
-		l.failed++
+		l.Failed++
 	}
 }
 
 // at returns the quantile q.
 func (l *latencies) at(q float64) time.Duration {
-	if len(l.took) == 0 {
+	if len(l.Took) == 0 {
 		return 0
 	}
-	slices.Sort(l.took)
-	return l.took[int(q*float64(len(l.took)-1))]
+	slices.Sort(l.Took)
+	return time.Duration(l.Took[int(q*float64(len(l.Took)-1))])
 }
 
 // report is what an attacker was answered.
 type report struct {
-	statuses map[int]int
-	refused  latencies // the 503s
-	dropped  int       // connections
+	Statuses map[int]int
+	Refused  latencies // the 503s
+	Dropped  int       // connections
 	err      error
 }
 
 func (r *report) add(other report) {
-	if r.statuses == nil {
-		r.statuses = make(map[int]int)
+	if r.Statuses == nil {
+		r.Statuses = make(map[int]int)
 	}
-	for status, n := range other.statuses {
-		r.statuses[status] += n
+	for status, n := range other.Statuses {
+		r.Statuses[status] += n
 	}
-	r.refused.took = append(r.refused.took, other.refused.took...)
-	r.dropped += other.dropped
+	r.Refused.Took = append(r.Refused.Took, other.Refused.Took...)
+	r.Dropped += other.Dropped
 	if r.err == nil {
 		r.err = other.err
 	}
 }
 
-// String gives answers a second by status.
-func (r *report) String(d time.Duration) string {
+// describe gives answers a second by status.
+func (r *report) describe(d time.Duration) string {
 	var b strings.Builder
 	b.WriteString("attacker:")
-	for _, status := range slices.Sorted(maps.Keys(r.statuses)) {
-		fmt.Fprintf(&b, " %d/s=%.0f", status, float64(r.statuses[status])/d.Seconds())
+	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {
+		fmt.Fprintf(&b, " %d/s=%.0f", status, float64(r.Statuses[status])/d.Seconds())
 	}
-	if r.dropped > 0 {
-		fmt.Fprintf(&b, " dropped=%d", r.dropped)
+	if r.Dropped > 0 {
+		fmt.Fprintf(&b, " dropped=%d", r.Dropped)
 	}
-	if len(r.refused.took) > 0 {
-		fmt.Fprintf(&b, " 503 p50=%s p99=%s", ms(r.refused.at(.5)), ms(r.refused.at(.99)))
+	if len(r.Refused.Took) > 0 {
+		fmt.Fprintf(&b, " 503 p50=%s p99=%s", ms(r.Refused.at(.5)), ms(r.Refused.at(.99)))
 	}
 	return b.String()
 }
