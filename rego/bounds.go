@@ -8,13 +8,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// A deadline cannot interrupt OPA while it copies or compares one value, while
-// one glob backtracks or while a regular expression is matched. So what could make either large is refused beforehand.
-
-// maxGrowth is how many times larger than what it is given a value that a
-// condition builds may become: a0 := [x, x], a1 := [a0, a0], … doubles with
-// every line, and so does x*x.
-const maxGrowth = 1 << 12
+// A budget cannot interrupt OPA while it copies or compares one value, while one
+// glob backtracks or while a regular expression is matched. So what could make
+// either large is refused beforehand.
 
 // checkBounds refuses a module, which has been compiled, that could take
 // memory or time without bound.
@@ -136,10 +132,6 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 	}
 	return total
 }
-
-// splitGrowth is how many times more memory the characters of a text take as
-// values of their own.
-const splitGrowth = 16
 
 // repetition bounds what a call makes of constants: the numbers of a range,
 // which loops over it multiply, and the characters of a text. What it makes of

@@ -6,14 +6,6 @@ import (
 	"writ/engine"
 )
 
-// DefaultTimeout is how long the conditions of one evaluation may take together.
-// They are charged by steps; what is not charged ends here. It leaves room for a
-// machine that is busy: a condition takes some 20 µs.
-const DefaultTimeout = 250 * time.Millisecond
-
-// stepsPerExpr is what evaluating an expression takes: half a microsecond to one.
-const stepsPerExpr = 256
-
 // budget ends one evaluation. It implements OPA's Cancel by counting steps, and
 // looking at the clock, whenever OPA asks, which it does before each expression
 // and within some loops of built-in functions: that needs neither the goroutine

@@ -12,9 +12,6 @@ import (
 	"writ/engine"
 )
 
-// MaxSource is the size of a condition's source, in bytes.
-const MaxSource = 16 << 10
-
 // entry is the rule of a condition that is asked.
 const entry = "match"
 

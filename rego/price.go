@@ -8,9 +8,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// termBytes is what a value takes besides its text: its term and its place.
-const termBytes = 96
-
 // size returns about how many bytes v takes, but not much more than most.
 func size(v ast.Value, most int) int {
 	total := termBytes
