@@ -17,6 +17,7 @@ import (
 	"writ/admission"
 	"writ/engine"
 	"writ/ledger"
+	"writ/storage"
 )
 
 // orgQueue is how many requests of an organization wait.
@@ -227,6 +228,30 @@ func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
 	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 11`; !strings.Contains(got, want) {
 		t.Errorf("metrics lack %s", want)
 	}
+}
+
+// "A slot (as many as processors; Rego at most one fewer …)."
+func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	h := start(t, patient, func(c *Config) {
+		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+	})
+	for _, org := range []string{acme, rival} {
+		h.register(org)
+		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles its rules
+	}
+	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
+	slot, v := h.server.gate.Enter(t.Context(), admission.Work{Org: "somebody else", Dear: true})
+	if v != admission.Admitted {
+		t.Fatalf("taking a slot: verdict %d", v)
+	}
+	answered := make(chan *reply)
+	go func() { answered <- h.evaluate(acme, intent()) }()
+	h.untilMetrics(1, 1)
+	wantDecision(t, h.evaluate(rival, intent()), "allow")
+	slot.Leave()
+	wantDecision(t, <-answered, "allow")
 }
 
 // "A slot covers decoding to projection and is given back before the commit

@@ -137,8 +137,8 @@ func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return
 // Plain reports whether the rules of an organization are compiled and kept, and
 // none of them is in Rego: what is decided under them is cheap.
 func (s *Sets) Plain(org string) bool {
-	rules, ok := s.rules.Kept(org)
-	return ok && !rules.hasRego
+	e := s.rules.peek(org)
+	return e != nil && !e.value.hasRego
 }
 
 // InvalidatePolicy forgets a policy.

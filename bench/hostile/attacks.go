@@ -17,13 +17,13 @@ import (
 func attacks() []*attack {
 	return []*attack{
 		{name: "flood"},
-		{name: "wide", intent: wide(64, 3800)},
-		{name: "rego-loop", rules: repeat(20, `some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == "none"`), intent: wide(64, 20)},
+		{name: "wide", intent: wide(3800)},
+		{name: "rego-loop", rules: repeat(20, `some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == "none"`), intent: wide(20)},
 		{name: "rego-constant", refused: true, rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, 3000)]), "")) < 0`), intent: longResource},
 		{name: "rego-explode", rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) < 0`), intent: exploding},
 		{name: "globs", policy: worstGlobs, intent: longResource},
 		{name: "regexes", rules: worstRegexes(), intent: longResource},
-		{name: "macros", rules: macros(), intent: wide(64, 100)},
+		{name: "macros", rules: macros(), intent: wide(100)},
 		{name: "register", next: register},
 		{name: "rules", next: createRule},
 		{name: "filter", history: true, next: get("/v1/authorizations?agent_id=nobody&limit=500")},
@@ -33,11 +33,11 @@ func attacks() []*attack {
 	}
 }
 
-// wide has metadata of so many keys with values of so many bytes.
-func wide(keys, size int) func(*engine.Intent) {
+// wide has as many metadata keys as there can be, with values of so many bytes.
+func wide(size int) func(*engine.Intent) {
 	return func(in *engine.Intent) {
-		in.Metadata = make(map[string]string, keys)
-		for i := range keys {
+		in.Metadata = make(map[string]string, engine.MaxMetadataKeys)
+		for i := range engine.MaxMetadataKeys {
 			in.Metadata[fmt.Sprintf("key%02d", i)] = fmt.Sprintf("%02d", i) + strings.Repeat("v", size-2)
 		}
 	}
@@ -126,7 +126,7 @@ func get(path string) func(*attack, int, int) (call, error) {
 // replay sends the same intent, wide as it can be, again and again.
 func replay(a *attack, conn, _ int) (call, error) {
 	in := a.in
-	wide(64, 1000)(&in)
+	wide(1000)(&in)
 	in.IntentID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fmt.Sprint(a.org, conn%2))).String()
 	body, err := json.Marshal(map[string]any{"policy_id": in.PolicyID, "intent": &in}, json.Deterministic(true))
 	return call{http.MethodPost, "/v1/policy/evaluate", body}, err
