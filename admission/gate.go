@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,12 +11,11 @@ import (
 
 // Config is what a Gate works with.
 type Config struct {
-	// Deadline is how long a request may wait to be worked on. The gate aims at a
-	// tenth of it for the work itself. It must be positive.
+	// Slots is how many requests are worked on at once: the processors there are.
+	Slots int
+	// Deadline is how long a decision may wait for a slot; work on documents may
+	// wait longer. It must be positive.
 	Deadline time.Duration
-	// Refusals is how many refusals a second cost little enough to be answered
-	// without a pause. It must be positive.
-	Refusals int
 	// Metrics is where the gate registers its metrics.
 	Metrics prometheus.Registerer
 }
@@ -24,137 +25,212 @@ type Verdict uint8
 
 // The verdicts. All but Admitted are refusals; their names are metric labels.
 const (
-	// Admitted lets the request in, until Leave.
+	// Admitted gives the request a slot, until Leave.
 	Admitted Verdict = iota
 	// QueueFull refuses at once: too many wait.
 	QueueFull
-	// QueueDeadline refuses a request that waited for Config.Deadline.
+	// QueueDeadline refuses what has waited, or would have to wait, for too long.
 	QueueDeadline
 )
 
-// Gate admits requests. All methods are safe for concurrent use.
+// Kind is a kind of work, which waits in a queue of its own.
+type Kind uint8
+
+// The kinds.
+const (
+	// Deciding is the work on a decision.
+	Deciding Kind = iota
+	// Managing is the work on documents and on the history. It is dear.
+	Managing
+)
+
+// Work is what a slot is asked for.
+type Work struct {
+	Org  string
+	Kind Kind
+	// Dear is set where the work is known to be dear.
+	Dear bool
+	// Patient work was begun before and goes on: it is not refused, but waits until
+	// its context ends. The caller bounds how much of it there is.
+	Patient bool
+}
+
+// Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
+	slots    int
+	most     int // slots that one organization, or dear work, may hold: one fewer
 	deadline time.Duration
 	metrics  *metrics
 	waiters  sync.Pool
 
 	mu      sync.Mutex
-	limit   limit
-	pauses  pauses
-	working int
-	room    room
-	armed   bool        // expiry will run
-	expiry  *time.Timer // refuses those whose deadline passes while nothing ends
+	tenants map[string]*tenant
+	queued  []*flow       // those with somebody waiting
+	waiting int           // in all queues
+	working int           // slots that are held
+	dearly  int           // of those, by dear work
+	now     time.Duration // what the queue served last had been charged
+	order   uint64        // of arrival
 }
 
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		deadline: cfg.Deadline,
-		limit:    newLimit(cfg.Deadline / 10),
-		pauses:   pauses{every: time.Second / time.Duration(cfg.Refusals), most: min(cfg.Deadline/10*8, maxPause)},
-		waiters:  sync.Pool{New: func() any { return &waiter{verdict: make(chan Verdict, 1)} }},
+		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, tenants: make(map[string]*tenant),
+		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)
 	return g
 }
 
-// Enter asks for a request that arrived at now to be worked on, and blocks while
-// it waits. If the verdict is Admitted, Leave must be called with start once the
-// work has ended, however it ends.
-//
-// An early request came before the pause of its connection was over. It gets in
-// only where half of the limit is free, and never waits: those that keep to
-// their Retry-After come first.
-func (g *Gate) Enter(now time.Time, early bool) (start time.Time, v Verdict) {
-	g.mu.Lock()
-	limit := g.limit.n
-	if early {
-		limit /= 2
-	}
-	if g.working < limit && g.room.len == 0 {
-		g.working++
-		g.mu.Unlock()
-		return now, Admitted
-	}
-	if !early {
-		g.limit.reached = true
-	}
-	if early || g.room.len >= limit {
-		g.mu.Unlock()
-		g.metrics.rejected[QueueFull].Inc()
-		return now, QueueFull
-	}
-	w := g.waiters.Get().(*waiter)
-	w.deadline = now.Add(g.deadline)
-	g.room.push(w)
-	if !g.armed {
-		g.armLocked(w.deadline)
-	}
-	g.mu.Unlock()
-	return g.wait(w, now)
+// Slot is the right to run. Leave must be called once the work has ended, or
+// waits for something, however it ends. A Slot belongs to one goroutine.
+type Slot struct {
+	gate     *Gate // nil: none, or given back
+	flow     *flow
+	start    time.Time
+	expected time.Duration // charged in advance
+	dear     bool
 }
 
-// wait returns what is decided about w, which came at now.
-func (g *Gate) wait(w *waiter, now time.Time) (time.Time, Verdict) {
-	v := <-w.verdict
-	g.waiters.Put(w)
-	start := time.Now()
-	g.metrics.wait.Observe(start.Sub(now).Seconds())
-	if v != Admitted {
-		g.metrics.rejected[v].Inc()
+// Leave gives the slot back and charges its time. A slot that was given back is
+// left alone, and so is the zero Slot.
+func (s *Slot) Leave() {
+	g := s.gate
+	if g == nil {
+		return
 	}
-	return start, v
-}
-
-// Leave ends the work of a request that was admitted and began at start.
-func (g *Gate) Leave(start time.Time) {
-	now := time.Now()
+	s.gate = nil
+	held := time.Since(s.start)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.working--
-	g.limit.observe(now, now.Sub(start))
-	g.expireLocked(now)
-	for g.working < g.limit.n && g.room.len > 0 {
-		g.working++
-		g.room.pop().verdict <- Admitted
+	if s.dear {
+		g.dearly--
 	}
+	s.flow.end(held, s.expected)
+	g.metrics.held[s.flow.kind].Add(held.Seconds())
+	g.serveLocked()
 }
 
-// Pause returns how long to leave a connection unread whose request was just
-// refused.
-func (g *Gate) Pause() time.Duration {
-	now := time.Now()
+// Enter asks for a slot and blocks while the work waits in its queue. If the
+// verdict is Admitted, the slot must be left.
+func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
-	d := g.pauses.next(now)
-	g.mu.Unlock()
-	g.metrics.paused.Add(d.Seconds())
-	return d
-}
-
-// armLocked has expiry run at t.
-func (g *Gate) armLocked(t time.Time) {
-	g.armed = true
-	if g.expiry == nil {
-		g.expiry = time.AfterFunc(time.Until(t), g.expire)
-		return
+	f := g.flowLocked(w.Org, w.Kind)
+	dear := w.Dear || w.Kind == Managing
+	if len(f.waiting) == 0 && g.freeLocked(f, dear) {
+		s := g.startLocked(f, dear)
+		g.mu.Unlock()
+		return s, Admitted
 	}
-	g.expiry.Reset(time.Until(t))
+	patience := g.deadline
+	if w.Kind == Managing {
+		patience *= managingPatience
+	}
+	if !w.Patient {
+		if v := g.judgeLocked(f, patience); v != Admitted {
+			g.mu.Unlock()
+			g.metrics.rejected[v].Inc()
+			return Slot{}, v
+		}
+	}
+	waiter := g.queueLocked(f, dear)
+	g.mu.Unlock()
+	return g.wait(ctx, f, waiter, w.Patient, patience)
 }
 
-// expire refuses those that have waited too long.
-func (g *Gate) expire() {
+// judgeLocked refuses what finds too much waiting before it.
+func (g *Gate) judgeLocked(f *flow, patience time.Duration) Verdict {
+	switch {
+	case len(f.waiting) >= maxQueue || g.waiting >= maxWaiting:
+		return QueueFull
+	case time.Duration(len(f.waiting))*f.mean > patience*time.Duration(g.most):
+		return QueueDeadline
+	}
+	return Admitted
+}
+
+// wait returns what becomes of w, which waits in f.
+func (g *Gate) wait(ctx context.Context, f *flow, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
+	began := time.Now()
+	defer func() { g.metrics.wait.Observe(time.Since(began).Seconds()) }()
+	var late <-chan time.Time
+	if !patient {
+		w.timer.Reset(patience)
+		defer w.timer.Stop()
+		late = w.timer.C
+	}
+	select {
+	case s := <-w.verdict:
+		g.waiters.Put(w)
+		return s, Admitted
+	case <-late:
+	case <-ctx.Done():
+	}
+	if g.giveUp(f, w) {
+		g.waiters.Put(w)
+		g.metrics.rejected[QueueDeadline].Inc()
+		return Slot{}, QueueDeadline
+	}
+	s := <-w.verdict // it was admitted at the same moment
+	g.waiters.Put(w)
+	return s, Admitted
+}
+
+// giveUp takes w out of its queue, and reports whether it was still there.
+func (g *Gate) giveUp(f *flow, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expireLocked(time.Now())
-	g.armed = false
-	if g.room.len > 0 {
-		g.armLocked(g.room.first.deadline)
+	i := slices.Index(f.waiting, w)
+	if i < 0 {
+		return false
+	}
+	g.removeLocked(f, i)
+	g.serveLocked() // what was behind it may be less dear
+	return true
+}
+
+// freeLocked reports whether there is a slot for f's work.
+func (g *Gate) freeLocked(f *flow, dear bool) bool {
+	return g.working < g.slots && f.tenant.working < g.most && (!dear || g.dearly < g.most)
+}
+
+// serveLocked gives free slots to the queues that have been charged least.
+func (g *Gate) serveLocked() {
+	for g.working < g.slots {
+		f := g.nextLocked()
+		if f == nil {
+			return
+		}
+		w := f.waiting[0]
+		dear := w.dear
+		g.removeLocked(f, 0)
+		w.verdict <- g.startLocked(f, dear)
 	}
 }
 
-func (g *Gate) expireLocked(now time.Time) {
-	for g.room.len > 0 && !now.Before(g.room.first.deadline) {
-		g.room.pop().verdict <- QueueDeadline
+// nextLocked returns the queue to serve, or nil where nobody may start.
+func (g *Gate) nextLocked() *flow {
+	var next *flow
+	for _, f := range g.queued {
+		if (next == nil || f.before(next)) && g.freeLocked(f, f.waiting[0].dear) {
+			next = f
+		}
 	}
+	return next
+}
+
+// startLocked takes a slot for f.
+func (g *Gate) startLocked(f *flow, dear bool) Slot {
+	f.charged = max(f.charged, g.now)
+	g.now = f.charged
+	s := Slot{gate: g, flow: f, start: time.Now(), expected: f.mean, dear: dear}
+	f.charged += s.expected
+	f.tenant.working++
+	g.working++
+	if dear {
+		g.dearly++
+	}
+	return s
 }

@@ -1,6 +1,10 @@
 package admission
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -8,206 +12,444 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/internal/metricstest"
 )
 
 const deadline = 100 * time.Millisecond
 
-// newTestGate returns a gate of limit n.
-func newTestGate(n int) *Gate {
-	g := New(Config{Deadline: deadline, Refusals: 100, Metrics: prometheus.NewRegistry()})
-	g.limit.n = n
-	return g
+func newTestGate(slots int) *Gate {
+	return New(Config{Slots: slots, Deadline: deadline, Metrics: prometheus.NewRegistry()})
 }
 
-// admit fills g and returns what to leave with.
-func admit(t testing.TB, g *Gate) []time.Time {
+// enter takes a slot that is free.
+func enter(t testing.TB, g *Gate, w Work) *Slot {
 	t.Helper()
-	var starts []time.Time
-	for range g.limit.n {
-		start, v := g.Enter(time.Now(), false)
-		if v != Admitted {
-			t.Fatalf("Enter = %d, want Admitted", v)
-		}
-		starts = append(starts, start)
+	s, v := g.Enter(context.Background(), w)
+	if v != Admitted {
+		t.Fatalf("Enter(%+v) = %d, want Admitted", w, v)
 	}
-	return starts
+	return &s
 }
 
-// queue has n requests wait at g, in the order of their numbers, and returns
-// the verdicts in the order in which they fall.
-func queue(g *Gate, n int) <-chan [2]int {
-	fell := make(chan [2]int, n)
-	for i := range n {
+// line is what waits at a gate, and what has been decided about it.
+type line struct {
+	g      *Gate
+	t      *testing.T
+	mu     sync.Mutex
+	served []string // names, in the order in which they got their slots
+	slots  map[string]*Slot
+	ended  map[string]Verdict
+}
+
+func newLine(t *testing.T, g *Gate) *line {
+	return &line{g: g, t: t, slots: make(map[string]*Slot), ended: make(map[string]Verdict)}
+}
+
+// wait has a request of a name wait.
+func (l *line) wait(name string, w Work) {
+	go func() {
+		s, v := l.g.Enter(context.Background(), w)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if v != Admitted {
+			l.ended[name] = v
+			return
+		}
+		l.served = append(l.served, name)
+		l.slots[name] = &s
+	}()
+	synctest.Wait()
+}
+
+// finish has the slot of a name held for d from now and given back.
+func (l *line) finish(name string, d time.Duration) {
+	time.Sleep(d)
+	l.mu.Lock()
+	s := l.slots[name]
+	delete(l.slots, name)
+	l.mu.Unlock()
+	if s == nil {
+		l.t.Fatalf("%s has no slot", name)
+	}
+	s.Leave()
+	synctest.Wait()
+}
+
+// drain finishes what is served next until nothing is, each after took says.
+func (l *line) drain(took func(name string) time.Duration) {
+	for {
+		synctest.Wait()
+		l.mu.Lock()
+		var next string
+		for _, name := range l.served {
+			if l.slots[name] != nil {
+				next = name
+				break
+			}
+		}
+		l.mu.Unlock()
+		if next == "" {
+			return
+		}
+		l.finish(next, took(next))
+	}
+}
+
+func constant(d time.Duration) func(string) time.Duration {
+	return func(string) time.Duration { return d }
+}
+
+// "Queues are served in turn."
+func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		first := enter(t, g, Work{Org: "a"})
+		for i := range 4 {
+			l.wait(fmt.Sprint("a", i), Work{Org: "a"})
+		}
+		l.wait("b0", Work{Org: "b"})
+		l.wait("b1", Work{Org: "b"})
+		l.wait("c0", Work{Org: "c"})
+		time.Sleep(time.Microsecond)
+		first.Leave()
+		l.drain(constant(time.Microsecond))
+		// a is charged for what it had first.
+		if got, want := strings.Join(l.served, " "), "b0 c0 a0 b1 a1 a2 a3"; got != want {
+			t.Errorf("served %s, want %s", got, want)
+		}
+	})
+}
+
+// "Time in the slot is charged to the organization": ten times dearer requests
+// are served a tenth as often.
+func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		first := enter(t, g, Work{Org: "z"})
+		for i := range 40 {
+			l.wait(fmt.Sprint("dear", i), Work{Org: "dear"})
+			l.wait(fmt.Sprint("cheap", i), Work{Org: "cheap"})
+		}
+		first.Leave()
+		l.drain(func(name string) time.Duration {
+			if strings.HasPrefix(name, "dear") {
+				return 100 * time.Microsecond
+			}
+			return 10 * time.Microsecond
+		})
+		last := slices.Index(l.served, "cheap39")
+		if n := strings.Count(strings.Join(l.served[:last], " "), "dear"); n < 3 || n > 6 {
+			t.Errorf("%d dear requests came before the last of 40 cheap ones, want about 4: %v", n, l.served)
+		}
+	})
+}
+
+// An organization that was away has saved nothing up, and owes no more than its
+// last requests.
+func TestGate_SavesNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		for range 50 { // a has the server for itself
+			s := enter(t, g, Work{Org: "a"})
+			time.Sleep(100 * time.Microsecond)
+			s.Leave()
+		}
+		first := enter(t, g, Work{Org: "a"})
+		for i := range 4 {
+			l.wait(fmt.Sprint("b", i), Work{Org: "b"})
+			l.wait(fmt.Sprint("a", i), Work{Org: "a"})
+		}
+		time.Sleep(100 * time.Microsecond)
+		first.Leave()
+		l.drain(constant(100 * time.Microsecond))
+		if got := strings.Join(l.served, " "); strings.Index(got, "a0") > strings.Index(got, "b3") {
+			t.Errorf("served %s, want those of a among those of b", got)
+		}
+	})
+}
+
+func TestGate_KeepsTheOrderOfAnOrganization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		first := enter(t, g, Work{Org: "a"})
+		for i := range 5 {
+			l.wait(fmt.Sprint(i), Work{Org: "a"})
+		}
+		first.Leave()
+		l.drain(constant(time.Microsecond))
+		if got, want := strings.Join(l.served, " "), "0 1 2 3 4"; got != want {
+			t.Errorf("served %s, want %s", got, want)
+		}
+	})
+}
+
+// "A slot (as many as processors; Rego at most one fewer, at least one)."
+func TestDecision_Bounds_DearWorkLeavesASlot(t *testing.T) {
+	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
+		for name, w := range map[string]Work{"rego": {Dear: true}, "managing": {Kind: Managing}} {
+			t.Run(fmt.Sprint(name, slots), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g := newTestGate(slots)
+					l := newLine(t, g)
+					for i := range slots + 1 {
+						w.Org = fmt.Sprint(i) // however many organizations ask
+						l.wait(w.Org, w)
+					}
+					if len(l.served) != most {
+						t.Errorf("%d of %d slots went to dear work, want %d", len(l.served), slots, most)
+					}
+					if slots > 1 {
+						enter(t, g, Work{Org: "b"}).Leave() // at once
+					}
+					l.drain(constant(0))
+					if len(l.served) != slots+1 {
+						t.Errorf("%d were served in the end, want %d", len(l.served), slots+1)
+					}
+				})
+			})
+		}
+	}
+}
+
+// "While one organization does its worst …, another's p99 stays": it never holds
+// every slot, whatever it asks for.
+func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
+	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
+		t.Run(fmt.Sprint(slots), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newTestGate(slots)
+				l := newLine(t, g)
+				for i := range 2 * slots {
+					l.wait(fmt.Sprint("a", i), Work{Org: "a", Kind: Kind(i % 2)})
+				}
+				if len(l.served) != most {
+					t.Errorf("%d of %d slots went to one organization, want %d", len(l.served), slots, most)
+				}
+				if slots > 1 {
+					enter(t, g, Work{Org: "b"}).Leave() // at once
+				}
+				l.drain(constant(0))
+				if len(l.served) != 2*slots {
+					t.Errorf("%d were served in the end, want %d", len(l.served), 2*slots)
+				}
+			})
+		})
+	}
+}
+
+// A request that is not dear does not wait behind one that is and may not start.
+func TestGate_DearWorkHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(2)
+		l := newLine(t, g)
+		for i := range 5 {
+			l.wait(fmt.Sprint("dear", i), Work{Org: fmt.Sprint("a", i), Dear: true})
+		}
+		light := enter(t, g, Work{Org: "b"})
+		l.wait("b", Work{Org: "b"})
+		light.Leave()
+		synctest.Wait()
+		if got, want := strings.Join(l.served, " "), "dear0 b"; got != want {
+			t.Errorf("served %s, want %s", got, want)
+		}
+		l.drain(constant(0))
+	})
+}
+
+func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		first := enter(t, g, Work{Org: "z"})
+		for i := range maxQueue {
+			l.wait(fmt.Sprint("a", i), Work{Org: "a"})
+		}
+		refuse := func(w Work) {
+			t.Helper()
+			before := time.Now()
+			if _, v := g.Enter(context.Background(), w); v != QueueFull || time.Since(before) != 0 {
+				t.Errorf("Enter(%+v) = %d after %v, want QueueFull at once", w, v, time.Since(before))
+			}
+		}
+		refuse(Work{Org: "a"})
+		for i := range maxWaiting - maxQueue { // many organizations
+			l.wait(fmt.Sprint("b", i), Work{Org: fmt.Sprint("b", i)})
+		}
+		refuse(Work{Org: "c"})
+		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // was bounded before
+		first.Leave()
+		l.drain(constant(0))
+		if len(l.served) != maxWaiting+1 || g.working != 0 || g.waiting != 0 || len(g.queued) != 0 {
+			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.served), g.working, g.waiting, len(g.queued), maxWaiting+1)
+		}
+	})
+}
+
+// What would wait for too long is refused at once, and what has is, too.
+func TestGate_RefusesByTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		for range 50 { // each takes a fifth of the deadline
+			s := enter(t, g, Work{Org: "a"})
+			time.Sleep(deadline / 5)
+			s.Leave()
+		}
+		s := enter(t, g, Work{Org: "a"})
+		for i := range 8 {
+			l.wait(fmt.Sprint(i), Work{Org: "a"})
+		}
+		if want := map[string]Verdict{"6": QueueDeadline, "7": QueueDeadline}; !cmp.Equal(l.ended, want) {
+			t.Errorf("refused at once: %v, want %v", l.ended, want)
+		}
+		time.Sleep(deadline) // nothing ends
+		synctest.Wait()
+		if len(l.ended) != 8 || len(l.served) != 0 {
+			t.Errorf("%d refused and %d served at the deadline, want 8 and none", len(l.ended), len(l.served))
+		}
+		s.Leave()
+		enter(t, g, Work{Org: "a"}).Leave()
+	})
+}
+
+func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		s := enter(t, g, Work{Org: "z"})
+		l.wait("decision", Work{Org: "a"})
+		l.wait("document", Work{Org: "a", Kind: Managing})
+		l.wait("export", Work{Org: "a", Kind: Managing, Patient: true})
+		time.Sleep(deadline)
+		synctest.Wait()
+		if want := map[string]Verdict{"decision": QueueDeadline}; !cmp.Equal(l.ended, want) {
+			t.Errorf("refused after one deadline: %v, want %v", l.ended, want)
+		}
+		time.Sleep(managingPatience * deadline)
+		synctest.Wait()
+		if l.ended["document"] != QueueDeadline || len(l.ended) != 2 {
+			t.Errorf("refused after %d deadlines: %v, want the document, too", managingPatience+1, l.ended)
+		}
+		s.Leave()
+		l.drain(constant(0))
+		if got := strings.Join(l.served, " "); got != "export" {
+			t.Errorf("served %q, want the export", got)
+		}
+	})
+}
+
+func TestGate_GivesUpWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		s := enter(t, g, Work{Org: "z"})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan Verdict, 1)
 		go func() {
-			_, v := g.Enter(time.Now(), false)
-			fell <- [2]int{i, int(v)}
+			_, v := g.Enter(ctx, Work{Org: "a", Kind: Managing, Patient: true})
+			ended <- v
 		}()
 		synctest.Wait()
-	}
-	return fell
-}
-
-func TestGate_RefusesAtOnceWhatFindsTheRoomFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(2)
-		starts := admit(t, g)
-		fell := queue(g, 2)
-		before := time.Now()
-		if _, v := g.Enter(time.Now(), false); v != QueueFull || time.Since(before) != 0 {
-			t.Errorf("Enter of a full gate = %d after %v, want QueueFull at once", v, time.Since(before))
+		cancel()
+		if v := <-ended; v != QueueDeadline || g.waiting != 0 {
+			t.Errorf("Enter whose context ended = %d with %d waiting, want QueueDeadline and none", v, g.waiting)
 		}
-		for _, start := range starts {
-			g.Leave(start)
-		}
-		<-fell
-		<-fell
-		g.Leave(time.Now())
-		g.Leave(time.Now())
-		if g.working != 0 || g.room.len != 0 {
-			t.Errorf("at work %d, waiting %d after all left, want none", g.working, g.room.len)
-		}
-	})
-}
-
-func TestGate_StartsInTheOrderOfArrival(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(3)
-		starts := admit(t, g)
-		fell := queue(g, 3)
-		for i := range 3 {
-			g.Leave(starts[i])
-			if got, want := <-fell, [2]int{i, int(Admitted)}; got != want {
-				t.Errorf("the next verdict = %v, want %v", got, want)
-			}
-		}
-	})
-}
-
-func TestGate_NewcomersDoNotOvertakeThoseThatWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(1)
-		start := admit(t, g)[0]
-		first := queue(g, 1)
-		g.limit.n = 2 // a slot is free, but somebody waits for it
-		second := queue(g, 1)
-		g.Leave(start)
-		if got, want := [2][2]int{<-first, <-second}, ([2][2]int{}); got != want {
-			t.Errorf("verdicts = %v, want both admitted", got)
-		}
-		if g.working != 2 {
-			t.Errorf("at work = %d, want 2", g.working)
-		}
-	})
-}
-
-func TestGate_RefusesAtTheDeadlineThoughNothingEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(2)
-		starts := admit(t, g)
-		arrived := time.Now()
-		early := queue(g, 1)
-		time.Sleep(deadline / 2)
-		late := queue(g, 1)
-		var got []time.Duration
-		for _, fell := range []<-chan [2]int{early, late} {
-			if v := <-fell; v[1] != int(QueueDeadline) {
-				t.Errorf("verdict = %d, want QueueDeadline", v[1])
-			}
-			got = append(got, time.Since(arrived))
-		}
-		if want := []time.Duration{deadline, deadline * 3 / 2}; !cmp.Equal(got, want) {
-			t.Errorf("refused after %v, want %v", got, want)
-		}
-		for _, start := range starts {
-			g.Leave(start)
-		}
-		if _, v := g.Enter(time.Now(), false); v != Admitted {
-			t.Errorf("Enter of an idle gate = %d, want Admitted", v)
-		}
-	})
-}
-
-// TestGate_DoesNotStartWhatIsTooLate has the slot come free when the deadline
-// has passed, before the timer has said so.
-func TestGate_DoesNotStartWhatIsTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(1)
-		start := admit(t, g)[0]
-		fell := queue(g, 1)
-		g.mu.Lock()
-		g.room.first.deadline = time.Now()
-		g.mu.Unlock()
-		g.Leave(start)
-		if v := <-fell; v[1] != int(QueueDeadline) {
-			t.Errorf("verdict = %d, want QueueDeadline", v[1])
-		}
+		s.Leave()
+		s.Leave() // once is enough
 		if g.working != 0 {
 			t.Errorf("at work = %d, want 0", g.working)
 		}
 	})
 }
 
-func TestGate_EarlyRequestsComeLast(t *testing.T) {
-	g := newTestGate(4)
-	for i, step := range []struct {
-		early bool
-		want  Verdict
-	}{
-		{true, Admitted}, {true, Admitted},
-		{true, QueueFull}, // half of the limit is for others, and it does not wait
-		{false, Admitted}, {false, Admitted},
-		{true, QueueFull},
-	} {
-		if _, got := g.Enter(time.Now(), step.early); got != step.want {
-			t.Errorf("Enter %d, early %t = %d, want %d", i, step.early, got, step.want)
-		}
+func TestGate_ForgetsWhoIsGone(t *testing.T) {
+	g := newTestGate(1)
+	for i := range 3 * maxTenants {
+		enter(t, g, Work{Org: fmt.Sprint(i)}).Leave()
 	}
-	if g.limit.reached {
-		t.Error("early requests count as held back by the limit")
+	if n := len(g.tenants); n > maxTenants {
+		t.Errorf("%d organizations are remembered, want at most %d", n, maxTenants)
 	}
 }
 
-func TestGate_AllowsNoMoreThanTheLimitUnderRace(t *testing.T) {
-	g := newTestGate(4)
+func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
+	const slots = 3
+	g := newTestGate(slots)
 	var (
 		wg            sync.WaitGroup
 		mu            sync.Mutex
 		working, most int
 	)
-	for range 32 {
+	for i := range 64 {
 		wg.Go(func() {
-			for range 200 {
-				start, v := g.Enter(time.Now(), false)
+			for n := range 200 {
+				s, v := g.Enter(context.Background(), Work{Org: fmt.Sprint(i % 7), Kind: Kind(i % 2), Dear: n%3 == 0})
 				if v != Admitted {
-					g.Pause()
 					continue
 				}
 				mu.Lock()
 				working++
 				most = max(most, working)
-				mu.Unlock()
-				mu.Lock()
 				working--
 				mu.Unlock()
-				g.Leave(start)
+				s.Leave()
 			}
 		})
 	}
 	wg.Wait()
-	// Adapted, the limit is never below minLimit.
-	if most > minLimit || g.working != 0 || g.room.len != 0 {
-		t.Errorf("at work at most %d, in the end %d with %d waiting, want at most %d and none", most, g.working, g.room.len, minLimit)
+	if most > slots || g.working != 0 || g.dearly != 0 || g.waiting != 0 || len(g.queued) != 0 {
+		t.Errorf("at work at most %d, in the end %d (%d dear) with %d waiting in %d queues, want at most %d and none",
+			most, g.working, g.dearly, g.waiting, len(g.queued), slots)
 	}
 }
 
-func TestGate_CostsNoMemoryBelowOverload(t *testing.T) {
+func TestGate_CostsNoMemoryWhereNobodyWaits(t *testing.T) {
 	g := newTestGate(8)
 	if n := testing.AllocsPerRun(100, func() {
-		start, _ := g.Enter(time.Now(), false)
-		g.Leave(start)
+		s, _ := g.Enter(context.Background(), Work{Org: "acme"})
+		s.Leave()
 	}); n != 0 {
 		t.Errorf("Enter and Leave = %v allocations, want 0", n)
 	}
+}
+
+func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		g := New(Config{Slots: 1, Deadline: deadline, Metrics: reg})
+		l := newLine(t, g)
+		first := enter(t, g, Work{Org: "a"})
+		l.wait("late", Work{Org: "a"})
+		time.Sleep(deadline)
+		synctest.Wait()
+		for i := range maxQueue + 1 {
+			l.wait(fmt.Sprint(i), Work{Org: "a"})
+		}
+		got := make(map[string]float64)
+		for name, m := range metricstest.Read(t, reg) {
+			got[name] = m.Value + float64(m.Count)
+			if m.Count > 0 && (m.Buckets == 0 || !m.Native) {
+				t.Errorf("%s is not both classic and native", name)
+			}
+		}
+		want := map[string]float64{
+			"writ_admission_rejected_total queue_full": 1, "writ_admission_rejected_total queue_deadline": 1,
+			"writ_admission_in_flight": 1, "writ_admission_waiting": maxQueue, "writ_admission_wait_seconds": 1,
+			"writ_admission_slot_seconds_total decide": 0, "writ_admission_slot_seconds_total manage": 0,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("metrics (-want +got):\n%s", diff)
+		}
+		first.Leave()
+		l.drain(constant(0))
+		if held := metricstest.Read(t, reg)["writ_admission_slot_seconds_total decide"].Value; held != deadline.Seconds() {
+			t.Errorf("slots were held for %v s, want %v", held, deadline.Seconds())
+		}
+	})
 }
 
 func BenchmarkGate(b *testing.B) {
@@ -215,9 +457,9 @@ func BenchmarkGate(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			start, v := g.Enter(time.Now(), false)
+			s, v := g.Enter(context.Background(), Work{Org: "acme"})
 			if v == Admitted {
-				g.Leave(start)
+				s.Leave()
 			}
 		}
 	})

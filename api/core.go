@@ -29,6 +29,7 @@ func (s *Server) decideElsewhere(r *request, turn *ledger.Turn, q *question) (le
 	if err != nil || decided {
 		return out, err
 	}
+	r.slot.Leave() // others need not wait for the core
 	result, err := s.cfg.Core.Evaluate(r.ctx, q.set, q.in)
 	if err != nil {
 		return ledger.Outcome{}, notDecided(r.ctx, err)

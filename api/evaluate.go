@@ -142,12 +142,17 @@ type question struct {
 
 // commit makes a result final and returns the decision that stands.
 func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engine.Result) (ledger.Outcome, error) {
-	out, err := s.cfg.Ledger.Commit(r.ctx, turn, ledger.Entry{
+	pending, err := s.cfg.Ledger.Submit(r.ctx, turn, ledger.Entry{
 		Intent:        q.in.Intent,
 		PolicyVersion: q.set.Policy.Document().Version,
 		Result:        *result,
 		Credential:    r.who.credential(),
 	})
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	r.slot.Leave() // the rest is waiting
+	out, err := pending.Wait(r.ctx)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}

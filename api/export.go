@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"writ/admission"
 	"writ/storage"
 )
 
@@ -132,7 +133,7 @@ func (e *export) Read(p []byte) (n int, err error) {
 		if e.last {
 			return 0, io.EOF
 		}
-		if err := e.page(e.s.deadlines.base); err != nil {
+		if err := e.nextPage(); err != nil {
 			e.log(err)
 			return 0, err
 		}
@@ -164,6 +165,18 @@ func (e *export) flush() error {
 	_, err := e.conn.Write(e.rows.buf)
 	e.rows.buf = e.rows.buf[:0]
 	return err
+}
+
+// nextPage appends a page in a slot of its own: what the reader takes to read is
+// not the organization's turn.
+func (e *export) nextPage() error {
+	ctx := e.s.deadlines.base
+	slot, verdict := e.s.gate.Enter(ctx, admission.Work{Org: e.org, Kind: admission.Managing, Patient: true})
+	if verdict != admission.Admitted {
+		return ctx.Err()
+	}
+	defer slot.Leave()
+	return e.page(ctx)
 }
 
 // page appends a page of rows, of which there may be none.

@@ -103,6 +103,10 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	if err = s.admit(fc, rt, r); err != nil {
 		return err
 	}
+	if err = s.awaitTurn(rt, r); err != nil {
+		return err
+	}
+	defer func() { r.slot.Leave() }()
 	if !rt.is(anyQuery) {
 		if err = r.read(fc, rt); err != nil {
 			return err

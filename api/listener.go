@@ -118,38 +118,17 @@ type conn struct {
 	release func()
 	once    sync.Once
 	unread  atomic.Bool
-
-	// pause is slept before the next Read; early says that what was read last had
-	// come by then. Both are the reader's alone.
-	pause time.Duration
-	early bool
-	// began is called when something has been read, once. It is the reader's, too.
+	// began is called when something has been read, once. It is the reader's alone.
 	began func()
 }
 
-// atOnce is how quickly a Read returns that need not wait.
-const atOnce = 100 * time.Microsecond
-
-// Read reads after the pause that a refusal set, once.
+// Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.read(p)
+	n, err := c.Conn.Read(p)
 	if n > 0 && c.began != nil {
 		c.began()
 		c.began = nil
 	}
-	return n, err
-}
-
-func (c *conn) read(p []byte) (int, error) {
-	c.early = false
-	if c.pause == 0 {
-		return c.Conn.Read(p)
-	}
-	time.Sleep(c.pause)
-	c.pause = 0
-	resumed := time.Now()
-	n, err := c.Conn.Read(p)
-	c.early = time.Since(resumed) < atOnce
 	return n, err
 }
 

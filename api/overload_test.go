@@ -1,7 +1,7 @@
 package api
 
 import (
-	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,47 +9,60 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
-	"github.com/valyala/fasthttp"
 
 	"writ/admission"
 	"writ/engine"
 	"writ/ledger"
+	"writ/storage"
 )
 
-// firstLimit is how many a new gate lets in, and how many more wait.
-const firstLimit = 256
+// orgQueue is how many requests of an organization wait.
+const orgQueue = 512
 
 // patient has nothing that waits refused before the test is over.
 func patient(c *Config) { c.Limits.Queue = time.Hour }
 
-// fill occupies the gate and its room until the function that it returns is
-// called.
-func (h *harness) fill() (release func()) {
+// hold takes every slot, all that one organization can have in the name of org.
+// Each function that it returns gives one back, the first one of org's.
+func (h *harness) hold(org string) (release []func()) {
 	h.t.Helper()
-	var (
-		wg   sync.WaitGroup
-		done = make(chan struct{})
-		gate = h.server.gate
-	)
-	for range 2 * firstLimit {
+	for i := range runtime.GOMAXPROCS(0) {
+		if i > 0 && i == runtime.GOMAXPROCS(0)-1 {
+			org = "somebody else"
+		}
+		slot, v := h.server.gate.Enter(context.Background(), admission.Work{Org: org})
+		if v != admission.Admitted {
+			h.t.Fatalf("taking a slot: verdict %d", v)
+		}
+		release = append(release, slot.Leave)
+	}
+	return release
+}
+
+// fill takes every slot and fills the queue of org's decisions until the
+// function that it returns is called.
+func (h *harness) fill(org string) (release func()) {
+	h.t.Helper()
+	held := h.hold(org)
+	var wg sync.WaitGroup
+	for range orgQueue {
 		wg.Go(func() {
-			start, v := gate.Enter(time.Now(), false)
+			slot, v := h.server.gate.Enter(context.Background(), admission.Work{Org: org})
 			if v != admission.Admitted {
-				h.t.Errorf("filling the gate: verdict %d", v)
-				return
+				h.t.Errorf("filling the queue: verdict %d", v)
 			}
-			<-done
-			gate.Leave(start)
+			slot.Leave()
 		})
 	}
-	h.untilMetrics(firstLimit, firstLimit)
+	h.untilMetrics(len(held), orgQueue)
 	return func() {
-		close(done)
+		for _, leave := range held {
+			leave()
+		}
 		wg.Wait()
 	}
 }
@@ -72,7 +85,7 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	ordinary := h.evaluate(acme, intent())
-	release := h.fill()
+	release := h.fill(acme)
 	for _, path := range []string{"/v1/policy/evaluate", "/v1/governance/authorize"} {
 		r := h.do("POST", path, h.operator(acme), intent(), headerRequestID, "mine")
 		got := r.wantProblem(http.StatusServiceUnavailable, codeOverloaded)
@@ -86,18 +99,13 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 			t.Errorf("POST %s Retry-After = %q, want 1", path, got)
 		}
 		for name := range ordinary.header {
-			// No limit has counted what was refused before it was authenticated.
-			counted := strings.HasPrefix(name, "Ratelimit")
-			if !counted && r.header.Get(name) == "" {
+			if r.header.Get(name) == "" {
 				t.Errorf("POST %s lacks the header %s of other answers", path, name)
 			}
 		}
 	}
-	if id := h.evaluate(acme, intent()).wantProblem(http.StatusServiceUnavailable, codeOverloaded).RequestID; id == "" {
-		t.Error("no request id was made")
-	}
-	// Before authentication and before decoding.
-	h.do("POST", "/v1/policy/evaluate", "", "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
+	// Before decoding.
+	h.do("POST", "/v1/policy/evaluate", h.operator(acme), "{").wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	release()
 	h.untilMetrics(0, 0)
 	if n := len(h.history(acme)); n != 1 {
@@ -109,19 +117,60 @@ func TestOverload_DecisionsAreRefusedAtOnce(t *testing.T) {
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
 }
 
+// "A request is authenticated first, then waits in its organization's queue."
+func TestDecision_Bounds_AuthenticatedFirst(t *testing.T) {
+	h := start(t, patient)
+	h.register(acme)
+	limited, _ := h.key(acme, "policy:read")
+	defer h.fill(acme)()
+	for _, credential := range []string{"", "writ_guess", "a.b.c"} {
+		h.do("POST", "/v1/policy/evaluate", credential, intent()).wantStatus(http.StatusUnauthorized)
+		h.do("GET", "/v1/authorizations", credential, nil).wantStatus(http.StatusUnauthorized)
+	}
+	h.do("POST", "/v1/policy/evaluate", limited, intent()).wantProblem(http.StatusForbidden, codeInsufficientScope)
+}
+
+// "No organization slows another down. … queues are served in turn."
+func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
+	h := start(t, patient)
+	h.register(acme)
+	h.register(rival)
+	held := h.hold(acme)
+	for range orgQueue {
+		go func() {
+			slot, _ := h.server.gate.Enter(h.server.deadlines.base, admission.Work{Org: acme})
+			defer slot.Leave()
+			<-h.server.deadlines.base.Done() // holds what it gets
+		}()
+	}
+	h.untilMetrics(len(held), orgQueue)
+	h.evaluate(acme, intent()).wantProblem(http.StatusServiceUnavailable, codeOverloaded)
+	answered := make(chan *reply)
+	go func() { answered <- h.evaluate(rival, intent()) }()
+	h.untilMetrics(len(held), orgQueue+1)
+	held[0]() // one slot, for which 512 of acme's came before
+	wantDecision(t, <-answered, "allow")
+}
+
 // TestOverload_TheKillSwitchAnswers: whatever waits, an operator can stop an
-// agent, and it is in force for all that is decided from then on.
+// agent, revoke a key and remove a rule, and the switch is in force for all that
+// is decided from then on.
 func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	op := h.operator(acme)
 	var agent engine.Agent
 	h.do("POST", "/v1/agents", op, obj{"name": "ci", "externalId": "ci"}).wantStatus(http.StatusCreated).into(&agent)
+	var rule engine.Rule
+	h.do("POST", "/v1/rules", op, obj{"name": "r", "condition": `{}`, "action": `{"decision":"allow"}`}).wantStatus(http.StatusCreated).into(&rule)
+	var key tokenSecret
+	h.do("POST", "/v1/tokens", op, obj{"name": "leaked"}).wantStatus(http.StatusCreated).into(&key)
 	wantDecision(t, h.evaluate(acme, intent()), "allow")
-	release := h.fill()
+	release := h.fill(acme)
 	h.do("PATCH", "/v1/agents/"+agent.ID+"/status", op, obj{"status": "disabled"}).wantStatus(http.StatusOK)
+	h.do("DELETE", "/v1/rules/"+rule.ID, op, nil).wantStatus(http.StatusNoContent)
+	h.do("DELETE", "/v1/tokens/"+key.ID, op, nil).wantStatus(http.StatusNoContent)
 	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)
-	h.do("GET", "/v1/policies", op, nil).wantStatus(http.StatusOK)
 	h.do("GET", "/v1/policy/evaluate", op, nil).wantStatus(http.StatusMethodNotAllowed)
 	if err := h.server.ready(t.Context()); err != nil {
 		t.Errorf("ready under overload = %v, want nil", err)
@@ -134,34 +183,90 @@ func TestOverload_TheKillSwitchAnswers(t *testing.T) {
 func TestOverload_WhoWaitsIsAnsweredInTheEnd(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
-	starts := make([]time.Time, firstLimit)
-	for i := range starts {
-		starts[i], _ = h.server.gate.Enter(time.Now(), false)
-	}
+	held := h.hold(acme)
 	answered := make(chan *reply)
 	go func() { answered <- h.evaluate(acme, intent()) }()
-	h.untilMetrics(firstLimit, 1)
-	h.server.gate.Leave(starts[0])
+	h.untilMetrics(len(held), 1)
+	held[0]()
 	wantDecision(t, <-answered, "allow")
-	for _, start := range starts[1:] {
-		h.server.gate.Leave(start)
+	for _, leave := range held[1:] {
+		leave()
 	}
 	h.untilMetrics(0, 0)
 }
 
-func TestOverload_WhoWaitsTooLongIsRefused(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Queue = 20 * time.Millisecond })
+// "Registering, creating rules, listing and exporting are charged alike."
+func TestDecision_Bounds_EverythingElseTakesASlotToo(t *testing.T) {
+	h := start(t, func(c *Config) { c.Limits.Queue = 2 * time.Millisecond })
 	h.register(acme)
-	for range firstLimit {
-		h.server.gate.Enter(time.Now(), false)
+	held := h.hold(acme)
+	op := h.operator(acme)
+	for _, tt := range []struct {
+		method, path string
+		body         any
+	}{
+		{"POST", "/v1/policy/evaluate", intent()},
+		{"POST", "/v1/governance/authorize", intent()},
+		{"POST", "/v1/policies/register", obj{"policy": obj{}}},
+		{"GET", "/v1/policies", nil},
+		{"POST", "/v1/rules", obj{"name": "r", "condition": `{}`, "action": `{"decision":"allow"}`}},
+		{"GET", "/v1/rules", nil},
+		{"GET", "/v1/agents", nil},
+		{"GET", "/v1/tokens", nil},
+		{"GET", "/v1/authorizations", nil},
+		{"GET", "/v1/authorizations/export", nil},
+		{"GET", "/v1/usage/summary", nil},
+	} {
+		h.do(tt.method, tt.path, op, tt.body).wantProblem(http.StatusServiceUnavailable, codeOverloaded)
 	}
-	h.evaluate(acme, intent()).wantProblem(http.StatusServiceUnavailable, codeOverloaded)
+	for _, leave := range held {
+		leave()
+	}
 	if n := len(h.history(acme)); n != 0 {
 		t.Errorf("history has %d rows, want 0", n)
 	}
-	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 1`; !strings.Contains(got, want) {
+	if got, want := h.admin("/metrics").Body.String(), `writ_admission_rejected_total{reason="queue_deadline"} 11`; !strings.Contains(got, want) {
 		t.Errorf("metrics lack %s", want)
 	}
+}
+
+// "A slot (as many as processors; Rego at most one fewer …)."
+func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	h := start(t, patient, func(c *Config) {
+		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
+		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+	})
+	for _, org := range []string{acme, rival} {
+		h.register(org)
+		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles its rules
+	}
+	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
+	slot, v := h.server.gate.Enter(t.Context(), admission.Work{Org: "somebody else", Dear: true})
+	if v != admission.Admitted {
+		t.Fatalf("taking a slot: verdict %d", v)
+	}
+	answered := make(chan *reply)
+	go func() { answered <- h.evaluate(acme, intent()) }()
+	h.untilMetrics(1, 1)
+	wantDecision(t, h.evaluate(rival, intent()), "allow")
+	slot.Leave()
+	wantDecision(t, <-answered, "allow")
+}
+
+// "A slot covers decoding to projection and is given back before the commit
+// waits."
+func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
+	h := start(t, patient)
+	h.register(acme)
+	entered, release := make(chan struct{}), make(chan struct{})
+	h.store.block("Commit", entered, release)
+	answered := make(chan *reply)
+	go func() { answered <- h.evaluate(acme, intent()) }()
+	<-entered
+	h.untilMetrics(0, 0)
+	close(release)
+	wantDecision(t, <-answered, "allow")
 }
 
 // TestOverload_EveryAnswerFreesItsPlace: answers, refusals, panics, timeouts and
@@ -192,87 +297,4 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	h.server.plans = nil // using it panics
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
-}
-
-// over has the server handle requests for a decision, without a credential, that
-// come over c, and returns what does so.
-func (h *harness) over(c *conn) (ask func() (status int)) {
-	h.t.Helper()
-	var (
-		ctx     fasthttp.RequestCtx
-		handler = h.server.app.Server().Handler
-	)
-	ctx.Init2(c, nil, false)
-	must(h.t, ctx.Request.Read(bufio.NewReader(strings.NewReader("POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))))
-	return func() int {
-		ctx.Response.Reset()
-		handler(&ctx)
-		return ctx.Response.StatusCode()
-	}
-}
-
-func TestOverload_RefusalsPauseTheirConnection(t *testing.T) {
-	h := start(t, patient)
-	defer h.fill()()
-	c := &conn{}
-	ask, longest := h.over(c), time.Duration(0)
-	for range 1000 { // some come within less than the time between two
-		if status := ask(); status != http.StatusServiceUnavailable {
-			t.Fatalf("a request to a full gate = %d, want 503", status)
-		}
-		longest = max(longest, c.pause)
-	}
-	if longest == 0 {
-		t.Error("no refusal had its connection left unread")
-	}
-}
-
-func TestOverload_WhoCameEarlyLeavesRoomForOthers(t *testing.T) {
-	h := start(t, patient)
-	h.register(acme)
-	for range firstLimit / 2 {
-		h.server.gate.Enter(time.Now(), false)
-	}
-	here, there := net.Pipe()
-	defer there.Close()
-	c := &conn{Conn: here, release: func() {}}
-	defer c.Close()
-	ask := h.over(c)
-	for early, want := range map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusUnauthorized} {
-		c.early = early
-		if got := ask(); got != want {
-			t.Errorf("a request to a gate that is half full, early %t = %d, want %d", early, got, want)
-		}
-	}
-}
-
-func TestOverload_ARefusedConnectionIsReadLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		here, there := net.Pipe()
-		defer there.Close()
-		c := &conn{Conn: here, release: func() {}}
-		defer c.Close()
-		const pause = 200 * time.Millisecond
-		for _, step := range []struct {
-			pause, sent, read time.Duration
-			early             bool
-		}{
-			{0, 0, 0, false},
-			{pause, 0, pause, true},
-			{pause, pause / 2, pause, true},
-			{pause, 2 * pause, 2 * pause, false},
-			{0, pause, pause, false}, // once
-		} {
-			c.pause = step.pause
-			began := time.Now()
-			go func() {
-				time.Sleep(step.sent)
-				there.Write([]byte("a"))
-			}()
-			if _, err := c.Read(make([]byte, 1)); err != nil || time.Since(began) != step.read || c.early != step.early {
-				t.Errorf("pause %v, sent after %v: Read = %v after %v, early %t, want nil after %v, early %t",
-					step.pause, step.sent, err, time.Since(began), c.early, step.read, step.early)
-			}
-		}
-	})
 }

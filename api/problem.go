@@ -139,7 +139,7 @@ func problemOf(err error) *problem {
 	case errors.Is(err, ledger.ErrIntentExpired):
 		return &problem{Status: http.StatusConflict, Code: codeIntentExpired, Detail: "This intent_id was decided before, and the decision has been removed after your plan's retention. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
-		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting to be decided. Nothing was decided; try again.", retryAfter: retryOverload}
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
 	default:

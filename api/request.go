@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/admission"
 	"writ/storage"
 )
 
@@ -22,6 +23,8 @@ type request struct {
 	body  []byte // Fiber's memory
 	// signature is the header that signs the body of a signed route.
 	signature string
+	// slot is the request's right to run; who waits for something else leaves it.
+	slot admission.Slot
 }
 
 // response is what a handler answers. The wrapper encodes it.

@@ -23,7 +23,8 @@ const (
 	signed    trait = 1 << iota // public, yet has a body, which a header signs and the handler authenticates by it
 	anyQuery                    // does not look at the query: all others refuse the parameters that they don't know
 	unlimited                   // no rate limit holds it; it is public
-	gated                       // waits for its turn and is refused under overload, before anything else
+	urgent                      // takes no slot: however much waits, it is answered
+	deciding                    // waits with the decisions, not with the work on documents
 	stored                      // the body is stored as it is written, and refused if it holds a secret
 	owned                       // a credential without the scope may ask for what is its own: the handler checks
 )
@@ -46,8 +47,8 @@ func (s *Server) routes() []route {
 
 		get("/v1/hosted/config", public, s.hostedConfig),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate), gated),
-		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize), gated),
+		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate), deciding),
+		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize), deciding),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
@@ -55,15 +56,15 @@ func (s *Server) routes() []route {
 		get("/v1/rules", scopeRulesRead, s.listRules),
 		post("/v1/rules", scopeRulesWrite, withBody(s.createRule), stored),
 		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule), stored),
-		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule),
+		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
 		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken), stored),
-		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken),
+		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
 		get("/v1/agents", scopeAgentsRead, s.listAgents),
 		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent), stored),
-		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus)),
+		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus), urgent),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),

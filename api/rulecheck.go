@@ -23,11 +23,6 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 	var bad fieldErrors
 	bad.merge(r.Validate())
 	if r.Condition != "" && r.Action != "" {
-		checked, err := s.beginCheck(ctx)
-		if err != nil {
-			return err
-		}
-		defer checked()
 		compiled, err := engine.CompileRule(*r, s.cfg.Conditions)
 		bad.merge(err)
 		if err == nil && r.IsActive && compiled.Size() > smallRule {
@@ -37,17 +32,6 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 		}
 	}
 	return bad.err()
-}
-
-// beginCheck waits until one more document may be compiled before it is stored.
-// Then end must be called.
-func (s *Server) beginCheck(ctx context.Context) (end func(), err error) {
-	select {
-	case s.checking <- struct{}{}:
-		return func() { <-s.checking }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to compile a document: %w", context.Cause(ctx))
-	}
 }
 
 const (

@@ -43,6 +43,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	r.slot.Leave() // the rest is waiting
 	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, &rule, plan.Rules); err != nil {
 		return response{}, fmt.Errorf("storing a rule: %w", err)
 	}

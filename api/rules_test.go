@@ -258,20 +258,6 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 	h.do("PATCH", path, op, obj{"condition": `{"rego":"input.nothing["}`}).wantStatus(http.StatusBadRequest)
 }
 
-// However many write rules and policies, they are compiled a few at a time, and
-// who waits for too long is told so.
-func TestRulesAndPolicies_FewAreCompiledAtOnce(t *testing.T) {
-	h := start(t, func(c *Config) { c.Limits.Handle = 50 * time.Millisecond })
-	for range cap(h.server.checking) {
-		h.server.checking <- struct{}{}
-	}
-	body := obj{"name": "n", "condition": "{}", "action": allowAction}
-	h.do("POST", "/v1/rules", h.operator(acme), body).wantProblem(http.StatusServiceUnavailable, "timeout")
-	h.do("POST", "/v1/policies/register", h.operator(acme), obj{"policy": policy(acme)}).wantProblem(http.StatusServiceUnavailable, "timeout")
-	<-h.server.checking
-	h.do("POST", "/v1/rules", h.operator(acme), body).wantStatus(http.StatusCreated)
-}
-
 // heavy is a condition in Rego that takes 10 MiB.
 type heavy struct{}
 

@@ -34,10 +34,6 @@ type Server struct {
 	headers   []header // of every response
 	gate      *admission.Gate
 	exports   exports
-	// checking holds those who compile rules and policies before they are stored:
-	// however many callers write them, half of the processors are left for
-	// everything else.
-	checking chan struct{}
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
@@ -73,12 +69,6 @@ func New(cfg Config) (*Server, error) {
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
 		giveUp:    giveUp,
-		checking:  make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-	}
-	waits, err := s.gatedRoutes()
-	if err != nil {
-		giveUp()
-		return nil, err
 	}
 	operators, err := s.startOperators(life)
 	if err != nil {
@@ -92,8 +82,8 @@ func New(cfg Config) (*Server, error) {
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	s.unwatch = cfg.Store.Watch(s.changed)
-	s.gate = s.newGate()
-	s.app = s.newApp(waits)
+	s.gate = admission.New(admission.Config{Slots: runtime.GOMAXPROCS(0), Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
+	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
 }
@@ -135,7 +125,7 @@ func (s *Server) changed(c storage.Change) {
 	}
 }
 
-func (s *Server) newApp(waits []gatedRoute) *fiber.App {
+func (s *Server) newApp() *fiber.App {
 	l := s.cfg.Limits
 	app := fiber.New(fiber.Config{
 		CaseSensitive:                true,
@@ -161,7 +151,7 @@ func (s *Server) newApp(waits []gatedRoute) *fiber.App {
 		}
 		return fasthttp.RequestConfig{}
 	}
-	inner := s.gated(app, waits, server.Handler)
+	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(app, ctx, err)

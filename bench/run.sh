@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs benchmarks beside the floors of the same machine and prints the raw
-# output. See bench/README.md. Usage: bench/run.sh [all|go|http|overload|against],
+# output. See bench/README.md. Usage: bench/run.sh [all|go|http|overload|hostile|against],
 # where all, the default, is go and http.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,6 +28,12 @@ wait_for() {
   for _ in $(seq 200); do (exec 3<>"/dev/tcp/${1%:*}/${1#*:}") 2>/dev/null && return; sleep 0.05; done
   echo "nothing listens on $1" >&2; exit 1
 }
+
+if [[ $what == hostile ]]; then
+  . bench/hostile.sh
+  hostile
+  exit
+fi
 
 if [[ $what != go ]] && { [[ $(nproc) -lt 2 ]] || ! command -v taskset >/dev/null; }; then
   echo "SKIPPED what runs over HTTP: it pins server and driver to two cores with taskset"; exit 0

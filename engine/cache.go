@@ -81,10 +81,8 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 // Kept returns the value of key if it is kept. It never loads or waits, and
 // counts as a Get only when it succeeds.
 func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
-	c.mu.RLock()
-	e := c.entries[key]
-	c.mu.RUnlock()
-	if e == nil || !e.loaded.Load() {
+	e := c.peek(key)
+	if e == nil {
 		return v, false
 	}
 	c.hits.Add(1)
@@ -92,6 +90,17 @@ func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
 		e.used.Store(true)
 	}
 	return e.value, true
+}
+
+// peek returns the entry of key if it is loaded, or nil. It counts as no use.
+func (c *Cache[K, V]) peek(key K) *entry[K, V] {
+	c.mu.RLock()
+	e := c.entries[key]
+	c.mu.RUnlock()
+	if e == nil || !e.loaded.Load() {
+		return nil
+	}
+	return e
 }
 
 // await joins the load of key or runs it.

@@ -174,10 +174,10 @@ type frame struct {
 	// allows is asked, which has to match to every reader of it.
 	reading resource.Reading
 	every   bool
-	// spent is how long conditions in Rego took together, work what those in
-	// CEL did: see maxWork.
+	// work is what the conditions did together: see maxWork. spent is how long
+	// those in Rego took.
+	work  Work
 	spent time.Duration
-	work  int
 	// boxed are the values that an expression asked for as CEL values, made
 	// at most once per evaluation.
 	boxed [varCount]ref.Val

@@ -38,7 +38,8 @@ type Options struct {
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
 type RegoCondition interface {
 	// Match reports whether the condition holds. An error means that it has no
-	// value, which tightens. Match must not keep in, and of it modify Spent alone.
+	// value, which tightens. Match must not keep in, and of it modify Work and Spent
+	// alone.
 	Match(in *RegoInput) (bool, error)
 	// Size returns about how many bytes the condition holds on to.
 	Size() int
@@ -54,8 +55,10 @@ type RegoInput struct {
 	// Resource is the reading of the intent's resource to evaluate, in the place
 	// of the resource in Intent.
 	Resource string
-	// Spent is how long the conditions of this evaluation took together so far.
-	// Match adds to it, and ends with an error once it is too long. It may be nil.
+	// Work is what the conditions of this evaluation did together so far, and Spent
+	// how long those in Rego took. Match adds to them, and ends with an error once
+	// they are too much. They may be nil.
+	Work  *Work
 	Spent *time.Duration
 }
 

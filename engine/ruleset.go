@@ -10,11 +10,13 @@ import (
 // for concurrent use.
 type RuleSet struct {
 	// rules are in deciding order: the first that matches decides.
-	rules  []*CompiledRule
-	index  ruleIndex
-	size   int
-	digest lazyDigest
-	json   []byte // nil where it is not kept, or there is none
+	rules []*CompiledRule
+	// hasRego is set where a condition is in Rego.
+	hasRego bool
+	index   ruleIndex
+	size    int
+	digest  lazyDigest
+	json    []byte // nil where it is not kept, or there is none
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:
@@ -44,6 +46,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 			}
 		}
 		next.rules = append(next.rules, compiled)
+		next.hasRego = next.hasRego || compiled.cond.rego != nil
 	}
 	slices.SortFunc(next.rules, compareDeciding)
 	next.index = newRuleIndex(next.rules)
@@ -212,7 +215,7 @@ func (c *condition) eval(f *frame) (bool, error) {
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
 			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.reading.Text,
-			Spent: &f.spent,
+			Work: &f.work, Spent: &f.spent,
 		})
 	}
 	return false, errBroken

@@ -133,6 +133,13 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 // Rules returns the current rules of an organization.
 func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return s.rules.Get(ctx, org) }
 
+// Plain reports whether the rules of an organization are compiled and kept, and
+// none of them is in Rego: what is decided under them is cheap.
+func (s *Sets) Plain(org string) bool {
+	e := s.rules.peek(org)
+	return e != nil && !e.value.hasRego
+}
+
 // InvalidatePolicy forgets a policy.
 func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
 

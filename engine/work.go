@@ -9,13 +9,14 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// maxWork is how much all conditions in CEL of one evaluation may do together,
+// maxWork is how much all conditions of one evaluation may do together,
 // however many rules and readings of the resource there are: a condition that
 // would exceed it is an error. What one condition may do is bounded when its
 // rule is created, but a hundred of the dearest took fifteen seconds.
 //
 // A step is an instruction of a regular expression for one character, 64
-// places of a glob for one character, or one of CEL's cost units: some 8 ns. It
+// places of a glob for one character, one of CEL's cost units, or a byte that a
+// function in Rego makes: some 8 ns. It
 // is enough for the dearest regular expression on four readings of the longest
 // resource, and for 5,000 ordinary ones on an ordinary resource. Steps are
 // counted rather than timed, so that the same evaluation always decides the same.
@@ -27,11 +28,21 @@ const macroSteps = 4
 
 var errTooMuchWork = errors.New("the conditions of the rules do too much together")
 
-// charge adds steps to the work, and reports whether they may be done.
-func (f *frame) charge(steps int) bool {
-	f.work += steps
-	return f.work <= maxWork
+// Work is what the conditions of one evaluation did together, in steps.
+type Work int
+
+// Charge adds steps, of which there are at least 0, and reports whether they may
+// be done.
+func (w *Work) Charge(steps int) bool {
+	*w += Work(min(steps, maxWork+1))
+	return *w <= maxWork
 }
+
+// Left is how many steps may still be done.
+func (w *Work) Left() int { return max(0, maxWork-int(*w)) }
+
+// charge adds steps to the work, and reports whether they may be done.
+func (f *frame) charge(steps int) bool { return f.work.Charge(steps) }
 
 // match reports whether one of m's patterns matches s, at their charge.
 func (f *frame) match(m matcher, s string) ref.Val {

@@ -81,7 +81,7 @@ func TestWork_IsTheSameEachTime(t *testing.T) {
 		}
 	})
 	rs := CompileRules([]Rule{stored("a", "deny", `{"cel":"!intent.metadata.exists(k, intent.metadata[k].matches('hit|[ab]{4}z'))"}`, 1)}, Options{})
-	first := 0
+	var first Work
 	for i := range 20 {
 		f := testFrame(t, in)
 		if findings, failed := rs.decide(f); len(findings) > 0 || failed > 0 {

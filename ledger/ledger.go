@@ -154,31 +154,52 @@ type Outcome struct {
 // ctx ends while the commit waits, Commit returns ctx's error at once, yet e may
 // become final: the same intent committed again gets what became of it.
 func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
+	p, err := l.Submit(ctx, t, e)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return p.Wait(ctx)
+}
+
+// Pending is a commit under way. Its Wait must be called, once.
+type Pending struct {
+	ledger *Ledger
+	waiter *waiter
+}
+
+// Submit is the part of [Ledger.Commit] that takes a processor: it makes e's
+// record and queues it. What is left is waiting. It ends t, whatever it returns.
+func (l *Ledger) Submit(ctx context.Context, t *Turn, e Entry) (Pending, error) {
 	if t.meter == nil {
-		return Outcome{}, errors.New("committing a turn that has ended")
+		return Pending{}, errors.New("committing a turn that has ended")
 	}
 	defer t.End()
 	if err := ctx.Err(); err != nil {
-		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+		return Pending{}, fmt.Errorf("committing a decision: %w", err)
 	}
 	record, err := project(&l.cfg, t, e)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+		return Pending{}, fmt.Errorf("committing a decision: %w", err)
 	}
 	w := l.waiters.get(record, t.meter)
 	if err := l.queue.put(w); err != nil {
-		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+		return Pending{}, fmt.Errorf("committing a decision: %w", err)
 	}
 	t.meter = nil // it's the committer's to settle now
-	out, err := l.waiters.wait(ctx, w)
+	return Pending{l, w}, nil
+}
+
+// Wait returns what [Ledger.Commit] does.
+func (p Pending) Wait(ctx context.Context) (Outcome, error) {
+	out, err := p.ledger.waiters.wait(ctx, p.waiter)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
 	}
 	return out, nil
 }
 
-// flush returns when everything that was queued before it is decided and the
-// end of the chain is known, or why it isn't.
+// flush returns once the committer knows the end of the chain, or why it does
+// not. It waits its turn as an organization of its own would.
 func (l *Ledger) flush(ctx context.Context) error {
 	w := l.waiters.get(nil, nil)
 	if err := l.queue.put(w); err != nil {

@@ -256,7 +256,7 @@ func TestBatch_TakesAllThatAreReadyOnABusyCPU(t *testing.T) {
 func TestCommit_FullQueueIsOverloaded(t *testing.T) {
 	store := newFake()
 	store.commitGate = make(chan gated)
-	l := open(t, store, func(c *Config) { c.QueueLimit = 2 })
+	l := open(t, store, func(c *Config) { c.QueueLimit = 4 })
 	var answers []<-chan result
 	answers = append(answers, goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow)))
 	g := <-store.commitGate

@@ -6,18 +6,24 @@ import (
 	"time"
 )
 
-// queue is what waits for the committer. It is bounded and drops nothing.
+// orgShare is the part of the queue that one organization may fill: a half, so
+// that its backlog leaves room for others'.
+const orgShare = 2
+
+// queue is what waits for the committer. It is bounded, for each organization too,
+// and drops nothing.
 type queue struct {
 	limit int
 
 	mu      sync.Mutex
 	arrival sync.Cond // signalled when waiting or closed changes; there is one taker
 	waiting []*waiter
+	byOrg   map[string]int // how many of waiting an organization has
 	closed  bool
 }
 
 func newQueue(limit int) *queue {
-	q := &queue{limit: limit}
+	q := &queue{limit: limit, byOrg: make(map[string]int)}
 	q.arrival.L = &q.mu
 	return q
 }
@@ -29,13 +35,12 @@ func (q *queue) put(w *waiter) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if len(q.waiting) >= q.limit {
+	org := w.org()
+	if len(q.waiting) >= q.limit || q.byOrg[org] >= max(1, q.limit/orgShare) {
 		return ErrOverloaded
 	}
-	// A batch is what waits, up to maxBatch, so these are the first of theirs.
-	if len(q.waiting)%maxBatch == 0 {
-		w.queued = time.Now()
-	}
+	q.byOrg[org]++
+	w.queued = time.Now()
 	q.waiting = append(q.waiting, w)
 	if len(q.waiting) == 1 {
 		q.arrival.Signal()
@@ -44,8 +49,9 @@ func (q *queue) put(w *waiter) error {
 }
 
 // take moves what waits, but at most limit, into batch, whose content it
-// replaces. It blocks until something does, and returns nothing once the queue
-// is closed and empty.
+// replaces: where more waits, an equal share of each organization, so that one's
+// backlog does not delay another's row. It blocks until something waits, and
+// returns nothing once the queue is closed and empty.
 //
 // It yields once before it takes. On a busy CPU the scheduler runs the taker
 // right after the first arrival, before others that are ready to arrive too:
@@ -56,12 +62,59 @@ func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	runtime.Gosched()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.waiting), limit)
-	batch = append(batch[:0], q.waiting[:n]...)
-	rest := copy(q.waiting, q.waiting[n:])
-	clear(q.waiting[rest:])
-	q.waiting = q.waiting[:rest]
+	if len(q.waiting) > limit {
+		return q.takeInTurnLocked(batch[:0], limit)
+	}
+	batch = append(batch[:0], q.waiting...)
+	clear(q.waiting)
+	q.waiting = q.waiting[:0]
+	clear(q.byOrg)
 	return batch
+}
+
+// takeInTurnLocked takes the first of each organization, then the second of
+// each, and so on up to limit. It keeps the order of arrival, so that what an
+// organization sent first is decided first.
+func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
+	rounds, sizes := q.roundsLocked()
+	last := 0
+	for ; limit > sizes[last]; last++ {
+		limit -= sizes[last]
+	}
+	rest := q.waiting[:0]
+	for i, w := range q.waiting {
+		if rounds[i] > last || rounds[i] == last && limit == 0 {
+			rest = append(rest, w)
+			continue
+		}
+		if rounds[i] == last {
+			limit--
+		}
+		batch = append(batch, w)
+		if q.byOrg[w.org()]--; q.byOrg[w.org()] == 0 {
+			delete(q.byOrg, w.org())
+		}
+	}
+	clear(q.waiting[len(rest):])
+	q.waiting = rest
+	return batch
+}
+
+// roundsLocked returns in which round each that waits is taken, and how many
+// are in each.
+func (q *queue) roundsLocked() (rounds, sizes []int) {
+	rounds = make([]int, len(q.waiting))
+	seen := make(map[string]int, len(q.byOrg))
+	for i, w := range q.waiting {
+		r := seen[w.org()]
+		seen[w.org()]++
+		if r == len(sizes) {
+			sizes = append(sizes, 0)
+		}
+		rounds[i] = r
+		sizes[r]++
+	}
+	return rounds, sizes
 }
 
 func (q *queue) await() {

@@ -15,11 +15,19 @@ type waiter struct {
 	record *storage.Record // nil: waits for the committer to reach it, no more
 	leaf   [32]byte        // of record's receipt
 	meter  *meter          // where record has a place in flight
-	queued time.Time       // when the queue took it, if it is the first of its batch
+	queued time.Time       // when the queue took it
 
 	done chan struct{} // holds one
 	out  Outcome
 	err  error
+}
+
+// org is whose turn w is: nobody's where it commits nothing.
+func (w *waiter) org() string {
+	if w.record == nil {
+		return ""
+	}
+	return w.record.OrganizationID
 }
 
 // decide sets what wake will tell.

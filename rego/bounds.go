@@ -8,13 +8,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// A deadline cannot interrupt OPA while it copies or compares one value, while
-// one glob backtracks or while a regular expression is matched. So what could make either large is refused beforehand.
-
-// maxGrowth is how many times larger than what it is given a value that a
-// condition builds may become: a0 := [x, x], a1 := [a0, a0], … doubles with
-// every line, and so does x*x.
-const maxGrowth = 1 << 12
+// A budget cannot interrupt OPA while it copies or compares one value, while one
+// glob backtracks or while a regular expression is matched. So what could make
+// either large is refused beforehand.
 
 // checkBounds refuses a module, which has been compiled, that could take
 // memory or time without bound.
@@ -123,7 +119,7 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		if b.Decl.Result() == nil || types.Compare(b.Decl.Result(), types.B) == 0 {
 			return 1
 		}
-		return saturate(variables(args), textGrowth(b.Name, args))
+		return saturate(saturate(variables(args), textGrowth(b.Name, args)), repetition(b.Name, args))
 	}
 	total := variables(args)
 	for _, t := range operator {
@@ -135,6 +131,21 @@ func (g *growth) call(operator ast.Ref, args []*ast.Term) int {
 		}
 	}
 	return total
+}
+
+// repetition bounds what a call makes of constants: the numbers of a range,
+// which loops over it multiply, and the characters of a text. What it makes of
+// the input is charged when it runs.
+func repetition(function string, args []*ast.Term) int {
+	switch function {
+	case ast.NumbersRange.Name, ast.NumbersRangeStep.Name:
+		return max(1, rangeBytes(args, termBytes*(maxGrowth+1))/termBytes)
+	case ast.Split.Name:
+		if len(args) > 1 && args[1].Value.Compare(ast.String("")) == 0 {
+			return splitGrowth
+		}
+	}
+	return 1
 }
 
 // variables counts the parts of x that are not constants, at least 1. The input

@@ -37,6 +37,11 @@ func TestCompileCondition_RefusesWhatNoDeadlineEnds(t *testing.T) {
 		{"a list joined by the caller's text", `concat(input.intent.resource, split(input.intent.resource, "")) != ""`, "larger than its input"},
 		{"many texts written into another", `strings.replace_n({"a": input.intent.resource}, input.intent.resource) != ""`, "larger than its input"},
 		{"a number with a million digits", `units.parse_bytes(input.intent.metadata.size) > 5`, "units.parse_bytes cannot be called"},
+		{"a loop over a constant range", `count([1 | some i in numbers.range(1, 5000)]) > 1`, "1:1: match can become thousands of times larger"},
+		{"loops over constant ranges", `count([1 | some i in numbers.range(1, 100); some j in numbers.range(1, 100)]) > 1`, "larger than its input"},
+		{"a constant range in steps", `count(numbers.range_step(10000000, 1, 2)) > 1`, "larger than its input"},
+		{"the characters of a repeated text", `count(split(concat("", [input.intent.resource | some i in numbers.range(1, 3000)]), "")) > 1`, "larger than its input"},
+		{"a range of great numbers", `count(numbers.range(1, 99999999999999999999999999)) > 1`, "larger than its input"},
 		{"a glob under not", `not glob.match("*a*b*c", null, input.intent.resource)`, "asterisks"},
 	}
 	for _, tt := range tests {
@@ -55,6 +60,8 @@ func TestCompileCondition_AcceptsOrdinarySizes(t *testing.T) {
 		"a concatenation":         `concat("/", [input.intent.metadata.env, input.intent.resource]) == "prod/x"`,
 		"texts":                   `replace(strings.replace_n({"-": "_", ".": "_"}, regex.replace(input.intent.resource, "[0-9]+", "#")), "#", "") == "a_b"`,
 		"regular expressions":     `regex.match("^prod/[a-z]+$", input.intent.resource); count(regex.find_n("[0-9]+", input.intent.metadata.x, -1)) > 1`,
+		"hours and minutes":       `some h in numbers.range(0, 23); some m in numbers.range_step(0, 55, 5); input.intent.metadata.at == concat(":", [format_int(h, 10), format_int(m, 10)])`,
+		"characters":              `count(split(input.intent.resource, "")) > 100`,
 		"globs":                   `glob.match("https://*.example.com/v1/*/x/**", ["/"], input.intent.resource)`,
 		"many comparisons":        strings.Repeat("input.intent.action_type != \"x\"\n", 200),
 		"many rules":              "package a\n\nlimits := {\"prod\": 5, \"dr\": 6}\n\nlimit := limits[input.intent.metadata.env]\n\nover if input.intent.cost.amount_minor > limit\n\ndefault match := false\n\nmatch if over\n\nmatch if input.agent.status == \"disabled\"",

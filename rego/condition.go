@@ -12,9 +12,6 @@ import (
 	"writ/engine"
 )
 
-// MaxSource is the size of a condition's source, in bytes.
-const MaxSource = 16 << 10
-
 // entry is the rule of a condition that is asked.
 const entry = "match"
 
@@ -27,9 +24,9 @@ const conditionPackage = "writ.condition"
 // source is the body of a rule, or a Rego v1 module of any package that defines
 // match. Over input.intent, input.agent and input.policy, it matches where match
 // is true; where match is false or undefined it does not. A run-time error of
-// any expression is an error of the condition, as is taking longer than
-// [DefaultTimeout], or than is left of four times that for all conditions of one
-// evaluation.
+// any expression is an error of the condition, as is doing more than is left to
+// the conditions of one evaluation, or taking longer than [DefaultTimeout] with
+// them together.
 //
 // As everywhere in Rego, a negated call of what the intent lacks, such as
 // `not startswith(input.intent.metadata.env, "x")`, is undefined, not true.
@@ -55,6 +52,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.functions = newMeters(c).functions
 	return &condition{question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
 }
 
@@ -137,13 +135,17 @@ var errSpent = errors.New("the conditions in Rego took too long together")
 func (c *condition) Match(in *engine.RegoInput) (bool, error) {
 	limit := c.timeout
 	if in.Spent != nil {
-		if limit = min(limit, maxSpent*limit-*in.Spent); limit <= 0 {
+		if limit -= *in.Spent; limit <= 0 {
 			return false, errSpent
 		}
 		start := c.now()
 		defer func() { *in.Spent += c.now().Sub(start) }()
 	}
-	v, err := c.question.ask(conditionInput(in), newDeadline(c.now, limit))
+	work := in.Work
+	if work == nil {
+		work = new(engine.Work)
+	}
+	v, err := c.question.ask(conditionInput(in), newBudget(work, c.now, limit))
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}

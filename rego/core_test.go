@@ -42,7 +42,7 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := q.ask(input, newDeadline(time.Now, time.Minute))
+	v, err := q.ask(input, newBudget(nil, time.Now, time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

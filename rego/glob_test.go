@@ -31,7 +31,7 @@ func (m matcher) match(t testing.TB, pattern, s string) bool {
 	t.Helper()
 	v, err := m.question.ask(ast.NewObject(
 		ast.Item(ast.StringTerm("pattern"), ast.StringTerm(pattern)), ast.Item(ast.StringTerm("s"), ast.StringTerm(s)),
-	), newDeadline(time.Now, time.Minute))
+	), newBudget(nil, time.Now, time.Minute))
 	if err != nil {
 		t.Fatalf("glob.match(%q, [\"/\"], %q): %v", pattern, s, err)
 	}

@@ -151,7 +151,7 @@ func askFor(t *testing.T, c *ast.Compiler, name string, input ast.Value) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := p.ask(input, newDeadline(time.Now, time.Minute))
+	v, err := p.ask(input, newBudget(nil, time.Now, time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

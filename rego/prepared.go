@@ -30,6 +30,8 @@ type prepared struct {
 	// patterns keeps compiled regular expressions and globs: OPA's own cache
 	// holds a hundred for the whole process.
 	patterns cache.InterQueryValueCache
+	// functions are those that the modules call through meters, if they do.
+	functions map[string]*topdown.Builtin
 }
 
 // prepare readies the question for the document at ref. patterns is how many
@@ -52,7 +54,7 @@ func prepare(c *ast.Compiler, ref ast.Ref, patterns int) (*prepared, error) {
 
 // ask returns the document's value, or nil where it is undefined. limit ends it
 // with an error, as does any expression that fails.
-func (p *prepared) ask(input ast.Value, limit *deadline) (ast.Value, error) {
+func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	var answer ast.Value
 	err := topdown.NewQuery(p.body).
 		WithCompiler(p.compiler).
@@ -61,6 +63,7 @@ func (p *prepared) ask(input ast.Value, limit *deadline) (ast.Value, error) {
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
 		WithCancel(limit).
+		WithBuiltins(p.functions).
 		WithStrictBuiltinErrors(true).
 		WithInterQueryBuiltinValueCache(p.patterns).
 		WithMetrics(metrics.NoOp()).

@@ -96,7 +96,7 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	if err != nil {
 		return engine.Deny, nil, err
 	}
-	v, err := q.codes.ask(input, newDeadline(q.now, q.timeout))
+	v, err := q.codes.ask(input, newBudget(nil, q.now, q.timeout))
 	if err != nil {
 		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: %w", q.policy.PolicyID, err)
 	}

@@ -7,11 +7,6 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxRegexProgram bounds the instructions that the regular expressions of one
-// condition compile to together: matching takes time proportional to them and
-// to the text, and no deadline interrupts it.
-const maxRegexProgram = 1000
-
 // patternArgument returns which argument of a function is a regular expression.
 func patternArgument(function string) (int, bool) {
 	switch function {

@@ -52,7 +52,7 @@ type serveCmd struct {
 	CacheMB      int64         `name:"cache-mb" default:"256" help:"MiB of compiled policies and rules to keep."`
 	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
 
-	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits when there is more to decide than the server can bear. The rest is refused with 503."`
+	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits for a processor when there is more to decide than the server can bear; work on documents waits eight times as long. The rest is refused with 503."`
 }
 
 // ackMode says when a decision is answered.

@@ -1,0 +1,19 @@
+package admission
+
+const (
+	// maxQueue is how many requests of one queue may wait. At 50 µs a decision
+	// the last waits 25 ms.
+	maxQueue = 512
+	// maxWaiting is how many may wait in all: some megabytes of goroutines and
+	// bodies, and the search for the least charged queue stays within 5 µs.
+	maxWaiting = 2048
+	// meanOver is the weight of the mean against one more request.
+	meanOver = 8
+	// maxTenants is how many organizations are remembered: one that is forgotten
+	// has its next request judged as its first.
+	maxTenants = 4096
+	// managingPatience is how many times longer than a decision work on documents
+	// may wait: a policy takes 100 ms to compile, and several may be registered at
+	// once.
+	managingPatience = 8
+)

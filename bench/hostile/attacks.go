@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+// attacks lists what an organization can do with an ordinary credential that
+// is dear for the server.
+func attacks() []*attack {
+	return []*attack{
+		{name: "flood"},
+		{name: "wide", intent: wide(3800)},
+		{name: "rego-loop", rules: repeat(20, `some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == "none"`), intent: wide(20)},
+		{name: "rego-constant", refused: true, rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, 3000)]), "")) < 0`), intent: longResource},
+		{name: "rego-explode", rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) < 0`), intent: exploding},
+		{name: "globs", policy: worstGlobs, intent: longResource},
+		{name: "regexes", rules: worstRegexes(), intent: longResource},
+		{name: "macros", rules: macros(), intent: wide(100)},
+		{name: "register", next: register},
+		{name: "rules", next: createRule},
+		{name: "filter", history: true, next: get("/v1/authorizations?agent_id=nobody&limit=500")},
+		{name: "export", history: true, next: get("/v1/authorizations/export")},
+		{name: "replay", next: replay},
+		{name: "strangers", next: stranger},
+	}
+}
+
+// wide has as many metadata keys as there can be, with values of so many bytes.
+func wide(size int) func(*engine.Intent) {
+	return func(in *engine.Intent) {
+		in.Metadata = make(map[string]string, engine.MaxMetadataKeys)
+		for i := range engine.MaxMetadataKeys {
+			in.Metadata[fmt.Sprintf("key%02d", i)] = fmt.Sprintf("%02d", i) + strings.Repeat("v", size-2)
+		}
+	}
+}
+
+// longResource has the longest resource, which has several readings.
+func longResource(in *engine.Intent) {
+	in.Resource = "https://h.example/" + strings.Repeat("a%2fb", 600) + "#" + strings.Repeat("b", 1000)
+}
+
+func exploding(in *engine.Intent) {
+	longResource(in)
+	in.Metadata = map[string]string{"n": "3000"}
+}
+
+// repeat returns n rules in Rego, told apart by a comment.
+func repeat(n int, source string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = document(map[string]string{"rego": fmt.Sprintf("%s # %d", source, i)})
+	}
+	return all
+}
+
+func document(v any) string {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(err) // of strings alone
+	}
+	return string(data)
+}
+
+// worstGlobs fills every list of the policy with patterns that need a search.
+func worstGlobs(p *engine.ActionPolicy) {
+	for i := range 100 {
+		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("**a*b*a*x%d*y*", i))
+		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, fmt.Sprintf("**b*a*b*y%d*z*", i))
+	}
+}
+
+// worstRegexes are a hundred of the dearest that a condition may have.
+func worstRegexes() []string {
+	all := make([]string, 100)
+	for i := range all {
+		all[i] = document(map[string]any{"resource": map[string]string{"$regex": fmt.Sprintf("(.*.*[ab]){1,100}z%d$", i)}})
+	}
+	return all
+}
+
+func macros() []string {
+	all := make([]string, 200)
+	for i := range all {
+		all[i] = document(map[string]string{"cel": fmt.Sprintf("intent.metadata.exists(k, intent.metadata.exists(j, j == 'x%d'))", i)})
+	}
+	return all
+}
+
+// register sends a new version of a policy of many patterns.
+func register(a *attack, conn, n int) (call, error) {
+	p := corpus.ReferencePolicy()
+	p.OrganizationID, p.Version = a.org, int64(n+1)
+	p.PolicyID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fmt.Sprint(a.org, conn))).String()
+	for i := range 900 {
+		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/{a,b,c,d}/*/x/**", i, n))
+		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/*/{e,f}/**", i, n))
+	}
+	body, err := json.Marshal(map[string]any{"policy": p})
+	return call{http.MethodPost, "/v1/policies/register", body}, err
+}
+
+// createRule sends a rule whose condition is dear to compile and whose action
+// is refused after that, so that none is stored.
+func createRule(_ *attack, conn, n int) (call, error) {
+	var source strings.Builder
+	for i := range 180 {
+		fmt.Fprintf(&source, "input.intent.metadata.k%d != \"v%d-%d-%d\"; startswith(input.intent.resource, \"x%d\")\n", i, conn, n, i, i)
+	}
+	body, err := json.Marshal(rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`))
+	return call{http.MethodPost, "/v1/rules", body}, err
+}
+
+func get(path string) func(*attack, int, int) (call, error) {
+	return func(*attack, int, int) (call, error) { return call{method: http.MethodGet, path: path}, nil }
+}
+
+// replay sends the same intent, wide as it can be, again and again.
+func replay(a *attack, conn, _ int) (call, error) {
+	in := a.in
+	wide(1000)(&in)
+	in.IntentID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fmt.Sprint(a.org, conn%2))).String()
+	body, err := json.Marshal(map[string]any{"policy_id": in.PolicyID, "intent": &in}, json.Deterministic(true))
+	return call{http.MethodPost, "/v1/policy/evaluate", body}, err
+}
+
+// stranger asks with a path that no credential opens.
+func stranger(*attack, int, int) (call, error) {
+	return call{method: http.MethodGet, path: "/v1/authorizations?access_token=guess"}, nil
+}

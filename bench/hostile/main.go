@@ -1,0 +1,155 @@
+// Command hostile measures what one organization's requests cost another's. A
+// victim sends ordinary evaluations on a schedule, alone and then beside each
+// attack: an organization of its own that does one dear thing as fast as 16
+// connections allow and ignores Retry-After. Last come all attacks at once. Each
+// attack is a process of its own at a lower priority.
+//
+// The victim's latency counts from when a request was due (no coordinated
+// omission). Each attack prints one line: the victim's p50 and p99 alone and
+// beside the attack, whether the second p99 is within three times the first or
+// 15 ms, whichever is more, the most resident memory of the server, and what
+// the attacker was answered, with the p50 and p99 of its 503s.
+//
+//	hostile -url http://127.0.0.1:3820 -writ ./writ -data DIR -pid PID
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// What is held, from decisions.md: "Bounds that protect the others".
+const (
+	heldRatio  = 3
+	heldP99    = 15 * time.Millisecond
+	heldMemory = 1 << 30
+)
+
+// settle is how long what went before may take to end.
+const settle = time.Second
+
+type options struct {
+	url, writ, data, only string
+	attack                string
+	pid, conns            int
+	rate                  float64
+	alone, duration       time.Duration
+	history               int
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.url, "url", "http://127.0.0.1:3820", "base URL of the server")
+	flag.StringVar(&o.writ, "writ", "writ", "the binary, which mints operator tokens")
+	flag.StringVar(&o.data, "data", "./data", "data directory of the server")
+	flag.IntVar(&o.pid, "pid", 0, "process id of the server, whose memory is read")
+	flag.StringVar(&o.only, "only", "", "attacks to run, separated by commas; all if empty")
+	flag.StringVar(&o.attack, "attack", "", "be the process of this attack: see child.go")
+	flag.IntVar(&o.conns, "conns", 16, "connections of each attack")
+	flag.Float64Var(&o.rate, "rate", 200, "requests a second of the victim")
+	flag.DurationVar(&o.alone, "alone", 3*time.Second, "how long the victim is measured alone before each attack")
+	flag.DurationVar(&o.duration, "duration", 4*time.Second, "how long an attack lasts")
+	flag.IntVar(&o.history, "history", 50_000, "decisions in the history that is searched and exported")
+	flag.Parse()
+	if err := run(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	u, err := url.Parse(o.url)
+	if err != nil {
+		return err
+	}
+	s := &server{options: o, host: u.Host}
+	if o.attack != "" {
+		return s.beChild(ctx, o.attack)
+	}
+	v, err := s.newVictim(ctx)
+	if err != nil {
+		return fmt.Errorf("setting up the victim: %w", err)
+	}
+	held := true
+	var names []string
+	for _, a := range attacks() {
+		if o.only != "" && !strings.Contains(","+o.only+",", ","+a.name+",") {
+			continue
+		}
+		ok, err := s.measure(ctx, v, a.name, a.name)
+		if errors.Is(err, errRefused) {
+			fmt.Printf("%-13s %v", a.name, err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		names = append(names, a.name)
+		held = held && ok
+	}
+	if len(names) > 1 {
+		if _, err := s.measure(ctx, v, "all at once", names...); err != nil {
+			return fmt.Errorf("all at once: %w", err)
+		}
+	}
+	fmt.Printf("held for each alone: %t\n", held)
+	return nil
+}
+
+// measure prints a line about the victim alone and beside attacks, and reports
+// whether it is within what is held.
+func (s *server) measure(ctx context.Context, v *victim, name string, attacks ...string) (bool, error) {
+	var children []*child
+	for _, a := range attacks {
+		c, err := s.spawn(ctx, a)
+		if err != nil {
+			return false, err
+		}
+		children = append(children, c)
+	}
+	time.Sleep(settle)
+	alone, err := v.drive(ctx, s.alone)
+	if err != nil {
+		return false, fmt.Errorf("the victim alone: %w", err)
+	}
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	memory := s.watchMemory(watching)
+	for _, c := range children {
+		if err := c.start(); err != nil {
+			return false, err
+		}
+	}
+	beside, err := v.drive(ctx, s.duration)
+	if err != nil {
+		return false, fmt.Errorf("the victim beside it: %w", err)
+	}
+	enough()
+	var total report
+	for _, c := range children {
+		r, err := c.stop()
+		if err != nil {
+			return false, err
+		}
+		total.add(r)
+	}
+	return s.print(name, alone, beside, <-memory, &total), nil
+}
+
+// print writes the line, and reports whether the figure is held.
+func (s *server) print(name string, alone, beside *latencies, memory int, attacker *report) bool {
+	bound := max(heldRatio*alone.at(.99), heldP99)
+	held := beside.at(.99) <= bound && memory <= heldMemory && beside.Failed == 0
+	fmt.Printf("%-13s alone p50=%s p99=%s beside p50=%s p99=%s ratio=%.1f bound=%s held=%t failed=%d memory=%dMiB | %s\n",
+		name, ms(alone.at(.5)), ms(alone.at(.99)), ms(beside.at(.5)), ms(beside.at(.99)),
+		float64(beside.at(.99))/float64(alone.at(.99)), ms(bound), held, beside.Failed, memory>>20, attacker.describe(s.duration))
+	return held
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/1e6) }

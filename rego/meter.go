@@ -1,0 +1,117 @@
+package rego
+
+import (
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// A condition is charged in steps: some for each expression that OPA evaluates,
+// and one for each byte that a built-in function is given or makes. OPA asks
+// whether to go on before each expression, but not within a function. So a
+// condition calls its functions through meters, which charge before a function
+// runs for what it could make, and afterwards for what it made.
+//
+// Comparing values is not charged: the time that a condition takes has a limit,
+// too, for that.
+
+// meterPrefix begins the name under which a function is called with its meter.
+const meterPrefix = "metered."
+
+// unmetered are the functions that make nothing and read no more of their
+// arguments than a comparison does.
+func unmetered(name string) bool {
+	switch name {
+	case ast.Equality.Name, ast.Equal.Name, ast.Assign.Name, ast.NotEqual.Name,
+		ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name,
+		ast.IsArray.Name, ast.IsBoolean.Name, ast.IsNull.Name, ast.IsNumber.Name,
+		ast.IsObject.Name, ast.IsSet.Name, ast.IsString.Name, ast.TypeNameBuiltin.Name:
+		return true
+	}
+	return false
+}
+
+// meters are the functions of one condition, by the names that its modules know
+// them by.
+type meters struct {
+	functions map[string]*topdown.Builtin
+	// programs are how many instructions the condition's regular expressions have.
+	programs map[string]int
+}
+
+// newMeters has c's modules call their functions through meters.
+func newMeters(c *ast.Compiler) *meters {
+	m := &meters{functions: make(map[string]*topdown.Builtin), programs: make(map[string]int)}
+	visit := func(x any) bool {
+		e, ok := x.(*ast.Expr)
+		if !ok {
+			return false
+		}
+		for _, w := range e.With {
+			w.Target = m.meter(w.Target)
+		}
+		if terms, ok := e.Terms.([]*ast.Term); ok {
+			m.note(terms)
+			terms[0] = m.meter(terms[0])
+		}
+		return false
+	}
+	for _, module := range c.Modules {
+		ast.NewGenericVisitor(visit).Walk(module)
+	}
+	return m
+}
+
+// note counts the instructions of the regular expression that a call has.
+func (m *meters) note(call []*ast.Term) {
+	i, ok := patternArgument(call[0].Value.String())
+	if !ok || len(call) <= i+1 {
+		return
+	}
+	if s, ok := call[i+1].Value.(ast.String); ok {
+		var one regexps
+		one.unfit(call[i+1]) // it was found fit
+		m.programs[string(s)] = one.instructions
+	}
+}
+
+// meter returns what to call in place of operator.
+func (m *meters) meter(operator *ast.Term) *ast.Term {
+	name := operator.Value.String()
+	decl, builtin := ast.BuiltinMap[name]
+	if !builtin || unmetered(name) {
+		return operator
+	}
+	called := meterPrefix + name
+	if m.functions[called] == nil {
+		d := *decl
+		d.CanSkipBctx = false // the budget is in the context
+		m.functions[called] = &topdown.Builtin{Decl: &d, Func: m.charging(decl, topdown.GetBuiltin(name))}
+	}
+	return ast.NewTerm(ast.Ref{ast.VarTerm(called)}).SetLocation(operator.Location)
+}
+
+// charging returns f, charging for what it is given, could make and makes.
+func (m *meters) charging(decl *ast.Builtin, f topdown.BuiltinFunc) topdown.BuiltinFunc {
+	arity := decl.Decl.Arity()
+	return func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+		b, ok := bctx.Cancel.(*budget)
+		if !ok {
+			return tooMuch() // it is always there: see prepared.ask
+		}
+		args := operands[:min(arity, len(operands))]
+		if !b.charge(m.price(decl.Name, args, b.left())) {
+			return tooMuch()
+		}
+		return f(bctx, operands, func(made *ast.Term) error {
+			if !b.charge(size(made.Value, b.left())) {
+				return tooMuch()
+			}
+			return iter(made)
+		})
+	}
+}
+
+// tooMuch ends an evaluation.
+func tooMuch() error {
+	return topdown.Halt{Err: &topdown.Error{Code: topdown.CancelErr, Message: "the condition makes or reads too much"}}
+}
