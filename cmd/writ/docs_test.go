@@ -72,6 +72,8 @@ func TestDocs_EveryCommandRuns(t *testing.T) {
 var (
 	fence  = regexp.MustCompile("^```(sh|console)$")
 	reason = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+	// closed is what may hold a quote that opens nothing.
+	closed = regexp.MustCompile(`\\"|'[^']*'`)
 	// loose is a command outside of a fence, where nothing would run it.
 	loose = regexp.MustCompile(`^(    |\t)(\$ |bin/writ |curl |make |writ )`)
 )
@@ -124,7 +126,7 @@ func commandsOf(kind string, body []string) []shown {
 			continue
 		}
 		last := &all[len(all)-1]
-		open := strings.Count(strings.ReplaceAll(last.command, `\"`, ""), `"`)%2 == 1
+		open := strings.Count(closed.ReplaceAllString(last.command, ""), `"`)%2 == 1
 		if len(last.output) == 0 && (strings.HasSuffix(last.command, `\`) || open) {
 			last.command += "\n" + line
 			continue
