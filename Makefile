@@ -5,7 +5,11 @@ BIN     := bin/writ
 SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
-.PHONY: help run test oracles soak check lint vuln licenses contract bench fuzz clean
+# Binary and tests are built with the same flags, so that they share what is
+# compiled; -trimpath here would compile every dependency twice.
+FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every dependency: minutes on two cores. Later ones take seconds."; }
+
+.PHONY: help run test quick browser oracles soak check lint vuln licenses contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,9 +18,11 @@ run: $(BIN) ## Decide the example intents, verify each receipt, then serve on :3
 	$(BIN) serve --demo
 
 $(BIN): $(SOURCES)
-	$(GO) build -trimpath -o $(BIN) ./cmd/writ
+	$(FIRST)
+	$(GO) build -o $(BIN) ./cmd/writ
 
 test: ## Run every test
+	$(FIRST)
 	$(GO) test ./...
 	@$(GO) -C tools/opa list -deps github.com/open-policy-agent/opa >/dev/null 2>&1 || \
 	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
@@ -30,8 +36,17 @@ test: ## Run every test
 oracles: ## Install the programs that engine/oracles asks: node, Python, urllib3, requests
 	.ci/oracles
 
-soak: ## Have the programs of engine/oracles read 1,000,000 spellings of blocked resources
+soak: ## Have other programs read 1,000,000 spellings of blocked resources, and a second evaluator decide 100,000 cases
 	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
+	WRIT_SOAK=1 $(GO) test ./rego -run '^TestReference$$' -v -timeout 4h
+
+quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
+	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./core ./billing .
+
+browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone
+	@if ! command -v chromium >/dev/null; then echo "SKIPPED the tests of the pages in a browser: there is no chromium"; \
+	elif ! $(GO) -C tools/browser mod download 2>/dev/null; then echo "SKIPPED the tests of the pages in a browser: the modules of tools/browser cannot be had"; \
+	else WRIT=$(CURDIR)/$(BIN) $(GO) -C tools/browser test -count=1 ./...; fi
 
 check: lint ## What lint does, tests under the race detector, each benchmark once, govulncheck
 	$(GO) test -race -short ./...

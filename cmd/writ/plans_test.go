@@ -49,21 +49,20 @@ func TestReadPlans_RefusesWhatIsMissingOrOutOfRange(t *testing.T) {
 	}
 }
 
-// TestReadPlans_Readme keeps the README's example of a file of plans, which has
+// TestReadPlans_Docs keeps the file of plans that docs/plans.md shows, which has
 // the plans that are built in.
-func TestReadPlans_Readme(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+func TestReadPlans_Docs(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "plans.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(readme), "### Plans\n")
-	_, rest, _ = strings.Cut(rest, "```json\n")
+	_, rest, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ := strings.Cut(rest, "```")
 	plans, err := readPlans([]byte(example))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(engine.DefaultPlans(), plans); diff != "" {
-		t.Errorf("the README's plans (-built in +README):\n%s", diff)
+		t.Errorf("the plans of docs/plans.md (-built in +shown):\n%s", diff)
 	}
 }

@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	base, browser := serve(t), chromium(t)
 	for path, want := range map[string]string{
-		"/health": `"ok":true`, "/.well-known/jwks.json": `"keys"`, "/openapi.json": `"openapi"`, "/favicon.ico": "",
+		"/health": `"ok":true`, "/.well-known/jwks.json": `"keys"`, "/openapi.json": `"openapi"`,
 	} {
 		tab, w := watch(t, browser, base)
 		for _, to := range []step{chromedp.Navigate(base + path), chromedp.Reload()} {

@@ -10,41 +10,41 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// readmeFlag is a row of README's table of flags, whose columns are the flag,
+// documentedFlag is a row of the table of docs/configuration.md of flags, whose columns are the flag,
 // its variables, its default and what it does. A row of two flags counts for
 // each.
-type readmeFlag struct{ variables, byDefault string }
+type documentedFlag struct{ variables, byDefault string }
 
-var readmeCode = regexp.MustCompile("`([^`]+)`")
+var documentedCode = regexp.MustCompile("`([^`]+)`")
 
-func readmeFlags(t *testing.T) map[string]readmeFlag {
+func documentedFlags(t *testing.T) map[string]documentedFlag {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := make(map[string]readmeFlag)
+	rows := make(map[string]documentedFlag)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 5 || !strings.HasPrefix(cells[1], " `--") {
 			continue
 		}
-		for _, flag := range readmeCode.FindAllStringSubmatch(cells[1], -1) {
-			rows[strings.TrimPrefix(flag[1], "--")] = readmeFlag{cells[2], strings.TrimSpace(cells[3])}
+		for _, flag := range documentedCode.FindAllStringSubmatch(cells[1], -1) {
+			rows[strings.TrimPrefix(flag[1], "--")] = documentedFlag{cells[2], strings.TrimSpace(cells[3])}
 		}
 	}
 	return rows
 }
 
-// TestREADME_HasEveryFlagOfServe compares the table with what the command takes,
+// TestConfiguration_HasEveryFlagOfServe compares the table with what the command takes,
 // both ways. The flags of Stripe share a row.
-func TestREADME_HasEveryFlagOfServe(t *testing.T) {
+func TestConfiguration_HasEveryFlagOfServe(t *testing.T) {
 	var c cli
 	parser, err := kong.New(&c, kong.DefaultEnvars("WRIT"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := readmeFlags(t)
+	rows := documentedFlags(t)
 	verbs := parser.Model.Children
 	serve := verbs[slices.IndexFunc(verbs, func(n *kong.Node) bool { return n.Name == "serve" })]
 	for _, f := range serve.Flags {
@@ -54,7 +54,7 @@ func TestREADME_HasEveryFlagOfServe(t *testing.T) {
 		}
 		row, ok := rows[name]
 		if !ok {
-			t.Errorf("README's table of flags lacks --%s", f.Name)
+			t.Errorf("the table of docs/configuration.md of flags lacks --%s", f.Name)
 			continue
 		}
 		if name != f.Name {
@@ -62,17 +62,17 @@ func TestREADME_HasEveryFlagOfServe(t *testing.T) {
 		}
 		for _, variable := range f.Tag.Envs {
 			if !strings.Contains(row.variables, "`"+variable+"`") {
-				t.Errorf("README's row of --%s has the variables %s, and lacks %s", f.Name, row.variables, variable)
+				t.Errorf("docs/configuration.md's row of --%s has the variables %s, and lacks %s", f.Name, row.variables, variable)
 			}
 		}
 		if want := "`" + f.Default + "`"; f.HasDefault && row.byDefault != want {
-			t.Errorf("README says that --%s is by default %s, it is %s", f.Name, row.byDefault, want)
+			t.Errorf("docs/configuration.md says that --%s is by default %s, it is %s", f.Name, row.byDefault, want)
 		}
 	}
 	for name := range rows {
 		known := slices.ContainsFunc(serve.Flags, func(f *kong.Flag) bool { return f.Name == name })
 		if !known && name != "stripe-…" {
-			t.Errorf("README has a row for --%s, which serve does not take", name)
+			t.Errorf("docs/configuration.md has a row for --%s, which serve does not take", name)
 		}
 	}
 }
