@@ -51,6 +51,9 @@ func (g *growth) rule(name ast.Value) int {
 	if n, ok := g.known[v]; ok {
 		return n
 	}
+	// Rules are not recursive, yet a name in a reference may only look like one of
+	// a rule that is being bounded: that is refused rather than followed for ever.
+	g.known[v] = maxGrowth + 1
 	total := 1
 	for _, r := range g.module.Rules {
 		for ; r != nil; r = r.Else {
@@ -83,6 +86,9 @@ func (g *growth) body(r *ast.Rule) int {
 		case *ast.Array, ast.Object, ast.Set:
 			total = saturate(total, variables(x))
 		case ast.Ref:
+			if _, ok := ast.BuiltinMap[x.String()]; ok {
+				return true // regex.match is no reference to a rule called match
+			}
 			largest = max(largest, g.refersTo(r, x))
 		case ast.Var:
 			largest = max(largest, g.refersTo(r, ast.Ref{ast.NewTerm(x)}))
@@ -96,6 +102,9 @@ func (g *growth) body(r *ast.Rule) int {
 // refersTo bounds the rule of the module that ref could mean, other than r.
 func (g *growth) refersTo(r *ast.Rule, ref ast.Ref) int {
 	largest := 1
+	if ref.HasPrefix(ast.InputRootRef) {
+		return largest
+	}
 	own := r.Head.Ref()[0].Value
 	for _, t := range ref {
 		var name ast.Var

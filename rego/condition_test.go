@@ -182,3 +182,18 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 
 // forever is a limit that no test reaches, however busy the machine is.
 const forever = time.Hour
+
+// A reference to a built-in, or into the input, is none to a rule that ends in the
+// same name: following it did not end.
+func TestCompileCondition_NamesOfBuiltinsAreNoRules(t *testing.T) {
+	for _, source := range []string{
+		"package p\n\nhelper if regex.match(\"^US\", input.intent.agent_id)\n\nmatch if helper\n",
+		"package p\n\nhelper if glob.match(\"a*\", [\"/\"], input.intent.agent_id)\n\nmatch if helper\n",
+		"package p\n\nhelper if input.intent.metadata.match == \"x\"\n\nmatch if helper\n",
+		"package p\n\nhelper := [x | some x in input.intent.metadata; regex.match(\"a\", x)]\n\nmatch if count(helper) > 1\n",
+	} {
+		if _, err := CompileCondition(source); err != nil {
+			t.Errorf("CompileCondition(%q): %v", source, err)
+		}
+	}
+}

@@ -143,11 +143,6 @@ func (c Cond) Sayable(f Form) bool {
 		}
 		return c.Field != "agent.status" && (len(c.Kids) > 0 || c.Field != "")
 	}
-	if !c.conjunction() && c.calls() {
-		// A module whose helper calls regex.match or glob.match is taken for one
-		// whose helper refers to match, and compiling it does not end.
-		return false
-	}
 	if s, ok := c.Value.(string); ok && c.Op == "glob" && strings.Contains(s, `\`) {
 		return false // glob.match and the rules' globs differ in backslashes
 	}
