@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"writ/engine"
-	"writ/engine/invisible"
+	"writ/engine/resource"
 )
 
 // factPrefix begins the metadata keys that are statements of the integration,
@@ -44,7 +44,7 @@ func readsAsFact(key string) bool {
 // visible returns s without what nobody sees.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
-		if invisible.Is(r) {
+		if resource.IsInvisible(r) {
 			return -1
 		}
 		return r

@@ -9,10 +9,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"writ/engine/resource"
+
 	"github.com/go-json-experiment/json"
 	"github.com/golang-jwt/jwt/v5"
-
-	"writ/engine/invisible"
 )
 
 // The algorithms of operator tokens. A deployment pins one; what a token's
@@ -128,7 +128,7 @@ func checkName(s string, maxLen int) error {
 			return errors.New("must not have control characters")
 		}
 	}
-	if r, found := invisible.Find(s); found {
+	if r, found := resource.FindInvisible(s); found {
 		return fmt.Errorf("must not have the invisible character %U", r)
 	}
 	return nil

@@ -19,10 +19,12 @@ func decodeRegister(data []byte, in *registerBody) error {
 	return policyEnvelope().hint(engine.Decode(data, "", in))
 }
 
-// registered is the answer: the stored version, and whether it is new.
+// registered is the answer: the stored version, whether it is new, and which of
+// its patterns can match next to nothing.
 type registered struct {
 	Created bool `json:"created"`
 	*engine.ActionPolicy
+	Warnings []engine.FieldError `json:"warnings,omitzero"`
 }
 
 // registerPolicy stores a policy version. It compiles it first, so that what is
@@ -54,7 +56,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 	if err != nil {
 		return response{}, fmt.Errorf("storing a policy: %w", err)
 	}
-	return response{status: http.StatusCreated, body: registered{created, p}}, nil
+	return response{status: http.StatusCreated, body: registered{created, p, p.Warnings()}}, nil
 }
 
 // versionConflict says which versions p could have.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,25 @@ func TestDecision_Resources_Registering(t *testing.T) {
 			t.Errorf("policy_id = %s, want %s", got.PolicyID, policyID)
 		}
 	})
+}
+
+// "A warning (warnings: [{field, message}] in the 201): what can match next to
+// nothing … or has a fragment or user info, which no reading keeps."
+func TestDecision_Resources_RegisteringWarns(t *testing.T) {
+	h := start(t)
+	var got registered
+	h.do("POST", "/v1/policies/register", h.operator(acme), obj{"policy": policy(acme, obj{
+		"allowed_resource_patterns": []string{"https://api.example.com/**", "https://api.example.com"},
+		"blocked_resource_patterns": []string{"/etc"},
+	})}).wantStatus(http.StatusCreated).into(&got)
+	var fields []string
+	for _, w := range got.Warnings {
+		fields = append(fields, w.Field)
+	}
+	want := []string{"policy.allowed_resource_patterns[1]", "policy.blocked_resource_patterns[0]"}
+	if !slices.Equal(fields, want) {
+		t.Errorf("warnings = %+v, want them about %v", got.Warnings, want)
+	}
 }
 
 func TestRegisterPolicy_InvalidFields(t *testing.T) {

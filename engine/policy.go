@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"unsafe"
+
+	"writ/engine/glob"
 )
 
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
@@ -87,6 +89,23 @@ func compileStored(p *ActionPolicy) (*Policy, error) {
 // Unreadable reports whether the policy is a stored version that no longer
 // compiles. It denies everything.
 func (p *Policy) Unreadable() bool { return p.unreadable != nil }
+
+// Warnings names the patterns of p that can match next to nothing. Nothing of it
+// makes p invalid.
+func (p *ActionPolicy) Warnings() []FieldError {
+	var w problems
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{fieldAllowedPatterns, p.AllowedResourcePatterns}, {fieldBlockedPatterns, p.BlockedResourcePatterns}} {
+		for i, pattern := range list.patterns {
+			if warning := glob.Warning(pattern); warning != "" {
+				w.add(fmt.Sprintf("%s[%d]", list.field, i), "%s", warning)
+			}
+		}
+	}
+	return w.fields
+}
 
 func (e *env) compileCheck(c Check) (compiledCheck, error) {
 	program, err := e.checks.compile(c.CEL)

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"writ/engine/glob"
-	"writ/engine/invisible"
 	"writ/engine/resource"
 )
 
@@ -139,7 +138,7 @@ func (p *problems) text(field, s string, limit int) {
 	case strings.ContainsAny(s, "\t\n\r"):
 		p.add(field, "must not contain control characters")
 	default:
-		if r, found := invisible.Find(s); found {
+		if r, found := resource.FindInvisible(s); found {
 			p.add(field, "must not contain the invisible character %U", r)
 		}
 	}

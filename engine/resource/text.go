@@ -4,8 +4,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"writ/engine/invisible"
 )
 
 const hexDigits = "0123456789ABCDEF"
@@ -25,7 +23,7 @@ func checkText(s string) *Error {
 	case strings.TrimSpace(s) != s:
 		return &Error{"it starts or ends with white space"}
 	}
-	if _, found := invisible.Find(s); found {
+	if _, found := FindInvisible(s); found {
 		return &Error{"it has an invisible character"}
 	}
 	return nil
