@@ -28,18 +28,21 @@ func blockReadings(t *text) []Reading {
 // decoded and with compatibility characters replaced: dot segments were resolved
 // before that in the readings.
 func (b *blocks) reread(t *text) {
-	if t.form == formWeb || t.form == formAddresses {
-		return // a web URL has no escapes of escapes
+	if t.form == formAddresses {
+		return
 	}
 	bare := t.raw
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
 		bare = bare[:i]
 	}
-	all := bare
+	decoded, all := decodeAll(t.raw), bare
 	for range 2 {
 		all = norm.NFKC.String(decodeAll(all))
 	}
-	for _, raw := range [...]string{bare, decodeAll(t.raw), norm.NFKC.String(t.raw), all} {
+	if t.form == formWeb { // an escaped ? or # stays a letter of the path
+		decoded, all = t.raw, norm.NFKC.String(canonical(bare))
+	}
+	for _, raw := range [...]string{bare, decoded, norm.NFKC.String(t.raw), all} {
 		if raw == t.raw || !utf8.ValidString(raw) {
 			continue
 		}

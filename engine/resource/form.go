@@ -43,7 +43,10 @@ func classify(s string) (f form, scheme, rest string) {
 // isWrappedURL reports whether s is a web or file URL within angle brackets or
 // behind URL: (RFC 3986, appendix C).
 func isWrappedURL(s string) bool {
-	inner := strings.TrimSuffix(strings.TrimPrefix(s, "<"), ">")
+	inner := s
+	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") {
+		inner = s[1 : len(s)-1]
+	}
 	if rest, ok := cutFold(inner, "url:"); ok {
 		inner = rest
 	}

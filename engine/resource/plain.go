@@ -52,7 +52,8 @@ func isPlainName(s string) bool {
 	if s[0] == '.' || strings.IndexByte(s, '@') >= 0 || strings.IndexByte(s, '?') >= 0 {
 		return false
 	}
-	if colon := strings.IndexByte(s, ':'); colon >= 0 && (colon+1 < len(s) && s[colon+1] == '/' || hasReader(s[:colon])) {
+	if colon := strings.IndexByte(s, ':'); colon >= 0 &&
+		(colon+1 < len(s) && s[colon+1] == '/' || hasReader(s[:colon]) || strings.ContainsAny(s[:colon], "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
 		return false
 	}
 	return plainPath(s) == len(s)

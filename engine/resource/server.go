@@ -3,7 +3,8 @@ package resource
 import "strings"
 
 // served returns what a server may make of each of the sent paths, in canonical
-// form: each is decoded once and, where deep is set, until no escape is left;
+// form: each is decoded once and, where deep is set, twice and until no escape is
+// left;
 // %2F is a slash, and a backslash both a letter and a slash; where parameters is
 // set, ;… of each segment is dropped or not; runs of slashes are one; dot segments
 // are resolved again.
@@ -21,7 +22,7 @@ func served(sent []string, deep, parameters bool) []string {
 	for _, path := range sent {
 		decoded := []string{decode(path)}
 		if deep && hasEscape(decoded[0]) {
-			decoded = append(decoded, decodeAll(decoded[0]))
+			decoded = append(decoded, decode(decoded[0]), decodeAll(decoded[0]))
 		}
 		for _, path := range decoded {
 			for _, path := range bothSlashes(path) {

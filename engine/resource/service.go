@@ -35,8 +35,16 @@ func (t *text) readService() *Error {
 // cutAuthority has a block also look at a URL whose authority ends at the first
 // character that no host has, as some parsers end it.
 func (t *text) cutAuthority(authority string, u url) {
-	end := strings.IndexFunc(authority, func(r rune) bool {
-		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune("-_.:,;[]", r)
+	host := authority
+	if name, port := splitPort(authority); strings.Trim(port, "0123456789") == "" {
+		host = name
+	}
+	allowed := "-_."
+	if strings.ContainsAny(authority, ",;[") {
+		allowed = "-_.:,;[]" // a list of hosts, or an address
+	}
+	end := strings.IndexFunc(host, func(r rune) bool {
+		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune(allowed, r)
 	})
 	if end < 0 {
 		return
