@@ -165,7 +165,8 @@ func parseBody(lines []string) body {
 // mentionsResource reports whether the expression has the variable reading.
 func mentionsResource(expr string) bool {
 	found := false
-	parsed, err := ast.ParseBodyWithOpts(expr, parserOptions())
+	// The parser of bodies takes `not contains(x, y)` for the head of a rule.
+	parsed, err := ast.ParseModuleWithOpts("", "package p\n\nr if {\n"+expr+"\n}", parserOptions())
 	if err != nil {
 		return true
 	}

@@ -48,7 +48,7 @@ func (b *blocks) reread(t *text) {
 		}
 		other := text{raw: raw}
 		other.form, other.scheme, other.rest = classify(raw)
-		if other.read() != nil {
+		if other.form != t.form || other.read() != nil {
 			continue // it is no spelling of anything
 		}
 		inner := blocks{form: other.form, all: b.all}

@@ -65,12 +65,12 @@ func (t *text) readPattern() *Error {
 // readSchemeless has every reader read a pattern without a scheme.
 func (t *text) readSchemeless() {
 	path := t.raw
-	if t.form == formAddresses {
+	if t.form == formAddresses { // it names mail addresses alone
 		t.rest = path
 		t.readAddresses()
-	} else {
-		t.add(Address|Number, t.addressPattern(path))
+		return
 	}
+	t.add(Address|Number, t.addressPattern(path))
 	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
 	if hasEscape(path) {
 		t.add(DecodedPOSIX, letters(posixPath(decode(path))))

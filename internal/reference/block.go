@@ -22,6 +22,11 @@ func blockReadings(t text, f form, readings []reading) []reading {
 			base = append(base, reading{by: Addresses, path: a})
 		}
 	}
+	if f == nameForm {
+		for _, r := range readings {
+			base = append(base, reading{by: r.by, path: foldScheme(r.path)})
+		}
+	}
 	var out []reading
 	for _, r := range base {
 		if r.by == Addresses {
@@ -33,6 +38,16 @@ func blockReadings(t text, f form, readings []reading) []reading {
 		}
 	}
 	return once(out)
+}
+
+// foldScheme returns a name with what is before its first colon in lower case: node
+// reads URN:a:b as urn:a:b.
+func foldScheme(t text) text {
+	colon, slash := slices.Index(t, ':'), slices.Index(t, '/')
+	if colon < 0 || slash >= 0 && slash < colon {
+		return t
+	}
+	return concat(eachRun(t[:colon], strings.ToLower), t[colon:])
 }
 
 // trimSlash drops a trailing slash.

@@ -164,7 +164,7 @@ func (p *Pattern) matchesText(by string, t text, block bool, stop func(rune) boo
 		if match(pattern, p.tokens, t, matching{stop: stop}) {
 			return true
 		}
-		if block && match(nfkc(pattern), p.tokens, t, matching{}) {
+		if block && (match(nfkc(pattern), p.tokens, t, matching{}) || match(foldScheme(pattern), p.tokens, t, matching{})) {
 			return true
 		}
 		if folds && match(fold(nfkc(pattern)), p.tokens, fold(t), matching{fold: true}) {
