@@ -47,6 +47,7 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	r.slot.Leave() // the rest is waiting
 	err = s.cfg.Store.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
 		return response{}, invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")

@@ -98,6 +98,7 @@ func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
 	if s.cfg.Billing == nil {
 		return response{}, errNoBilling()
 	}
+	r.slot.Leave() // the payment provider may take long
 	url, id, err := s.cfg.Billing.Checkout(r.ctx, r.who.org, in.Plan)
 	if err != nil {
 		return response{}, fmt.Errorf("checking out: %w", err)
@@ -110,6 +111,7 @@ func (s *Server) billingPortal(r *request, _ *struct{}) (response, error) {
 	if s.cfg.Billing == nil {
 		return response{}, errNoBilling()
 	}
+	r.slot.Leave() // the payment provider may take long
 	url, err := s.cfg.Billing.Portal(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, fmt.Errorf("opening the billing portal: %w", err)

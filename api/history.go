@@ -111,6 +111,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 		return response{}, err
 	}
 	settled := s.settlement(r, in)
+	r.slot.Leave() // the rest is waiting
 	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{

@@ -70,6 +70,7 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	r.slot.Leave() // the rest is waiting
 	err = s.cfg.Store.PutToken(r.ctx, t, plan.Tokens)
 	if errors.Is(err, storage.ErrNotFound) {
 		return response{}, errUnauthorized // its maker was revoked meanwhile
