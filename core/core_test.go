@@ -52,7 +52,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 			"id": "r1", "name": "n", "condition": rule.Condition, "action": rule.Action, "priority": 7.0, "isActive": true,
 			"createdAt": "0001-01-01T00:00:00Z", "updatedAt": "0001-01-01T00:00:00Z",
 		}},
-		"readings":                  map[string]any{
+		"readings": map[string]any{
 			"blocked": []any{
 				map[string]any{"text": "prod//web", "readers": []any{"raw"}},
 				map[string]any{"text": "prod/web", "readers": []any{"posix"}},

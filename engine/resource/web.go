@@ -47,7 +47,7 @@ func (t *text) readWeb() *Error {
 	if err := checkWebPath(u.path); err != nil {
 		return err
 	}
-	if u.path == "" && !(t.pattern && endsInSuper(u.authority)) {
+	if u.path == "" && (!t.pattern || !endsInSuper(u.authority)) {
 		u.path = "/"
 	}
 	for _, host := range hosts {

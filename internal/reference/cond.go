@@ -11,6 +11,7 @@ import (
 // A Form is how a condition is written, which says what a missing key is.
 type Form int
 
+// The forms of decisions.md, in its order.
 const (
 	MatchObject Form = iota
 	Tree

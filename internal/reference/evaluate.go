@@ -12,6 +12,7 @@ import (
 // The members of these documents have the contract's names, so that the JSON
 // of a Case can be given to any other evaluator.
 type (
+	// Policy is a version of a policy.
 	Policy struct {
 		PolicyID        string   `json:"policy_id"`
 		Version         int      `json:"version"`

@@ -111,7 +111,7 @@ func refused(raw string) error {
 	}
 	last := rune(0)
 	for _, r := range raw {
-		if unicode.IsControl(r) || invisible(r) && !(joins(r) && last > 127) {
+		if unicode.IsControl(r) || invisible(r) && (!joins(r) || last <= 127) {
 			return errors.New("a resource has no control, invisible or bidirectional characters")
 		}
 		last = r

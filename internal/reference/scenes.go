@@ -25,7 +25,7 @@ var scenes = []scene{
 	{"//fs/share/a/b", []string{"//fs/share/**"}, []string{"//fs/share/a/*"}},
 	{"file:///srv/data/secret/k", []string{"file:///srv/**", "file:///**"}, []string{"/srv/data/secret/**", "file:///srv/data/secret/k"}},
 	{`C:\Users\alice\secret\x`, []string{`C:\Users\**`, `C:/Users/**`}, []string{`C:\Users\alice\secret\**`, `C:\Windows\**`}},
-	{`\\fs\share\a\b`, []string{`\\fs\share\**`}, []string{`\\fs\share\a\*`, `\\fs\other\**`}},
+	{`\\fs\share\a\b`, []string{`\\fs\share\**`}, []string{`\\fs\share\a\*`, `\\fs\private\**`}},
 	{"mailto:alice@customers.example", []string{"mailto:*@customers.example", "*@customers.example", "**"}, []string{"*@rival.example", "alice@customers.example"}},
 	{"bob@rival.example", []string{"*@rival.example"}, []string{"mailto:bob@rival.example", "*@rival.example"}},
 	{"arn:aws:s3:::prod/orders", []string{"arn:aws:s3:::prod/**", "arn:**"}, []string{"arn:aws:s3:::prod/orders", "arn:aws:s3:::dev/*"}},
