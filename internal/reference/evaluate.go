@@ -27,10 +27,12 @@ type (
 		Status          string   `json:"status"`
 		UpdatedAt       string   `json:"updated_at"`
 	}
+	// Cost is what an action costs.
 	Cost struct {
 		AmountMinor int64  `json:"amount_minor"`
 		Currency    string `json:"currency"`
 	}
+	// Intent is the action that is asked about.
 	Intent struct {
 		IntentID   string            `json:"intent_id"`
 		PolicyID   string            `json:"policy_id"`
@@ -41,12 +43,14 @@ type (
 		Metadata   map[string]string `json:"metadata,omitempty"`
 		IssuedAt   string            `json:"issued_at"`
 	}
+	// Agent is a registered agent.
 	Agent struct {
 		ID         string `json:"id"`
 		ExternalID string `json:"externalId,omitempty"`
 		Name       string `json:"name"`
 		Status     string `json:"status"`
 	}
+	// Rule is a rule of the organization.
 	Rule struct {
 		ID        string `json:"id"`
 		Name      string `json:"name"`
