@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,19 @@ func (l *line) wait(name string, w Work) {
 	synctest.Wait()
 }
 
+// outcome returns who was served, in order, and who was refused, so far.
+func (l *line) outcome() ([]string, map[string]Verdict) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.served), maps.Clone(l.ended)
+}
+
+// order returns who was served so far.
+func (l *line) order() []string {
+	served, _ := l.outcome()
+	return served
+}
+
 // finish has the slot of a name held for d from now and given back.
 func (l *line) finish(name string, d time.Duration) {
 	time.Sleep(d)
@@ -116,7 +130,7 @@ func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 		first.Leave()
 		l.drain(constant(time.Microsecond))
 		// a is charged for what it had first.
-		if got, want := strings.Join(l.served, " "), "b0 c0 a0 b1 a1 a2 a3"; got != want {
+		if got, want := strings.Join(l.order(), " "), "b0 c0 a0 b1 a1 a2 a3"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
 	})
@@ -140,9 +154,9 @@ func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 			}
 			return 10 * time.Microsecond
 		})
-		last := slices.Index(l.served, "cheap39")
-		if n := strings.Count(strings.Join(l.served[:last], " "), "dear"); n < 3 || n > 6 {
-			t.Errorf("%d dear requests came before the last of 40 cheap ones, want about 4: %v", n, l.served)
+		last := slices.Index(l.order(), "cheap39")
+		if n := strings.Count(strings.Join(l.order()[:last], " "), "dear"); n < 3 || n > 6 {
+			t.Errorf("%d dear requests came before the last of 40 cheap ones, want about 4: %v", n, l.order())
 		}
 	})
 }
@@ -166,7 +180,7 @@ func TestGate_SavesNothingUp(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 		first.Leave()
 		l.drain(constant(100 * time.Microsecond))
-		if got := strings.Join(l.served, " "); strings.Index(got, "a0") > strings.Index(got, "b3") {
+		if got := strings.Join(l.order(), " "); strings.Index(got, "a0") > strings.Index(got, "b3") {
 			t.Errorf("served %s, want those of a among those of b", got)
 		}
 	})
@@ -182,7 +196,7 @@ func TestGate_KeepsTheOrderOfAnOrganization(t *testing.T) {
 		}
 		first.Leave()
 		l.drain(constant(time.Microsecond))
-		if got, want := strings.Join(l.served, " "), "0 1 2 3 4"; got != want {
+		if got, want := strings.Join(l.order(), " "), "0 1 2 3 4"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
 	})
@@ -200,15 +214,15 @@ func TestDecision_Bounds_DearWorkLeavesASlot(t *testing.T) {
 						w.Org = fmt.Sprint(i) // however many organizations ask
 						l.wait(w.Org, w)
 					}
-					if len(l.served) != most {
-						t.Errorf("%d of %d slots went to dear work, want %d", len(l.served), slots, most)
+					if len(l.order()) != most {
+						t.Errorf("%d of %d slots went to dear work, want %d", len(l.order()), slots, most)
 					}
 					if slots > 1 {
 						enter(t, g, Work{Org: "b"}).Leave() // at once
 					}
 					l.drain(constant(0))
-					if len(l.served) != slots+1 {
-						t.Errorf("%d were served in the end, want %d", len(l.served), slots+1)
+					if len(l.order()) != slots+1 {
+						t.Errorf("%d were served in the end, want %d", len(l.order()), slots+1)
 					}
 				})
 			})
@@ -227,15 +241,15 @@ func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 				for i := range 2 * slots {
 					l.wait(fmt.Sprint("a", i), Work{Org: "a", Kind: Kind(i % 2)})
 				}
-				if len(l.served) != most {
-					t.Errorf("%d of %d slots went to one organization, want %d", len(l.served), slots, most)
+				if len(l.order()) != most {
+					t.Errorf("%d of %d slots went to one organization, want %d", len(l.order()), slots, most)
 				}
 				if slots > 1 {
 					enter(t, g, Work{Org: "b"}).Leave() // at once
 				}
 				l.drain(constant(0))
-				if len(l.served) != 2*slots {
-					t.Errorf("%d were served in the end, want %d", len(l.served), 2*slots)
+				if len(l.order()) != 2*slots {
+					t.Errorf("%d were served in the end, want %d", len(l.order()), 2*slots)
 				}
 			})
 		})
@@ -254,7 +268,7 @@ func TestGate_DearWorkHoldsUpNoOther(t *testing.T) {
 		l.wait("b", Work{Org: "b"})
 		light.Leave()
 		synctest.Wait()
-		if got, want := strings.Join(l.served, " "), "dear0 b"; got != want {
+		if got, want := strings.Join(l.order(), " "), "dear0 b"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
 		l.drain(constant(0))
@@ -284,8 +298,8 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // was bounded before
 		first.Leave()
 		l.drain(constant(0))
-		if len(l.served) != maxWaiting+1 || g.working != 0 || g.waiting != 0 || len(g.queued) != 0 {
-			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.served), g.working, g.waiting, len(g.queued), maxWaiting+1)
+		if len(l.order()) != maxWaiting+1 || g.working != 0 || g.waiting != 0 || len(g.queued) != 0 {
+			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.order()), g.working, g.waiting, len(g.queued), maxWaiting+1)
 		}
 	})
 }
@@ -304,13 +318,14 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 		for i := range 8 {
 			l.wait(fmt.Sprint(i), Work{Org: "a"})
 		}
-		if want := map[string]Verdict{"6": QueueDeadline, "7": QueueDeadline}; !cmp.Equal(l.ended, want) {
-			t.Errorf("refused at once: %v, want %v", l.ended, want)
+		_, refused := l.outcome()
+		if want := map[string]Verdict{"6": QueueDeadline, "7": QueueDeadline}; !cmp.Equal(refused, want) {
+			t.Errorf("refused at once: %v, want %v", refused, want)
 		}
 		time.Sleep(deadline) // nothing ends
 		synctest.Wait()
-		if len(l.ended) != 8 || len(l.served) != 0 {
-			t.Errorf("%d refused and %d served at the deadline, want 8 and none", len(l.ended), len(l.served))
+		if served, refused := l.outcome(); len(refused) != 8 || len(served) != 0 {
+			t.Errorf("%d refused and %d served at the deadline, want 8 and none", len(refused), len(served))
 		}
 		s.Leave()
 		enter(t, g, Work{Org: "a"}).Leave()
@@ -327,17 +342,18 @@ func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
 		l.wait("export", Work{Org: "a", Kind: Managing, Patient: true})
 		time.Sleep(deadline)
 		synctest.Wait()
-		if want := map[string]Verdict{"decision": QueueDeadline}; !cmp.Equal(l.ended, want) {
-			t.Errorf("refused after one deadline: %v, want %v", l.ended, want)
+		_, refused := l.outcome()
+		if want := map[string]Verdict{"decision": QueueDeadline}; !cmp.Equal(refused, want) {
+			t.Errorf("refused after one deadline: %v, want %v", refused, want)
 		}
 		time.Sleep(managingPatience * deadline)
 		synctest.Wait()
-		if l.ended["document"] != QueueDeadline || len(l.ended) != 2 {
-			t.Errorf("refused after %d deadlines: %v, want the document, too", managingPatience+1, l.ended)
+		if _, refused := l.outcome(); refused["document"] != QueueDeadline || len(refused) != 2 {
+			t.Errorf("refused after %d deadlines: %v, want the document, too", managingPatience+1, refused)
 		}
 		s.Leave()
 		l.drain(constant(0))
-		if got := strings.Join(l.served, " "); got != "export" {
+		if got := strings.Join(l.order(), " "); got != "export" {
 			t.Errorf("served %q, want the export", got)
 		}
 	})
