@@ -64,24 +64,26 @@ func (b *blocks) reread(t *text) {
 func (b *blocks) addresses(t *text) {
 	addresses := blocks{form: formAddresses, all: b.all}
 	read := func(scheme, rest string) {
-		inner := text{scheme: scheme, rest: rest}
-		inner.readAddresses()
-		for _, r := range inner.readings.list {
-			addresses.read(r)
+		for _, list := range [...]string{rest, strings.Join(strings.Fields(decodeAll(rest)), "")} {
+			inner := text{scheme: scheme, rest: list}
+			inner.readAddresses()
+			for _, r := range inner.readings.list {
+				addresses.read(r)
+			}
 		}
 	}
 	switch {
 	case t.form == formAddresses:
-		if folded := strings.Join(strings.Fields(decodeAll(t.rest)), ""); folded != t.rest {
-			read(t.scheme, folded)
-		}
+		read(t.scheme, t.rest)
 	case t.scheme == "mailto" || t.scheme == "sms" || t.scheme == "tel":
 		read(t.scheme, strings.TrimLeft(t.rest, "/"))
 	case t.form == formName && strings.IndexByte(decodeAll(t.raw), '@') >= 0:
-		pieces := strings.FieldsFunc(decodeAll(t.raw), func(r rune) bool { return strings.ContainsRune("?&=,;/", r) || cutsAddress(r) })
-		for _, piece := range pieces {
-			if strings.IndexByte(piece, '@') >= 0 {
-				read("mailto", piece)
+		for _, list := range [...]string{decodeAll(t.raw), strings.Join(strings.Fields(decodeAll(t.raw)), "")} {
+			pieces := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("?&=,;/", r) || cutsAddress(r) })
+			for _, piece := range pieces {
+				if strings.IndexByte(piece, '@') >= 0 {
+					read("mailto", piece)
+				}
 			}
 		}
 	}
@@ -96,11 +98,14 @@ type blocks struct {
 
 // read adds the variants of r.
 func (b *blocks) read(r Reading) {
-	for _, text := range b.variants(r.Text) {
-		b.add(r.Readers, text)
+	variants := b.variants(r.Text)
+	for _, text := range variants {
 		if trimmed := strings.TrimRight(text, "/"); trimmed != text && b.isPath(trimmed) {
-			b.add(r.Readers, trimmed)
+			variants = append(variants, trimmed)
 		}
+	}
+	for _, text := range variants {
+		b.add(r.Readers, text)
 		if strings.HasPrefix(text, "//") {
 			b.add(r.Readers, text[1:])
 		}
