@@ -173,7 +173,7 @@ func (b *blocks) variants(text string) []string {
 			list = append(list, s)
 		}
 	}
-	bare, _ := b.cutQuery(path)
+	bare := b.cutQuery(path)
 	add(bare, "")
 	add(resolve(withoutParameters(path), literalDots), query)
 	add(decodedLetters(path), decodedQuery(query, decodeAll))
@@ -210,16 +210,16 @@ func (b *blocks) split(text string) (base, path, query string) {
 
 // cutQuery cuts a path at what is a letter to its reader and the start of a query
 // or fragment to others.
-func (b *blocks) cutQuery(path string) (string, bool) {
+func (b *blocks) cutQuery(path string) string {
 	if b.form == formWeb || b.form == formService {
-		return path, false
+		return path
 	}
 	for i := range len(path) {
 		if c, ok := escapeAt(path, i); ok && (c == '?' || c == '#') {
-			return path[:i], true
+			return path[:i]
 		}
 	}
-	return path, false
+	return path
 }
 
 // decodedLetters decodes every escape until none is left.
