@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/storagetest"
 )
 
-// faults injects an error into writes from the n-th that matches on.
+// faults injects an error into writes, and listings, from the n-th that matches on.
 type faults struct {
 	match  func(errorfs.Op) bool
 	once   bool
@@ -30,7 +32,7 @@ var errDisk = fmt.Errorf("injected: %w", syscall.EIO)
 
 func (f *faults) inject(op errorfs.Op) error {
 	writes := op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && op.Kind != errorfs.OpLock
-	if !writes || !f.match(op) {
+	if !writes && op.Kind != errorfs.OpList || !f.match(op) {
 		return nil
 	}
 	n := f.left.Add(-1)
@@ -200,6 +202,37 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 		t.Errorf("%s: Commit = %v, want nil", what, err)
 	}
 	storagetest.Check(t, s, w.Keys(t), "a", "b")
+}
+
+// TestFault_OpeningToCompact: when the disk fails once after the log has been written out
+// and a compaction is due, opening is refused or goes well, and nothing is lost.
+func TestFault_OpeningToCompact(t *testing.T) {
+	k, refused := kill(t, false, false), 0
+	for n := range int64(16) {
+		disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
+		var writtenOut atomic.Bool
+		f := &faults{once: true, match: func(op errorfs.Op) bool {
+			return writtenOut.Load() || op.Kind == errorfs.OpCreate && faultyFiles["the log"](op) && writtenOut.CompareAndSwap(false, true)
+		}}
+		f.left.Store(n + 1)
+		s, err := Open("data", Options{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(f.inject)), Log: (*logged)(nil).logger()})
+		if err == nil {
+			closeTest(t, s)
+		} else if refused++; !strings.Contains(err.Error(), errDisk.Error()) {
+			t.Errorf("write %d fails: Open = %v, want the injected error", n+1, err)
+		}
+		if !f.struck.Load() {
+			t.Errorf("there is no write %d: the test tests nothing", n+1)
+		}
+		again := openTest(t, disk, nil)
+		if diff := cmp.Diff(k.want, look(t, again)); diff != "" {
+			t.Errorf("write %d fails: opened again: -noted +got\n%s", n+1, diff)
+		}
+		closeTest(t, again)
+	}
+	if refused == 0 {
+		t.Error("no opening was refused: the test leaves that out")
+	}
 }
 
 // TestFault_FlushThatRecovers: what Pebble writes in the background may fail

@@ -17,19 +17,20 @@ var errStopped = errors.New("the store has stopped writing")
 // guardFS stands between Pebble and the disk, because Pebble ends the process
 // when its log or its manifest can't be written, in part with a fatal runtime
 // error that nothing can recover, and retries a failed flush without a pause.
+// Pebble v2.1.7 ends it as well when opening fails while a compaction is
+// running or due: the compaction goes on in what opening has freed.
 //
-// Once armed, the first failure to write the log stops the store: health.stop
-// is called, which makes every later read and write of the store an error, and
-// Pebble is told that all went well, so that it stays whole until it is closed.
-// Nothing is acknowledged on the strength of that lie, because a commit looks
-// at health after Pebble has returned. From then on nothing more reaches the
+// So the first failure to write the log, a directory or a file that is part of
+// neither tables nor manifests stops the store: health.stop is called, which
+// makes every later read and write of the store an error, and Pebble is told
+// that all went well, so that it ends opening and stays whole until it is closed.
+// Nothing is acknowledged on the strength of that lie, because opening and commits
+// look at health after Pebble has returned. From then on nothing more reaches the
 // disk: it stays as a crash at that moment would have left it, from which
 // Pebble recovers at the next start.
 type guardFS struct {
 	vfs.FS
 	health *health
-	// armed is set when Pebble has opened. Before that, errors are passed on.
-	armed func() bool
 	// closing ends the pauses.
 	closing <-chan struct{}
 }
@@ -62,19 +63,6 @@ func (g *guardFS) failed(err error) error {
 	return err
 }
 
-// log runs a write of the log: see guardFS. While Pebble opens, errors are
-// passed on, and once the store has stopped everything is one.
-func (g *guardFS) log(activity string, write func() error) error {
-	if g.armed() {
-		g.last(activity, write)
-		return nil
-	}
-	if g.health.stopped() != nil {
-		return errStopped
-	}
-	return write()
-}
-
 // last runs a write whose failure Pebble would not survive, and stops the store
 // when it fails. Once it has stopped, it writes nothing.
 func (g *guardFS) last(activity string, write func() error) {
@@ -89,7 +77,7 @@ func (g *guardFS) last(activity string, write func() error) {
 // Create implements vfs.FS.
 func (g *guardFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	create := func() (vfs.File, error) { return g.FS.Create(name, c) }
-	if c == walCategory {
+	if c == walCategory || c == vfs.WriteCategoryUnspecified {
 		return g.createLog(create)
 	}
 	return g.create(name, create)
@@ -126,14 +114,11 @@ func (g *guardFS) create(name string, open func() (vfs.File, error)) (vfs.File, 
 
 func (g *guardFS) createLog(open func() (vfs.File, error)) (vfs.File, error) {
 	var f vfs.File
-	err := g.log("creating the log", func() (err error) {
+	g.last("creating a file", func() (err error) {
 		f, err = open()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if g.health.stopped() != nil && f == nil {
+	if f == nil {
 		f = vfs.NewMemFile(nil)
 	}
 	return &guardLog{File: f, fs: g}, nil
@@ -148,6 +133,15 @@ func (g *guardFS) OpenDir(name string) (vfs.File, error) {
 	return &guardLog{File: f, fs: g}, nil
 }
 
+// List implements vfs.FS. Pebble lists the directory last before it has opened.
+func (g *guardFS) List(dir string) (names []string, _ error) {
+	g.last("listing the directory", func() (err error) {
+		names, err = g.FS.List(dir)
+		return err
+	})
+	return names, nil
+}
+
 // Link implements vfs.FS.
 func (g *guardFS) Link(from, to string) error {
 	return g.change(func() error { return g.FS.Link(from, to) })
@@ -155,7 +149,8 @@ func (g *guardFS) Link(from, to string) error {
 
 // Rename implements vfs.FS.
 func (g *guardFS) Rename(from, to string) error {
-	return g.change(func() error { return g.FS.Rename(from, to) })
+	g.last("renaming a file", func() error { return g.FS.Rename(from, to) })
+	return nil
 }
 
 // Remove implements vfs.FS.
@@ -216,24 +211,27 @@ func (f *guardFile) sync(sync func() error) error {
 	return f.fs.failed(sync())
 }
 
-// guardLog is a file of the log, or a directory, whose only write is Sync.
+// guardLog is a file of the log, a directory, whose only write is Sync, or a small
+// file that is written once.
 type guardLog struct {
 	vfs.File
 	fs *guardFS
 }
 
 func (f *guardLog) Write(p []byte) (int, error) {
-	return len(p), f.fs.log("writing the log", func() error {
+	f.fs.last("writing the log", func() error {
 		_, err := f.File.Write(p)
 		return err
 	})
+	return len(p), nil
 }
 
 func (f *guardLog) WriteAt(p []byte, at int64) (int, error) {
-	return len(p), f.fs.log("writing the log", func() error {
+	f.fs.last("writing the log", func() error {
 		_, err := f.File.WriteAt(p, at)
 		return err
 	})
+	return len(p), nil
 }
 
 // Preallocate may fail: Pebble asks for speed only and ignores the error.
@@ -244,24 +242,28 @@ func (f *guardLog) Preallocate(offset, length int64) error {
 	return f.File.Preallocate(offset, length)
 }
 
-func (f *guardLog) Sync() error { return f.fs.log("syncing", f.File.Sync) }
+func (f *guardLog) Sync() error {
+	f.fs.last("syncing", f.File.Sync)
+	return nil
+}
 
-func (f *guardLog) SyncData() error { return f.fs.log("syncing the log", f.File.SyncData) }
+func (f *guardLog) SyncData() error {
+	f.fs.last("syncing the log", f.File.SyncData)
+	return nil
+}
 
 func (f *guardLog) SyncTo(n int64) (full bool, err error) {
-	err = f.fs.log("syncing the log", func() (err error) {
+	f.fs.last("syncing the log", func() (err error) {
 		full, err = f.File.SyncTo(n)
 		return err
 	})
-	return full, err
+	return full, nil
 }
 
 // Close closes the file even when the store has stopped.
 func (f *guardLog) Close() error {
-	err := f.File.Close()
-	if err == nil || !f.fs.armed() {
-		return err
+	if err := f.File.Close(); err != nil {
+		f.fs.health.stop("closing the log", err)
 	}
-	f.fs.health.stop("closing the log", err)
 	return nil
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -30,7 +31,10 @@ func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err err
 	for failing := time.Duration(0); failing < openPatience; {
 		select {
 		case r := <-done:
-			return r.db, r.err
+			if r.err != nil {
+				return nil, cmp.Or(h.stopped(), r.err)
+			}
+			return r.db, nil
 		case <-look.C:
 			if err = errors.Join(h.stopped(), h.trouble(func(t trouble) bool { return t == flushing })); err == nil {
 				failing = 0

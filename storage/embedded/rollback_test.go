@@ -157,7 +157,7 @@ const (
 func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 	t.Helper()
 	before := contents(t, disk)
-	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), uncompacted: true})
+	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger()})
 	if err == nil {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
@@ -224,12 +224,12 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 		t.Fatal(err)
 	}
 	for _, other := range []uint64{seq - 1, seq + 1} {
-		if s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &other, uncompacted: true}); !errors.Is(err, errRolledBack) {
+		if s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &other}); !errors.Is(err, errRolledBack) {
 			t.Fatalf("%s: Open accepting head %d, and it ends at %d, = %v, %v; want errRolledBack", what, other, seq, s, err)
 		}
 	}
 	log := new(logged)
-	s, err := Open("data", Options{FS: disk, Log: log.logger(), AcceptRollback: &seq, uncompacted: true})
+	s, err := Open("data", Options{FS: disk, Log: log.logger(), AcceptRollback: &seq})
 	if err != nil {
 		t.Errorf("%s: Open accepting head %d = %v", what, seq, err)
 		return

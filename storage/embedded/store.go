@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -43,9 +42,6 @@ type Options struct {
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
-	// uncompacted is for tests that open damage by the thousand: where opening
-	// fails while a compaction runs, Pebble 2.1.7 ends the process with a panic.
-	uncompacted bool
 }
 
 const defaultMinFree = 256 << 20
@@ -142,20 +138,19 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
-	var armed atomic.Bool
-	guard := &guardFS{FS: o.FS, health: h, armed: armed.Load, closing: s.closing}
-	po := pebbleOptions(guard, h, lock)
-	po.DisableAutomaticCompactions = o.uncompacted
-	db, err := openPebble(dir, po, h)
+	guard := &guardFS{FS: o.FS, health: h, closing: s.closing}
+	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
-	armed.Store(true)
 	if o.WriteBehind > 0 {
 		s.startBehind(o.WriteBehind)
 	}
-	if err := errors.Join(h.stopped(), s.load(found), s.register(o.Metrics)); err != nil {
+	if err = h.stopped(); err == nil {
+		err = errors.Join(s.load(found), s.register(o.Metrics))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	s.startNoting()
