@@ -129,8 +129,8 @@ func TestRuleSet_JSON(t *testing.T) {
 // comparison to their promise, also where a rule matches.
 func TestRuleSet_DecidesWithoutAllocating(t *testing.T) {
 	for _, match := range []bool{false, true} {
+		rs := CompileRules(benchRules(1000, match), Options{})
 		for _, resource := range []string{"prod/web/api", "prod//web/%61pi"} {
-			rs := CompileRules(benchRules(1000, match), Options{})
 			f := testFrame(t, intentWith(func(in *Intent) { in.Resource = resource }))
 			if got := testing.AllocsPerRun(100, func() { rs.decide(f) }); got != 0 {
 				t.Errorf("decide of %s with match=%v allocates %v times, want 0", resource, match, got)
