@@ -9,9 +9,10 @@ FUZZTIME ?= 30s
 # compiled; -trimpath here would compile every dependency twice.
 FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every dependency: minutes on two cores. Later ones take seconds."; }
 
-# The tests of one goroutine that take longest under the race detector, which can
-# find nothing in them: make test runs them.
-SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize
+# Tests that take long under the race detector, and in which it can find nothing:
+# what they test runs in one goroutine, or in several in other tests, too. make
+# test runs them.
+SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory
 
 .PHONY: help run test quick browser oracles soak check lint vuln licenses contract bench fuzz clean
 

@@ -186,7 +186,7 @@ func TestDecision_Idempotency_ADifferentBodyIs409AndTellsNothing(t *testing.T) {
 }
 
 func TestDecision_Idempotency_AHundredConcurrentDuplicatesAreOneDecision(t *testing.T) {
-	h := start(t)
+	h := start(t, patient)
 	h.register(acme)
 	body, err := json.Marshal(intent())
 	must(t, err)
