@@ -24,22 +24,14 @@ type statusBody struct {
 
 // createAgent registers an agent, which is active.
 func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
+	if err := checkNewAgent(r, in); err != nil {
+		return response{}, err
+	}
 	a := &engine.Agent{
 		ID: uuid.Must(uuid.NewV7()).String(), Name: in.Name, Status: engine.AgentActive,
 		CreatedAt: r.stamp(), UpdatedAt: r.stamp(),
 	}
-	var bad fieldErrors
-	bad.name("name", in.Name)
-	if in.ExternalID != nil {
-		bad.optionalName("externalId", *in.ExternalID)
-		if len(*in.ExternalID) > engine.MaxAgentID {
-			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", engine.MaxAgentID))
-		}
-		a.ExternalID = *in.ExternalID
-	}
-	if err := bad.err(); err != nil {
-		return response{}, err
-	}
+	set(&a.ExternalID, in.ExternalID)
 	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
 		return response{}, err
 	}
@@ -58,10 +50,29 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	return response{status: http.StatusCreated, body: a}, nil
 }
 
+func checkNewAgent(_ *request, in *agentBody) error {
+	var bad fieldErrors
+	bad.name("name", in.Name)
+	if in.ExternalID != nil {
+		bad.optionalName("externalId", *in.ExternalID)
+		if len(*in.ExternalID) > engine.MaxAgentID {
+			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", engine.MaxAgentID))
+		}
+	}
+	return bad.err()
+}
+
+func checkStatus(_ *request, in *statusBody) error {
+	if in.Status != engine.AgentActive && in.Status != engine.AgentDisabled {
+		return invalid("status", "must be %s or %s", engine.AgentActive, engine.AgentDisabled)
+	}
+	return nil
+}
+
 // setAgentStatus works the kill switch. It is in force before it answers.
 func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
-	if in.Status != engine.AgentActive && in.Status != engine.AgentDisabled {
-		return response{}, invalid("status", "must be %s or %s", engine.AgentActive, engine.AgentDisabled)
+	if err := checkStatus(r, in); err != nil {
+		return response{}, err
 	}
 	if err := s.checkAgent(r, r.param); err != nil {
 		return response{}, err

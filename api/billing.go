@@ -87,12 +87,19 @@ type sessionBody struct {
 	SessionID string `json:"session_id,omitzero"`
 }
 
+func checkPlan(_ *request, in *checkoutBody) error {
+	if in.Plan != "pro" && in.Plan != "business" {
+		return invalid("plan", "must be pro or business")
+	}
+	return nil
+}
+
 // checkout opens the page where the organization pays for a plan.
 func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
-	if in.Plan != "pro" && in.Plan != "business" {
+	var bad *engine.InvalidError
+	if errors.As(checkPlan(r, in), &bad) {
 		return response{}, refuse(problem{
-			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.",
-			Errors: []engine.FieldError{{Field: "plan", Message: "must be pro or business"}},
+			Status: http.StatusBadRequest, Code: codeInvalidPlan, Detail: "There is no such plan to buy.", Errors: bad.Fields,
 		})
 	}
 	if s.cfg.Billing == nil {

@@ -20,6 +20,11 @@ type evaluateBody struct {
 	cost   engine.Cost
 }
 
+// checkEvaluate reports all that is wrong with a body at once.
+func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
+	return in.validate(r.who.scopes, s.cfg.Scrub.Tagged)
+}
+
 // validate reports all that is wrong with the body at once, as one sent by a
 // credential with scopes. Tagged is that of a Scrubber.
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
@@ -100,7 +105,7 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 // gets the 400 or 404 rather than 409: neither tells anything of the earlier
 // body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
-	if err := in.validate(r.who.scopes, s.cfg.Scrub.Tagged); err != nil {
+	if err := s.checkEvaluate(r, in); err != nil {
 		return ledger.Outcome{}, err
 	}
 	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {

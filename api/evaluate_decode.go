@@ -15,12 +15,12 @@ const maxShared = 4 << 10
 // all, are read in one pass; whatever has an escape, a large number or a
 // mistake is left to engine.Decode. What the fast path accepts engine.Decode
 // accepts with the same result: FuzzDecodeEvaluate holds them together.
-func decodeEvaluate(body []byte, in *evaluateBody) error {
-	if len(body) <= maxShared && decodePlain(string(body), in) {
+func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
+	if len(r.body) <= maxShared && decodePlain(string(r.body), in) {
 		return nil
 	}
 	*in = evaluateBody{}
-	return intentEnvelope().hint(engine.Decode(body, "", in))
+	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
 }
 
 // decodePlain reads body if it is plain; otherwise it leaves in half-read and

@@ -52,7 +52,9 @@ func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
 		t.Errorf("decodePlain(%s) = false, want true", body)
 	}
 	// The body, the struct, the policy id, the agent id, the map.
-	if n := testing.AllocsPerRun(100, func() { _ = decodeEvaluate(body, new(evaluateBody)) }); n > 6 { // checked above
+	var s Server
+	r := &request{body: body}
+	if n := testing.AllocsPerRun(100, func() { _ = s.decodeEvaluate(r, new(evaluateBody)) }); n > 6 { // checked above
 		t.Errorf("decodeEvaluate allocates %v times, want at most 6", n)
 	}
 }
@@ -67,7 +69,7 @@ func TestDecodeEvaluate_OddBodiesAreReadAllTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var in evaluateBody
-			if err := decodeEvaluate([]byte(body), &in); err != nil || in.PolicyID != "A" || in.Intent.Resource != "a/b" {
+			if err := new(Server).decodeEvaluate(&request{body: []byte(body)}, &in); err != nil || in.PolicyID != "A" || in.Intent.Resource != "a/b" {
 				t.Errorf("decodeEvaluate(%.80s) = %v, %+v, want A and a/b", body, err, in.Intent)
 			}
 		})
@@ -76,8 +78,9 @@ func TestDecodeEvaluate_OddBodiesAreReadAllTheSame(t *testing.T) {
 
 func BenchmarkDecodeEvaluate(b *testing.B) {
 	body := newBenchBody(b).bytes
+	var s Server
 	for name, decode := range map[string]func([]byte, *evaluateBody) error{
-		"plain":  decodeEvaluate,
+		"plain":  func(data []byte, in *evaluateBody) error { return s.decodeEvaluate(&request{body: data}, in) },
 		"strict": func(data []byte, in *evaluateBody) error { return engine.Decode(data, "", in) },
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -16,16 +16,20 @@ import (
 type handler func(*request) (response, error)
 
 // withBody is a handler of a request whose body is a JSON document of type In.
-func withBody[In any](f func(*request, *In) (response, error)) handler {
-	return withDecoder(func(data []byte, in *In) error { return engine.Decode(data, "", in) }, f)
+// check is run where members of the body are refused: what it finds in the others
+// is told besides. The handler itself checks what it is given.
+func withBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
+	return withDecoder(func(r *request, in *In) error {
+		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
+	}, f)
 }
 
-// withDecoder is withBody with another strict decoder, which must keep nothing
-// of data.
-func withDecoder[In any](decode func(data []byte, in *In) error, f func(*request, *In) (response, error)) handler {
+// withDecoder is withBody with another strict decoder, which must keep nothing of
+// the body.
+func withDecoder[In any](decode func(*request, *In) error, f func(*request, *In) (response, error)) handler {
 	return func(r *request) (response, error) {
 		in := new(In)
-		if err := decode(r.body, in); err != nil {
+		if err := decode(r, in); err != nil {
 			return response{}, err
 		}
 		return f(r, in)
@@ -33,8 +37,8 @@ func withDecoder[In any](decode func(data []byte, in *In) error, f func(*request
 }
 
 // withOptionalBody is withBody where an empty body reads as {}.
-func withOptionalBody[In any](f func(*request, *In) (response, error)) handler {
-	decode := withBody(f)
+func withOptionalBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
+	decode := withBody(f, check)
 	return func(r *request) (response, error) {
 		if len(r.body) == 0 {
 			return f(r, new(In))
@@ -42,6 +46,9 @@ func withOptionalBody[In any](f func(*request, *In) (response, error)) handler {
 		return decode(r)
 	}
 }
+
+// unchecked is of bodies of which there is nothing to check.
+func unchecked[In any](*request, *In) error { return nil }
 
 // scratch is the memory a request needs only while it is handled.
 type scratch struct {

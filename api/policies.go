@@ -15,8 +15,25 @@ type registerBody struct {
 }
 
 // decodeRegister reads the body of a registration.
-func decodeRegister(data []byte, in *registerBody) error {
-	return policyEnvelope().hint(engine.Decode(data, "", in))
+func decodeRegister(r *request, in *registerBody) error {
+	return policyEnvelope().hint(engine.Decode(r.body, "", in, func() error { return checkRegister(r, in) }))
+}
+
+// checkRegister refuses a policy that does not compile, or is another
+// organization's.
+func checkRegister(r *request, in *registerBody) error {
+	p := in.Policy
+	if p == nil {
+		return invalid("policy", "is required")
+	}
+	p.Normalize()
+	var bad fieldErrors
+	_, err := engine.CompilePolicy(p)
+	bad.merge(err)
+	if p.OrganizationID != "" && p.OrganizationID != r.who.org {
+		bad.add("policy.organization_id", fmt.Sprintf("must be %q, the organization of your credential", r.who.org))
+	}
+	return bad.err()
 }
 
 // registered is the answer: the stored version, whether it is new, and which of
@@ -30,17 +47,10 @@ type registered struct {
 // registerPolicy stores a policy version. It compiles it first, so that what is
 // stored can be evaluated.
 func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) {
-	p := in.Policy
-	if p == nil {
-		return response{}, invalid("policy", "is required")
-	}
-	p.Normalize()
-	if _, err := engine.CompilePolicy(p); err != nil {
+	if err := checkRegister(r, in); err != nil {
 		return response{}, err
 	}
-	if p.OrganizationID != r.who.org {
-		return response{}, invalid("policy.organization_id", "must be %q, the organization of your credential", r.who.org)
-	}
+	p := in.Policy
 	if err := s.checkBound(r, p); err != nil {
 		return response{}, err
 	}

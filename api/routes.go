@@ -47,36 +47,36 @@ func (s *Server) routes() []route {
 
 		get("/v1/hosted/config", public, s.hostedConfig),
 
-		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(decodeEvaluate, s.evaluate), deciding),
-		post("/v1/governance/authorize", scopeEvaluate, withDecoder(decodeEvaluate, s.authorize), deciding),
+		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
+		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
-		post("/v1/rules", scopeRulesWrite, withBody(s.createRule), stored),
-		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule), stored),
+		post("/v1/rules", scopeRulesWrite, withBody(s.createRule, s.checkNewRule), stored),
+		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
-		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken), stored),
+		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
 		get("/v1/agents", scopeAgentsRead, s.listAgents),
-		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent), stored),
-		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus), urgent),
+		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
+		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
-		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction)),
+		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
 		get("/v1/ops/usage", service, s.opsUsage),
 
 		get("/v1/billing/subscription", scopeBillingRead, s.subscription),
-		post("/v1/billing/checkout", scopeBillingWrite, withBody(s.checkout)),
-		post("/v1/billing/portal", scopeBillingWrite, withOptionalBody(s.billingPortal)),
+		post("/v1/billing/checkout", scopeBillingWrite, withBody(s.checkout, checkPlan)),
+		post("/v1/billing/portal", scopeBillingWrite, withOptionalBody(s.billingPortal, unchecked)),
 		post("/v1/billing/webhook", public, s.billingWebhook, signed),
 	}
 }

@@ -30,13 +30,8 @@ type ruleBody struct {
 
 // createRule stores a new rule, which is active.
 func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
-	if in.IsActive != nil {
-		return response{}, invalid("isActive", "cannot be given here: a new rule is active")
-	}
-	rule := in.apply(engine.Rule{
-		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, IsActive: true, CreatedAt: r.stamp(),
-	}, r.stamp())
-	if err := s.checkRule(r.ctx, r.who.org, &rule); err != nil {
+	rule, err := s.newRule(r, in)
+	if err != nil {
 		return response{}, err
 	}
 	plan, err := s.plans.of(r.ctx, r.who.org)
@@ -44,10 +39,37 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, &rule, plan.Rules); err != nil {
+	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, rule, plan.Rules); err != nil {
 		return response{}, fmt.Errorf("storing a rule: %w", err)
 	}
-	return response{status: http.StatusCreated, body: &rule}, nil
+	return response{status: http.StatusCreated, body: rule}, nil
+}
+
+// newRule returns the rule that in describes, or all that is wrong with it.
+func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, error) {
+	var bad fieldErrors
+	if in.IsActive != nil {
+		bad.add("isActive", "cannot be given here: a new rule is active")
+	}
+	rule := in.apply(engine.Rule{
+		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, CreatedAt: r.stamp(),
+	}, r.stamp())
+	rule.IsActive = true
+	bad.merge(s.checkRule(r.ctx, r.who.org, &rule))
+	return &rule, bad.err()
+}
+
+func (s *Server) checkNewRule(r *request, in *ruleBody) error {
+	_, err := s.newRule(r, in)
+	return err
+}
+
+// checkChange reports what is wrong with the members of a change, whatever the
+// rule is that they change.
+func (s *Server) checkChange(r *request, in *ruleBody) error {
+	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
+	rule.IsActive = false // the room is that of the rule which is changed
+	return s.checkRule(r.ctx, r.who.org, &rule)
 }
 
 // updateRule changes the members that are given. Without any it changes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,76 @@ func TestRules_InvalidFields(t *testing.T) {
 		t.Errorf("errors = %v, want four at once", p.Errors)
 	}
 	h.do("PATCH", "/v1/rules/"+id, h.operator(acme), "null").wantProblem(http.StatusBadRequest, codeInvalidRequest)
+}
+
+// "A 400 names every invalid member": what is unknown, of the wrong type, missing
+// and wrong, each once, and nothing of the others.
+func TestDecision_Resources_A400NamesEveryInvalidMember(t *testing.T) {
+	h := start(t)
+	id := h.rule(acme, `{}`, allowAction)
+	p := policy(acme)
+	for name, tc := range map[string]struct {
+		method, path string
+		body         any
+		want         []string
+	}{
+		"intent": {"POST", "/v1/policy/evaluate", obj{"policy_id": policyID, "x": 1, "intent": obj{
+			"intent_id": "no uuid", "policy_id": policyID, "agent_id": 5, "acton_type": "sql.read", "resource": "a/b",
+			"cost": obj{"amount_minor": "5", "currency": "eur"}, "metadata": obj{"a": "b", "n": 1, "fact.x": "y"}, "issued_at": "2026-11-02T10:00:00Z",
+		}}, []string{
+			"x", "intent.agent_id", "intent.acton_type", "intent.cost.amount_minor", "intent.metadata.n",
+			"intent.intent_id", "intent.action_type", "intent.cost.currency",
+		}},
+		"no intent": {"POST", "/v1/policy/evaluate", obj{"intend": obj{}}, []string{"intend", "policy_id", "intent"}},
+		"policy": {"POST", "/v1/policies/register", obj{"policy": obj{
+			"policy_id": p["policy_id"], "version": "1", "organization_id": rival, "agent_id": "*",
+			"allowed_action_types": "sql.*", "blocked_resource_pattern": []string{"a"}, "allowed_resource_patterns": []any{"a", 5, "b["},
+			"status": "Active", "updated_at": "2026-11-02T10:00:00Z",
+		}}, []string{
+			"policy.version", "policy.allowed_action_types", "policy.blocked_resource_pattern", "policy.allowed_resource_patterns[1]",
+			"policy.allowed_resource_patterns[2]", "policy.status", "policy.organization_id",
+		}},
+		"no policy": {"POST", "/v1/policies/register", obj{"polici": obj{}}, []string{"polici", "policy"}},
+		"rule": {"POST", "/v1/rules", obj{"name": 5, "when": "{}", "action": `{"decision":"perhaps"}`, "isActive": true},
+			[]string{"name", "when", "isActive", "condition"}},
+		"change of a rule": {"PATCH", "/v1/rules/" + id, obj{"prio": 1, "name": "", "action": `{"decision":"perhaps"}`, "isActive": true},
+			[]string{"prio", "name", "action"}},
+		"token":           {"POST", "/v1/tokens", obj{"nam": "n", "scopes": []string{"all"}}, []string{"nam", "name", "scopes[0]"}},
+		"agent":           {"POST", "/v1/agents", obj{"names": "n", "externalId": ""}, []string{"names", "name", "externalId"}},
+		"status":          {"PATCH", "/v1/agents/" + h.agent(acme) + "/status", obj{"status": "off", "x": 1}, []string{"x", "status"}},
+		"recorded action": {"POST", "/v1/actions/record", obj{"decision": "d", "outcome": "done"}, []string{"decision", "decision_id", "outcome"}},
+		"no JSON":         {"POST", "/v1/rules", `{"name":"n","x":1,`, []string{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := h.do(tc.method, tc.path, h.operator(acme), tc.body).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+			var got []string
+			for _, e := range p.Errors {
+				got = append(got, e.Field)
+			}
+			slices.Sort(got)
+			slices.Sort(tc.want)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("fields (-want +got):\n%s\nerrors = %v", diff, p.Errors)
+			}
+		})
+	}
+	if n := len(h.history(acme)); n != 0 {
+		t.Errorf("history has %d rows, want none", n)
+	}
+}
+
+// What is said of a body is bounded.
+func TestRefusedBodies_NameABoundedNumberOfMembers(t *testing.T) {
+	h := start(t)
+	patterns := make([]string, 200)
+	for i := range patterns {
+		patterns[i] = "["
+	}
+	body := obj{"policy": obj{"allowed_resource_patterns": patterns, "blocked_resource_patterns": patterns, "x": 1}}
+	p := h.do("POST", "/v1/policies/register", h.operator(acme), body).wantProblem(http.StatusBadRequest, codeInvalidRequest)
+	if n := len(p.Errors); n != 50 {
+		t.Errorf("%d errors, want 50", n)
+	}
 }
 
 func TestDecision_Rules_ListInEvaluationOrderWithPages(t *testing.T) {

@@ -81,6 +81,11 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	return response{status: http.StatusCreated, body: tokenSecret{Token: key, ID: id}}, nil
 }
 
+func checkNewToken(r *request, in *tokenBody) error {
+	_, err := in.validate(r.now, r.who.keyExpiry())
+	return err
+}
+
 // keyExpiry is when a key that p makes expires at the latest, zero for never.
 // An operator's session ends long before the keys it makes.
 func (p *principal) keyExpiry() time.Time {

@@ -22,17 +22,23 @@ import (
 // Every error is an [*InvalidError] that names each field below root, such as
 // "intent.cost.amount_minor" for the root "intent"; where root is empty, paths
 // start at the document's members. Nothing of data is kept: v's strings are copies.
-func Decode[T any](data []byte, root string, v *T) error {
+//
+// Where members are refused, v holds the others, and what checks find in it is
+// named besides. Where nothing is refused checks are not run: that is the caller's.
+func Decode[T any](data []byte, root string, v *T, checks ...func() error) error {
+	all := func(first error) error {
+		return allMistakes(data, root, reflect.ValueOf(v).Elem(), first, checks)
+	}
 	if bytes.Contains(data, []byte("null")) {
 		if err := refuseNull(data, root); err != nil {
-			return allMistakes(data, root, reflect.TypeFor[T](), err)
+			return all(err)
 		}
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return invalid(fieldPath(root, ""), "is empty: want a JSON document")
 	}
 	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
-		return allMistakes(data, root, reflect.TypeFor[T](), decodeError(err, root))
+		return all(decodeError(err, root))
 	}
 	return nil
 }
@@ -47,7 +53,11 @@ const (
 // that errors start with, usually "intent".
 func DecodeIntent(data []byte, field string) (*Intent, error) {
 	var in Intent
-	if err := Decode(data, field, &in); err != nil {
+	check := func() error {
+		in.Normalize()
+		return in.Validate()
+	}
+	if err := Decode(data, field, &in, check); err != nil {
 		return nil, err
 	}
 	in.Normalize()
@@ -58,7 +68,11 @@ func DecodeIntent(data []byte, field string) (*Intent, error) {
 // that errors start with, usually "policy".
 func DecodePolicy(data []byte, field string) (*ActionPolicy, error) {
 	var p ActionPolicy
-	if err := Decode(data, field, &p); err != nil {
+	check := func() error {
+		p.Normalize()
+		return p.Validate()
+	}
+	if err := Decode(data, field, &p, check); err != nil {
 		return nil, err
 	}
 	p.Normalize()

@@ -195,9 +195,27 @@ func TestDecision_Errors_EveryInvalidMemberIsNamed(t *testing.T) {
 		})
 	}
 	_, err := engine.DecodePolicy([]byte(`{"denied_action_types":[1,"a",null],"blocked_resource_pattern":[],"version":"1","updated_at":"now"}`), "policy")
-	want := []string{"policy.denied_action_types[0]", "policy.denied_action_types[2]", "policy.blocked_resource_pattern", "policy.version", "policy.updated_at"}
+	want := []string{"policy.denied_action_types[0]", "policy.denied_action_types[2]", "policy.blocked_resource_pattern", "policy.version", "policy.updated_at",
+		"policy.policy_id", "policy.organization_id", "policy.agent_id", "policy.allowed_action_types", "policy.status"}
 	if diff := cmp.Diff(want, fields(t, err)); diff != "" {
 		t.Errorf("DecodePolicy names other fields (-want +got):\n%s", diff)
+	}
+	// Checks see what fits, and their findings count where the member is not refused.
+	var in engine.Intent
+	data := `{"resorce":"a","agent_id":"x","cost":{"amount_minor":"1","currency":"EUR"},"metadata":{"a":"b","c":1}}`
+	found := new(engine.InvalidError)
+	for _, field := range []string{"cost", "cost.amount_minor", "cost.currency", "resource", "metadata.c.d"} {
+		found.Fields = append(found.Fields, engine.FieldError{Field: field, Message: "is wrong"})
+	}
+	err = engine.Decode([]byte(data), "", &in, func() error { return found })
+	if diff := cmp.Diff([]string{"resorce", "cost.amount_minor", "metadata.c", "cost.currency", "resource"}, fields(t, err)); diff != "" {
+		t.Errorf("Decode with a check names other fields (-want +got):\n%s", diff)
+	}
+	if in.AgentID != "x" || in.Cost.Currency != "EUR" || in.Metadata["a"] != "b" {
+		t.Errorf("Decode left %+v, want what fits", in)
+	}
+	if err := engine.Decode([]byte(`{"agent_id":"x"}`), "", &in, func() error { return found }); err != nil {
+		t.Errorf("Decode of what fits = %v, want no check to be run", err)
 	}
 	if err := engine.Decode([]byte(`{"x":{`+strings.Repeat(`"a":1,`, 1000)+`"b":1}}`), "", &evaluateBody{}); len(fields(t, err)) > 60 {
 		t.Errorf("Decode names %d fields", len(fields(t, err)))

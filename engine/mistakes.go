@@ -15,9 +15,9 @@ import (
 // maxMistakes bounds how many mistakes of one document are named.
 const maxMistakes = 50
 
-// mistakes walks a document that the decoder has refused, beside the type that it
-// is read into, and names every member that does not fit. The decoder itself stops
-// at the first.
+// mistakes walks a document that the decoder has refused, beside the value that it
+// is read into, fills in what fits and names every member that does not. The decoder
+// itself stops at the first.
 type mistakes struct {
 	dec  *jsontext.Decoder
 	root string
@@ -25,14 +25,15 @@ type mistakes struct {
 }
 
 // allMistakes returns first, what the decoder said of data, with every other
-// mistake that t shows.
-func allMistakes(data []byte, root string, t reflect.Type, first error) error {
+// mistake that v's type shows and what checks find in v, which then holds what fits.
+func allMistakes(data []byte, root string, v reflect.Value, first error, checks []func() error) error {
 	var refused *InvalidError
 	if !errors.As(first, &refused) {
 		return first
 	}
+	v.SetZero()
 	m := &mistakes{dec: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true)), root: root}
-	if err := m.value(t); err != nil || len(m.fields) == 0 {
+	if err := m.value(v); err != nil || len(m.fields) == 0 {
 		return first // the decoder proper says better where a document stops being JSON
 	}
 	for _, f := range refused.Fields {
@@ -40,7 +41,31 @@ func allMistakes(data []byte, root string, t reflect.Type, first error) error {
 			m.fields = append(m.fields, f)
 		}
 	}
+	for _, check := range checks {
+		var found *InvalidError
+		if errors.As(check(), &found) {
+			m.besides(found.Fields)
+		}
+	}
 	return m.err()
+}
+
+// besides adds those of found that are about no member that is refused already,
+// nor about what is in one.
+func (m *mistakes) besides(found []FieldError) {
+	refused := m.fields
+	for _, f := range found {
+		told := slices.ContainsFunc(refused, func(g FieldError) bool { return within(f.Field, g.Field) || within(g.Field, f.Field) })
+		if !told && len(m.fields) < maxMistakes {
+			m.fields = append(m.fields, f)
+		}
+	}
+}
+
+// within reports whether the path field is outer or leads into it.
+func within(field, outer string) bool {
+	rest, ok := strings.CutPrefix(field, outer)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // found names a mistake at the decoder's place.
@@ -50,24 +75,27 @@ func (m *mistakes) found(message string) {
 	}
 }
 
-// value reads the next value, which belongs into a t.
-func (m *mistakes) value(t reflect.Type) error {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+// value reads the next value into v.
+func (m *mistakes) value(v reflect.Value) error {
 	kind := m.dec.PeekKind()
+	for v.Kind() == reflect.Pointer && kind != 'n' {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	t := v.Type()
 	switch {
 	case kind == '{' && t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]():
-		seen, err := m.object(func(name string) (reflect.Type, bool) { return memberType(t, name) }, memberNames(t))
+		seen, err := m.object(func(name string) (func() error, bool) { return m.member(v, name) }, memberNames(t))
 		if err == nil && t == reflect.TypeFor[Cost]() {
 			m.required(seen, "amount_minor", "currency")
 		}
 		return err
 	case kind == '{' && t.Kind() == reflect.Map:
-		_, err := m.object(func(string) (reflect.Type, bool) { return t.Elem(), true }, "")
+		v.Set(reflect.MakeMap(t))
+		_, err := m.object(func(name string) (func() error, bool) { return m.entry(v, name), true }, "")
 		return err
 	case kind == '[' && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		return m.array(t.Elem())
+		return m.array(v)
 	}
 	raw, err := m.dec.ReadValue()
 	if err != nil {
@@ -78,7 +106,7 @@ func (m *mistakes) value(t reflect.Type) error {
 		return nil
 	}
 	var semantic *json.SemanticError
-	if errors.As(json.Unmarshal(raw, reflect.New(t).Interface()), &semantic) {
+	if errors.As(json.Unmarshal(raw, v.Addr().Interface()), &semantic) {
 		m.found(wanted(semantic))
 	}
 	return nil
@@ -93,8 +121,9 @@ func (m *mistakes) required(seen map[string]bool, names ...string) {
 	}
 }
 
-// object reads an object and returns the names in it.
-func (m *mistakes) object(member func(name string) (reflect.Type, bool), known string) (map[string]bool, error) {
+// object reads an object and returns the names in it. member returns what reads
+// the value of a name, or false for a name that is unknown.
+func (m *mistakes) object(member func(name string) (func() error, bool), known string) (map[string]bool, error) {
 	seen := map[string]bool{}
 	if _, err := m.dec.ReadToken(); err != nil {
 		return seen, err
@@ -105,7 +134,7 @@ func (m *mistakes) object(member func(name string) (reflect.Type, bool), known s
 			return seen, err
 		}
 		name := token.String()
-		t, ok := member(name)
+		read, ok := member(name)
 		switch {
 		case !ok:
 			m.found("unknown field: want " + known)
@@ -114,7 +143,7 @@ func (m *mistakes) object(member func(name string) (reflect.Type, bool), known s
 			m.found(givenTwice)
 			err = m.dec.SkipValue()
 		default:
-			err = m.value(t)
+			err = read()
 		}
 		if err != nil {
 			return seen, err
@@ -125,25 +154,40 @@ func (m *mistakes) object(member func(name string) (reflect.Type, bool), known s
 	return seen, err
 }
 
-func (m *mistakes) array(t reflect.Type) error {
-	if _, err := m.dec.ReadToken(); err != nil {
-		return err
-	}
-	for m.dec.PeekKind() != ']' {
-		if err := m.value(t); err != nil {
-			return err
-		}
-	}
-	_, err := m.dec.ReadToken()
-	return err
-}
-
-// memberType returns the type of the member of t that is called name.
-func memberType(t reflect.Type, name string) (reflect.Type, bool) {
-	for _, f := range reflect.VisibleFields(t) {
+// member returns what reads the value of the member of the struct v called name.
+func (m *mistakes) member(v reflect.Value, name string) (func() error, bool) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && tag == name && tag != "-" {
-			return f.Type, true
+			return func() error { return m.value(v.FieldByIndex(f.Index)) }, true
 		}
 	}
 	return nil, false
+}
+
+// entry returns what reads the value of the key name of the map v.
+func (m *mistakes) entry(v reflect.Value, name string) func() error {
+	return func() error {
+		element := reflect.New(v.Type().Elem()).Elem()
+		err := m.value(element)
+		v.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), element)
+		return err
+	}
+}
+
+// array reads an array into the slice v.
+func (m *mistakes) array(v reflect.Value) error {
+	if _, err := m.dec.ReadToken(); err != nil {
+		return err
+	}
+	items := reflect.MakeSlice(v.Type(), 0, 0)
+	for m.dec.PeekKind() != ']' {
+		item := reflect.New(v.Type().Elem()).Elem()
+		if err := m.value(item); err != nil {
+			return err
+		}
+		items = reflect.Append(items, item)
+	}
+	v.Set(items)
+	_, err := m.dec.ReadToken()
+	return err
 }
