@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,8 +25,11 @@ func TestDecision_Rules_AnErrorIsCountedInTheMetrics(t *testing.T) {
 	h.register(acme)
 	h.rule(acme, `{"cel":"intent.metadata.nothing == 'x'"}`, `{"decision":"deny"}`)
 	wantDecision(t, h.evaluate(acme, intent()), "deny")
-	if text := h.admin("/metrics").Body.String(); !strings.Contains(text, "\nwrit_rule_condition_errors_total 1\n") {
-		t.Error("the error of a condition is not counted")
+	for cause, n := range map[string]int{"missing": 1, "function": 0, "not_decimal": 0, "work": 0, "broken": 0} {
+		want := fmt.Sprintf("\nwrit_rule_condition_errors_total{cause=%q} %d\n", cause, n)
+		if text := h.admin("/metrics").Body.String(); !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
 	}
 }
 

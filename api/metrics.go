@@ -22,7 +22,7 @@ type metrics struct {
 	evaluations  atomic.Uint64 // to sample evaluation
 	compile      *prometheus.HistogramVec
 	findings     *prometheus.CounterVec
-	condErrors   prometheus.Counter
+	condErrors   [engine.Causes]prometheus.Counter
 	panics       prometheus.Counter
 	unapproved   prometheus.Counter
 	ticks        *prometheus.CounterVec
@@ -52,9 +52,8 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 		compile: prometheus.NewHistogramVec(histogram("writ_compile_duration_seconds",
 			"Time to compile a policy version or an organization's rules for evaluation.",
 			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5), []string{"kind"}),
-		findings:   counterVec("writ_findings_total", "Findings of decisions, by stable code.", "code"),
-		condErrors: counter("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated."),
-		panics:     counter("writ_http_panics_total", "Requests whose handler panicked."),
+		findings: counterVec("writ_findings_total", "Findings of decisions, by stable code.", "code"),
+		panics:   counter("writ_http_panics_total", "Requests whose handler panicked."),
 		unapproved: counter("writ_unapproved_actions_total",
 			"Actions recorded as executed though the decision had not allowed them."),
 		ticks: counterVec("writ_meter_ticks_total",
@@ -62,9 +61,14 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 		byCode: make(map[engine.Code]prometheus.Counter),
 		byPlan: make(map[string]planTicks),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.condErrors, m.panics, m.unapproved, m.ticks)
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.panics, m.unapproved, m.ticks)
 	for _, code := range engine.Codes() {
 		m.byCode[code] = m.findings.WithLabelValues(string(code))
+	}
+	condErrors := counterVec("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated, by cause.", "cause")
+	reg.MustRegister(condErrors)
+	for cause := range m.condErrors {
+		m.condErrors[cause] = condErrors.WithLabelValues(engine.Cause(cause).String())
 	}
 	for _, p := range plans {
 		m.byPlan[p.Name] = planTicks{m.ticks.WithLabelValues(p.Name, "within"), m.ticks.WithLabelValues(p.Name, "beyond")}
@@ -168,8 +172,10 @@ func (m *metrics) compiled(kind engine.CompiledKind, took time.Duration) {
 // decided counts an evaluation by what was found, and the tick of its meter
 // unless it was decided before. The ledger counts decisions.
 func (m *metrics) decided(res *engine.Result, q *question, replayed bool) {
-	if res.ConditionErrors > 0 {
-		m.condErrors.Add(float64(res.ConditionErrors))
+	for cause, n := range res.ConditionErrors {
+		if n > 0 {
+			m.condErrors[cause].Add(float64(n))
+		}
 	}
 	if replayed {
 		return

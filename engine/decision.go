@@ -72,7 +72,7 @@ type Result struct {
 	Decision Decision
 	Findings []Finding
 	// ConditionErrors counts the rule conditions that could not be evaluated.
-	ConditionErrors int
+	ConditionErrors CauseCounts
 }
 
 // Reasons returns the findings' reasons in order.

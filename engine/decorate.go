@@ -108,7 +108,7 @@ func (s *source) text(f *frame) (string, ref.Val) {
 	}
 	v, ok := f.in.Intent.Metadata[s.key]
 	if !ok {
-		return "", types.NewErr("no such key: intent.metadata.%s", s.key)
+		return "", types.WrapErr(&absentError{"intent.metadata." + s.key})
 	}
 	return v, nil
 }

@@ -372,7 +372,7 @@ func (p *program) eval(f *frame) (ok bool, err error) {
 		}
 	}()
 	if !f.charge(p.load) {
-		return false, errTooMuchWork
+		return false, ErrTooMuchWork
 	}
 	switch out := p.root.Exec(f.exec).(type) {
 	case types.Bool:

@@ -27,14 +27,21 @@ type Input struct {
 // check that ends in an error each deny with a finding of their own. A nil rs
 // has no rules. Allowing allocates nothing.
 func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
+	return evaluate(p, rs, in, nil)
+}
+
+// evaluate is [Evaluate], which writes into asked, unless that is nil, what each
+// rule of rs says.
+func evaluate(p *Policy, rs *RuleSet, in *Input, asked []Asked) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return result([]Finding{{
 			Code: CodePolicyMissing, Outcome: Deny,
 			Reason: string(CodePolicyMissing) + ": there is no policy to evaluate",
-		}}, 0)
+		}}, CauseCounts{})
 	}
 	f := p.env.frames.get(p.doc, in)
 	defer p.env.frames.put(f)
+	f.asked = asked
 
 	findings := p.check(f)
 	ruled, errs := rs.decide(f)
@@ -111,7 +118,7 @@ func asRead(by resource.Reader) string {
 }
 
 // result combines findings, of which there is at least one.
-func result(findings []Finding, errs int) Result {
+func result(findings []Finding, errs CauseCounts) Result {
 	decision := Allow
 	for i := range findings {
 		outcome := findings[i].Outcome

@@ -178,6 +178,8 @@ type frame struct {
 	// those in Rego took.
 	work  Work
 	spent time.Duration
+	// asked is what the rules say, for who explains an evaluation; usually nil.
+	asked []Asked
 	// boxed are the values that an expression asked for as CEL values, made
 	// at most once per evaluation.
 	boxed [varCount]ref.Val
@@ -260,7 +262,7 @@ func (f *frame) box(id varID) ref.Val {
 	return types.String(s)
 }
 
-func errNoCost() ref.Val { return types.NewErr("no such key: the intent has no cost") }
+func errNoCost() ref.Val { return types.WrapErr(&absentError{"the intent has no cost"}) }
 
 func (f *frame) boolean(id varID) bool {
 	switch id {

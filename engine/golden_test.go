@@ -145,8 +145,8 @@ func resultText(r engine.Result) string {
 		}
 		b.WriteByte('\n')
 	}
-	if r.ConditionErrors > 0 {
-		fmt.Fprintf(&b, "condition errors: %d\n", r.ConditionErrors)
+	if n := r.ConditionErrors.Total(); n > 0 {
+		fmt.Fprintf(&b, "condition errors: %d\n", n)
 	}
 	return b.String()
 }

@@ -69,7 +69,7 @@ func (n *itemsNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	case types.String:
 		items := itemsOf(string(v))
 		if !frameOf(ef.Activation).charge(len(v) + itemSteps*len(items)) {
-			return types.WrapErr(errTooMuchWork)
+			return types.WrapErr(ErrTooMuchWork)
 		}
 		return types.NewStringList(types.DefaultTypeAdapter, items)
 	case *types.Err:

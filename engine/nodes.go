@@ -191,7 +191,7 @@ func (n *resourceNode) test(f *frame) ref.Val {
 	for i := range f.readings.BlockLen() {
 		reading := f.readings.BlockAt(i)
 		if n.charged && !f.charge(n.steps(reading.Text)) {
-			return types.WrapErr(errTooMuchWork)
+			return types.WrapErr(ErrTooMuchWork)
 		}
 		if n.matchesAny(reading) {
 			return types.True
@@ -205,7 +205,7 @@ func (n *resourceNode) testEvery(f *frame) ref.Val {
 	for i := range f.readings.AllowLen() {
 		reading := f.readings.AllowAt(i)
 		if n.charged && !f.charge(n.steps(reading.Text)) {
-			return types.WrapErr(errTooMuchWork)
+			return types.WrapErr(ErrTooMuchWork)
 		}
 		if !n.matchesEvery(reading, stops) {
 			return types.False
@@ -234,7 +234,7 @@ type readingNode struct{ list *glob.List }
 
 func (n *readingNode) test(f *frame) ref.Val {
 	if !f.charge(n.list.Steps(f.reading.Text)) {
-		return types.WrapErr(errTooMuchWork)
+		return types.WrapErr(ErrTooMuchWork)
 	}
 	if f.every {
 		return types.Bool(n.list.MatchEvery(f.reading, f.readings.Stops()))

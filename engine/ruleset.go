@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 )
 
@@ -125,21 +124,21 @@ func (rs *RuleSet) Size() int { return rs.size }
 //
 // f's resource is the raw one before and after. The slice is shared and must not
 // be modified. A nil set has no rules.
-func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
+func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
 	if rs == nil || len(rs.rules) == 0 {
-		return nil, 0
+		return nil, failed
 	}
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
-	failed := 0
 	var unsure []Finding // of the first rule to ask for approval by an error
 	f.work = 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		rule := rs.rules[i]
 		finding, err := rule.decide(f)
 		if err != nil {
-			failed++
+			failed[causeOf(err)]++
 		}
+		f.note(i, finding != nil, err)
 		switch {
 		case finding == nil:
 		case unsure == nil && (err == nil || rule.outcome == Deny):
@@ -152,6 +151,7 @@ func (rs *RuleSet) decide(f *frame) ([]Finding, int) {
 			return unsure, failed
 		}
 	}
+	f.noteUpTo(len(rs.rules))
 	return unsure, failed
 }
 
@@ -204,8 +204,6 @@ func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
 	}
 	return false, failed
 }
-
-var errBroken = errors.New("the stored condition does not compile")
 
 // eval asks the condition about f's intent and resource.
 func (c *condition) eval(f *frame) (bool, error) {

@@ -39,12 +39,12 @@ func BenchmarkRuleSet(b *testing.B) {
 					f := testFrame(b, intentWith(nil))
 					b.ReportAllocs()
 					var findings []Finding
-					var failed int
+					var failed CauseCounts
 					for b.Loop() {
 						findings, failed = set.decide(f)
 					}
-					if (len(findings) == 1) != match || failed > 0 {
-						b.Fatalf("decide = %v, %d errors", findings, failed)
+					if (len(findings) == 1) != match || failed.Total() > 0 {
+						b.Fatalf("decide = %v, errors %v", findings, failed)
 					}
 				})
 			}

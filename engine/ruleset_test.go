@@ -24,8 +24,8 @@ func decided(t *testing.T, in *Intent, o Options, rules ...Rule) string {
 	for i, finding := range findings {
 		s = strings.Repeat(s+" and ", i) + finding.Outcome.String() + " by " + finding.RuleID
 	}
-	if failed > 0 {
-		s += fmt.Sprintf(", %d errors", failed)
+	if n := failed.Total(); n > 0 {
+		s += fmt.Sprintf(", %d errors", n)
 	}
 	return s
 }
@@ -220,7 +220,7 @@ func TestRuleSet_Update(t *testing.T) {
 
 func TestRuleSet_NilHasNoRules(t *testing.T) {
 	var rs *RuleSet
-	if findings, failed := rs.decide(testFrame(t, intentWith(nil))); findings != nil || failed != 0 {
-		t.Errorf("decide = %v, %d, want nothing", findings, failed)
+	if findings, failed := rs.decide(testFrame(t, intentWith(nil))); findings != nil || failed.Total() != 0 {
+		t.Errorf("decide = %v, %v, want nothing", findings, failed)
 	}
 }

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"errors"
-
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
@@ -26,8 +24,6 @@ const maxWork = 1 << 24
 // interprets it, and boxes what it looks at.
 const macroSteps = 4
 
-var errTooMuchWork = errors.New("the conditions of the rules do too much together")
-
 // Work is what the conditions of one evaluation did together, in steps.
 type Work int
 
@@ -47,7 +43,7 @@ func (f *frame) charge(steps int) bool { return f.work.Charge(steps) }
 // match reports whether one of m's patterns matches s, at their charge.
 func (f *frame) match(m matcher, s string) ref.Val {
 	if !f.charge(m.Steps(s)) {
-		return types.WrapErr(errTooMuchWork)
+		return types.WrapErr(ErrTooMuchWork)
 	}
 	return types.Bool(m.Match(s) >= 0)
 }

@@ -45,8 +45,8 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 				f := testFrame(t, long)
 				f.readings, _ = resource.Read(long.Resource)
 				findings, failed := rs.decide(f)
-				if failed == 0 || len(findings) > 0 != (outcome != Allow) {
-					t.Fatalf("decide with rules that say %v = %v, %d errors; want errors, which only tighten", outcome, findings, failed)
+				if failed[CauseWork] == 0 || failed[CauseWork] != failed.Total() || len(findings) > 0 != (outcome != Allow) {
+					t.Fatalf("decide with rules that say %v = %v, errors %v; want such of work alone, which only tighten", outcome, findings, failed)
 				}
 			}
 		})
@@ -65,8 +65,8 @@ func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	}
 	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+dearest+`"}}`, 1)}, Options{})
 	for range 2 { // each evaluation has all of it
-		if findings, failed := rs.decide(f); len(findings) > 0 || failed > 0 {
-			t.Errorf("decide = %v, %d errors, want neither", findings, failed)
+		if findings, failed := rs.decide(f); len(findings) > 0 || failed.Total() > 0 {
+			t.Errorf("decide = %v, errors %v, want neither", findings, failed)
 		}
 	}
 }
@@ -84,8 +84,8 @@ func TestWork_IsTheSameEachTime(t *testing.T) {
 	var first Work
 	for i := range 20 {
 		f := testFrame(t, in)
-		if findings, failed := rs.decide(f); len(findings) > 0 || failed > 0 {
-			t.Fatalf("decide = %v, %d errors, want neither", findings, failed)
+		if findings, failed := rs.decide(f); len(findings) > 0 || failed.Total() > 0 {
+			t.Fatalf("decide = %v, errors %v, want neither", findings, failed)
 		}
 		if i == 0 {
 			first = f.work

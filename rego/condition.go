@@ -1,12 +1,12 @@
 package rego
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/types"
 
 	"writ/engine"
@@ -129,14 +129,12 @@ type condition struct {
 	now      func() time.Time
 }
 
-var errSpent = errors.New("the conditions in Rego took too long together")
-
 // Match implements [engine.RegoCondition].
 func (c *condition) Match(in *engine.RegoInput) (bool, error) {
 	limit := c.timeout
 	if in.Spent != nil {
 		if limit -= *in.Spent; limit <= 0 {
-			return false, errSpent
+			return false, engine.ErrTooMuchWork
 		}
 		start := c.now()
 		defer func() { *in.Spent += c.now().Sub(start) }()
@@ -145,7 +143,11 @@ func (c *condition) Match(in *engine.RegoInput) (bool, error) {
 	if work == nil {
 		work = new(engine.Work)
 	}
-	v, err := c.question.ask(conditionInput(in), newBudget(work, c.now, limit))
+	left := newBudget(work, c.now, limit)
+	v, err := c.question.ask(conditionInput(in), left)
+	if err != nil && (left.spent || topdown.IsCancel(err)) {
+		err = engine.ErrTooMuchWork
+	}
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
 	}

@@ -93,7 +93,7 @@ func differ(t *testing.T, seed uint64, n int) (got tally) {
 
 func (t *tally) count(r engine.Result) {
 	t.Compared++
-	t.Errors += r.ConditionErrors
+	t.Errors += r.ConditionErrors.Total()
 	switch r.Decision {
 	case engine.Allow:
 		t.Allow++

@@ -32,8 +32,8 @@ func TestDecision_Rules_FourForms(t *testing.T) {
 				in := sampleInput().Intent
 				in.Cost = &engine.Cost{AmountMinor: amount, Currency: "EUR"}
 				got := engine.Evaluate(policy, rules, &engine.Input{Intent: in, Agent: engine.AgentActive})
-				if got.Decision != want || got.ConditionErrors != 0 {
-					t.Errorf("Evaluate of %d = %v with %d errors, want %v", amount, got.Decision, got.ConditionErrors, want)
+				if got.Decision != want || got.ConditionErrors.Total() != 0 {
+					t.Errorf("Evaluate of %d = %v with %d errors, want %v", amount, got.Decision, got.ConditionErrors.Total(), want)
 				}
 			}
 		})

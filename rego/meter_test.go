@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -64,7 +65,7 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			got, err := c.Match(hostileInput(&work))
 			runtime.ReadMemStats(&after)
-			if got || err == nil || work.Left() != 0 {
+			if got || !errors.Is(err, engine.ErrTooMuchWork) || work.Left() != 0 {
 				t.Errorf("Match = %v, %v with %d steps left, want an error with none", got, err, work.Left())
 			}
 			if made := after.TotalAlloc - before.TotalAlloc; made > mostMade {
@@ -95,8 +96,8 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 	for range work.Left()/int(each) + 1 {
 		_, err = c.Match(in)
 	}
-	if err == nil {
-		t.Error("Match after the steps were done = nil, want an error")
+	if !errors.Is(err, engine.ErrTooMuchWork) {
+		t.Errorf("Match after the steps were done = %v, want %v", err, engine.ErrTooMuchWork)
 	}
 	if ok, err := c.Match(hostileInput(new(engine.Work))); !ok || err != nil {
 		t.Errorf("Match of another evaluation = %v, %v, want true", ok, err)

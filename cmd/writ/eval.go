@@ -43,13 +43,13 @@ func (c *evalCmd) Run(_ context.Context, s streams) error {
 	if in.Intent.PolicyID != p.Document().PolicyID {
 		return &inputError{name: c.Intent, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", in.Intent.PolicyID, p.Document().PolicyID)}
 	}
-	res := engine.Evaluate(p, rules, in)
+	res, asked := engine.Explain(p, rules, in)
 	fmt.Fprintln(s.out, res.Decision)
 	for _, reason := range res.Reasons() {
 		fmt.Fprintf(s.out, "  %s\n", reason)
 	}
 	if c.Explain {
-		return explain(s.out, p, rules, in)
+		return explain(s.out, p, asked, in)
 	}
 	return nil
 }
@@ -90,8 +90,8 @@ func (c *evalCmd) input(s streams) (*engine.Input, error) {
 	return in, nil
 }
 
-// explain shows what the evaluation looked at.
-func explain(w io.Writer, p *engine.Policy, rules *engine.RuleSet, in *engine.Input) error {
+// explain shows what the evaluation looked at, and what each rule said.
+func explain(w io.Writer, p *engine.Policy, asked []engine.Asked, in *engine.Input) error {
 	readings, err := in.Intent.Readings()
 	if err != nil {
 		return fmt.Errorf("reading the resource: %w", err)
@@ -113,13 +113,16 @@ func explain(w io.Writer, p *engine.Policy, rules *engine.RuleSet, in *engine.In
 		}
 		fmt.Fprintf(w, "  %s %-20s %s\n", verdict, c.Code, c.CEL)
 	}
-	if rules == nil || len(rules.Rules()) == 0 {
+	if len(asked) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w, "\nactive rules, highest priority first:")
-	for _, r := range rules.Rules() {
-		doc := r.Rule()
-		fmt.Fprintf(w, "  %4d %-17s %s\n       %s\n", doc.Priority, r.Outcome(), doc.Name, strings.TrimSpace(renderingOf(r)))
+	for _, a := range asked {
+		doc := a.Rule.Rule()
+		fmt.Fprintf(w, "  %-9s %4d %-17s %s\n       %s\n", a.Verdict, doc.Priority, a.Rule.Outcome(), doc.Name, strings.TrimSpace(renderingOf(a.Rule)))
+		if a.Err != nil {
+			fmt.Fprintf(w, "       error: %v\n", a.Err)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// "The error and its cause (`no such key: env`) appear in explain output …; never a
+// metadata value."
+func TestDecision_Rules_ExplainShowsTheCauseAndNoValue(t *testing.T) {
+	const value = "a-private-value"
+	in := &Input{Intent: intentWith(func(in *Intent) { in.Cost, in.Metadata = nil, map[string]string{"n": value, "key": value} })}
+	p, err := CompilePolicy(explainedPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for condition, want := range map[string]string{
+		`{"cel":"intent.metadata.env == 'prod'"}`:                   "missing: no such key: intent.metadata.env",
+		`{"cel":"intent.cost.amount_minor > 5"}`:                    "missing: no such key: the intent has no cost",
+		`{"cel":"intent.metadata[intent.metadata.key] == 'prod'"}`:  "missing: no such key",
+		`{"metadata.n":{"$gt":5}}`:                                  "not_decimal: a metadata value that is compared with a number is not a decimal",
+		`{"cel":"decimal_compare(intent.metadata.n, '5') > 0"}`:     "not_decimal: a metadata value that is compared with a number is not a decimal",
+		`{"cel":"int(intent.metadata.n) > 5"}`:                      "function: a function or a conversion has no result for what it was given",
+		`{"cel":"timestamp(intent.metadata.n) > intent.issued_at"}`: "function: a function or a conversion has no result for what it was given",
+		`{"rego":"true"}`:                "broken: the stored condition does not compile",
+		`{"metadata.n":"` + value + `"}`: "matches",
+		`{"metadata.n":"x"}`:             "no match",
+		`{"action_type":"nothing that the index has to ask about"}`: "no match",
+	} {
+		result, asked := Explain(p, CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}), in)
+		got := asked[0].Verdict.String()
+		if e := asked[0].Err; e != nil {
+			got = fmt.Sprintf("%v: %v", e.Cause, e)
+			if result.ConditionErrors[e.Cause] != 1 || result.ConditionErrors.Total() != 1 {
+				t.Errorf("%s: counts %v, want one error of %v", condition, result.ConditionErrors, e.Cause)
+			}
+		}
+		if got != want || strings.Contains(got, value) {
+			t.Errorf("%s: %s, want %s", condition, got, want)
+		}
+	}
+}
+
+func explainedPolicy() *ActionPolicy {
+	return &ActionPolicy{
+		PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 1, OrganizationID: "o", AgentID: "*",
+		AllowedActionTypes: []string{"*"}, Status: StatusActive, UpdatedAt: time.Unix(1, 0),
+	}
+}
+
+func TestExplain_SaysWhatEachRuleSaid(t *testing.T) {
+	p, err := CompilePolicy(explainedPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		yes   = `{"action_type":{"$glob":"*"}}`
+		no    = `{"action_type":"none"}`
+		fails = `{"cel":"intent.metadata.none == 'x'"}`
+	)
+	in := &Input{Intent: intentWith(nil)}
+	for name, tc := range map[string]struct {
+		rules []Rule
+		want  string
+	}{
+		"decided":                {[]Rule{stored("a", "allow", no, 4), stored("b", "deny", yes, 3), stored("c", "deny", yes, 2), stored("d", "deny", no, 1)}, "no match, matches, not asked, not asked"},
+		"none matches":           {[]Rule{stored("a", "deny", no, 2), stored("b", "deny", no, 1)}, "no match, no match"},
+		"an allow fails":         {[]Rule{stored("a", "allow", fails, 2), stored("b", "deny", yes, 1)}, "error, matches"},
+		"a deny fails":           {[]Rule{stored("a", "deny", fails, 2), stored("b", "deny", yes, 1)}, "error, not asked"},
+		"an approval fails":      {[]Rule{stored("a", "approval_required", fails, 4), stored("b", "deny", no, 3), stored("c", "deny", yes, 2), stored("d", "deny", yes, 1)}, "error, no match, matches, not asked"},
+		"an approval fails last": {[]Rule{stored("a", "approval_required", fails, 2), stored("b", "deny", no, 1)}, "error, no match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := CompileRules(tc.rules, Options{})
+			result, asked := Explain(p, rs, in)
+			if diff := cmp.Diff(Evaluate(p, rs, in), result); diff != "" {
+				t.Errorf("Explain is not Evaluate (-want +got):\n%s", diff)
+			}
+			var got []string
+			for _, a := range asked {
+				got = append(got, a.Verdict.String())
+			}
+			if got := strings.Join(got, ", "); got != tc.want {
+				t.Errorf("Explain = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
