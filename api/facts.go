@@ -10,22 +10,18 @@ import (
 	"writ/engine/resource"
 )
 
-// factPrefix begins the metadata keys that are statements of the integration,
-// not of the agent. Rules read keys exactly, so nothing else is a fact.
-const factPrefix = "fact."
-
 // facts refuses the keys of metadata that are facts from who may not assert any,
 // and from everybody those that a reader would take for facts.
 func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	for key := range metadata {
 		switch {
-		case strings.HasPrefix(key, factPrefix):
+		case strings.HasPrefix(key, engine.FactPrefix):
 			if !scopes.has(scopeFactsAssert) {
 				f.add("intent.metadata."+key, "is a fact, which takes the scope "+scopeFactsAssert.String()+" to send")
 			}
 		case readsAsFact(key):
 			f.add("intent.metadata", fmt.Sprintf("has the key %s, which reads as a fact and is none: write %s as it is or begin the key otherwise",
-				strconv.QuoteToASCII(key), factPrefix))
+				strconv.QuoteToASCII(key), engine.FactPrefix))
 		}
 	}
 }
@@ -34,11 +30,11 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 // what nobody sees is taken out of it.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
-	if len(key) >= len(factPrefix) && isASCII(key) {
-		return strings.EqualFold(key[:len(factPrefix)], factPrefix)
+	if len(key) >= len(engine.FactPrefix) && isASCII(key) {
+		return strings.EqualFold(key[:len(engine.FactPrefix)], engine.FactPrefix)
 	}
 	folded := visible(engine.FoldID(visible(key)))
-	return strings.HasPrefix(strings.TrimSpace(folded), factPrefix)
+	return strings.HasPrefix(strings.TrimSpace(folded), engine.FactPrefix)
 }
 
 // visible returns s without what nobody sees.

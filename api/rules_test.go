@@ -333,6 +333,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
+func (heavy) Review() engine.RegoReview             { return engine.RegoReview{} }
 func (heavy) Size() int                             { return 10 << 20 }
 
 // Compiled rules that are too large to be kept would be compiled for each

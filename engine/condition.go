@@ -237,6 +237,11 @@ func compileRego(source string, o Options) (*condition, error) {
 	if err != nil {
 		return nil, badCondition("at /rego: %v", err)
 	}
+	if !o.stored {
+		if err := rego.Review().Misordered; err != nil {
+			return nil, badCondition("at /rego: %v", err)
+		}
+	}
 	return &condition{holds: opaque(), fails: opaque(), readsResource: true, source: source, rego: rego}, nil
 }
 

@@ -245,6 +245,8 @@ func (regoStub) Match(in *RegoInput) (bool, error) {
 	return strings.HasPrefix(in.Resource, "prod/"), nil
 }
 
+func (regoStub) Review() RegoReview { return RegoReview{} }
+
 func (regoStub) Size() int { return 1 }
 
 func stubOptions() Options {

@@ -186,7 +186,7 @@ func (p *conditionParser) constant(f field, c comparison, v jsonNode) (constant,
 // ordered refuses to order a metadata value by a text that must have been meant
 // as a number. Stored rules keep what they were accepted with.
 func (p *conditionParser) ordered(f field, c comparison, s string) error {
-	if p.stored || !f.keyed && f.name != itemField || c.op < opGt || c.op > opLte || !looksLikeNumber(s) {
+	if p.stored || !f.keyed && f.name != itemField || c.op < opGt || c.op > opLte || !LooksLikeNumber(s) {
 		return nil
 	}
 	return fmt.Errorf(`orders as text, in which "10" comes before "9": write the number without quotes, %s`, strings.TrimSpace(s))

@@ -68,8 +68,8 @@ func (d decimal) magnitude(e decimal) int {
 	)
 }
 
-// looksLikeNumber reports whether who orders by s most likely meant a number.
-func looksLikeNumber(s string) bool {
+// LooksLikeNumber reports whether who orders by s most likely meant a number.
+func LooksLikeNumber(s string) bool {
 	_, ok := parseDecimal(strings.TrimSpace(s))
 	return ok
 }

@@ -41,6 +41,8 @@ type RegoCondition interface {
 	// value, which tightens. Match must not keep in, and of it modify Work and Spent
 	// alone.
 	Match(in *RegoInput) (bool, error)
+	// Review says where the source may do other than its author means.
+	Review() RegoReview
 	// Size returns about how many bytes the condition holds on to.
 	Size() int
 }

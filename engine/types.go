@@ -13,6 +13,10 @@ type Cost struct {
 	Currency    string `json:"currency"`
 }
 
+// FactPrefix begins the metadata keys that are statements of the integration,
+// not of the agent. Rules read keys exactly, so nothing else is a fact.
+const FactPrefix = "fact."
+
 // Intent is an action an agent proposes: the contract's ActionIntent.
 // An Intent must pass [Intent.Validate] before it is evaluated.
 type Intent struct {

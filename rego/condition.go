@@ -53,7 +53,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &condition{question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+	return &condition{source: source, question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
 }
 
 // packageClause finds the clause that makes a source a module. No rule's body
@@ -123,6 +123,7 @@ const (
 func patternsKept(bytes int) int { return 16 + bytes/32 }
 
 type condition struct {
+	source   string
 	question *prepared
 	size     int
 	timeout  time.Duration

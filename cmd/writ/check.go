@@ -21,7 +21,7 @@ type checkCmd struct {
 func (c *checkCmd) Help() string {
 	return `Validates files exactly as the service does: members, types, globs, CEL and Rego
 conditions. Prints a line a file and every problem it has; exits 3 when one is
-invalid.
+invalid. Warns of what is valid and may do other than its author means.
 
   writ check examples/policies/*.json examples/rules.json`
 }
@@ -30,9 +30,12 @@ invalid.
 func (c *checkCmd) Run(_ context.Context, s streams) error {
 	var failed error
 	for _, name := range c.Files {
-		kind, err := checkFile(s, name)
+		kind, warnings, err := checkFile(s, name)
 		if err == nil {
 			fmt.Fprintf(s.out, "%s: ok: %s\n", name, kind)
+			for _, w := range warnings {
+				fmt.Fprintf(s.out, "  warning: %s: %s\n", w.Field, w.Message)
+			}
 			continue
 		}
 		failed = errReportedInvalid
@@ -50,14 +53,14 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 }
 
 // checkFile validates one file and says what it holds.
-func checkFile(s streams, name string) (kind string, err error) {
+func checkFile(s streams, name string) (kind string, warnings []engine.FieldError, err error) {
 	data, err := readInput(s, name)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	kind, err = kindOf(data)
 	if err != nil {
-		return "", &inputError{name: name, err: err}
+		return "", nil, &inputError{name: name, err: err}
 	}
 	switch kind {
 	case "policy":
@@ -65,19 +68,27 @@ func checkFile(s streams, name string) (kind string, err error) {
 		if err == nil {
 			_, err = engine.CompilePolicy(p)
 		}
-		return kind, wrapInput(name, err)
+		if err != nil {
+			return kind, nil, wrapInput(name, err)
+		}
+		return kind, p.Warnings(), nil
 	case "intent":
 		in, err := engine.DecodeIntent(data, "intent")
 		if err == nil {
 			err = in.Validate()
 		}
-		return kind, wrapInput(name, err)
+		return kind, nil, wrapInput(name, err)
 	default:
-		rules, err := engine.DecodeRules(data, "rules")
-		if err != nil {
-			return kind, wrapInput(name, err)
+		var rules []engine.Rule
+		check := func() error {
+			_, err := checkRules(rules)
+			return err
 		}
-		return fmt.Sprintf("%d rules", len(rules)), wrapInput(name, validateRules(rules))
+		if err := engine.Decode(data, "rules", &rules, check); err != nil {
+			return kind, nil, wrapInput(name, err)
+		}
+		warnings, err := checkRules(rules)
+		return fmt.Sprintf("%d rules", len(rules)), warnings, wrapInput(name, err)
 	}
 }
 
@@ -88,27 +99,33 @@ func wrapInput(name string, err error) error {
 	return &inputError{name: name, err: err}
 }
 
-// validateRules reports what is wrong with any of the rules, each field with
-// its place in the array.
-func validateRules(rules []engine.Rule) error {
+// checkRules reports what is wrong with any of the rules and what may do other
+// than its author means, each field with its place in the array.
+func checkRules(rules []engine.Rule) (warnings []engine.FieldError, err error) {
 	all := &engine.InvalidError{}
+	placed := func(to, fields []engine.FieldError, i int) []engine.FieldError {
+		for _, f := range fields {
+			f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
+			to = append(to, f)
+		}
+		return to
+	}
 	for i := range rules {
-		err := engine.ValidateRule(rules[i], conditions())
+		rule, err := engine.CompileRule(rules[i], conditions())
 		var invalid *engine.InvalidError
-		if err != nil && !errors.As(err, &invalid) {
-			return fmt.Errorf("rules[%d]: %w", i, err)
-		}
-		if err != nil {
-			for _, f := range invalid.Fields {
-				f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
-				all.Fields = append(all.Fields, f)
-			}
+		switch {
+		case err == nil:
+			warnings = placed(warnings, rule.Warnings(), i)
+		case errors.As(err, &invalid):
+			all.Fields = placed(all.Fields, invalid.Fields, i)
+		default:
+			return nil, fmt.Errorf("rules[%d]: %w", i, err)
 		}
 	}
-	if len(all.Fields) == 0 {
-		return nil
+	if len(all.Fields) > 0 {
+		return nil, all
 	}
-	return all
+	return warnings, nil
 }
 
 // kindOf tells policies, intents and rules apart by a member that only one has.

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"writ/engine/resource"
+)
+
+// "… and `writ check` warns where a deny or an approval rests on a key that the
+// caller may leave out."
+func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
+	const escapes, fails = "does not match then", "that is an error, with which the rule "
+	for _, tc := range []struct{ decision, condition, want string }{
+		{"deny", `{"metadata.env":"prod"}`, escapes},
+		{"approval_required", `{"metadata.env":"prod"}`, escapes},
+		{"allow", `{"metadata.env":"prod"}`, ""},
+		{"deny", `{"metadata.n":{"$gt":5}}`, escapes},
+		{"deny", `{"metadata.to":{"$some":["a"]}}`, escapes},
+		{"deny", `{"metadata.env":{"$ne":"prod"}}`, ""},
+		{"deny", `{"$nor":[{"metadata.env":{"$ne":"prod"}}]}`, escapes},
+		{"deny", `{"metadata.env":{"$exists":true,"$eq":"prod"}}`, ""},
+		{"deny", `{"$or":[{"metadata.env":"prod"},{"metadata.env":{"$exists":false}}]}`, ""},
+		{"deny", `{"metadata.fact.env":"prod"}`, ""},
+		{"deny", `{"all":[{"field":"action_type","op":"eq","value":"deploy"},{"field":"metadata.env","op":"in","value":["a","b"]}]}`, escapes},
+		{"deny", `{"cel":"intent.metadata.env == 'prod'"}`, fails + "denies"},
+		{"deny", `{"cel":"intent.metadata['env'] != 'prod'"}`, fails + "denies"},
+		{"approval_required", `{"cel":"int(intent.metadata.env) > 5"}`, fails + "asks for approval"},
+		{"allow", `{"cel":"intent.metadata.env == 'prod'"}`, ""},
+		{"deny", `{"cel":"'env' in intent.metadata && intent.metadata.env == 'prod'"}`, ""},
+		{"deny", `{"cel":"has(intent.metadata.env) && intent.metadata.env == 'prod'"}`, ""},
+		{"deny", `{"cel":"intent.metadata['fact.env'] == 'prod'"}`, ""},
+		{"deny", `{"cel":"intent.action_type == 'deploy'"}`, ""},
+		{"deny", `{"action_type":"deploy"}`, ""},
+	} {
+		t.Run(tc.decision+" "+tc.condition, func(t *testing.T) { wantWarning(t, tc.decision, tc.condition, tc.want) })
+	}
+}
+
+// wantWarning wants the one warning of a rule to say want, or none.
+func wantWarning(t *testing.T, decision, condition, want string) {
+	t.Helper()
+	rule, err := CompileRule(stored("r", decision, condition, 1), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch got := rule.Warnings(); {
+	case want == "" && len(got) > 0:
+		t.Errorf("Warnings = %v, want none", got)
+	case want != "" && (len(got) != 1 || got[0].Field != "condition" || !strings.Contains(got[0].Message, want)):
+		t.Errorf("Warnings = %v, want one that says %q", got, want)
+	}
+}
+
+// "So a CEL rule that denies by `intent.resource != …` also denies that text, by its
+// reading without the query: the docs say so and `writ check` warns."
+func TestDecision_Resources_WarnsOfWhatCELExcepts(t *testing.T) {
+	for condition, warns := range map[string]bool{
+		`{"cel":"intent.resource != 'a?b'"}`:                                          true,
+		`{"cel":"'a?b' != intent.resource"}`:                                          true,
+		`{"cel":"!(intent.resource == 'a?b')"}`:                                       true,
+		`{"cel":"!(intent.resource in ['a?b', 'c'])"}`:                                true,
+		`{"cel":"!intent.resource.startsWith('a')"}`:                                  true,
+		`{"cel":"!resource_glob('a/**', intent.resource)"}`:                           true,
+		`{"cel":"intent.action_type == 'x' && !(intent.resource == 'a' || false)"}`:   true,
+		`{"cel":"intent.resource == 'a' ? false : true"}`:                             true,
+		`{"cel":"['a', 'b'].all(x, x != intent.resource)"}`:                           true,
+		`{"cel":"!['a', 'b'].exists(x, x == intent.resource)"}`:                       true,
+		`{"cel":"!(intent.resource != 'a')"}`:                                         false,
+		`{"cel":"intent.resource == 'a'"}`:                                            false,
+		`{"cel":"['a', 'b'].exists(x, x == intent.resource)"}`:                        false,
+		`{"cel":"intent.resource.startsWith('a') && intent.action_type != 'deploy'"}`: false,
+		`{"resource":{"$ne":"a?b"}}`:                                                  false,
+	} {
+		for _, decision := range []string{"deny", "approval_required", "allow"} {
+			want := ""
+			if warns && decision != "allow" {
+				want = `write a match object such as {"resource":{"$ne":"…"}}`
+			}
+			t.Run(decision+" "+condition, func(t *testing.T) { wantWarning(t, decision, condition, want) })
+		}
+	}
+}
+
+// What the warning says is so, and what it advises is not.
+func TestWarnings_OfWhatCELExceptsAreTrue(t *testing.T) {
+	const excepted = "https://x.example/y?z=1"
+	in := intentWith(func(in *Intent) { in.Resource = excepted })
+	for condition, denies := range map[string]bool{
+		`{"cel":"intent.resource != '` + excepted + `'"}`: true,
+		`{"resource":{"$ne":"` + excepted + `"}}`:         false,
+	} {
+		f := testFrame(t, in)
+		var err error
+		if f.readings, err = resource.Read(in.Resource); err != nil {
+			t.Fatal(err)
+		}
+		findings, failed := CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}).decide(f)
+		if len(findings) > 0 != denies || failed.Total() > 0 {
+			t.Errorf("%s of %s: %v, errors %v, want denied: %v", condition, excepted, findings, failed, denies)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package rego
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine"
+)
+
+// Review implements [engine.RegoCondition]. It follows names that stand for a
+// reference or a call, imports and rules of the module, and through these what
+// `not`, `!=` and a value of false turn around. What functions of the module do
+// with their arguments is not followed.
+func (c *condition) Review() engine.RegoReview {
+	m, err := parseCondition(c.source)
+	if err != nil {
+		return engine.RegoReview{} // it has compiled
+	}
+	r := reviewer{
+		module: m, names: make(map[ast.Var]*ast.Term), seen: make(map[visit]bool),
+		dodges: make(map[string]bool), asks: make(map[string]bool),
+	}
+	r.name()
+	r.rules(entry, false)
+	review := engine.RegoReview{ExceptsResource: r.excepts}
+	maps.DeleteFunc(r.dodges, func(key string, _ bool) bool { return r.asks[key] })
+	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
+	if found := r.misordered(); len(found) > 0 {
+		review.Misordered = found
+	}
+	return review
+}
+
+// reviewer reads a module as its author wrote it.
+type reviewer struct {
+	module *ast.Module
+	// names are what variables, imports and rules without a body stand for.
+	names   map[ast.Var]*ast.Term
+	seen    map[visit]bool
+	excepts bool
+	dodges  map[string]bool
+	asks    map[string]bool
+}
+
+// visit is of the rules called name, which the condition needs to be true or,
+// negated, undefined or false.
+type visit struct {
+	name    ast.Var
+	negated bool
+}
+
+// name collects the names. Those of two rules that are the same stand for either.
+func (r *reviewer) name() {
+	for _, i := range r.module.Imports {
+		r.names[i.Name()] = i.Path
+	}
+	for _, rule := range r.module.Rules {
+		if v, ok := rule.Head.Ref()[0].Value.(ast.Var); ok && len(rule.Head.Ref()) == 1 && len(rule.Head.Args) == 0 {
+			r.stands(v, rule.Head.Value)
+		}
+	}
+	ast.WalkExprs(r.module, func(e *ast.Expr) bool {
+		if e.IsAssignment() || e.IsEquality() {
+			if v, ok := e.Operand(0).Value.(ast.Var); ok {
+				r.stands(v, e.Operand(1))
+			}
+		}
+		return false
+	})
+}
+
+// stands notes that v stands for t, if that says where a value comes from.
+func (r *reviewer) stands(v ast.Var, t *ast.Term) {
+	if t == nil {
+		return
+	}
+	switch t.Value.(type) {
+	case ast.Ref, ast.Call:
+		r.names[v] = t
+	}
+}
+
+// rules visits the rules called name.
+func (r *reviewer) rules(name ast.Var, negated bool) {
+	if r.seen[visit{name, negated}] {
+		return
+	}
+	r.seen[visit{name, negated}] = true
+	for _, rule := range r.module.Rules {
+		if rule.Head.Ref()[0].Value.Compare(name) != 0 || rule.Default {
+			continue
+		}
+		for ; rule != nil; rule = rule.Else {
+			not := negated
+			if v := rule.Head.Value; v != nil {
+				if v.Value.Compare(ast.Boolean(false)) == 0 {
+					not = !not
+				}
+				r.term(v, not, false)
+			}
+			r.body(rule.Body, not)
+		}
+	}
+}
+
+func (r *reviewer) body(body ast.Body, negated bool) {
+	for _, e := range body {
+		r.expr(e, negated)
+	}
+}
+
+func (r *reviewer) expr(e *ast.Expr, negated bool) {
+	switch terms := e.Terms.(type) {
+	case *ast.Term:
+		r.term(terms, negated, e.Negated)
+	case []*ast.Term:
+		if !e.IsAssignment() {
+			r.call(terms, negated, e.Negated)
+		} else {
+			r.reads(e.Operand(1), func(ref ast.Ref) { r.absent(ref, negated, false) })
+		}
+	case *ast.Every:
+		r.body(terms.Body, negated != e.Negated)
+	}
+}
+
+// term visits a term that has to be true or, where it is under a not, is not.
+func (r *reviewer) term(t *ast.Term, negated, under bool) {
+	switch v := t.Value.(type) {
+	case ast.Call:
+		r.call(v, negated, under)
+	case ast.Var, ast.Ref:
+		if key, ok := metadataKey(r.resolve(t)); ok {
+			r.asks[key] = true
+		}
+		for _, name := range ruleNames(r.module, v) {
+			r.rules(name, negated != under)
+			if stands := r.names[name]; stands != nil && !r.seen[visit{name + ":", negated != under}] {
+				r.seen[visit{name + ":", negated != under}] = true
+				r.term(stands, negated != under, false)
+			}
+		}
+	}
+}
+
+// call visits a call that has to hold or, where it is under a not, does not.
+func (r *reviewer) call(call []*ast.Term, negated, under bool) {
+	operator := call[0].Value.String()
+	turned := negated != under
+	except := turned != (operator == ast.NotEqual.Name)
+	equality := operator == ast.Equal.Name || operator == ast.Equality.Name
+	for _, arg := range call[1:] {
+		_, plain := arg.Value.(ast.Ref)
+		r.reads(arg, func(ref ast.Ref) {
+			r.excepts = r.excepts || except && ref.HasPrefix(resourceRef)
+			// Rego takes the operand of an equality out of a not only where it is
+			// computed: that is undefined then, whatever the not.
+			r.absent(ref, negated, under && equality && plain)
+		})
+	}
+	for _, name := range ruleNames(r.module, call[0].Value) {
+		r.rules(name, turned)
+	}
+}
+
+// absent notes a reference whose absence makes the expression around it undefined
+// or, where holds is set, true.
+func (r *reviewer) absent(ref ast.Ref, negated, holds bool) {
+	if key, ok := metadataKey(ref); ok && negated == holds {
+		r.dodges[key] = true
+	}
+}
+
+var (
+	resourceRef = ast.MustParseRef("input.intent.resource")
+	metadataRef = ast.MustParseRef("input.intent.metadata")
+)
+
+// metadataKey returns the key that ref reads.
+func metadataKey(ref ast.Ref) (string, bool) {
+	if len(ref) != len(metadataRef)+1 || !ref.HasPrefix(metadataRef) {
+		return "", false
+	}
+	key, ok := ref[len(ref)-1].Value.(ast.String)
+	return string(key), ok
+}
+
+// maxNames bounds how many names are followed one after another.
+const maxNames = 8
+
+// resolve returns the reference that t is, with what its name stands for in the
+// place of that, or nil.
+func (r *reviewer) resolve(t *ast.Term) ast.Ref {
+	var ref ast.Ref
+	switch v := t.Value.(type) {
+	case ast.Var:
+		ref = ast.Ref{t}
+	case ast.Ref:
+		ref = v
+	}
+	for range maxNames {
+		if len(ref) == 0 {
+			return nil
+		}
+		v, _ := ref[0].Value.(ast.Var)
+		stands, ok := r.names[v]
+		if !ok {
+			return ref
+		}
+		head, ok := stands.Value.(ast.Ref)
+		if !ok {
+			return ref
+		}
+		ref = head.Concat(ref[1:])
+	}
+	return ref
+}
+
+// reads calls found with each reference that t reads, also through names.
+func (r *reviewer) reads(t *ast.Term, found func(ast.Ref)) {
+	r.readsBut(t, found, make(map[ast.Var]bool))
+}
+
+// readsBut is reads but for the names that were followed.
+func (r *reviewer) readsBut(t *ast.Term, found func(ast.Ref), followed map[ast.Var]bool) {
+	ast.NewGenericVisitor(func(x any) bool {
+		t, ok := x.(*ast.Term)
+		if !ok {
+			return false
+		}
+		switch t.Value.(type) {
+		case ast.Ref, ast.Var:
+			ref := r.resolve(t)
+			found(ref)
+			if v, ok := ref[0].Value.(ast.Var); ok && r.names[v] != nil && !followed[v] {
+				followed[v] = true
+				r.readsBut(r.names[v], found, followed)
+			}
+			return true
+		}
+		return false
+	}).Walk(t)
+}
+
+// ruleNames returns the names of m's rules that v refers to.
+func ruleNames(m *ast.Module, v ast.Value) []ast.Var {
+	ref, ok := v.(ast.Ref)
+	if name, isVar := v.(ast.Var); isVar {
+		return []ast.Var{name}
+	}
+	if !ok {
+		return nil
+	}
+	if rest := len(m.Package.Path); ref.HasPrefix(m.Package.Path) && len(ref) > rest {
+		if s, ok := ref[rest].Value.(ast.String); ok {
+			return []ast.Var{ast.Var(s)}
+		}
+	}
+	if name, ok := ref[0].Value.(ast.Var); ok {
+		return []ast.Var{name}
+	}
+	return nil
+}
+
+// misordered finds the metadata values that are ordered by a number, or by a text
+// that looks like one.
+func (r *reviewer) misordered() (found Errors) {
+	check := func(call []*ast.Term) {
+		if len(call) != 3 || !orders(call[0].Value.String()) {
+			return
+		}
+		for i, arg := range call[1:] {
+			key, ok := metadataKey(r.resolve(arg))
+			if !ok || len(found) == maxErrors {
+				continue
+			}
+			switch other := call[2-i].Value.(type) {
+			case ast.String:
+				if engine.LooksLikeNumber(string(other)) {
+					found = append(found, mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
+				}
+			case ast.Number:
+				found = append(found, mistake(arg.Location, "metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
+			}
+		}
+	}
+	ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case *ast.Expr:
+			if x.IsCall() {
+				check(x.Terms.([]*ast.Term))
+			}
+		case ast.Call:
+			check(x)
+		}
+		return false
+	}).Walk(r.module)
+	return found
+}
+
+func orders(operator string) bool {
+	switch operator {
+	case ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name:
+		return true
+	}
+	return false
+}

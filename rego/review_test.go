@@ -1,0 +1,184 @@
+package rego
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/engine"
+)
+
+// review compiles source and reviews it.
+func review(t *testing.T, source string) (engine.RegoCondition, engine.RegoReview) {
+	t.Helper()
+	c, err := CompileCondition(source)
+	if err != nil {
+		t.Fatalf("CompileCondition = %v\n%s", err, source)
+	}
+	return c, c.Review()
+}
+
+// What Dodges says is so: the condition holds of an intent with env, and of one
+// without it where env is no dodge.
+func TestReview_Dodges(t *testing.T) {
+	const pkg = "package a\n\n"
+	for source, dodges := range map[string]bool{
+		`input.intent.metadata.env == "prod"`:                                                            true,
+		`input.intent.metadata["env"] == "prod"`:                                                         true,
+		`"prod" == input.intent.metadata.env`:                                                            true,
+		`input.intent.metadata.env != "dev"`:                                                             true,
+		`input.intent.metadata.env in ["prod"]`:                                                          true,
+		`startswith(input.intent.metadata.env, "p")`:                                                     true,
+		`not startswith(input.intent.metadata.env, "x")`:                                                 true,
+		`not lower(input.intent.metadata.env) == "dev"`:                                                  true,
+		`not input.intent.metadata.env != "prod"`:                                                        true,
+		`not input.intent.metadata.env == "dev"`:                                                         false,
+		`not "dev" == input.intent.metadata.env`:                                                         false,
+		`e := input.intent.metadata.env; e == "prod"`:                                                    true,
+		`m := input.intent.metadata; m.env == "prod"`:                                                    true,
+		`object.get(input.intent.metadata, "env", "prod") == "prod"`:                                     false,
+		pkg + "match if prod\n\nprod if input.intent.metadata.env == \"prod\"":                           true,
+		pkg + "match if data.a.prod\n\nprod if input.intent.metadata.env == \"prod\"":                    true,
+		pkg + "match if not dev\n\ndev if input.intent.metadata.env == \"dev\"":                          false,
+		pkg + "match if not prod\n\nprod if not input.intent.metadata.env == \"prod\"":                   true,
+		pkg + "env := input.intent.metadata.env\n\nmatch if env == \"prod\"":                             true,
+		pkg + "import input.intent.metadata as m\n\nmatch if m.env == \"prod\"":                          true,
+		pkg + "match := input.intent.metadata.env == \"prod\"":                                           true,
+		pkg + "default match := true\n\nmatch := false if input.intent.metadata.env == \"dev\"":          false,
+		pkg + "match if input.intent.metadata.env == \"prod\"\n\nmatch if not input.intent.metadata.env": false,
+	} {
+		t.Run(source, func(t *testing.T) {
+			c, got := review(t, source)
+			if slices.Contains(got.Dodges, "env") != dodges {
+				t.Errorf("Dodges = %v, want env in it: %v", got.Dodges, dodges)
+			}
+			in := sampleInput()
+			if !match(t, c, in) {
+				t.Error("the condition does not hold of an intent with env")
+			}
+			delete(in.Intent.Metadata, "env")
+			if match(t, c, in) == dodges {
+				t.Errorf("without env it holds: %v, want %v", dodges, !dodges)
+			}
+		})
+	}
+	if _, got := review(t, `input.intent.metadata.env; input.intent.metadata.env == "prod"`); len(got.Dodges) > 0 {
+		t.Errorf("Dodges = %v of a source that asks for the key, want none", got.Dodges)
+	}
+}
+
+func TestReview_ExceptsResource(t *testing.T) {
+	const pkg = "package a\n\n"
+	for source, excepts := range map[string]bool{
+		`input.intent.resource != "a"`:                                                    true,
+		`"a" != input.intent.resource`:                                                    true,
+		`not input.intent.resource == "a"`:                                                true,
+		`not startswith(input.intent.resource, "a")`:                                      true,
+		`not input.intent.resource in ["a", "b"]`:                                         true,
+		`r := input.intent.resource; r != "a"`:                                            true,
+		`r := lower(input.intent.resource); r != "a"`:                                     true,
+		`i := input.intent; not i.resource == "a"`:                                        true,
+		`same := input.intent.resource != "a"; same`:                                      true,
+		`lower(input.intent.resource) != "a"`:                                             true,
+		pkg + "match if not ok\n\nok if input.intent.resource == \"a\"":                   true,
+		pkg + "match := input.intent.resource != \"a\"":                                   true,
+		pkg + "default match := true\n\nmatch := false if input.intent.resource == \"a\"": true,
+		pkg + "match if { every x in [\"a\"] { x != input.intent.resource } }":            true,
+		`not input.intent.resource != "a"`:                                                false,
+		pkg + "match if not other\n\nother if input.intent.resource != \"a\"":             false,
+		`input.intent.resource == "a"`:                                                    false,
+		`startswith(input.intent.resource, "a"); input.intent.action_type != "deploy"`:    false,
+	} {
+		t.Run(source, func(t *testing.T) {
+			if _, got := review(t, source); got.ExceptsResource != excepts {
+				t.Errorf("ExceptsResource = %v, want %v", got.ExceptsResource, excepts)
+			}
+		})
+	}
+}
+
+// "ordering a metadata value against a string operand that looks like a number is
+// 400 with the hint": in Rego a number is, too, because every text is after it.
+func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
+	for source, want := range map[string]string{
+		`input.intent.metadata.n > "5000"`:                   `1:1: metadata.n orders as text, in which "10" comes before "9"`,
+		`"5000" <= input.intent.metadata["n"]`:               `1:11: metadata.n orders as text`,
+		`input.intent.metadata.n > 5000`:                     `1:1: metadata.n is text, which Rego orders after every number`,
+		`x := input.intent.metadata.n; x < 7.5`:              `1:31: metadata.n is text`,
+		"package a\n\nmatch if input.intent.metadata.n >= 5": `3:10: metadata.n is text`,
+		"package a\n\nmatch := input.intent.metadata.n >= 5": `3:10: metadata.n is text`,
+		`to_number(input.intent.metadata.n) > 5000`:          "",
+		`input.intent.metadata.n > "b"`:                      "",
+		`input.intent.cost.amount_minor > 5000`:              "",
+		`input.intent.metadata.n == "5000"`:                  "",
+		`count(input.intent.metadata.n) > 5`:                 "",
+	} {
+		t.Run(source, func(t *testing.T) {
+			quoted := strings.ReplaceAll(strings.ReplaceAll(source, `"`, `\"`), "\n", `\n`)
+			rule := sampleRule("r", "r", `{"rego":"`+quoted+`"}`, `{"decision":"deny"}`)
+			options := engine.Options{CompileRego: CompileCondition}
+			err := engine.ValidateRule(rule, options)
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("ValidateRule = %v, want nil", err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), "condition: at /rego: "+want)):
+				t.Errorf("ValidateRule = %v, want %s", err, want)
+			}
+			// Stored rules keep running.
+			if broken := engine.CompileRules([]engine.Rule{rule}, options).Broken(); len(broken) > 0 {
+				t.Errorf("Broken = %v, want none", broken)
+			}
+		})
+	}
+}
+
+// Names that stand for one another many times over are followed once each.
+func TestReview_IsLinearInNames(t *testing.T) {
+	var source strings.Builder
+	source.WriteString("x0 := input.intent.resource\n")
+	for i := 'a'; i <= 'z'; i++ {
+		previous := "x0"
+		if i > 'a' {
+			previous = "x" + string(i-1)
+		}
+		source.WriteString("x" + string(i) + " := concat(\"\", [" + strings.TrimSuffix(strings.Repeat(previous+", ", 2), ", ") + "])\n")
+	}
+	c := &condition{source: source.String() + `xz != "a"`}
+	if got := c.Review(); !got.ExceptsResource {
+		t.Error("ExceptsResource = false, want true through 26 names")
+	}
+}
+
+// "The error and its cause appear in explain output; never a metadata value."
+func TestExplain_CausesOfRego(t *testing.T) {
+	policy, err := engine.CompilePolicy(samplePolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]engine.Cause{
+		`to_number(input.intent.metadata.env) > 5`: engine.CauseFunction,
+	} {
+		rules := engine.CompileRules([]engine.Rule{sampleRule("r", "r", `{"rego":"`+source+`"}`, `{"decision":"deny"}`)}, engine.Options{CompileRego: CompileCondition})
+		if broken := rules.Broken(); len(broken) > 0 {
+			t.Errorf("%s: %v", source, broken)
+			continue
+		}
+		result, asked := engine.Explain(policy, rules, evaluationInput())
+		if e := asked[0].Err; e == nil || e.Cause != want || result.ConditionErrors[want] != 1 || strings.Contains(e.Error(), "prod") {
+			t.Errorf("%s: error %v, counts %v, want one of %v", source, e, result.ConditionErrors, want)
+		}
+	}
+}
+
+func TestReview_ThroughTheRule(t *testing.T) {
+	rule, err := engine.CompileRule(
+		sampleRule("r", "r", `{"rego":"input.intent.resource != \"a\"; input.intent.metadata.env == \"prod\"; input.intent.metadata[\"fact.x\"] == \"y\""}`, `{"decision":"deny"}`),
+		engine.Options{CompileRego: CompileCondition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rule.Warnings()
+	if len(got) != 2 || !strings.Contains(got[0].Message, "in Rego for what it is not") || !strings.Contains(got[1].Message, "rests on metadata.env, ") {
+		t.Errorf("Warnings = %v, want one of the resource and one of env", got)
+	}
+}
