@@ -26,6 +26,7 @@ type waiter struct {
 	verdict chan Slot // holds one
 	timer   *time.Timer
 	dear    bool
+	begun   bool // it had a slot and yielded
 	order   uint64
 }
 
@@ -38,12 +39,8 @@ func (f *flow) before(g *flow) bool {
 	return f.waiting[0].order < g.waiting[0].order
 }
 
-// end charges what a request took for what was expected.
-func (f *flow) end(took, expected time.Duration) {
-	f.tenant.working--
-	f.charged += took - expected
-	f.mean += (took - f.mean) / meanOver
-}
+// ended counts a request that took so long.
+func (f *flow) ended(took time.Duration) { f.mean += (took - f.mean) / meanOver }
 
 // flowLocked returns the queue of an organization for a kind of work.
 func (g *Gate) flowLocked(org string, kind Kind) *flow {
@@ -70,22 +67,34 @@ func (g *Gate) forgetLocked() {
 	}
 }
 
-// queueLocked puts a request at the end of f.
-func (g *Gate) queueLocked(f *flow, dear bool) *waiter {
+// queueLocked puts a request at the end of f, or behind what was begun before.
+func (g *Gate) queueLocked(f *flow, dear, begun bool) *waiter {
 	w := g.waiters.Get().(*waiter)
 	g.order++
-	w.dear, w.order = dear, g.order
+	w.dear, w.begun, w.order = dear, begun, g.order
 	if len(f.waiting) == 0 {
 		f.charged = max(f.charged, g.now)
 		g.queued = append(g.queued, f)
 	}
-	f.waiting = append(f.waiting, w)
+	at := len(f.waiting)
+	if begun {
+		if i := slices.IndexFunc(f.waiting, func(w *waiter) bool { return !w.begun }); i >= 0 {
+			at = i
+		}
+		if dear {
+			g.paused++
+		}
+	}
+	f.waiting = slices.Insert(f.waiting, at, w)
 	g.waiting++
 	return w
 }
 
 // removeLocked takes the i-th request out of f.
 func (g *Gate) removeLocked(f *flow, i int) {
+	if w := f.waiting[i]; w.begun && w.dear {
+		g.paused--
+	}
 	f.waiting = slices.Delete(f.waiting, i, i+1)
 	g.waiting--
 	if len(f.waiting) == 0 {

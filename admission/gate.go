@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -69,6 +70,7 @@ type Gate struct {
 	waiting int           // in all queues
 	working int           // slots that are held
 	dearly  int           // of those, by dear work
+	paused  int           // dear work in all queues that was begun
 	now     time.Duration // what the queue served last had been charged
 	order   uint64        // of arrival
 }
@@ -90,6 +92,7 @@ type Slot struct {
 	flow     *flow
 	start    time.Time
 	expected time.Duration // charged in advance
+	before   time.Duration // that the work held a slot before it yielded
 	dear     bool
 }
 
@@ -101,16 +104,47 @@ func (s *Slot) Leave() {
 		return
 	}
 	s.gate = nil
-	held := time.Since(s.start)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.stopLocked(s)
+	s.flow.ended(s.before)
+	g.serveLocked()
+}
+
+// Yield lets others go first once the slot has been held for a slice, and returns
+// how long that took. Long work calls it between its parts, which should take
+// less than a slice each. It never fails: of an organization's work, what was
+// begun is served first. The zero Slot and one that was given back do nothing.
+func (s *Slot) Yield() time.Duration {
+	g := s.gate
+	if g == nil || time.Since(s.start) < slice {
+		return 0
+	}
+	began := time.Now()
+	g.mu.Lock()
+	g.stopLocked(s)
+	w := g.queueLocked(s.flow, s.dear, true)
+	g.serveLocked()
+	g.mu.Unlock()
+	runtime.Gosched() // to requests that are not at the gate yet
+	before := s.before
+	*s = <-w.verdict
+	s.before = before
+	g.waiters.Put(w)
+	return time.Since(began)
+}
+
+// stopLocked takes the slot away from s and charges its time.
+func (g *Gate) stopLocked(s *Slot) {
+	held := time.Since(s.start)
 	g.working--
 	if s.dear {
 		g.dearly--
 	}
-	s.flow.end(held, s.expected)
+	s.before += held
+	s.flow.tenant.working--
+	s.flow.charged += held - s.expected
 	g.metrics.held[s.flow.kind].Add(held.Seconds())
-	g.serveLocked()
 }
 
 // Enter asks for a slot and blocks while the work waits in its queue. If the
@@ -119,8 +153,8 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
 	f := g.flowLocked(w.Org, w.Kind)
 	dear := w.Dear || w.Kind == Managing
-	if len(f.waiting) == 0 && g.freeLocked(f, dear) {
-		s := g.startLocked(f, dear)
+	if len(f.waiting) == 0 && g.freeLocked(f, dear, false) {
+		s := g.startLocked(f, dear, f.mean)
 		g.mu.Unlock()
 		return s, Admitted
 	}
@@ -135,7 +169,7 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 			return Slot{}, v
 		}
 	}
-	waiter := g.queueLocked(f, dear)
+	waiter := g.queueLocked(f, dear, false)
 	g.mu.Unlock()
 	return g.wait(ctx, f, waiter, w.Patient, patience)
 }
@@ -192,8 +226,9 @@ func (g *Gate) giveUp(f *flow, w *waiter) bool {
 }
 
 // freeLocked reports whether there is a slot for f's work.
-func (g *Gate) freeLocked(f *flow, dear bool) bool {
-	return g.working < g.slots && f.tenant.working < g.most && (!dear || g.dearly < g.most)
+func (g *Gate) freeLocked(f *flow, dear, begun bool) bool {
+	return g.working < g.slots && f.tenant.working < g.most &&
+		(!dear || g.dearly < g.most && (begun || g.dearly+g.paused < maxBegun))
 }
 
 // serveLocked gives free slots to the queues that have been charged least.
@@ -204,9 +239,12 @@ func (g *Gate) serveLocked() {
 			return
 		}
 		w := f.waiting[0]
-		dear := w.dear
+		dear, expected := w.dear, f.mean
+		if w.begun {
+			expected = slice
+		}
 		g.removeLocked(f, 0)
-		w.verdict <- g.startLocked(f, dear)
+		w.verdict <- g.startLocked(f, dear, expected)
 	}
 }
 
@@ -214,18 +252,18 @@ func (g *Gate) serveLocked() {
 func (g *Gate) nextLocked() *flow {
 	var next *flow
 	for _, f := range g.queued {
-		if (next == nil || f.before(next)) && g.freeLocked(f, f.waiting[0].dear) {
+		if (next == nil || f.before(next)) && g.freeLocked(f, f.waiting[0].dear, f.waiting[0].begun) {
 			next = f
 		}
 	}
 	return next
 }
 
-// startLocked takes a slot for f.
-func (g *Gate) startLocked(f *flow, dear bool) Slot {
+// startLocked takes a slot for f and charges what is expected.
+func (g *Gate) startLocked(f *flow, dear bool, expected time.Duration) Slot {
 	f.charged = max(f.charged, g.now)
 	g.now = f.charged
-	s := Slot{gate: g, flow: f, start: time.Now(), expected: f.mean, dear: dear}
+	s := Slot{gate: g, flow: f, start: time.Now(), expected: expected, dear: dear}
 	f.charged += s.expected
 	f.tenant.working++
 	g.working++

@@ -359,6 +359,117 @@ func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
 	})
 }
 
+// work is long work of units, which yields after each.
+func (l *line) work(name string, w Work, units int, unit time.Duration) {
+	go func() {
+		s, v := l.g.Enter(context.Background(), w)
+		if v != Admitted {
+			l.t.Errorf("%s: verdict %d, want Admitted", name, v)
+			return
+		}
+		defer s.Leave()
+		for range units {
+			l.mu.Lock()
+			l.served = append(l.served, name)
+			l.mu.Unlock()
+			time.Sleep(unit)
+			s.Yield()
+		}
+	}()
+	synctest.Wait()
+}
+
+// Long work of several organizations takes turns, and what comes meanwhile waits
+// for a slice, not for its end.
+func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
+	for name, kind := range map[string]Work{"decisions": {}, "rego": {Dear: true}, "scans": {Kind: Managing}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLine(t, newTestGate(1))
+				for _, org := range []string{"a", "b"} {
+					kind.Org = org
+					l.work(org+"1", kind, 4, slice)
+					l.work(org+"2", kind, 2, slice)
+				}
+				time.Sleep(3 * slice / 2) // in the second slice
+				l.work("new", Work{Org: "c"}, 1, slice)
+				time.Sleep(time.Second)
+				// Of an organization, what was begun ends first.
+				want := "a1 b1 new a1 b1 a1 b1 a1 b1 a2 b2 a2 b2"
+				if got := strings.Join(l.order(), " "); got != want {
+					t.Errorf("served %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestSlot_YieldsOnceASlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, newTestGate(1))
+		l.work("a", Work{Org: "a"}, 12, slice/4)
+		l.work("b", Work{Org: "b"}, 4, slice/4)
+		time.Sleep(time.Second)
+		if got, want := strings.Join(l.order(), " "), "a a a a b b b b a a a a a a a a"; got != want {
+			t.Errorf("served %s, want %s", got, want)
+		}
+		if g := l.g; g.working != 0 || g.dearly != 0 || g.paused != 0 || len(g.queued) != 0 {
+			t.Errorf("at work %d, dearly %d, paused %d, in %d queues, want none", g.working, g.dearly, g.paused, len(g.queued))
+		}
+	})
+}
+
+// Yield returns how long others ran, and the whole is one request of the mean.
+func TestSlot_YieldTellsWhatItTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		var none Slot
+		s := enter(t, g, Work{Org: "a"})
+		l.work("b", Work{Org: "b"}, 1, 5*slice)
+		time.Sleep(slice)
+		if took := s.Yield() + none.Yield(); took != 5*slice {
+			t.Errorf("Yield = %v, want %v", took, 5*slice)
+		}
+		time.Sleep(slice / 2)
+		if took := s.Yield(); took != 0 {
+			t.Errorf("Yield before its time = %v, want 0", took)
+		}
+		s.Leave()
+		s.Yield() // without a slot
+		if mean, want := g.tenants["a"].flows[Deciding].mean, 3*slice/2/meanOver; mean != want {
+			t.Errorf("mean = %v, want %v: one request of three halves of a slice", mean, want)
+		}
+	})
+}
+
+// What is begun keeps its memory, so only so much of it is, however many
+// organizations ask.
+func TestGate_BeginsSoMuchDearWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, newTestGate(2))
+		for i := range 2 * maxBegun {
+			l.work(fmt.Sprint(i), Work{Org: fmt.Sprint(i), Dear: true, Patient: true}, maxBegun, slice)
+		}
+		time.Sleep(maxBegun*maxBegun*slice/2 + slice/2) // none has ended
+		begun := make(map[string]bool)
+		for _, name := range l.order() {
+			begun[name] = true
+		}
+		if len(begun) != maxBegun {
+			t.Errorf("%d are begun before the first ends, want %d", len(begun), maxBegun)
+		}
+		l.work("light", Work{Org: "light"}, 1, 0)
+		if got := l.order(); got[len(got)-1] != "light" {
+			t.Errorf("served %s last, want light", got[len(got)-1])
+		}
+		time.Sleep(time.Hour)
+		if n, want := len(l.order()), 2*maxBegun*maxBegun+1; n != want {
+			t.Errorf("%d slices in the end, want %d", n, want)
+		}
+	})
+}
+
 func TestGate_GivesUpWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
@@ -412,6 +523,7 @@ func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
 				most = max(most, working)
 				working--
 				mu.Unlock()
+				s.Yield()
 				s.Leave()
 			}
 		})

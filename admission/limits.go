@@ -1,6 +1,14 @@
 package admission
 
+import "time"
+
 const (
+	// slice is how long work holds a slot before it lets others go first. A
+	// thousand yields a second cost a thousandth of a core.
+	slice = time.Millisecond
+	// maxBegun is how much dear work may be begun at once, with or without a slot.
+	// What is begun keeps its memory: conditions in Rego up to 16 MiB.
+	maxBegun = 16
 	// maxQueue is how many requests of one queue may wait. At 50 µs a decision
 	// the last waits 25 ms.
 	maxQueue = 512
