@@ -13,9 +13,9 @@ import (
 	"writ/storage"
 )
 
-// scanned bounds how many rows a page reads to find those that its filter
-// selects: some 50 ms.
-const scanned = 50_000
+// maxSkipped bounds how many rows a page reads that its filter does not select:
+// less than a millisecond, in which the caller can do nothing for others.
+const maxSkipped = 256
 
 func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }
 
@@ -101,7 +101,7 @@ type recordLister struct {
 
 	prefix  key
 	records []*storage.Record
-	read    int
+	skipped int
 	last    uuid.UUID // of the rows that were read
 	next    string
 }
@@ -137,7 +137,7 @@ func (l *recordLister) close() error {
 }
 
 func (l *recordLister) row(k, v []byte) (stop bool, err error) {
-	if l.read == scanned {
+	if l.skipped == maxSkipped {
 		l.next = cursor(kindRecord, l.last[:])
 		return true, nil
 	}
@@ -153,10 +153,11 @@ func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 		l.next = cursor(kindRecord, l.last[:])
 		return true, nil
 	}
-	l.read++
 	l.last = id
 	if r != nil {
 		l.records = append(l.records, r)
+	} else {
+		l.skipped++
 	}
 	return false, nil
 }

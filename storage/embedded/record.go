@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/google/uuid"
 
@@ -151,26 +152,40 @@ func (e *encoder) settlement(s *storage.Settlement) {
 
 var errCorrupt = errors.New("a stored history row is corrupt")
 
+// filtered reads a row's version and what a filter can look at.
+func (d *decoder) filtered(r *storage.Record) (version byte) {
+	if version = d.byte(); version != recordVersion && version != recordWithoutCredential {
+		d.fail("version")
+	}
+	r.Decision = engine.Decision(d.byte())
+	r.DecidedAt = d.time()
+	r.PolicyID = d.text()
+	r.AgentID = d.text()
+	r.ActionType = d.text()
+	return version
+}
+
+// skips reports whether f does not select the row v. It allocates nothing: of
+// most rows no more is asked.
+func skips(v []byte, f *storage.Filter) (bool, error) {
+	if f == nil {
+		return false, nil
+	}
+	var r storage.Record // its texts are v's memory, which is not kept
+	d := decoder{rest: unsafe.String(unsafe.SliceData(v), len(v))}
+	d.filtered(&r)
+	return d.err != nil || !f.Selects(&r), d.err
+}
+
 // parseRecord reads the row v of decision id. It returns nil when f does not
 // select it, without reading all of it.
 func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
+	if skip, err := skips(v, f); skip {
+		return nil, err
+	}
 	d := decoder{rest: string(v)}
-	version := d.byte()
-	if version != recordVersion && version != recordWithoutCredential {
-		return nil, fmt.Errorf("%w: version %d", errCorrupt, version)
-	}
-	r := &storage.Record{
-		OrganizationID: org,
-		Decision:       engine.Decision(d.byte()),
-		DecidedAt:      d.time(),
-		PolicyID:       d.text(),
-		AgentID:        d.text(),
-		ActionType:     d.text(),
-	}
-	if f != nil && !f.Selects(r) {
-		return nil, d.err
-	}
-	r.DecisionID = id.String()
+	r := &storage.Record{OrganizationID: org, DecisionID: id.String()}
+	version := d.filtered(r)
 	r.IntentID = d.text()
 	r.IntentDigest = d.text()
 	r.PolicyVersion = d.int()
