@@ -129,6 +129,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 		Agent:             set.Agent,
 		RequireRegistered: s.cfg.RequireRegisteredAgents,
 		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
+		Turn:              &r.slot,
 	}}
 	if s.cfg.Core != nil && !set.Policy.Unreadable() {
 		return s.decideElsewhere(r, &turn, &q)

@@ -16,6 +16,8 @@ type Input struct {
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	Usage             Usage
+	// Turn is offered to others while conditions take long; nil if it is not shared.
+	Turn Turn
 }
 
 // Evaluate decides an intent. Every check of p runs and every one that fails is

@@ -131,7 +131,7 @@ func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
 	var buffer bitsetBuffer
 	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
 	var unsure []Finding // of the first rule to ask for approval by an error
-	f.work = 0
+	f.work = newWork(f.in.Turn)
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		rule := rs.rules[i]
 		finding, err := rule.decide(f)

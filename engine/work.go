@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
@@ -24,18 +26,43 @@ const maxWork = 1 << 24
 // interprets it, and boxes what it looks at.
 const macroSteps = 4
 
+// yieldEvery is how many steps conditions do between two offers to yield: some
+// 130 µs.
+const yieldEvery = 1 << 14
+
+// Turn is the right to run, which an evaluation shares with others. Yield lets
+// them run where it is their turn, and returns how long that took.
+type Turn interface {
+	Yield() time.Duration
+}
+
 // Work is what the conditions of one evaluation did together, in steps.
-type Work int
+type Work struct {
+	done    int
+	turn    Turn // nil: not shared
+	yields  int  // what done has to reach for the next offer
+	yielded time.Duration
+}
+
+// newWork is that of an evaluation which has done nothing yet.
+func newWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
 
 // Charge adds steps, of which there are at least 0, and reports whether they may
-// be done.
+// be done. Others may run before it returns.
 func (w *Work) Charge(steps int) bool {
-	*w += Work(min(steps, maxWork+1))
-	return *w <= maxWork
+	w.done += min(steps, maxWork+1)
+	if w.turn != nil && w.done >= w.yields {
+		w.yields = w.done + yieldEvery
+		w.yielded += w.turn.Yield()
+	}
+	return w.done <= maxWork
 }
 
 // Left is how many steps may still be done.
-func (w *Work) Left() int { return max(0, maxWork-int(*w)) }
+func (w *Work) Left() int { return max(0, maxWork-w.done) }
+
+// Yielded is how long others ran, which is none of the evaluation's time.
+func (w *Work) Yielded() time.Duration { return w.yielded }
 
 // charge adds steps to the work, and reports whether they may be done.
 func (f *frame) charge(steps int) bool { return f.work.Charge(steps) }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"writ/engine/resource"
 )
@@ -91,8 +94,53 @@ func TestWork_IsTheSameEachTime(t *testing.T) {
 			first = f.work
 		}
 		if f.work != first {
-			t.Fatalf("the work of the same intent is %d and %d", first, f.work)
+			t.Fatalf("the work of the same intent is %d and %d", first.done, f.work.done)
 		}
+	}
+}
+
+// offers counts how often a turn is offered.
+type offers int
+
+func (o *offers) Yield() time.Duration { *o++; return time.Second }
+
+// Long conditions offer their turn again and again, which decides nothing, and
+// short ones never.
+func TestDecision_Bounds_LongConditionsOfferTheirTurn(t *testing.T) {
+	wide := intentWith(func(in *Intent) {
+		in.Metadata = make(map[string]string)
+		for i := range MaxMetadataKeys {
+			in.Metadata[fmt.Sprint("key", i)] = "v"
+		}
+	})
+	for condition, never := range map[string]bool{
+		`{"cel":"intent.metadata.exists(k, intent.metadata.exists(j, j == 'x'))"}`: false,
+		`{"metadata.key1":{"$gt":"w"}}`:                                            true,
+	} {
+		var rules []Rule
+		for i := range 100 {
+			rules = append(rules, stored(fmt.Sprint(i), "deny", condition, 1))
+		}
+		rs, f := CompileRules(rules, Options{}), testFrame(t, wide)
+		alone, failed := rs.decide(f)
+		done := f.work.done
+		var n offers
+		f.in.Turn = &n
+		shared, failedToo := rs.decide(f)
+		if !cmp.Equal(alone, shared) || failed != failedToo || f.work.done != done {
+			t.Errorf("%s: decide with a turn = %v, %d errors, %d steps; without %v, %d, %d",
+				condition, shared, failedToo, f.work.done, alone, failed, done)
+		}
+		if most := offers(done / yieldEvery); n > most || (n == 0) != never {
+			t.Errorf("%s: offered %d times, at most %d; want never: %t", condition, n, most, never)
+		}
+	}
+	w := newWork(new(offers))
+	for range 10 {
+		w.Charge(yieldEvery / 2)
+	}
+	if got := w.Yielded(); got != 5*time.Second {
+		t.Errorf("ten halves of what an offer is due for = %v yielded, want 5 offers of a second each", got)
 	}
 }
 

@@ -132,19 +132,21 @@ type condition struct {
 
 // Match implements [engine.RegoCondition].
 func (c *condition) Match(in *engine.RegoInput) (bool, error) {
+	work := in.Work
+	if work == nil {
+		work = new(engine.Work)
+	}
+	// While others run, the condition's time stands still.
+	now := func() time.Time { return c.now().Add(-work.Yielded()) }
 	limit := c.timeout
 	if in.Spent != nil {
 		if limit -= *in.Spent; limit <= 0 {
 			return false, engine.ErrTooMuchWork
 		}
-		start := c.now()
-		defer func() { *in.Spent += c.now().Sub(start) }()
+		start := now()
+		defer func() { *in.Spent += now().Sub(start) }()
 	}
-	work := in.Work
-	if work == nil {
-		work = new(engine.Work)
-	}
-	left := newBudget(work, c.now, limit)
+	left := newBudget(work, now, limit)
 	v, err := c.question.ask(conditionInput(in), left)
 	if err != nil && (left.spent || topdown.IsCancel(err)) {
 		err = engine.ErrTooMuchWork

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"writ/engine"
@@ -178,6 +179,35 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 	if ok, err := c.Match(in); !ok || err != nil {
 		t.Errorf("Match in another evaluation = %t, %v, want true", ok, err)
 	}
+}
+
+// others take an hour each time that they are let go first.
+type others struct{ times int }
+
+func (o *others) Yield() time.Duration {
+	o.times++
+	time.Sleep(time.Hour)
+	return time.Hour
+}
+
+func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long = `count([1 | some a in input.intent.metadata; some b in input.intent.metadata; a == b]) > 0`
+		rule := sampleRule("r", "r", `{"rego":"`+long+`"}`, `{"decision":"deny"}`)
+		rules := engine.CompileRules([]engine.Rule{rule}, engine.Options{CompileRego: CompileCondition})
+		policy, err := engine.CompilePolicy(samplePolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var (
+			o  others
+			in = hostileInput(nil).Intent
+		)
+		res := engine.Evaluate(policy, rules, &engine.Input{Intent: in, Turn: &o})
+		if res.ConditionErrors != 0 || o.times == 0 {
+			t.Errorf("Evaluate = %d conditions in error while others ran %d times, want none while they ran", res.ConditionErrors, o.times)
+		}
+	})
 }
 
 // forever is a limit that no test reaches, however busy the machine is.
