@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // orgQueue is how many requests of an organization wait.
@@ -267,6 +269,47 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	h.untilMetrics(0, 0)
 	close(release)
 	wantDecision(t, <-answered, "allow")
+}
+
+// "Listing and exporting are charged alike": a search of the history lets others
+// go first between its reads.
+func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var h *harness
+	answered := make(chan *reply, 1)
+	store := &pagedStore{before: func(n int) error {
+		switch n {
+		case 1:
+			go func() { answered <- h.do("GET", "/v1/rules", h.operator(rival), nil) }()
+			h.untilMetrics(1, 1)
+			time.Sleep(2 * time.Millisecond) // more than a slice
+		case 2:
+			select {
+			case r := <-answered:
+				answered <- r
+			case <-time.After(10 * time.Second):
+				return errors.New("the search goes on and the other request still waits")
+			}
+		}
+		return nil
+	}}
+	h = start(t, patient, func(c *Config) {
+		store.Store = c.Store
+		c.Store = store
+	})
+	w := storagetest.NewWriter()
+	for range 3 {
+		h.seed(w, acme, exportPage, "prod")
+	}
+	var got page[storage.Record]
+	h.do("GET", "/v1/authorizations?agent_id=nobody", h.operator(acme), nil).wantStatus(http.StatusOK).into(&got)
+	if len(got.Data) != 0 || got.NextCursor != nil {
+		t.Errorf("the search = %d rows, next %v, want none", len(got.Data), got.NextCursor)
+	}
+	(<-answered).wantStatus(http.StatusOK)
+	if n := store.pages.Load(); n < 3 {
+		t.Errorf("%d reads, want one for each of %d rows", n, exportPage)
+	}
 }
 
 // TestOverload_EveryAnswerFreesItsPlace: answers, refusals, panics, timeouts and
