@@ -128,6 +128,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
+	tuneGarbage()
 	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)))
 	if err != nil {
 		return err
