@@ -397,11 +397,10 @@ func newResourceNode(op string, values []string, every bool) (*resourceNode, err
 	case opIn.String():
 		n.list, err = glob.Exactly(values, use)
 	case opRegex.String():
-		re := compileRegex(want)
-		if re == nil {
+		if n.re = compileRegex(want); n.re == nil {
 			return nil, fmt.Errorf("not an RE2 expression: %s", Quote(want))
 		}
-		n.holds, n.steps = func(s string) bool { return re.Match(s) >= 0 }, re.Steps
+		n.steps = n.re.Steps
 	default:
 		n.holds, err = textComparison(op, want)
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"regexp"
-
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -89,23 +87,6 @@ type regexNode struct {
 	re  *regex
 }
 
-// regex is a regular expression as a list of one pattern.
-type regex struct {
-	re           *regexp.Regexp
-	instructions int
-}
-
-// Match implements [matcher].
-func (r *regex) Match(s string) int {
-	if r.re.MatchString(s) {
-		return 0
-	}
-	return -1
-}
-
-// Steps implements [matcher].
-func (r *regex) Steps(s string) int { return r.instructions * (len(s) + 1) }
-
 func (n *regexNode) test(f *frame) ref.Val {
 	got, err := n.src.text(f)
 	if err != nil {
@@ -176,8 +157,10 @@ func (n *computedNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 // cover.
 type resourceNode struct {
 	every bool
-	// list is set for globs and equality, else holds is asked of each text.
+	// list is set for globs and equality, re for regular expressions, else holds is
+	// asked of each text.
 	list  *glob.List
+	re    *regex
 	holds func(text string) bool
 	steps func(text string) int
 	// charged is set where the conditions of rules share a budget.
@@ -193,7 +176,7 @@ func (n *resourceNode) test(f *frame) ref.Val {
 		if n.charged && !f.charge(n.steps(reading.Text)) {
 			return types.WrapErr(ErrTooMuchWork)
 		}
-		if n.matchesAny(reading) {
+		if n.matchesAny(f, reading) {
 			return types.True
 		}
 	}
@@ -207,26 +190,33 @@ func (n *resourceNode) testEvery(f *frame) ref.Val {
 		if n.charged && !f.charge(n.steps(reading.Text)) {
 			return types.WrapErr(ErrTooMuchWork)
 		}
-		if !n.matchesEvery(reading, stops) {
+		if !n.matchesEvery(f, reading, stops) {
 			return types.False
 		}
 	}
 	return types.Bool(f.readings.AllowLen() > 0)
 }
 
-func (n *resourceNode) matchesAny(reading resource.Reading) bool {
+func (n *resourceNode) matchesAny(f *frame, reading resource.Reading) bool {
 	if n.list == nil {
-		return n.holds(reading.Text)
+		return n.asked(f, reading.Text)
 	}
 	i, _ := n.list.MatchAny(reading)
 	return i >= 0
 }
 
-func (n *resourceNode) matchesEvery(reading resource.Reading, stops resource.Stops) bool {
+func (n *resourceNode) matchesEvery(f *frame, reading resource.Reading, stops resource.Stops) bool {
 	if n.list == nil {
-		return n.holds(reading.Text)
+		return n.asked(f, reading.Text)
 	}
 	return n.list.MatchEvery(reading, stops)
+}
+
+func (n *resourceNode) asked(f *frame, text string) bool {
+	if n.re != nil {
+		return n.re.matches(&f.work, text)
+	}
+	return n.holds(text)
 }
 
 // readingNode is resource_glob on intent.resource, which is one reading at a time.

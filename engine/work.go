@@ -53,10 +53,13 @@ func (w *Work) Charge(steps int) bool {
 	w.done += min(steps, maxWork+1)
 	if w.turn != nil && w.done >= w.yields {
 		w.yields = w.done + yieldEvery
-		w.yielded += w.turn.Yield()
+		w.offer()
 	}
 	return w.done <= maxWork
 }
+
+// offer lets others run where it is their turn. The turn is not nil.
+func (w *Work) offer() { w.yielded += w.turn.Yield() }
 
 // Left is how many steps may still be done.
 func (w *Work) Left() int { return max(0, maxWork-w.done) }
@@ -71,6 +74,9 @@ func (f *frame) charge(steps int) bool { return f.work.Charge(steps) }
 func (f *frame) match(m matcher, s string) ref.Val {
 	if !f.charge(m.Steps(s)) {
 		return types.WrapErr(ErrTooMuchWork)
+	}
+	if re, ok := m.(*regex); ok {
+		return types.Bool(re.matches(&f.work, s))
 	}
 	return types.Bool(m.Match(s) >= 0)
 }

@@ -144,6 +144,29 @@ func TestDecision_Bounds_LongConditionsOfferTheirTurn(t *testing.T) {
 	}
 }
 
+// A match that takes long offers its turn meanwhile and decides the same.
+func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
+	for _, expr := range []string{dearest, `^(.*.*[ab]){1,110}b$`, `\b(é|[^a]|.*.*){1,90}\x{FFFD}`, `(?m:^b(a|.*.*){1,90}$)`, `(.*.*[ab]){1,110}\z`} {
+		re := compileRegex(expr)
+		for _, s := range []string{strings.Repeat("ab", 500), strings.Repeat("é b", 300) + "\xff", strings.Repeat("ba\n", 300) + "b", "b"} {
+			var n offers
+			w := newWork(&n)
+			if got, want := re.matches(&w, s), re.re.MatchString(s); got != want {
+				t.Errorf("%s matches %.9q… with a turn = %t, without %t", expr, s, got, want)
+			}
+			if most := offers(2 * re.Steps(s) / yieldEvery); n > most || s == "b" && n > 0 {
+				t.Errorf("%s for %.9q…: offered %d times, at most %d", expr, s, n, most)
+			}
+		}
+	}
+	var n offers
+	w, text := newWork(&n), strings.Repeat("ab", MaxResource/2)
+	re := compileRegex(dearest)
+	if re.matches(&w, text); int(n) < re.Steps(text)/yieldEvery/2 {
+		t.Errorf("%d offers in %d steps, want one for each %d about", n, re.Steps(text), yieldEvery)
+	}
+}
+
 func TestWork_RegexOfAComputedTextMatches(t *testing.T) {
 	for expr, want := range map[string]bool{
 		`(intent.action_type + "!").matches("^deploy.*!$")`:               true,
