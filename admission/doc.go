@@ -6,7 +6,8 @@
 //	arrival ─▶ Enter ─┴─▶ queue of the organization ─▶ slot ─▶ Leave
 //	                      least charged first            │
 //	                              ▲                      ▼
-//	                              └───── charged for the time in the slot
+//	                              ├──── Yield, once a millisecond
+//	                              └──── charged for the time in the slot
 //
 // There are as many slots as processors: what has one runs, what has none waits
 // without cost. The queues are served in turn. A [Gate] adds up the time that
@@ -17,8 +18,15 @@
 // start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with the mean of
 // the organization's last requests charged in advance and corrected at the end.
 //
-// A slot cannot be taken away, so none may hold all of them where there are
-// several: neither an organization nor what is known to be dear. A decision takes
+// Work that can take longer calls [Slot.Yield] between its parts: conditions count
+// steps, and a search of the history reads some hundreds of rows at a time. Then
+// others go first, and what was begun goes on before the organization's next
+// request. So what waits, waits for a slice of the others' work and not for its
+// end.
+//
+// A slot cannot be taken away, and compiling a document does not yield, so none
+// may hold all slots where there are several: neither an organization nor what is
+// known to be dear. A decision takes
 // some 10 µs of a slot; the rest of its time it reads, writes or waits outside. So
 // even one slot is far more than an organization with cheap requests can use.
 //
