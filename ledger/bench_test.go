@@ -28,7 +28,7 @@ func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPRO
 type noop struct{ storage.Decisions }
 
 func (noop) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	_, err := seal(batch)
+	_, _, err := seal(batch)
 	return make([]*storage.Record, len(batch)), err
 }
 
@@ -187,16 +187,17 @@ func benchmarkStore(b *testing.B, size int) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			batch[i], records[i] = l.waiters.get(r, nil), r
+			batch[i], records[i] = waiterOf(r), r
+			batch[i].places[0].leaf = r.Receipt.LeafHash()
 		}
-		head, err := c.sealer(batch)(records)
+		_, head, err := c.sealer(batch)(records)
 		if err != nil {
 			b.Fatal(err)
 		}
 		c.tip = c.tip.Next(head.Head)
 		b.StartTimer()
-		if _, err := store.Commit(b.Context(), records, func([]*storage.Record) (receipt.SignedHead, error) {
-			return head, nil
+		if _, err := store.Commit(b.Context(), records, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+			return records, head, nil
 		}); err != nil {
 			b.Fatal(err)
 		}

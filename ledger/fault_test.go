@@ -206,7 +206,7 @@ type sealing struct {
 }
 
 func (s sealing) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	_, err := seal(s.wrong(batch))
+	_, _, err := seal(s.wrong(batch))
 	return make([]*storage.Record, len(batch)), err
 }
 
@@ -261,9 +261,9 @@ func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 type retrying struct{ *fake }
 
 func (s retrying) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	return s.fake.Commit(ctx, batch, func(fresh []*storage.Record) (receipt.SignedHead, error) {
-		if _, err := seal(batch); err != nil {
-			return receipt.SignedHead{}, err
+	return s.fake.Commit(ctx, batch, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+		if _, _, err := seal(batch); err != nil {
+			return nil, receipt.SignedHead{}, err
 		}
 		return seal(fresh)
 	})

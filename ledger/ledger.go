@@ -20,6 +20,9 @@ var (
 	// ErrIntentExpired means that the organization's intent id was decided before
 	// and that the decision has been removed since, after its retention.
 	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
+	// ErrRaced means that an intent of entries that are committed all or none was
+	// decided meanwhile: nothing of them was stored.
+	ErrRaced = errors.New("an intent was decided by another while this one was")
 	// ErrOverloaded means that too many commits wait already.
 	ErrOverloaded = errors.New("too many decisions wait to be committed")
 	// ErrClosed means that the ledger accepts nothing any more.
@@ -143,6 +146,9 @@ type Outcome struct {
 	Record *storage.Record
 	// Replayed reports that it was decided before, by this or another caller.
 	Replayed bool
+	// Err is ErrIntentConflict or ErrIntentExpired where no decision stands that
+	// could be told; then there is no Record.
+	Err error
 }
 
 // Commit makes e final as a decision of t's organization: once it returns nil,
@@ -154,11 +160,19 @@ type Outcome struct {
 // ctx ends while the commit waits, Commit returns ctx's error at once, yet e may
 // become final: the same intent committed again gets what became of it.
 func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
-	p, err := l.Submit(ctx, t, e)
+	turns, outs := [1]Turn{*t}, [1]Outcome{}
+	t.meter = nil
+	p, err := l.Enqueue(ctx, turns[:], []Entry{e}, false)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return p.Wait(ctx)
+	if err := p.Wait(ctx, outs[:]); err != nil {
+		return Outcome{}, err
+	}
+	if err := outs[0].Err; err != nil {
+		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	return outs[0], nil
 }
 
 // Pending is a commit under way. Its Wait must be called, once.
@@ -167,44 +181,60 @@ type Pending struct {
 	waiter *waiter
 }
 
-// Submit is the part of [Ledger.Commit] that takes a processor: it makes e's
-// record and queues it. What is left is waiting. It ends t, whatever it returns.
-func (l *Ledger) Submit(ctx context.Context, t *Turn, e Entry) (Pending, error) {
-	if t.meter == nil {
-		return Pending{}, errors.New("committing a turn that has ended")
-	}
-	defer t.End()
+// Enqueue is the part of [Ledger.Commit] that takes a processor: it makes the
+// records of entries, which are of one organization, each with the turn of its
+// index, and queues them for one batch. What is left is waiting. Where whole is
+// set they are stored all or none. It ends the turns, whatever it returns.
+func (l *Ledger) Enqueue(ctx context.Context, turns []Turn, entries []Entry, whole bool) (p Pending, err error) {
+	defer func() {
+		for i := range turns {
+			turns[i].End()
+		}
+		if err != nil {
+			err = fmt.Errorf("committing a decision: %w", err)
+		}
+	}()
 	if err := ctx.Err(); err != nil {
-		return Pending{}, fmt.Errorf("committing a decision: %w", err)
+		return Pending{}, err
 	}
-	record, err := project(&l.cfg, t, e)
-	if err != nil {
-		return Pending{}, fmt.Errorf("committing a decision: %w", err)
+	w := l.waiters.get(len(entries))
+	w.whole = whole
+	for i := range entries {
+		t := &turns[i]
+		if t.meter == nil {
+			return Pending{}, errors.New("its turn has ended")
+		}
+		record, err := project(&l.cfg, t, entries[i])
+		if err != nil {
+			return Pending{}, err
+		}
+		w.places[i] = place{record, record.Receipt.LeafHash(), t.meter}
 	}
-	w := l.waiters.get(record, t.meter)
 	if err := l.queue.put(w); err != nil {
-		return Pending{}, fmt.Errorf("committing a decision: %w", err)
+		return Pending{}, err
 	}
-	t.meter = nil // it's the committer's to settle now
+	for i := range turns {
+		turns[i].meter = nil // it's the committer's to settle now
+	}
 	return Pending{l, w}, nil
 }
 
-// Wait returns what [Ledger.Commit] does.
-func (p Pending) Wait(ctx context.Context) (Outcome, error) {
-	out, err := p.ledger.waiters.wait(ctx, p.waiter)
-	if err != nil {
-		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
+// Wait puts what stands for each entry into outs, which has room for all of
+// them. Its error is [Ledger.Commit]'s or, for entries that are stored all or
+// none, ErrRaced.
+func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
+	if err := p.ledger.waiters.wait(ctx, p.waiter, outs); err != nil {
+		return fmt.Errorf("committing a decision: %w", err)
 	}
-	return out, nil
+	return nil
 }
 
 // flush returns once the committer knows the end of the chain, or why it does
 // not. It waits its turn as an organization of its own would.
 func (l *Ledger) flush(ctx context.Context) error {
-	w := l.waiters.get(nil, nil)
+	w := l.waiters.get(0)
 	if err := l.queue.put(w); err != nil {
 		return err
 	}
-	_, err := l.waiters.wait(ctx, w)
-	return err
+	return l.waiters.wait(ctx, w, nil)
 }

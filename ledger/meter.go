@@ -186,15 +186,22 @@ func (ms *meters) release(m *meter) {
 	m.taken--
 }
 
-// settle ends the places of a batch that was dealt with: those of the records
-// for which first says so stay taken.
-func (ms *meters) settle(batch []*waiter, first func(i int) bool) {
+// settle ends the places of a batch: those of the records that were stored stay
+// taken. existing is what stands for each record, nil where nothing was stored.
+func (ms *meters) settle(batch []*waiter, existing []*storage.Record) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	for i, w := range batch {
-		w.meter.inFlight--
-		if !first(i) {
-			w.meter.taken--
+	for _, w := range batch {
+		kept := existing != nil && !w.raced(existing)
+		for i := range w.places {
+			m := w.places[i].meter
+			m.inFlight--
+			if !kept || existing[i] != nil {
+				m.taken--
+			}
+		}
+		if existing != nil {
+			existing = existing[len(w.places):]
 		}
 	}
 }
@@ -205,10 +212,13 @@ func (ms *meters) doubt(list []*meter, batch []*waiter) []*meter {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	for _, w := range batch {
-		w.meter.inFlight--
-		if !w.meter.doubtful {
-			w.meter.doubtful = true
-			list = append(list, w.meter)
+		for i := range w.places {
+			m := w.places[i].meter
+			m.inFlight--
+			if !m.doubtful {
+				m.doubtful = true
+				list = append(list, m)
+			}
 		}
 	}
 	return list

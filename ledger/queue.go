@@ -18,7 +18,8 @@ type queue struct {
 	mu      sync.Mutex
 	arrival sync.Cond // signalled when waiting or closed changes; there is one taker
 	waiting []*waiter
-	byOrg   map[string]int // how many of waiting an organization has
+	intents int            // of waiting
+	byOrg   map[string]int // how many of them an organization has
 	closed  bool
 }
 
@@ -35,11 +36,12 @@ func (q *queue) put(w *waiter) error {
 	if q.closed {
 		return ErrClosed
 	}
-	org := w.org()
-	if len(q.waiting) >= q.limit || q.byOrg[org] >= max(1, q.limit/orgShare) {
+	org, n := w.org(), w.size()
+	if q.intents >= q.limit || q.byOrg[org] >= max(1, q.limit/orgShare) {
 		return ErrOverloaded
 	}
-	q.byOrg[org]++
+	q.byOrg[org] += n
+	q.intents += n
 	w.queued = time.Now()
 	q.waiting = append(q.waiting, w)
 	if len(q.waiting) == 1 {
@@ -62,36 +64,39 @@ func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	runtime.Gosched()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) > limit {
+	if q.intents > limit {
 		return q.takeInTurnLocked(batch[:0], limit)
 	}
 	batch = append(batch[:0], q.waiting...)
 	clear(q.waiting)
 	q.waiting = q.waiting[:0]
+	q.intents = 0
 	clear(q.byOrg)
 	return batch
 }
 
 // takeInTurnLocked takes the first of each organization, then the second of
-// each, and so on up to limit. It keeps the order of arrival, so that what an
-// organization sent first is decided first.
+// each, and so on up to limit intents. It keeps the order of arrival, so that
+// what an organization sent first is decided first. What was put together stays
+// together: the last may go beyond the limit.
 func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
 	rounds, sizes := q.roundsLocked()
 	last := 0
-	for ; limit > sizes[last]; last++ {
+	for ; last < len(sizes)-1 && limit > sizes[last]; last++ {
 		limit -= sizes[last]
 	}
 	rest := q.waiting[:0]
 	for i, w := range q.waiting {
-		if rounds[i] > last || rounds[i] == last && limit == 0 {
+		if rounds[i] > last || rounds[i] == last && limit <= 0 {
 			rest = append(rest, w)
 			continue
 		}
 		if rounds[i] == last {
-			limit--
+			limit -= w.size()
 		}
 		batch = append(batch, w)
-		if q.byOrg[w.org()]--; q.byOrg[w.org()] == 0 {
+		q.intents -= w.size()
+		if q.byOrg[w.org()] -= w.size(); q.byOrg[w.org()] == 0 {
 			delete(q.byOrg, w.org())
 		}
 	}
@@ -100,19 +105,20 @@ func (q *queue) takeInTurnLocked(batch []*waiter, limit int) []*waiter {
 	return batch
 }
 
-// roundsLocked returns in which round each that waits is taken, and how many
-// are in each.
+// roundsLocked returns in which round each that waits is taken, which is how
+// many intents of its organization are before it, and how many intents are in
+// each round.
 func (q *queue) roundsLocked() (rounds, sizes []int) {
 	rounds = make([]int, len(q.waiting))
 	seen := make(map[string]int, len(q.byOrg))
 	for i, w := range q.waiting {
 		r := seen[w.org()]
-		seen[w.org()]++
-		if r == len(sizes) {
+		seen[w.org()] += w.size()
+		for r >= len(sizes) {
 			sizes = append(sizes, 0)
 		}
 		rounds[i] = r
-		sizes[r]++
+		sizes[r] += w.size()
 	}
 	return rounds, sizes
 }
@@ -135,5 +141,5 @@ func (q *queue) close() {
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting)
+	return q.intents
 }

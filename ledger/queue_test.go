@@ -12,12 +12,21 @@ import (
 	"writ/storage"
 )
 
+// waiterOf returns a waiter for records.
+func waiterOf(records ...*storage.Record) *waiter {
+	w := &waiter{}
+	for _, r := range records {
+		w.places = append(w.places, place{record: r})
+	}
+	return w
+}
+
 // queueOf returns a queue in which the organizations wait in that order.
 func queueOf(t *testing.T, limit int, orgs ...string) *queue {
 	t.Helper()
 	q := newQueue(limit)
 	for i, org := range orgs {
-		if err := q.put(&waiter{record: &storage.Record{OrganizationID: org, IntentID: fmt.Sprint(org, i)}}); err != nil {
+		if err := q.put(waiterOf(&storage.Record{OrganizationID: org, IntentID: fmt.Sprint(org, i)})); err != nil {
 			t.Fatalf("put of the row %d of %s = %v", i, org, err)
 		}
 	}
@@ -27,7 +36,7 @@ func queueOf(t *testing.T, limit int, orgs ...string) *queue {
 func intentIDs(batch []*waiter) string {
 	var all []string
 	for _, w := range batch {
-		all = append(all, w.record.IntentID)
+		all = append(all, w.places[0].record.IntentID)
 	}
 	return strings.Join(all, " ")
 }
@@ -55,11 +64,11 @@ func TestQueue_FillsABatchFromOrganizationsInTurn(t *testing.T) {
 
 func TestQueue_OneBacklogLeavesRoomForOthers(t *testing.T) {
 	q := queueOf(t, 4, "a", "a")
-	if err := q.put(&waiter{record: &storage.Record{OrganizationID: "a"}}); !errors.Is(err, ErrOverloaded) {
+	if err := q.put(waiterOf(&storage.Record{OrganizationID: "a"})); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("put above an organization's share = %v, want ErrOverloaded", err)
 	}
 	for _, org := range []string{"b", "c"} {
-		if err := q.put(&waiter{record: &storage.Record{OrganizationID: org}}); err != nil {
+		if err := q.put(waiterOf(&storage.Record{OrganizationID: org})); err != nil {
 			t.Errorf("put of %s beside a backlog = %v, want nil", org, err)
 		}
 	}
@@ -88,7 +97,7 @@ func TestQueue_TakesEachOnceAndInItsOrder(t *testing.T) {
 			for _, w := range batch {
 				var at int
 				org := w.org()
-				if _, err := fmt.Sscan(strings.TrimPrefix(w.record.IntentID, org), &at); err != nil {
+				if _, err := fmt.Sscan(strings.TrimPrefix(w.places[0].record.IntentID, org), &at); err != nil {
 					t.Fatal(err)
 				}
 				if at < next[org] {

@@ -22,27 +22,44 @@ func repeats(earlier *storage.Record, digest string) error {
 
 // answer tells the waiters of a committed batch what the store has.
 func (c *committer) answer(ctx context.Context, batch []*waiter, existing []*storage.Record) {
-	var fresh [engine.Deny + 1]int
-	var replays, conflicts int
-	for i, w := range batch {
-		earlier := existing[i]
-		if earlier == nil {
-			fresh[w.record.Decision]++
-			w.decide(Outcome{Record: w.record}, nil)
-		} else if err := repeats(earlier, w.record.IntentDigest); err != nil {
-			conflicts++
-			w.decide(Outcome{}, err)
+	var t tally
+	for _, w := range batch {
+		if w.raced(existing) {
+			w.err = ErrRaced
 		} else {
-			replays++
-			w.decide(Outcome{Record: earlier, Replayed: true}, nil)
+			for i := range w.places {
+				w.outs[i] = t.outcome(w.places[i].record, existing[i])
+			}
 		}
+		existing = existing[len(w.places):]
 	}
-	c.metrics.answered(fresh, replays, conflicts)
+	c.metrics.answered(t.fresh, t.replays, t.conflicts)
 	if c.refused > 0 {
 		c.cfg.Log.InfoContext(ctx, "decisions are committed again", "refused", c.refused)
 		c.refused = 0
 	}
 	wake(batch)
+}
+
+// tally counts what became of a batch.
+type tally struct {
+	fresh              [engine.Deny + 1]int
+	replays, conflicts int
+}
+
+// outcome is what stands where the store has earlier in place of r, or r if
+// that is nil.
+func (t *tally) outcome(r, earlier *storage.Record) Outcome {
+	if earlier == nil {
+		t.fresh[r.Decision]++
+		return Outcome{Record: r}
+	}
+	if err := repeats(earlier, r.IntentDigest); err != nil {
+		t.conflicts++
+		return Outcome{Err: err}
+	}
+	t.replays++
+	return Outcome{Record: earlier, Replayed: true}
 }
 
 // refuse tells the waiters of a batch that err kept it from being committed. It
@@ -52,9 +69,9 @@ func (c *committer) refuse(ctx context.Context, batch []*waiter, err error) {
 	if c.refused == 0 && !errors.Is(err, storage.ErrUnavailable) {
 		c.cfg.Log.ErrorContext(ctx, "decisions cannot be committed and are refused", "error", err)
 	}
-	c.refused += len(batch)
 	for _, w := range batch {
-		w.decide(Outcome{}, err)
+		c.refused += w.size()
+		w.err = err
 	}
 	wake(batch)
 }

@@ -2,36 +2,52 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"writ/storage"
 )
 
-// waiter is one commit on its way through the queue. The committer owns it
-// until it sends on done; then the caller does, unless it has gone, when the
-// garbage collector does.
+// waiter is what one caller commits together, on its way through the queue. The
+// committer owns it until it sends on done; then the caller does, unless it has
+// gone, when the garbage collector does.
 type waiter struct {
-	record *storage.Record // nil: waits for the committer to reach it, no more
-	leaf   [32]byte        // of record's receipt
-	meter  *meter          // where record has a place in flight
-	queued time.Time       // when the queue took it
+	places []place // none: it waits for the committer to reach it, no more
+	whole  bool    // the records are stored all or none
+	queued time.Time
 
 	done chan struct{} // holds one
-	out  Outcome
+	outs []Outcome     // one for each place, unless err is set
 	err  error
+
+	one    [1]place // where places is of one record
+	oneOut [1]Outcome
+}
+
+// place is a record's place in flight.
+type place struct {
+	record *storage.Record
+	leaf   [32]byte // of record's receipt
+	meter  *meter
 }
 
 // org is whose turn w is: nobody's where it commits nothing.
 func (w *waiter) org() string {
-	if w.record == nil {
+	if len(w.places) == 0 {
 		return ""
 	}
-	return w.record.OrganizationID
+	return w.places[0].record.OrganizationID
 }
 
-// decide sets what wake will tell.
-func (w *waiter) decide(out Outcome, err error) { w.out, w.err = out, err }
+// size is what w takes of a bound on intents.
+func (w *waiter) size() int { return max(1, len(w.places)) }
+
+// raced reports whether w is not stored because one of its records is not the
+// first of its intent. existing is what stands for each of them, and more.
+func (w *waiter) raced(existing []*storage.Record) bool {
+	return w.whole && slices.ContainsFunc(existing[:len(w.places)], func(r *storage.Record) bool { return r != nil })
+}
 
 // wake hands w back to its caller.
 func (w *waiter) wake() { w.done <- struct{}{} }
@@ -39,28 +55,31 @@ func (w *waiter) wake() { w.done <- struct{}{} }
 // waiters recycles waiters. The zero value is ready.
 type waiters struct{ pool sync.Pool }
 
-// get returns a waiter for r, or one that commits nothing if r is nil.
-func (ws *waiters) get(r *storage.Record, m *meter) *waiter {
+// get returns a waiter with n places.
+func (ws *waiters) get(n int) *waiter {
 	w, ok := ws.pool.Get().(*waiter)
 	if !ok {
 		w = &waiter{done: make(chan struct{}, 1)}
 	}
-	w.record, w.meter = r, m
-	if r != nil {
-		w.leaf = r.Receipt.LeafHash()
+	if n > 1 {
+		w.places, w.outs = make([]place, n), make([]Outcome, n)
+	} else {
+		w.places, w.outs = w.one[:n], w.oneOut[:n]
 	}
 	return w
 }
 
-// wait returns what was decided about w, which ends w, or ctx's error.
-func (ws *waiters) wait(ctx context.Context, w *waiter) (Outcome, error) {
+// wait puts what was decided about w, which ends w, into outs. It returns what
+// kept w from being committed, or ctx's error.
+func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		return Outcome{}, ctx.Err()
+		return ctx.Err()
 	}
-	out, err := w.out, w.err
+	err := w.err
+	copy(outs, w.outs)
 	*w = waiter{done: w.done}
 	ws.pool.Put(w)
-	return out, err
+	return err
 }

@@ -7,22 +7,23 @@ import (
 	"writ/ledger/receipt"
 )
 
-// Seal signs the records of a batch that are the first of their intents: it
-// sets their Receipt.Sig and returns the head that covers exactly them, in
-// order. A backend calls it within Commit, with the store's uniqueness already
+// Seal signs the records of a batch that are the first of their intents, or as
+// many of them as are to be stored: it sets their Receipt.Sig and returns them
+// with the head that covers exactly them, in order. What it leaves out is not
+// stored. A backend calls it within Commit, with the store's uniqueness already
 // decided; it may call it again when it has to try again with fewer records.
-type Seal func(fresh []*Record) (receipt.SignedHead, error)
+type Seal func(fresh []*Record) (sealed []*Record, head receipt.SignedHead, err error)
 
 // Decisions makes decisions final.
 type Decisions interface {
 	// Commit writes a batch: it decides which of batch are the first of their
-	// (OrganizationID, IntentID), has seal sign those, and makes them, the head
-	// and the meters durable in one atomic write. existing[i] is nil where
+	// (OrganizationID, IntentID), has seal sign those, and makes what it signed,
+	// the head and the meters durable in one atomic write. existing[i] is nil where
 	// batch[i] was first, otherwise the record that stands, which must be the
 	// one an earlier Commit or an earlier element of batch stored, or one that is
 	// Removed where that has outlived its retention. seal must not
 	// be called when no record is first, and its error must be returned with
-	// nothing stored. A head that does not extend LastHead by one, in sequence
+	// nothing stored, as must nothing be where it seals none. A head that does not extend LastHead by one, in sequence
 	// and by hash, must give ErrConflict with nothing stored; a record whose
 	// DecisionID is not as [Record] says, an error with nothing stored. A record
 	// counts for the month of its DecidedAt.

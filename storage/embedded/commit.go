@@ -35,11 +35,14 @@ func (s *Store) Commit(
 	if err != nil || len(fresh) == 0 {
 		return existing, err
 	}
-	head, err := seal(fresh)
+	sealed, head, err := seal(fresh)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.commitFresh(fresh, ids, head); err != nil {
+	if len(sealed) == 0 {
+		return existing, nil
+	}
+	if err := s.commitFresh(sealed, ids, head); err != nil {
 		return nil, err
 	}
 	return existing, nil

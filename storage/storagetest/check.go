@@ -140,8 +140,8 @@ func (c *checker) checkIntents(want []*storage.Record) {
 		again.PolicyID = "another"
 		batch[i] = &again
 	}
-	existing, err := c.store.Commit(c.Context(), batch, func([]*storage.Record) (receipt.SignedHead, error) {
-		return receipt.SignedHead{}, errors.New("seal was called for known intents")
+	existing, err := c.store.Commit(c.Context(), batch, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+		return nil, receipt.SignedHead{}, errors.New("seal was called for known intents")
 	})
 	c.must("Commit of known intents", err)
 	c.same("Commit of known intents", existing, want)

@@ -84,7 +84,7 @@ var decisionTests = []test{
 		w.commit(old)
 		var got []*storage.Record
 		seal := w.writer.Seal(w.tip())
-		_, err := w.Commit(w.ctx, []*storage.Record{w.again(old), a, w.again(a), b}, func(fresh []*storage.Record) (receipt.SignedHead, error) {
+		_, err := w.Commit(w.ctx, []*storage.Record{w.again(old), a, w.again(a), b}, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
 			got = append(got[:0], fresh...)
 			return seal(fresh)
 		})
@@ -96,12 +96,38 @@ var decisionTests = []test{
 		w.remember(b)
 		w.check()
 	}},
+	{"what seal leaves out must not be stored", func(w *world) {
+		w.commit(w.record("org"))
+		a, b, c := w.record("org"), w.record("other"), w.record("org")
+		tip := w.tip()
+		existing, err := w.Commit(w.ctx, []*storage.Record{a, b, c}, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+			return w.writer.Seal(tip)([]*storage.Record{fresh[0], fresh[2]})
+		})
+		w.must("Commit", err)
+		if existing[0] != nil || existing[1] != nil || existing[2] != nil {
+			w.Errorf("Commit = %v, want nothing that stood before", existing)
+		}
+		w.remember(a)
+		w.remember(c)
+		w.wantMissing(b)
+		tip = w.tip()
+		_, err = w.Commit(w.ctx, []*storage.Record{b}, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+			return nil, receipt.SignedHead{}, nil
+		})
+		w.must("Commit of nothing", err)
+		if w.tip() != tip {
+			w.Error("Commit of nothing moved the chain")
+		}
+		w.wantMissing(b)
+		w.commit(b)
+		w.check()
+	}},
 	{"seal's error must be returned with nothing stored", func(w *world) {
 		w.commit(w.record("org"))
 		refused := errors.New("refused")
 		r := w.record("org")
-		_, err := w.Commit(w.ctx, []*storage.Record{r}, func([]*storage.Record) (receipt.SignedHead, error) {
-			return receipt.SignedHead{}, refused
+		_, err := w.Commit(w.ctx, []*storage.Record{r}, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+			return nil, receipt.SignedHead{}, refused
 		})
 		w.wantErr("Commit", err, refused)
 		w.wantMissing(r)

@@ -68,8 +68,8 @@ func (f *Faulty) Commit(ctx context.Context, batch []*storage.Record, seal stora
 
 // lose returns a seal that is made and then thrown away.
 func lose(seal storage.Seal) storage.Seal {
-	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
-		h, err := seal(fresh)
-		return h, errors.Join(err, ErrFault)
+	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+		sealed, h, err := seal(fresh)
+		return sealed, h, errors.Join(err, ErrFault)
 	}
 }

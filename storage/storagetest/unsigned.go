@@ -11,11 +11,11 @@ import (
 // nobody's: benchmarks of a store measure it without the cost of signing.
 func Unsigned(tip receipt.Chain) storage.Seal {
 	sig := strings.Repeat("s", 400)
-	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
+	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
 		for _, r := range fresh {
 			r.Receipt.Sig = sig
 		}
 		h := receipt.Head{Chain: tip.ID, Seq: tip.Seq + 1, Prev: tip.Prev, Size: uint32(len(fresh))}
-		return receipt.SignedHead{Head: h, KeyID: "k"}, nil
+		return fresh, receipt.SignedHead{Head: h, KeyID: "k"}, nil
 	}
 }

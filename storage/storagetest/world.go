@@ -55,9 +55,9 @@ func (w *world) tip() receipt.Chain {
 }
 
 // noSeal fails the test: it is for commits without a first record.
-func (w *world) noSeal([]*storage.Record) (receipt.SignedHead, error) {
+func (w *world) noSeal([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
 	w.Error("Commit called seal, want no call")
-	return receipt.SignedHead{}, errors.New("seal must not be called")
+	return nil, receipt.SignedHead{}, errors.New("seal must not be called")
 }
 
 // commit commits batch and remembers what became of it.

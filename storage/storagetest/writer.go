@@ -147,7 +147,7 @@ func Tip(ctx context.Context, s storage.Decisions) (receipt.Chain, error) {
 
 // Seal returns a seal that extends tip.
 func (w *Writer) Seal(tip receipt.Chain) storage.Seal {
-	return func(fresh []*storage.Record) (receipt.SignedHead, error) {
+	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
 		leaves := make([][32]byte, len(fresh))
 		for i, r := range fresh {
 			leaves[i] = r.Receipt.LeafHash()
@@ -156,6 +156,6 @@ func (w *Writer) Seal(tip receipt.Chain) storage.Seal {
 		for i, r := range fresh {
 			r.Receipt.Sig = sigs[i]
 		}
-		return head, nil
+		return fresh, head, nil
 	}
 }
