@@ -32,10 +32,11 @@ func TestLayering(t *testing.T) {
 		"writ/storage/retention": {"writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/admission":         {},
-		"writ/api":               {"writ/admission", "writ/engine", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
+		"writ/decision":          {"writ/admission", "writ/engine", "writ/ledger"},
+		"writ/api":               {"writ/admission", "writ/decision", "writ/engine", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage"},
 		"writ/examples":          {"writ/engine"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
-		"writ/core":              {"writ/engine"},
+		"writ/decision/core":     {"writ/engine"},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]
@@ -58,7 +59,7 @@ func TestLayering(t *testing.T) {
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
-		"github.com/sony/gobreaker":        {"writ/core"},
+		"github.com/sony/gobreaker":        {"writ/decision/core"},
 		"github.com/zricethezav/gitleaks":  {"writ/scrub"},
 	}
 	for _, p := range pkgs {

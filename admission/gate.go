@@ -97,12 +97,12 @@ type Slot struct {
 }
 
 // Leave gives the slot back and charges its time. A slot that was given back is
-// left alone, and so is the zero Slot.
+// left alone, and so are the zero Slot and a nil one.
 func (s *Slot) Leave() {
-	g := s.gate
-	if g == nil {
+	if s == nil || s.gate == nil {
 		return
 	}
+	g := s.gate
 	s.gate = nil
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,12 +114,13 @@ func (s *Slot) Leave() {
 // Yield lets others go first once the slot has been held for a slice, and returns
 // how long that took. Long work calls it between its parts, which should take
 // less than a slice each. It never fails: of an organization's work, what was
-// begun is served first. The zero Slot and one that was given back do nothing.
+// begun is served first. A nil Slot, the zero Slot
+// and one that was given back do nothing.
 func (s *Slot) Yield() time.Duration {
-	g := s.gate
-	if g == nil || time.Since(s.start) < slice {
+	if s == nil || s.gate == nil || time.Since(s.start) < slice {
 		return 0
 	}
+	g := s.gate
 	began := time.Now()
 	g.mu.Lock()
 	g.stopLocked(s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
@@ -74,7 +75,7 @@ type Config struct {
 	// Billing sells plans; nil if billing is not configured.
 	Billing Billing
 	// Core decides in place of the built-in engine; nil is the built-in one.
-	Core Core
+	Core decision.Core
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
@@ -88,22 +89,9 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 	return response{}, denial(out)
 }
 
-// decide is the straight line from an intent to the decision that stands.
-//
-// The turn begins before anything is looked up, because its time is the
-// decision's: an intent decided after a kill switch was thrown was evaluated
-// under it. What is answered is what the commit returns, never this
-// evaluation's result. So a replay gives the first answer whatever has become
-// of the policy, the rules, the agent and the meter since, and the turn of a
-// replay costs nothing.
-//
-// The one thing that must still exist for a replay is the policy that the
-// intent names; no version is ever removed, so a policy that an intent was
-// decided under is always found. A 404 is therefore no decision, is not
-// recorded, and leaves the intent id free for when the policy is registered. A
-// used intent id with a body that is invalid, or that names an unknown policy,
-// gets the 400 or 404 rather than 409: neither tells anything of the earlier
-// body.
+// decide checks an intent and returns the decision that stands. A used intent id
+// with a body that is invalid, or that names an unknown policy, gets the 400 or
+// 404 rather than 409: neither tells anything of the earlier body.
 func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err := s.checkEvaluate(r, in); err != nil {
 		return ledger.Outcome{}, err
@@ -111,59 +99,13 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
 		return ledger.Outcome{}, err
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	turn, err := s.cfg.Ledger.Begin(r.ctx, r.who.org)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	defer turn.End()
-	set, err := s.cfg.Sets.Load(r.ctx, r.who.org, in.PolicyID, in.Intent.AgentID)
-	if err != nil {
-		return ledger.Outcome{}, about("policy", err)
-	}
-	q := question{plan: plan.Name, set: set, in: &engine.Input{
-		Intent:            in.Intent,
-		Agent:             set.Agent,
-		RequireRegistered: s.cfg.RequireRegisteredAgents,
-		Usage:             engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations},
-		Turn:              &r.slot,
-	}}
-	if s.cfg.Core != nil && !set.Policy.Unreadable() {
-		return s.decideElsewhere(r, &turn, &q)
-	}
-	result := s.metrics.evaluate(set, q.in, s.cfg.Now)
-	return s.commit(r, &turn, &q, &result)
+	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent}})[0]
+	return out, about("policy", out.Err)
 }
 
-// question is what is to be decided. The turn is kept apart from it: what is
-// handed to a Core is allocated.
-type question struct {
-	plan string
-	set  engine.Set
-	in   *engine.Input
-}
-
-// commit makes a result final and returns the decision that stands.
-func (s *Server) commit(r *request, turn *ledger.Turn, q *question, result *engine.Result) (ledger.Outcome, error) {
-	pending, err := s.cfg.Ledger.Submit(r.ctx, turn, ledger.Entry{
-		Intent:        q.in.Intent,
-		PolicyVersion: q.set.Policy.Document().Version,
-		Result:        *result,
-		Credential:    r.who.credential(),
-	})
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	r.slot.Leave() // the rest is waiting
-	out, err := pending.Wait(r.ctx)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	s.metrics.decided(result, q, out.Replayed)
-	return out, nil
+// caller is whom the request's intents are decided for.
+func (r *request) caller() decision.Caller {
+	return decision.Caller{Organization: r.who.org, Credential: r.who.credential(), Slot: &r.slot}
 }
 
 // evaluation is a record as the answer to its intent. Its encoding is a

@@ -23,6 +23,20 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
 }
 
+// decodeIntent reads the intent of a batch that is at field into in.
+func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error) error {
+	in.Intent = &in.intent
+	if len(raw) <= maxShared {
+		c := &plainReader{s: string(raw)}
+		if c.intent(in) && c.end() {
+			in.own()
+			return nil
+		}
+	}
+	in.intent = engine.Intent{}
+	return engine.Decode(raw, field, in.Intent, check)
+}
+
 // decodePlain reads body if it is plain; otherwise it leaves in half-read and
 // returns false.
 func decodePlain(body string, in *evaluateBody) bool {
@@ -41,14 +55,20 @@ func decodePlain(body string, in *evaluateBody) bool {
 	if !ok || !c.end() || in.Intent == nil {
 		return false
 	}
-	// These two name documents and may become keys of caches, which must not keep
-	// the whole body.
 	in.PolicyID = strings.Clone(in.PolicyID)
+	in.own()
+	return true
+}
+
+// own copies what names documents and may become keys of caches, which must not
+// keep the whole body.
+func (in *evaluateBody) own() {
 	if in.Intent.PolicyID == in.PolicyID {
 		in.Intent.PolicyID = in.PolicyID
+	} else {
+		in.Intent.PolicyID = strings.Clone(in.Intent.PolicyID)
 	}
 	in.Intent.AgentID = strings.Clone(in.Intent.AgentID)
-	return true
 }
 
 // plainReader reads JSON without escapes. Its strings are parts of s.

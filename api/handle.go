@@ -53,7 +53,7 @@ func unchecked[In any](*request, *In) error { return nil }
 // scratch is the memory a request needs only while it is handled.
 type scratch struct {
 	req request
-	id  []byte // the request id
+	id  []byte // its id
 	out []byte
 }
 
@@ -72,7 +72,7 @@ func (s *Server) serve(rt route) fiber.Handler {
 		start := s.cfg.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
-		b.req = request{ctx: s.deadlines.context(start), now: start}
+		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id}
 		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, b.id, err)
 		}
@@ -138,15 +138,15 @@ func (s *Server) fail(fc *fiber.Ctx, requestID []byte, err error) {
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, requestID)
 	if p.logged {
-		s.log(fc, requestID, p, err)
+		s.log(string(fc.Request().Header.Method()), instance(fc), requestID, p, err)
 	}
 }
 
-func (s *Server) log(fc *fiber.Ctx, requestID []byte, p *problem, err error) {
+func (s *Server) log(method, path string, requestID []byte, p *problem, err error) {
 	attrs := []any{
 		slog.String("request_id", string(requestID)),
-		slog.String("method", string(fc.Request().Header.Method())),
-		slog.String("path", instance(fc)),
+		slog.String("method", method),
+		slog.String("path", path),
 		slog.Int("status", p.Status),
 		slog.String("error", err.Error()),
 	}

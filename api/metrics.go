@@ -18,27 +18,13 @@ type metrics struct {
 	responses    [6]prometheus.Counter // by the first digit of the status
 	problems     *prometheus.CounterVec
 	authFailures *prometheus.CounterVec
-	evaluation   prometheus.Histogram
-	evaluations  atomic.Uint64 // to sample evaluation
 	compile      *prometheus.HistogramVec
-	findings     *prometheus.CounterVec
-	condErrors   [engine.Causes]prometheus.Counter
 	panics       prometheus.Counter
 	unapproved   prometheus.Counter
-	ticks        *prometheus.CounterVec
-	byCode       map[engine.Code]prometheus.Counter // one for each of engine.Codes
-	byPlan       map[string]planTicks
 	unmatched    *routeMetrics
 }
 
-// planTicks count what the meters of one plan's organizations counted.
-type planTicks struct{ within, beyond prometheus.Counter }
-
-// sampleEvery is how many evaluations one is timed of: two readings of the clock
-// and an observation cost a third of the evaluation itself.
-const sampleEvery = 16
-
-func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metrics {
+func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		duration: prometheus.NewHistogramVec(histogram("writ_http_request_duration_seconds",
 			"Time from a request's first byte being handled to its answer being ready, by route template.",
@@ -46,33 +32,14 @@ func newMetrics(reg prometheus.Registerer, plans map[string]engine.Plan) *metric
 		problems: counterVec("writ_http_problems_total", "Answers that are a problem document, by its code.", "code"),
 		authFailures: counterVec("writ_auth_failures_total",
 			"Requests refused for their credential.", "reason"),
-		evaluation: prometheus.NewHistogram(histogram("writ_evaluation_duration_seconds",
-			"Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",
-			1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2, .1)),
 		compile: prometheus.NewHistogramVec(histogram("writ_compile_duration_seconds",
 			"Time to compile a policy version or an organization's rules for evaluation.",
 			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5), []string{"kind"}),
-		findings: counterVec("writ_findings_total", "Findings of decisions, by stable code.", "code"),
-		panics:   counter("writ_http_panics_total", "Requests whose handler panicked."),
+		panics: counter("writ_http_panics_total", "Requests whose handler panicked."),
 		unapproved: counter("writ_unapproved_actions_total",
 			"Actions recorded as executed though the decision had not allowed them."),
-		ticks: counterVec("writ_meter_ticks_total",
-			"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.", "plan", "limit"),
-		byCode: make(map[engine.Code]prometheus.Counter),
-		byPlan: make(map[string]planTicks),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.evaluation, m.compile, m.findings, m.panics, m.unapproved, m.ticks)
-	for _, code := range engine.Codes() {
-		m.byCode[code] = m.findings.WithLabelValues(string(code))
-	}
-	condErrors := counterVec("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated, by cause.", "cause")
-	reg.MustRegister(condErrors)
-	for cause := range m.condErrors {
-		m.condErrors[cause] = condErrors.WithLabelValues(engine.Cause(cause).String())
-	}
-	for _, p := range plans {
-		m.byPlan[p.Name] = planTicks{m.ticks.WithLabelValues(p.Name, "within"), m.ticks.WithLabelValues(p.Name, "beyond")}
-	}
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.unapproved)
 	responses := counterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
 	reg.MustRegister(responses)
 	for class, name := range classes {
@@ -153,43 +120,7 @@ func (r *routeMetrics) observe(status int, d time.Duration) {
 	r.duration(class).Observe(d.Seconds())
 }
 
-// evaluate is engine.Evaluate, timed now and then.
-func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Time) engine.Result {
-	if m.evaluations.Add(1)%sampleEvery != 1 {
-		return engine.Evaluate(set.Policy, set.Rules, in)
-	}
-	start := now()
-	res := engine.Evaluate(set.Policy, set.Rules, in)
-	m.evaluation.Observe(now().Sub(start).Seconds())
-	return res
-}
-
 // compiled is told of every compilation.
 func (m *metrics) compiled(kind engine.CompiledKind, took time.Duration) {
 	m.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
-}
-
-// decided counts an evaluation by what was found, and the tick of its meter
-// unless it was decided before. The ledger counts decisions.
-func (m *metrics) decided(res *engine.Result, q *question, replayed bool) {
-	for cause, n := range res.ConditionErrors {
-		if n > 0 {
-			m.condErrors[cause].Add(float64(n))
-		}
-	}
-	if replayed {
-		return
-	}
-	for i := range res.Findings {
-		if c, ok := m.byCode[res.Findings[i].Code]; ok {
-			c.Inc()
-		}
-	}
-	if ticks, ok := m.byPlan[q.plan]; ok {
-		if q.in.Usage.Exceeded {
-			ticks.beyond.Inc()
-		} else {
-			ticks.within.Inc()
-		}
-	}
 }

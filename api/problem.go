@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"writ/decision"
 	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
@@ -116,7 +117,7 @@ func problemOf(err error) *problem {
 		fields *engine.InvalidError
 		limit  *storage.LimitError
 		sale   billingRefusal
-		core   *coreError
+		core   *decision.CoreError
 	)
 	switch {
 	case errors.As(err, &chosen):

@@ -17,6 +17,7 @@ import (
 type request struct {
 	ctx   context.Context
 	now   time.Time
+	id    []byte // the request id
 	who   principal
 	param string // the path's parameter, percent-decoded
 	query query

@@ -48,6 +48,7 @@ func (s *Server) routes() []route {
 		get("/v1/hosted/config", public, s.hostedConfig),
 
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
+		post(batchPath, scopeEvaluate, withBody(s.evaluateBatch, checkBatch), deciding),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),

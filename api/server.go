@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/admission"
+	"writ/decision"
 	"writ/storage"
 )
 
@@ -24,6 +26,7 @@ type Server struct {
 	admin     *http.Server
 	auth      *auth
 	plans     *plans
+	decisions *decision.Pipeline
 	metrics   *metrics
 	throttle  *throttle
 	occupancy *occupancy
@@ -63,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg:       cfg,
 		site:      site,
-		metrics:   newMetrics(cfg.Registry, cfg.Plans),
+		metrics:   newMetrics(cfg.Registry),
 		ids:       newRequestIDs(),
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
@@ -79,6 +82,11 @@ func New(cfg Config) (*Server, error) {
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.occupancy = newOccupancy(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(cfg.Store, cfg.Plans)
+	s.decisions = decision.New(decision.Config{
+		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
+		Core: cfg.Core, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
+		Now: cfg.Now, Metrics: cfg.Registry,
+	})
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	s.unwatch = cfg.Store.Watch(s.changed)
@@ -133,7 +141,7 @@ func (s *Server) newApp() *fiber.App {
 		DisableStartupMessage:        true,
 		DisableDefaultContentType:    true,
 		DisablePreParseMultipartForm: true,
-		BodyLimit:                    l.Body,
+		BodyLimit:                    l.Body, // but of a batch: see below
 		ReadBufferSize:               l.Header,
 		Concurrency:                  l.Connections + 1, // the listener holds the limit
 		ReadTimeout:                  l.Read,
@@ -145,11 +153,15 @@ func (s *Server) newApp() *fiber.App {
 	server := app.Server()
 	server.CloseOnShutdown = true
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-		if h.ContentLength() > l.Body {
+		most := l.Body
+		if string(h.RequestURI()) == batchPath {
+			most = max(most, maxBatchBody)
+		}
+		if h.ContentLength() > most {
 			// It is refused for its length: nobody shall ask for its body before.
 			h.Del(fiber.HeaderExpect)
 		}
-		return fasthttp.RequestConfig{}
+		return fasthttp.RequestConfig{MaxRequestBodySize: most}
 	}
 	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {

@@ -17,6 +17,10 @@ const (
 	CodeCostCurrency       Code = "cost.currency"
 	CodeUsageLimit         Code = "usage.limit"
 
+	// CodeBatchRefused denies what would be allowed alone and is asked for with
+	// what is not: see package decision.
+	CodeBatchRefused Code = "batch.refused"
+
 	// CodePolicyAllowed is the finding of an intent that nothing objected to
 	// and no rule matched.
 	CodePolicyAllowed Code = "policy.allowed"
@@ -41,7 +45,7 @@ func Codes() []Code {
 		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit, CodeCheckError,
-		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeCoreFinding, CodePolicyAllowed,
+		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeBatchRefused, CodeCoreFinding, CodePolicyAllowed,
 	}
 }
 

@@ -12,12 +12,9 @@ import (
 // Recall returns what [Ledger.Commit] would if in was decided before, and false
 // where it was not, without making anything final. A caller whose evaluation is
 // dear or can fail asks first, so that a replay depends on neither; it commits
-// all the same, which alone decides who was first. t is left as it is.
-func (l *Ledger) Recall(ctx context.Context, t *Turn, in *engine.Intent) (Outcome, bool, error) {
-	if t.meter == nil {
-		return Outcome{}, false, errors.New("recalling with a turn that has ended")
-	}
-	earlier, err := l.cfg.Store.Decided(ctx, t.org, in.IntentID)
+// all the same, which alone decides who was first.
+func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent) (Outcome, bool, error) {
+	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Outcome{}, false, nil
 	}

@@ -14,12 +14,7 @@ func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *test
 	l := open(t, store)
 	recall := func(in *engine.Intent) (Outcome, bool, error) {
 		t.Helper()
-		turn, err := l.Begin(t.Context(), "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer turn.End()
-		return l.Recall(t.Context(), &turn, in)
+		return l.Recall(t.Context(), "acme", in)
 	}
 	for range 2 {
 		if out, decided, err := recall(intent(1)); decided || err != nil || out.Record != nil {
@@ -51,23 +46,15 @@ func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *test
 func TestRecall_EveryFaultIsAnError(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
-	turn, err := l.Begin(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); err != nil {
 		t.Fatal(err)
 	}
 	store.set(func(f *fake) { f.removed = true })
-	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || !errors.Is(err, ErrIntentExpired) {
+	if _, decided, err := l.Recall(t.Context(), "acme", intent(1)); decided || !errors.Is(err, ErrIntentExpired) {
 		t.Errorf("Recall of a removed decision = %v, %v, want ErrIntentExpired", decided, err)
 	}
 	store.set(func(f *fake) { f.decidedErr = errFault })
-	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || !errors.Is(err, errFault) {
+	if _, decided, err := l.Recall(t.Context(), "acme", intent(1)); decided || !errors.Is(err, errFault) {
 		t.Errorf("Recall of a failing store = %v, %v, want its error", decided, err)
-	}
-	turn.End()
-	if _, decided, err := l.Recall(t.Context(), &turn, intent(1)); decided || err == nil {
-		t.Errorf("Recall of an ended turn = %v, %v, want an error", decided, err)
 	}
 }

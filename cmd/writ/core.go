@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/api"
-	"writ/core"
+	"writ/decision"
+	"writ/decision/core"
 )
 
 // coreFlags are where decisions are made, if not in this process.
@@ -37,7 +38,7 @@ func (f coreFlags) check() error {
 }
 
 // open returns what decides, or nil where the built-in engine does.
-func (f coreFlags) open(metrics prometheus.Registerer, log *slog.Logger) (api.Core, error) {
+func (f coreFlags) open(metrics prometheus.Registerer, log *slog.Logger) (decision.Core, error) {
 	if f.URL == "" {
 		return nil, nil //nolint:nilnil // the built-in engine is no error
 	}

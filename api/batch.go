@@ -1,0 +1,244 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/decision"
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+)
+
+const (
+	batchPath = "/v1/policy/evaluate/batch"
+	// maxBatch is how many intents a batch may have, and maxBatchBody how many
+	// bytes its body: some 40 KB an intent.
+	maxBatch     = 100
+	maxBatchBody = 4 << 20
+)
+
+// batchBody is the body of a batch. Its intents are read one by one, so that each
+// has its own mistakes.
+type batchBody struct {
+	PolicyID string           `json:"policy_id"` // of intents that name none
+	Mode     string           `json:"mode"`
+	Intents  []jsontext.Value `json:"intents"`
+}
+
+// The modes of a batch.
+const (
+	modeEach = "each" // every intent is decided by itself
+	modeAll  = "all"  // all are allowed or none
+)
+
+// checkBatch reports what is wrong with a batch but for its intents.
+func checkBatch(_ *request, in *batchBody) error {
+	var bad fieldErrors
+	in.PolicyID = strings.ToLower(in.PolicyID)
+	if in.PolicyID != "" {
+		bad.uuid("policy_id", in.PolicyID)
+	}
+	if in.Mode != modeEach && in.Mode != modeAll {
+		bad.add("mode", `is required: want "each", or "all" where the intents are allowed all or none`)
+	}
+	if n := len(in.Intents); n < 1 || n > maxBatch {
+		bad.add("intents", fmt.Sprintf("want 1 to %d intents, have %d", maxBatch, n))
+	}
+	return bad.err()
+}
+
+// evaluateBatch decides several intents in one commit.
+func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
+	if err := checkBatch(r, in); err != nil {
+		return response{}, err
+	}
+	intents, errs := make([]*engine.Intent, len(in.Intents)), make([]error, len(in.Intents))
+	for i, raw := range in.Intents {
+		intents[i], errs[i] = s.readIntent(r, raw, in.PolicyID, intentField(i))
+		r.slot.Yield()
+	}
+	if in.Mode == modeAll {
+		return s.evaluateAll(r, intents, errs)
+	}
+	return s.evaluateEach(r, intents, errs)
+}
+
+func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
+
+// readIntent reads and checks one intent of a batch. Where it names no policy, the
+// batch's is meant, or else that of the key.
+func (s *Server) readIntent(r *request, raw []byte, policyID, field string) (*engine.Intent, error) {
+	in := &evaluateBody{PolicyID: policyID}
+	check := func() error {
+		if in.Intent.PolicyID == "" {
+			in.Intent.PolicyID = cmp.Or(policyID, r.who.policy)
+		}
+		if policyID == "" {
+			in.PolicyID = in.Intent.PolicyID
+		}
+		return within(field, s.checkEvaluate(r, in))
+	}
+	if err := decodeIntent(raw, field, in, check); err != nil {
+		return nil, err
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	return in.Intent, s.auth.actFor(&r.who, in.Intent.AgentID)
+}
+
+// within returns err, of an intent, with its fields below field.
+func within(field string, err error) error {
+	var bad *engine.InvalidError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	fields := make([]engine.FieldError, 0, len(bad.Fields))
+	for _, f := range bad.Fields {
+		if rest, ok := strings.CutPrefix(f.Field, "intent"); ok {
+			fields = append(fields, engine.FieldError{Field: field + rest, Message: f.Message})
+		}
+	}
+	return &engine.InvalidError{Fields: fields}
+}
+
+// evaluateAll decides intents that are allowed all or none: what is wrong with
+// one is wrong with the request.
+func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error) (response, error) {
+	var bad fieldErrors
+	seen := make(map[string]int, len(intents))
+	requests := make([]decision.Request, len(intents))
+	for i, in := range intents {
+		var fields *engine.InvalidError
+		switch {
+		case errors.As(errs[i], &fields):
+			bad.merge(fields)
+			continue
+		case errs[i] != nil:
+			return response{}, errs[i]
+		}
+		if first, twice := seen[in.IntentID]; twice {
+			bad.add(intentField(i)+".intent_id", "is that of "+intentField(first)+", too: in a batch of all each intent needs one of its own")
+			continue
+		}
+		seen[in.IntentID] = i
+		requests[i].Intent = in
+	}
+	if err := bad.err(); err != nil {
+		return response{}, err
+	}
+	outs, err := s.decisions.DecideAll(r.ctx, r.caller(), requests)
+	if err != nil {
+		return response{}, aboutItem(err)
+	}
+	return s.answers(r, outs), nil
+}
+
+// aboutItem is err as the problem of the whole request that says which intent it
+// is about.
+func aboutItem(err error) error {
+	var item *decision.ItemError
+	if !errors.As(err, &item) {
+		return err
+	}
+	p := problemOf(about("policy", item.Err))
+	if p.Status < http.StatusInternalServerError {
+		p.Detail = intentField(item.Index) + ": " + p.Detail
+		return refuse(*p)
+	}
+	return item.Err
+}
+
+// evaluateEach decides each intent by itself. Where the service failed for all of
+// them, as in an overload, that is the answer.
+func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error) (response, error) {
+	outs := make([]ledger.Outcome, len(intents))
+	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
+	for i, in := range intents {
+		if outs[i].Err = errs[i]; errs[i] == nil {
+			requests, at = append(requests, decision.Request{Intent: in}), append(at, i)
+		}
+	}
+	decided := s.decisions.Decide(r.ctx, r.caller(), requests)
+	for n, out := range decided {
+		outs[at[n]] = out
+		outs[at[n]].Err = about("policy", out.Err)
+	}
+	if allFailed(outs) {
+		return response{}, outs[0].Err
+	}
+	return s.answers(r, outs), nil
+}
+
+// allFailed reports whether the service failed for every intent.
+func allFailed(outs []ledger.Outcome) bool {
+	return !slices.ContainsFunc(outs, func(out ledger.Outcome) bool {
+		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
+	})
+}
+
+// batchAnswer is the body of a batch's answer: for each intent, in order, the
+// result, or the problem that kept it from being decided.
+type batchAnswer []batchItem
+
+type batchItem struct {
+	record  *storage.Record
+	problem []byte
+}
+
+// answers is the answer to a batch. It is a replay if everything in it is.
+func (s *Server) answers(r *request, outs []ledger.Outcome) response {
+	body := make(batchAnswer, len(outs))
+	res := response{status: http.StatusOK, body: body, replayed: true}
+	for i, out := range outs {
+		if out.Err != nil {
+			body[i].problem = s.itemProblem(r, out.Err)
+			res.replayed = false
+			continue
+		}
+		one := answer(r, out)
+		body[i].record = out.Record
+		res.replayed = res.replayed && one.replayed
+		res.expired = res.expired || one.expired
+	}
+	return res
+}
+
+// itemProblem is the problem of one intent of a batch.
+func (s *Server) itemProblem(r *request, err error) []byte {
+	p := problemOf(err)
+	s.metrics.problems.WithLabelValues(p.Code).Inc()
+	p.complete(batchPath, string(r.id))
+	if p.logged {
+		s.log(http.MethodPost, batchPath, r.id, p, err)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
+	}
+	return text
+}
+
+// appendJSON implements appender.
+func (b batchAnswer) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"results":[`...)
+	for i := range b {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if b[i].record != nil {
+			dst = (*evaluation)(b[i].record).appendJSON(dst)
+		} else {
+			dst = append(dst, b[i].problem...)
+		}
+	}
+	return append(dst, `]}`...)
+}

@@ -1,0 +1,77 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"writ/engine"
+	"writ/ledger"
+)
+
+// ItemError says which request of several is at fault.
+type ItemError struct {
+	Index int
+	Err   error
+}
+
+// Error implements error.
+func (e *ItemError) Error() string { return fmt.Sprintf("intent %d: %v", e.Index, e.Err) }
+
+// Unwrap returns what is wrong with the request.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+// DecideAll is [Pipeline.Decide] of requests that are allowed all or none. Where
+// one is not allowed, those that would be are denied with
+// [engine.CodeBatchRefused]. An intent that was decided before counts with its
+// first answer. No two requests may have one intent id.
+//
+// Nothing is stored where there is an error, which is an [*ItemError] where one
+// request is at fault.
+func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
+	for {
+		outs, err := p.all(ctx, who, requests)
+		if !errors.Is(err, ledger.ErrRaced) {
+			return outs, err
+		}
+		// An intent was decided meanwhile. It is found now, so that this ends after as
+		// many rounds as there are requests.
+	}
+}
+
+func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
+	b, err := p.begin(ctx, who, len(requests))
+	if err != nil {
+		return nil, err
+	}
+	defer b.end()
+	outs := make([]ledger.Outcome, len(requests))
+	allowed := true
+	for i := range requests {
+		if outs[i], err = b.decide(ctx, i, requests[i].Intent, true); err != nil {
+			return nil, &ItemError{i, err}
+		}
+		if r := outs[i].Record; r != nil {
+			allowed = allowed && r.Decision == engine.Allow
+		} else {
+			allowed = allowed && b.entries[len(b.entries)-1].Result.Decision == engine.Allow
+		}
+	}
+	if !allowed {
+		b.refuse()
+	}
+	return outs, b.commit(ctx, outs, true)
+}
+
+// refuse denies what would be allowed.
+func (b *batch) refuse() {
+	for i := range b.entries {
+		if r := &b.entries[i].Result; r.Decision == engine.Allow {
+			r.Decision = engine.Deny
+			r.Findings = []engine.Finding{{
+				Code: engine.CodeBatchRefused, Outcome: engine.Deny,
+				Reason: string(engine.CodeBatchRefused) + ": another intent of the same batch was not allowed, and one is allowed only with all",
+			}}
+		}
+	}
+}

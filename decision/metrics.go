@@ -1,0 +1,102 @@
+package decision
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/ledger"
+)
+
+// metrics are what a pipeline tells of itself. No label names an organization or
+// an agent.
+type metrics struct {
+	evaluation  prometheus.Histogram
+	evaluations atomic.Uint64 // to sample evaluation
+	condErrors  [engine.Causes]prometheus.Counter
+	byCode      map[engine.Code]prometheus.Counter // one for each of engine.Codes
+	byPlan      map[string]planTicks
+}
+
+// planTicks count what the meters of one plan's organizations counted.
+type planTicks struct{ within, beyond prometheus.Counter }
+
+// sampleEvery is how many evaluations one is timed of: two readings of the clock
+// and an observation cost a third of the evaluation itself.
+const sampleEvery = 16
+
+func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
+	findings := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_findings_total", Help: "Findings of decisions, by stable code.",
+	}, []string{"code"})
+	ticks := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_meter_ticks_total",
+		Help: "Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.",
+	}, []string{"plan", "limit"})
+	condErrors := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_rule_condition_errors_total", Help: "Rule conditions that could not be evaluated, by cause.",
+	}, []string{"cause"})
+	m := &metrics{
+		evaluation: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:                           "writ_evaluation_duration_seconds",
+			Help:                           "Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",
+			Buckets:                        []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2, .1},
+			NativeHistogramBucketFactor:    1.1,
+			NativeHistogramMaxBucketNumber: 160,
+		}),
+		byCode: make(map[engine.Code]prometheus.Counter),
+		byPlan: make(map[string]planTicks),
+	}
+	reg.MustRegister(m.evaluation, condErrors, findings, ticks)
+	for cause := range m.condErrors {
+		m.condErrors[cause] = condErrors.WithLabelValues(engine.Cause(cause).String())
+	}
+	for _, code := range engine.Codes() {
+		m.byCode[code] = findings.WithLabelValues(string(code))
+	}
+	for _, plan := range plans {
+		m.byPlan[plan] = planTicks{ticks.WithLabelValues(plan, "within"), ticks.WithLabelValues(plan, "beyond")}
+	}
+	return m
+}
+
+// evaluate is engine.Evaluate, timed now and then.
+func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Time) engine.Result {
+	if m.evaluations.Add(1)%sampleEvery != 1 {
+		return engine.Evaluate(set.Policy, set.Rules, in)
+	}
+	start := now()
+	res := engine.Evaluate(set.Policy, set.Rules, in)
+	m.evaluation.Observe(now().Sub(start).Seconds())
+	return res
+}
+
+// decided counts an evaluation by what was found, and the tick of its meter
+// unless it was decided before. The ledger counts decisions.
+func (m *metrics) decided(plan string, it item, findings []engine.Finding, out ledger.Outcome) {
+	if out.Err != nil {
+		return
+	}
+	for cause, n := range it.errors {
+		if n > 0 {
+			m.condErrors[cause].Add(float64(n))
+		}
+	}
+	if out.Replayed {
+		return
+	}
+	for i := range findings {
+		if c, ok := m.byCode[findings[i].Code]; ok {
+			c.Inc()
+		}
+	}
+	if ticks, ok := m.byPlan[plan]; ok {
+		if it.exceeded {
+			ticks.beyond.Inc()
+		} else {
+			ticks.within.Inc()
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package decision
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/admission"
+	"writ/engine"
+	"writ/ledger"
+)
+
+// Config is what a Pipeline works with. All but Core are required.
+type Config struct {
+	// Sets gives the compiled policies and rules.
+	Sets *engine.Sets
+	// Ledger makes decisions final.
+	Ledger *ledger.Ledger
+	// Plan returns an organization's plan.
+	Plan func(ctx context.Context, org string) (engine.Plan, error)
+	// Plans are the names of all plans.
+	Plans []string
+	// Core decides in place of the built-in engine; nil is the built-in one.
+	Core Core
+	// Scrub returns a core's reason with its secrets replaced.
+	Scrub func(reason string) string
+	// RequireRegistered denies agents that the organization has not registered.
+	RequireRegistered bool
+	// Now is the clock.
+	Now func() time.Time
+	// Metrics is where the pipeline registers its metrics.
+	Metrics prometheus.Registerer
+}
+
+// Pipeline decides intents. It is safe for concurrent use.
+type Pipeline struct {
+	cfg     Config
+	metrics *metrics
+}
+
+// New returns a pipeline for cfg.
+func New(cfg Config) *Pipeline {
+	return &Pipeline{cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans)}
+}
+
+// Caller is whom intents are decided for.
+type Caller struct {
+	Organization string
+	// Credential is what asked: see [ledger.Entry].
+	Credential string
+	// Slot is the caller's right to a processor, if it holds one. It is given back
+	// where what is left is waiting.
+	Slot *admission.Slot
+}
+
+// Request is an intent to decide. It has passed [engine.Intent.Validate].
+type Request struct {
+	Intent *engine.Intent
+}
+
+// Decide decides each request by itself, in one commit, and returns what stands
+// for each, in order. An Outcome without an error survives a crash. The errors
+// are the ledger's, [*CoreError], and those of what was to be loaded:
+// [storage.ErrNotFound] where there is no such policy.
+func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
+	outs := make([]ledger.Outcome, len(requests))
+	b, err := p.begin(ctx, who, len(requests))
+	if err == nil {
+		for i := range requests {
+			if outs[i], err = b.decide(ctx, i, requests[i].Intent, p.cfg.Core != nil); err != nil {
+				outs[i].Err = err
+			}
+		}
+		err = b.commit(ctx, outs, false)
+	}
+	if err != nil {
+		for i := range outs {
+			if outs[i].Err == nil {
+				outs[i] = ledger.Outcome{Err: err}
+			}
+		}
+	}
+	return outs
+}
+
+// batch is what is decided for a caller together.
+type batch struct {
+	*Pipeline
+	who  Caller
+	plan engine.Plan
+
+	// items are what is to be committed, with the turn and the entry of each.
+	items   []item
+	turns   []ledger.Turn
+	entries []ledger.Entry
+}
+
+// item is what was decided of a request.
+type item struct {
+	index    int // of the request
+	exceeded bool
+	errors   engine.CauseCounts
+}
+
+func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error) {
+	plan, err := p.cfg.Plan(ctx, who.Organization)
+	if err != nil {
+		return nil, err
+	}
+	return &batch{
+		Pipeline: p, who: who, plan: plan,
+		items: make([]item, 0, n), turns: make([]ledger.Turn, 0, n), entries: make([]ledger.Entry, 0, n),
+	}, nil
+}
+
+// decide adds what is decided of the intent of a request to what is to be
+// committed, unless that fails. Where recall is set and the intent was decided
+// before, it returns that decision instead.
+func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall bool) (earlier ledger.Outcome, err error) {
+	b.who.Slot.Yield()
+	turn, err := b.cfg.Ledger.Begin(ctx, b.who.Organization)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	n := len(b.turns)
+	b.turns = append(b.turns, turn)
+	defer func() {
+		if len(b.entries) == n {
+			b.turns[n].End()
+			b.turns = b.turns[:n]
+		}
+	}()
+	set, err := b.cfg.Sets.Load(ctx, b.who.Organization, in.PolicyID, in.AgentID)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	if recall {
+		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in); decided || err != nil {
+			return earlier, err
+		}
+	}
+	input := &engine.Input{
+		Intent:            in,
+		Agent:             set.Agent,
+		RequireRegistered: b.cfg.RequireRegistered,
+		Usage:             engine.Usage{Exceeded: turn.Ordinal() > b.plan.Evaluations},
+		Turn:              b.who.Slot,
+	}
+	result, err := b.evaluate(ctx, set, input)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	b.items = append(b.items, item{index, input.Usage.Exceeded, result.ConditionErrors})
+	b.entries = append(b.entries, ledger.Entry{
+		Intent:        in,
+		PolicyVersion: set.Policy.Document().Version,
+		Result:        result,
+		Credential:    b.who.Credential,
+	})
+	return ledger.Outcome{}, nil
+}
+
+// evaluate evaluates an intent, or has the core do so.
+func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
+	if b.cfg.Core != nil && !set.Policy.Unreadable() {
+		return b.ask(ctx, set, in)
+	}
+	return b.metrics.evaluate(set, in, b.cfg.Now), nil
+}
+
+// commit makes what was decided final and puts what stands into outs.
+func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) error {
+	if len(b.items) == 0 {
+		return nil
+	}
+	pending, err := b.cfg.Ledger.Enqueue(ctx, b.turns, b.entries, whole)
+	if err != nil {
+		return err
+	}
+	b.who.Slot.Leave() // the rest is waiting
+	stand := outs
+	if len(b.items) < len(outs) {
+		stand = make([]ledger.Outcome, len(b.items))
+	}
+	if err := pending.Wait(ctx, stand); err != nil {
+		return err
+	}
+	for n, it := range b.items {
+		outs[it.index] = stand[n]
+		b.metrics.decided(b.plan.Name, it, b.entries[n].Result.Findings, stand[n])
+	}
+	return nil
+}
+
+// end gives the turns back that were not committed.
+func (b *batch) end() {
+	for i := range b.turns {
+		b.turns[i].End()
+	}
+}

@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// together commits intents in one commit.
+func together(ctx context.Context, l *Ledger, org string, whole bool, intents ...int) ([]Outcome, error) {
+	turns, entries := make([]Turn, len(intents)), make([]Entry, len(intents))
+	for i, n := range intents {
+		var err error
+		if turns[i], err = l.Begin(ctx, org); err != nil {
+			return nil, err
+		}
+		entries[i] = entry(intent(n), engine.Allow)
+	}
+	p, err := l.Enqueue(ctx, turns, entries, whole)
+	if err != nil {
+		return nil, err
+	}
+	outs := make([]Outcome, len(intents))
+	return outs, p.Wait(ctx, outs)
+}
+
+func TestEnqueue_WhatIsDecidedTogetherIsOneBatch(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	outs, err := together(t.Context(), l, "acme", false, 1, 2, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(store.heads) != 1 || store.heads[0].Size != 3 {
+		t.Errorf("heads = %+v, want one over the three intents", store.heads)
+	}
+	for i, out := range outs {
+		if out.Err != nil || out.Record == nil || out.Replayed != (i == 3) {
+			t.Errorf("outcome %d = %+v, want the last to repeat the first", i, out)
+		}
+	}
+	if outs[3].Record.DecisionID != outs[0].Record.DecisionID {
+		t.Error("an intent given twice has two decisions")
+	}
+	if got := ordinal(t, l, "acme"); got != 4 {
+		t.Errorf("the next ordinal = %d, want 4: three were decided", got)
+	}
+	store.check(t, testKeys(t, testSigner(1)))
+}
+
+func TestEnqueue_AllOrNone(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	mustDecide(t, l, "acme", intent(2))
+	if _, err := together(t.Context(), l, "acme", true, 1, 2, 3); !errors.Is(err, ErrRaced) {
+		t.Fatalf("Wait with an intent that was decided = %v, want ErrRaced", err)
+	}
+	if len(store.rows) != 1 || len(store.heads) != 1 {
+		t.Errorf("%d rows under %d heads, want those of the first alone", len(store.rows), len(store.heads))
+	}
+	if got := ordinal(t, l, "acme"); got != 2 {
+		t.Errorf("the next ordinal = %d, want 2: nothing else was decided", got)
+	}
+	outs, err := together(t.Context(), l, "acme", true, 1, 3)
+	if err != nil || outs[0].Record == nil || outs[1].Record == nil || outs[0].Replayed || outs[1].Replayed {
+		t.Errorf("Wait without it = %+v, %v, want both decided", outs, err)
+	}
+	store.check(t, testKeys(t, testSigner(1)))
+}
+
+// Groups that share intents race each other and single commits: each is stored
+// all or none, and no one is answered with a record that is not stored.
+func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
+	store := newFake()
+	l := open(t, store)
+	const intents = 40
+	var wg sync.WaitGroup
+	for caller := range 16 {
+		random := rand.New(rand.NewPCG(uint64(caller), 1))
+		wg.Go(func() {
+			for range 30 {
+				group := random.Perm(intents)[:1+random.IntN(4)]
+				whole := random.IntN(3) > 0
+				outs, err := together(context.Background(), l, "acme", whole, group...)
+				switch {
+				case whole && errors.Is(err, ErrRaced):
+					continue
+				case err != nil:
+					t.Errorf("Wait = %v", err)
+					return
+				}
+				for i, out := range outs {
+					stands, err := store.Decided(context.Background(), "acme", intent(group[i]).IntentID)
+					if err != nil || out.Record == nil || stands.DecisionID != out.Record.DecisionID || whole && out.Replayed {
+						t.Errorf("answered %+v for an intent for which %v, %v stands", out, stands, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	store.check(t, testKeys(t, testSigner(1)))
+	if got := ordinal(t, l, "acme"); got != int64(len(store.rows))+1 {
+		t.Errorf("the next ordinal = %d with %d rows", got, len(store.rows))
+	}
+}
+
+func TestQueue_KeepsTogetherWhatWasPutTogether(t *testing.T) {
+	q := newQueue(1000)
+	put := func(org string, n int) {
+		var records []*storage.Record
+		for i := range n {
+			records = append(records, &storage.Record{OrganizationID: org, IntentID: fmt.Sprint(org, i)})
+		}
+		if err := q.put(waiterOf(records...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", 6)
+	put("a", 6)
+	put("b", 1)
+	if got := q.len(); got != 13 {
+		t.Errorf("len = %d, want 13 intents", got)
+	}
+	var sizes []string
+	for q.len() > 0 {
+		var batch []string
+		for _, w := range q.take(nil, 7) {
+			batch = append(batch, fmt.Sprint(w.org(), len(w.places)))
+		}
+		sizes = append(sizes, fmt.Sprint(batch))
+	}
+	if got, want := fmt.Sprint(sizes), "[[a6 b1] [a6]]"; got != want {
+		t.Errorf("batches of 7 = %s, want %s", got, want)
+	}
+}
