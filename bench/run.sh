@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs benchmarks beside the floors of the same machine and prints the raw
-# output. See bench/README.md. Usage: bench/run.sh [all|go|http|overload|hostile|against],
+# output. See bench/README.md. Usage: bench/run.sh [all|go|http|batch|overload|hostile|against],
 # where all, the default, is go and http.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -81,6 +81,15 @@ if [[ $what == http || $what == all ]]; then
     END { mw = median(w, nw); mf = median(f, nf); mg = median(g, ng)
       printf "median requests/s: writ %.0f, floor %.0f; writ/floor = %.1f %%; A/A (floor-again/floor) = %.1f %%\n", mw, mf, 100 * mw / mf, 100 * mg / mf }' "$tmp/out"
   curl -s http://127.0.0.1:3841/metrics 2>/dev/null | grep -E '^writ_ledger.*(_count|_sum)' || true
+fi
+
+if [[ $what == batch ]]; then
+  start_writ
+  echo "# batches of ${BATCH:-64}, $conns connections, server on core 0, driver on core 1, $duration a run; load average $(cut -d' ' -f1-3 /proc/loadavg)"
+  for i in $(seq "$rounds"); do
+    load -label "batch/$i" -batch "${BATCH:-64}" -url http://127.0.0.1:3840/v1/policy/evaluate/batch -org bench -operator "$operator" -rules "$rules"
+    load -label "one/$i" -url http://127.0.0.1:3840/v1/policy/evaluate -org bench -operator "$operator" -rules "$rules"
+  done
 fi
 
 if [[ $what == overload ]]; then

@@ -5,17 +5,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
 	"time"
 )
 
-// conn is one connection and its request, whose intent id is patched in place.
+// conn is one connection and its request, whose intent ids are patched in place.
 type conn struct {
 	addr    string
 	request []byte
-	id      []byte // within request; nil when it carries no intent
+	ids     [][]byte // within request
 	counter uint64
 	net     net.Conn
 	read    *bufio.Reader
@@ -30,8 +31,13 @@ func newConn(u *url.URL, key string, body []byte, n int) *conn {
 	}
 	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
 	c.request = b.Bytes()
-	if i := bytes.Index(c.request, []byte(intentIDPlaceholder)); i >= 0 {
-		c.id = c.request[i : i+len(intentIDPlaceholder)]
+	for rest := c.request; ; {
+		i := bytes.Index(rest, []byte(intentIDPlaceholder))
+		if i < 0 {
+			break
+		}
+		c.ids = append(c.ids, rest[i:i+len(intentIDPlaceholder)])
+		rest = rest[i+len(intentIDPlaceholder):]
 	}
 	// Intent ids are unique across connections and runs: time, connection, counter.
 	c.counter = uint64(time.Now().UnixNano())<<16 ^ uint64(n)<<48
@@ -49,25 +55,24 @@ func (c *conn) close() { _ = c.net.Close() } // everything that matters has been
 
 // ask sends a request with an intent id of its own and reads the answer.
 func (c *conn) ask() (answer, error) {
-	c.nextIntent()
+	for _, id := range c.ids {
+		c.next(id)
+	}
 	if _, err := c.net.Write(c.request); err != nil {
 		return answer{}, err
 	}
 	return c.response()
 }
 
-// nextIntent patches a fresh id into the request's body.
-func (c *conn) nextIntent() {
-	if c.id == nil {
-		return
-	}
+// next makes id a fresh one.
+func (c *conn) next(id []byte) {
 	c.counter++
 	const hex = "0123456789abcdef"
-	for i, shift := len(c.id)-1, 0; i >= 0 && shift < 64; i-- {
-		if c.id[i] == '-' || i == 14 || i == 19 { // keep version and variant
+	for i, shift := len(id)-1, 0; i >= 0 && shift < 64; i-- {
+		if id[i] == '-' || i == 14 || i == 19 { // keep version and variant
 			continue
 		}
-		c.id[i] = hex[c.counter>>shift&15]
+		id[i] = hex[c.counter>>shift&15]
 		shift += 4
 	}
 }
@@ -95,7 +100,16 @@ func (c *conn) response() (answer, error) {
 	if a.size, a.retryAfter, err = c.header(); err != nil {
 		return answer{}, err
 	}
-	_, err = c.read.Discard(a.size)
+	if len(c.ids) <= 1 {
+		_, err = c.read.Discard(a.size)
+		return a, err
+	}
+	body := make([]byte, a.size)
+	if _, err = io.ReadFull(c.read, body); err == nil && a.status == 200 {
+		if n := bytes.Count(body, []byte(`"approved":true`)); n != len(c.ids) {
+			err = fmt.Errorf("%d of %d intents of a batch were allowed", n, len(c.ids))
+		}
+	}
 	return a, err
 }
 

@@ -37,6 +37,7 @@ func main() {
 	flag.StringVar(&o.org, "org", "bench", "organization of the operator token")
 	flag.IntVar(&o.rules, "rules", 0, "active rules to register with the policy")
 	flag.IntVar(&o.rego, "rego", 0, "active rules with a Rego condition to register, too: each makes a decision dearer")
+	flag.IntVar(&o.batch, "batch", 0, "intents of a request to the batch endpoint, which -url must then name; 0 is one of the evaluate endpoint")
 	flag.IntVar(&o.conns, "conns", 64, "connections")
 	flag.DurationVar(&o.duration, "duration", 10*time.Second, "how long to measure")
 	flag.DurationVar(&o.warmup, "warmup", 2*time.Second, "how long to run before measuring")
@@ -53,7 +54,7 @@ func main() {
 
 type options struct {
 	url, operator, org, label string
-	rules, rego, conns        int
+	rules, rego, batch, conns int
 	duration, warmup          time.Duration
 
 	rate     float64 // open loop if positive
@@ -72,7 +73,7 @@ func run(ctx context.Context, o options) error {
 			return fmt.Errorf("setting up: %w", err)
 		}
 	}
-	body, err := evaluateBody()
+	body, err := evaluateBody(o.batch)
 	if err != nil {
 		return err
 	}

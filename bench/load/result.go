@@ -56,8 +56,8 @@ func (r *result) print(o options) {
 	per := func(n int) float64 { return float64(n) / r.elapsed.Seconds() }
 	n := len(r.accepted)
 	if o.rate <= 0 && !o.honour {
-		fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f %s response=%dB\n",
-			o.label, o.conns, n, per(n), percentiles(r.accepted), r.bytes/n)
+		fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f intents/s=%.0f %s response=%dB\n",
+			o.label, o.conns, n, per(n), per(n*max(1, o.batch)), percentiles(r.accepted), r.bytes/n)
 		return
 	}
 	model := "closed, honours Retry-After"

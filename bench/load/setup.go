@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -93,10 +94,14 @@ func call(ctx context.Context, u *url.URL, o options, method, path string, body,
 // intentIDPlaceholder is the id that every request replaces with its own.
 const intentIDPlaceholder = "00000000-0000-4000-8000-000000000000"
 
-// evaluateBody returns the body of a request for the corpus' allowed intent.
-func evaluateBody() ([]byte, error) {
+// evaluateBody returns the body of a request for the corpus' allowed intent, or
+// for a batch of it.
+func evaluateBody(batch int) ([]byte, error) {
 	in := corpus.AllowedIntent()
 	in.IntentID = intentIDPlaceholder
+	if batch > 0 {
+		return json.Marshal(map[string]any{"mode": "each", "intents": slices.Repeat([]any{in}, batch)})
+	}
 	return json.Marshal(struct {
 		PolicyID string `json:"policy_id"`
 		Intent   any    `json:"intent"`
