@@ -337,7 +337,7 @@ func TestOverload_EveryAnswerFreesItsPlace(t *testing.T) {
 	close(release)
 
 	h.untilMetrics(0, 0)
-	h.server.plans = nil // using it panics
+	h.server.decisions = nil // using it panics
 	h.evaluate(acme, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 	h.untilMetrics(0, 0)
 }
