@@ -50,7 +50,7 @@ func (t *text) addressesIn(list string, numbers bool) []string {
 		for piece := range strings.FieldsFuncSeq(entry, cutsAddress) {
 			switch {
 			case strings.IndexByte(piece, '@') >= 0:
-				all, found = append(all, t.address(piece)), true
+				all, found = append(all, t.address(piece)...), true
 			case numbers && isNumber(bareNumber(piece)):
 				all, found = append(all, bareNumber(piece)), true
 			}
@@ -67,14 +67,17 @@ func cutsAddress(r rune) bool {
 	return strings.ContainsRune(`<>"():[]\`, r) || unicode.IsSpace(r)
 }
 
-// address returns a mail address with its domain as the DNS has it.
-func (t *text) address(s string) string {
-	at := strings.LastIndexByte(s, '@')
-	local, domain := s[:at], s[at+1:]
-	if names, err := t.hostNames(domain); err == nil {
-		return local + "@" + names[0]
+// address returns a mail address with its domain as the DNS has it, in all readings.
+func (t *text) address(s string) []string {
+	at := strings.LastIndexByte(s, '@') + 1
+	names, _ := t.hostNames(s[at:])
+	if len(names) == 0 {
+		names = []string{strings.ToLower(s[at:])}
 	}
-	return local + "@" + strings.ToLower(domain)
+	for i := range names {
+		names[i] = s[:at] + names[i]
+	}
+	return names
 }
 
 // bareNumber drops what only groups the digits of a telephone number.

@@ -3,6 +3,7 @@ package resource
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -42,17 +43,20 @@ func (b *blocks) reread(t *text) {
 	if t.form == formWeb { // an escaped ? or # stays a letter of the path
 		decoded, all = t.raw, norm.NFKC.String(canonical(bare))
 	}
-	for _, raw := range [...]string{bare, decoded, norm.NFKC.String(t.raw), all} {
+	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
 		if raw == t.raw || !utf8.ValidString(raw) {
 			continue
 		}
 		other := text{raw: raw}
 		other.form, other.scheme, other.rest = classify(raw)
-		if other.form != t.form || other.read() != nil {
+		switch {
+		case other.form != t.form && other.form == formService && other.readService() == nil:
+		case other.form == t.form && other.read() == nil:
+		default:
 			continue // it is no spelling of anything
 		}
 		inner := blocks{form: other.form, all: b.all}
-		for _, r := range other.readings.list {
+		for _, r := range slices.Concat(other.readings.list, other.blocks) {
 			inner.read(r)
 		}
 		b.all = inner.all
@@ -64,7 +68,7 @@ func (b *blocks) reread(t *text) {
 func (b *blocks) addresses(t *text) {
 	addresses := blocks{form: formAddresses, all: b.all}
 	read := func(scheme, rest string) {
-		for _, list := range [...]string{rest, strings.Join(strings.Fields(decodeAll(rest)), "")} {
+		for _, list := range [...]string{rest, withoutSpace(decodeAll(rest))} {
 			inner := text{scheme: scheme, rest: list}
 			inner.readAddresses()
 			for _, r := range inner.readings.list {
@@ -72,22 +76,38 @@ func (b *blocks) addresses(t *text) {
 			}
 		}
 	}
+	scheme, list := t.scheme, t.rest
 	switch {
 	case t.form == formAddresses:
-		read(t.scheme, t.rest)
-	case t.scheme == "mailto" || t.scheme == "sms" || t.scheme == "tel":
-		read(t.scheme, strings.TrimLeft(t.rest, "/"))
-	case t.form == formName && strings.IndexByte(decodeAll(t.raw), '@') >= 0:
-		for _, list := range [...]string{decodeAll(t.raw), strings.Join(strings.Fields(decodeAll(t.raw)), "")} {
-			pieces := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("?&=,;/", r) || cutsAddress(r) })
-			for _, piece := range pieces {
-				if strings.IndexByte(piece, '@') >= 0 {
-					read("mailto", piece)
-				}
+	case scheme == "mailto" || scheme == "sms" || scheme == "tel":
+		list = strings.TrimLeft(list, "/")
+	case t.form == formName:
+		scheme, list = "mailto", decodeAll(t.raw)
+	default:
+		return
+	}
+	if t.form != formName {
+		read(scheme, list)
+	}
+	for _, list := range [...]string{decodeAll(list), withoutSpace(decodeAll(list))} {
+		pieces := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("?&=,;/#", r) || cutsAddress(r) })
+		for _, piece := range pieces {
+			if strings.IndexByte(piece, '@') >= 0 {
+				read("mailto", piece)
 			}
 		}
 	}
 	b.all = addresses.all
+}
+
+// withoutSpace drops white space and controls.
+func withoutSpace(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // blocks collects readings.

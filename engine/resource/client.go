@@ -8,7 +8,7 @@ import "strings"
 // as a slash, and over runs of slashes, which are one or several segments for "..".
 func clientPaths(path string, web bool) []string {
 	paths := []string{resolve(path, literalDots)}
-	if strings.Contains(path, "//") && hasDots(path, literalDots) {
+	if strings.Contains(path, "//") && hasDots(path, encodedDots) {
 		paths = append(paths, resolve(mergeSlashes(path), literalDots))
 	}
 	if web && strings.IndexByte(path, '\\') >= 0 {

@@ -9,6 +9,9 @@ import (
 func (t *text) readFile() *Error {
 	rest, hosts := t.rest, []string{""}
 	if s := slashed(rest); strings.HasPrefix(s, "//") {
+		if !strings.HasPrefix(rest, "//") { // to some a backslash begins no host
+			t.blocks = append(t.blocks, Reading{"file://" + letters(posixPath("/"+strings.TrimPrefix(rest, "/"))), POSIX})
+		}
 		authority := s[len("//"):]
 		if end := strings.IndexAny(authority, "/?#"); end >= 0 {
 			authority = authority[:end]
@@ -22,9 +25,10 @@ func (t *text) readFile() *Error {
 			}
 		}
 	}
-	if !strings.HasPrefix(slashed(rest), "/") {
-		rest = "/" + rest
+	if strings.HasPrefix(slashed(rest), "/") {
+		rest = rest[1:]
 	}
+	rest = "/" + rest
 	u := splitURL("//" + rest)
 	if err := checkEscapedControls(u.path); err != nil {
 		return err
@@ -39,7 +43,7 @@ func (t *text) readFile() *Error {
 // may be its query and fragment.
 func (t *text) readFilePath(base, rest string, u url) {
 	query := canonical(u.query)
-	browsed := withDrive(browserPath(u.path, true))
+	browsed := withDrive(resolve(slashed(u.path), fileDots))
 	t.add(Browser, base+canonical(browsed)+query)
 	for _, path := range clientPaths(u.path, false) {
 		t.add(Client, base+canonical(path)+query)
@@ -50,6 +54,14 @@ func (t *text) readFilePath(base, rest string, u url) {
 		t.add(Windows, base+letters(fileWindowsPath(path)))
 		t.add(Windows, base+letters(fileWindowsPath(windowsResolved(path))))
 	}
+}
+
+// fileDots is [encodedDots] with a drive, which .. cannot leave where it comes first.
+func fileDots(segment string) int {
+	if len(segment) == 2 && isAlpha(segment[0]) && (segment[1] == ':' || segment[1] == '|') {
+		return rootDots
+	}
+	return encodedDots(segment)
 }
 
 // withDrive returns path with the bar of a drive as the colon that browsers take

@@ -48,7 +48,7 @@ func isWrappedURL(s string) bool {
 		inner = s[1 : len(s)-1]
 	}
 	if rest, ok := cutFold(inner, "url:"); ok {
-		inner = rest
+		inner = strings.TrimSpace(rest)
 	}
 	scheme, _, ok := cutScheme(inner)
 	return ok && len(inner) < len(s) && (isWeb(scheme) || scheme == "file")

@@ -91,7 +91,8 @@ func normalPort(port, scheme string) (string, bool) {
 	return ":" + port, true
 }
 
-// hostNames returns the names that clients look up for host, which has no port.
+// hostNames returns the names that clients look up for host, which has no port. With
+// an error some clients look up none, others the names.
 func (t *text) hostNames(host string) ([]string, *Error) {
 	if strings.HasPrefix(host, "[") {
 		address, ok := normalIPv6(host)
@@ -104,19 +105,20 @@ func (t *text) hostNames(host string) ([]string, *Error) {
 		return nil, &Error{"its host has an escape"}
 	}
 	var names []string
+	var failed *Error
 	for _, profile := range [...]*idna.Profile{nonTransitional, transitional} {
 		name, err := t.mapHost(host, profile)
 		if err == nil && endsInNumber(name) {
 			name, err = normalIPv4(name)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(names, name) {
+		switch {
+		case err != nil:
+			failed = err
+		case !slices.Contains(names, name):
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, failed
 }
 
 // mapHost maps host to lower-case ASCII by UTS 46 and checks its labels.

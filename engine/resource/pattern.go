@@ -46,7 +46,7 @@ func (t *text) readPattern() *Error {
 			return nil
 		}
 	case formService:
-		if err := t.readService(); err != nil {
+		if err := t.read(); err != nil {
 			return err
 		}
 		if strings.ContainsFunc(t.scheme, isWild) {
@@ -70,7 +70,9 @@ func (t *text) readSchemeless() {
 		t.readAddresses()
 		return
 	}
-	t.add(Address|Number, t.addressPattern(path))
+	for _, s := range t.addressPattern(path) {
+		t.add(Address|Number, letters(s))
+	}
 	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
 	if hasEscape(path) {
 		t.add(DecodedPOSIX, letters(posixPath(decode(path))))
@@ -85,11 +87,11 @@ func (t *text) readSchemeless() {
 }
 
 // addressPattern returns a pattern as it has to be written for one address.
-func (t *text) addressPattern(s string) string {
+func (t *text) addressPattern(s string) []string {
 	if strings.IndexByte(s, '@') < 0 || strings.ContainsAny(s, `/\`) {
-		return letters(s)
+		return []string{s}
 	}
-	return letters(t.address(s))
+	return t.address(s)
 }
 
 // BlockReadings returns readings, of a pattern, together with their NFKC and

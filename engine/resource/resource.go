@@ -265,6 +265,9 @@ func (t *text) read() *Error {
 	case formWindows:
 		t.addWindows(t.raw)
 	case formService:
+		if err := checkEscapedControls(splitURL(t.rest).path); err != nil {
+			return err
+		}
 		return t.readService()
 	case formAddresses:
 		t.readAddresses()

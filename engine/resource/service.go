@@ -10,61 +10,84 @@ const maxHosts = 64
 // of them; nothing of it is refused.
 func (t *text) readService() *Error {
 	u := splitURL(t.rest)
-	if err := checkEscapedControls(u.path); err != nil {
-		return err
+	authority := withoutUserInfo(u.authority)
+	t.cutAuthority(authority, u)
+	if after := strings.TrimLeft(u.path, "/"); authority == "" && after != u.path { // to some the host comes behind more slashes
+		host := splitURL("//" + after)
+		joined, _ := t.serviceAuthority(host.authority, 0)
+		t.alsoBlocks(t.scheme+"://"+joined, url{path: host.path, query: u.query}, false)
 	}
-	joined, hosts := t.serviceAuthority(withoutUserInfo(u.authority))
-	t.readHierarchical(t.scheme+"://"+joined, u, false)
-	t.cutAuthority(withoutUserInfo(u.authority), u)
-	switch {
-	case len(hosts) == 1 && hosts[0] == joined:
-		return nil
-	case len(hosts) > maxHosts:
+	joined, hosts := t.serviceAuthority(authority, 0)
+	if len(hosts) > maxHosts {
 		return &Error{"it lists more than 64 hosts"}
 	}
-	for _, host := range hosts {
-		if strings.IndexByte(joined, ';') >= 0 { // what follows a semicolon is no host
-			t.alsoBlocks(t.scheme+"://"+host, u, false)
-		} else {
-			t.readHierarchical(t.scheme+"://"+host, u, false)
-		}
+	t.readHosts(joined, hosts, u)
+	if other, hosts := t.serviceAuthority(authority, 1); other != joined {
+		t.readHosts(other, hosts, u)
 	}
 	return nil
 }
 
-// cutAuthority has a block also look at a URL whose authority ends at the first
-// character that no host has, as some parsers end it.
+// readHosts adds the readings of an authority and of each of the hosts in it.
+func (t *text) readHosts(joined string, hosts []string, u url) {
+	t.readHierarchical(t.scheme+"://"+joined, u, false)
+	for _, host := range hosts {
+		switch {
+		case host == joined:
+		case strings.IndexByte(joined, ';') >= 0: // what follows a semicolon is no host
+			t.alsoBlocks(t.scheme+"://"+host, u, false)
+		default:
+			t.readHierarchical(t.scheme+"://"+host, u, false)
+		}
+	}
+}
+
+// cutAuthority has a block also look at a URL whose authority ends where no host or
+// port goes on, as some parsers end it: with or without a port, and with the rest as
+// the start of the path or dropped.
 func (t *text) cutAuthority(authority string, u url) {
-	host := authority
-	if name, port := splitPort(authority); strings.Trim(port, "0123456789") == "" {
-		host = name
+	start := strings.IndexByte(authority, ']') + 1
+	host := start + hostLength(authority[start:])
+	port := host
+	if strings.HasPrefix(authority[host:], ":") {
+		digits := authority[host+1:]
+		port = len(authority) - len(strings.TrimLeft(digits, "0123456789"))
 	}
-	allowed := "-_."
-	if strings.ContainsAny(authority, ",;[") {
-		allowed = "-_.:,;[]" // a list of hosts, or an address
-	}
-	end := strings.IndexFunc(host, func(r rune) bool {
-		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune(allowed, r)
-	})
-	if end < 0 {
+	if port == len(authority) {
 		return
 	}
-	u.path = "/" + authority[end:] + u.path
-	joined, _ := t.serviceAuthority(authority[:end])
-	t.alsoBlocks(t.scheme+"://"+joined, u, false)
+	for _, end := range [...]int{host, port} {
+		joined, _ := t.serviceAuthority(authority[:end], 0)
+		t.alsoBlocks(t.scheme+"://"+joined, u, false)
+		rest := u
+		rest.path = "/" + authority[end:] + u.path
+		t.alsoBlocks(t.scheme+"://"+joined, rest, false)
+	}
+}
+
+// hostLength returns how much of s can be the name of a host.
+func hostLength(s string) int {
+	end := strings.IndexFunc(s, func(r rune) bool {
+		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune("-_.", r)
+	})
+	if end < 0 {
+		return len(s)
+	}
+	return end
 }
 
 // serviceAuthority returns the authority with each entry of the list, which
 // commas and semicolons cut, in its normal form, and the entries that are a host
-// with or without a port.
-func (t *text) serviceAuthority(authority string) (joined string, hosts []string) {
+// with or without a port; of the names that clients look up for a host it takes the
+// one that is asked for, or the last.
+func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
 	var b strings.Builder
 	for authority != "" {
 		end := strings.IndexAny(authority, ",;")
 		if end < 0 {
 			end = len(authority)
 		}
-		entry, isHost := t.hostPort(authority[:end])
+		entry, isHost := t.hostPort(authority[:end], name)
 		if isHost {
 			hosts = append(hosts, entry)
 		}
@@ -80,15 +103,15 @@ func (t *text) serviceAuthority(authority string) (joined string, hosts []string
 
 // hostPort returns the normal form of one entry and whether it is a host with
 // or without a port; what is none stays as it is.
-func (t *text) hostPort(entry string) (string, bool) {
+func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
-	name, port := splitPort(entry)
+	host, port := splitPort(entry)
 	port, ok := normalPort(port, t.scheme)
-	if !ok || name == "" {
+	if !ok || host == "" {
 		return entry, false
 	}
-	if names, err := t.hostNames(name); err == nil {
-		return names[0] + port, true
+	if names, _ := t.hostNames(host); len(names) > 0 {
+		return names[min(name, len(names)-1)] + port, true
 	}
 	return entry, false
 }

@@ -180,8 +180,8 @@ func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
 }
 
 // resolve removes the dot segments of path; dots says how many dots a segment
-// stands for, 0 where it is none. A relative path keeps the ".." that climb out
-// of it.
+// stands for, 0 where it is none, rootDots where .. cannot leave it if it comes first.
+// A relative path keeps the ".." that climb out of it.
 func resolve(path string, dots func(segment string) int) string {
 	if !hasDots(path, dots) {
 		return path
@@ -189,11 +189,14 @@ func resolve(path string, dots func(segment string) int) string {
 	relative, absolute := strings.CutPrefix(path, "/")
 	segments := strings.Split(relative, "/")
 	out := make([]string, 0, len(segments))
-	kept := 0 // the ".." that a relative path keeps
+	kept := 0 // the first segments that no .. removes
 	for i, segment := range segments {
 		n := dots(segment)
+		if n == rootDots && len(out) == 0 {
+			kept = 1
+		}
 		switch {
-		case n == 0:
+		case n <= 0:
 			out = append(out, segment)
 			continue
 		case n == 2 && len(out) > kept:
@@ -216,6 +219,8 @@ func resolve(path string, dots func(segment string) int) string {
 	}
 	return resolved
 }
+
+const rootDots = -1
 
 func hasDots(path string, dots func(string) int) bool {
 	for segment := range strings.SplitSeq(path, "/") {

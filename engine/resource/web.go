@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,7 +41,8 @@ func (t *text) readWeb() *Error {
 	if strings.IndexByte(u.authority, '\\') >= 0 {
 		return &Error{"it has a backslash before its path"}
 	}
-	hosts, err := t.webHosts(withoutUserInfo(u.authority))
+	authority := withoutUserInfo(u.authority)
+	hosts, err := t.webHosts(authority)
 	if err != nil {
 		return err
 	}
@@ -56,6 +58,11 @@ func (t *text) readWeb() *Error {
 			t.alsoBlocks(t.scheme+"://"+address+rest[strings.IndexByte(rest, ']'):], u, true)
 		}
 	}
+	if decoded := decodeAll(authority); decoded != authority { // a zone that is more of the address to some
+		if hosts, err := t.webHosts(decoded); err == nil {
+			t.alsoBlocks(t.scheme+"://"+hosts[0], u, true)
+		}
+	}
 	return nil
 }
 
@@ -63,7 +70,7 @@ func (t *text) readWeb() *Error {
 func (t *text) alsoBlocks(base string, u url, web bool) {
 	other := text{raw: t.raw, pattern: t.pattern}
 	other.readHierarchical(base, u, web)
-	t.blocks = append(t.blocks, other.readings.list...)
+	t.blocks = slices.Concat(t.blocks, other.readings.list, other.blocks)
 }
 
 // readHierarchical adds the readings of a path behind base, which is a scheme
@@ -81,6 +88,9 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 	}
 	for _, path := range literalPaths(u.path, web) {
 		t.add(Literal, base+canonical(path)+query)
+		if hasEscape(path) { // some clients decode what they then encode in their own way
+			t.blocks = append(t.blocks, Reading{base + letters(decode(path)) + query, Literal})
+		}
 	}
 }
 

@@ -5,8 +5,10 @@ import "strings"
 // addWindows adds what Win32 makes of path: programs resolve .. before the trailing
 // dots and spaces of a segment are dropped or afterwards.
 func (t *text) addWindows(path string) {
+	resolved := windowsResolved(path)
 	t.add(Windows, letters(windowsPath(path)))
-	t.add(Windows, letters(windowsPath(windowsResolved(path))))
+	t.add(Windows, letters(windowsPath(resolved)))
+	t.blocks = append(t.blocks, Reading{letters(resolved), Windows}) // some drop nothing
 }
 
 // windowsResolved returns path with its dot segments resolved before anything is

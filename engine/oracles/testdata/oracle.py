@@ -141,7 +141,9 @@ def read_split(text, out):
         nfkc = unicodedata.normalize("NFKC", urllib.parse.unquote(u.path))
         out.final("py.nfkc", nfkc, scheme, u.hostname, u.port)
     if u.scheme in WEB and "/." in u.path:
-        joined = urllib.parse.urlsplit(urllib.parse.urljoin(text, u.path))
+        # As a reference, a path that begins with // would name a host: no program asks for that one.
+        path = "/." + u.path if u.path.startswith("//") else u.path
+        joined = urllib.parse.urlsplit(urllib.parse.urljoin(text, path))
         out.url("py.urljoin", scheme, joined.hostname, joined.port, joined.path)
 
 
