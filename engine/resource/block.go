@@ -11,27 +11,30 @@ import (
 )
 
 // blockReadings returns what a block looks at: the text as it was written, every
-// reading of t, and what is left of each without its query, without parameters,
-// with every escape decoded, with compatibility characters replaced (NFKC), and
-// with all of these together.
+// reading of it and of its other spellings, and what is left of each without its
+// query, without parameters, with every escape decoded, with compatibility characters
+// replaced (NFKC), and with all of these together.
 func blockReadings(t *text) []Reading {
-	b := blocks{form: t.form}
-	b.all.add(Raw, t.raw)
-	for _, r := range slices.Concat(t.readings.list, t.blocks) {
-		b.read(r)
+	var all collection
+	all.add(Raw, t.raw)
+	all.addVariants(t)
+	for _, other := range t.otherSpellings() {
+		read := other.read
+		if other.form == formService { // a control in it is no reason to look away
+			read = other.readService
+		}
+		if read() == nil { // else it is no spelling of anything
+			all.addVariants(&other)
+		}
 	}
-	b.reread(t)
-	b.addresses(t)
-	return b.all.list
+	return all.list
 }
 
-// reread reads what is left of the text itself without its query, with every escape
-// decoded and with compatibility characters replaced: dot segments were resolved
-// before that in the readings.
-func (b *blocks) reread(t *text) {
-	if t.form == formAddresses {
-		return
-	}
+// otherSpellings returns what t is to those that first cut off its query, decode
+// every escape, replace compatibility characters or take a backslash for a slash: dot
+// segments are resolved after that. Addresses are also those in a name, behind
+// mailto:// and with white space within them.
+func (t *text) otherSpellings() []text {
 	bare := t.raw
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
 		bare = bare[:i]
@@ -40,64 +43,41 @@ func (b *blocks) reread(t *text) {
 	for range 2 {
 		all = norm.NFKC.String(decodeAll(all))
 	}
-	if t.form == formWeb { // an escaped ? or # stays a letter of the path
+	var others []text
+	switch {
+	case t.form == formWeb: // an escaped ? or # stays a letter of the path
 		decoded, all = t.raw, norm.NFKC.String(canonical(bare))
+	case t.form == formName:
+		others = addressesWithin(decoded)
+	case t.form == formAddresses || isAddressScheme(t.scheme):
+		list := strings.TrimLeft(t.rest, "/")
+		others = addressesWithin(list)
+		for _, list := range [...]string{list, withoutSpace(decodeAll(list))} {
+			others = append(others, text{form: formAddresses, scheme: t.scheme, rest: list})
+		}
 	}
 	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
-		if raw == t.raw || !utf8.ValidString(raw) {
-			continue
+		f, scheme, rest := classify(raw)
+		if raw != t.raw && utf8.ValidString(raw) && (f == t.form || f == formService) {
+			others = append(others, text{raw: raw, form: f, scheme: scheme, rest: rest})
 		}
-		other := text{raw: raw}
-		other.form, other.scheme, other.rest = classify(raw)
-		switch {
-		case other.form != t.form && other.form == formService && other.readService() == nil:
-		case other.form == t.form && other.read() == nil:
-		default:
-			continue // it is no spelling of anything
-		}
-		inner := blocks{form: other.form, all: b.all}
-		for _, r := range slices.Concat(other.readings.list, other.blocks) {
-			inner.read(r)
-		}
-		b.all = inner.all
 	}
+	return others
 }
 
-// addresses adds the addresses in a name, behind mailto:// and in a list with white
-// space within them.
-func (b *blocks) addresses(t *text) {
-	addresses := blocks{form: formAddresses, all: b.all}
-	read := func(scheme, rest string) {
-		for _, list := range [...]string{rest, withoutSpace(decodeAll(rest))} {
-			inner := text{scheme: scheme, rest: list}
-			inner.readAddresses()
-			for _, r := range inner.readings.list {
-				addresses.read(r)
-			}
-		}
-	}
-	scheme, list := t.scheme, t.rest
-	switch {
-	case t.form == formAddresses:
-	case scheme == "mailto" || scheme == "sms" || scheme == "tel":
-		list = strings.TrimLeft(list, "/")
-	case t.form == formName:
-		scheme, list = "mailto", decodeAll(t.raw)
-	default:
-		return
-	}
-	if t.form != formName {
-		read(scheme, list)
-	}
-	for _, list := range [...]string{decodeAll(list), withoutSpace(decodeAll(list))} {
-		pieces := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("?&=,;/#", r) || cutsAddress(r) })
-		for _, piece := range pieces {
+// addressesWithin returns the mail addresses in a text that is no list of them, with
+// and without white space in it.
+func addressesWithin(s string) []text {
+	var all []text
+	s = decodeAll(s)
+	for _, s := range [...]string{s, withoutSpace(s)} {
+		for piece := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("?&=,;/#", r) || cutsAddress(r) }) {
 			if strings.IndexByte(piece, '@') >= 0 {
-				read("mailto", piece)
+				all = append(all, text{form: formAddresses, scheme: "mailto", rest: withoutSpace(piece)})
 			}
 		}
 	}
-	b.all = addresses.all
+	return all
 }
 
 // withoutSpace drops white space and controls.
@@ -110,68 +90,55 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// blocks collects readings.
-type blocks struct {
-	form form
-	all  collection
-}
-
-// read adds the variants of r.
-func (b *blocks) read(r Reading) {
-	variants := b.variants(r.Text)
-	for _, text := range variants {
-		if trimmed := strings.TrimRight(text, "/"); trimmed != text && b.isPath(trimmed) {
-			variants = append(variants, trimmed)
-		}
-	}
-	for _, text := range variants {
-		b.add(r.Readers, text)
-		if strings.HasPrefix(text, "//") {
-			b.add(r.Readers, text[1:])
-		}
-		if path, ok := strings.CutPrefix(text, "file://"); ok && b.form == formFile {
-			if !strings.HasPrefix(path, "/") {
-				path = "//" + path
-			}
-			b.add(r.Readers, path)
-			if isDrive(strings.TrimPrefix(path, "/")) {
-				b.add(r.Readers, path[1:])
+// addVariants adds what t has read and the variants of it.
+func (c *collection) addVariants(t *text) {
+	for _, r := range slices.Concat(t.readings.list, t.blocks) {
+		variants := t.form.variants(r.Text)
+		for _, s := range variants {
+			if trimmed := strings.TrimRight(s, "/"); trimmed != s && t.form.isPath(trimmed) {
+				variants = append(variants, trimmed)
 			}
 		}
-		if r.Readers&Address != 0 {
-			b.add(r.Readers, "mailto:"+text)
+		for _, s := range variants {
+			c.addFolded(r.Readers, s)
+			if strings.HasPrefix(s, "//") {
+				c.addFolded(r.Readers, s[1:])
+			}
+			if path, ok := strings.CutPrefix(s, "file://"); ok && t.form == formFile {
+				if !strings.HasPrefix(path, "/") {
+					path = "//" + path
+				}
+				c.addFolded(r.Readers, path)
+				if isDrive(path[1:]) {
+					c.addFolded(r.Readers, path[1:])
+				}
+			}
+			if r.Readers&Address != 0 {
+				c.addFolded(r.Readers, "mailto:"+s)
+			}
 		}
 	}
 }
 
-// isPath reports whether text, which had a slash at its end, still has a path and
-// the slash was not in its query.
-func (b *blocks) isPath(text string) bool {
-	if b.form == formWeb && strings.Count(text, "/") <= len("//") {
+// isPath reports whether s, which had a slash at its end, still has a path and the
+// slash was not in its query.
+func (f form) isPath(s string) bool {
+	if f == formWeb && strings.Count(s, "/") <= len("//") {
 		return false
 	}
-	return text != "" && !strings.HasSuffix(text, ":") && strings.IndexByte(text, '?') < 0
+	return s != "" && !strings.HasSuffix(s, ":") && strings.IndexByte(s, '?') < 0
 }
 
-// add adds a reading, and its case-folded form where case does not count.
-func (b *blocks) add(readers Reader, text string) {
-	b.all.add(readers, text)
-	if scheme := foldedScheme(text); scheme != text {
-		b.all.add(readers, scheme)
+// addFolded adds a reading with its scheme in lower case, too, which is the same to a
+// URN, and its case-folded form where case does not count.
+func (c *collection) addFolded(readers Reader, s string) {
+	c.add(readers, s)
+	if colon := strings.IndexAny(s, ":/"); colon > 0 && s[colon] == ':' {
+		c.add(readers, asciiLower(s[:colon])+s[colon:])
 	}
 	if folds := readers & (Windows | Address); folds != 0 {
-		b.all.add(folds, fold(text))
+		c.add(folds, fold(s))
 	}
-}
-
-// foldedScheme returns a name with what is before its first colon in lower case: a
-// URN is the same whatever the case of its scheme.
-func foldedScheme(text string) string {
-	colon := strings.IndexByte(text, ':')
-	if slash := strings.IndexByte(text, '/'); colon <= 0 || slash >= 0 && slash < colon {
-		return text
-	}
-	return asciiLower(text[:colon]) + text[colon:]
 }
 
 // fold returns s in the form that texts share which differ in case alone.
@@ -182,18 +149,17 @@ func fold(s string) string {
 	return cases.Fold().String(s)
 }
 
-// variants returns text and what is left of it, each with its dot segments
-// resolved again.
-func (b *blocks) variants(text string) []string {
-	base, path, query := b.split(text)
-	list := []string{text}
+// variants returns a canonical reading and what is left of it, each with its dot
+// segments resolved again.
+func (f form) variants(s string) []string {
+	base, path, query := f.split(s)
+	list := []string{s}
 	add := func(path, query string) {
-		s := base + path + query
-		if !slices.Contains(list, s) {
+		if s := base + path + query; !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
-	bare := b.cutQuery(path)
+	bare := f.cutQuery(path)
 	add(bare, "")
 	add(resolve(withoutParameters(path), literalDots), query)
 	add(decodedLetters(path), decodedQuery(query, decodeAll))
@@ -208,19 +174,19 @@ func (b *blocks) variants(text string) []string {
 }
 
 // split cuts a canonical reading at the end of its authority and at its query.
-func (b *blocks) split(text string) (base, path, query string) {
-	path = text
-	if b.form == formWeb || b.form == formService || b.form == formFile {
-		start := strings.Index(text, "://")
+func (f form) split(s string) (base, path, query string) {
+	path = s
+	if f == formWeb || f == formService || f == formFile {
+		start := strings.Index(s, "://")
 		if start < 0 {
-			return "", text, ""
+			return "", s, ""
 		}
 		start += len("://")
-		end := strings.IndexAny(text[start:], "/?")
+		end := strings.IndexAny(s[start:], "/?")
 		if end < 0 {
-			return text, "", ""
+			return s, "", ""
 		}
-		base, path = text[:start+end], text[start+end:]
+		base, path = s[:start+end], s[start+end:]
 	}
 	if i := strings.IndexByte(path, '?'); i >= 0 {
 		path, query = path[:i], path[i:]
@@ -230,8 +196,8 @@ func (b *blocks) split(text string) (base, path, query string) {
 
 // cutQuery cuts a path at what is a letter to its reader and the start of a query
 // or fragment to others.
-func (b *blocks) cutQuery(path string) string {
-	if b.form == formWeb || b.form == formService {
+func (f form) cutQuery(path string) string {
+	if f == formWeb || f == formService {
 		return path
 	}
 	for i := range len(path) {

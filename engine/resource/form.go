@@ -27,7 +27,7 @@ func classify(s string) (f form, scheme, rest string) {
 		return formFile, scheme, rest
 	case isDrive(s) || strings.HasPrefix(s, `\\`):
 		return formWindows, "", s
-	case ok && (scheme == "mailto" || scheme == "sms" || scheme == "tel") && !strings.HasPrefix(rest, "//"):
+	case ok && isAddressScheme(scheme) && !strings.HasPrefix(rest, "//"):
 		return formAddresses, scheme, rest
 	case ok:
 		if scheme, rest, ok := cutService(scheme, rest); ok {
@@ -61,6 +61,10 @@ func isWeb(scheme string) bool {
 		return true
 	}
 	return false
+}
+
+func isAddressScheme(scheme string) bool {
+	return scheme == "mailto" || scheme == "sms" || scheme == "tel"
 }
 
 // isDrive reports whether s starts with a drive letter, a colon and a slash or

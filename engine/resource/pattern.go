@@ -99,23 +99,10 @@ func (t *text) addressPattern(s string) []string {
 func BlockReadings(readings []Reading) []Reading {
 	var all collection
 	for _, r := range readings {
-		all.add(r.Readers, r.Text)
-		if !isASCII(strings.Map(dropWild, r.Text)) {
-			all.add(r.Readers, composed(r.Text))
-		}
-		all.add(r.Readers, foldedScheme(r.Text))
-		if folds := r.Readers & (Windows | Address); folds != 0 {
-			all.add(folds, fold(r.Text))
-		}
+		all.addFolded(r.Readers, r.Text)
+		all.add(r.Readers, composed(r.Text))
 	}
 	return all.list
-}
-
-func dropWild(r rune) rune {
-	if isWild(r) {
-		return -1
-	}
-	return r
 }
 
 // Separators returns pattern with every backslash as a letter, written \\, where

@@ -53,21 +53,11 @@ func isPlainName(s string) bool {
 		return false
 	}
 	if colon := strings.IndexByte(s, ':'); colon >= 0 &&
-		(colon+1 < len(s) && s[colon+1] == '/' || hasReader(s[:colon]) || strings.ContainsAny(s[:colon], "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+		(colon+1 < len(s) && s[colon+1] == '/' || asciiLower(s[:colon]) != s[:colon] ||
+			isWeb(s[:colon]) || isAddressScheme(s[:colon]) || s[:colon] == "file") {
 		return false
 	}
 	return plainPath(s) == len(s)
-}
-
-// hasReader reports whether resources of a scheme are no names even without two
-// slashes.
-func hasReader(scheme string) bool {
-	for _, known := range [...]string{"http", "https", "ws", "wss", "ftp", "file", "mailto", "sms", "tel"} {
-		if strings.EqualFold(scheme, known) {
-			return true
-		}
-	}
-	return false
 }
 
 // plainHost returns the length of the host and port that s starts with, 0 unless
