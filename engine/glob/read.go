@@ -59,22 +59,11 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 
 // quoted returns the spellings of a text that stands for itself.
 func quoted(text string, use Use) ([]spelling, string) {
-	readings, err := resource.Read(text)
+	readings, err := resource.ReadQuoted(text, bool(use))
 	if err != nil {
 		return nil, "never matches: " + problemOf(err)
 	}
-	all := []resource.Reading{{Text: text, Readers: resource.Raw}}
-	for i := range readings.AllowLen() {
-		all = append(all, readings.AllowAt(i))
-	}
-	if use == Blocks {
-		all = resource.BlockReadings(all)
-	}
-	var spellings []spelling
-	for _, r := range merged(all, use) {
-		spellings = append(spellings, spelling{r.Readers, units(r.Text, nil)})
-	}
-	return spellings, ""
+	return spell(readings, nil, use), ""
 }
 
 // read returns an alternative of a pattern as each reader has it.
@@ -86,35 +75,18 @@ func read(alternative []unit, use Use) ([]spelling, string) {
 	if climbs(text) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}
-	readings, err := resource.ReadPattern(text)
+	readings, err := resource.ReadPattern(text, bool(use))
 	if err != nil {
 		return nil, "never matches: " + problemOf(err)
 	}
-	if use == Blocks {
-		readings = append(resource.BlockReadings(readings), resource.Reading{Text: text, Readers: resource.Raw})
-	}
-	var spellings []spelling
-	for _, r := range merged(readings, use) {
-		spellings = append(spellings, spelling{r.Readers, coalesce(units(r.Text, wildcards))})
-	}
-	return spellings, ""
+	return spell(readings, wildcards, use), ""
 }
 
-// merged returns readings with those of one text as one.
-func merged(readings []resource.Reading, use Use) []resource.Reading {
-	var all []resource.Reading
-next:
-	for _, r := range readings {
-		for i := range all {
-			if all[i].Text == r.Text {
-				all[i].Readers |= r.Readers
-				continue next
-			}
-		}
-		all = append(all, r)
-	}
-	for i := range all {
-		all[i].Readers = widened(all[i], use)
+// spell returns readings of a pattern as units.
+func spell(readings []resource.Reading, wildcards []unit, use Use) []spelling {
+	all := make([]spelling, len(readings))
+	for i, r := range readings {
+		all[i] = spelling{widened(r, use), coalesce(units(r.Text, wildcards))}
 	}
 	return all
 }

@@ -52,7 +52,7 @@ func (t *text) readFilePath(base, rest string, u url) {
 	t.add(DecodedPOSIX, base+letters(posixPath(decode(rest))))
 	for _, path := range [...]string{rest, decode(rest), browsed, decode(browsed)} {
 		t.add(Windows, base+letters(fileWindowsPath(path)))
-		t.add(Windows, base+letters(fileWindowsPath(windowsResolved(path))))
+		t.add(Windows, base+letters(fileWindowsPath(windowsPath(path, strings.Clone))))
 	}
 }
 
@@ -95,7 +95,7 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 // before a drive.
 func fileWindowsPath(path string) string {
 	if drive := strings.TrimLeft(slashed(path), "/"); isDrive(drive) {
-		return "/" + windowsPath(drive)
+		return "/" + windowsPath(drive, windowsSegment)
 	}
-	return windowsPath(path)
+	return windowsPath(path, windowsSegment)
 }

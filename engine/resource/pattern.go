@@ -25,8 +25,8 @@ func endsInSuper(s string) bool {
 // ReadPattern returns a pattern as each reader has it, with a [Wild] character
 // for each of its wildcards. A pattern without a scheme may match resources of
 // every form, so that every reader reads it; with a wildcard in its scheme it
-// may match a web URL and a service.
-func ReadPattern(s string) ([]Reading, error) {
+// may match a web URL and a service. One that blocks is read so in other forms, too.
+func ReadPattern(s string, block bool) ([]Reading, error) {
 	if err := checkText(s); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,10 @@ func ReadPattern(s string) ([]Reading, error) {
 	if err := t.readPattern(); err != nil {
 		return nil, err
 	}
-	return t.readings.list, nil
+	if block {
+		t.readings.list = append(t.readings.list, Reading{s, Raw})
+	}
+	return patternReadings(t.readings.list, block), nil
 }
 
 func (t *text) readPattern() *Error {
@@ -78,9 +81,7 @@ func (t *text) readSchemeless() {
 		t.add(DecodedPOSIX, letters(posixPath(decode(path))))
 	}
 	t.addWindows(path)
-	for _, s := range served([]string{path, posixPath(path)}, true, false) {
-		t.add(Server, s)
-	}
+	t.addServed("", "", true, false, path, posixPath(path))
 	t.add(Client, canonical(resolve(path, literalDots)))
 	t.add(Browser, canonical(browserPath(path, false)))
 	t.add(Literal, canonical(path))
@@ -94,13 +95,26 @@ func (t *text) addressPattern(s string) []string {
 	return t.address(s)
 }
 
-// BlockReadings returns readings, of a pattern, together with their NFKC and
-// case-folded forms, which the readings of a block have to meet.
-func BlockReadings(readings []Reading) []Reading {
+// ReadQuoted returns the readings of a text that stands for itself, as a pattern.
+func ReadQuoted(s string, block bool) ([]Reading, error) {
+	r, err := readAny(s)
+	if err != nil {
+		return nil, err
+	}
+	return patternReadings(append(r.allow, Reading{s, Raw}), block), nil
+}
+
+// patternReadings returns readings of a pattern. Those of a block are also in the NFKC
+// and case-folded forms, which the readings of a block have to meet.
+func patternReadings(readings []Reading, block bool) []Reading {
 	var all collection
 	for _, r := range readings {
-		all.addFolded(r.Readers, r.Text)
-		all.add(r.Readers, composed(r.Text))
+		if block && r.Readers != Raw {
+			all.addFolded(r.Readers, r.Text)
+			all.add(r.Readers, composed(r.Text))
+		} else {
+			all.add(r.Readers, r.Text)
+		}
 	}
 	return all.list
 }

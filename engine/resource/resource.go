@@ -285,8 +285,6 @@ func (t *text) readName() {
 		t.addWindows(t.raw)
 	}
 	if hasEscape(t.raw) {
-		for _, s := range served([]string{t.raw, local}, true, false) {
-			t.add(Server, s)
-		}
+		t.addServed("", "", true, false, t.raw, local)
 	}
 }

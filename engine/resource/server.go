@@ -2,22 +2,13 @@ package resource
 
 import "strings"
 
-// served returns what a server may make of each of the sent paths, in canonical
-// form: each is decoded once and, where deep is set, twice and until no escape is
-// left;
-// %2F is a slash, and a backslash both a letter and a slash; where parameters is
-// set, ;… of each segment is dropped or not; runs of slashes are one; dot segments
-// are resolved again.
-func served(sent []string, deep, parameters bool) []string {
-	var paths []string
+// addServed adds what a server may make of each of the sent paths: each is decoded
+// once and, where deep is set, twice and until no escape is left; %2F is a slash, and
+// a backslash both a letter and a slash; where parameters is set, ;… of each segment is
+// dropped or not; runs of slashes are one; dot segments are resolved again.
+func (t *text) addServed(base, query string, deep, parameters bool, sent ...string) {
 	add := func(path string) {
-		path = letters(resolve(mergeSlashes(path), literalDots))
-		for _, known := range paths {
-			if known == path {
-				return
-			}
-		}
-		paths = append(paths, path)
+		t.add(Server, base+letters(resolve(mergeSlashes(path), literalDots))+query)
 	}
 	for _, path := range sent {
 		decoded := []string{decode(path)}
@@ -33,7 +24,6 @@ func served(sent []string, deep, parameters bool) []string {
 			}
 		}
 	}
-	return paths
 }
 
 // bothSlashes returns path with its backslashes as letters and as slashes.

@@ -83,9 +83,7 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
-	for _, path := range served(append(sent, browsed, u.path), !web, true) {
-		t.add(Server, base+path+query)
-	}
+	t.addServed(base, query, !web, true, append(sent, browsed, u.path)...)
 	for _, path := range literalPaths(u.path, web) {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode what they then encode in their own way

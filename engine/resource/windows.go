@@ -3,34 +3,24 @@ package resource
 import "strings"
 
 // addWindows adds what Win32 makes of path: programs resolve .. before the trailing
-// dots and spaces of a segment are dropped or afterwards.
+// dots and spaces of a segment are dropped or afterwards. A block also looks at what
+// those open that drop nothing.
 func (t *text) addWindows(path string) {
-	resolved := windowsResolved(path)
-	t.add(Windows, letters(windowsPath(path)))
-	t.add(Windows, letters(windowsPath(resolved)))
-	t.blocks = append(t.blocks, Reading{letters(resolved), Windows}) // some drop nothing
-}
-
-// windowsResolved returns path with its dot segments resolved before anything is
-// dropped.
-func windowsResolved(path string) string {
-	root, path := windowsRoot(withoutDevice(slashed(path)))
-	if root == "" && !strings.HasPrefix(path, "/") {
-		return resolve(mergeSlashes(path), literalDots)
-	}
-	return root + resolve("/"+strings.TrimPrefix(mergeSlashes(path), "/"), literalDots)
+	resolved := windowsPath(path, strings.Clone)
+	t.add(Windows, letters(windowsPath(path, windowsSegment)))
+	t.add(Windows, letters(windowsPath(resolved, windowsSegment)))
+	t.blocks = append(t.blocks, Reading{letters(resolved), Windows})
 }
 
 // windowsPath returns the path that Win32 opens, with slashes: a backslash is a
 // slash; the prefixes \\?\, \\.\ and \??\ are dropped before a drive, and
-// \\?\UNC\ is \\; runs of slashes are one; .. stays below drive and share; the
-// trailing dots and spaces of a segment and everything from its first colon are
-// dropped.
-func windowsPath(path string) string {
+// \\?\UNC\ is \\; runs of slashes are one; each segment is what name makes of
+// it; .. stays below drive and share.
+func windowsPath(path string, name func(segment string) string) string {
 	root, path := windowsRoot(withoutDevice(slashed(path)))
 	segments := strings.Split(mergeSlashes(path), "/")
 	for i, segment := range segments {
-		segments[i] = windowsSegment(segment)
+		segments[i] = name(segment)
 	}
 	path = strings.Join(segments, "/")
 	if root == "" && !strings.HasPrefix(path, "/") {
@@ -84,7 +74,8 @@ func windowsRoot(path string) (root, rest string) {
 	return "/", "/" + host
 }
 
-// windowsSegment returns the name that Win32 makes of a segment.
+// windowsSegment returns the name that Win32 makes of a segment: trailing dots and
+// spaces and everything from its first colon are dropped.
 func windowsSegment(segment string) string {
 	segment, _, _ = strings.Cut(segment, ":")
 	if n := literalDots(strings.TrimRight(segment, " ")); n > 0 {
