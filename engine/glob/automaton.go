@@ -57,7 +57,7 @@ func (c *compound) places() int { return len(c.units) + 1 }
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
-		if !u.isStar() && (u.lit >= utf8.RuneSelf || !isASCII(u.class)) {
+		if !u.isStar() && (u.lit >= utf8.RuneSelf || utf8.RuneCountInString(u.class) < len(u.class)) {
 			cost += 8 + len(u.class)
 		}
 	}

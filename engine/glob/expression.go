@@ -20,50 +20,30 @@ type Expression struct {
 // Expressions returns what the list of patterns matches, by readers. The patterns
 // compile.
 func Expressions(patterns []string, use Use) []Expression {
-	var e expressions
-	for _, pattern := range patterns {
-		spellings, _ := spellingsOf(pattern, use, maxSpelled)
-		e.add(spellings)
-	}
-	return e.all()
+	return expressions(patterns, use, spellingsOf)
 }
 
 // ExactExpressions is [Expressions] for [Exactly].
 func ExactExpressions(resources []string, use Use) []Expression {
-	var e expressions
-	for _, text := range resources {
-		spellings, _ := quoted(text, use)
-		e.add(spellings)
-	}
-	return e.all()
+	return expressions(resources, use, quoted)
 }
 
-// expressions collects spellings by their readers.
-type expressions struct{ groups []expressionGroup }
-
-type expressionGroup struct {
-	readers resource.Reader
-	forms   [][]unit
-}
-
-func (e *expressions) add(spellings []spelling) {
-next:
-	for _, s := range spellings {
-		for i := range e.groups {
-			if e.groups[i].readers == s.readers {
-				e.groups[i].forms = append(e.groups[i].forms, s.units)
-				continue next
+func expressions(patterns []string, use Use, spell speller) []Expression {
+	var order []resource.Reader
+	forms := make(map[resource.Reader][][]unit)
+	for _, pattern := range patterns {
+		spellings, _ := spell(pattern, use, maxSpelled)
+		for _, s := range spellings {
+			if forms[s.readers] == nil {
+				order = append(order, s.readers)
 			}
+			forms[s.readers] = append(forms[s.readers], s.units)
 		}
-		e.groups = append(e.groups, expressionGroup{s.readers, [][]unit{s.units}})
 	}
-}
-
-func (e *expressions) all() []Expression {
-	all := make([]Expression, len(e.groups))
-	for i, g := range e.groups {
-		all[i] = Expression{Readers: g.readers, Text: union(g.forms, "[^/]*")}
-		list, at := union(g.forms, `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`), union(g.forms, "[^/@]*")
+	all := make([]Expression, len(order))
+	for i, readers := range order {
+		all[i] = Expression{Readers: readers, Text: union(forms[readers], "[^/]*")}
+		list, at := union(forms[readers], `(?:%(?:[0-24-9A-F][0-9A-F]|3[0-9A-E])|[^/,;?&%\s\p{Z}])*`), union(forms[readers], "[^/@]*")
 		if list != all[i].Text {
 			all[i].Stopped = map[resource.Stops]string{resource.StopsInList: list, resource.StopsAtAt: at}
 		}

@@ -31,21 +31,15 @@ type group struct {
 }
 
 // Compile compiles patterns. Its error is a *[PatternError].
-func Compile(patterns []string, use Use) (*List, error) {
-	b := builder{use: use}
-	for i, pattern := range patterns {
-		if problem := b.add(i, pattern); problem != "" {
-			return nil, &PatternError{Index: i, Problem: problem}
-		}
-	}
-	return b.list()
-}
+func Compile(patterns []string, use Use) (*List, error) { return compile(patterns, use, spellingsOf) }
 
 // Exactly compiles a list of resources that match no others.
-func Exactly(resources []string, use Use) (*List, error) {
-	b := builder{use: use}
-	for i, text := range resources {
-		if problem := b.exact(i, text); problem != "" {
+func Exactly(resources []string, use Use) (*List, error) { return compile(resources, use, quoted) }
+
+func compile(patterns []string, use Use, spell speller) (*List, error) {
+	b := builder{use: use, spell: spell}
+	for i, pattern := range patterns {
+		if problem := b.add(i, pattern); problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
 		}
 	}
@@ -55,7 +49,7 @@ func Exactly(resources []string, use Use) (*List, error) {
 // Check returns what is wrong with the patterns, at most limit mistakes.
 func Check(patterns []string, use Use, limit int) []*PatternError {
 	var mistakes []*PatternError
-	b := builder{use: use}
+	b := builder{use: use, spell: spellingsOf}
 	for i, pattern := range patterns {
 		problem := b.add(i, pattern)
 		if problem == "" {
@@ -137,6 +131,7 @@ func (l *List) Size() int { return l.size }
 // builder compiles patterns one by one.
 type builder struct {
 	use     Use
+	spell   speller
 	groups  []group
 	spelled int // characters, in all readings
 }
@@ -144,17 +139,7 @@ type builder struct {
 const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
 
 func (b *builder) add(index int, pattern string) string {
-	spellings, problem := spellingsOf(pattern, b.use, maxSpelled-b.spelled)
-	return b.compile(index, spellings, problem)
-}
-
-// exact adds a text that stands for itself.
-func (b *builder) exact(index int, text string) string {
-	spellings, problem := quoted(text, b.use)
-	return b.compile(index, spellings, problem)
-}
-
-func (b *builder) compile(index int, spellings []spelling, problem string) string {
+	spellings, problem := b.spell(pattern, b.use, maxSpelled-b.spelled)
 	for _, s := range spellings {
 		if problem == "" {
 			problem = b.compileOne(index, s)

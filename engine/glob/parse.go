@@ -311,7 +311,3 @@ func (p *patternParser) fail(problem string) {
 		p.problem = problem
 	}
 }
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
-}

@@ -30,6 +30,10 @@ type spelling struct {
 	units   []unit
 }
 
+// speller returns the spellings of what stands in a list, with at most limit
+// characters, or what is wrong with it.
+type speller func(text string, use Use, limit int) ([]spelling, string)
+
 // spellingsOf returns all spellings of a pattern, or what is wrong with it. They
 // have at most limit characters.
 func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
@@ -51,14 +55,14 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 		}
 	}
 	if strings.ContainsAny(pattern, `?[]{}\`) {
-		spellings, _ := quoted(pattern, use) // what no reader can read quotes no resource
+		spellings, _ := quoted(pattern, use, limit) // what no reader can read quotes no resource
 		all = append(all, spellings...)
 	}
 	return all, ""
 }
 
 // quoted returns the spellings of a text that stands for itself.
-func quoted(text string, use Use) ([]spelling, string) {
+func quoted(text string, use Use, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, bool(use))
 	if err != nil {
 		return nil, "never matches: " + problemOf(err)

@@ -58,7 +58,8 @@ func (t *text) otherSpellings() []text {
 	}
 	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
 		f, scheme, rest := classify(raw)
-		if raw != t.raw && utf8.ValidString(raw) && (f == t.form || f == formService) {
+		isURL := f == formService && strings.HasPrefix(asciiLower(t.raw), scheme+":") // postgres:/\db
+		if raw != t.raw && utf8.ValidString(raw) && (f == t.form || isURL) {
 			others = append(others, text{raw: raw, form: f, scheme: scheme, rest: rest})
 		}
 	}
