@@ -43,11 +43,11 @@ func (t *text) readHosts(joined string, hosts []string, u url) {
 }
 
 // cutAuthority has a block also look at a URL whose authority ends where no host or
-// port goes on, as some parsers end it: with or without a port, and with the rest as
-// the start of the path or dropped.
+// port goes on, or no list of them, as some parsers end it: with or without a port, and
+// with the rest as the start of the path or dropped.
 func (t *text) cutAuthority(authority string, u url) {
 	start := strings.IndexByte(authority, ']') + 1
-	host := start + hostLength(authority[start:])
+	host := start + hostLength(authority[start:], "-_.")
 	port := host
 	if strings.HasPrefix(authority[host:], ":") {
 		digits := authority[host+1:]
@@ -56,7 +56,11 @@ func (t *text) cutAuthority(authority string, u url) {
 	if port == len(authority) {
 		return
 	}
-	for _, end := range [...]int{host, port} {
+	ends := []int{host, port}
+	if list := hostLength(authority, "-_.:,;[]"); list > port && list < len(authority) {
+		ends = append(ends, list)
+	}
+	for _, end := range ends {
 		joined, _ := t.serviceAuthority(authority[:end], 0)
 		t.alsoBlocks(t.scheme+"://"+joined, u, false)
 		rest := u
@@ -65,10 +69,10 @@ func (t *text) cutAuthority(authority string, u url) {
 	}
 }
 
-// hostLength returns how much of s can be the name of a host.
-func hostLength(s string) int {
+// hostLength returns how much of s is letters, digits and marks.
+func hostLength(s, marks string) int {
 	end := strings.IndexFunc(s, func(r rune) bool {
-		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune("-_.", r)
+		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune(marks, r)
 	})
 	if end < 0 {
 		return len(s)
