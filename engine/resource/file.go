@@ -25,6 +25,9 @@ func (t *text) readFile() *Error {
 			}
 		}
 	}
+	if end := strings.IndexByte(rest, '/'); end > 0 && rest[0] == '\\' { // a host to those that read one slash as two
+		t.blocks = append(t.blocks, Reading{"file://" + letters(posixPath(rest[end:])), POSIX | DecodedPOSIX})
+	}
 	if strings.HasPrefix(slashed(rest), "/") {
 		rest = rest[1:]
 	}
