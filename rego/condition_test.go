@@ -204,8 +204,8 @@ func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 			in = hostileInput(nil).Intent
 		)
 		res := engine.Evaluate(policy, rules, &engine.Input{Intent: in, Turn: &o})
-		if res.ConditionErrors != 0 || o.times == 0 {
-			t.Errorf("Evaluate = %d conditions in error while others ran %d times, want none while they ran", res.ConditionErrors, o.times)
+		if res.ConditionErrors != (engine.CauseCounts{}) || o.times == 0 {
+			t.Errorf("Evaluate = %v conditions in error while others ran %d times, want none while they ran", res.ConditionErrors, o.times)
 		}
 	})
 }
