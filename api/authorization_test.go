@@ -1,9 +1,11 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -44,6 +46,57 @@ func TestDecision_Receipts_OneRowCanBeLookedUpWithItsReceipt(t *testing.T) {
 		t.Errorf("settlement = %+v, want what was recorded", row.Settlement)
 	}
 	h.do("GET", "/v1/authorizations/"+id+"?limit=1", h.operator(acme), nil).wantField("limit")
+}
+
+// "audit_digest: the same kind of digest of the row as GET
+// /v1/authorizations/{decisionId} shows it, less receipt, settlement, approval":
+// who holds a row finds it in the answer and under the signature.
+func TestDecision_Receipts_AuditDigestIsThatOfTheRowAsShown(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.clock.advance(123 * time.Millisecond)
+	for _, changes := range []obj{
+		{},
+		{"cost": obj{"amount_minor": 12, "currency": "EUR"}, "metadata": map[string]string{"b": "1", "ä": "2", "a\"": "3", "€": "4"}},
+		{"metadata": map[string]string{}},
+		{"agent_id": "someone@example.com", "resource": "https://user:pw@example.com/a?b=c&d=<e>"},
+		{"action_type": "sql.drop", "issued_at": "2026-11-21T10:00:00.5+02:00"},
+	} {
+		h.clock.advance(time.Second - 123*time.Millisecond) // a whole second, and one that is not
+		var decided struct {
+			DecisionID  string `json:"decision_id"`
+			AuditDigest string `json:"audit_digest"`
+		}
+		r := h.evaluate(acme, intent(changes)).wantStatus(http.StatusOK)
+		r.into(&decided)
+		result, err := receipt.ParseResult(r.body)
+		must(t, err)
+		h.do("POST", "/v1/actions/record", h.operator(acme), obj{"decision_id": decided.DecisionID, "outcome": "failed"}).wantStatus(http.StatusOK)
+		shown := h.do("GET", "/v1/authorizations/"+decided.DecisionID, h.operator(acme), nil).wantStatus(http.StatusOK)
+		var row map[string]any
+		shown.into(&row)
+		for _, member := range []string{"audit_digest", "receipt", "settlement"} {
+			if _, ok := row[member]; !ok {
+				t.Errorf("the row has no %s", member)
+			}
+			delete(row, member)
+		}
+		rest, err := json.Marshal(row)
+		must(t, err)
+		canonical, err := receipt.Canonicalize(rest)
+		must(t, err)
+		if want := receipt.DigestBytes(canonical); decided.AuditDigest != want || result.AuditDigest != want {
+			t.Errorf("audit_digest of %s = %s, want %s", canonical, decided.AuditDigest, want)
+		}
+		var record storage.Record
+		shown.into(&record)
+		payload := ledger.Payload(&record)
+		must(t, receipt.VerifyPayload(result.Receipt, payload))
+		payload.AuditDigest = "sha256:" + strings.Repeat("0", 64)
+		if receipt.VerifyPayload(result.Receipt, payload) == nil {
+			t.Error("the receipt stands over another row's digest")
+		}
+	}
 }
 
 // "Nothing else of the request is ever stored, but the id of the credential that

@@ -128,6 +128,9 @@ func (e *evaluation) appendJSON(dst []byte) []byte {
 		dst = receipt.AppendString(dst, reason)
 	}
 	dst = receipt.AppendString(append(dst, `],"decision_id":`...), e.DecisionID)
+	if e.AuditDigest != "" {
+		dst = receipt.AppendString(append(dst, `,"audit_digest":`...), e.AuditDigest)
+	}
 	dst = appendReceipt(append(dst, `,"receipt":`...), &e.Receipt)
 	return append(dst, '}')
 }
@@ -149,7 +152,7 @@ func appendReceipt(dst []byte, r *receipt.Receipt) []byte {
 func denial(out ledger.Outcome) error {
 	p := problem{
 		Status: http.StatusForbidden, Code: codePolicyViolation, Detail: "The policy does not allow this.",
-		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, Receipt: &out.Record.Receipt,
+		DecisionID: out.Record.DecisionID, Reasons: out.Record.Reasons, AuditDigest: out.Record.AuditDigest, Receipt: &out.Record.Receipt,
 		replayed: out.Replayed,
 	}
 	for _, reason := range out.Record.Reasons {

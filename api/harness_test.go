@@ -293,11 +293,12 @@ func intent(changes ...obj) obj {
 
 // result is the contract's PolicyEvaluationResult.
 type result struct {
-	OK         bool            `json:"ok"`
-	Approved   bool            `json:"approved"`
-	Reasons    []string        `json:"reasons"`
-	DecisionID string          `json:"decision_id"`
-	Receipt    receipt.Receipt `json:"receipt"`
+	OK          bool            `json:"ok"`
+	Approved    bool            `json:"approved"`
+	Reasons     []string        `json:"reasons"`
+	DecisionID  string          `json:"decision_id"`
+	AuditDigest string          `json:"audit_digest"`
+	Receipt     receipt.Receipt `json:"receipt"`
 }
 
 // evaluate evaluates body as an operator of org.

@@ -63,9 +63,10 @@ type problem struct {
 	Errors    []engine.FieldError `json:"errors,omitzero"`
 
 	// What was decided, where the problem is that it was not allowed.
-	DecisionID string           `json:"decision_id,omitzero"`
-	Reasons    []string         `json:"reasons,omitzero"`
-	Receipt    *receipt.Receipt `json:"receipt,omitzero"`
+	DecisionID  string           `json:"decision_id,omitzero"`
+	Reasons     []string         `json:"reasons,omitzero"`
+	AuditDigest string           `json:"audit_digest,omitzero"`
+	Receipt     *receipt.Receipt `json:"receipt,omitzero"`
 
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int

@@ -48,6 +48,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Exp:        t.at.Unix() + int64(cfg.TTL/time.Second),
 		KeyID:      cfg.Signer.KeyID(),
 	}
+	r.AuditDigest = AuditDigest(r)
 	r.Receipt.Digest = Payload(r).Digest()
 	return r, nil
 }
@@ -132,7 +133,45 @@ func Payload(r *storage.Record) receipt.Payload {
 		DecisionID:     r.DecisionID,
 		Reasons:        r.Reasons,
 		Exp:            r.Receipt.Exp,
+		AuditDigest:    r.AuditDigest,
 	}
+}
+
+// AuditDigest returns the digest of r's canonical JSON without what comes later
+// or says the same: audit_digest, receipt and settlement.
+func AuditDigest(r *storage.Record) string {
+	var buf [2048]byte
+	dst := receipt.AppendString(append(buf[:0], `{"action_type":`...), r.ActionType)
+	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
+	if r.Cost != nil {
+		dst = appendCost(append(dst, `,"cost":`...), r.Cost)
+	}
+	if r.Credential != "" {
+		dst = receipt.AppendString(append(dst, `,"credential":`...), r.Credential)
+	}
+	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
+	dst = receipt.AppendString(append(dst, `","decision":`...), r.Decision.String())
+	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = receipt.AppendString(append(dst, `,"intent_digest":`...), r.IntentDigest)
+	dst = receipt.AppendString(append(dst, `,"intent_id":`...), r.IntentID)
+	dst = receipt.AppendString(append(dst, `,"issued_at":`...), r.IssuedAt)
+	if r.Metadata != nil {
+		dst = receipt.AppendMap(append(dst, `,"metadata":`...), r.Metadata)
+	}
+	if r.MetadataKeys != nil {
+		dst = receipt.AppendStrings(append(dst, `,"metadata_keys":`...), r.MetadataKeys)
+	}
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
+	dst = receipt.AppendString(append(dst, `,"policy_id":`...), r.PolicyID)
+	dst = receipt.AppendInt(append(dst, `,"policy_version":`...), r.PolicyVersion)
+	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
+	dst = receipt.AppendString(append(dst, `,"resource":`...), r.Resource)
+	return receipt.DigestBytes(append(dst, '}'))
+}
+
+func appendCost(dst []byte, c *engine.Cost) []byte {
+	dst = receipt.AppendInt(append(dst, `{"amount_minor":`...), c.AmountMinor)
+	return append(receipt.AppendString(append(dst, `,"currency":`...), c.Currency), '}')
 }
 
 // IntentDigest returns the digest of in's canonical form, which tells whether
@@ -146,9 +185,7 @@ func appendIntent(dst []byte, in *engine.Intent) []byte {
 	dst = receipt.AppendString(append(dst, `{"action_type":`...), in.ActionType)
 	dst = receipt.AppendString(append(dst, `,"agent_id":`...), in.AgentID)
 	if in.Cost != nil {
-		dst = receipt.AppendInt(append(dst, `,"cost":{"amount_minor":`...), in.Cost.AmountMinor)
-		dst = receipt.AppendString(append(dst, `,"currency":`...), in.Cost.Currency)
-		dst = append(dst, '}')
+		dst = appendCost(append(dst, `,"cost":`...), in.Cost)
 	}
 	dst = receipt.AppendString(append(dst, `,"intent_id":`...), in.IntentID)
 	dst = receipt.AppendString(append(dst, `,"issued_at":`...), in.IssuedAt)

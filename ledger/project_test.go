@@ -38,6 +38,7 @@ func TestDecision_Audit_MinimalStoresKeysAndNothingElseOfTheRequest(t *testing.T
 		IssuedAt:       in.IssuedAt,
 		DecidedAt:      noon,
 		Credential:     "operator:alice",
+		AuditDigest:    AuditDigest(got),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the minimal projection (-want +got):\n%s", diff)

@@ -34,7 +34,8 @@ type Record struct {
 	Receipt        receipt.Receipt   `json:"receipt"`
 	IssuedAt       string            `json:"issued_at"`
 	DecidedAt      time.Time         `json:"decided_at"`
-	Credential     string            `json:"credential,omitzero"` // that asked: a key's id or "operator:" and its subject; empty: not known
+	Credential     string            `json:"credential,omitzero"`   // that asked: a key's id or "operator:" and its subject; empty: not known
+	AuditDigest    string            `json:"audit_digest,omitzero"` // of the row, see ledger.AuditDigest; empty: it was written before there was one
 	Settlement     *Settlement       `json:"settlement,omitzero"`
 }
 

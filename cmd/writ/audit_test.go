@@ -73,7 +73,7 @@ func auditAnswers(t *testing.T, data dataDir, answers map[string]string, rows ma
 		payload := receipt.Payload{
 			OrganizationID: row.OrganizationID, IntentID: row.IntentID, IntentDigest: row.IntentDigest,
 			PolicyID: row.PolicyID, PolicyVersion: row.PolicyVersion, Decision: row.Decision.String(),
-			DecisionID: row.DecisionID, Reasons: row.Reasons, Exp: row.Receipt.Exp,
+			DecisionID: row.DecisionID, Reasons: row.Reasons, Exp: row.Receipt.Exp, AuditDigest: row.AuditDigest,
 		}
 		if err := receipt.VerifyPayload(res.Receipt, payload); err != nil {
 			t.Errorf("receipt of %s over its history row: %v", id, err)

@@ -41,12 +41,14 @@
 //
 // The payload is the object
 //
-//	{decision, decision_id, exp, intent_digest, intent_id,
+//	{audit_digest, decision, decision_id, exp, intent_digest, intent_id,
 //	 organization_id, policy_id, policy_version, reasons}
 //
 // in which policy_version and exp (unix seconds) are integers, reasons is an
-// array of strings, intent_digest is the digest of the intent, and the others
-// are strings. The receipt is the object
+// array of strings, intent_digest is the digest of the intent, audit_digest that
+// of the row of the history without its members approval, audit_digest, receipt
+// and settlement, and the others are strings. Where an answer or a row has no
+// audit_digest, which older ones have not, neither has the payload. The receipt is the object
 //
 //	{decision, decision_id, digest, exp, sig, kid}
 //

@@ -22,8 +22,9 @@ func Parse(data []byte) (Receipt, error) {
 // Result is the answer of an evaluation, as far as the receipt does not say
 // it already.
 type Result struct {
-	Reasons []string
-	Receipt Receipt
+	Reasons     []string
+	AuditDigest string // empty where the answer has none
+	Receipt     Receipt
 }
 
 // ParseResult reads a whole PolicyEvaluationResult with the strictness of
@@ -36,9 +37,13 @@ func ParseResult(data []byte) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	f := fields{value: v}
-	f.only("ok", "approved", "reasons", "decision_id", "receipt")
+	f.only("ok", "approved", "reasons", "decision_id", "audit_digest", "receipt")
 	ok, approved := f.bool("ok"), f.bool("approved")
 	id, reasons := f.string("decision_id"), f.strings("reasons")
+	audit := ""
+	if f.get("audit_digest").kind != "" {
+		audit = f.string("audit_digest")
+	}
 	if f.err != nil {
 		return Result{}, f.err
 	}
@@ -54,7 +59,7 @@ func ParseResult(data []byte) (Result, error) {
 	case approved != (r.Decision == Allow):
 		return Result{}, fmt.Errorf("%w: approved is %t but the receipt says %s", ErrMalformed, approved, r.Decision)
 	}
-	return Result{Reasons: reasons, Receipt: r}, nil
+	return Result{Reasons: reasons, AuditDigest: audit, Receipt: r}, nil
 }
 
 func receiptOf(v value) (Receipt, error) {

@@ -13,13 +13,18 @@ type Payload struct {
 	DecisionID     string
 	Reasons        []string // in the order of the answer
 	Exp            int64    // unix seconds
+	AuditDigest    string   // of the row of the history; empty in receipts from before there was one
 }
 
 // AppendCanonical appends the payload's canonical JSON. It does not allocate
 // when dst has room. The strings must be valid UTF-8 and the integers safe, as
 // AppendString and AppendInt say.
 func (p Payload) AppendCanonical(dst []byte) []byte {
-	dst = AppendString(append(dst, `{"decision":`...), p.Decision)
+	dst = append(dst, '{')
+	if p.AuditDigest != "" {
+		dst = append(AppendString(append(dst, `"audit_digest":`...), p.AuditDigest), ',')
+	}
+	dst = AppendString(append(dst, `"decision":`...), p.Decision)
 	dst = AppendString(append(dst, `,"decision_id":`...), p.DecisionID)
 	dst = AppendInt(append(dst, `,"exp":`...), p.Exp)
 	dst = AppendString(append(dst, `,"intent_digest":`...), p.IntentDigest)

@@ -41,7 +41,7 @@
 // own under 'w', so that another's takes no longer to refuse than none. Format 1
 // had neither 'w' nor 'y', and format 2 had no 'f'; opening a directory of either
 // writes them. In format 2 no history row has a credential, and nothing is under
-// 'z'.
+// 'z'; in format 3 none has an audit digest.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -19,12 +19,12 @@ import (
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
-//	version    = 02
+//	version    = 03
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
 //	             texts(reasons) receipt text(issued-at) text(credential)
-//	             [settlement]
+//	             text(audit-digest) [settlement]
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -38,10 +38,12 @@ import (
 //
 // Where the receipt's decision or decision-id is the record's own, as it should
 // be, it is written as the empty text. Whether a settlement is unapproved follows
-// from the decision and is not written. A row of version 01 has no credential.
+// from the decision and is not written. A row of version 02 has no audit digest
+// and one of version 01 no credential either.
 const (
-	recordVersion           = 2
-	recordWithoutCredential = 1
+	recordVersion        = 3
+	versionOfCredential  = 2 // the first with one
+	versionOfAuditDigest = 3
 )
 
 // encoder appends to its bytes.
@@ -109,6 +111,7 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.receipt(r)
 	e.text(r.IssuedAt)
 	e.text(r.Credential)
+	e.text(r.AuditDigest)
 	if e.present(r.Settlement != nil) {
 		e.settlement(r.Settlement)
 	}
@@ -154,7 +157,7 @@ var errCorrupt = errors.New("a stored history row is corrupt")
 
 // filtered reads a row's version and what a filter can look at.
 func (d *decoder) filtered(r *storage.Record) (version byte) {
-	if version = d.byte(); version != recordVersion && version != recordWithoutCredential {
+	if version = d.byte(); version < 1 || version > recordVersion {
 		d.fail("version")
 	}
 	r.Decision = engine.Decision(d.byte())
@@ -200,8 +203,11 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	r.Reasons = d.texts()
 	d.receipt(r)
 	r.IssuedAt = d.text()
-	if version != recordWithoutCredential {
+	if version >= versionOfCredential {
 		r.Credential = d.text()
+	}
+	if version >= versionOfAuditDigest {
+		r.AuditDigest = d.text()
 	}
 	if d.present() {
 		r.Settle(d.settlement())

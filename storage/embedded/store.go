@@ -233,7 +233,7 @@ func separateRows() pebble.ValueSeparationPolicy {
 
 // format is the version of the keys and values. A greater one is refused,
 // because a newer writ may have written what this one would misread.
-const format = 3
+const format = 4
 
 // linkedFormat is the first in which each write has a link and the tip is noted.
 const linkedFormat = 3
@@ -265,16 +265,17 @@ func (s *Store) load(found inspection) error {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
 	s.change = found.tip.Change
+	if n >= linkedFormat && len(found.reasons) > 0 {
+		if err := errors.Join(s.mend(), s.noteTip(s.end())); err != nil {
+			return err
+		}
+	}
 	if n < format {
-		if err := s.upgrade(); err != nil {
+		if err := s.upgrade(n); err != nil {
 			return fmt.Errorf("upgrading the directory from format %d to %d: %w", n, format, err)
 		}
-		return nil
 	}
-	if len(found.reasons) == 0 {
-		return nil
-	}
-	return errors.Join(s.mend(), s.noteTip(s.end()))
+	return nil
 }
 
 func (s *Store) create() error {

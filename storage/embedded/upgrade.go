@@ -9,18 +9,32 @@ import (
 	"writ/storage"
 )
 
-// upgrade writes what formats 1 and 2 do not have, in one write with the number
-// of the format: an opening that is cut short is done again. Their history rows
-// are read as they are. Neither has links nor a noted tip: what the directory holds
-// is taken for all that it ever held. The tip is noted first, so that a store of
-// this format without one has lost it.
-func (s *Store) upgrade() error {
+// upgrade writes what an earlier format does not have, in one write with the
+// number of this one: an opening that is cut short is done again. History rows of
+// every format are read as they are.
+func (s *Store) upgrade(from int) error {
+	b := &batch{b: s.db.NewBatch()}
+	b.set(formatKey, strconv.AppendInt(nil, format, 10))
+	if from < linkedFormat {
+		if err := s.addLinks(b); err != nil {
+			return errors.Join(err, b.b.Close())
+		}
+	}
+	if b.err != nil {
+		return errors.Join(b.err, b.b.Close())
+	}
+	return s.apply(b.b)
+}
+
+// addLinks puts what formats 1 and 2 do not have into b. Neither has links nor a
+// noted tip: what the directory holds is taken for all that it ever held. The tip
+// is noted first, so that a store of a later format without one has lost it.
+func (s *Store) addLinks(b *batch) error {
 	t := s.end()
 	if err := s.noteTip(t); err != nil {
 		return err
 	}
 	s.health.log.Info("nothing has noted yet how far this store has come: it is taken as it is", "dir", s.health.dir, "head", t.Head)
-	b := &batch{b: s.db.NewBatch()}
 	b.begin(t)
 	tokens, agents := key{byte(kindToken)}, key{byte(kindAgent)}
 	err := s.scan(context.Background(), tokens, tokens.end(), func(_, v []byte) (bool, error) {
@@ -43,9 +57,5 @@ func (s *Store) upgrade() error {
 	for org, n := range off {
 		b.number(countKey(kindDisabled, org), n)
 	}
-	b.set(formatKey, strconv.AppendInt(nil, format, 10))
-	if err := errors.Join(err, b.err); err != nil {
-		return errors.Join(err, b.b.Close())
-	}
-	return s.apply(b.b)
+	return err
 }

@@ -38,6 +38,22 @@ func closeAsFormat(t *testing.T, n string, s *Store) {
 	}
 }
 
+// TestOpen_UpgradesFormat3: an older writ, which would not read rows with an audit
+// digest, no longer opens the directory.
+func TestOpen_UpgradesFormat3(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openTest(t, fs, nil)
+	if err := s.db.Set(formatKey, []byte("3"), pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, s)
+	s = openTest(t, fs, nil)
+	defer closeTest(t, s)
+	if v, err := s.get(formatKey); string(v) != "4" {
+		t.Errorf("the format is %q, %v, want 4", v, err)
+	}
+}
+
 // TestOpen_UpgradesFormat1: what was stored before is found as what is stored
 // since, and an older writ no longer opens the directory.
 func TestOpen_UpgradesFormat1(t *testing.T) {
@@ -60,8 +76,8 @@ func TestOpen_UpgradesFormat1(t *testing.T) {
 
 	s = openTest(t, fs, nil)
 	defer closeTest(t, s)
-	if v, err := s.get(formatKey); string(v) != "3" {
-		t.Errorf("the format is %q, %v, want 3", v, err)
+	if v, err := s.get(formatKey); string(v) != "4" {
+		t.Errorf("the format is %q, %v, want 4", v, err)
 	}
 	if got := look(t, s); len(got.Tokens) != 1 || got.Tokens[0].ID != want.Tokens[0].ID {
 		t.Errorf("tokens = %v, want %v", got.Tokens, want.Tokens)

@@ -93,6 +93,7 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 		IssuedAt:       "2026-11-21T13:59:59+02:00",
 		DecidedAt:      at.Add(123 * time.Microsecond),
 		Credential:     "operator:alice",
+		AuditDigest:    "sha256:" + strings.Repeat("2e", 32),
 		Settlement: &storage.Settlement{
 			Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: at,
 		},
