@@ -94,6 +94,12 @@ type batch struct {
 	items   []item
 	turns   []ledger.Turn
 	entries []ledger.Entry
+
+	one struct { // where they are of one request
+		item  [1]item
+		turn  [1]ledger.Turn
+		entry [1]ledger.Entry
+	}
 }
 
 // item is what was decided of a request.
@@ -108,10 +114,13 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 	if err != nil {
 		return nil, err
 	}
-	return &batch{
-		Pipeline: p, who: who, plan: plan,
-		items: make([]item, 0, n), turns: make([]ledger.Turn, 0, n), entries: make([]ledger.Entry, 0, n),
-	}, nil
+	b := &batch{Pipeline: p, who: who, plan: plan}
+	if n == 1 {
+		b.items, b.turns, b.entries = b.one.item[:0], b.one.turn[:0], b.one.entry[:0]
+	} else {
+		b.items, b.turns, b.entries = make([]item, 0, n), make([]ledger.Turn, 0, n), make([]ledger.Entry, 0, n)
+	}
+	return b, nil
 }
 
 // decide adds what is decided of the intent of a request to what is to be

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -64,6 +65,31 @@ func (d *decoder) text() string {
 	s := d.rest[:n]
 	d.rest = d.rest[n:]
 	return s
+}
+
+func (d *decoder) digest() string {
+	switch d.byte() {
+	case 0:
+		return ""
+	case 1:
+		if len(d.rest) < sha256.Size {
+			d.fail("digest")
+			return ""
+		}
+		var text [len(digestPrefix) + 2*sha256.Size]byte
+		copy(text[:], digestPrefix)
+		const digits = "0123456789abcdef"
+		for i := range sha256.Size {
+			text[len(digestPrefix)+2*i] = digits[d.rest[i]>>4]
+			text[len(digestPrefix)+2*i+1] = digits[d.rest[i]&15]
+		}
+		d.rest = d.rest[sha256.Size:]
+		return string(text[:])
+	case 2:
+		return d.text()
+	}
+	d.fail("digest")
+	return ""
 }
 
 // length reads how many things of at least one byte follow.

@@ -1,11 +1,14 @@
 package embedded
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -24,7 +27,7 @@ import (
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
 //	             texts(reasons) receipt text(issued-at) text(credential)
-//	             text(audit-digest) [settlement]
+//	             digest(audit-digest) [settlement]
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -32,6 +35,7 @@ import (
 //	settlement = text(outcome) [zigzag(amount-minor)] text(currency)
 //	             text(external-ref) time
 //	time       = zigzag(Unix seconds) uvarint(nanoseconds), in UTC
+//	digest     = 00 for the empty text | 01 and the 32 bytes of a SHA-256 | 02 text
 //	text       = uvarint(length) bytes
 //	texts      = 00 for none | uvarint(n+1) n * text
 //	[x]        = 00 | 01 x
@@ -69,6 +73,26 @@ func (e *encoder) texts(list []string) {
 	for _, s := range list {
 		e.text(s)
 	}
+}
+
+// digestPrefix begins a digest in text, behind which it is in hex.
+const digestPrefix = "sha256:"
+
+func (e *encoder) digest(s string) {
+	if s == "" {
+		e.byte(0)
+		return
+	}
+	var sum [sha256.Size]byte
+	if digits, ok := strings.CutPrefix(s, digestPrefix); ok && len(digits) == 2*len(sum) {
+		if _, err := hex.Decode(sum[:], []byte(digits)); err == nil && hex.EncodeToString(sum[:]) == digits {
+			e.byte(1)
+			*e = append(*e, sum[:]...)
+			return
+		}
+	}
+	e.byte(2)
+	e.text(s)
 }
 
 func (e *encoder) time(t time.Time) {
@@ -111,7 +135,7 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.receipt(r)
 	e.text(r.IssuedAt)
 	e.text(r.Credential)
-	e.text(r.AuditDigest)
+	e.digest(r.AuditDigest)
 	if e.present(r.Settlement != nil) {
 		e.settlement(r.Settlement)
 	}
@@ -207,7 +231,7 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 		r.Credential = d.text()
 	}
 	if version >= versionOfAuditDigest {
-		r.AuditDigest = d.text()
+		r.AuditDigest = d.digest()
 	}
 	if d.present() {
 		r.Settle(d.settlement())
