@@ -34,8 +34,11 @@ against() {
   awk "$(<bench/median.awk)"'
     match($0, /requests\/s=[0-9]+/) {
       v = substr($0, RSTART + 11, RLENGTH - 11) + 0; split($1, l, "/")
-      if (l[1] ~ /^base/) b[++nb] = v; else t[++nt] = v
+      match($0, /requests=[0-9]+/); n = substr($0, RSTART + 9, RLENGTH - 9)
+      match($0, /ticks=[0-9]+/); cpu = 10000 * substr($0, RSTART + 6, RLENGTH - 6) / n # in microseconds, those of warming up too
+      if (l[1] ~ /^base/) { b[++nb] = v; cb[nb] = cpu } else { t[++nt] = v; ct[nt] = cpu }
       if (l[1] == "base") b1[++nb1] = v; if (l[1] == "base-again") b2[++nb2] = v }
     END { mb = median(b, nb); mt = median(t, nt)
-      printf "median requests/s: base %.0f, this %.0f; this/base = %.1f %%; A/A (base-again/base) = %.1f %%\n", mb, mt, 100 * mt / mb, 100 * median(b2, nb2) / median(b1, nb1) }' "$tmp/out"
+      printf "median requests/s: base %.0f, this %.0f; this/base = %.1f %%; A/A (base-again/base) = %.1f %%\n", mb, mt, 100 * mt / mb, 100 * median(b2, nb2) / median(b1, nb1)
+      printf "median processor time a request: this/base = %.1f %%\n", 100 * median(ct, nt) / median(cb, nb) }' "$tmp/out"
 }
