@@ -200,5 +200,15 @@
 //	        AAB5hxJ4xL4e7OyDavZuknLtggLb53STV_rKEdz8wPWgtA",
 //	 "kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"}
 //
+// A server lists the head as
+//
+//	{"chain":"6578616d706c652d636861696e2d3031","seq":1,"size":2,
+//	 "time":1800000000123,
+//	 "prev":"0000000000000000000000000000000000000000000000000000000000000000",
+//	 "root":"1caa5ebe7cf643e6499facda847a3fefc1ad9b616eae5910bd29a60afb4b4399",
+//	 "sig":"MQBz-HKnCNp7zdZ2wdeaYorKAd_imiXmLxjmKovnB6c5obNHVTdoLogrBMhHdvq1
+//	        HrFhe3p60_u-txNq0frKAQ",
+//	 "kid":"1IG2tMH7J2wbJZnOf8LJzQitKf7LMvoAElsuDMVM54Y"}
+//
 // More examples, good and bad, are in testdata/vectors.json.
 package receipt

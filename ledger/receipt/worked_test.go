@@ -71,7 +71,12 @@ func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	headJSON, err := json.Marshal(head)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{
+		"listed head":   string(headJSON),
 		"kid":           keys.IDs()[0],
 		"key set":       string(keys.JWKS()),
 		"intent":        string(intent),

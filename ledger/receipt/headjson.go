@@ -1,0 +1,74 @@
+package receipt
+
+import (
+	"encoding/hex"
+	"fmt"
+)
+
+// MarshalJSON returns h as one object, the form in which a server lists heads
+// and in which somebody keeps one as an anchor. Its members are those of the
+// head, named as in the package documentation: chain, prev and root in
+// lower-case hex, seq, size and time as integers, sig in base64url without
+// padding, and kid. [ParseHead] reads it.
+func (h SignedHead) MarshalJSON() ([]byte, error) {
+	if err := checkKeyID(h.KeyID); err != nil {
+		return nil, fmt.Errorf("encoding head %d: %w", h.Seq, err)
+	}
+	if h.Seq > maxSafeInt || !safe(h.UnixMilli) {
+		return nil, fmt.Errorf("encoding head %d: its seq or time is no safe integer", h.Seq)
+	}
+	dst := AppendString([]byte(`{"chain":`), hex.EncodeToString(h.Chain[:]))
+	dst = AppendInt(append(dst, `,"seq":`...), int64(h.Seq))
+	dst = AppendInt(append(dst, `,"size":`...), int64(h.Size))
+	dst = AppendInt(append(dst, `,"time":`...), h.UnixMilli)
+	dst = AppendString(append(dst, `,"prev":`...), hex.EncodeToString(h.Prev[:]))
+	dst = AppendString(append(dst, `,"root":`...), hex.EncodeToString(h.Root[:]))
+	dst = AppendString(append(dst, `,"sig":`...), encoding().EncodeToString(h.Sig[:]))
+	dst = AppendString(append(dst, `,"kid":`...), h.KeyID)
+	return append(dst, '}'), nil
+}
+
+// ParseHead reads what MarshalJSON wrote: exactly its members, each once, in any
+// order. An error is ErrMalformed. It verifies nothing.
+func ParseHead(data []byte) (SignedHead, error) {
+	v, err := parseJSON(data)
+	if err != nil {
+		return SignedHead{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	f := fields{value: v}
+	f.only("chain", "seq", "size", "time", "prev", "root", "sig", "kid")
+	h := SignedHead{KeyID: f.string("kid")}
+	f.bytes("chain", hex.DecodeString, hex.EncodeToString, h.Chain[:])
+	h.Seq = uint64(f.within("seq", 1, maxSafeInt))
+	h.Size = uint32(f.within("size", 0, 1<<32-1))
+	h.UnixMilli = f.within("time", -maxSafeInt, maxSafeInt)
+	f.bytes("prev", hex.DecodeString, hex.EncodeToString, h.Prev[:])
+	f.bytes("root", hex.DecodeString, hex.EncodeToString, h.Root[:])
+	f.bytes("sig", encoding().DecodeString, encoding().EncodeToString, h.Sig[:])
+	if err := checkKeyID(h.KeyID); err != nil {
+		f.fail("%v", err)
+	}
+	if f.err != nil {
+		return SignedHead{}, f.err
+	}
+	return h, nil
+}
+
+// bytes reads a string of exactly the bytes that dst has room for, in the one
+// spelling that encode gives them.
+func (f *fields) bytes(name string, decode func(string) ([]byte, error), encode func([]byte) string, dst []byte) {
+	s := f.string(name)
+	b, err := decode(s)
+	if err != nil || len(b) != len(dst) || encode(b) != s {
+		f.fail("%s is not %d bytes as they are written", name, len(dst))
+	}
+	copy(dst, b)
+}
+
+func (f *fields) within(name string, least, most int64) int64 {
+	n := f.int(name)
+	if n < least || n > most {
+		f.fail("%s is not between %d and %d", name, least, most)
+	}
+	return n
+}
