@@ -164,7 +164,7 @@ func (s *Server) settlement(r *request, in *actionBody) storage.Settlement {
 func (in *actionBody) validate() error {
 	var bad fieldErrors
 	bad.uuid("decision_id", in.DecisionID)
-	if in.Outcome != storage.Executed && in.Outcome != "failed" && in.Outcome != "skipped" {
+	if !storage.IsOutcome(in.Outcome) {
 		bad.add("outcome", "must be executed, failed or skipped")
 	}
 	if n := in.AmountMinor; n != nil && (*n < 0 || *n > engine.MaxInteger) {

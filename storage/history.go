@@ -61,6 +61,9 @@ type Settlement struct {
 // Executed is the outcome of an action that was taken.
 const Executed = "executed"
 
+// IsOutcome reports whether s is an outcome that a settlement can have.
+func IsOutcome(s string) bool { return s == Executed || s == "failed" || s == "skipped" }
+
 // Settle sets r's settlement, which is Unapproved where the action was executed
 // though the decision did not allow it.
 func (r *Record) Settle(s Settlement) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -66,10 +67,7 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 
 // read opens the store for reading alone.
 func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (err error) {
-	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: o.FS, troubles: make(map[trouble]error)}
-	options := pebbleOptions(o.FS, h, lock)
-	options.ReadOnly = true
-	db, err := pebble.Open(dir, options)
+	s, err := openReadOnly(dir, o.FS, lock)
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {
 		return i.empty(dir, o)
 	}
@@ -78,11 +76,10 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	}
 	defer func() {
 		if err == nil {
-			err = h.stopped()
+			err = s.health.stopped()
 		}
-		err = errors.Join(err, db.Close())
+		err = errors.Join(err, s.db.Close())
 	}()
-	s := &Store{db: db, health: h}
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
 		return i.empty(dir, o)
@@ -96,6 +93,19 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 		i.linked = true
 	}
 	return i.compare(s, noted)
+}
+
+// openReadOnly returns a store that can only be read, or
+// pebble.ErrDBDoesNotExist. Its db must be closed.
+func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, error) {
+	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: filesystem, troubles: make(map[trouble]error)}
+	options := pebbleOptions(filesystem, h, lock)
+	options.ReadOnly = true
+	db, err := pebble.Open(dir, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db: db, health: h}, nil
 }
 
 // empty returns errLost where the directory holds tables, though Pebble finds no

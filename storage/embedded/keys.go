@@ -106,6 +106,14 @@ func headKey(seq uint64) key {
 	return binary.BigEndian.AppendUint64(key{byte(kindHead)}, seq)
 }
 
+// headSeq returns the sequence in the key of a head.
+func headSeq(k []byte) (seq uint64, ok bool) {
+	if len(k) != 1+8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(k[1:]), true
+}
+
 func meterKey(org string, m storage.Month) key {
 	return binary.BigEndian.AppendUint32(orgKey(kindMeter, org), uint32(m))
 }

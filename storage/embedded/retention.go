@@ -122,8 +122,17 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 
 // orgOf returns the organization of a key.
 func orgOf(k []byte) (string, error) {
-	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
-		return "", fmt.Errorf("a stored key of %d bytes has no organization", len(k))
+	n, err := orgLen(k)
+	if err != nil {
+		return "", err
 	}
-	return string(k[3 : 3+int(binary.BigEndian.Uint16(k[1:]))]), nil
+	return string(k[3 : 3+n]), nil
+}
+
+// orgLen returns how long the organization of a key is; it begins after 3 bytes.
+func orgLen(k []byte) (int, error) {
+	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
+		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))
+	}
+	return int(binary.BigEndian.Uint16(k[1:])), nil
 }

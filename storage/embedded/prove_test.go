@@ -1,0 +1,500 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// plain is a scrubber that finds nothing to scrub.
+type plain struct{}
+
+func (plain) Text(s string) string                                { return s }
+func (plain) Identity(s string) string                            { return s }
+func (plain) Resource(_, projection string) string                { return projection }
+func (plain) Values(metadata map[string]string) map[string]string { return metadata }
+
+func signerOf(seed byte) *receipt.Signer {
+	return receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize)))
+}
+
+// written is a store that the real ledger has written and that is closed.
+type written struct {
+	disk   *vfs.MemFS
+	keys   receipt.Keys
+	older  *vfs.MemFS         // how it was before its last decisions
+	anchor receipt.SignedHead // its last head
+	acme   []*storage.Record  // what is left of an organization's, oldest first
+}
+
+// writeHistory has the ledger decide for several organizations, at times that are
+// a month apart, with replays, settlements, a change of the key, and a retention
+// that has removed four rows of acme's.
+func writeHistory(t *testing.T) written {
+	t.Helper()
+	w := written{disk: vfs.NewCrashableMem()}
+	now := time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)
+	decide := func(seed byte, from, to int) {
+		s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: plain{}, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for n := from; n < to; n++ {
+			for range 2 { // the second is a replay
+				wg.Go(func() {
+					for _, org := range []string{"acme", "ac", "rival"} {
+						decideOne(t, l, org, n)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if err := errors.Join(l.Close(t.Context()), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide(1, 0, 4)
+	now = now.Add(30 * 24 * time.Hour)
+	decide(1, 4, 10)
+	w.older = w.disk.CrashClone(vfs.CrashCloneCfg{})
+	now = now.Add(time.Hour)
+	decide(2, 10, 16)
+	w.change(t, func(s *Store) {
+		if n, err := s.RemoveRecords(t.Context(), "acme", now.Add(-24*time.Hour), 100); n != 4 || err != nil {
+			t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+		}
+		w.acme, _, _ = s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
+		for i, outcome := range []string{storage.Executed, "failed", storage.Executed} {
+			if _, err := s.Settle(t.Context(), "acme", w.acme[i].DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: now}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, j := 0, len(w.acme)-1; i < j; i, j = i+1, j-1 {
+			w.acme[i], w.acme[j] = w.acme[j], w.acme[i]
+		}
+		var err error
+		if w.anchor, err = s.LastHead(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.keys = keys
+	return w
+}
+
+func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
+	d := engine.Decision(1 + n%3)
+	turn, err := l.Begin(t.Context(), org)
+	if err != nil {
+		t.Errorf("Begin = %v", err)
+		return
+	}
+	defer turn.End()
+	_, err = l.Commit(t.Context(), &turn, ledger.Entry{
+		Intent: &engine.Intent{
+			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+			AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T11:59:59Z",
+		},
+		PolicyVersion: 3,
+		Result:        engine.Result{Decision: d, Findings: []engine.Finding{{Outcome: d, Reason: "policy.test: the test decided so"}}},
+	})
+	if err != nil {
+		t.Errorf("Commit = %v", err)
+	}
+}
+
+// change opens the store, as whoever holds the directory can, and closes it.
+func (w *written) change(t *testing.T, f func(s *Store)) {
+	t.Helper()
+	s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prove proves the store on disk.
+func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (ledger.Proof, error) {
+	t.Helper()
+	r, err := OpenReader("data", Options{FS: disk})
+	if err != nil {
+		return ledger.Proof{}, err
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}()
+	return ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: w.keys, Anchor: anchor})
+}
+
+// put changes keys with the right checksums and encoding.
+func put(t *testing.T, s *Store, k key, v []byte) {
+	t.Helper()
+	if err := s.db.Set(k, v, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func del(t *testing.T, s *Store, k key) {
+	t.Helper()
+	if err := s.db.Delete(k, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func idOf(r *storage.Record) uuid.UUID { return uuid.MustParse(r.DecisionID) }
+
+func TestProve_Whole(t *testing.T) {
+	w := writeHistory(t)
+	kept, err := r16(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, anchor := range map[string]*receipt.SignedHead{"without an anchor": nil, "with the last head": &w.anchor, "with the head of a receipt": &kept} {
+		t.Run(name, func(t *testing.T) {
+			got, err := w.prove(t, w.disk, anchor)
+			if err != nil {
+				t.Fatalf("Prove = %v", err)
+			}
+			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Last != w.anchor {
+				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, up to head %d", got, w.anchor.Seq)
+			}
+			if id, err := uuid.Parse(got.NewestRemoved); err != nil || idTime(id).UTC().Month() != time.October {
+				t.Errorf("NewestRemoved = %s, want an id of October", got.NewestRemoved)
+			}
+		})
+	}
+	t.Run("an older copy goes unnoticed without an anchor", func(t *testing.T) {
+		if _, err := w.prove(t, w.older, nil); err != nil {
+			t.Errorf("Prove = %v", err)
+		}
+	})
+}
+
+func r16(w written) (receipt.SignedHead, error) { return w.acme[0].Receipt.SignedHead() }
+
+// TestProve_AfterKill proves what a kill left, which has its last writes in the
+// log alone, and leaves every file as it is.
+func TestProve_AfterKill(t *testing.T) {
+	w := writeHistory(t)
+	s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenReader("data", Options{FS: w.disk}); err == nil || !strings.Contains(err.Error(), "another writ is using this directory") {
+		t.Errorf("OpenReader of a store that is open = %v, want it to say so", err)
+	}
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decideOne(t, l, "late", 1)
+	disk := w.disk.CrashClone(vfs.CrashCloneCfg{})
+	if err := errors.Join(l.Close(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, disk)
+	got, err := w.prove(t, disk, &w.anchor)
+	if err != nil || got.Rows != 45 || got.Organizations != 4 {
+		t.Errorf("Prove = %+v, %v, want 45 rows of 4 organizations", got, err)
+	}
+	if after := contents(t, disk); !maps.Equal(after, before) {
+		t.Error("proving changed the directory")
+	}
+}
+
+// TestProve_Forged does to a store what somebody who holds the directory can do,
+// and holds what is said of it.
+func TestProve_Forged(t *testing.T) {
+	w := writeHistory(t)
+	const i = 5 // of acme's rows
+	row, next := w.acme[i], w.acme[i+1]
+	rowHead, err := row.Receipt.SignedHead()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf(`organization "acme", decision %s: `, row.DecisionID)
+	// rewritten puts a row that f has changed.
+	rewritten := func(f func(r *storage.Record)) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			r, err := s.Record(t.Context(), "acme", row.DecisionID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := r.Decision
+			f(r)
+			put(t, s, recordKey("acme", idOf(row)), appendRecord(nil, r))
+			if r.Decision != was {
+				del(t, s, byDecisionKey("acme", was).id(idOf(row)))
+				put(t, s, byDecisionKey("acme", r.Decision).id(idOf(row)), nil)
+			}
+		}
+	}
+	// erased takes a row away with all that leads to it.
+	erased := func(t *testing.T, s *Store, r *storage.Record) {
+		del(t, s, recordKey(r.OrganizationID, idOf(r)))
+		del(t, s, byDecisionKey(r.OrganizationID, r.Decision).id(idOf(r)))
+		del(t, s, orgKey(kindIntent, r.OrganizationID).text(r.IntentID))
+		m := meterKey(r.OrganizationID, storage.MonthOf(r.DecidedAt))
+		n, err := s.count(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
+	}
+	month := meterKey("acme", 202611)
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, s *Store)
+		want string
+	}{
+		{"a reason changed", rewritten(func(r *storage.Record) { r.Reasons = []string{"policy.test: another"} }), at + "receipt: payload does not match: digest"},
+		{"a decision changed", rewritten(func(r *storage.Record) {
+			r.Decision = engine.Allow + (r.Decision % 3)
+			r.Receipt.Decision = r.Decision.String()
+		}), at + "receipt: payload does not match: digest"},
+		{"a decision changed beside its receipt", rewritten(func(r *storage.Record) { r.Decision = engine.Allow + (r.Decision % 3) }), at + "its row says "},
+		{"a decision changed with its digest", rewritten(func(r *storage.Record) {
+			r.PolicyVersion++
+			r.Receipt.Digest = ledger.Payload(r).Digest()
+		}), at + fmt.Sprintf("it is not what head %d signs", rowHead.Seq)},
+		{"a receipt of another row", rewritten(func(r *storage.Record) {
+			r.Receipt = next.Receipt
+			r.Receipt.Decision = r.Decision.String()
+		}), at + "receipt: payload does not match: decision_id"},
+		{"a time changed", rewritten(func(r *storage.Record) { r.DecidedAt = r.DecidedAt.Add(time.Hour) }), at + "its id is not of the time at which it was decided"},
+		{"a settlement that is none", rewritten(func(r *storage.Record) { r.Settle(storage.Settlement{Outcome: "undone", RecordedAt: r.DecidedAt}) }), at + `its settlement has the outcome "undone"`},
+		{"a settlement before its decision", rewritten(func(r *storage.Record) {
+			r.Settle(storage.Settlement{Outcome: "failed", RecordedAt: r.DecidedAt.Add(-time.Hour)})
+		}), at + "it was settled at "},
+		{"a row cut", func(t *testing.T, s *Store) { put(t, s, recordKey("acme", idOf(row)), []byte{recordVersion}) }, at + "a stored history row is corrupt: short"},
+		{"a row under another id", func(t *testing.T, s *Store) {
+			v, _ := s.get(recordKey("acme", idOf(row)))
+			id := idOf(row)
+			id[15] ^= 1
+			put(t, s, recordKey("acme", id), v)
+			put(t, s, byDecisionKey("acme", row.Decision).id(id), nil)
+		}, `organization "acme", decision `},
+		{"a row of another organization", func(t *testing.T, s *Store) {
+			v, _ := s.get(recordKey("acme", idOf(row)))
+			put(t, s, recordKey("zz", idOf(row)), v)
+			put(t, s, byDecisionKey("zz", row.Decision).id(idOf(row)), nil)
+			put(t, s, orgKey(kindIntent, "zz").text(row.IntentID), idOf(row).NodeID())
+			id := idOf(row)
+			put(t, s, orgKey(kindIntent, "zz").text(row.IntentID), id[:])
+		}, `organization "zz", decision ` + row.DecisionID + ": receipt: payload does not match: digest"},
+
+		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
+		{"a row deleted with its index", func(t *testing.T, s *Store) {
+			del(t, s, recordKey("acme", idOf(row)))
+			del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row)))
+		}, at + fmt.Sprintf("its intent %q is decided, and its row is not there", row.IntentID)},
+		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erased(t, s, row) }, fmt.Sprintf("head %d: it signs %d rows, and ", rowHead.Seq, rowHead.Size)},
+		{"an organization deleted", func(t *testing.T, s *Store) {
+			for _, k := range []kind{kindRecord, kindByDecision, kindIntent, kindMeter} {
+				p := orgKey(k, "rival")
+				if err := s.db.DeleteRange(p, p.end(), pebble.Sync); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "; 20 rows are missing, and retention has removed 4"},
+		{"an organization's rows deleted", func(t *testing.T, s *Store) {
+			p := orgKey(kindRecord, "rival")
+			if err := s.db.DeleteRange(p, p.end(), pebble.Sync); err != nil {
+				t.Fatal(err)
+			}
+		}, `organization "rival", decision `},
+		{"an intent taken for removed", func(t *testing.T, s *Store) {
+			removed, _ := s.get(removedKey("acme"))
+			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
+		}, `organization "acme": its meter of 202610 says 4, and 5 decisions are of that month`},
+		{"an intent taken for removed, and counted", func(t *testing.T, s *Store) {
+			removed, _ := s.get(removedKey("acme"))
+			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
+			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 5))
+		}, "5 intents are decided and have no row, and the heads sign 4 rows that are not there"},
+
+		{"a head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(2)) }, "head 2: receipt: broken chain: head 3 follows head 1"},
+		{"the first head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(1)) }, "head 1: receipt: broken chain: head 2 follows head 0"},
+		{"the last head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(w.anchor.Seq)) }, "the history ends at head"},
+		{"a head of another key", func(t *testing.T, s *Store) {
+			forgeHead(t, s, rowHead.Seq, signerOf(9))
+		}, fmt.Sprintf("head %d: receipt: unknown key", rowHead.Seq)},
+		{"a head of another key under a trusted name", func(t *testing.T, s *Store) {
+			h := forgeHead(t, s, rowHead.Seq, signerOf(9))
+			h.KeyID = rowHead.KeyID
+			v, _ := h.MarshalBinary()
+			put(t, s, headKey(h.Seq), v)
+		}, fmt.Sprintf("head %d: receipt: signature does not verify", rowHead.Seq)},
+		{"a head in the place of another", func(t *testing.T, s *Store) {
+			v, _ := s.get(headKey(1))
+			put(t, s, headKey(2), v)
+		}, "head 2: head 1 is in its place"},
+		{"a head cut", func(t *testing.T, s *Store) { put(t, s, headKey(2), []byte("x")) }, "head 2: receipt: malformed"},
+
+		{"a meter set back", func(t *testing.T, s *Store) { put(t, s, month, binary.BigEndian.AppendUint64(nil, 3)) }, `organization "acme": its meter of 202611 says 3, and 6 decisions are of that month`},
+		{"a meter deleted", func(t *testing.T, s *Store) { del(t, s, month) }, `organization "acme": its meter of 202611 says 0, and 6 decisions`},
+		{"a meter of what is removed set back", func(t *testing.T, s *Store) {
+			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 3))
+		}, `organization "acme": its meter of 202610 says 3, and 4 decisions are of that month`},
+		{"a meter of nothing", func(t *testing.T, s *Store) { put(t, s, meterKey("zz", 202611), binary.BigEndian.AppendUint64(nil, 1)) }, `organization "zz": its meter of 202611 says 1`},
+
+		{"an intent deleted", func(t *testing.T, s *Store) { del(t, s, orgKey(kindIntent, "acme").text(row.IntentID)) }, at + fmt.Sprintf("its intent %q is not among the intents that are decided", row.IntentID)},
+		{"an intent led elsewhere", func(t *testing.T, s *Store) {
+			id := idOf(next)
+			put(t, s, orgKey(kindIntent, "acme").text(row.IntentID), id[:])
+		}, at + fmt.Sprintf("its intent %q leads to another decision", row.IntentID)},
+		{"an intent added", func(t *testing.T, s *Store) {
+			id := idOf(row)
+			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), id[:])
+		}, at + `intent "7d9f1c1e-3b5a-4f5e-8a67-000000000999" leads to it, and it is of intent `},
+		{"an index entry deleted", func(t *testing.T, s *Store) { del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row))) }, at + "it is not found as " + row.Decision.String()},
+		{"an index entry added", func(t *testing.T, s *Store) {
+			put(t, s, byDecisionKey("acme", engine.Allow+row.Decision%3).id(idOf(row)), nil)
+		}, at + "it is found as "},
+		{"an index entry of no decision", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("acme", 7).id(idOf(row)), nil) }, at + "it is found by its decision, and no such row is there"},
+		{"an index entry of no organization", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("zz", engine.Deny).id(idOf(row)), nil) }, `organization "zz", decision `},
+		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, w.anchor.Seq)) }, "the store: its last head is"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
+			forged.change(t, func(s *Store) { test.do(t, s) })
+			_, err := forged.prove(t, forged.disk, nil)
+			wantBreak(t, err, test.want)
+		})
+	}
+}
+
+// forgeHead puts a head that another key has signed in the place of one.
+func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) receipt.SignedHead {
+	t.Helper()
+	before := receipt.Chain{}
+	if err := s.Heads(t.Context(), seq-1, func(h receipt.SignedHead) error {
+		before = receipt.Chain{ID: h.Chain}.Next(h.Head)
+		return errors.New("enough")
+	}); err == nil {
+		t.Fatal("no head to follow")
+	}
+	h, _ := signer.Seal(before, time.UnixMilli(1), make([][32]byte, 3))
+	v, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, headKey(seq), v)
+	return h
+}
+
+func wantBreak(t *testing.T, err error, want string) {
+	t.Helper()
+	if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), want) {
+		t.Errorf("Prove = %v, want a break that says %q", err, want)
+	}
+}
+
+// TestProve_Rollback puts an older copy back, whole or but for the note beside it.
+func TestProve_Rollback(t *testing.T) {
+	w := writeHistory(t)
+	_, err := w.prove(t, w.older, &w.anchor)
+	wantBreak(t, err, fmt.Sprintf("head %d: it was kept as the anchor, and the history ends at head ", w.anchor.Seq))
+
+	noted, err := readTip("data", w.disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeTip("data", w.older, noted); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.prove(t, w.older, nil)
+	wantBreak(t, err, fmt.Sprintf("data.tip notes head %d", w.anchor.Seq))
+	if err := w.older.Remove("data.tip"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.prove(t, w.older, nil)
+	wantBreak(t, err, "data.tip, which notes how far the store has come, is missing")
+}
+
+// TestProve_Anchor holds a whole history to anchors that are not of it.
+func TestProve_Anchor(t *testing.T) {
+	w := writeHistory(t)
+	other := writeHistory(t)
+	stranger, _ := signerOf(9).Seal(receipt.Chain{ID: w.anchor.Chain}, time.UnixMilli(1), make([][32]byte, 1))
+	fork, _ := signerOf(1).Seal(receipt.Chain{ID: w.anchor.Chain, Seq: 1, Prev: [32]byte{1}}, time.UnixMilli(1), make([][32]byte, 1))
+	for name, test := range map[string]struct {
+		anchor receipt.SignedHead
+		want   string
+	}{
+		"of another key":   {stranger, "head 1: the anchor does not verify with these keys: receipt: unknown key"},
+		"of another chain": {other.anchor, fmt.Sprintf("the anchor is of chain %x", other.anchor.Chain)},
+		"of a fork":        {fork, "head 2: it is not the one that was kept as the anchor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := w.prove(t, w.disk, &test.anchor)
+			wantBreak(t, err, test.want)
+		})
+	}
+}
+
+func TestOpenReader_Unreadable(t *testing.T) {
+	w := writeHistory(t)
+	broken := (*storage.BreakError)(nil)
+	if _, err := OpenReader("nowhere", Options{FS: w.disk}); err == nil || errors.As(err, &broken) {
+		t.Errorf("OpenReader of nothing = %v, want an error that is no break", err)
+	}
+	names, err := w.disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			if err := w.disk.Remove("data/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err = w.prove(t, w.disk, nil)
+	wantBreak(t, err, "the directory is not as it was when it was closed")
+}
+
+// TestReader_Canceled holds that who gives up is not told that all is well.
+func TestReader_Canceled(t *testing.T) {
+	w := writeHistory(t)
+	r, err := OpenReader("data", Options{FS: w.disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := ledger.Prove(ctx, r, ledger.ProveConfig{Keys: w.keys}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Prove = %v, want %v", err, context.Canceled)
+	}
+}

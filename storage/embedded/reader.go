@@ -1,0 +1,525 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Reader reads a whole history to prove it: the heads, every row with all that
+// it is found by, and what is counted of them. It holds these to one another;
+// whether the rows are what was signed is for its caller to say.
+//
+// Nothing in the directory or beside it changes, also where a crash left the
+// store: what its log holds is read into memory. While a Reader is open nobody
+// can open the store.
+type Reader struct {
+	s     *Store
+	lock  *pebble.Lock
+	found inspection
+	noted tip
+
+	orgs map[string]*orgRows // as Parts found them
+	seed maphash.Seed        // of pairs
+}
+
+// pairs is a multiset of pairs of an intent and its decision. Those that rows
+// have and those that the intents lead to are compared by a sum of hashes under
+// a random seed: it takes one pass over each, where looking up every intent
+// takes a random read, and misses a difference with a probability of 2^-64.
+type pairs struct {
+	n   int
+	sum uint64
+}
+
+func (p *pairs) add(seed maphash.Seed, intent string, id []byte) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.Write(id)
+	h.WriteString(intent)
+	p.n++
+	p.sum += h.Sum64()
+}
+
+// orgRows is what is known of an organization's rows.
+type orgRows struct {
+	removed []byte // the greatest id that retention has removed, nil for none
+
+	mu     sync.Mutex
+	kept   pairs                   // of the rows that retention has not reached
+	rest   int                     // rows whose id is no greater than removed, yet are there
+	months map[storage.Month]int64 // of the rows that are kept
+}
+
+// partRows is how many rows a part has at most: enough that its iterators cost
+// nothing beside it.
+const partRows = 4096
+
+// OpenReader opens the store in dir, which no store may have open: not in this
+// process either, whose lock it would take away. Of o it uses FS. An error is a
+// *storage.BreakError where dir has lost files since its store was closed, and
+// otherwise says why dir can't be read.
+func OpenReader(dir string, o Options) (_ *Reader, err error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	filesystem := readingFS{o.FS}
+	if err := checkClosed(dir, filesystem); errors.Is(err, errDamaged) {
+		return nil, &storage.BreakError{Err: fmt.Errorf("%s: %w", dir, err)}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	lock, err := lockDir(dir, filesystem)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{lock: lock, orgs: make(map[string]*orgRows), seed: maphash.MakeSeed()}
+	if err := r.open(dir, filesystem); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, errors.Join(err, r.Close()))
+	}
+	return r, nil
+}
+
+func (r *Reader) open(dir string, filesystem vfs.FS) (err error) {
+	defer readPanic(&err)
+	if r.s, err = openReadOnly(dir, filesystem, r.lock); errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return errors.New("there is no store")
+	} else if err != nil {
+		return err
+	}
+	v, err := r.s.get(formatKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		return errors.New("there is no store of writ's")
+	}
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil || n > format {
+		return fmt.Errorf("its format is %.16q, this writ knows %d", v, format)
+	}
+	r.found.linked = n >= linkedFormat
+	if !r.found.linked {
+		return nil
+	}
+	switch r.noted, err = readTip(dir, filesystem); {
+	case errors.Is(err, errNoTip), errors.Is(err, errDamagedTip):
+		r.found.because("%s, which notes how far the store has come, %v", tipName(dir), err)
+		return nil
+	default:
+		return err
+	}
+}
+
+// Close releases the directory.
+func (r *Reader) Close() error {
+	var err error
+	if r.s != nil {
+		err = errors.Join(r.s.health.stopped(), r.s.db.Close())
+	}
+	return errors.Join(err, r.lock.Close())
+}
+
+// Heads calls f for each head that is stored, in order. A head that can't be
+// read, or that is another than its key says, is a *storage.BreakError.
+func (r *Reader) Heads(ctx context.Context, f func(receipt.SignedHead) error) (err error) {
+	defer readPanic(&err)
+	prefix := key{byte(kindHead)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		var h receipt.SignedHead
+		seq, ok := headSeq(k)
+		if !ok {
+			return true, &storage.BreakError{Err: fmt.Errorf("the key of a head has %d bytes", len(k))}
+		}
+		if err := h.UnmarshalBinary(v); err != nil {
+			return true, &storage.BreakError{Head: seq, Err: err}
+		}
+		if h.Seq != seq {
+			return true, &storage.BreakError{Head: seq, Err: fmt.Errorf("head %d is in its place", h.Seq)}
+		}
+		return false, f(h)
+	})
+}
+
+// Parts divides the rows. It reads their keys alone. All parts must be read
+// before Census is asked; they can be read at the same time.
+func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
+	defer readPanic(&err)
+	it, err := r.s.newIter(&pebble.IterOptions{LowerBound: key{byte(kindRecord)}, UpperBound: key{byte(kindRecord) + 1}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	var (
+		last *part
+		n    int
+	)
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		org, position, err := position(it.Key())
+		if err != nil {
+			return nil, err
+		}
+		if n++; last != nil && last.org == string(org) && n <= partRows {
+			continue
+		}
+		next := &part{r: r, org: string(org)}
+		if last != nil && last.org == next.org {
+			next.from, next.rows = bytes.Clone(position), last.rows
+			last.to = next.from
+		} else if next.rows, err = r.org(next.org); err != nil {
+			return nil, err
+		}
+		parts, last, n = append(parts, next.read), next, 1
+	}
+	return parts, it.Error()
+}
+
+// position splits the key of something of an organization.
+func position(k []byte) (org, rest []byte, err error) {
+	n, err := orgLen(k)
+	if err != nil {
+		return nil, nil, &storage.BreakError{Err: err}
+	}
+	return k[3 : 3+n], k[3+n:], nil
+}
+
+// org returns what is known of an organization's rows.
+func (r *Reader) org(org string) (*orgRows, error) {
+	if known := r.orgs[org]; known != nil {
+		return known, nil
+	}
+	removed, err := r.s.get(removedKey(org))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	rows := &orgRows{removed: removed, months: make(map[storage.Month]int64)}
+	r.orgs[org] = rows
+	return rows, nil
+}
+
+// part is the rows of an organization whose ids are from one up to another; nil
+// is the first and the last. Together the parts of an organization have room for
+// every id, so that an index entry without a row is in one of them.
+type part struct {
+	r        *Reader
+	org      string
+	from, to []byte
+	rows     *orgRows
+}
+
+// read is the part's storage.Part.
+func (p *part) read(ctx context.Context, f func(*storage.Record) error) (err error) {
+	defer readPanic(&err)
+	w := walk{part: p, ctx: ctx, f: f, months: make(map[storage.Month]int64)}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for d := engine.Allow; d <= engine.Deny; d++ {
+		if w.byDecision[d], err = w.iter(byDecisionKey(p.org, d)); err != nil {
+			return err
+		}
+		w.byDecision[d].First()
+	}
+	prefix := orgKey(kindRecord, p.org)
+	lower, upper := p.bounds(prefix)
+	if err := p.r.s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) { return false, w.row(k[len(prefix):], v) }); err != nil {
+		return err
+	}
+	for d := range w.byDecision {
+		if err := w.indexed(engine.Decision(d), nil); err != nil {
+			return err
+		}
+	}
+	w.keep()
+	return nil
+}
+
+func (p *part) bounds(prefix key) (lower, upper key) {
+	lower, upper = append(bytes.Clone(prefix), p.from...), prefix.end()
+	if p.to != nil {
+		upper = append(bytes.Clone(prefix), p.to...)
+	}
+	return lower, upper
+}
+
+func broken(org string, id uuid.UUID, format string, args ...any) error {
+	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
+}
+
+// walk goes through the rows of a part and its indexes side by side.
+type walk struct {
+	*part
+	ctx context.Context
+	f   func(*storage.Record) error
+
+	byDecision [engine.Deny + 1]*pebble.Iterator
+
+	kept   pairs
+	rest   int
+	months map[storage.Month]int64
+}
+
+func (w *walk) iter(prefix key) (*pebble.Iterator, error) {
+	lower, upper := w.bounds(prefix)
+	return w.r.s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+func (w *walk) close() (err error) {
+	for _, it := range w.byDecision {
+		if it != nil {
+			err = errors.Join(err, it.Close())
+		}
+	}
+	return err
+}
+
+// row holds a row to its keys and gives it to f.
+func (w *walk) row(position, v []byte) error {
+	id, err := uuid.FromBytes(position)
+	if err != nil {
+		return &storage.BreakError{OrganizationID: w.org, Err: fmt.Errorf("the key of a row ends in %d bytes, which are no decision id", len(position))}
+	}
+	r, err := parseRecord(w.org, id, v, nil)
+	if err != nil {
+		return broken(w.org, id, "%w", err)
+	}
+	if r.Decision < engine.Allow || r.Decision > engine.Deny {
+		return broken(w.org, id, "its row has no decision")
+	}
+	if skew := r.DecidedAt.Sub(idTime(id)).Abs(); id.Version() != 7 || skew > storage.MaxSkew {
+		return broken(w.org, id, "its id is not of the time at which it was decided, %s", r.DecidedAt)
+	}
+	if err := w.indexed(r.Decision, position); err != nil {
+		return err
+	}
+	if bytes.Compare(position, w.rows.removed) <= 0 {
+		w.rest++
+		if err := w.r.leads(r, id); err != nil {
+			return err
+		}
+	} else {
+		w.kept.add(w.r.seed, r.IntentID, position)
+		w.months[storage.MonthOf(r.DecidedAt)]++
+	}
+	return w.f(r)
+}
+
+// indexed moves the index of d past position, which must be the next in it; nil
+// is the end.
+func (w *walk) indexed(d engine.Decision, position []byte) error {
+	it := w.byDecision[d]
+	if it == nil {
+		return nil // d is no decision
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	var at []byte
+	if it.Valid() {
+		at = it.Key()[len(byDecisionKey(w.org, d)):]
+	}
+	switch {
+	case bytes.Equal(at, position):
+		it.Next()
+		return nil
+	case position == nil || at != nil && bytes.Compare(at, position) < 0:
+		id, _ := uuid.FromBytes(at) // zeros where it is none
+		return broken(w.org, id, "it is found as %s, and no such row is there", d)
+	}
+	id, _ := uuid.FromBytes(position)
+	return broken(w.org, id, "it is not found as %s", d)
+}
+
+// keep adds what was counted to the organization's.
+func (w *walk) keep() {
+	w.rows.mu.Lock()
+	defer w.rows.mu.Unlock()
+	w.rows.kept.n += w.kept.n
+	w.rows.kept.sum += w.kept.sum
+	w.rows.rest += w.rest
+	for m, n := range w.months {
+		w.rows.months[m] += n
+	}
+}
+
+// Census holds what is kept beside the rows to the rows that all parts have
+// read: intents and index entries that lead nowhere, the meters, and how far the
+// store has come. Its error is a *storage.BreakError or what kept it from
+// reading.
+func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
+	defer readPanic(&err)
+	for _, rows := range r.orgs {
+		if rows.kept.n+rows.rest > 0 {
+			c.Organizations++
+		}
+	}
+	if err := r.strays(ctx); err != nil {
+		return c, err
+	}
+	m := make(meterTable)
+	if err := r.intents(ctx, &c, m); err != nil {
+		return c, err
+	}
+	for org, rows := range r.orgs {
+		for month, n := range rows.months {
+			m.add(org, month, n, 0)
+		}
+	}
+	if err := r.meters(ctx, m); err != nil {
+		return c, err
+	}
+	if err := r.found.compare(r.s, r.noted); err != nil {
+		return c, err
+	}
+	switch {
+	case r.found.tip.Head < r.noted.Head:
+		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir), r.noted.Head)
+	case r.found.linked && r.found.tip.Change < r.noted.Change:
+		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change, tipName(r.s.health.dir), r.noted.Change)
+	}
+	if len(r.found.reasons) > 0 {
+		return c, &storage.BreakError{Err: fmt.Errorf("the store: %s", strings.Join(r.found.reasons, "; "))}
+	}
+	return c, nil
+}
+
+// strays finds index entries that no part has seen: of an organization without
+// rows, or of no decision.
+func (r *Reader) strays(ctx context.Context) error {
+	prefix := key{byte(kindByDecision)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, _ []byte) (bool, error) {
+		org, rest, err := position(k)
+		if err != nil {
+			return true, err
+		}
+		if rows := r.orgs[string(org)]; rows != nil && rows.kept.n+rows.rest > 0 &&
+			len(rest) == 1+idLen && rest[0] >= byte(engine.Allow) && rest[0] <= byte(engine.Deny) {
+			return false, nil
+		}
+		id, _ := uuid.FromBytes(rest[min(1, len(rest)):]) // zeros where it is none
+		return true, broken(string(org), id, "it is found by its decision, and no such row is there")
+	})
+}
+
+// intents counts the intents that retention has taken the rows of, and finds
+// those that are decided without a row.
+func (r *Reader) intents(ctx context.Context, c *storage.Census, m meterTable) error {
+	var (
+		org    string
+		rows   *orgRows
+		led    pairs // that the intents of org lead to, but for removed rows
+		newest uuid.UUID
+	)
+	done := func() error {
+		if rows == nil || led == rows.kept {
+			return nil
+		}
+		return r.misled(ctx, org, rows)
+	}
+	prefix := key{byte(kindIntent)}
+	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		of, name, err := position(k)
+		if err != nil {
+			return true, err
+		}
+		if rows == nil || string(of) != org {
+			if err := done(); err != nil {
+				return true, err
+			}
+			org, led = string(of), pairs{}
+			if rows, err = r.org(org); err != nil {
+				return true, err
+			}
+			c.Removed -= rows.rest
+		}
+		if len(v) != idLen || bytes.Compare(v, rows.removed) > 0 {
+			led.add(r.seed, string(name), v)
+			return false, nil
+		}
+		id := uuid.UUID(v)
+		m.remove(org, id)
+		if c.Removed++; bytes.Compare(v, newest[:]) > 0 {
+			newest = id
+		}
+		return false, nil
+	})
+	if err = errors.Join(err, done()); err != nil {
+		return err
+	}
+	if c.Removed > 0 {
+		c.NewestRemoved = newest.String()
+	}
+	return nil
+}
+
+// misled returns the first row of org that its intent does not lead to, or else
+// the first intent that leads to no row of its own.
+func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
+	prefix := orgKey(kindRecord, org)
+	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		id, err := uuid.FromBytes(k[len(prefix):])
+		if err != nil {
+			return true, err
+		}
+		row, err := parseRecord(org, id, v, nil)
+		if err != nil {
+			return true, err
+		}
+		return false, r.leads(row, id)
+	})
+	if err != nil {
+		return err
+	}
+	prefix = orgKey(kindIntent, org)
+	err = r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		name := k[len(prefix):]
+		id, err := uuid.FromBytes(v)
+		if err != nil {
+			return true, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id", name, len(v))}
+		}
+		if bytes.Compare(v, rows.removed) <= 0 {
+			return false, nil
+		}
+		row, err := r.s.record(org, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return true, broken(org, id, "its intent %q is decided, and its row is not there", name)
+		case err != nil:
+			return true, err
+		case row.IntentID != string(name):
+			return true, broken(org, id, "intent %q leads to it, and it is of intent %q", name, row.IntentID)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return &storage.BreakError{OrganizationID: org, Err: errors.New("its intents are not those of its rows")}
+}
+
+// leads returns nil if the intent of row, whose decision is id, leads to it.
+func (r *Reader) leads(row *storage.Record, id uuid.UUID) error {
+	switch v, err := r.s.get(orgKey(kindIntent, row.OrganizationID).text(row.IntentID)); {
+	case errors.Is(err, storage.ErrNotFound):
+		return broken(row.OrganizationID, id, "its intent %q is not among the intents that are decided", row.IntentID)
+	case err != nil:
+		return err
+	case !bytes.Equal(v, id[:]):
+		return broken(row.OrganizationID, id, "its intent %q leads to another decision", row.IntentID)
+	}
+	return nil
+}
