@@ -16,9 +16,6 @@ const envPrefix = "WRIT_"
 // typoEdits is how many letters away from a variable a name counts as a slip.
 const typoEdits = 2
 
-// clientVariables configure whoever calls a server. writ itself reads neither.
-var clientVariables = []string{"WRIT_URL", "WRIT_API_KEY"}
-
 // injected matches what Kubernetes and Docker's links set in every container
 // beside a service whose name is writ or begins with writ-.
 var injected = regexp.MustCompile(`^WRIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` +
@@ -33,9 +30,6 @@ type unread []string
 // what it was to refuse.
 func unreadVariables(environ []string, k *kong.Context) (unread, error) {
 	known := make(map[string]bool)
-	for _, name := range clientVariables {
-		known[name] = true
-	}
 	for _, name := range variables(k.Model.Node) {
 		known[name] = true
 	}

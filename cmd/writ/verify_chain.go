@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/mattn/go-isatty"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+// chain verifies a whole history. Every error but the reported ones is that the
+// history could not be read, which must not look like a broken one.
+func (c *verifyCmd) chain(ctx context.Context, s streams) error {
+	name, err := c.checkChain()
+	if err != nil {
+		return err
+	}
+	proof, err := c.prove(ctx, s)
+	if broken := (*storage.BreakError)(nil); errors.As(err, &broken) {
+		fmt.Fprintf(s.out, "%s: BROKEN: %v\n", name, broken)
+		return errReported
+	}
+	if invalid := (*inputError)(nil); errors.As(err, &invalid) {
+		return err
+	}
+	if err != nil {
+		return &inputError{name: name, err: err}
+	}
+	return c.report(s.out, name, proof)
+}
+
+// checkChain returns what the history is called, or which flags make no sense.
+func (c *verifyCmd) checkChain() (name string, err error) {
+	switch {
+	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
+		return "", &usageError{"--chain verifies a whole history: want no receipts, --intent or --policy"}
+	case (c.Data == "") == (c.URL == ""):
+		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or WRIT_URL)"}
+	case c.Data != "":
+		return string(c.Data), nil
+	case c.APIKey == "":
+		return "", &usageError{"--url: want a key of the scope history:read in WRIT_API_KEY"}
+	case c.Keys == "":
+		return "", &usageError{"--url: want --keys=FILE|URL: which keys to trust is not for the server to say"}
+	}
+	return c.URL, nil
+}
+
+// prove proves the history that the flags name.
+func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err error) {
+	cfg := ledger.ProveConfig{Partial: c.URL != ""}
+	if cfg.Keys, err = c.trusted(ctx, s); err != nil {
+		return ledger.Proof{}, err
+	}
+	if c.Anchor != "" {
+		anchor, err := c.readAnchor(s)
+		if err != nil {
+			return ledger.Proof{}, err
+		}
+		cfg.Anchor = &anchor
+	}
+	bar := newProgress(s.err)
+	defer bar.end()
+	cfg.Progress = bar.show
+	if c.URL != "" {
+		return ledger.Prove(ctx, &remote{client: client{base: strings.TrimRight(c.URL, "/"), token: c.APIKey}}, cfg)
+	}
+	r, err := embedded.OpenReader(c.Data.store(), embedded.Options{})
+	if err != nil {
+		return ledger.Proof{}, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return ledger.Prove(ctx, r, cfg)
+}
+
+// readAnchor reads a head, or the one that a receipt stands under.
+func (c *verifyCmd) readAnchor(s streams) (receipt.SignedHead, error) {
+	data, err := readInput(s, c.Anchor)
+	if err != nil {
+		return receipt.SignedHead{}, err
+	}
+	h, err := receipt.ParseHead(data)
+	if err == nil {
+		return h, nil
+	}
+	d, receiptErr := parseHeld(data)
+	if receiptErr == nil {
+		if h, receiptErr = d.receipt.SignedHead(); receiptErr == nil {
+			return h, nil
+		}
+		err = receiptErr
+	}
+	return receipt.SignedHead{}, &inputError{name: c.Anchor, err: fmt.Errorf("want a head, a receipt or what holds one: %w", err)}
+}
+
+// report says what was proved and what was not. Its last line is the last head,
+// to be kept as an anchor.
+func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
+	whose := fmt.Sprintf("%s of %s", count(p.Rows, "row"), count(p.Organizations, "organization"))
+	if c.URL != "" {
+		whose = fmt.Sprintf("%s of one organization", count(p.Rows, "row"))
+	}
+	fmt.Fprintf(w, "%s: whole: %s, %s\n", name, count(int(p.Last.Seq), "head"), whose)
+	if c.Anchor == "" {
+		fmt.Fprintf(w, "%s: not proved: that this is not an older copy, or one that was signed anew: give --anchor\n", name)
+	}
+	if c.Keys == "" {
+		fmt.Fprintf(w, "%s: not proved: that the keys are the right ones: they are the directory's own; give --keys\n", name)
+	}
+	fmt.Fprintf(w, "%s: not proved: what rows show beside their ids, digests, policy version, decision and reasons; %s\n", name, count(p.Settled, "settlement"))
+	if c.URL != "" {
+		fmt.Fprintf(w, "%s: not proved: that no row is missing: a server shows the rows of one organization\n", name)
+	}
+	if p.Unlisted > 0 {
+		fmt.Fprintf(w, "%s: %s under heads that are not listed yet: each verified by itself\n", name, count(p.Unlisted, "row"))
+	}
+	if id, err := uuid.Parse(p.NewestRemoved); err == nil {
+		at := time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
+		fmt.Fprintf(w, "%s: not proved: %s that retention removed, the newest decided at %s\n", name, count(p.Removed, "row"), at)
+	}
+	if p.Last.Seq == 0 {
+		return nil
+	}
+	head, err := json.Marshal(p.Last)
+	if err != nil {
+		return fmt.Errorf("encoding the last head: %w", err)
+	}
+	fmt.Fprintf(w, "%s\n", head)
+	return nil
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// remote is the history that a server shows to one organization.
+type remote struct{ client client }
+
+// pageSize is the greatest that lists give.
+const pageSize = "500"
+
+// pages calls f with the items of each page of a list.
+func (r *remote) pages(ctx context.Context, path string, f func([]jsontext.Value) error) error {
+	for cursor := ""; ; {
+		q := url.Values{"limit": {pageSize}}
+		if cursor != "" {
+			q.Set("cursor", cursor)
+		}
+		var page struct {
+			Data       []jsontext.Value `json:"data"`
+			NextCursor *string          `json:"next_cursor"`
+		}
+		if err := r.client.fetch(ctx, http.MethodGet, path+"?"+q.Encode(), nil, http.StatusOK, &page); err != nil {
+			return err
+		}
+		if err := f(page.Data); err != nil {
+			return err
+		}
+		switch next := page.NextCursor; {
+		case next == nil:
+			return nil
+		case *next == cursor:
+			return fmt.Errorf("the server's list of %s does not end", path)
+		default:
+			cursor = *next
+		}
+	}
+}
+
+// Heads implements ledger.History. A server lists the newest first.
+func (r *remote) Heads(ctx context.Context, f func(receipt.SignedHead) error) error {
+	var heads []receipt.SignedHead
+	err := r.pages(ctx, "/v1/ledger/heads", func(items []jsontext.Value) error {
+		for _, item := range items {
+			h, err := receipt.ParseHead(item)
+			if err != nil {
+				return err
+			}
+			if n := len(heads); n > 0 && h.Seq >= heads[n-1].Seq {
+				return fmt.Errorf("the server lists head %d after head %d", h.Seq, heads[n-1].Seq)
+			}
+			heads = append(heads, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range slices.Backward(heads) {
+		if err := f(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Parts implements ledger.History.
+func (r *remote) Parts(context.Context) ([]storage.Part, error) {
+	return []storage.Part{func(ctx context.Context, f func(*storage.Record) error) error {
+		last := ""
+		return r.pages(ctx, "/v1/authorizations", func(items []jsontext.Value) error {
+			for _, item := range items {
+				row := new(storage.Record)
+				if err := json.Unmarshal(item, row); err != nil {
+					return fmt.Errorf("decoding a row: %w", err)
+				}
+				if last != "" && row.DecisionID >= last {
+					return fmt.Errorf("the server lists decision %.36q after %s", row.DecisionID, last)
+				}
+				last = row.DecisionID
+				if err := f(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}}, nil
+}
+
+// Census implements ledger.History.
+func (r *remote) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
+
+// progress is a bar on a terminal, and nothing elsewhere.
+type progress struct {
+	w     io.Writer
+	shown bool // on a terminal
+
+	mu   sync.Mutex
+	next time.Time // when to draw again
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, shown: ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb"}
+}
+
+const (
+	barWidth   = 30
+	eraseLine  = "\r\x1b[K"
+	drawnEvery = 100 * time.Millisecond
+)
+
+// show draws the bar, at most ten times a second.
+func (p *progress) show(what string, done, total int) {
+	if !p.shown {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Before(p.next) {
+		return
+	}
+	p.next = now.Add(drawnEvery)
+	if total <= done {
+		fmt.Fprintf(p.w, "%s%-5s %d", eraseLine, what, done)
+		return
+	}
+	full := done * barWidth / total
+	fmt.Fprintf(p.w, "%s%-5s %s%s %d of %d", eraseLine, what, strings.Repeat("█", full), strings.Repeat("░", barWidth-full), done, total)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.w, eraseLine)
+	}
+}

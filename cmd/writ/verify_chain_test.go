@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/ledger"
+	"writ/scrub"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+// pastHistory writes decisions of two organizations, an hour old, into a new data
+// directory.
+func pastHistory(t *testing.T, n int) dataDir {
+	t.Helper()
+	data := dataDir(filepath.Join(t.TempDir(), "data"))
+	signer, _, _, err := data.loadSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := embedded.Open(data.store(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrubber, err := scrub.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-time.Hour)
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger, Now: func() time.Time { return past }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		for _, org := range []string{examples.Organization, "rival"} {
+			turn, err := l.Begin(t.Context(), org)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Commit(t.Context(), &turn, ledger.Entry{
+				Intent: &engine.Intent{
+					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
+					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
+				},
+				PolicyVersion: 1,
+				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(l.Close(t.Context()), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// verifyURL runs the verb against a server and returns its exit code and what it
+// prints.
+func verifyURL(t *testing.T, base, token string, args ...string) (code int, said string) {
+	t.Helper()
+	var out bytes.Buffer
+	code = run(t.Context(), append([]string{"verify", "--chain", "--url", base, "--api-key", token}, args...), streams{out: &out, err: &out})
+	return code, out.String()
+}
+
+// TestVerifyChain_URL verifies what a server shows, and what one shows that lies.
+func TestVerifyChain_URL(t *testing.T) {
+	const n = 600 // heads are of both organizations: two pages and more
+	data := pastHistory(t, n)
+	keys := filepath.Join(t.TempDir(), "keys.jwks")
+	public, err := os.ReadFile(data.jwks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(keys, public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, data)
+	token := tokenOf(t, data)
+	register(t, p.url, token)
+	evaluate(t, p.url, token, 2) // under heads that are too young to be listed
+	code, said := verifyURL(t, p.url, token, "--keys", keys)
+	for _, want := range []string{
+		fmt.Sprintf("%s: whole: %d heads, %d rows of one organization\n", p.url, 2*n, n+2),
+		": 2 rows under heads that are not listed yet: each verified by itself\n",
+		": not proved: that no row is missing: a server shows the rows of one organization\n",
+	} {
+		if code != exitOK || !strings.Contains(said, want) {
+			t.Errorf("writ verify = exit code %d, %s\nwant %q", code, said, want)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	anchor := filepath.Join(t.TempDir(), "anchor.json")
+	if err := os.WriteFile(anchor, []byte(lines[len(lines)-1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := verifyURL(t, p.url, token, "--keys", keys, "--anchor", anchor); code != exitOK || strings.Contains(said, "--anchor") {
+		t.Errorf("writ verify --anchor = exit code %d, %s", code, said)
+	}
+	if code, said := verifyURL(t, p.url, "writ_wrong", "--keys", keys); code != exitInvalid || !strings.Contains(said, "401 Unauthorized") {
+		t.Errorf("writ verify with a wrong key = exit code %d, %s", code, said)
+	}
+
+	for name, test := range map[string]struct {
+		path string // which answers are forged
+		do   func(items []any) []any
+		code int
+		want string
+		args []string
+	}{
+		"a head is left out": {"/v1/ledger/heads", func(items []any) []any { return append(items[:3], items[4:]...) }, exitFailed, "receipt: broken chain", nil},
+		"a head is changed":  {"/v1/ledger/heads", func(items []any) []any { items[3].(map[string]any)["size"] = 9; return items }, exitFailed, "receipt: ", nil},
+		"a head is no head":  {"/v1/ledger/heads", func(items []any) []any { items[3] = "x"; return items }, exitInvalid, "receipt: malformed", nil},
+		"heads come twice":   {"/v1/ledger/heads", func(items []any) []any { return append(items, items...) }, exitInvalid, "the server lists head ", nil},
+		"the tail is cut":    {"/v1/ledger/heads", func(items []any) []any { return items[:0] }, exitFailed, "and the history has no heads", []string{"--anchor", anchor}},
+		"a row is changed":   {"/v1/authorizations", func(items []any) []any { items[7].(map[string]any)["reasons"] = []string{"x"}; return items }, exitFailed, `organization "` + examples.Organization + `", decision `, nil},
+		"a row is another's": {"/v1/authorizations", func(items []any) []any { items[7].(map[string]any)["organization_id"] = "rival"; return items }, exitFailed, `organization "rival", decision `, nil},
+		"rows come twice":    {"/v1/authorizations", func(items []any) []any { return append(items, items...) }, exitInvalid, "the server lists decision ", nil},
+		"a settlement is forged": {"/v1/authorizations", func(items []any) []any {
+			items[7].(map[string]any)["settlement"] = storage.Settlement{Outcome: "undone"}
+			return items
+		}, exitFailed, `its settlement has the outcome "undone"`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			liar := forging(t, p.url, test.path, test.do)
+			code, said := verifyURL(t, liar, token, append(test.args, "--keys", keys)...)
+			if code != test.code || !strings.Contains(said, test.want) || strings.Contains(said, "whole") {
+				t.Errorf("writ verify = exit code %d, %s\nwant %d, %q", code, said, test.code, test.want)
+			}
+		})
+	}
+}
+
+// forging is a server that changes what another's list answers.
+func forging(t *testing.T, base, path string, do func([]any) []any) string {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.Request.URL.Path != path {
+				return nil
+			}
+			var page map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&page); err != nil {
+				return err
+			}
+			page["data"] = do(page["data"].([]any))
+			text, err := json.Marshal(page)
+			if err != nil {
+				return err
+			}
+			r.Body = readCloser{bytes.NewReader(text)}
+			r.ContentLength = int64(len(text))
+			r.Header.Del("Content-Length")
+			return nil
+		},
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// held is what a file holds of a decision: a receipt and what stands beside it.
+type held struct {
+	receipt receipt.Receipt
+	reasons []string        // nil beside a bare receipt
+	row     *storage.Record // of the history, if it is one
+}
+
+// parseHeld reads a receipt, an evaluation result, or a row of the history.
+func parseHeld(data []byte) (held, error) {
+	r, err := receipt.Parse(data)
+	if err == nil {
+		return held{receipt: r}, nil
+	}
+	res, resErr := receipt.ParseResult(data)
+	if resErr == nil {
+		return held{receipt: res.Receipt, reasons: res.Reasons}, nil
+	}
+	switch text := string(data); {
+	case strings.Contains(text, `"intent_digest"`):
+		return parseRow(data)
+	case strings.Contains(text, `"receipt"`):
+		return held{}, resErr
+	}
+	return held{}, err
+}
+
+// parseRow reads a row, which must be the one of its receipt.
+func parseRow(data []byte) (held, error) {
+	row := new(storage.Record)
+	if err := json.Unmarshal(data, row, json.RejectUnknownMembers(true)); err != nil {
+		return held{}, fmt.Errorf("no row of the history: %w", err)
+	}
+	return held{receipt: row.Receipt, reasons: row.Reasons, row: row}, nil
+}
+
+// payload checks the row of d, if it has one, against its receipt.
+func (d held) payload() error {
+	if d.row == nil {
+		return nil
+	}
+	if d.row.Decision.String() != d.receipt.Decision {
+		return fmt.Errorf("the row says %s and its receipt %s", d.row.Decision, d.receipt.Decision)
+	}
+	return receipt.VerifyPayload(d.receipt, ledger.Payload(d.row))
+}
+
+// grounds are what a decision is checked to rest on; either may be missing.
+type grounds struct {
+	intent *engine.Intent
+	policy *engine.Policy
+}
+
+func (c *verifyCmd) grounds(s streams) (g grounds, err error) {
+	if c.Intent != "" {
+		if g.intent, err = readDocument(s, c.Intent, "intent", engine.DecodeIntent); err != nil {
+			return g, err
+		}
+		if err := g.intent.Validate(); err != nil {
+			return g, &inputError{name: c.Intent, err: err}
+		}
+	}
+	if c.Policy != "" {
+		doc, err := readDocument(s, c.Policy, "policy", engine.DecodePolicy)
+		if err != nil {
+			return g, err
+		}
+		if g.policy, err = engine.CompilePolicy(doc); err != nil {
+			return g, &inputError{name: c.Policy, err: err}
+		}
+	}
+	return g, nil
+}
+
+// check returns what of d's grounds was checked and what was not, in words, or
+// why d does not rest on g.
+func (g grounds) check(d held) (said []string, err error) {
+	if err := d.payload(); err != nil {
+		return nil, err
+	}
+	if d.row != nil {
+		said = append(said, "the row is the one of the digest, but for what the digest does not cover: agent, action type, resource, cost, metadata, times, credential, settlement")
+	}
+	if g.intent == nil || g.policy == nil && d.row == nil {
+		return append(said, "not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
+	}
+	if d.row != nil && ledger.IntentDigest(g.intent) != d.row.IntentDigest {
+		return nil, fmt.Errorf("it is of another intent: the digest of this one is %s", ledger.IntentDigest(g.intent))
+	}
+	if g.policy == nil {
+		return append(said, "the intent is the one that was decided", "not checked: whether the reasons follow from the policy: give --policy"), nil
+	}
+	return g.follows(said, d)
+}
+
+// follows checks d against both grounds.
+func (g grounds) follows(said []string, d held) ([]string, error) {
+	doc := g.policy.Document()
+	if g.intent.PolicyID != doc.PolicyID {
+		return nil, fmt.Errorf("the intent is for policy %s, and the policy is %s", g.intent.PolicyID, doc.PolicyID)
+	}
+	alone := engine.Evaluate(g.policy, nil, &engine.Input{Intent: g.intent})
+	reasons := d.reasons
+	if reasons == nil {
+		reasons = alone.Reasons()
+	}
+	p := receipt.Payload{
+		OrganizationID: doc.OrganizationID, IntentID: g.intent.IntentID, IntentDigest: ledger.IntentDigest(g.intent),
+		PolicyID: doc.PolicyID, PolicyVersion: int64(doc.Version), Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
+		Reasons: reasons, Exp: d.receipt.Exp,
+	}
+	if err := receipt.VerifyPayload(d.receipt, p); err != nil && d.reasons == nil {
+		return append(said, "not checked: the intent and the reasons: a bare receipt names no reasons, and its digest is not of those that the policy alone gives"), nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: it is not of this intent, version %d of this policy and these reasons", err, doc.Version)
+	}
+	said = append(said, "the intent, the policy's version and the reasons are those of the digest")
+	rest, err := following(reasons, alone)
+	if err != nil {
+		return nil, fmt.Errorf("the reasons do not follow from version %d of the policy: %w", doc.Version, err)
+	}
+	if len(rest) > 0 {
+		return append(said, "not checked: what rules, the agent's state, the plan or an external core have found: "+strings.Join(rest, ", ")), nil
+	}
+	if d.receipt.Decision != alone.Decision.String() {
+		return nil, fmt.Errorf("the policy decides %s", alone.Decision)
+	}
+	return append(said, "the reasons follow from the policy"), nil
+}
+
+// following holds reasons to what a policy finds alone, and returns the codes of
+// those that need more than the policy to follow.
+func following(reasons []string, alone engine.Result) (rest []string, err error) {
+	var own, want []string
+	for _, reason := range reasons {
+		code, _, _ := strings.Cut(reason, ":")
+		switch c := engine.Code(code); {
+		case !slices.Contains(engine.Codes(), c):
+			return []string{engine.Quote(code)}, nil // an external core has decided
+		case needsMore(c):
+			rest = append(rest, code)
+		default:
+			own = append(own, reason)
+		}
+	}
+	for _, f := range alone.Findings {
+		if f.Code != engine.CodePolicyAllowed || len(rest) == 0 {
+			want = append(want, f.Reason)
+		}
+	}
+	if !slices.Equal(own, want) {
+		return nil, fmt.Errorf("it gives %q", want)
+	}
+	return rest, nil
+}
+
+// needsMore reports whether a finding of c rests on more than policy and intent.
+func needsMore(c engine.Code) bool {
+	switch c {
+	case engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
+		engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny, engine.CodePolicyMissing, engine.CodePolicyUnreadable:
+		return true
+	}
+	return false
+}
