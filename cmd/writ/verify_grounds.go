@@ -120,7 +120,7 @@ func (g grounds) follows(said []string, d held) ([]string, error) {
 	}
 	p := receipt.Payload{
 		OrganizationID: doc.OrganizationID, IntentID: g.intent.IntentID, IntentDigest: ledger.IntentDigest(g.intent),
-		PolicyID: doc.PolicyID, PolicyVersion: int64(doc.Version), Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
+		PolicyID: doc.PolicyID, PolicyVersion: doc.Version, Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
 		Reasons: reasons, Exp: d.receipt.Exp,
 	}
 	if err := receipt.VerifyPayload(d.receipt, p); err != nil && d.reasons == nil {

@@ -34,6 +34,7 @@ type Reader struct {
 
 	orgs map[string]*orgRows // as Parts found them
 	seed maphash.Seed        // of pairs
+	most int                 // rows of a part
 }
 
 // pairs is a multiset of pairs of an intent and its decision. Those that rows
@@ -86,7 +87,7 @@ func OpenReader(dir string, o Options) (_ *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{lock: lock, orgs: make(map[string]*orgRows), seed: maphash.MakeSeed()}
+	r := &Reader{lock: lock, orgs: make(map[string]*orgRows), seed: maphash.MakeSeed(), most: partRows}
 	if err := r.open(dir, filesystem); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, errors.Join(err, r.Close()))
 	}
@@ -175,7 +176,7 @@ func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if n++; last != nil && last.org == string(org) && n <= partRows {
+		if n++; last != nil && last.org == string(org) && n <= r.most {
 			continue
 		}
 		next := &part{r: r, org: string(org)}
