@@ -53,6 +53,9 @@ type Proof struct {
 	Rows int
 	// Settled is how many of the rows have a settlement, which no head signs.
 	Settled int
+	// Older is how many have no audit digest: of them, what [Payload] returns is
+	// signed and nothing else.
+	Older int
 	// Unlisted is how many rows of a partial history are under heads that follow
 	// Last: each was verified by itself.
 	Unlisted int
@@ -70,8 +73,9 @@ type Proof struct {
 // the first such place in the order of the chain and then of the rows, and
 // otherwise what kept Prove from reading it.
 //
-// What a row shows beyond what [Payload] returns, a settlement, and a row that
-// was removed are not signed, so they are not proved.
+// A settlement is not signed, and neither is what a row from before there were
+// audit digests shows beyond what [Payload] returns; a row that was removed left
+// nothing to prove.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{cfg: cfg}
 	if cfg.Progress == nil {
@@ -91,7 +95,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if err := inParallel(len(parts), func(i int) error { return parts[i](ctx, p.row) }); err != nil {
 		return Proof{}, err
 	}
-	proof := Proof{Last: p.last, Rows: int(p.rows.Load()), Settled: int(p.settled.Load()), Unlisted: int(p.unlisted.Load())}
+	proof := Proof{Last: p.last, Rows: int(p.rows.Load()), Settled: int(p.settled.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load())}
 	if cfg.Partial {
 		return proof, nil
 	}
@@ -113,7 +117,7 @@ type prover struct {
 	seen    []atomic.Uint32     // how many rows are proved to be under each
 	leaves  int                 // that they sign
 
-	rows, settled, unlisted atomic.Int64
+	rows, settled, older, unlisted atomic.Int64
 }
 
 // provenHead is what is kept of a head that was verified.
@@ -216,11 +220,11 @@ func (p *prover) row(r *storage.Record) error {
 const progressEvery = 1024
 
 func (p *prover) proveRow(r *storage.Record) error {
-	if r.Receipt.Decision != r.Decision.String() {
-		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
-	}
-	if err := receipt.VerifyPayload(r.Receipt, Payload(r)); err != nil {
+	if err := VerifyRow(r); err != nil {
 		return err
+	}
+	if r.AuditDigest == "" {
+		p.older.Add(1)
 	}
 	if r.Settlement != nil {
 		p.settled.Add(1)
@@ -247,6 +251,19 @@ func (p *prover) proveRow(r *storage.Record) error {
 		return fmt.Errorf("head %d signs %d rows, and this is one more", h.Seq, signed.size)
 	}
 	return nil
+}
+
+// VerifyRow returns nil if r is the row of the decision that its receipt is of.
+// A row without an audit digest, from before there was one, is verified as far as
+// [Payload] shows it. Whether the receipt is genuine is for [receipt.Verify].
+func VerifyRow(r *storage.Record) error {
+	if r.Receipt.Decision != r.Decision.String() {
+		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
+	}
+	if r.AuditDigest != "" && r.AuditDigest != AuditDigest(r) {
+		return errors.New("its row is not the one of its audit digest")
+	}
+	return receipt.VerifyPayload(r.Receipt, Payload(r))
 }
 
 // fits returns why r's settlement can't be one of its decision.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -50,5 +51,38 @@ func TestProve_FirstBrokenHead(t *testing.T) {
 				t.Errorf("Prove = %v, want %v at head %d", err, receipt.ErrSignature, i+1)
 			}
 		})
+	}
+}
+
+// oneRow is a history of one head and its row.
+type oneRow struct {
+	headsOnly
+	row *storage.Record
+}
+
+func (h oneRow) Parts(context.Context) ([]storage.Part, error) {
+	return []storage.Part{func(_ context.Context, f func(*storage.Record) error) error { return f(h.row) }}, nil
+}
+
+// TestProve_RowWithoutAuditDigest proves a row as it was signed before there were
+// audit digests, and counts it.
+func TestProve_RowWithoutAuditDigest(t *testing.T) {
+	signer := testSigner(1)
+	row := &storage.Record{
+		OrganizationID: "acme", IntentID: "i", IntentDigest: "sha256:0", PolicyID: "p", PolicyVersion: 3,
+		DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Decision: engine.Deny, Reasons: []string{"policy.test: no"}, DecidedAt: noon,
+	}
+	row.Receipt = receipt.Receipt{Decision: "deny", DecisionID: row.DecisionID, Exp: noon.Unix(), KeyID: signer.KeyID()}
+	row.Receipt.Digest = Payload(row).Digest()
+	head, sigs := signer.Seal(newChain(), noon, [][32]byte{row.Receipt.LeafHash()})
+	row.Receipt.Sig = sigs[0]
+	cfg := ProveConfig{Keys: testKeys(t, signer)}
+	got, err := Prove(t.Context(), oneRow{headsOnly{head}, row}, cfg)
+	if err != nil || got.Rows != 1 || got.Older != 1 {
+		t.Errorf("Prove = %+v, %v, want one row, an older one", got, err)
+	}
+	row.PolicyVersion = 4
+	if _, err := Prove(t.Context(), oneRow{headsOnly{head}, row}, cfg); !errors.Is(err, receipt.ErrPayload) {
+		t.Errorf("Prove of a row that was changed = %v, want %v", err, receipt.ErrPayload)
 	}
 }

@@ -123,7 +123,12 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	if c.Keys == "" {
 		fmt.Fprintf(w, "%s: not proved: that the keys are the right ones: they are the directory's own; give --keys\n", name)
 	}
-	fmt.Fprintf(w, "%s: not proved: what rows show beside their ids, digests, policy version, decision and reasons; %s\n", name, count(p.Settled, "settlement"))
+	if p.Settled > 0 {
+		fmt.Fprintf(w, "%s: not proved: %s, which fit their decisions and are not signed\n", name, count(p.Settled, "settlement"))
+	}
+	if p.Older > 0 {
+		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
+	}
 	if c.URL != "" {
 		fmt.Fprintf(w, "%s: not proved: that no row is missing: a server shows the rows of one organization\n", name)
 	}

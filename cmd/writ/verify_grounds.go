@@ -16,7 +16,7 @@ import (
 // held is what a file holds of a decision: a receipt and what stands beside it.
 type held struct {
 	receipt receipt.Receipt
-	reasons []string        // nil beside a bare receipt
+	result  *receipt.Result // nil beside a bare receipt
 	row     *storage.Record // of the history, if it is one
 }
 
@@ -28,7 +28,7 @@ func parseHeld(data []byte) (held, error) {
 	}
 	res, resErr := receipt.ParseResult(data)
 	if resErr == nil {
-		return held{receipt: res.Receipt, reasons: res.Reasons}, nil
+		return held{receipt: res.Receipt, result: &res}, nil
 	}
 	switch text := string(data); {
 	case strings.Contains(text, `"intent_digest"`):
@@ -45,18 +45,7 @@ func parseRow(data []byte) (held, error) {
 	if err := json.Unmarshal(data, row, json.RejectUnknownMembers(true)); err != nil {
 		return held{}, fmt.Errorf("no row of the history: %w", err)
 	}
-	return held{receipt: row.Receipt, reasons: row.Reasons, row: row}, nil
-}
-
-// payload checks the row of d, if it has one, against its receipt.
-func (d held) payload() error {
-	if d.row == nil {
-		return nil
-	}
-	if d.row.Decision.String() != d.receipt.Decision {
-		return fmt.Errorf("the row says %s and its receipt %s", d.row.Decision, d.receipt.Decision)
-	}
-	return receipt.VerifyPayload(d.receipt, ledger.Payload(d.row))
+	return held{receipt: row.Receipt, result: &receipt.Result{Reasons: row.Reasons, AuditDigest: row.AuditDigest}, row: row}, nil
 }
 
 // grounds are what a decision is checked to rest on; either may be missing.
@@ -89,13 +78,16 @@ func (c *verifyCmd) grounds(s streams) (g grounds, err error) {
 // check returns what of d's grounds was checked and what was not, in words, or
 // why d does not rest on g.
 func (g grounds) check(d held) (said []string, err error) {
-	if err := d.payload(); err != nil {
-		return nil, err
-	}
 	if d.row != nil {
-		said = append(said, "the row is the one of the digest, but for what the digest does not cover: agent, action type, resource, cost, metadata, times, credential, settlement")
+		if err := ledger.VerifyRow(d.row); err != nil {
+			return nil, err
+		}
+		said = append(said, "the row is the one that was signed"+unsigned(d.row))
 	}
-	if g.intent == nil || g.policy == nil && d.row == nil {
+	switch {
+	case d.result == nil:
+		return append(said, "not checked: the intent and the reasons, which a bare receipt does not name"), nil
+	case g.intent == nil || g.policy == nil && d.row == nil:
 		return append(said, "not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
 	}
 	if d.row != nil && ledger.IntentDigest(g.intent) != d.row.IntentDigest {
@@ -107,6 +99,21 @@ func (g grounds) check(d held) (said []string, err error) {
 	return g.follows(said, d)
 }
 
+// unsigned names what of row is not signed.
+func unsigned(row *storage.Record) string {
+	var parts []string
+	if row.AuditDigest == "" {
+		parts = append(parts, "agent, action, resource, cost, metadata and times")
+	}
+	if row.Settlement != nil {
+		parts = append(parts, "settlement")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", but for its " + strings.Join(parts, " and ")
+}
+
 // follows checks d against both grounds.
 func (g grounds) follows(said []string, d held) ([]string, error) {
 	doc := g.policy.Document()
@@ -114,22 +121,16 @@ func (g grounds) follows(said []string, d held) ([]string, error) {
 		return nil, fmt.Errorf("the intent is for policy %s, and the policy is %s", g.intent.PolicyID, doc.PolicyID)
 	}
 	alone := engine.Evaluate(g.policy, nil, &engine.Input{Intent: g.intent})
-	reasons := d.reasons
-	if reasons == nil {
-		reasons = alone.Reasons()
-	}
 	p := receipt.Payload{
 		OrganizationID: doc.OrganizationID, IntentID: g.intent.IntentID, IntentDigest: ledger.IntentDigest(g.intent),
 		PolicyID: doc.PolicyID, PolicyVersion: doc.Version, Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
-		Reasons: reasons, Exp: d.receipt.Exp,
+		Reasons: d.result.Reasons, Exp: d.receipt.Exp, AuditDigest: d.result.AuditDigest,
 	}
-	if err := receipt.VerifyPayload(d.receipt, p); err != nil && d.reasons == nil {
-		return append(said, "not checked: the intent and the reasons: a bare receipt names no reasons, and its digest is not of those that the policy alone gives"), nil
-	} else if err != nil {
+	if err := receipt.VerifyPayload(d.receipt, p); err != nil {
 		return nil, fmt.Errorf("%w: it is not of this intent, version %d of this policy and these reasons", err, doc.Version)
 	}
 	said = append(said, "the intent, the policy's version and the reasons are those of the digest")
-	rest, err := following(reasons, alone)
+	rest, err := following(d.result.Reasons, alone)
 	if err != nil {
 		return nil, fmt.Errorf("the reasons do not follow from version %d of the policy: %w", doc.Version, err)
 	}

@@ -275,14 +275,21 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 		do   func(t *testing.T, s *Store)
 		want string
 	}{
-		{"a reason changed", rewritten(func(r *storage.Record) { r.Reasons = []string{"policy.test: another"} }), at + "receipt: payload does not match: digest"},
+		{"a reason changed", rewritten(func(r *storage.Record) { r.Reasons = []string{"policy.test: another"} }), at + "its row is not the one of its audit digest"},
 		{"a decision changed", rewritten(func(r *storage.Record) {
 			r.Decision = engine.Allow + (r.Decision % 3)
 			r.Receipt.Decision = r.Decision.String()
-		}), at + "receipt: payload does not match: digest"},
+		}), at + "its row is not the one of its audit digest"},
 		{"a decision changed beside its receipt", rewritten(func(r *storage.Record) { r.Decision = engine.Allow + (r.Decision % 3) }), at + "its row says "},
-		{"a decision changed with its digest", rewritten(func(r *storage.Record) {
+		{"a resource changed", rewritten(func(r *storage.Record) { r.Resource = "prod/db" }), at + "its row is not the one of its audit digest"},
+		{"a resource changed with its audit digest", rewritten(func(r *storage.Record) {
+			r.Resource = "prod/db"
+			r.AuditDigest = ledger.AuditDigest(r)
+		}), at + "receipt: payload does not match: digest"},
+		{"an audit digest taken away", rewritten(func(r *storage.Record) { r.Resource, r.AuditDigest = "prod/db", "" }), at + "receipt: payload does not match: digest"},
+		{"a decision changed with its digests", rewritten(func(r *storage.Record) {
 			r.PolicyVersion++
+			r.AuditDigest = ledger.AuditDigest(r)
 			r.Receipt.Digest = ledger.Payload(r).Digest()
 		}), at + fmt.Sprintf("it is not what head %d signs", rowHead.Seq)},
 		{"a receipt of another row", rewritten(func(r *storage.Record) {
@@ -308,7 +315,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, byDecisionKey("zz", row.Decision).id(idOf(row)), nil)
 			id := idOf(row)
 			put(t, s, orgKey(kindIntent, "zz").text(row.IntentID), id[:])
-		}, `organization "zz", decision ` + row.DecisionID + ": receipt: payload does not match: digest"},
+		}, `organization "zz", decision ` + row.DecisionID + ": its row is not the one of its audit digest"},
 
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
