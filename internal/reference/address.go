@@ -58,7 +58,6 @@ func addressesOf(t text) []text {
 
 // mailLists returns the to-list and the values of to, cc and bcc (RFC 6068).
 func mailLists(body text) []text {
-	body, fragment, hasFragment := cutText(body, '#')
 	to, query, _ := cutText(body, '?')
 	lists := []text{to}
 	for _, field := range splitText(query, '&') {
@@ -67,9 +66,6 @@ func mailLists(body text) []text {
 		case "to", "cc", "bcc":
 			lists = append(lists, value)
 		}
-	}
-	if hasFragment && slices.Contains(fragment, '@') {
-		lists = append(lists, fragment) // a client that knows no fragments sends there
 	}
 	return lists
 }
@@ -167,8 +163,8 @@ func number(t text) (text, bool) {
 	return out, digits
 }
 
-// addressesWithin returns the addresses of a name with @, and of what follows
-// mailto://, for blocks.
+// addressesWithin returns the addresses in a text with @, and in what follows
+// mailto://, for blocks. Every character that may end one ends it.
 func addressesWithin(t text) []text {
 	if hasPrefix(eachRun(t[:min(len(t), 9)], strings.ToLower), "mailto://") {
 		t = t[9:]
@@ -178,7 +174,7 @@ func addressesWithin(t text) []text {
 	}
 	var out []text
 	for _, list := range []text{decodeOnce(t), decodeAll(t)} {
-		for _, piece := range cutWhere(list, addressSeparator) {
+		for _, piece := range cutWhere(list, func(r rune) bool { return addressSeparator(r) || strings.ContainsRune("?&=/#", r) }) {
 			if slices.Contains(piece, '@') {
 				for _, a := range address(piece) {
 					out = addText(out, letters(a))

@@ -9,16 +9,23 @@ import (
 
 // blockReadings are the readings for a block: those for an allowance, and each
 // of them without its query, without ;…, decoded, normalised, each alone and
-// all together, without a trailing slash, with two leading slashes as one.
+// all together, without a trailing slash, with two leading slashes as one, and
+// case-folded where case does not count.
 func blockReadings(t text, f form, readings []reading) []reading {
 	base := slices.Clone(readings)
-	for _, r := range readings {
+	if f == serviceForm { // in which a backslash is also a slash
+		if more, err := read(slashed(t)); err == nil {
+			base = append(base, more...)
+		}
+	}
+	for _, r := range slices.Clone(base) {
+		base = append(base, otherHosts(r, f)...)
 		if path, ok := filePath(r); ok {
 			base = append(base, path)
 		}
 	}
-	if scheme, _ := schemeOf(t); f == nameForm || strings.EqualFold(show(scheme), "mailto") {
-		for _, a := range append(addressesWithin(t), addressesWithin(trimSlash(t))...) {
+	if scheme, _ := schemeOf(t); f == nameForm || f == addressForm || strings.EqualFold(show(scheme), "mailto") {
+		for _, a := range addressesWithin(t) {
 			base = append(base, reading{by: Addresses, path: a})
 		}
 	}
@@ -37,6 +44,11 @@ func blockReadings(t text, f form, readings []reading) []reading {
 			out = append(out, slashVariants(v)...)
 		}
 	}
+	for _, r := range out {
+		if r.by == Windows || r.by == Addresses {
+			out = append(out, reading{by: r.by, path: fold(r.full())})
+		}
+	}
 	return once(out)
 }
 
@@ -50,24 +62,19 @@ func foldScheme(t text) text {
 	return concat(eachRun(t[:colon], strings.ToLower), t[colon:])
 }
 
-// trimSlash drops a trailing slash.
-func trimSlash(t text) text {
-	if n := len(t); n > 1 && t[n-1] == '/' {
-		return t[:n-1]
-	}
-	return t
-}
-
+// addressBlocks are the readings of one address, with and without mailto:.
 func addressBlocks(r reading) []reading {
 	var out []reading
-	for _, p := range []text{r.path, decoded(r.path), nfkc(r.path), settle(r.path)} {
-		bare := p
-		if hasPrefix(p, "mailto:") {
-			bare = p[len("mailto:"):]
-		}
-		out = append(out, reading{by: Addresses, path: p}, reading{by: Addresses, path: bare})
-		if !hasPrefix(p, "sms:") && !hasPrefix(p, "tel:") {
-			out = append(out, reading{by: Addresses, path: concat(text("mailto:"), bare)})
+	for _, p := range []text{r.path, cutLetterQuery(r.path), decoded(r.path), nfkc(r.path), settle(cutLetterQuery(settle(r.path)))} {
+		for _, v := range slashVariants(reading{by: Addresses, path: p}) {
+			bare := v.path
+			if hasPrefix(bare, "mailto:") {
+				bare = bare[len("mailto:"):]
+			}
+			out = append(out, v, reading{by: Addresses, path: bare})
+			if !hasPrefix(bare, "sms:") && !hasPrefix(bare, "tel:") {
+				out = append(out, reading{by: Addresses, path: concat(text("mailto:"), bare)})
+			}
 		}
 	}
 	return out
@@ -81,11 +88,17 @@ func (r reading) isName() bool {
 func withoutQuery(r reading) reading {
 	r.query = nil
 	if r.isName() {
-		if i := slices.IndexFunc(r.path, func(c rune) bool { return c&^escaped == '?' || c&^escaped == '#' }); i >= 0 {
-			r.path = r.path[:i]
-		}
+		r.path = cutLetterQuery(r.path)
 	}
 	return resolved(r)
+}
+
+// cutLetterQuery cuts a text at a ? or # that is a letter of it.
+func cutLetterQuery(t text) text {
+	if i := slices.IndexFunc(t, func(c rune) bool { return c&^escaped == '?' || c&^escaped == '#' }); i >= 0 {
+		return t[:i]
+	}
+	return t
 }
 
 func withoutParameters(r reading) reading {

@@ -79,14 +79,18 @@ func (e *evaluation) matches(r Rule) (truth, error) {
 	return result, nil
 }
 
-// texts returns the readings as texts.
+// texts returns the readings as texts. An address that is allowed has no mailto:.
 func (r *Resource) texts(block bool) []string {
 	readings, out := r.allow, []string(nil)
 	if block {
 		readings, out = r.block, []string{r.raw}
 	}
 	for _, rd := range readings {
-		if s := show(rd.full()); !slices.Contains(out, s) {
+		s := show(rd.full())
+		if rd.by == Addresses && !block {
+			s = strings.TrimPrefix(s, "mailto:")
+		}
+		if !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -139,7 +143,12 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 		}
 		return of(c.Op == "ne" || c.Op == "nin"), nil
 	}
-	t := compare(c, v)
+	t := no
+	if a.form == Rego && c.Op == "glob" {
+		t = of(globString(c.Value.(string), v, parseOPA))
+	} else {
+		t = compare(c, v)
+	}
 	a.e.notes.Erred = a.e.notes.Erred || t == broken
 	return t, nil
 }
@@ -187,7 +196,7 @@ func compare(c Cond, v string) truth {
 	case "eq", "gt", "gte", "lt", "lte":
 		return order(c, v)
 	case "glob":
-		return of(globString(c.Value.(string), v))
+		return of(globString(c.Value.(string), v, parseGlob))
 	case "regex":
 		return of(regexp.MustCompile(c.Value.(string)).MatchString(v))
 	case "every", "some", "size":

@@ -30,7 +30,16 @@ var errGlob = errors.New("the pattern does not compile")
 // parseGlob reads a pattern into its alternatives, with wildcards as indexes
 // into the tokens.
 func parseGlob(pattern string) (alternatives []text, tokens []token, err error) {
-	p := &globParser{in: []rune(pattern), letters: backslashSeparates(pattern)}
+	return parse(&globParser{in: []rune(pattern), letters: backslashSeparates(pattern), addresses: true})
+}
+
+// parseOPA reads a pattern as OPA's glob.match does, to which every bracket
+// begins a class and every backslash escapes.
+func parseOPA(pattern string) (alternatives []text, tokens []token, err error) {
+	return parse(&globParser{in: []rune(pattern)})
+}
+
+func parse(p *globParser) (alternatives []text, tokens []token, err error) {
 	alternatives, err = p.sequence(0)
 	if err == nil && p.at < len(p.in) {
 		err = errGlob
@@ -62,10 +71,11 @@ func isDrive(t text) bool {
 func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
 
 type globParser struct {
-	in      []rune
-	at      int
-	letters bool // backslashes are no escapes
-	tokens  []token
+	in        []rune
+	at        int
+	letters   bool // backslashes are no escapes
+	addresses bool // brackets right after // hold one
+	tokens    []token
 }
 
 // wildcard returns the element that stands for t.
@@ -115,7 +125,7 @@ func (p *globParser) sequence(depth int) ([]text, error) {
 		case r == '?':
 			p.at++
 			parts = []text{p.wildcard(token{kind: '?'})}
-		case r == '[' && p.at >= 2 && p.in[p.at-1] == '/' && p.in[p.at-2] == '/':
+		case r == '[' && p.addresses && p.at >= 2 && p.in[p.at-1] == '/' && p.in[p.at-2] == '/':
 			end := slices.Index(p.in[p.at:], ']')
 			if end < 0 {
 				return nil, errGlob

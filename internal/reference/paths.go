@@ -140,7 +140,7 @@ func windows(path text) text {
 	case isDrive(t):
 		return resolveFrom(t[:3], 0, trimSlashes(t[3:]), windowsSegment)
 	case hasPrefix(t, "//"):
-		return resolveFrom(text("//"), 2, trimSlashes(t), windowsSegment)
+		return resolveFrom(text("//"), 2, mergeSlashes(trimSlashes(t)), windowsSegment)
 	case hasPrefix(t, "/"):
 		return resolveFrom(text("/"), 0, trimSlashes(t), windowsSegment)
 	}

@@ -31,4 +31,21 @@
 //   - The rule that decides is a finding even where it allows and others deny.
 //   - The currency is compared whether or not a maximum is set.
 //   - A kill switch that denies is found alone, not beside agent.unregistered.
+//   - A fragment of mailto: is part of the address before it, but for a block.
+//   - A condition in CEL or Rego that allows sees an address without mailto:.
+//   - glob.match in a source of Rego is OPA's: [::1] is a class to it.
+//
+// Where outside programs made the engine stricter than the text, this package
+// follows docs/resources.md:
+//
+//   - A web or file URL within < > or behind URL:, port 0 of a web URL and more
+//     than 64 hosts are refused.
+//   - A block looks at an IPv6 address without its zone.
+//   - Each host that commas list is a reading of its own, also where it is
+//     allowed; those of a list with semicolons are so for a block alone.
+//   - A block looks at a service with its backslashes as slashes, and at each of
+//     its hosts as it is where no host or port goes on, with and without the port.
+//   - A block looks at the scheme of a name in lower case.
+//   - A block looks at the addresses within every text with @ that is a name or
+//     addresses; each ends at ? & = / # as well.
 package reference

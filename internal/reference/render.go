@@ -144,7 +144,7 @@ func (c Cond) Sayable(f Form) bool {
 		return c.Field != "agent.status" && (len(c.Kids) > 0 || c.Field != "")
 	}
 	if s, ok := c.Value.(string); ok && c.Op == "glob" && strings.Contains(s, `\`) {
-		return false // glob.match and the rules' globs differ in backslashes
+		return false // a glob with an escape is refused in Rego
 	}
 	switch c.Op { // Rego
 	case "nin", "every", "some", "size", "nor":

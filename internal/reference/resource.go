@@ -57,6 +57,9 @@ var schemes = map[form]*regexp.Regexp{
 	addressForm: regexp.MustCompile(`^(?i:mailto|sms|tel):`),
 }
 
+// wrapped is a web or file URL as RFC 3986, appendix C writes it in a text.
+var wrapped = regexp.MustCompile(`^(?i)(<(url:\s*)?(https?|wss?|ftp|file):.*>|url:\s*(https?|wss?|ftp|file):.*)$`)
+
 // formOf finds the first form that fits. Wildcards of patterns are letters.
 func formOf(t text) form {
 	s := strings.ReplaceAll(show(t), "\uFFFD", "z") // show writes wildcards so
@@ -81,6 +84,9 @@ func formOf(t text) form {
 func Read(raw string) (*Resource, error) {
 	if err := refused(raw); err != nil {
 		return nil, err
+	}
+	if wrapped.MatchString(raw) {
+		return nil, errors.New("the URL is within < > or behind URL:")
 	}
 	t := text(raw)
 	readings, err := read(t)

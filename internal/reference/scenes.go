@@ -89,6 +89,12 @@ func (g *Generator) respell(s string) string {
 		return strings.Replace(s, "/secret", pick(g, "/ｓecret", "/Secret", "/secret;x", "/%2573ecret"), 1)
 	case 9:
 		return strings.Replace(s, `\secret`, pick(g, `\SECRET.`, `\secret::$DATA`, `/secret`, `\x\..\secret`), 1)
+	case 10:
+		s = strings.Replace(s, "[::1]", pick(g, "[::1%25eth0]", "[0::0:1]", "[::1%25en1]"), 1)
+		s = strings.Replace(s, "://db.example.com", "://"+pick(g, "db.example.com:5432x", "db.example.com,db2", "db2;db.example.com:5432", `db.example.com\x`, "db.example.com=", "db3,db.example.com:5432"), 1)
+		return strings.Replace(s, "://bucket", "://"+pick(g, `bucket\data`, "bucket,other", "bucket;x"), 1)
+	case 11:
+		return pick(g, s, s, s, "<"+s+">", "URL:"+s, strings.Replace(s, ":8080", ":0", 1))
 	}
 	return s
 }

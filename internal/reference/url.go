@@ -83,6 +83,9 @@ func parseWeb(t text) (parts, error) {
 	p := parts{path: path, query: query}
 	for _, transitional := range []bool{true, false} {
 		h, err := hostPort(host, scheme, transitional)
+		if err == nil && strings.HasSuffix(show(h), ":0") {
+			err = errors.New("the port is 0")
+		}
 		if err != nil {
 			return parts{}, err
 		}
@@ -125,7 +128,12 @@ func escapedControl(path text) bool {
 	return found
 }
 
-// parseService reads any other URL. Nothing is refused but escaped controls.
+// maxHosts bounds a list of hosts.
+const maxHosts = 64
+
+// parseService reads any other URL, with a head for its authority and, where
+// commas list hosts, one for each of them. Nothing is refused but escaped
+// controls and too many hosts.
 func parseService(t text, scheme text) (parts, error) {
 	authority, rest := cutAuthority(t[len(scheme)+3:])
 	path, query := cutQuery(rest)
@@ -137,8 +145,78 @@ func parseService(t text, scheme text) (parts, error) {
 	for _, transitional := range []bool{true, false} {
 		name := serviceAuthority(canon(withoutUser(authority)), portScheme(show(lower)), transitional)
 		p.heads = addText(p.heads, concat(lower, text("://"), name))
+		if hosts := hostsOf(name, show(lower)); len(hosts) > maxHosts {
+			return parts{}, errors.New("the URL lists too many hosts")
+		} else if !slices.Contains(name, ';') {
+			for _, h := range hosts {
+				p.heads = addText(p.heads, concat(lower, text("://"), h))
+			}
+		}
 	}
 	return p, nil
+}
+
+// hostsOf returns the entries of an authority that are a host, with or without
+// a port.
+func hostsOf(authority text, scheme string) []text {
+	var out []text
+	for _, entry := range cutWhere(authority, func(r rune) bool { return r == ',' || r == ';' }) {
+		if h, err := hostPort(entry, portScheme(scheme), false); err == nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// otherHosts are the readings for a block of a URL whose host others read in
+// another way: without the zone of its address and, in a service, each host of
+// a list and what comes before where no host or port goes on.
+func otherHosts(r reading, f form) []reading {
+	i := slices.Index(r.head, '/')
+	if f != webForm && f != serviceForm || i < 0 {
+		return nil
+	}
+	scheme, authority := show(r.head[:i-1]), r.head[i+2:]
+	candidates := []text{withoutZone(authority)}
+	if f == serviceForm {
+		for _, entry := range cutWhere(authority, func(r rune) bool { return r == ',' || r == ';' }) {
+			candidates = append(candidates, entry, withoutZone(entry))
+			if host, port := hostEnds(entry); port < len(entry) {
+				candidates = append(candidates, entry[:host], entry[:port])
+			}
+		}
+	}
+	var out []reading
+	for _, c := range candidates {
+		if h, err := hostPort(c, portScheme(scheme), false); err == nil {
+			out = append(out, reading{by: r.by, head: concat(r.head[:i+2], h), path: r.path, query: r.query})
+		}
+	}
+	return out
+}
+
+// withoutZone drops the zone of an address in brackets.
+func withoutZone(host text) text {
+	zone, end := slices.Index(host, escaped|'%'), slices.Index(host, ']')
+	if len(host) == 0 || host[0] != '[' || zone < 0 || end < zone {
+		return host
+	}
+	return concat(host[:zone], host[end:])
+}
+
+// hostEnds returns where the host at the start of an entry ends, without and
+// with its port.
+func hostEnds(entry text) (host, port int) {
+	host = slices.Index(entry, ']') + 1
+	for host < len(entry) && (entry[host] == '.' || entry[host] > 127 && isPlain(entry[host]) || !notInLabel(entry[host])) {
+		host++
+	}
+	if port = host; port < len(entry) && entry[port] == ':' {
+		for port++; port < len(entry) && entry[port] >= '0' && entry[port] <= '9'; {
+			port++
+		}
+	}
+	return host, port
 }
 
 var errControl = errors.New("the path holds an escaped control character")
