@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -271,6 +272,30 @@ func TestDecision_Batch_BoundKeys(t *testing.T) {
 	h.do("POST", batchPath, minted.Token, obj{"mode": "all", "intents": []any{without(obj{"agent_id": "other"})}}).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	h.do("POST", batchPath, h.operator(acme), obj{"mode": "all", "intents": []any{without()}}).wantField("intents[0].policy_id")
 	h.do("POST", batchPath, h.operator(acme), obj{"mode": "all", "policy_id": other, "intents": []any{without(), inner(intent())}}).wantField("intents[1].policy_id")
+}
+
+// Admission counts intents, not requests: a batch is let through where one
+// evaluation is, and the next waits until all of its intents are back.
+func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
+	h := start(t, func(c *Config) { c.RateLimits.Evaluate = RateLimit{Rate: 1, Burst: 5} })
+	h.register(acme)
+	token := h.operator(acme)
+	var intents []any
+	for range 12 {
+		intents = append(intents, inner(intent()))
+	}
+	if got := h.batch(token, "each", intents...); h.read(got[11]).Receipt.Decision != "allow" {
+		t.Errorf("the last of a batch = %s, want allow", got[11])
+	}
+	r := h.do("POST", "/v1/policy/evaluate", token, intent())
+	r.wantProblem(http.StatusTooManyRequests, codeRateLimited)
+	if got := r.header.Get("Retry-After"); got != "8" {
+		t.Errorf("Retry-After = %s, want the 8 s until 12 intents of a bucket of 5 are back", got)
+	}
+	h.clock.advance(7 * time.Second)
+	h.do("POST", batchPath, token, obj{"mode": "each", "intents": intents[:1]}).wantProblem(http.StatusTooManyRequests, codeRateLimited)
+	h.clock.advance(time.Second)
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK)
 }
 
 // Where nothing can be decided for one reason, the batch is refused like any

@@ -68,12 +68,27 @@ func (b *buckets[K]) take(key K, now time.Time) (level, bool) {
 		bucket = b.addLocked(s, key, now)
 	}
 	ok := bucket.AllowN(now, 1)
-	tokens := max(bucket.TokensAt(now), 0)
+	tokens := bucket.TokensAt(now)
 	return level{
-		left: int(tokens),
+		left: int(max(tokens, 0)),
 		full: b.limit.seconds(float64(b.limit.Burst) - tokens),
 		wait: max(b.limit.seconds(1-tokens), 1),
 	}, ok
+}
+
+// overdraw takes n more requests from key's bucket, which had one just now,
+// whether or not it has them: whoever comes next waits until they are back.
+func (b *buckets[K]) overdraw(key K, n int, now time.Time) {
+	s := &b.shards[maphash.Comparable(b.seed, key)%bucketShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bucket := s.byKey[key]
+	if bucket == nil {
+		bucket = s.shared
+	}
+	for ; n > 0; n -= b.limit.Burst {
+		bucket.ReserveN(now, min(n, b.limit.Burst))
+	}
 }
 
 // addLocked returns a new bucket for key, or the shared one if there is no room.

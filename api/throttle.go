@@ -78,6 +78,15 @@ func (l *limiter[K]) take(fc *fiber.Ctx, key K, now time.Time) error {
 	return nil
 }
 
+// more counts n further requests of key, one of whose was just let through: the
+// intents of a batch beyond the first. They are not refused, and the next has to
+// wait for them.
+func (l *limiter[K]) more(key K, n int, now time.Time) {
+	if l != nil {
+		l.buckets.overdraw(key, n, now)
+	}
+}
+
 func (l *limiter[K]) refuse(at level) error {
 	l.refused.Inc()
 	return refuse(problem{
