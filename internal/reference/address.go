@@ -58,10 +58,10 @@ func addressesOf(t text) []text {
 
 // mailLists returns the to-list and the values of to, cc and bcc (RFC 6068).
 func mailLists(body text) []text {
-	to, query, _ := cutText(body, '?')
+	to, query := cutText(body, '?')
 	lists := []text{to}
 	for _, field := range splitText(query, '&') {
-		name, value, _ := cutText(field, '=')
+		name, value := cutText(field, '=')
 		switch strings.ToLower(show(decodeOnce(name))) {
 		case "to", "cc", "bcc":
 			lists = append(lists, value)
@@ -70,12 +70,12 @@ func mailLists(body text) []text {
 	return lists
 }
 
-func cutText(t text, sep rune) (before, after text, found bool) {
+func cutText(t text, sep rune) (before, after text) {
 	i := slices.Index(t, sep)
 	if i < 0 {
-		return t, nil, false
+		return t, nil
 	}
-	return t[:i], t[i+1:], true
+	return t[:i], t[i+1:]
 }
 
 // addressesIn cuts a decoded list into addresses. An entry without one stays.

@@ -143,11 +143,9 @@ func (a asking) leaf(c Cond, stricter bool) (truth, error) {
 		}
 		return of(c.Op == "ne" || c.Op == "nin"), nil
 	}
-	t := no
+	t := compare(c, v)
 	if a.form == Rego && c.Op == "glob" {
 		t = of(globString(c.Value.(string), v, parseOPA))
-	} else {
-		t = compare(c, v)
 	}
 	a.e.notes.Erred = a.e.notes.Erred || t == broken
 	return t, nil

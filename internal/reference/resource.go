@@ -86,7 +86,7 @@ func Read(raw string) (*Resource, error) {
 		return nil, err
 	}
 	if wrapped.MatchString(raw) {
-		return nil, errors.New("the URL is within < > or behind URL:")
+		return nil, errors.New("the URL is within < > or behind URL: of RFC 3986")
 	}
 	t := text(raw)
 	readings, err := read(t)

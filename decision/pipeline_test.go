@@ -1,0 +1,210 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/bench/corpus"
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded"
+)
+
+// open is a scrubber that keeps everything.
+type open struct{}
+
+func (open) Text(s string) string                              { return s }
+func (open) Identity(s string) string                          { return s }
+func (open) Resource(_, projection string) string              { return projection }
+func (open) Values(values map[string]string) map[string]string { return values }
+
+// newPipeline returns a pipeline for the reference policy over a store in memory,
+// of a plan with so many evaluations.
+func newPipeline(t *testing.T, evaluations int64) (*Pipeline, storage.Store) {
+	t.Helper()
+	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	_, err = store.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
+	must(t, err)
+	l, err := ledger.Open(t.Context(), ledger.Config{
+		Store: store, Scrub: open{}, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
+	return New(Config{
+		Sets: engine.NewSets(storage.Source{Store: store}, engine.Options{}, 1<<20), Ledger: l,
+		Plan: func(context.Context, string) (engine.Plan, error) {
+			return engine.Plan{Name: "free", Evaluations: evaluations}, nil
+		},
+		Plans: []string{"free"}, Scrub: strings.ToUpper, Now: time.Now, Metrics: prometheus.NewRegistry(),
+	}), store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func caller() Caller { return Caller{Organization: corpus.Organization, Credential: "key"} }
+
+// request returns one with an intent id of its own.
+func request(changes ...func(*engine.Intent)) Request {
+	in := corpus.AllowedIntent()
+	in.IntentID = uuid.NewString()
+	for _, change := range changes {
+		change(in)
+	}
+	return Request{in}
+}
+
+func forbidden(in *engine.Intent) { in.ActionType = "never.allowed" }
+
+func unknown(in *engine.Intent) { in.PolicyID = uuid.NewString() }
+
+// decisions writes what stands: allow, deny and its first code, or the error.
+func decisions(outs []ledger.Outcome) string {
+	var all []string
+	for _, out := range outs {
+		switch {
+		case errors.Is(out.Err, storage.ErrNotFound):
+			all = append(all, "unknown")
+		case out.Err != nil:
+			all = append(all, out.Err.Error())
+		default:
+			code, _, _ := strings.Cut(out.Record.Reasons[0], ":")
+			all = append(all, code)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestDecide_EachByItselfInOneCommit(t *testing.T) {
+	p, store := newPipeline(t, 3)
+	twice := request()
+	outs := p.Decide(t.Context(), caller(), []Request{twice, request(unknown), request(forbidden), twice, request()})
+	if got, want := decisions(outs), "policy.allowed unknown action.not_allowed policy.allowed usage.limit"; got != want {
+		t.Errorf("Decide = %s, want %s", got, want)
+	}
+	if !outs[3].Replayed || outs[3].Record.DecisionID != outs[0].Record.DecisionID {
+		t.Error("an intent given twice has two decisions")
+	}
+	head, err := store.LastHead(t.Context())
+	if err != nil || head.Seq != 1 || head.Size != 3 {
+		t.Errorf("head %d over %d decisions, %v, want one over 3", head.Seq, head.Size, err)
+	}
+	if n, err := store.Metered(t.Context(), corpus.Organization, storage.MonthOf(time.Now())); n != 3 || err != nil {
+		t.Errorf("Metered = %d, %v, want 3", n, err)
+	}
+}
+
+func TestDecideAll_AllOrNone(t *testing.T) {
+	p, _ := newPipeline(t, 100)
+	decide := func(requests ...Request) string {
+		t.Helper()
+		outs, err := p.DecideAll(t.Context(), caller(), requests)
+		must(t, err)
+		return decisions(outs)
+	}
+	allowed, refused := request(), request()
+	for _, step := range []struct {
+		name, got, want string
+	}{
+		{"all allowed", decide(allowed, request()), "policy.allowed policy.allowed"},
+		{"one denied", decide(refused, request(forbidden), allowed), "batch.refused action.not_allowed policy.allowed"},
+		{"refused before", decide(refused, request()), "batch.refused batch.refused"},
+		{"allowed before", decide(allowed, request()), "policy.allowed policy.allowed"},
+	} {
+		if step.got != step.want {
+			t.Errorf("%s: %s, want %s", step.name, step.got, step.want)
+		}
+	}
+	var item *ItemError
+	if outs, err := p.DecideAll(t.Context(), caller(), []Request{request(), request(unknown)}); !errors.As(err, &item) || item.Index != 1 || outs != nil {
+		t.Errorf("DecideAll of an unknown policy = %v, %v, want an error of request 1", outs, err)
+	}
+}
+
+// Callers that share intents race: whoever is answered is answered what stands,
+// and of a batch with a denied intent nothing of its own is allowed.
+func TestDecideAll_Races(t *testing.T) {
+	p, store := newPipeline(t, 1<<40)
+	for range 50 {
+		shared := []Request{request(), request(), request()}
+		var wg sync.WaitGroup
+		for n := range 6 {
+			wg.Go(func() {
+				own := request()
+				if n%2 == 1 {
+					own = request(forbidden)
+				}
+				outs, err := p.DecideAll(context.Background(), caller(), []Request{shared[n%3], own, shared[(n+1)%3]})
+				if err != nil {
+					t.Errorf("DecideAll = %v", err)
+					return
+				}
+				var allowed, others int
+				for i, out := range outs {
+					stands, err := store.Decided(context.Background(), corpus.Organization, out.Record.IntentID)
+					if err != nil || stands.DecisionID != out.Record.DecisionID || stands.Decision != out.Record.Decision {
+						t.Errorf("answered %v, while %v, %v stands", out.Record, stands, err)
+					}
+					if out.Record.Decision == engine.Allow {
+						allowed++
+						if out.Replayed {
+							others++
+						}
+					}
+					if i == 1 && n%2 == 1 && out.Record.Decision != engine.Deny {
+						t.Error("a forbidden intent is not denied")
+					}
+				}
+				if allowed < 3 && allowed > others {
+					t.Errorf("%d of 3 were allowed, of which %d had been before: want all or none of the new ones", allowed, others)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// decider is a core.
+type decider func(*engine.Input) (engine.Result, error)
+
+func (f decider) Evaluate(_ context.Context, _ engine.Set, in *engine.Input) (engine.Result, error) {
+	return f(in)
+}
+
+func TestDecide_ACoreThatFailsAllowsNothing(t *testing.T) {
+	p, _ := newPipeline(t, 100)
+	p.cfg.Core = decider(func(*engine.Input) (engine.Result, error) { return engine.Result{}, errors.New("gone") })
+	r := request()
+	var core *CoreError
+	if outs := p.Decide(t.Context(), caller(), []Request{r}); !errors.As(outs[0].Err, &core) || outs[0].Record != nil {
+		t.Errorf("Decide = %+v, want the core's error", outs[0])
+	}
+	p.cfg.Core = decider(func(*engine.Input) (engine.Result, error) {
+		return engine.Result{Decision: engine.Deny, Findings: []engine.Finding{{Code: "my.code", Outcome: engine.Deny, Reason: "my.code: no"}}}, nil
+	})
+	if outs := p.Decide(t.Context(), caller(), []Request{r}); outs[0].Err != nil || outs[0].Record.Reasons[0] != "MY.CODE: NO" {
+		t.Errorf("Decide = %+v, want the core's reason, scrubbed", outs[0])
+	}
+	p.cfg.Core = decider(func(*engine.Input) (engine.Result, error) { return engine.Result{}, errors.New("gone") })
+	if outs := p.Decide(t.Context(), caller(), []Request{r}); outs[0].Err != nil || !outs[0].Replayed {
+		t.Errorf("Decide of a replay without the core = %+v, want the first decision", outs[0])
+	}
+}
