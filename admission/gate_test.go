@@ -413,7 +413,10 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 		if got, want := strings.Join(l.order(), " "), "a a a a b b b b a a a a a a a a"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
-		if g := l.g; g.working != 0 || g.dearly != 0 || g.paused != 0 || len(g.queued) != 0 {
+		g := l.g
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.working != 0 || g.dearly != 0 || g.paused != 0 || len(g.queued) != 0 {
 			t.Errorf("at work %d, dearly %d, paused %d, in %d queues, want none", g.working, g.dearly, g.paused, len(g.queued))
 		}
 	})
@@ -437,6 +440,8 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 		}
 		s.Leave()
 		s.Yield() // without a slot
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		if mean, want := g.tenants["a"].flows[Deciding].mean, 3*slice/2/meanOver; mean != want {
 			t.Errorf("mean = %v, want %v: one request of three halves of a slice", mean, want)
 		}
