@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -113,6 +114,9 @@ type Limits struct {
 	Read, Write, Idle time.Duration
 	// Handle bounds the time to work on a request.
 	Handle time.Duration
+	// Slots is how many requests are worked on at once: the processors there are,
+	// but at least two, so that dear work leaves one.
+	Slots int
 	// Queue bounds the time that a decision waits to be worked on when the server
 	// has more to decide than it can bear. It is then refused with a 503, as is at
 	// once what finds too many waiting.
@@ -130,6 +134,7 @@ func DefaultLimits() Limits {
 		Write:              10 * time.Second,
 		Idle:               120 * time.Second,
 		Handle:             10 * time.Second,
+		Slots:              runtime.GOMAXPROCS(0),
 		Queue:              250 * time.Millisecond,
 	}
 }
@@ -210,6 +215,8 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Idle, d.Idle)
 	orDefault(&l.Handle, d.Handle)
 	orDefault(&l.Queue, d.Queue)
+	orDefault(&l.Slots, d.Slots)
+	l.Slots = max(2, l.Slots)
 	return l
 }
 

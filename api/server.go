@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -90,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	s.unwatch = cfg.Store.Watch(s.changed)
-	s.gate = admission.New(admission.Config{Slots: runtime.GOMAXPROCS(0), Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
+	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -59,12 +58,6 @@ func main() {
 	// A Rego condition can name the zone "Local": a decision must not depend on
 	// where it is made.
 	time.Local = time.UTC
-	// On a single core a flush of the store would hold up every decision for a
-	// whole time slice of the Go scheduler. The kernel, given a second thread to
-	// choose from, shares the core more finely: p99.9 fell from 80-91 to 18-38 ms.
-	if runtime.GOMAXPROCS(0) == 1 {
-		runtime.GOMAXPROCS(2)
-	}
 	// A closed terminal ends no verb; serve logs the signal.
 	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -152,7 +152,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Billing:                 sales,
 		RateLimits:              c.Abuse.rateLimits(),
 		Core:                    decider,
-		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections, Queue: c.QueueDeadline},
+		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections, Queue: c.QueueDeadline, Slots: processors()},
 	})
 	if err != nil {
 		return err
