@@ -18,6 +18,8 @@ type Input struct {
 	Usage             Usage
 	// Turn is offered to others while conditions take long; nil if it is not shared.
 	Turn Turn
+	// Trace receives what the evaluation came past; nil if nobody asks.
+	Trace *Trace
 }
 
 // Evaluate decides an intent. Every check of p runs and every one that fails is
@@ -29,12 +31,6 @@ type Input struct {
 // check that ends in an error each deny with a finding of their own. A nil rs
 // has no rules. Allowing allocates nothing.
 func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
-	return evaluate(p, rs, in, nil)
-}
-
-// evaluate is [Evaluate], which writes into asked, unless that is nil, what each
-// rule of rs says.
-func evaluate(p *Policy, rs *RuleSet, in *Input, asked []Asked) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return result([]Finding{{
 			Code: CodePolicyMissing, Outcome: Deny,
@@ -43,7 +39,7 @@ func evaluate(p *Policy, rs *RuleSet, in *Input, asked []Asked) Result {
 	}
 	f := p.env.frames.get(p.doc, in)
 	defer p.env.frames.put(f)
-	f.asked = asked
+	in.Trace.begin(p, rs)
 
 	findings := p.check(f)
 	ruled, errs := rs.decide(f)
@@ -73,14 +69,10 @@ func (p *Policy) check(f *frame) []Finding {
 		if c.resource && !readable {
 			continue
 		}
-		switch holds, err := c.program.eval(f); {
-		case err != nil:
-			findings = append(findings, Finding{
-				Code: CodeCheckError, Outcome: Deny,
-				Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, c.finding.Code),
-			})
-		case !holds:
-			findings = append(findings, c.failure(f))
+		found := c.evaluate(f)
+		f.in.Trace.checked(i, found)
+		if found != nil {
+			findings = append(findings, *found)
 		}
 	}
 	return findings
@@ -91,6 +83,22 @@ func unreadable(err error) Finding {
 		Code: CodeResourceUnreadable, Outcome: Deny,
 		Reason: fmt.Sprintf("%s: the resource has no single meaning: %v", CodeResourceUnreadable, err),
 	}
+}
+
+// evaluate returns what the check finds, nil where it holds.
+func (c *compiledCheck) evaluate(f *frame) *Finding {
+	holds, err := c.program.eval(f)
+	switch {
+	case err != nil:
+		return &Finding{
+			Code: CodeCheckError, Outcome: Deny,
+			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, c.finding.Code),
+		}
+	case !holds:
+		found := c.failure(f)
+		return &found
+	}
+	return nil
 }
 
 // failure returns the finding of a check that fails, naming what objected.

@@ -178,8 +178,6 @@ type frame struct {
 	// those in Rego took.
 	work  Work
 	spent time.Duration
-	// asked is what the rules say, for who explains an evaluation; usually nil.
-	asked []Asked
 	// boxed are the values that an expression asked for as CEL values, made
 	// at most once per evaluation.
 	boxed [varCount]ref.Val

@@ -138,7 +138,7 @@ func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
 		if err != nil {
 			failed[causeOf(err)]++
 		}
-		f.note(i, finding != nil, err)
+		f.in.Trace.ruled(i, finding != nil, err)
 		switch {
 		case finding == nil:
 		case unsure == nil && (err == nil || rule.outcome == Deny):
@@ -151,7 +151,7 @@ func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
 			return unsure, failed
 		}
 	}
-	f.noteUpTo(len(rs.rules))
+	f.in.Trace.ruledOut(len(rs.rules))
 	return unsure, failed
 }
 

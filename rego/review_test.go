@@ -163,8 +163,10 @@ func TestExplain_CausesOfRego(t *testing.T) {
 			t.Errorf("%s: %v", source, broken)
 			continue
 		}
-		result, asked := engine.Explain(policy, rules, evaluationInput())
-		if e := asked[0].Err; e == nil || e.Cause != want || result.ConditionErrors[want] != 1 || strings.Contains(e.Error(), "prod") {
+		in := evaluationInput()
+		in.Trace = &engine.Trace{}
+		result := engine.Evaluate(policy, rules, in)
+		if e := in.Trace.Rules[0].Err; e == nil || e.Cause != want || result.ConditionErrors[want] != 1 || strings.Contains(e.Error(), "prod") {
 			t.Errorf("%s: error %v, counts %v, want one of %v", source, e, result.ConditionErrors, want)
 		}
 	}

@@ -43,13 +43,16 @@ func (c *evalCmd) Run(_ context.Context, s streams) error {
 	if in.Intent.PolicyID != p.Document().PolicyID {
 		return &inputError{name: c.Intent, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", in.Intent.PolicyID, p.Document().PolicyID)}
 	}
-	res, asked := engine.Explain(p, rules, in)
+	if c.Explain {
+		in.Trace = &engine.Trace{}
+	}
+	res := engine.Evaluate(p, rules, in)
 	fmt.Fprintln(s.out, res.Decision)
 	for _, reason := range res.Reasons() {
 		fmt.Fprintf(s.out, "  %s\n", reason)
 	}
 	if c.Explain {
-		return explain(s.out, p, asked, in)
+		return explain(s.out, p, in)
 	}
 	return nil
 }
@@ -90,8 +93,8 @@ func (c *evalCmd) input(s streams) (*engine.Input, error) {
 	return in, nil
 }
 
-// explain shows what the evaluation looked at, and what each rule said.
-func explain(w io.Writer, p *engine.Policy, asked []engine.Asked, in *engine.Input) error {
+// explain shows what the evaluation of in came past.
+func explain(w io.Writer, p *engine.Policy, in *engine.Input) error {
 	readings, err := in.Intent.Readings()
 	if err != nil {
 		return fmt.Errorf("reading the resource: %w", err)
@@ -101,23 +104,19 @@ func explain(w io.Writer, p *engine.Policy, asked []engine.Asked, in *engine.Inp
 		r := readings.AllowAt(i)
 		fmt.Fprintf(w, "resource, as read:    %s (%s)\n", r.Text, r.Readers)
 	}
-	failed := make(map[engine.Code]bool)
-	for _, f := range engine.Evaluate(p, nil, in).Findings {
-		failed[f.Code] = true
-	}
 	fmt.Fprintln(w, "\nchecks of the policy:")
-	for _, c := range engine.Checks(p.Document()) {
+	for i, c := range engine.Checks(p.Document()) {
 		verdict := "ok   "
-		if failed[c.Code] {
+		if in.Trace.Checks[i].Finding != nil {
 			verdict = "FAILS"
 		}
 		fmt.Fprintf(w, "  %s %-20s %s\n", verdict, c.Code, c.CEL)
 	}
-	if len(asked) == 0 {
+	if len(in.Trace.Rules) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w, "\nactive rules, highest priority first:")
-	for _, a := range asked {
+	for _, a := range in.Trace.Rules {
 		doc := a.Rule.Rule()
 		fmt.Fprintf(w, "  %-9s %4d %-17s %s\n       %s\n", a.Verdict, doc.Priority, a.Rule.Outcome(), doc.Name, strings.TrimSpace(renderingOf(a.Rule)))
 		if a.Err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,9 +32,10 @@ func TestDecision_Rules_ExplainShowsTheCauseAndNoValue(t *testing.T) {
 		`{"metadata.n":"x"}`:             "no match",
 		`{"action_type":"nothing that the index has to ask about"}`: "no match",
 	} {
-		result, asked := Explain(p, CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}), in)
-		got := asked[0].Verdict.String()
-		if e := asked[0].Err; e != nil {
+		in.Trace = &Trace{}
+		result := Evaluate(p, CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}), in)
+		got := in.Trace.Rules[0].Verdict.String()
+		if e := in.Trace.Rules[0].Err; e != nil {
 			got = fmt.Sprintf("%v: %v", e.Cause, e)
 			if result.ConditionErrors[e.Cause] != 1 || result.ConditionErrors.Total() != 1 {
 				t.Errorf("%s: counts %v, want one error of %v", condition, result.ConditionErrors, e.Cause)
@@ -52,7 +54,7 @@ func explainedPolicy() *ActionPolicy {
 	}
 }
 
-func TestExplain_SaysWhatEachRuleSaid(t *testing.T) {
+func TestTrace_SaysWhatEachRuleSaid(t *testing.T) {
 	p, err := CompilePolicy(explainedPolicy())
 	if err != nil {
 		t.Fatal(err)
@@ -76,17 +78,57 @@ func TestExplain_SaysWhatEachRuleSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := CompileRules(tc.rules, Options{})
-			result, asked := Explain(p, rs, in)
-			if diff := cmp.Diff(Evaluate(p, rs, in), result); diff != "" {
-				t.Errorf("Explain is not Evaluate (-want +got):\n%s", diff)
+			untraced := *in
+			traced := *in
+			traced.Trace = &Trace{}
+			if diff := cmp.Diff(Evaluate(p, rs, &untraced), Evaluate(p, rs, &traced)); diff != "" {
+				t.Errorf("a trace changed the result (-without +with):\n%s", diff)
 			}
 			var got []string
-			for _, a := range asked {
+			for _, a := range traced.Trace.Rules {
 				got = append(got, a.Verdict.String())
 			}
 			if got := strings.Join(got, ", "); got != tc.want {
-				t.Errorf("Explain = %s, want %s", got, tc.want)
+				t.Errorf("rules said %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// A trace names every check of the policy with its finding, and says which were
+// not asked because the resource cannot be read.
+func TestTrace_SaysWhatEachCheckFound(t *testing.T) {
+	doc := explainedPolicy()
+	doc.AllowedActionTypes = []string{"other"}
+	doc.AllowedResourcePatterns = []string{"https://a.example/**"}
+	p, err := CompilePolicy(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[string]string{
+		"https://a.example/x":    "action.not_allowed",
+		"https://b.example/x":    "action.not_allowed resource.not_allowed",
+		"URL:https://a.example/": "action.not_allowed -resource.not_allowed",
+	} {
+		in := &Input{Intent: intentWith(func(in *Intent) { in.Resource = resource }), Trace: &Trace{}}
+		result := Evaluate(p, nil, in)
+		var got []string
+		for i, c := range in.Trace.Checks {
+			if c.Code != Checks(doc)[i].Code {
+				t.Fatalf("check %d is %s, want %s", i, c.Code, Checks(doc)[i].Code)
+			}
+			switch {
+			case !c.Asked:
+				got = append(got, "-"+string(c.Code))
+			case c.Finding != nil:
+				got = append(got, string(c.Finding.Code))
+				if !slices.Contains(result.Findings, *c.Finding) {
+					t.Errorf("%s: the finding %v is not of the result", resource, *c.Finding)
+				}
+			}
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%s: checks found %q, want %q", resource, got, want)
+		}
 	}
 }
