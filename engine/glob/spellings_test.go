@@ -256,6 +256,13 @@ var otherSpellings = []blockedSpelling{
 	{"backslash in path", `postgres://db.example.com/x\..\prod`},
 	{"escaped host", "postgres://d%62.example.com/prod"},
 	{"fragment", "postgres://db.example.com/prod#x"},
+	{"behind a semicolon, with two ports", "postgres://db2;db.example.com:5432:5432/prod"},
+	{"in a list, with an empty and a second port", "postgres://db2,db.example.com::5432/prod"},
+	{"behind an odd port", "postgres://db2:5432:5432,db.example.com/prod"},
+	{"in a list with empty entries", "postgres://,;db2,;db.example.com:5432:,/prod"},
+	{"in a list with other separators", "postgres://db2|db.example.com:5432/prod"},
+	{"as a value", "postgres://address=(host=db.example.com)(port=5432)/prod"},
+	{"behind a user's own", "postgres://u:p@db.example.com,u:p@db2/prod"},
 }
 
 var mailSpellings = []blockedSpelling{

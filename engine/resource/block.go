@@ -14,20 +14,21 @@ import (
 // reading of it and of its other spellings, and what is left of each without its
 // query, without parameters, with every escape decoded, with compatibility characters
 // replaced (NFKC), and with all of these together.
-func blockReadings(t *text) []Reading {
+func blockReadings(t *text) ([]Reading, *Error) {
 	var all collection
 	all.add(Raw, t.raw)
 	all.addVariants(t)
 	for _, other := range t.otherSpellings() {
-		read := other.read
 		if other.form == formService { // a control in it is no reason to look away
-			read = other.readService
+			if err := other.readService(); err != nil {
+				return nil, err
+			}
+		} else if other.read() != nil { // it is no spelling of anything
+			continue
 		}
-		if read() == nil { // else it is no spelling of anything
-			all.addVariants(&other)
-		}
+		all.addVariants(&other)
 	}
-	return all.list
+	return all.list, nil
 }
 
 // otherSpellings returns what t is to those that first cut off its query, decode

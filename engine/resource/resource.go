@@ -181,7 +181,10 @@ func readAny(raw string) (Readings, error) {
 	if len(r.normal) > MaxLength {
 		return Readings{}, &Error{"its normal form is longer than 8192 bytes"}
 	}
-	r.block = blockReadings(&t)
+	var err *Error
+	if r.block, err = blockReadings(&t); err != nil {
+		return Readings{}, err
+	}
 	return r, nil
 }
 

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,83 @@ func TestDecision_Resources_Readers(t *testing.T) {
 		}
 		if !sameReadings(got, test.want) {
 			t.Errorf("Read(%q) =\n%q, want\n%q", test.raw, got, test.want)
+		}
+	}
+}
+
+// TestDecision_Resources_BlocksSeeEachHostOfAService holds which hosts a block sees
+// in an authority that parsers cut in different ways. An allowance sees none of them
+// but the authority as it is and, where commas list hosts, each of those.
+func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
+	for _, test := range []struct {
+		authority     string
+		blocks, allow string
+	}{
+		{"db2;db:5432:5432", "db2 db", "db2;db:5432:5432"},
+		{"db2;;db:5432:5432", "db2 db", "db2;;db:5432:5432"},
+		{"db2,,db::5432", "db2 db", "db2,,db::5432 db2"},
+		{"db:5433:5434", "db db:5433 db:5434", "db:5433:5434"},
+		{"db:5432:5433,db2", "db db:5433 db2", "db:5432:5433,db2 db2"},
+		{"db2,db:5432x", "db2 db", "db2,db:5432x db2"},
+		{"db2,db:x5433", "db2 db", "db2,db:x5433 db2"},
+		{"db2;db:99999", "db2 db", "db2;db:99999"},
+		{"db2|db:5433", "db2 db db:5433", "db2|db:5433"},
+		{"db2 db", "db2 db", "db2 db"},
+		{"db2+DB:5433+db3", "db2 db db:5433 db3", "db2+db:5433+db3"},
+		{"db2%2Cdb:5433:", "db2 db db:5433", "db2%2Cdb:5433:"},
+		{"db2\uff1bdb:5433:", "db2 db db:5433", "db2\uff1bdb:5433:"},
+		{`db2\db:5433`, "db2 db db:5433", `db2\db:5433`},
+		{"address=(host=db)(port=5433)", "db", "address=(host=db)(port=5433)"},
+		{"u:p@[db2:5433,db]", "db2:5433 db", "[db2:5433,db]"},
+		{"u:p@db2,u:p@db", "db2 db", "db"},
+		{"db2,u:p@db", "db2 db", "db"},
+		{"u:p@x@db", "x db", "db"},
+		{"[::1]:5433:5434;[::2]x", "[::1] [::1]:5433 [::1]:5434 [::2]", "[::1]:5433:5434;[::2]x"},
+		{"/db:5433:5434", "db db:5433 db:5434", ""},
+		{"db:5433", "db:5433", "db:5433"},
+		{"u:p@db:5433", "db:5433", "db:5433"},
+	} {
+		raw := "postgres://" + test.authority + "/orders"
+		r, err := Read(raw)
+		if err != nil {
+			t.Errorf("Read(%q): %v", raw, err)
+			continue
+		}
+		var blocks []string
+		for i := range r.BlockLen() {
+			blocks = append(blocks, r.BlockAt(i).Text)
+		}
+		for host := range strings.FieldsSeq(test.blocks) {
+			if !slices.Contains(blocks, "postgres://"+host+"/orders") {
+				t.Errorf("a block of %q sees %q, want %s too", raw, blocks, host)
+			}
+		}
+		if !strings.Contains(test.blocks+" ", "db ") && slices.Contains(blocks, "postgres://db/orders") {
+			t.Errorf("a block of %q sees %q, want no db on its default port", raw, blocks)
+		}
+		var allow []string
+		for i := range r.AllowLen() {
+			host, _, _ := strings.Cut(strings.TrimPrefix(r.AllowAt(i).Text, "postgres://"), "/")
+			if !slices.Contains(allow, host) {
+				allow = append(allow, host)
+			}
+		}
+		if got := strings.Join(allow, " "); got != test.allow {
+			t.Errorf("an allowance of %q sees the hosts %q, want %q", raw, got, test.allow)
+		}
+	}
+}
+
+// TestDecision_Resources_ManyHostsAreRefused holds that a list is refused, not cut, where
+// it is too long in some spelling.
+func TestDecision_Resources_ManyHostsAreRefused(t *testing.T) {
+	for _, entry := range []string{"h%d,", "h%d;", "h%d:1:1,", "h%d|", "h%d%%2C", "u@h%d,"} {
+		var authority strings.Builder
+		for i := range 65 {
+			fmt.Fprintf(&authority, entry, i)
+		}
+		if _, err := Read("postgres://" + authority.String() + "h/orders"); err == nil {
+			t.Errorf("Read takes 66 hosts written as %q, want an error", entry)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package resource
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxHosts bounds a list of hosts. Each is read with the whole path, so that the
 // work grows with their product.
@@ -12,20 +15,76 @@ func (t *text) readService() *Error {
 	u := splitURL(t.rest)
 	authority := withoutUserInfo(u.authority)
 	t.cutAuthority(authority, u)
-	if after := strings.TrimLeft(u.path, "/"); authority == "" && after != u.path { // to some the host comes behind more slashes
-		host := splitURL("//" + after)
-		joined, _ := t.serviceAuthority(host.authority, 0)
-		t.alsoBlocks(t.scheme+"://"+joined, url{path: host.path, query: u.query}, false)
+	if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path { // to some the host comes behind more slashes
+		other := text{raw: t.raw, pattern: t.pattern, scheme: t.scheme, rest: "//" + after + u.query}
+		if err := other.readService(); err != nil {
+			return err
+		}
+		t.blocks = slices.Concat(t.blocks, other.readings.list, other.blocks)
 	}
 	joined, hosts := t.serviceAuthority(authority, 0)
-	if len(hosts) > maxHosts {
+	var odd []string
+	if !t.pattern {
+		odd = t.oddHosts(u.authority)
+	}
+	if len(hosts)+len(odd) > maxHosts {
 		return &Error{"it lists more than 64 hosts"}
 	}
 	t.readHosts(joined, hosts, u)
 	if other, hosts := t.serviceAuthority(authority, 1); other != joined {
 		t.readHosts(other, hosts, u)
 	}
+	for _, host := range odd {
+		t.alsoBlocks(t.scheme+"://"+host, u, false)
+	}
 	return nil
+}
+
+// oddHosts returns the hosts that some parser may find in an authority's entries
+// that are none: what stands between the characters that no host has, without a
+// port and with each number that a colon comes before. Of several @ the first ends
+// the user info to some, or one in each entry.
+func (t *text) oddHosts(authority string) []string {
+	if i := strings.IndexAny(authority, "@,;"); i >= 0 && authority[i] == '@' {
+		authority = authority[i+1:]
+	}
+	var hosts []string
+	add := func(entry string) {
+		if host, ok := t.hostPort(entry, 0); ok && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	for entry := range strings.FieldsFuncSeq(authority, func(r rune) bool { return strings.ContainsRune(",;@", r) }) {
+		if _, ok := t.hostPort(entry, 0); ok {
+			if strings.Contains(authority, "@") {
+				add(entry)
+			}
+			continue
+		}
+		for rest := canonical(entry); rest != ""; {
+			host := rest[:hostEnd(rest)]
+			if add(host); host == "" {
+				rest = rest[1:]
+				continue
+			}
+			ports := rest[len(host):]
+			rest = ports[hostLength(ports, "-_.:"):]
+			for port := range strings.SplitSeq(ports[:len(ports)-len(rest)], ":") {
+				add(host + ":" + port[:len(port)-len(strings.TrimLeft(port, "0123456789"))])
+			}
+		}
+	}
+	return hosts
+}
+
+// hostEnd returns where the host that s starts with ends.
+func hostEnd(s string) int {
+	if end := strings.IndexByte(s, ']'); s[0] == '[' && end > 0 {
+		if _, ok := normalIPv6(s[:end+1]); ok {
+			return end + 1
+		}
+	}
+	return hostLength(s, "-_.")
 }
 
 // readHosts adds the readings of an authority and of each of the hosts in it.
