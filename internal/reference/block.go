@@ -13,10 +13,11 @@ import (
 // case-folded where case does not count.
 func blockReadings(t text, f form, readings []reading) []reading {
 	base := slices.Clone(readings)
-	if f == serviceForm { // in which a backslash is also a slash
-		if more, err := read(slashed(t)); err == nil {
-			base = append(base, more...)
-		}
+	switch f { // in which a backslash is also a slash
+	case serviceForm:
+		base = append(base, others(slashed(t))...)
+	case nameForm:
+		base = append(base, others(forward(t))...)
 	}
 	for _, r := range slices.Clone(base) {
 		base = append(base, otherHosts(r, f)...)
@@ -50,6 +51,15 @@ func blockReadings(t text, f form, readings []reading) []reading {
 		}
 	}
 	return once(out)
+}
+
+// others are the readings of another spelling, none where it is refused.
+func others(t text) []reading {
+	readings, err := read(t)
+	if err != nil {
+		return nil
+	}
+	return readings
 }
 
 // foldScheme returns a name with what is before its first colon in lower case: node

@@ -43,8 +43,9 @@
 //   - A block looks at an IPv6 address without its zone.
 //   - Each host that commas list is a reading of its own, also where it is
 //     allowed; those of a list with semicolons are so for a block alone.
-//   - A block looks at a service with its backslashes as slashes, and at each of
-//     its hosts as it is where no host or port goes on, with and without the port.
+//   - A block looks at a service or a name with its backslashes as slashes, and at
+//     each host of a service as it is where no host or port goes on, with and
+//     without the port.
 //   - A block looks at the scheme of a name in lower case.
 //   - A block looks at the addresses within every text with @ that is a name or
 //     addresses; each ends at ? & = / # as well.

@@ -50,6 +50,7 @@ func TestWrongAllows(t *testing.T) {
 		{"addresses of numbers", "**", "http://127.0.0.1/**", []string{"http://2130706433/x", "http://0x7f.1/x", "http://0177.0.0.1/", "http://[::ffff:127.0.0.1]/x", "http://１２７.0.0.1/"}},
 		{"Windows", "**", `C:\secret\**`, []string{`c:\Secret\x`, `C:/secret/x`, `\\?\C:\secret\x`, `C:\a\..\secret.\x`, `C:\secret::$DATA\x`, "file:///C:/secret/x", "file:///c|/secret/x"}},
 		{"shares", "**", `\\fs\share\**`, []string{`\\fs\share\x`, `//FS/share/x`, `\\?\UNC\fs\share\x`, "file://fs/share/x", "file:////fs/share/x"}},
+		{"a name's backslashes as slashes", "**", "//fs/share/a/*", []string{`//fs/./share\a/b`, `//fs\share/./a\b`}},
 		{"a whole scheme", "**", "https://**", []string{"https://h/x", "HTTPS://h/x"}},
 		{"an address in a name", "**", "*@rival.example", []string{"bob@rival.exa%6dple/"}},
 		{"NFKC", "**", "/srv/secret/**", []string{"/srv/ｓecret/x", "/srv/%EF%BD%93ecret/x", "/srv／secret/x"}},
