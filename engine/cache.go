@@ -22,6 +22,8 @@ type Cache[K comparable, V any] struct {
 	// own, where it is not nil, copies a key that is about to be kept, so that
 	// it holds on to nothing larger that its strings are part of.
 	own func(K) K
+	// fresh, where it is not nil, says whether what is kept may be believed.
+	fresh func() bool
 
 	// mu guards entries, the ring and bytes. It is not held while loading: one
 	// slow key must not delay the others.
@@ -75,6 +77,9 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 		return v, nil
 	}
 	c.misses.Add(1)
+	if c.stale() {
+		return c.timedLoad(ctx, key)
+	}
 	return c.await(ctx, key)
 }
 
@@ -94,6 +99,9 @@ func (c *Cache[K, V]) Kept(key K) (v V, ok bool) {
 
 // peek returns the entry of key if it is loaded, or nil. It counts as no use.
 func (c *Cache[K, V]) peek(key K) *entry[K, V] {
+	if c.stale() {
+		return nil
+	}
 	c.mu.RLock()
 	e := c.entries[key]
 	c.mu.RUnlock()
@@ -102,6 +110,12 @@ func (c *Cache[K, V]) peek(key K) *entry[K, V] {
 	}
 	return e
 }
+
+// OnlyWhile has the cache used only while fresh returns true: while it does not,
+// every Get loads, and keeps nothing. It must be called before the cache is used.
+func (c *Cache[K, V]) OnlyWhile(fresh func() bool) { c.fresh = fresh }
+
+func (c *Cache[K, V]) stale() bool { return c.fresh != nil && !c.fresh() }
 
 // await joins the load of key or runs it.
 func (c *Cache[K, V]) await(ctx context.Context, key K) (V, error) {
@@ -146,10 +160,7 @@ func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
 // run loads e and publishes the outcome, to those who wait for this entry and,
 // unless it was invalidated meanwhile, to everyone.
 func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
-	start := time.Now()
-	e.value, e.err = c.guardedLoad(ctx, e.key)
-	c.loadNanos.Add(int64(time.Since(start)))
-	c.loads.Add(1)
+	e.value, e.err = c.timedLoad(ctx, e.key)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +168,6 @@ func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
 	current := c.entries[e.key] == e
 	switch {
 	case e.err != nil:
-		c.failures.Add(1)
 		if current {
 			delete(c.entries, e.key)
 		}
@@ -166,6 +176,18 @@ func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
 		c.keepLocked(e)
 	}
 	return e.value, e.err
+}
+
+// timedLoad loads and counts it.
+func (c *Cache[K, V]) timedLoad(ctx context.Context, key K) (V, error) {
+	start := time.Now()
+	v, err := c.guardedLoad(ctx, key)
+	c.loadNanos.Add(int64(time.Since(start)))
+	c.loads.Add(1)
+	if err != nil {
+		c.failures.Add(1)
+	}
+	return v, err
 }
 
 func (c *Cache[K, V]) guardedLoad(ctx context.Context, key K) (v V, err error) {
@@ -229,6 +251,14 @@ func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 		delete(c.entries, key)
 	}
 	return stale, false
+}
+
+// InvalidateAll is Invalidate of every key.
+func (c *Cache[K, V]) InvalidateAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+	c.hand, c.bytes = nil, 0
 }
 
 // Stats returns the counters.

@@ -260,3 +260,54 @@ func BenchmarkCacheHit(b *testing.B) {
 		}
 	}
 }
+
+func TestCache_InvalidateAllForgets(t *testing.T) {
+	var loads atomic.Int64
+	entered, release := make(chan struct{}), make(chan struct{})
+	c := engine.NewCache(10, one, func(_ context.Context, key string) (int, error) {
+		n := int(loads.Add(1))
+		if key == "slow" && n == 3 {
+			close(entered)
+			<-release
+		}
+		return n, nil
+	})
+	get(t, c, "a", 1)
+	get(t, c, "b", 2)
+	var slow sync.WaitGroup
+	slow.Go(func() { get(t, c, "slow", 3) })
+	<-entered
+	c.InvalidateAll()
+	close(release)
+	slow.Wait()
+	if s := c.Stats(); s.Entries != 0 || s.Bytes != 0 {
+		t.Errorf("Stats() = %+v, want nothing resident", s)
+	}
+	get(t, c, "slow", 4)
+	get(t, c, "a", 5)
+	get(t, c, "a", 5)
+}
+
+func TestCache_OnlyWhileFresh(t *testing.T) {
+	loads, fresh := 0, true
+	var failing error
+	c := engine.NewCache(10, one, func(context.Context, string) (int, error) {
+		loads++
+		return loads, failing
+	})
+	c.OnlyWhile(func() bool { return fresh })
+	get(t, c, "a", 1)
+	fresh = false
+	if v, ok := c.Kept("a"); ok {
+		t.Errorf("Kept of what may be out of date = %d", v)
+	}
+	get(t, c, "a", 2)
+	get(t, c, "b", 3)
+	failing = errors.New("down")
+	if v, err := c.Get(t.Context(), "a"); !errors.Is(err, failing) {
+		t.Errorf("Get of what can't be read = %d, %v, want the error", v, err)
+	}
+	failing, fresh = nil, true
+	get(t, c, "a", 1)
+	get(t, c, "b", 5)
+}

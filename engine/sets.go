@@ -156,6 +156,22 @@ func (s *Sets) InvalidateAgent(org, agentID string) {
 	s.agents.Invalidate(setKey{org, FoldID(agentID)})
 }
 
+// InvalidateAll forgets everything.
+func (s *Sets) InvalidateAll() {
+	s.policies.InvalidateAll()
+	s.rules.InvalidateAll()
+	s.agents.InvalidateAll()
+}
+
+// OnlyWhile has what is kept used only while fresh returns true: while it does
+// not, everything is loaded for each [Sets.Load]. It must be called before the
+// Sets are used.
+func (s *Sets) OnlyWhile(fresh func() bool) {
+	s.policies.OnlyWhile(fresh)
+	s.rules.OnlyWhile(fresh)
+	s.agents.OnlyWhile(fresh)
+}
+
 // SetsStats counts what the three caches of a [Sets] did.
 type SetsStats struct {
 	Policies, Rules, Agents CacheStats
