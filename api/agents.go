@@ -40,7 +40,7 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	err = s.cfg.Store.PutAgent(r.ctx, r.who.org, a, plan.Agents)
+	err = s.docs.PutAgent(r.ctx, r.who.org, a, plan.Agents)
 	if errors.Is(err, storage.ErrConflict) && in.ExternalID != nil {
 		return response{}, invalid("externalId", "is the id of another agent, or differs from one only in case, width or the like")
 	}
@@ -85,7 +85,7 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 		}
 		limit = plan.Agents
 	}
-	a, err := s.cfg.Store.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp(), limit)
+	a, err := s.docs.SetAgentStatus(r.ctx, r.who.org, r.param, in.Status, r.stamp(), limit)
 	if err != nil {
 		return response{}, about("agent", err)
 	}
@@ -98,7 +98,7 @@ func (s *Server) listAgents(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	agents, next, err := s.cfg.Store.ListAgents(r.ctx, r.who.org, page)
+	agents, next, err := s.docs.ListAgents(r.ctx, r.who.org, page)
 	if err != nil {
 		return response{}, fmt.Errorf("listing agents: %w", err)
 	}

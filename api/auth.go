@@ -16,6 +16,7 @@ import (
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // principal is whom a request acts for.
@@ -101,7 +102,7 @@ func newFailures(v *prometheus.CounterVec) failures {
 	}
 }
 
-func newAuth(tokens storage.Tokens, operators *operators, serviceToken string, f failures) *auth {
+func newAuth(tokens *registry.Registry, operators *operators, serviceToken string, f failures) *auth {
 	a := &auth{operators: operators, failures: f}
 	if serviceToken != "" {
 		hash := sha256.Sum256([]byte(serviceToken))

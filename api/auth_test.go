@@ -25,7 +25,7 @@ func flip(s string) string {
 func (h *harness) keyExpiring(org string, scopes ...string) (key, id string) {
 	h.t.Helper()
 	key, id = newKey()
-	must(h.t, h.store.PutToken(context.Background(), &storage.Token{
+	must(h.t, h.docs.PutToken(context.Background(), &storage.Token{
 		ID: id, OrganizationID: org, Scopes: scopes, Hash: hashKey([]byte(key)),
 		CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now(),
 	}, 0))
@@ -211,7 +211,7 @@ func TestDecision_Credentials_KeysAreStoredAsSHA256Only(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme, "rules:read")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
-	tok, err := h.store.Store.Token(context.Background(), key[len(keyPrefix):keyIDEnd])
+	tok, err := h.docs.Token(context.Background(), key[len(keyPrefix):keyIDEnd])
 	must(t, err)
 	if bytes.Contains([]byte(key), tok.Hash[:8]) || tok.Hint != key[len(key)-4:] || tok.Hash != hashKey([]byte(key)) {
 		t.Errorf("stored token = %+v, want a hash and four characters of %s", tok, key)

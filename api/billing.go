@@ -62,7 +62,7 @@ func (s *Server) subscription(r *request) (response, error) {
 		Plan: plan.Name, Status: statusOfFree, BillingConfigured: s.cfg.Billing != nil,
 		Limits: entitlements{newPlanLimits(plan), plan.CSVExport},
 	}
-	sub, err := s.cfg.Store.Subscription(r.ctx, r.who.org)
+	sub, err := s.docs.Subscription(r.ctx, r.who.org)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 	case err != nil:

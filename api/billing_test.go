@@ -16,6 +16,7 @@ import (
 
 	"writ/billing"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 const (
@@ -46,7 +47,7 @@ func selling(s Billing) func(*Config) { return func(c *Config) { c.Billing = s }
 func stripe(t *testing.T) func(*Config) {
 	return func(c *Config) {
 		b, err := billing.New(billing.Config{
-			Store: c.Store, Key: stripeKey, WebhookSecret: webhookSecret, URL: "http://127.0.0.1:1", PortalURL: "https://portal.example",
+			Store: registry.New(c.Store), Key: stripeKey, WebhookSecret: webhookSecret, URL: "http://127.0.0.1:1", PortalURL: "https://portal.example",
 			Prices: map[string]string{"pro": "price_pro", "business": "price_business"}, Now: c.Now, Log: c.Log,
 		})
 		must(t, err)
@@ -93,7 +94,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 	h := start(t)
 	end := h.clock.Now().AddDate(0, 1, 0)
 	sub := &storage.Subscription{OrganizationID: acme, Plan: "business", Status: "past_due", CurrentPeriodEnd: end, CancelAtPeriodEnd: true}
-	must(t, h.store.PutSubscription(context.Background(), sub))
+	must(t, h.docs.PutSubscription(context.Background(), sub))
 	got := h.subscription(acme)
 	want := subscriptionBody{
 		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
@@ -106,7 +107,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 		t.Errorf("the rival's subscription = %+v, want free", got)
 	}
 	sub.Plan = "unheard-of"
-	must(t, h.store.PutSubscription(context.Background(), sub))
+	must(t, h.docs.PutSubscription(context.Background(), sub))
 	if got := h.subscription(acme); got.Plan != "free" {
 		t.Errorf("plan = %s, want the one that is enforced, free", got.Plan)
 	}

@@ -55,7 +55,7 @@ func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	if err := s.auth.within(&r.who, p.AgentID); err != nil {
 		return err
 	}
-	newest, err := s.cfg.Store.Policy(r.ctx, r.who.org, p.PolicyID)
+	newest, err := s.docs.Policy(r.ctx, r.who.org, p.PolicyID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (s *Server) checkAgent(r *request, name string) error {
 	if r.who.agents == nil {
 		return nil
 	}
-	a, err := s.cfg.Store.Agent(r.ctx, r.who.org, name)
+	a, err := s.docs.Agent(r.ctx, r.who.org, name)
 	if err != nil {
 		return about("agent", err)
 	}
@@ -103,7 +103,7 @@ func (s *Server) checkToken(r *request, tokenID string) error {
 	if r.who.agents == nil {
 		return nil
 	}
-	t, err := s.cfg.Store.Token(r.ctx, tokenID)
+	t, err := s.docs.Token(r.ctx, tokenID)
 	if err == nil && t.OrganizationID != r.who.org {
 		err = storage.ErrNotFound
 	}
@@ -146,7 +146,7 @@ func (s *Server) checkPolicyID(r *request, policyID string) error {
 	if r.who.policy != "" && policyID != r.who.policy {
 		return invalid("policy_id", "must be %s, the policy of the key that makes it", r.who.policy)
 	}
-	_, err := s.cfg.Store.Policy(r.ctx, r.who.org, policyID)
+	_, err := s.docs.Policy(r.ctx, r.who.org, policyID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return invalid("policy_id", "is no policy of your organization: register it first")
 	}

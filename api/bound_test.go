@@ -262,7 +262,7 @@ func TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)
 	key, id := newKey()
-	must(t, h.store.PutToken(t.Context(), &storage.Token{
+	must(t, h.docs.PutToken(t.Context(), &storage.Token{
 		ID: id, OrganizationID: acme, Name: "n", Scopes: []string{"policy:evaluate"}, AgentID: "team-[a",
 		Hash: hashKey([]byte(key)), CreatedAt: h.clock.Now(),
 	}, 0))

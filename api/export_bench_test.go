@@ -24,6 +24,7 @@ import (
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -47,7 +48,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 	store, err := embedded.Open(b.TempDir(), embedded.Options{MinFreeBytes: 1, Log: slog.New(slog.DiscardHandler)})
 	must(b, err)
 	b.Cleanup(func() { must(b, store.Close()) }) // after the server's
-	must(b, store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
+	must(b, registry.New(store).PutSubscription(context.Background(), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {
 		batch := make([]*storage.Record, min(1000, rows-n))
 		for i := range batch {

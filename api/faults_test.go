@@ -2,83 +2,122 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"time"
 
-	"writ/engine"
 	"writ/storage"
 )
 
-// Policy implements storage.Store.
-func (f *faultStore) Policy(ctx context.Context, org, id string) (*engine.ActionPolicy, error) {
-	if err := f.fault("Policy"); err != nil {
-		return nil, err
-	}
-	p, err := f.Store.Policy(ctx, org, id)
-	if err != nil || f.corrupt == nil {
-		return p, err
-	}
-	bad := *p
-	f.corrupt(&bad)
-	return &bad, nil
+// View implements storage.Store. Its reads fail by the names of what the registry
+// does with them.
+func (f *faultStore) View(ctx context.Context, do func(storage.Reader) error) error {
+	return f.Store.View(ctx, func(r storage.Reader) error { return do(faultReader{r, f, true}) })
 }
 
-// PutPolicy implements storage.Store.
-func (f *faultStore) PutPolicy(ctx context.Context, p *engine.ActionPolicy, limit int) (bool, error) {
-	if err := f.fault("PutPolicy"); err != nil {
-		return false, err
-	}
-	return f.Store.PutPolicy(ctx, p, limit)
+// Watch implements storage.Store.
+func (f *faultStore) Watch(after uint64, tell func(storage.Change)) (stop func(), err error) {
+	f.told = append(f.told, tell)
+	return f.Store.Watch(after, func(c storage.Change) {
+		if !f.deaf.Load() {
+			tell(c)
+		}
+	})
 }
 
-// AllRules implements storage.Store.
-func (f *faultStore) AllRules(ctx context.Context, org string) ([]engine.Rule, error) {
-	if err := f.fault("AllRules"); err != nil {
-		return nil, err
+// FreshFor implements storage.Store.
+func (f *faultStore) FreshFor() time.Duration { return time.Duration(f.age.Load()) }
+
+// errProbed ends an update that was made to see what it writes.
+var errProbed = errors.New("probed")
+
+// Update implements storage.Store. It fails by the name of what the function
+// writes first, which is not run again before that is asked for.
+func (f *faultStore) Update(ctx context.Context, org string, do func(storage.Tx) error) (uint64, error) {
+	first := ""
+	_, err := f.Store.Update(ctx, org, func(tx storage.Tx) error {
+		if err := do(&probe{Tx: tx, faultReader: faultReader{tx, f, false}, first: &first}); err != nil {
+			return err
+		}
+		return errProbed
+	})
+	if !errors.Is(err, errProbed) {
+		return 0, err
 	}
-	return f.Store.AllRules(ctx, org)
+	if err := f.fault(first); err != nil {
+		return 0, err
+	}
+	return f.Store.Update(ctx, org, do)
 }
 
-// Agent implements storage.Store.
-func (f *faultStore) Agent(ctx context.Context, org, id string) (*engine.Agent, error) {
-	if err := f.fault("Agent"); err != nil {
-		return nil, err
-	}
-	return f.Store.Agent(ctx, org, id)
+// probe notes the first document that is written through it.
+type probe struct {
+	storage.Tx
+	faultReader
+	first *string
 }
 
-// PutToken implements storage.Tokens.
-func (f *faultStore) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
-	if err := f.fault("PutToken"); err != nil {
+func (p *probe) Get(kind storage.Kind, org, id string) (storage.Document, error) {
+	return p.faultReader.Get(kind, org, id)
+}
+
+func (p *probe) Scan(q storage.Query, each func([]byte, storage.Document) (bool, error)) error {
+	return p.faultReader.Scan(q, each)
+}
+
+func (p *probe) Put(d storage.Document) error {
+	if *p.first == "" {
+		*p.first = map[storage.Kind]string{storage.TokenKind: "PutToken", storage.SubscriptionKind: "UpdateSubscription"}[d.Kind]
+	}
+	return p.Tx.Put(d)
+}
+
+// faultReader counts what is read, and fails reads of a View.
+type faultReader struct {
+	storage.Reader
+	f     *faultStore
+	fails bool
+}
+
+func (r faultReader) Get(kind storage.Kind, org, id string) (storage.Document, error) {
+	name := map[storage.Kind]string{
+		storage.TokenKind: "Token", storage.SubscriptionKind: "Subscription", storage.AgentKind: "Agent", storage.CountsKind: "Counts",
+	}[kind]
+	if err := r.read(name, fmt.Sprintf("Get %c", kind)); err != nil {
+		return storage.Document{}, err
+	}
+	return r.Reader.Get(kind, org, id)
+}
+
+func (r faultReader) Scan(q storage.Query, each func([]byte, storage.Document) (bool, error)) error {
+	name := map[string]string{
+		"p 0": "Policy", "r 0": "AllRules", "a 2": "AgentsNamed", "t 5": "CountTokens",
+	}[fmt.Sprintf("%c %d", q.Kind, q.Index)]
+	if err := r.read(name, fmt.Sprintf("Scan %c by %d", q.Kind, q.Index)); err != nil {
 		return err
 	}
-	return f.Store.PutToken(ctx, t, maxTokens)
+	return r.Reader.Scan(q, func(position []byte, d storage.Document) (bool, error) {
+		if r.f.corrupt != nil && q.Kind == storage.PolicyKind {
+			p, err := storage.Policies.Parse(d)
+			if err != nil {
+				return false, err
+			}
+			r.f.corrupt(p)
+			if d.Value, err = storage.Policies.Encode(p); err != nil {
+				return false, err
+			}
+		}
+		return each(position, d)
+	})
 }
 
-// Token implements storage.Store.
-func (f *faultStore) Token(ctx context.Context, id string) (*storage.Token, error) {
-	if err := f.fault("Token"); err != nil {
-		return nil, err
+func (r faultReader) read(name, exactly string) error {
+	err := r.f.fault(exactly)
+	if name != "" && r.fails {
+		err = errors.Join(err, r.f.fault(name))
 	}
-	return f.Store.Token(ctx, id)
-}
-
-// Subscription implements storage.Store.
-func (f *faultStore) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
-	if err := f.fault("Subscription"); err != nil {
-		return nil, err
-	}
-	return f.Store.Subscription(ctx, org)
-}
-
-// UpdateSubscription implements storage.Store.
-func (f *faultStore) UpdateSubscription(
-	ctx context.Context, org string, change func(*storage.Subscription) bool,
-) (*storage.Subscription, error) {
-	if err := f.fault("UpdateSubscription"); err != nil {
-		return nil, err
-	}
-	return f.Store.UpdateSubscription(ctx, org, change)
+	return err
 }
 
 // Metered implements storage.Store.
@@ -118,46 +157,6 @@ func (f *faultStore) Healthy(ctx context.Context) error {
 	return f.Store.Healthy(ctx)
 }
 
-// CountPolicies implements storage.Store.
-func (f *faultStore) CountPolicies(ctx context.Context, org string) (int, error) {
-	if err := f.fault("CountPolicies"); err != nil {
-		return 0, err
-	}
-	return f.Store.CountPolicies(ctx, org)
-}
-
-// CountRules implements storage.Store.
-func (f *faultStore) CountRules(ctx context.Context, org string) (int, error) {
-	if err := f.fault("CountRules"); err != nil {
-		return 0, err
-	}
-	return f.Store.CountRules(ctx, org)
-}
-
-// CountTokens implements storage.Store.
-func (f *faultStore) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
-	if err := f.fault("CountTokens"); err != nil {
-		return 0, err
-	}
-	return f.Store.CountTokens(ctx, org, at)
-}
-
-// AgentsNamed implements storage.Store.
-func (f *faultStore) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
-	if err := f.fault("AgentsNamed"); err != nil {
-		return nil, err
-	}
-	return f.Store.AgentsNamed(ctx, org, name)
-}
-
-// CountAgents implements storage.Store.
-func (f *faultStore) CountAgents(ctx context.Context, org string) (storage.AgentCount, error) {
-	if err := f.fault("CountAgents"); err != nil {
-		return storage.AgentCount{}, err
-	}
-	return f.Store.CountAgents(ctx, org)
-}
-
 // Meters implements storage.Store.
 func (f *faultStore) Meters(ctx context.Context, m storage.Month, each func(string, int64) error) error {
 	if err := f.fault("Meters"); err != nil {
@@ -172,42 +171,6 @@ func (f *faultStore) ListRecords(ctx context.Context, org string, filter storage
 		return nil, "", err
 	}
 	return f.Store.ListRecords(ctx, org, filter, p)
-}
-
-// UpdateRule implements storage.Store.
-func (f *faultStore) UpdateRule(
-	ctx context.Context, org, id string, change func(engine.Rule) (engine.Rule, error),
-) (*engine.Rule, error) {
-	if err := f.fault("UpdateRule"); err != nil {
-		return nil, err
-	}
-	return f.Store.UpdateRule(ctx, org, id, change)
-}
-
-// DeleteRule implements storage.Store.
-func (f *faultStore) DeleteRule(ctx context.Context, org, id string) error {
-	if err := f.fault("DeleteRule"); err != nil {
-		return err
-	}
-	return f.Store.DeleteRule(ctx, org, id)
-}
-
-// RevokeToken implements storage.Store.
-func (f *faultStore) RevokeToken(ctx context.Context, org, id string, at time.Time) error {
-	if err := f.fault("RevokeToken"); err != nil {
-		return err
-	}
-	return f.Store.RevokeToken(ctx, org, id, at)
-}
-
-// SetAgentStatus implements storage.Store.
-func (f *faultStore) SetAgentStatus(
-	ctx context.Context, org, id string, status engine.AgentStatus, at time.Time, limit int,
-) (*engine.Agent, error) {
-	if err := f.fault("SetAgentStatus"); err != nil {
-		return nil, err
-	}
-	return f.Store.SetAgentStatus(ctx, org, id, status, at, limit)
 }
 
 // Record implements storage.Store.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
 
 	"writ/engine"
+	"writ/storage"
 )
 
 // handler answers one request, seeing nothing of Fiber.
@@ -109,6 +111,9 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	r := &b.req
 	if err = s.admit(fc, rt, r); err != nil {
 		return err
+	}
+	if rt.method != http.MethodGet && !rt.is(deciding) && rt.scope != public {
+		r.ctx = storage.WithActor(r.ctx, r.who.credential())
 	}
 	if err = s.awaitTurn(rt, r); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 )
 
 const (
@@ -43,6 +45,7 @@ type harness struct {
 	t       testing.TB
 	clock   *clock
 	store   *faultStore
+	docs    *registry.Registry // of store
 	ledger  *ledger.Ledger
 	server  *Server
 	addr    string
@@ -75,6 +78,7 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	inner, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	h.store = &faultStore{Store: inner, faults: make(map[string]error)}
+	h.docs = registry.New(h.store)
 	signer := receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32)))
 	h.trusted, err = receipt.NewKeys(signer.Public())
 	must(t, err)
@@ -83,7 +87,7 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 	must(t, err)
 	cfg := Config{
 		Store: h.store, Ledger: h.ledger, Scrub: scrubber(),
-		Sets:     engine.NewSets(storage.Source{Store: h.store}, engine.Options{}, 64<<20),
+		Sets:     engine.NewSets(h.docs, engine.Options{}, 64<<20),
 		Auth:     AuthConfig{Alg: "HS256", Secret: []byte(testSecret)},
 		JWKS:     h.trusted.JWKS,
 		Registry: registry,
@@ -363,6 +367,10 @@ type faultStore struct {
 	blocks map[string]func() // each is used once
 	// corrupt changes the policies that are read.
 	corrupt func(*engine.ActionPolicy)
+	// age is how long ago the store was heard of; deaf, nothing is heard of it.
+	age  atomic.Int64
+	deaf atomic.Bool
+	told []func(storage.Change)
 }
 
 // fail makes the named calls fail with err from now on; nil heals them.

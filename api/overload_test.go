@@ -19,6 +19,7 @@ import (
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
+	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -237,7 +238,7 @@ func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	h := start(t, patient, func(c *Config) {
 		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
-		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 256<<20)
 	})
 	for _, org := range []string{acme, rival} {
 		h.register(org)

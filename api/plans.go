@@ -8,6 +8,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // planBytes is about what an organization's plan takes in the cache.
@@ -24,7 +25,7 @@ type plans struct {
 	load func(ctx context.Context, org string) (engine.Plan, error)
 }
 
-func newPlans(subs storage.Subscriptions, byName map[string]engine.Plan) *plans {
+func newPlans(subs *registry.Registry, byName map[string]engine.Plan) *plans {
 	load := func(ctx context.Context, org string) (engine.Plan, error) {
 		sub, err := subs.Subscription(ctx, org)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -59,7 +60,7 @@ func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
 // removed does not come back.
 func (s *Server) Retention(ctx context.Context, org string) (time.Duration, error) {
 	names := []string{engine.FreePlan}
-	sub, err := s.cfg.Store.Subscription(ctx, org)
+	sub, err := s.docs.Subscription(ctx, org)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 	case err != nil:

@@ -59,7 +59,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	created, err := s.cfg.Store.PutPolicy(r.ctx, p, plan.Policies)
+	created, err := s.docs.PutPolicy(r.ctx, p, plan.Policies)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, s.versionConflict(r, p)
 	}
@@ -71,7 +71,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 
 // versionConflict says which versions p could have.
 func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
-	newest, err := s.cfg.Store.Policy(r.ctx, r.who.org, p.PolicyID)
+	newest, err := s.docs.Policy(r.ctx, r.who.org, p.PolicyID)
 	if err != nil {
 		return fmt.Errorf("reading the newest version: %w", err)
 	}
@@ -87,7 +87,7 @@ func (s *Server) listPolicies(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	versions, next, err := s.cfg.Store.ListPolicies(r.ctx, r.who.org, page)
+	versions, next, err := s.docs.ListPolicies(r.ctx, r.who.org, page)
 	if err != nil {
 		return response{}, fmt.Errorf("listing policies: %w", err)
 	}

@@ -115,7 +115,7 @@ func TestDecision_Plans_PoliciesAreLimited(t *testing.T) {
 	if p := r.wantProblem(http.StatusForbidden, codePlanLimit); !strings.Contains(p.Detail, "10") {
 		t.Errorf("detail = %q, want the limit", p.Detail)
 	}
-	must(t, h.store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
+	must(t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
 	h.register(acme)
 }
 

@@ -11,6 +11,7 @@ import (
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // The codes of problems. They are part of the interface: clients branch on
@@ -40,6 +41,7 @@ const (
 	codeInternal          = "internal"
 	codeOverloaded        = "overloaded"
 	codeTimeout           = "timeout"
+	codeStoreUnavailable  = "store_unavailable"
 	codeInvalidPlan       = "invalid_plan"
 	codeNoBilling         = "billing_not_configured"
 	codeNoBillingAnswer   = "billing_unavailable"
@@ -142,6 +144,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusConflict, Code: codeIntentExpired, Detail: "This intent_id was decided before, and the decision has been removed after your plan's retention. Use a new intent_id for a new intent."}
 	case errors.Is(err, ledger.ErrOverloaded), errors.Is(err, ledger.ErrClosed):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
+	case errors.Is(err, registry.ErrStale):
+		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try again.", retryAfter: 1, logged: true}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
 	default:

@@ -15,6 +15,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // ruleBody is the body of POST and PATCH of rules. Pointers tell a member that
@@ -39,7 +40,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	if err := s.cfg.Store.PutRule(r.ctx, r.who.org, rule, plan.Rules); err != nil {
+	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules); err != nil {
 		return response{}, fmt.Errorf("storing a rule: %w", err)
 	}
 	return response{status: http.StatusCreated, body: rule}, nil
@@ -83,7 +84,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	var checked engine.Rule
 	for {
 		var unchecked *engine.Rule
-		rule, err := s.cfg.Store.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
+		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
 			if *in == (ruleBody{}) {
 				return old, nil
 			}
@@ -115,7 +116,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 
 // deleteRule removes a rule.
 func (s *Server) deleteRule(r *request) (response, error) {
-	if err := s.cfg.Store.DeleteRule(r.ctx, r.who.org, r.param); err != nil {
+	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param); err != nil {
 		return response{}, about("rule", err)
 	}
 	return response{status: http.StatusNoContent}, nil
@@ -127,7 +128,7 @@ func (s *Server) listRules(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	rules, err := s.cfg.Store.AllRules(r.ctx, r.who.org)
+	rules, err := s.docs.AllRules(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, fmt.Errorf("listing rules: %w", err)
 	}
@@ -165,7 +166,7 @@ func pageOfRules(rules []engine.Rule, page storage.Page) ([]engine.Rule, string,
 		if err != nil {
 			return nil, "", err
 		}
-		from, found := slices.BinarySearchFunc(rules, last, storage.CompareRules)
+		from, found := slices.BinarySearchFunc(rules, last, registry.CompareRules)
 		if found {
 			from++
 		}

@@ -13,7 +13,7 @@ import (
 
 	"writ/engine"
 	"writ/rego"
-	"writ/storage"
+	"writ/storage/registry"
 )
 
 const allowAction = `{"decision":"allow"}`
@@ -302,7 +302,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 			defer cancel()
 			set := make(chan error, 1)
 			go func() {
-				_, err := h.store.SetAgentStatus(ctx, rival, agent, engine.AgentDisabled, h.clock.Now(), 0)
+				_, err := h.docs.SetAgentStatus(ctx, rival, agent, engine.AgentDisabled, h.clock.Now(), 0)
 				set <- err
 			}()
 			select {
@@ -313,7 +313,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 			}
 		},
 		func() {
-			_, err := h.store.UpdateRule(context.Background(), acme, id, func(r engine.Rule) (engine.Rule, error) {
+			_, err := h.docs.UpdateRule(context.Background(), acme, id, func(r engine.Rule) (engine.Rule, error) {
 				r.Description = "meanwhile"
 				return r, nil
 			})
@@ -341,7 +341,7 @@ func (heavy) Size() int                             { return 10 << 20 }
 func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Conditions.CompileRego = func(string) (engine.RegoCondition, error) { return heavy{}, nil }
-		c.Sets = engine.NewSets(storage.Source{Store: c.Store}, c.Conditions, 256<<20)
+		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 256<<20)
 	})
 	op := h.operator(acme)
 	body := obj{"name": "n", "condition": `{"rego":"true"}`, "action": allowAction}

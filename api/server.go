@@ -16,11 +16,13 @@ import (
 	"writ/admission"
 	"writ/decision"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // Server answers writ's HTTP interface. It is made by [New].
 type Server struct {
 	cfg       Config
+	docs      *registry.Registry // of cfg.Store
 	app       *fiber.App
 	admin     *http.Server
 	auth      *auth
@@ -64,6 +66,7 @@ func New(cfg Config) (*Server, error) {
 	life, giveUp := context.WithCancel(context.Background())
 	s := &Server{
 		cfg:       cfg,
+		docs:      registry.New(cfg.Store),
 		site:      site,
 		metrics:   newMetrics(cfg.Registry),
 		ids:       newRequestIDs(),
@@ -77,10 +80,10 @@ func New(cfg Config) (*Server, error) {
 		giveUp()
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
-	s.auth = newAuth(cfg.Store, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
+	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.occupancy = newOccupancy(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
-	s.plans = newPlans(cfg.Store, cfg.Plans)
+	s.plans = newPlans(s.docs, cfg.Plans)
 	s.decisions = decision.New(decision.Config{
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
 		Core: cfg.Core, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
@@ -88,7 +91,13 @@ func New(cfg Config) (*Server, error) {
 	})
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness())
 	cfg.Sets.OnCompile(s.metrics.compiled)
-	s.unwatch = cfg.Store.Watch(s.changed)
+	for _, c := range s.caches() {
+		c.OnlyWhile(s.docs.Fresh)
+	}
+	if s.unwatch, err = cfg.Store.Watch(storage.Now, s.changed); err != nil {
+		giveUp()
+		return nil, fmt.Errorf("following the store's changes: %w", err)
+	}
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
@@ -116,21 +125,34 @@ func (s *Server) startOperators(life context.Context) (*operators, error) {
 // changed forgets what a change of the store made stale.
 func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
-	case storage.PolicyChanged:
-		s.cfg.Sets.InvalidatePolicy(c.OrganizationID, c.ID)
-	case storage.RulesChanged:
-		s.cfg.Sets.InvalidateRules(c.OrganizationID)
-	case storage.AgentChanged:
-		s.cfg.Sets.InvalidateAgent(c.OrganizationID, c.ID)
-		if c.ExternalID != "" {
-			s.cfg.Sets.InvalidateAgent(c.OrganizationID, c.ExternalID)
+	case storage.PolicyKind:
+		s.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
+	case storage.RuleKind:
+		s.cfg.Sets.InvalidateRules(c.Org)
+	case storage.AgentKind:
+		s.cfg.Sets.InvalidateAgent(c.Org, c.ID)
+		if c.Alias != "" {
+			s.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
 		}
-	case storage.TokenChanged:
+	case storage.TokenKind:
 		s.auth.forget(c.ID)
-	case storage.SubscriptionChanged:
-		s.plans.forget(c.OrganizationID)
+	case storage.SubscriptionKind:
+		s.plans.forget(c.Org)
+	case storage.EverythingChanged:
+		for _, c := range s.caches() {
+			c.InvalidateAll()
+		}
 	}
 }
+
+// cache is what must not be believed for longer than the store vouches for it.
+type cache interface {
+	OnlyWhile(fresh func() bool)
+	InvalidateAll()
+}
+
+// caches are all caches of what the store has.
+func (s *Server) caches() []cache { return []cache{s.cfg.Sets, s.auth.keys, s.plans.cache} }
 
 func (s *Server) newApp() *fiber.App {
 	l := s.cfg.Limits

@@ -71,7 +71,7 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	err = s.cfg.Store.PutToken(r.ctx, t, plan.Tokens)
+	err = s.docs.PutToken(r.ctx, t, plan.Tokens)
 	if errors.Is(err, storage.ErrNotFound) {
 		return response{}, errUnauthorized // its maker was revoked meanwhile
 	}
@@ -133,7 +133,7 @@ func (s *Server) listTokens(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	tokens, next, err := s.cfg.Store.ListTokens(r.ctx, r.who.org, page)
+	tokens, next, err := s.docs.ListTokens(r.ctx, r.who.org, page)
 	if err != nil {
 		return response{}, fmt.Errorf("listing tokens: %w", err)
 	}
@@ -163,7 +163,7 @@ func (s *Server) revokeToken(r *request) (response, error) {
 	if err := s.checkToken(r, r.param); err != nil {
 		return response{}, err
 	}
-	if err := s.cfg.Store.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
+	if err := s.docs.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
 		return response{}, about("token", err)
 	}
 	return response{status: http.StatusNoContent}, nil

@@ -96,19 +96,19 @@ func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (
 	if err != nil {
 		return planMeters{}, err
 	}
-	agents, err := s.cfg.Store.CountAgents(ctx, org)
+	agents, err := s.docs.CountAgents(ctx, org)
 	if err != nil {
 		return planMeters{}, err
 	}
-	policies, err := s.cfg.Store.CountPolicies(ctx, org)
+	policies, err := s.docs.CountPolicies(ctx, org)
 	if err != nil {
 		return planMeters{}, err
 	}
-	rules, err := s.cfg.Store.CountRules(ctx, org)
+	rules, err := s.docs.CountRules(ctx, org)
 	if err != nil {
 		return planMeters{}, err
 	}
-	tokens, err := s.cfg.Store.CountTokens(ctx, org, r.stamp())
+	tokens, err := s.docs.CountTokens(ctx, org, r.stamp())
 	if err != nil {
 		return planMeters{}, err
 	}

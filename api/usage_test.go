@@ -25,7 +25,7 @@ func (h *harness) usage(org string) usageBody {
 
 func (h *harness) subscribe(org, plan string) {
 	h.t.Helper()
-	must(h.t, h.store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
+	must(h.t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
 }
 
 // small returns plans whose free one is quickly used up.
@@ -133,7 +133,7 @@ func TestDecision_Plans_UpgradeNamesEveryMeterThatIsNear(t *testing.T) {
 
 func TestUsageSummary_AStoreThatCannotTellIs500(t *testing.T) {
 	h := start(t)
-	for _, call := range []string{"Metered", "CountAgents", "CountPolicies", "CountRules", "CountTokens"} {
+	for _, call := range []string{"Metered", "Counts", "CountTokens"} {
 		h.store.fail(call, errors.New("unreachable"))
 		h.do("GET", "/v1/usage/summary", h.operator(acme), nil).wantProblem(http.StatusInternalServerError, codeInternal)
 		h.store.fail(call, nil)
@@ -305,7 +305,7 @@ func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
 		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
 		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
 	} {
-		must(t, h.store.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
+		must(t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
 		got, err := h.server.Retention(context.Background(), acme)
 		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
 			t.Errorf("%s: Retention = %v, %v, want %d days", name, got, err, tc.want)

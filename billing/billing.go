@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,11 +15,22 @@ import (
 	"writ/storage"
 )
 
+// Subscriptions keeps one subscription an organization.
+type Subscriptions interface {
+	// UpdateSubscription replaces org's subscription by what f makes of it,
+	// atomically. f gets a copy, or one that has only its OrganizationID where there
+	// is none, and returns whether it changed it; it may be called more than once.
+	// It returns what is stored then, or storage.ErrNotFound.
+	UpdateSubscription(ctx context.Context, org string, f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
+	// Subscription returns org's, or storage.ErrNotFound.
+	Subscription(ctx context.Context, org string) (*storage.Subscription, error)
+}
+
 // Config is what a Billing works with. Everything without a default is
 // required.
 type Config struct {
 	// Store keeps the subscriptions. Billing does not close it.
-	Store storage.Subscriptions
+	Store Subscriptions
 	// Key is Stripe's secret key; WebhookSecret is what it signs webhooks with.
 	// Neither is ever logged or part of an error.
 	Key, WebhookSecret string

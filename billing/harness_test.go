@@ -22,6 +22,7 @@ import (
 
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 )
 
 const (
@@ -39,7 +40,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 type harness struct {
 	*Billing
 	t     *testing.T
-	store storage.Store
+	store *registry.Registry
 	log   *bytes.Buffer
 	now   time.Time
 }
@@ -49,7 +50,7 @@ func start(t *testing.T, url string) *harness {
 	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
-	h := &harness{t: t, store: store, log: new(bytes.Buffer), now: noon}
+	h := &harness{t: t, store: registry.New(store), log: new(bytes.Buffer), now: noon}
 	h.Billing, err = New(h.config(url))
 	must(t, err)
 	return h

@@ -368,16 +368,16 @@ func TestWebhook_AVersionOfTheAPIOtherThanTheLibrarys(t *testing.T) {
 }
 
 // broken is a store that fails.
-type broken struct{ storage.Subscriptions }
+type broken struct{ Subscriptions }
 
 var errBroken = errors.New("broken")
 
-// UpdateSubscription implements storage.Subscriptions.
+// UpdateSubscription implements Subscriptions.
 func (broken) UpdateSubscription(context.Context, string, func(*storage.Subscription) bool) (*storage.Subscription, error) {
 	return nil, errBroken
 }
 
-// Subscription implements storage.Subscriptions.
+// Subscription implements Subscriptions.
 func (broken) Subscription(context.Context, string) (*storage.Subscription, error) {
 	return nil, errBroken
 }

@@ -21,6 +21,7 @@ import (
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 )
 
 // open is a scrubber that keeps everything.
@@ -37,7 +38,8 @@ func newPipeline(t *testing.T, evaluations int64) (*Pipeline, storage.Store) {
 	t.Helper()
 	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	_, err = store.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
+	docs := registry.New(store)
+	_, err = docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
 	must(t, err)
 	l, err := ledger.Open(t.Context(), ledger.Config{
 		Store: store, Scrub: open{}, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))),
@@ -45,7 +47,7 @@ func newPipeline(t *testing.T, evaluations int64) (*Pipeline, storage.Store) {
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
 	return New(Config{
-		Sets: engine.NewSets(storage.Source{Store: store}, engine.Options{}, 1<<20), Ledger: l,
+		Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
 		Plan: func(context.Context, string) (engine.Plan, error) {
 			return engine.Plan{Name: "free", Evaluations: evaluations}, nil
 		},

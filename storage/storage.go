@@ -39,21 +39,12 @@ var (
 
 // Store is everything a deployment keeps.
 type Store interface {
-	Policies
-	Rules
-	Agents
-	Tokens
+	Documents
 	History
 	Decisions
-	Subscriptions
 	Usage
 	Retention
 
-	// Watch calls f for every change, and must do so after the change is
-	// visible to reads and before the write that made it returns. A write that
-	// fails or changes nothing makes no call. f must not block and must not call
-	// the store or stop. stop ends the calls: none is under way when it returns.
-	Watch(f func(Change)) (stop func())
 	// Healthy returns nil while the store can commit, otherwise why it cannot.
 	// The reason is for operators and may name paths.
 	Healthy(ctx context.Context) error

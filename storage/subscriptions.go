@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Subscription is an organization's plan as billing last reported it. An
 // organization without one is on the free plan.
@@ -45,19 +42,4 @@ type SubscriptionEvent struct {
 	Rank int       `json:"rank,omitzero"`
 	// IDs are the events of this very place that were taken in.
 	IDs []string `json:"ids,omitzero"`
-}
-
-// Subscriptions keeps one subscription an organization.
-type Subscriptions interface {
-	// PutSubscription stores or replaces s.
-	PutSubscription(ctx context.Context, s *Subscription) error
-	// UpdateSubscription replaces org's subscription by what f makes of it,
-	// atomically: no other write may fall between. f gets a copy, or one that has
-	// only its OrganizationID where there is none, and returns whether it changed
-	// it; if not, nothing is written. f must not change the OrganizationID, must
-	// not call the store, and may be called more than once. It returns what is
-	// stored then, or ErrNotFound.
-	UpdateSubscription(ctx context.Context, org string, f func(*Subscription) (changed bool)) (*Subscription, error)
-	// Subscription returns org's, or ErrNotFound.
-	Subscription(ctx context.Context, org string) (*Subscription, error)
 }

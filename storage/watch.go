@@ -1,23 +1,43 @@
 package storage
 
-// Kind says what a Change changed.
-type Kind uint8
-
-// The kinds of change a watcher hears of.
-const (
-	PolicyChanged Kind = iota + 1
-	RulesChanged
-	AgentChanged
-	TokenChanged
-	SubscriptionChanged
+import (
+	"context"
+	"math"
 )
 
-// Change names a document that was written or removed. ID is the policy's,
-// agent's or token's, and empty for rules, which take effect as a whole, and
-// for subscriptions. ExternalID is an agent's other name, where it has one.
+// EverythingChanged is the kind of a Change that stands for any number of them:
+// all that was ever read may be out of date.
+const EverythingChanged Kind = '*'
+
+// Now is the revision after which Watch tells only what is still to come.
+const Now uint64 = math.MaxUint64
+
+// Change says that a document was written or removed.
 type Change struct {
-	Kind           Kind
-	OrganizationID string
-	ID             string
-	ExternalID     string
+	Revision uint64 `json:"revision"`
+	Kind     Kind   `json:"kind"`
+	Org      string `json:"org"`
+	// ID is the document's as its organization knows it: of a version of a policy,
+	// the policy's. Alias is another name that the document is asked for by.
+	ID    string `json:"id"`
+	Alias string `json:"alias,omitzero"`
+	// Digest is the SHA-256 of the document's value, zeros where it was removed.
+	Digest [32]byte `json:"digest"`
+	// Actor is who asked for it, as [WithActor] said; empty where nobody did.
+	Actor string `json:"actor,omitzero"`
+}
+
+// actorKey is the key of the actor in a context.
+type actorKey struct{}
+
+// WithActor returns a context under which updates are made for actor, the id of
+// a credential.
+func WithActor(ctx context.Context, actor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// Actor returns what WithActor was given, or "".
+func Actor(ctx context.Context) string {
+	actor, _ := ctx.Value(actorKey{}).(string)
+	return actor
 }

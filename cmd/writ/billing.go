@@ -6,7 +6,6 @@ import (
 
 	"writ/api"
 	"writ/billing"
-	"writ/storage"
 )
 
 // billingFlags are how plans are sold. Without a key they are not.
@@ -40,10 +39,10 @@ func (f billingFlags) check(portalURL string) error {
 }
 
 // noSubscriptions stands in for the store while flags are checked.
-type noSubscriptions struct{ storage.Subscriptions }
+type noSubscriptions struct{ billing.Subscriptions }
 
 // open returns what sells plans, or nil if they are not sold.
-func (f billingFlags) open(store storage.Subscriptions, portalURL string, log *slog.Logger) (api.Billing, error) {
+func (f billingFlags) open(store billing.Subscriptions, portalURL string, log *slog.Logger) (api.Billing, error) {
 	if f.Key == "" {
 		return nil, nil //nolint:nilnil // not sold is not an error
 	}

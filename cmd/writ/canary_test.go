@@ -26,6 +26,7 @@ import (
 	"writ/examples"
 	"writ/scrub/scrubtest"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 )
 
 // TestCanaries puts made-up secrets into everything that a caller can send and
@@ -75,7 +76,7 @@ func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary, spelled strin
 		t.Fatal(err)
 	}
 	agent := &engine.Agent{ID: uuid.NewString(), Name: spelled, Status: engine.AgentActive, CreatedAt: time.Now()}
-	if err := store.PutAgent(t.Context(), examples.Organization, agent, 1<<30); err != nil {
+	if err := registry.New(store).PutAgent(t.Context(), examples.Organization, agent, 1<<30); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

@@ -18,17 +18,18 @@ import (
 	"writ/rego"
 	"writ/scrub"
 	"writ/storage"
-	"writ/storage/embedded"
+	"writ/storage/registry"
 	"writ/storage/retention"
 )
 
-// node is a running deployment on one machine: the embedded store and what is
+// node is a running deployment on one machine: the store and what is
 // wired on top of it.
 type node struct {
 	log      *slog.Logger
 	scrub    *scrub.Tagger
 	drain    time.Duration
-	store    *embedded.Store
+	store    storage.Store
+	docs     *registry.Registry // of store
 	registry *prometheus.Registry
 	ledger   *ledger.Ledger
 	server   *api.Server
@@ -68,11 +69,10 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = embedded.Open(c.Data.store(), embedded.Options{
-		WriteBehind: c.AuditAck.behind(), AcceptRollback: c.AcceptRollback, Log: n.log, Metrics: n.registry,
-	}); err != nil {
+	if n.store, err = c.openStore(n.log, n.registry); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
+	n.docs = registry.New(n.store)
 	if n.secret, err = c.Data.loadSecret(); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
-	sales, err := c.Billing.open(n.store, c.PortalURL, n.log)
+	sales, err := c.Billing.open(n.docs, c.PortalURL, n.log)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	jwks := n.trusted.JWKS()
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
-		Sets:                    engine.NewSets(storage.Source{Store: n.store}, conditions, c.CacheMB<<20),
+		Sets:                    engine.NewSets(n.docs, conditions, c.CacheMB<<20),
 		Conditions:              conditions,
 		Ledger:                  n.ledger,
 		Plans:                   plans,
@@ -169,7 +169,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 // nameUnreadable logs every policy whose newest version an older writ accepted
 // and this one does not compile: it denies until somebody registers another.
 func (n *node) nameUnreadable(ctx context.Context) {
-	err := n.store.EachPolicy(ctx, func(p *engine.ActionPolicy) error {
+	err := n.docs.EachPolicy(ctx, func(p *engine.ActionPolicy) error {
 		if _, err := engine.CompilePolicy(p); err != nil {
 			n.log.Error("a stored policy no longer compiles and denies everything: register a version that does",
 				"organization", p.OrganizationID, "policy", p.PolicyID, "version", p.Version, "problem", err)

@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/storage/embedded"
+	"writ/storage/registry"
 )
 
 // "A stored policy version that no longer compiles … is named at start"
@@ -20,7 +21,7 @@ func TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart(t *testin
 		PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 7, OrganizationID: "old", AgentID: "*", AllowedActionTypes: []string{"*"},
 		BlockedResourcePatterns: []string{"a["}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
 	}
-	if _, err := store.PutPolicy(t.Context(), p, 0); err != nil {
+	if _, err := registry.New(store).PutPolicy(t.Context(), p, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {

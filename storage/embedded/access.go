@@ -26,15 +26,24 @@ func (s *Store) get(k key) (v []byte, err error) {
 
 // newIter returns an iterator over the rows as they are now. It must be closed.
 func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
-	if err := s.health.readable(); err != nil {
-		return nil, err
+	return s.reading(s.db.NewIter)(o)
+}
+
+// reading is newIter over what else iterators can be had of.
+func (s *Store) reading(
+	newIter func(*pebble.IterOptions) (*pebble.Iterator, error),
+) func(*pebble.IterOptions) (*pebble.Iterator, error) {
+	return func(o *pebble.IterOptions) (*pebble.Iterator, error) {
+		if err := s.health.readable(); err != nil {
+			return nil, err
+		}
+		it, err := newIter(o)
+		if err != nil {
+			s.health.report(reading, err)
+			return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+		}
+		return it, nil
 	}
-	it, err := s.db.NewIter(o)
-	if err != nil {
-		s.health.report(reading, err)
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	}
-	return it, nil
 }
 
 // seek returns the value at k, which is it's until it moves, or
@@ -75,23 +84,6 @@ func readPanic(err *error) {
 	}
 }
 
-// document reads the JSON document at k into a new T.
-func document[T any](s *Store, k key) (*T, error) {
-	v, err := s.get(k)
-	if err != nil {
-		return nil, err
-	}
-	return parse[T](v)
-}
-
-func parse[T any](v []byte) (*T, error) {
-	doc := new(T)
-	if err := json.Unmarshal(v, doc); err != nil {
-		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
-	}
-	return doc, nil
-}
-
 // count reads an 8-byte number; a key that does not exist is 0.
 func (s *Store) count(k key) (int64, error) {
 	v, err := s.get(k)
@@ -127,6 +119,14 @@ func (s *Store) iterate(
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
+	return s.each(ctx, it, first, next, f)
+}
+
+// each calls f for the rows of it.
+func (s *Store) each(
+	ctx context.Context, it *pebble.Iterator, first, next func(*pebble.Iterator) bool,
+	f func(k, v []byte) (stop bool, err error),
+) error {
 	for ok := first(it); ok; ok = next(it) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -165,15 +165,14 @@ func (b *batch) delete(k key) {
 	}
 }
 
-// document puts doc and returns how many bytes it takes.
-func (b *batch) document(k key, doc any) int {
+// document puts doc as JSON.
+func (b *batch) document(k key, doc any) {
 	v, err := json.Marshal(doc, json.Deterministic(true))
 	if err != nil {
 		b.err = errors.Join(b.err, fmt.Errorf("encoding %T: %w", doc, err))
-		return 0
+		return
 	}
 	b.set(k, v)
-	return len(v)
 }
 
 func (b *batch) number(k key, n int64) {
@@ -193,8 +192,7 @@ func (s *Store) apply(b *pebble.Batch) error {
 	return b.Close()
 }
 
-// write applies what f puts into a batch and tells the watchers of the change
-// that f returns, if it is not zero. When f puts nothing into it, nothing
+// write applies what f puts into a batch. When f puts nothing into it, nothing
 // changes. writes is held.
 func (s *Store) write(
 	ctx context.Context, org string, f func(*batch) (storage.Change, error),
@@ -206,19 +204,22 @@ func (s *Store) write(
 		return false, err
 	}
 	b := &batch{b: s.db.NewBatch()}
-	c, err := f(b)
+	_, err = f(b)
 	if err = errors.Join(err, b.err); err != nil || b.b.Empty() {
 		return false, errors.Join(err, b.b.Close())
 	}
+	err = s.finish(b)
+	return err == nil, err
+}
+
+// finish makes b durable as the next write that is no commit. writes is held.
+func (s *Store) finish(b *batch) error {
 	if b.link(changeStream, s.change+1); b.err != nil {
-		return false, errors.Join(b.err, b.b.Close())
+		return errors.Join(b.err, b.b.Close())
 	}
 	if err := s.apply(b.b); err != nil {
-		return false, err
+		return err
 	}
 	s.change++
-	if c != (storage.Change{}) {
-		s.watchers.tell(c)
-	}
-	return true, nil
+	return nil
 }

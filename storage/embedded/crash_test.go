@@ -12,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -156,13 +157,13 @@ func fill(t *testing.T, s *Store, w *storagetest.Writer, n int64) {
 			t.Fatalf("filling the store: %v", err)
 		}
 	}
-	ctx := t.Context()
-	_, err := s.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: n, UpdatedAt: at}, 1)
+	ctx, docs := t.Context(), registry.New(s)
+	_, err := docs.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: n, UpdatedAt: at}, 1)
 	must(err)
-	must(s.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}, 0))
-	must(s.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
-	must(s.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}, 0))
-	must(s.PutSubscription(ctx, &storage.Subscription{OrganizationID: "a", Plan: id}))
+	must(docs.PutRule(ctx, "a", &engine.Rule{ID: id, Priority: n}, 0))
+	must(docs.PutAgent(ctx, "a", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, int(n)))
+	must(docs.PutToken(ctx, &storage.Token{ID: id, OrganizationID: "a", CreatedAt: at}, 0))
+	must(docs.PutSubscription(ctx, &storage.Subscription{OrganizationID: "a", Plan: id}))
 	_, err = w.Commit(ctx, s, w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"))
 	must(err)
 }
@@ -178,7 +179,7 @@ type snapshot struct {
 	Meter        int64
 	Meters       map[string]int64
 	NumPolicies  int
-	NumAgents    storage.AgentCount
+	NumAgents    registry.AgentCount
 }
 
 func look(t *testing.T, s *Store) snapshot {
@@ -192,19 +193,19 @@ func look(t *testing.T, s *Store) snapshot {
 
 func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	var errs [10]error
-	page := storage.Page{Limit: 1000}
-	v.Policies, _, errs[0] = s.ListPolicies(ctx, "a", page)
-	v.Rules, errs[1] = s.AllRules(ctx, "a")
-	v.Agents, _, errs[2] = s.ListAgents(ctx, "a", page)
-	v.Tokens, _, errs[3] = s.ListTokens(ctx, "a", page)
+	page, docs := storage.Page{Limit: 1000}, registry.New(s)
+	v.Policies, _, errs[0] = docs.ListPolicies(ctx, "a", page)
+	v.Rules, errs[1] = docs.AllRules(ctx, "a")
+	v.Agents, _, errs[2] = docs.ListAgents(ctx, "a", page)
+	v.Tokens, _, errs[3] = docs.ListTokens(ctx, "a", page)
 	v.Records, _, errs[4] = s.ListRecords(ctx, "a", storage.Filter{}, page)
 	v.Meter, errs[5] = s.Metered(ctx, "a", 202611)
-	if v.Subscription, errs[6] = s.Subscription(ctx, "a"); len(v.Policies) == 0 {
+	if v.Subscription, errs[6] = docs.Subscription(ctx, "a"); len(v.Policies) == 0 {
 		errs[6] = nil
 	}
 	v.Meters = make(map[string]int64)
 	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
-	v.NumPolicies, errs[8] = s.CountPolicies(ctx, "a")
-	v.NumAgents, errs[9] = s.CountAgents(ctx, "a")
+	v.NumPolicies, errs[8] = docs.CountPolicies(ctx, "a")
+	v.NumAgents, errs[9] = docs.CountAgents(ctx, "a")
 	return v, errors.Join(errs[:]...)
 }

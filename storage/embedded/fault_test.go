@@ -17,6 +17,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
 
@@ -167,8 +168,8 @@ func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 		t.Error("Healthy of a stopped store = nil, want an error")
 	}
 	_, commitErr := w.Commit(ctx, s, w.Record("a"))
-	_, policyErr := s.PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: 1}, 0)
-	_, readErr := s.Policy(ctx, "a", "p")
+	_, policyErr := registry.New(s).PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: 1}, 0)
+	_, readErr := registry.New(s).Policy(ctx, "a", "p")
 	_, _, listErr := s.ListRecords(ctx, "a", storage.Filter{}, storage.Page{Limit: 1})
 	_, headErr := s.LastHead(ctx)
 	_, meterErr := s.Metered(ctx, "a", 202611)

@@ -18,29 +18,18 @@ import (
 type kind byte
 
 const (
-	kindFormat       kind = 0x00
-	kindDisabled     kind = 'A' // in the key of a count alone, as the next
-	kindVersions     kind = 'P'
-	kindAgent        kind = 'a'
-	kindAgentOrder   kind = 'b'
-	kindCount        kind = 'c'
-	kindByDecision   kind = 'd'
-	kindExternalID   kind = 'e'
-	kindAgentName    kind = 'f'
-	kindRecord       kind = 'h'
-	kindIntent       kind = 'i'
-	kindHead         kind = 'k'
-	kindMeter        kind = 'm'
-	kindPolicy       kind = 'p'
-	kindRule         kind = 'r'
-	kindSubscription kind = 's'
-	kindToken        kind = 't'
-	kindTokenOrder   kind = 'u'
-	kindTokenChild   kind = 'v'
-	kindTokenOf      kind = 'w'
-	kindRemoved      kind = 'x'
-	kindTokenEnd     kind = 'y'
-	kindLink         kind = 'z'
+	kindFormat     kind = 0x00
+	kindChange     kind = 'C'
+	kindDocument   kind = 'D'
+	kindIndex      kind = 'K'
+	kindTrimmed    kind = 'T'
+	kindByDecision kind = 'd'
+	kindRecord     kind = 'h'
+	kindIntent     kind = 'i'
+	kindHead       kind = 'k'
+	kindMeter      kind = 'm'
+	kindRemoved    kind = 'x'
+	kindLink       kind = 'z'
 )
 
 // key is a key under construction. Its methods append to it, as append does:
@@ -54,37 +43,15 @@ func orgKey(k kind, org string) key {
 	return make(key, 0, 64+len(org)).org(k, org)
 }
 
-func (b key) org(k kind, org string) key {
-	b = append(b, byte(k))
+func (b key) org(k kind, org string) key { return append(b, byte(k)).orgOnly(org) }
+
+func (b key) orgOnly(org string) key {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(org)))
 	return append(b, org...)
 }
 
 // text appends s as the last component.
 func (b key) text(s string) key { return append(b, s...) }
-
-// escaped appends s so that a component can follow and the order of keys is
-// still the order of strings: NUL becomes 00 FF and 00 01 ends the string.
-func (b key) escaped(s string) key {
-	for i := range len(s) {
-		b = append(b, s[i])
-		if s[i] == 0 {
-			b = append(b, 0xff)
-		}
-	}
-	return append(b, 0, 1)
-}
-
-// descending appends v so that greater values sort first.
-func (b key) descending(v int64) key {
-	return binary.BigEndian.AppendUint64(b, ^(uint64(v) ^ 1<<63))
-}
-
-// time appends t, 12 bytes, so that later values sort later.
-func (b key) time(t time.Time) key {
-	b = binary.BigEndian.AppendUint64(b, uint64(t.Unix())^1<<63)
-	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
-}
 
 func (b key) id(id uuid.UUID) key { return append(b, id[:]...) }
 
@@ -118,19 +85,13 @@ func meterKey(org string, m storage.Month) key {
 	return binary.BigEndian.AppendUint32(orgKey(kindMeter, org), uint32(m))
 }
 
-func policyKey(org, id string, version int64) key {
-	return orgKey(kindPolicy, org).escaped(id).descending(version)
-}
-
 func byDecisionKey(org string, d engine.Decision) key {
 	return orgKey(kindByDecision, org).decision(d)
 }
 
 const (
-	versionLen = 8
-	timeLen    = 12
-	idLen      = len(uuid.UUID{})
-	maxOrg     = math.MaxUint16
+	idLen  = len(uuid.UUID{})
+	maxOrg = math.MaxUint16
 )
 
 // checkOrg refuses an id whose length does not fit its key.

@@ -2,10 +2,7 @@ package embedded
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // hostile are strings that careless keys would confuse.
@@ -28,41 +26,16 @@ var hostile = []string{
 // the range of another's, whatever their ids.
 func TestKeys_NoOrganizationInAnothersRange(t *testing.T) {
 	for _, org := range hostile {
-		prefix := orgKey(kindRule, org)
+		prefix := documentsOf(&storage.Rules.Collection, org)
 		for _, other := range hostile {
 			for _, id := range hostile {
-				k := ruleKey(other, id)
+				k := documentKey(&storage.Rules.Collection, other, id)
 				within := bytes.Compare(k, prefix) >= 0 && (prefix.end() == nil || bytes.Compare(k, prefix.end()) < 0)
 				if within != (org == other) {
 					t.Errorf("key of rule %q of %q within the range of %q = %t", id, other, org, within)
 				}
 			}
 		}
-	}
-}
-
-func TestKeys_EscapedKeepsOrder(t *testing.T) {
-	for _, a := range hostile {
-		for _, b := range hostile {
-			ka, kb := key{}.escaped(a).descending(1), key{}.escaped(b).descending(math.MinInt64)
-			if got, want := bytes.Compare(ka, kb), cmp.Compare(a, b); a != b && got != want {
-				t.Errorf("order of escaped %q and %q = %d, want %d", a, b, got, want)
-			}
-			if a != b && bytes.HasPrefix(key{}.escaped(a), key{}.escaped(b)) {
-				t.Errorf("escaped %q begins with escaped %q", a, b)
-			}
-		}
-	}
-}
-
-func TestKeys_NumbersKeepOrder(t *testing.T) {
-	versions := []int64{math.MaxInt64, 300, 256, 255, 1, 0, -1, math.MinInt64}
-	if !slices.IsSortedFunc(versions, func(a, b int64) int { return bytes.Compare(key{}.descending(a), key{}.descending(b)) }) {
-		t.Errorf("descending does not put %v in that order", versions)
-	}
-	times := []time.Time{{}, time.Unix(-1, 999), time.Unix(0, 0), time.Unix(0, 1), time.Unix(1<<33, 0)}
-	if !slices.IsSortedFunc(times, func(a, b time.Time) int { return bytes.Compare(key{}.time(a), key{}.time(b)) }) {
-		t.Errorf("time does not put %v in that order", times)
 	}
 }
 
@@ -87,20 +60,20 @@ func TestIDAt_IsLeastOfItsTime(t *testing.T) {
 
 func TestParseCursor(t *testing.T) {
 	for _, position := range []string{"", "a", strings.Repeat("\xff", 100)} {
-		got, err := parseCursor(cursor(kindAgent, []byte(position)), kindAgent, 0)
+		got, err := parseCursor(cursor(kindRecord, []byte(position)), kindRecord, 0)
 		if err != nil || string(got) != position {
 			t.Errorf("parseCursor(cursor(%q)) = %q, %v", position, got, err)
 		}
 	}
 	for name, bad := range map[string]string{
-		"another kind": cursor(kindToken, []byte("a")),
-		"too short":    cursor(kindAgent, nil),
-		"padding":      cursor(kindAgent, []byte("a")) + "=",
+		"another kind": cursor(kindIntent, []byte("a")),
+		"too short":    cursor(kindRecord, nil),
+		"padding":      cursor(kindRecord, []byte("a")) + "=",
 		"alphabet":     "+/+/",
 		"trailing bit": "YWB",
-		"line end":     cursor(kindAgent, []byte("a")) + "\n",
+		"line end":     cursor(kindRecord, []byte("a")) + "\n",
 	} {
-		if got, err := parseCursor(bad, kindAgent, 1); !errors.Is(err, storage.ErrBadCursor) {
+		if got, err := parseCursor(bad, kindRecord, 1); !errors.Is(err, storage.ErrBadCursor) {
 			t.Errorf("parseCursor of %s = %q, %v; want ErrBadCursor", name, got, err)
 		}
 	}
@@ -110,20 +83,20 @@ func TestParseCursor(t *testing.T) {
 // never another organization's key.
 func TestOrganizationIDTooLong(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
-	org, ctx := strings.Repeat("a", 1<<16), t.Context()
-	_, policyErr := s.Policy(ctx, org, "p")
-	_, rulesErr := s.AllRules(ctx, org)
-	_, agentErr := s.Agent(ctx, org, "a")
+	org, ctx, docs := strings.Repeat("a", 1<<16), t.Context(), registry.New(s)
+	_, policyErr := docs.Policy(ctx, org, "p")
+	_, rulesErr := docs.AllRules(ctx, org)
+	_, agentErr := docs.Agent(ctx, org, "a")
 	_, recordErr := s.Record(ctx, org, uuid.NewString())
 	_, meterErr := s.Metered(ctx, org, 1)
-	_, subErr := s.Subscription(ctx, org)
+	_, subErr := docs.Subscription(ctx, org)
 	_, _, listErr := s.ListRecords(ctx, org, storage.Filter{}, storage.Page{Limit: 1})
-	_, updateErr := s.UpdateRule(ctx, org, "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
+	_, updateErr := docs.UpdateRule(ctx, org, "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
 	_, commitErr := s.Commit(ctx, []*storage.Record{{OrganizationID: org}}, nil)
 	for what, err := range map[string]error{
 		"Policy": policyErr, "AllRules": rulesErr, "Agent": agentErr, "Record": recordErr, "Metered": meterErr,
 		"Subscription": subErr, "ListRecords": listErr, "UpdateRule": updateErr, "Commit": commitErr,
-		"DeleteRule": s.DeleteRule(ctx, org, "r"),
+		"DeleteRule": docs.DeleteRule(ctx, org, "r"),
 	} {
 		if err == nil || errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%s = %v, want an error about the length", what, err)

@@ -20,7 +20,8 @@ import (
 )
 
 // Reader reads a whole history to prove it: the heads, every row with all that
-// it is found by, and what is counted of them. It holds these to one another;
+// it is found by, what is counted of them, and the documents with all that they
+// are found by. It holds these to one another;
 // whether the rows are what was signed is for its caller to say.
 //
 // Nothing in the directory or beside it changes, also where a crash left the
@@ -31,6 +32,8 @@ type Reader struct {
 	lock  *pebble.Lock
 	found inspection
 	noted tip
+	// hasDocuments is whether the store is of a format whose documents are read.
+	hasDocuments bool
 
 	orgs map[string]*orgRows // as Parts found them
 	seed maphash.Seed        // of pairs
@@ -112,7 +115,7 @@ func (r *Reader) open(dir string, filesystem vfs.FS) (err error) {
 	if err != nil || n > format {
 		return fmt.Errorf("its format is %.16q, this writ knows %d", v, format)
 	}
-	r.found.linked = n >= linkedFormat
+	r.found.linked, r.hasDocuments = n >= linkedFormat, n >= documentFormat
 	if !r.found.linked {
 		return nil
 	}
@@ -215,8 +218,8 @@ func (r *Reader) org(org string) (*orgRows, error) {
 }
 
 // Census holds what is kept beside the rows to the rows that all parts have
-// read: intents and index entries that lead nowhere, the meters, and how far the
-// store has come. Its error is a *storage.BreakError or what kept it from
+// read: intents and index entries that lead nowhere, the meters, the documents,
+// and how far the store has come. Its error is a *storage.BreakError or what kept it from
 // reading.
 func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	defer readPanic(&err)
@@ -238,6 +241,9 @@ func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 		}
 	}
 	if err := r.meters(ctx, m); err != nil {
+		return c, err
+	}
+	if err := r.documents(ctx); err != nil {
 		return c, err
 	}
 	if err := r.found.compare(r.s, r.noted); err != nil {

@@ -120,6 +120,15 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 	}
 }
 
+// splitOrg returns the organization that b begins with, and what follows it.
+func splitOrg(b []byte) (org, rest []byte, err error) {
+	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))
+	}
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	return b[2:n], b[n:], nil
+}
+
 // orgOf returns the organization of a key.
 func orgOf(k []byte) (string, error) {
 	n, err := orgLen(k)

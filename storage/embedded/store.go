@@ -233,10 +233,12 @@ func separateRows() pebble.ValueSeparationPolicy {
 
 // format is the version of the keys and values. A greater one is refused,
 // because a newer writ may have written what this one would misread.
-const format = 4
+const format = 5
 
-// linkedFormat is the first in which each write has a link and the tip is noted.
-const linkedFormat = 3
+const (
+	linkedFormat   = 3 // the first in which each write has a link and the tip is noted
+	documentFormat = 5 // the first in which documents are as documents.go has them
+)
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 
@@ -294,7 +296,7 @@ func (s *Store) create() error {
 		return err
 	}
 	b := &batch{b: s.db.NewBatch()}
-	b.set(formatKey, strconv.AppendInt(nil, format, 10))
+	b.setFormat(format)
 	b.begin(tip{})
 	if b.err != nil {
 		return b.err

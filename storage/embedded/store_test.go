@@ -101,7 +101,7 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "5", "a newer writ has written this directory"},
+		{"newer", "\x00writ", "6", "a newer writ has written this directory"},
 		{"damaged", "\x00writ", "x", "reading the format"},
 		{"not writ's", "key", "value", "not writ's"},
 		{"older", "\x00writ", "1", ""},

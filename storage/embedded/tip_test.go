@@ -152,20 +152,17 @@ func TestTip_AcceptedInVain(t *testing.T) {
 func TestTip_OlderFormat(t *testing.T) {
 	for _, n := range []string{"1", "2"} {
 		t.Run("format "+n, func(t *testing.T) {
-			disk, w, log := vfs.NewCrashableMem(), storagetest.NewWriter(), new(logged)
-			s := openTest(t, disk, nil)
-			fill(t, s, w, 1)
-			want := look(t, s)
-			closeAsFormat(t, n, s)
-			s = openTest(t, disk, log)
-			if got := look(t, s); len(got.Records) != len(want.Records) || s.tip.Seq != 1 {
-				t.Errorf("the upgraded store has %d records and ends at head %d, want %d and 1", len(got.Records), s.tip.Seq, len(want.Records))
+			disk, w, log := format4(t), storagetest.NewWriterFrom(storagetest.NewWriter()), new(logged)
+			asFormat(t, n, disk)
+			s := openTest(t, disk, log)
+			if got := look(t, s); len(got.Records) != 1 || s.tip.Seq != 1 {
+				t.Errorf("the upgraded store has %d records and ends at head %d, want 1 and 1", len(got.Records), s.tip.Seq)
 			}
 			if !strings.Contains(log.buf.String(), "it is taken as it is") {
 				t.Errorf("the log does not say that the store is taken as it is:\n%s", log.buf.String())
 			}
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{}) // before the first tick
-			fill(t, s, w, 2)
+			fill(t, s, w, 9)
 			storagetest.Check(t, s, w.Keys(t), "a", "b")
 			closeTest(t, s)
 			closeTest(t, openTest(t, disk, nil))

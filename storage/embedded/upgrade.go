@@ -1,61 +1,192 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"writ/engine"
 	"writ/storage"
 )
 
-// upgrade writes what an earlier format does not have, in one write with the
-// number of this one: an opening that is cut short is done again. History rows of
-// every format are read as they are.
+// upgrade writes what an earlier format does not have. The number of this one
+// comes last: an opening that is cut short is done again. History rows of every
+// format are read as they are.
 func (s *Store) upgrade(from int) error {
-	b := &batch{b: s.db.NewBatch()}
-	b.set(formatKey, strconv.AppendInt(nil, format, 10))
 	if from < linkedFormat {
-		if err := s.addLinks(b); err != nil {
-			return errors.Join(err, b.b.Close())
+		if err := s.addLinks(); err != nil {
+			return err
 		}
 	}
+	return s.moveDocuments()
+}
+
+func (b *batch) setFormat(n int64) { b.set(formatKey, strconv.AppendInt(nil, n, 10)) }
+
+// addLinks puts what formats 1 and 2 do not have. Neither has links nor a noted
+// tip: what the directory holds is taken for all that it ever held. The tip is
+// noted first, so that a store of a later format without one has lost it.
+func (s *Store) addLinks() error {
+	t := s.end()
+	if err := s.noteTip(t); err != nil {
+		return err
+	}
+	s.health.log.Info("nothing has noted yet how far this store has come: it is taken as it is", "dir", s.health.dir, "head", t.Head)
+	b := &batch{b: s.db.NewBatch()}
+	b.begin(t)
+	b.setFormat(linkedFormat)
 	if b.err != nil {
 		return errors.Join(b.err, b.b.Close())
 	}
 	return s.apply(b.b)
 }
 
-// addLinks puts what formats 1 and 2 do not have into b. Neither has links nor a
-// noted tip: what the directory holds is taken for all that it ever held. The tip
-// is noted first, so that a store of a later format without one has lost it.
-func (s *Store) addLinks(b *batch) error {
-	t := s.end()
-	if err := s.noteTip(t); err != nil {
+// What formats 1 to 4 have of documents, in ranges of keys by their first byte:
+//
+//	'a' org agent-id                   agent          JSON
+//	'c' org 'P'                        how many bytes the versions of policies take: 8 bytes
+//	'p' org policy-id 00 01 ^version   policy         JSON
+//	'r' org rule-id                    rule           JSON
+//	's' org                            subscription   JSON
+//	't' token-id                       token          JSON
+//
+// The others are counts and indexes, which follow from these.
+const oldDocuments = "abcefprstuvwy"
+
+// moved is about how many bytes of documents are moved at once.
+const moved = 1 << 20
+
+// mover moves the documents of formats 1 to 4 to where format 5 has them. The old
+// ones go with the last write: until then they are what counts.
+type mover struct {
+	s      *Store
+	b      *batch
+	counts map[string]*storage.Counts
+	policy string // the organization and id of the last policy
+}
+
+func (s *Store) moveDocuments() error {
+	m := mover{s: s, b: &batch{b: s.db.NewBatch()}, counts: make(map[string]*storage.Counts)}
+	for _, k := range []kind{kindDocument, kindIndex, kindChange, kindTrimmed} { // of an opening that was cut short
+		m.remove(byte(k))
+	}
+	err := m.move()
+	for i := range oldDocuments {
+		m.remove(oldDocuments[i])
+	}
+	m.b.number(trimmedKey, int64(s.change)+1) // nobody is told of what was before
+	m.b.setFormat(format)
+	if err = errors.Join(err, m.b.err); err != nil {
+		return errors.Join(err, m.b.b.Close())
+	}
+	return s.finish(m.b)
+}
+
+func (m *mover) remove(k byte) {
+	if m.b.err == nil {
+		m.b.err = m.b.b.DeleteRange(key{k}, key{k + 1}, nil)
+	}
+}
+
+func (m *mover) move() error {
+	for _, c := range storage.Collections() {
+		if c.Quiet {
+			continue
+		}
+		lower, upper := key{byte(c.Kind)}, key{byte(c.Kind) + 1}
+		err := m.s.scan(context.Background(), lower, upper, func(k, v []byte) (bool, error) {
+			d := storage.Document{Kind: c.Kind, ID: string(k[1:]), Value: bytes.Clone(v)}
+			if err := m.place(&d); err != nil {
+				return true, err
+			}
+			return false, m.put(c, d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for org, n := range m.counts {
+		size, err := m.s.count(append(orgKey('c', org), 'P'))
+		if err != nil {
+			return err
+		}
+		n.VersionBytes = size
+		value, err := storage.AllCounts.Encode(n)
+		if err != nil {
+			return err
+		}
+		if err := m.put(&storage.AllCounts.Collection, storage.Document{Kind: storage.CountsKind, Org: org, Value: value}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place finds the organization of a document in its old key, or in the token, and
+// counts it.
+func (m *mover) place(d *storage.Document) error {
+	if d.Kind == storage.TokenKind {
+		t, err := storage.Tokens.Parse(*d)
+		if err == nil {
+			d.Org = t.OrganizationID
+		}
 		return err
 	}
-	s.health.log.Info("nothing has noted yet how far this store has come: it is taken as it is", "dir", s.health.dir, "head", t.Head)
-	b.begin(t)
-	tokens, agents := key{byte(kindToken)}, key{byte(kindAgent)}
-	err := s.scan(context.Background(), tokens, tokens.end(), func(_, v []byte) (bool, error) {
-		t, err := parse[storage.Token](v)
-		if err == nil {
-			b.indexToken(t)
-		}
-		return false, err
-	})
-	off := make(map[string]int64)
-	err = errors.Join(err, s.scan(context.Background(), agents, agents.end(), func(k, v []byte) (bool, error) {
-		org, orgErr := orgOf(k)
-		a, err := parse[engine.Agent](v)
-		if err = errors.Join(orgErr, err); err == nil {
-			b.indexAgent(org, a)
-			off[org] += disabled(a.Status)
-		}
-		return false, err
-	}))
-	for org, n := range off {
-		b.number(countKey(kindDisabled, org), n)
+	org, rest, err := splitOrg([]byte(d.ID))
+	if err != nil {
+		return err
 	}
+	d.Org, d.ID = string(org), string(rest)
+	n := m.counts[d.Org]
+	if n == nil {
+		n = new(storage.Counts)
+		m.counts[d.Org] = n
+	}
+	switch d.Kind {
+	case storage.PolicyKind:
+		end, err := storage.EndOfVersions(d.ID)
+		if err != nil {
+			return err
+		}
+		if policy := string(orgKey(0, d.Org)) + string(end); policy != m.policy {
+			m.policy = policy
+			n.Policies++
+		}
+	case storage.RuleKind:
+		n.Rules++
+	case storage.AgentKind:
+		a, err := storage.Agents.Parse(*d)
+		if err != nil {
+			return err
+		}
+		n.Agents++
+		if a.Status == engine.AgentDisabled {
+			n.Disabled++
+		}
+	}
+	return nil
+}
+
+// put writes d, and what is waiting when that is much.
+func (m *mover) put(c *storage.Collection, d storage.Document) error {
+	d.Revision = m.s.change + 1
+	if _, _, err := m.b.putDocument(c, d); err != nil {
+		return fmt.Errorf("moving the %s %q of %q: %w", c.Name, d.ID, d.Org, err)
+	}
+	if m.b.b.Len() < moved {
+		return nil
+	}
+	if err := m.b.b.Commit(pebble.NoSync); err != nil {
+		m.s.health.stop("writing a batch", err)
+	}
+	if err := m.s.health.stopped(); err != nil {
+		return err
+	}
+	err := m.b.b.Close()
+	m.b.b = m.s.db.NewBatch()
 	return err
 }

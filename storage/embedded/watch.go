@@ -1,7 +1,14 @@
 package embedded
 
 import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
 	"sync"
+
+	"github.com/go-json-experiment/json"
 
 	"writ/storage"
 )
@@ -13,9 +20,7 @@ type watchers struct {
 	by   map[int]func(storage.Change)
 }
 
-// Watch implements storage.Store.
-func (s *Store) Watch(f func(storage.Change)) (stop func()) {
-	w := &s.watchers
+func (w *watchers) add(f func(storage.Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
@@ -39,4 +44,78 @@ func (w *watchers) tell(c storage.Change) {
 	for _, f := range w.by {
 		f(c)
 	}
+}
+
+// changeKey is the key of the change of a revision, the first of which has number
+// 0.
+func changeKey(revision uint64, number int) key {
+	k := binary.BigEndian.AppendUint64(key{byte(kindChange)}, revision)
+	return binary.BigEndian.AppendUint32(k, uint32(number))
+}
+
+// trimmedKey is the key of the revision up to which changes were trimmed.
+var trimmedKey = key{byte(kindTrimmed)}
+
+// Watch implements storage.Documents. Nothing is written while it tells of what
+// was changed before.
+func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	if after != storage.Now {
+		trimmed, err := s.count(trimmedKey)
+		if err != nil {
+			return nil, err
+		}
+		if after < uint64(trimmed) || after > s.change {
+			f(storage.Change{Kind: storage.EverythingChanged, Revision: s.change})
+		} else if err := s.eachChange(context.Background(), after, func(c storage.Change) bool { f(c); return true }); err != nil {
+			return nil, err
+		}
+	}
+	return s.watchers.add(f), nil
+}
+
+// eachChange calls f for the changes after a revision, until it returns false.
+func (s *Store) eachChange(ctx context.Context, after uint64, f func(storage.Change) bool) error {
+	if after == math.MaxUint64 {
+		return nil
+	}
+	return s.scan(ctx, changeKey(after+1, 0), key{byte(kindChange) + 1}, func(_, v []byte) (bool, error) {
+		var c storage.Change
+		if err := json.Unmarshal(v, &c); err != nil {
+			return true, fmt.Errorf("decoding a stored change: %w", err)
+		}
+		return !f(c), nil
+	})
+}
+
+// Changes implements storage.Documents.
+func (s *Store) Changes(ctx context.Context, after uint64, max int) (changes []storage.Change, err error) {
+	err = s.eachChange(ctx, after, func(c storage.Change) bool {
+		if n := len(changes); n >= max && changes[n-1].Revision != c.Revision {
+			return false
+		}
+		changes = append(changes, c)
+		return true
+	})
+	return changes, err
+}
+
+// Trim implements storage.Documents.
+func (s *Store) Trim(ctx context.Context, upTo uint64) error {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	trimmed, err := s.count(trimmedKey)
+	if upTo = min(upTo, s.change); err != nil || upTo <= uint64(trimmed) {
+		return err
+	}
+	if err := errors.Join(ctx.Err(), s.health.writable()); err != nil {
+		return err
+	}
+	b := &batch{b: s.db.NewBatch()}
+	b.number(trimmedKey, int64(upTo))
+	if b.err == nil {
+		b.err = b.b.DeleteRange(changeKey(0, 0), changeKey(upTo+1, 0), nil)
+	}
+	return s.finish(b)
 }

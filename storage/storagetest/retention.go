@@ -145,7 +145,8 @@ var retentionTests = []test{
 		}
 	}},
 	{"Organizations calls f for each organization that has records, once", func(w *world) {
-		w.putPolicy(policy("idle", "p", 1))
+		_, err := w.Update(w.ctx, "idle", put("idle", "r"))
+		w.must("Update", err)
 		want := slices.Sorted(slices.Values(hostile))
 		for _, org := range hostile {
 			w.hourly(org, 2)

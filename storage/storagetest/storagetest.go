@@ -16,16 +16,10 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		name  string
 		tests []test
 	}{
-		{"Policies", policyTests},
-		{"Rules", ruleTests},
-		{"Agents", agentTests},
-		{"Tokens", tokenTests},
 		{"Decisions", decisionTests},
 		{"History", historyTests},
-		{"Subscriptions", subscriptionTests},
 		{"Usage", usageTests},
 		{"Retention", retentionTests},
-		{"Watch", watchTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},
 		{"Races", raceTests},
@@ -37,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 			}
 		})
 	}
+	RunDocuments(t, func(t *testing.T) storage.Documents { return open(t) })
 }
 
 // test holds a store to one rule.

@@ -1,7 +1,7 @@
 package storagetest
 
 import (
-	"errors"
+	"cmp"
 	"sync"
 	"time"
 
@@ -30,90 +30,156 @@ func (h *heard) take() []storage.Change {
 	return c
 }
 
-var watchTests = []test{
-	{"Watch calls f for every change, before the write that made it returns", func(w *world) {
-		var h heard
-		defer w.Watch(h.add)()
-		changed := func(what string, err error, want ...storage.Change) {
-			w.Helper()
-			w.must(what, err)
-			w.wantSame("changes of "+what, h.take(), want)
+// watch watches from after a revision until the test ends.
+func (d *docs) watch(after uint64) *heard {
+	d.Helper()
+	var h heard
+	stop, err := d.Watch(after, h.add)
+	if err != nil {
+		d.Fatalf("Watch = %v", err)
+	}
+	d.Cleanup(stop)
+	return &h
+}
+
+// changeOf returns the change of a rule.
+func changeOf(revision uint64, id string) storage.Change {
+	return storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: id, Digest: digestOf(id)}
+}
+
+var watchTests = []docTest{
+	{"Watch tells of every change before the Update that made it returns, each once, in order", func(d *docs) {
+		h := d.watch(storage.Now)
+		revision := d.update("org", put("org", "b", "a", "b"))
+		d.wantChanges("changes", h.take(), changeOf(revision, "b"), changeOf(revision, "a"))
+		revision = d.update("org", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "org", "a") })
+		d.wantChanges("changes of a removal", h.take(), storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: "a"})
+		d.update("org", func(storage.Tx) error { return nil })
+		d.update("org", countRule)
+		if _, err := d.Update(d.Context(), "org", func(tx storage.Tx) error { return cmp.Or(put("org", "c")(tx), errRefused) }); err == nil {
+			d.Error("Update = nil, want an error")
 		}
-		policyChange := storage.Change{Kind: storage.PolicyChanged, OrganizationID: "org", ID: "p"}
-		_, err := w.PutPolicy(w.ctx, policy("org", "p", 1), 0)
-		changed("PutPolicy", err, policyChange)
-		_, err = w.PutPolicy(w.ctx, policy("org", "p", 1), 0)
-		changed("PutPolicy again", err)
-
-		rules := storage.Change{Kind: storage.RulesChanged, OrganizationID: "org"}
-		changed("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0), rules)
-		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
-		changed("UpdateRule", err, rules)
-		changed("DeleteRule", w.DeleteRule(w.ctx, "org", "r"), rules)
-
-		agents := storage.Change{Kind: storage.AgentChanged, OrganizationID: "org", ID: "a", ExternalID: "x"}
-		changed("PutAgent", w.PutAgent(w.ctx, "org", agent("a", "x"), 0), agents)
-		_, err = w.SetAgentStatus(w.ctx, "org", "x", engine.AgentDisabled, noon, 0)
-		changed("SetAgentStatus", err, agents)
-
-		tokens := storage.Change{Kind: storage.TokenChanged, OrganizationID: "org", ID: "t"}
-		changed("PutToken", w.PutToken(w.ctx, token("org", "t"), 0), tokens)
-		changed("RevokeToken", w.RevokeToken(w.ctx, "org", "t", noon), tokens)
-		changed("RevokeToken again", w.RevokeToken(w.ctx, "org", "t", noon.Add(time.Hour)))
-
-		subscriptions := storage.Change{Kind: storage.SubscriptionChanged, OrganizationID: "org"}
-		changed("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")), subscriptions)
-		_, err = w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool { s.Plan = "business"; return true })
-		changed("UpdateSubscription", err, subscriptions)
+		d.wantChanges("changes of nothing, of what is quiet, and of what failed", h.take())
 	}},
-	{"a write that fails makes no call", func(w *world) {
-		w.fill("org")
-		var h heard
-		defer w.Watch(h.add)()
-		_, err := w.PutPolicy(w.ctx, policy("org", "p", 0), 0)
-		w.wantErr("PutPolicy", err, storage.ErrConflict)
-		refused := errors.New("refused")
-		_, err = w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) { return r, refused })
-		w.wantErr("UpdateRule", err, refused)
-		w.wantErr("DeleteRule", w.DeleteRule(w.ctx, "org", "none"), storage.ErrNotFound)
-		w.wantErr("PutAgent", w.PutAgent(w.ctx, "org", agent("b", "x"), 0), storage.ErrConflict)
-		w.wantErr("PutToken", w.PutToken(w.ctx, token("org", "t"), 0), storage.ErrConflict)
-		w.wantErr("RevokeToken", w.RevokeToken(w.ctx, "other", "t", noon), storage.ErrNotFound)
-		w.wantSame("changes", h.take(), []storage.Change(nil))
+	{"a change has the names of its document and its actor", func(d *docs) {
+		h := d.watch(storage.Now)
+		_, err := d.Update(storage.WithActor(d.Context(), "key:k"), "org", func(tx storage.Tx) error {
+			_, err := storage.Agents.Put(tx, "org", &engine.Agent{ID: "a", ExternalID: "x"})
+			if err == nil {
+				_, err = storage.Policies.Put(tx, "org", &engine.ActionPolicy{OrganizationID: "org", PolicyID: "p", Version: 3})
+			}
+			return err
+		})
+		d.wantErr("Update", err, nil)
+		got := h.take()
+		for i := range got {
+			got[i].Revision, got[i].Digest = 0, [32]byte{}
+		}
+		d.wantChanges("changes", got,
+			storage.Change{Kind: storage.AgentKind, Org: "org", ID: "a", Alias: "x", Actor: "key:k"},
+			storage.Change{Kind: storage.PolicyKind, Org: "org", ID: "p", Actor: "key:k"})
 	}},
-	{"every watcher is called until its own stop", func(w *world) {
+	{"Watch begins with what was changed after a revision", func(d *docs) {
+		first := d.update("org", put("org", "a"))
+		second := d.update("org", put("org", "b", "c"))
+		h := d.watch(first)
+		d.wantChanges("changes", h.take(), changeOf(second, "b"), changeOf(second, "c"))
+		third := d.update("org", put("org", "d"))
+		d.wantChanges("changes", h.take(), changeOf(third, "d"))
+		d.wantChanges("changes from the beginning", d.watch(0).take(),
+			changeOf(first, "a"), changeOf(second, "b"), changeOf(second, "c"), changeOf(third, "d"))
+		d.wantChanges("changes from the end", d.watch(third).take())
+	}},
+	{"where changes may be missing Watch tells EverythingChanged", func(d *docs) {
+		first := d.update("org", put("org", "a"))
+		last := d.update("org", put("org", "b"))
+		if err := d.Trim(d.Context(), first); err != nil {
+			d.Fatalf("Trim = %v", err)
+		}
+		for name, after := range map[string]uint64{"what was trimmed": 0, "what was never there": last + 1000} {
+			h := d.watch(after)
+			if got := h.take(); len(got) != 1 || got[0].Kind != storage.EverythingChanged {
+				d.Errorf("changes from %s = %+v, want EverythingChanged", name, got)
+			}
+			revision := d.update("org", put("org", "c"))
+			d.wantChanges("changes after it", h.take(), changeOf(revision, "c"))
+		}
+		if got := d.watch(first).take(); len(got) != 3 || got[0] != changeOf(last, "b") {
+			d.Errorf("changes from what was not trimmed = %+v, want b first", got)
+		}
+	}},
+	{"Changes returns whole revisions, and Trim forgets them", func(d *docs) {
+		first := d.update("org", put("org", "a", "b"))
+		second := d.update("org", put("org", "c"))
+		want := []storage.Change{changeOf(first, "a"), changeOf(first, "b"), changeOf(second, "c")}
+		list := func(after uint64, max int, want ...storage.Change) {
+			d.Helper()
+			got, err := d.Changes(d.Context(), after, max)
+			d.wantErr("Changes", err, nil)
+			d.wantChanges("Changes", got, want...)
+		}
+		list(0, 1, want[:2]...)
+		list(0, 2, want[:2]...)
+		list(0, 3, want...)
+		list(0, 9, want...)
+		list(first, 1, want[2:]...)
+		list(second, 1)
+		list(storage.Now, 1)
+		for range 2 {
+			d.wantErr("Trim", d.Trim(d.Context(), first), nil)
+			list(0, 9, want[2:]...)
+		}
+		d.wantErr("Trim of what is to come", d.Trim(d.Context(), storage.Now), nil)
+		list(0, 9)
+		third := d.update("org", put("org", "d"))
+		list(0, 9, changeOf(third, "d"))
+	}},
+	{"every watcher is called until its own stop", func(d *docs) {
 		var first, second heard
-		stopFirst := w.Watch(first.add)
-		stopSecond := w.Watch(second.add)
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		stopFirst, err := d.Watch(storage.Now, first.add)
+		d.wantErr("Watch", err, nil)
+		stopSecond, err := d.Watch(storage.Now, second.add)
+		d.wantErr("Watch", err, nil)
+		d.update("org", put("org", "a"))
 		stopFirst()
 		stopFirst()
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		d.update("org", put("org", "a"))
 		stopSecond()
-		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		d.update("org", put("org", "a"))
 		if a, b := len(first.take()), len(second.take()); a != 1 || b != 2 {
-			w.Errorf("the watchers heard %d and %d changes, want 1 and 2", a, b)
+			d.Errorf("the watchers heard %d and %d changes, want 1 and 2", a, b)
 		}
 	}},
-	{"a change must be visible to reads when the watcher hears of it", func(w *world) {
-		signal, seen := make(chan storage.Change), make(chan int64)
-		defer w.Watch(func(c storage.Change) {
+	{"a change must be visible to reads when the watcher hears of it", func(d *docs) {
+		signal, seen := make(chan storage.Change), make(chan string)
+		stop, err := d.Watch(storage.Now, func(c storage.Change) {
 			signal <- c // the reader reads while the write waits
 			<-seen
-		})()
-		for v := range int64(5) {
+		})
+		d.wantErr("Watch", err, nil)
+		defer stop()
+		for _, id := range []string{"a", "b", "c"} {
 			done := make(chan error)
 			go func() {
-				_, err := w.PutPolicy(w.ctx, policy("org", "p", v+1), 0)
+				_, err := d.Update(d.Context(), "org", put("org", id))
 				done <- err
 			}()
-			<-signal
-			p, err := w.Policy(w.ctx, "org", "p")
-			if err != nil || p.Version != v+1 {
-				w.Errorf("Policy while the watcher is told = %+v, %v; want version %d", p, err, v+1)
-			}
-			seen <- v
-			w.must("PutPolicy", <-done)
+			c := <-signal
+			d.view(func(r storage.Reader) error {
+				doc, err := r.Get(storage.RuleKind, "org", id)
+				if doc.Revision != c.Revision {
+					d.Errorf("Get while the watcher is told = revision %d, want %d", doc.Revision, c.Revision)
+				}
+				return err
+			})
+			seen <- id
+			d.wantErr("Update", <-done, nil)
+		}
+	}},
+	{"Barrier returns where nobody else is to hear", func(d *docs) {
+		d.wantErr("Barrier", d.Barrier(d.Context()), nil)
+		if age := d.FreshFor(); age < 0 || age > 2*time.Second {
+			d.Errorf("FreshFor = %v, want less than 2 s", age)
 		}
 	}},
 }

@@ -1,4 +1,4 @@
-package storagetest
+package registry_test
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ var subscriptionTests = []test{
 		_, err = w.Subscription(w.ctx, "org")
 		w.wantErr("Subscription", err, storage.ErrNotFound)
 		w.must("PutSubscription", w.PutSubscription(w.ctx, subscription("org", "pro")))
-		defer w.Watch(h.add)()
+		defer w.watch(h.add)()
 		_, err = w.UpdateSubscription(w.ctx, "org", unchanged)
 		w.must("UpdateSubscription", err)
 		w.wantSubscription(subscription("org", "pro"))

@@ -1,4 +1,4 @@
-package storagetest
+package registry_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry"
 )
 
 // policy returns a version of a policy with every field set.
@@ -139,7 +140,7 @@ var policyTests = []test{
 	{"PutPolicy must return a LimitError when the versions of all policies take more than maxPolicies times VersionBytes", func(w *world) {
 		large := func(org, id string, version int64) *engine.ActionPolicy {
 			p := policy(org, id, version)
-			p.AllowedActionTypes = []string{strings.Repeat("a", storage.VersionBytes*2/5)}
+			p.AllowedActionTypes = []string{strings.Repeat("a", registry.VersionBytes*2/5)}
 			return p
 		}
 		put := func(p *engine.ActionPolicy, maxPolicies int) error {
@@ -148,13 +149,13 @@ var policyTests = []test{
 		}
 		w.must("PutPolicy of version 1", put(large("org", "a", 1), 1))
 		w.must("PutPolicy of version 2", put(large("org", "a", 2), 1))
-		w.wantLimit("PutPolicy of version 3", put(large("org", "a", 3), 1), storage.VersionBytes)
+		w.wantLimit("PutPolicy of version 3", put(large("org", "a", 3), 1), registry.VersionBytes)
 		w.must("PutPolicy of a small version 3", put(policy("org", "a", 3), 1))
 		w.must("PutPolicy of a version that is stored", put(large("org", "a", 2), 1))
 		w.must("PutPolicy of another organization", put(large("other", "a", 3), 1))
 		w.must("PutPolicy with room for two policies", put(large("org", "b", 1), 2))
 		w.must("PutPolicy with room for two policies", put(large("org", "b", 2), 2))
-		w.wantLimit("PutPolicy of another policy", put(large("org", "b", 3), 2), 2*storage.VersionBytes)
+		w.wantLimit("PutPolicy of another policy", put(large("org", "b", 3), 2), 2*registry.VersionBytes)
 		w.must("PutPolicy without a limit", put(large("org", "b", 3), 0))
 	}},
 	{"ListPolicies returns all versions, newest first within a policy, policies by id", func(w *world) {

@@ -1,4 +1,4 @@
-package storagetest
+package registry_test
 
 import (
 	"errors"

@@ -1,0 +1,247 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/engine"
+)
+
+// Index is an order in which documents of a collection are found. Its values
+// are stored: none may change its meaning.
+type Index byte
+
+// The indexes; each is of the collections that say so.
+const (
+	ByID      Index = iota // of every collection
+	ByAge                  // agents, tokens: time of creation
+	ByName                 // agents: what an id and an external id fold to
+	ByAlias                // agents: external id
+	ByMaker                // tokens: id of the one it was made with
+	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none
+	ByOwnName              // tokens: its own id, for who may know those of its organization alone
+)
+
+// Key is what a document is found by in an index. The keys of an index must be
+// such that none begins another: see [Text].
+type Key struct {
+	Index Index
+	Value []byte
+}
+
+// Collection declares the documents of a kind. All that finds a document follows
+// from it, so that a backend can check and rebuild it.
+type Collection struct {
+	Kind Kind
+	// Name is the kind's in the history of changes.
+	Name string
+	// Global collections have one space of ids for all organizations.
+	Global bool
+	// Quiet documents are bookkeeping: writing one makes no Change.
+	Quiet bool
+	// Describe returns what a document is found by, and its id and alias as its
+	// organization knows it. It must be an error where the document is not the one
+	// of its organization and id.
+	Describe func(d Document) (keys []Key, id, alias string, err error)
+}
+
+// Of is a collection of documents of type T, stored as JSON.
+type Of[T any] struct {
+	Collection
+	place func(*T) (org, id string)
+}
+
+// The collections.
+var (
+	Policies = of(Collection{Kind: PolicyKind, Name: "policy"},
+		func(p *engine.ActionPolicy) (org, id string) {
+			return p.OrganizationID, VersionID(p.PolicyID, p.Version)
+		},
+		func(p *engine.ActionPolicy) ([]Key, string, string) { return nil, p.PolicyID, "" })
+
+	Rules = of(Collection{Kind: RuleKind, Name: "rule"},
+		func(r *engine.Rule) (org, id string) { return "", r.ID },
+		func(r *engine.Rule) ([]Key, string, string) { return nil, r.ID, "" })
+
+	Agents = of(Collection{Kind: AgentKind, Name: "agent"},
+		func(a *engine.Agent) (org, id string) { return "", a.ID },
+		func(a *engine.Agent) ([]Key, string, string) { return agentKeys(a), a.ID, a.ExternalID })
+
+	Tokens = of(Collection{Kind: TokenKind, Name: "key", Global: true},
+		func(t *Token) (org, id string) { return t.OrganizationID, t.ID },
+		func(t *Token) ([]Key, string, string) { return tokenKeys(t), t.ID, "" })
+
+	Subscriptions = of(Collection{Kind: SubscriptionKind, Name: "plan"},
+		func(s *Subscription) (org, id string) { return s.OrganizationID, "" },
+		func(*Subscription) ([]Key, string, string) { return nil, "", "" })
+
+	AllCounts = of(Collection{Kind: CountsKind, Name: "counts", Quiet: true},
+		func(*Counts) (org, id string) { return "", "" },
+		func(*Counts) ([]Key, string, string) { return nil, "", "" })
+)
+
+// Collections returns every collection.
+func Collections() []*Collection {
+	return []*Collection{
+		&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
+	}
+}
+
+// CollectionOf returns the collection of a kind, or nil.
+func CollectionOf(k Kind) *Collection {
+	for _, c := range Collections() {
+		if c.Kind == k {
+			return c
+		}
+	}
+	return nil
+}
+
+// of completes c. place returns the organization and the id of a document, an
+// empty organization where the document does not say.
+func of[T any](c Collection, place func(*T) (org, id string), describe func(*T) (keys []Key, id, alias string)) Of[T] {
+	c.Describe = func(d Document) ([]Key, string, string, error) {
+		doc, err := Of[T]{}.Parse(d)
+		if err != nil {
+			return nil, "", "", err
+		}
+		if org, id := place(doc); id != d.ID || org != "" && org != d.Org {
+			return nil, "", "", fmt.Errorf("the %s %q of %q is in the place of %q of %q", c.Name, id, org, d.ID, d.Org)
+		}
+		keys, id, alias := describe(doc)
+		return keys, id, alias, nil
+	}
+	return Of[T]{c, place}
+}
+
+// Parse returns what d holds.
+func (Of[T]) Parse(d Document) (*T, error) {
+	doc := new(T)
+	if err := json.Unmarshal(d.Value, doc); err != nil {
+		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
+	}
+	return doc, nil
+}
+
+// Encode returns the value of a document.
+func (Of[T]) Encode(doc *T) ([]byte, error) {
+	value, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", *doc, err)
+	}
+	return value, nil
+}
+
+// Get returns a document, or ErrNotFound.
+func (c Of[T]) Get(r Reader, org, id string) (*T, error) {
+	d, err := r.Get(c.Kind, org, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Parse(d)
+}
+
+// Scan calls f for the documents that q selects, as [Reader] does.
+func (c Of[T]) Scan(r Reader, q Query, f func(position []byte, doc *T) (more bool, err error)) error {
+	q.Kind = c.Kind
+	return r.Scan(q, func(position []byte, d Document) (bool, error) {
+		doc, err := c.Parse(d)
+		if err != nil {
+			return false, err
+		}
+		return f(position, doc)
+	})
+}
+
+// Put stores a document of org and returns how many bytes it takes.
+func (c Of[T]) Put(tx Tx, org string, doc *T) (size int, err error) {
+	_, id := c.place(doc)
+	value, err := c.Encode(doc)
+	if err != nil {
+		return 0, err
+	}
+	return len(value), tx.Put(Document{Kind: c.Kind, Org: org, ID: id, Value: value})
+}
+
+// Counts are how many documents an organization has of those that plans limit.
+type Counts struct {
+	Policies     int64 `json:"policies"`
+	VersionBytes int64 `json:"version_bytes"`
+	Rules        int64 `json:"rules"`
+	Agents       int64 `json:"agents"`
+	Disabled     int64 `json:"disabled_agents"`
+}
+
+func agentKeys(a *engine.Agent) []Key {
+	keys := []Key{{ByAge, Time(a.CreatedAt)}, {ByName, Text(engine.FoldID(a.ID))}}
+	if a.ExternalID != "" {
+		keys = append(keys, Key{ByAlias, Text(a.ExternalID)})
+		if engine.FoldID(a.ExternalID) != engine.FoldID(a.ID) {
+			keys = append(keys, Key{ByName, Text(engine.FoldID(a.ExternalID))})
+		}
+	}
+	return keys
+}
+
+func tokenKeys(t *Token) []Key {
+	keys := []Key{{ByAge, Time(t.CreatedAt)}, {ByOwnName, Text(t.ID)}}
+	if t.ParentID != "" {
+		keys = append(keys, Key{ByMaker, Text(t.ParentID)})
+	}
+	switch {
+	case !t.RevokedAt.IsZero():
+	case t.ExpiresAt.IsZero():
+		keys = append(keys, Key{ByExpiry, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")})
+	default:
+		keys = append(keys, Key{ByExpiry, Time(t.ExpiresAt)})
+	}
+	return keys
+}
+
+// Text returns the key of s: 00 is written as 00 FF, and 00 01 ends it. The order
+// of keys is that of the texts, and none begins another.
+func Text(s string) []byte {
+	b := make([]byte, 0, len(s)+2)
+	for i := range len(s) {
+		b = append(b, s[i])
+		if s[i] == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return append(b, 0, 1)
+}
+
+// TimeLen is how long the key of a time is.
+const TimeLen = 12
+
+// Time returns the key of t: 8 bytes of Unix seconds with the sign bit flipped and
+// 4 of nanoseconds, big-endian.
+func Time(t time.Time) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, TimeLen), uint64(t.Unix())^1<<63)
+	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
+}
+
+const versionLen = 8
+
+// VersionID returns the id of a version of a policy: the key of the policy's id
+// and the version, sign bit flipped and complemented, so that the newest of a
+// policy comes first.
+func VersionID(policyID string, version int64) string {
+	return string(binary.BigEndian.AppendUint64(Text(policyID), ^(uint64(version) ^ 1<<63)))
+}
+
+// EndOfVersions returns the first position after the versions of the policy that
+// the one of id is of.
+func EndOfVersions(id string) ([]byte, error) {
+	n := len(id) - versionLen
+	if n < 2 {
+		return nil, errors.New("a version of a policy has an id of another form")
+	}
+	end := []byte(id[:n])
+	end[n-1]++ // 00 01 ends the policy's id
+	return end, nil
+}

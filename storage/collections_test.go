@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are strings that careless keys would confuse.
+var hostile = []string{
+	"", "\x00", "\x00\x00", "\x00\x01", "\x00\x02", "\x00\xff", "\x01", "\xff", "\xff\xff", "\xff\xff\xff\xff",
+	"a", "a\x00", "a\x00\x01", "a\x00\xff", "a\x01", "a\xff", "aa", "ab", "a/b", "a:b", "b", "\x00\x01a", "\x00\x04acme",
+	strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 257), strings.Repeat("\xff", 1000),
+}
+
+func TestVersionID_KeepsOrder(t *testing.T) {
+	for _, a := range hostile {
+		for _, b := range hostile {
+			if got, want := cmp.Compare(VersionID(a, 1), VersionID(b, math.MinInt64)), cmp.Compare(a, b); a != b && got != want {
+				t.Errorf("order of versions of %q and %q = %d, want %d", a, b, got, want)
+			}
+			if a != b && bytes.HasPrefix(Text(a), Text(b)) {
+				t.Errorf("the key of %q begins with that of %q", a, b)
+			}
+		}
+	}
+	versions := []int64{math.MaxInt64, 300, 256, 255, 1, 0, -1, math.MinInt64}
+	if !slices.IsSortedFunc(versions, func(a, b int64) int { return cmp.Compare(VersionID("", a), VersionID("", b)) }) {
+		t.Errorf("VersionID does not put %v in that order", versions)
+	}
+}
+
+func TestTime_KeepsOrder(t *testing.T) {
+	times := []time.Time{{}, time.Unix(-1, 999), time.Unix(0, 0), time.Unix(0, 1), time.Unix(1<<33, 0)}
+	if !slices.IsSortedFunc(times, func(a, b time.Time) int { return bytes.Compare(Time(a), Time(b)) }) {
+		t.Errorf("Time does not put %v in that order", times)
+	}
+}
+
+// TestEndOfVersions: it lies after every version of a policy and before those of
+// the next.
+func TestEndOfVersions(t *testing.T) {
+	for _, a := range hostile {
+		end, err := EndOfVersions(VersionID(a, 7))
+		if err != nil || string(end) <= VersionID(a, math.MinInt64) {
+			t.Errorf("EndOfVersions of %q = %x, %v, want it after all", a, end, err)
+		}
+		for _, b := range hostile {
+			if b > a && string(end) > VersionID(b, math.MaxInt64) {
+				t.Errorf("EndOfVersions of %q = %x, which is after a version of %q", a, end, b)
+			}
+		}
+	}
+	if _, err := EndOfVersions("short"); err == nil {
+		t.Error("EndOfVersions of what is no version = nil, want an error")
+	}
+}
+
+// TestCollections_KindsAndIndexesAreStored: their values are in stores.
+func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
+	if got := []Index{ByID, ByAge, ByName, ByAlias, ByMaker, ByExpiry, ByOwnName}; !slices.Equal(got, []Index{0, 1, 2, 3, 4, 5, 6}) {
+		t.Errorf("indexes = %v", got)
+	}
+	var kinds []byte
+	for _, c := range Collections() {
+		kinds = append(kinds, byte(c.Kind))
+		if CollectionOf(c.Kind) != c {
+			t.Errorf("CollectionOf(%q) is another", c.Kind)
+		}
+	}
+	if string(kinds) != "pratsc" {
+		t.Errorf("kinds = %q", kinds)
+	}
+	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {
+		t.Error("CollectionOf a kind that is none is not nil")
+	}
+}

@@ -1,0 +1,109 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Kind says what a document is, and which collection it is in. Its values are
+// stored: none may change its meaning.
+type Kind byte
+
+// The kinds of document.
+const (
+	PolicyKind       Kind = 'p' // a version of a policy
+	RuleKind         Kind = 'r'
+	AgentKind        Kind = 'a'
+	TokenKind        Kind = 't'
+	SubscriptionKind Kind = 's'
+	CountsKind       Kind = 'c'
+)
+
+// Document is what is stored of one thing of an organization. Its id is unique
+// in its collection and organization.
+type Document struct {
+	Kind  Kind
+	Org   string
+	ID    string
+	Value []byte
+	// Revision is that of the commit that wrote the document; Put sets it.
+	Revision uint64
+}
+
+// Query selects documents of a collection, in the order of their positions. A
+// position is the id or, in an index, the key followed by the id; its order is
+// that of its bytes.
+type Query struct {
+	Kind Kind
+	// Org is the organization. With Every the query goes on with the organizations
+	// after it, in the backend's order, and From is of Org alone.
+	Org   string
+	Every bool
+	// Index is one of the collection's, 0 the order of ids.
+	Index Index
+	// Prefix begins the positions. From, if not nil, is where to start.
+	Prefix, From []byte
+	// Bare asks for no values, which costs less.
+	Bare bool
+}
+
+// Reader reads one state of the documents. It is of use until the function
+// that got it returns, and by one goroutine at a time.
+type Reader interface {
+	// Get returns the document, or ErrNotFound. In a Global collection org counts
+	// for nothing.
+	Get(kind Kind, org, id string) (Document, error)
+	// Scan calls f for the documents that q selects until it returns false or an
+	// error, which is returned. f may call Get and Scan. The position is valid
+	// during the call only.
+	Scan(q Query, f func(position []byte, d Document) (more bool, err error)) error
+}
+
+// Tx is a Reader that sees what was written through it. Nobody else does before
+// it is committed.
+type Tx interface {
+	Reader
+	// Put stores or replaces a document, whose organization must be the update's,
+	// and writes its keys as the collection makes them. In a Global collection it
+	// must be an error when another organization has the id.
+	Put(d Document) error
+	// Delete removes a document, or returns ErrNotFound.
+	Delete(kind Kind, org, id string) error
+}
+
+// Documents keeps the documents of [Collections].
+type Documents interface {
+	// View calls f with one state, which holds all that was committed before.
+	View(ctx context.Context, f func(Reader) error) error
+	// Update calls f and commits what it wrote: all of it, or nothing when f or the
+	// commit fails. f's error must be returned as it is. Updates of one organization
+	// must be as if one ran after the other. f may be called more than once, and
+	// must not call the store but through its Tx. The revision is the commit's,
+	// greater than every earlier one of the store; where f wrote nothing nothing is
+	// committed and it is 0.
+	Update(ctx context.Context, org string, f func(Tx) error) (revision uint64, err error)
+
+	// Watch calls f for every [Change] of a revision after one, in order, each once:
+	// first those that were made before, then those of this handle before the Update
+	// that made them returns, then those of others as they are heard. They must be
+	// visible to reads by then. Where some may be missing f gets one of the kind
+	// EverythingChanged in their place. A document that is written more than once by
+	// an Update is one change; one that fails or writes nothing makes none. f must
+	// not block and must not call the store or stop. stop ends the calls: none is
+	// under way when it returns.
+	Watch(after uint64, f func(Change)) (stop func(), err error)
+	// FreshFor returns the age of the last proof that Watch has missed nothing: 0
+	// where nobody else writes.
+	FreshFor() time.Duration
+	// Barrier returns nil once every live handle has heard what was written before
+	// the call.
+	Barrier(ctx context.Context) error
+
+	// Changes returns the first changes after a revision, at least max of them if
+	// there are so many, and all or none of a revision. Those that were trimmed are
+	// not there.
+	Changes(ctx context.Context, after uint64, max int) ([]Change, error)
+	// Trim forgets the changes up to a revision. Who watches from an earlier one
+	// gets EverythingChanged.
+	Trim(ctx context.Context, upTo uint64) error
+}

@@ -1,0 +1,347 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"writ/storage"
+)
+
+// documentKey is the key of a document, without an organization where the
+// collection is global.
+func documentKey(c *storage.Collection, org, id string) key {
+	return documentsOf(c, org).text(id)
+}
+
+func documentsOf(c *storage.Collection, org string) key {
+	k := key{byte(kindDocument), byte(c.Kind)}
+	if c.Global {
+		return k
+	}
+	return k.orgOnly(org)
+}
+
+// indexOf begins the keys of an index.
+func indexOf(k storage.Kind, org string, i storage.Index) key {
+	return append(key{byte(kindIndex), byte(k)}.orgOnly(org), byte(i))
+}
+
+// appendDocument appends the row of d to dst.
+func appendDocument(dst []byte, c *storage.Collection, d storage.Document) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, d.Revision)
+	if c.Global {
+		dst = key(dst).orgOnly(d.Org)
+	}
+	return append(dst, d.Value...)
+}
+
+// parseDocument reads the row v, which it copies, into d, whose kind and id are
+// known, and its organization where the collection is not global.
+func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
+	if len(v) < 8 {
+		return fmt.Errorf("a stored %s of %d bytes", c.Name, len(v))
+	}
+	d.Revision, v = binary.BigEndian.Uint64(v), v[8:]
+	if c.Global {
+		org, rest, err := splitOrg(v)
+		if err != nil {
+			return err
+		}
+		d.Org, v = string(org), rest
+	}
+	d.Value = bytes.Clone(v)
+	return nil
+}
+
+// documents reads one state of the documents. Its iterator must be closed.
+type documents struct {
+	ctx context.Context
+	s   *Store
+	// open returns an iterator over the state; it, if not nil, is one.
+	open func(*pebble.IterOptions) (*pebble.Iterator, error)
+	it   *pebble.Iterator
+}
+
+// View implements storage.Documents.
+func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r := documents{ctx: ctx, s: s, open: s.newIter}
+	defer r.close()
+	return f(&r)
+}
+
+// close closes the iterator. Its errors were those of the reads through it.
+func (r *documents) close() {
+	if r.it != nil {
+		r.it.Close() //nolint:errcheck // said above
+		r.it = nil
+	}
+}
+
+// state returns an iterator over the whole state.
+func (r *documents) state() (it *pebble.Iterator, err error) {
+	if r.it == nil {
+		r.it, err = r.open(nil)
+	}
+	return r.it, err
+}
+
+// Get implements storage.Reader.
+func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, err error) {
+	c, err := collection(kind, org)
+	if err != nil {
+		return d, err
+	}
+	it, err := r.state()
+	if err != nil {
+		return d, err
+	}
+	v, err := r.s.seek(it, documentKey(c, org, id))
+	if err != nil {
+		return d, err
+	}
+	d = storage.Document{Kind: kind, Org: org, ID: id}
+	return d, parseDocument(&d, c, v)
+}
+
+// collection returns the collection of a kind, if org can have documents in it.
+func collection(kind storage.Kind, org string) (*storage.Collection, error) {
+	c := storage.CollectionOf(kind)
+	if c == nil {
+		return nil, fmt.Errorf("no documents are of the kind %q", kind)
+	}
+	return c, checkOrg(org)
+}
+
+// Scan implements storage.Reader.
+func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) (err error) {
+	c, err := collection(q.Kind, q.Org)
+	if err != nil {
+		return err
+	}
+	if c.Global && q.Index == storage.ByID || q.Every && q.Index != storage.ByID {
+		return fmt.Errorf("the documents of the kind %s are not in the order that was asked for", c.Name)
+	}
+	prefix := documentsOf(c, q.Org)
+	if q.Index != storage.ByID {
+		prefix = indexOf(q.Kind, q.Org, q.Index)
+	}
+	lower, upper := bounds(prefix, q)
+	state, err := r.state()
+	if err != nil {
+		return err
+	}
+	it, err := state.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: lower, UpperBound: upper}})
+	if err != nil {
+		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	defer func() {
+		if closeErr := it.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	return r.s.each(r.ctx, it, (*pebble.Iterator).First, (*pebble.Iterator).Next, func(k, v []byte) (bool, error) {
+		position, d, err := r.document(c, q, k, v)
+		if err != nil {
+			return true, err
+		}
+		more, err := f(position, d)
+		return !more, err
+	})
+}
+
+// bounds returns where the rows of q begin and end.
+func bounds(prefix key, q storage.Query) (lower, upper key) {
+	lower = append(bytes.Clone(prefix), q.Prefix...)
+	upper = lower.end()
+	if from := append(bytes.Clone(prefix), q.From...); bytes.Compare(from, lower) > 0 {
+		lower = from
+	}
+	if q.Every {
+		upper = key{byte(kindDocument), byte(q.Kind)}.end()
+	}
+	if bytes.Compare(lower, upper) > 0 {
+		lower = upper
+	}
+	return lower, upper
+}
+
+// document returns the document of a row and its position in q. The row of an
+// index holds the id.
+func (r *documents) document(c *storage.Collection, q storage.Query, k, v []byte) (position []byte, d storage.Document, err error) {
+	org, position, err := splitOrg(k[2:])
+	if err != nil {
+		return nil, d, err
+	}
+	d = storage.Document{Kind: q.Kind, Org: q.Org}
+	if q.Index == storage.ByID {
+		if d.ID = string(position); q.Every {
+			d.Org = string(org)
+		}
+		if q.Bare {
+			return position, d, nil
+		}
+		return position, d, parseDocument(&d, c, v)
+	}
+	position, d.ID = position[1:], string(v)
+	if q.Bare {
+		return position, d, nil
+	}
+	if d, err = r.Get(q.Kind, q.Org, string(v)); errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("the %s %q is indexed but not stored", c.Name, v)
+	}
+	return position, d, err
+}
+
+// update is a storage.Tx. Store.writes is held.
+type update struct {
+	documents
+	b        *batch
+	org      string
+	revision uint64
+	changes  []storage.Change
+}
+
+// Update implements storage.Documents. It calls f once.
+func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+		return 0, err
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	if err := s.health.writable(); err != nil {
+		return 0, err
+	}
+	b := &batch{b: s.db.NewIndexedBatch()}
+	u := update{
+		documents: documents{ctx: ctx, s: s, open: s.reading(b.b.NewIter)}, b: b, org: org, revision: s.change + 1,
+	}
+	defer u.close()
+	if err := f(&u); err != nil {
+		b.b.Close() //nolint:errcheck // nothing of it is wanted
+		return 0, err
+	}
+	u.close()
+	if b.b.Empty() && b.err == nil {
+		return 0, b.b.Close()
+	}
+	for i := range u.changes {
+		b.document(changeKey(u.revision, i), &u.changes[i])
+	}
+	if err := s.finish(b); err != nil {
+		return 0, err
+	}
+	for _, c := range u.changes {
+		s.watchers.tell(c)
+	}
+	return u.revision, nil
+}
+
+// Put implements storage.Tx.
+func (u *update) Put(d storage.Document) error {
+	c, err := collection(d.Kind, d.Org)
+	if err != nil {
+		return err
+	}
+	if d.Org != u.org {
+		return fmt.Errorf("storing a %s of %q in an update of %q", c.Name, d.Org, u.org)
+	}
+	old, err := u.Get(d.Kind, d.Org, d.ID)
+	switch {
+	case err == nil && old.Org != d.Org:
+		return storage.ErrConflict
+	case err == nil:
+		err = u.unindex(c, old)
+	case errors.Is(err, storage.ErrNotFound):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	d.Revision = u.revision
+	id, alias, err := u.b.putDocument(c, d)
+	if err != nil {
+		return err
+	}
+	u.changed(c, storage.Change{
+		Revision: u.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias,
+		Digest: sha256.Sum256(d.Value), Actor: storage.Actor(u.ctx),
+	})
+	return u.b.err
+}
+
+// Delete implements storage.Tx.
+func (u *update) Delete(kind storage.Kind, org, id string) error {
+	d, err := u.Get(kind, org, id)
+	if err == nil && d.Org != u.org {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	c := storage.CollectionOf(kind)
+	_, name, alias, err := c.Describe(d)
+	if err == nil {
+		err = u.unindex(c, d)
+	}
+	if err != nil {
+		return err
+	}
+	u.b.delete(documentKey(c, d.Org, id))
+	u.changed(c, storage.Change{
+		Revision: u.revision, Kind: kind, Org: d.Org, ID: name, Alias: alias, Actor: storage.Actor(u.ctx),
+	})
+	return u.b.err
+}
+
+// changed notes a change, in the place of an earlier one of the same document.
+func (u *update) changed(c *storage.Collection, change storage.Change) {
+	u.close() // what is read from now on sees it
+	if c.Quiet {
+		return
+	}
+	for i, before := range u.changes {
+		if before.Kind == change.Kind && before.ID == change.ID {
+			u.changes[i] = change
+			return
+		}
+	}
+	u.changes = append(u.changes, change)
+}
+
+// unindex takes away by what d is found.
+func (u *update) unindex(c *storage.Collection, d storage.Document) error {
+	keys, _, _, err := c.Describe(d)
+	for _, k := range keys {
+		u.b.delete(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
+	}
+	return err
+}
+
+// putDocument puts d with all that it is found by into b.
+func (b *batch) putDocument(c *storage.Collection, d storage.Document) (id, alias string, err error) {
+	keys, id, alias, err := c.Describe(d)
+	if err != nil {
+		return "", "", err
+	}
+	b.set(documentKey(c, d.Org, d.ID), appendDocument(nil, c, d))
+	for _, k := range keys {
+		b.set(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID), []byte(d.ID))
+	}
+	return id, alias, b.err
+}
+
+// FreshFor implements storage.Documents: nobody else writes.
+func (s *Store) FreshFor() time.Duration { return 0 }
+
+// Barrier implements storage.Documents: nobody else has to hear anything.
+func (s *Store) Barrier(context.Context) error { return nil }

@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// PutAgent stores a new agent. It returns storage.ErrConflict when its ID or its
+// ExternalID equals another agent's ID or ExternalID in org once both are folded
+// (engine.FoldID), and a *storage.LimitError when more agents of org would count
+// than maxAgents (0: no limit): see [AgentCount]. Agents that were stored before
+// names were folded may be equal; they stay and work.
+func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, maxAgents int) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		names := []string{a.ID, a.ExternalID}
+		if a.ExternalID == "" {
+			names = names[:1]
+		}
+		for _, name := range names {
+			if named, err := agentsNamed(tx, org, name); err != nil || len(named) > 0 {
+				return cmp.Or(err, storage.ErrConflict)
+			}
+		}
+		if _, err := storage.Agents.Put(tx, org, a); err != nil {
+			return err
+		}
+		return countAgent(tx, org, AgentCount{Total: 1, Disabled: disabled(a.Status)}, maxAgents)
+	})
+}
+
+// SetAgentStatus works the kill switch of the agent whose ID or ExternalID is
+// agentID and returns the agent as it then is, or storage.ErrNotFound. It returns
+// a *storage.LimitError when an agent is enabled and more agents of org would
+// count than maxAgents (0: no limit); disabling one never meets a limit. When it
+// returns nil the switch is in force wherever the store is used.
+func (r *Registry) SetAgentStatus(
+	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
+) (a *engine.Agent, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		if a, err = agent(tx, org, agentID); err != nil {
+			return err
+		}
+		more := disabled(status) - disabled(a.Status)
+		a.Status, a.UpdatedAt = status, at
+		if _, err := storage.Agents.Put(tx, org, a); err != nil {
+			return err
+		}
+		return countAgent(tx, org, AgentCount{Disabled: more}, maxAgents)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.docs.Barrier(ctx); err != nil {
+		return nil, fmt.Errorf("waiting until every replica has heard of the switch: %w", err)
+	}
+	return a, nil
+}
+
+// disabled counts an agent of a status as one that is disabled, or not.
+func disabled(status engine.AgentStatus) int64 {
+	if status == engine.AgentDisabled {
+		return 1
+	}
+	return 0
+}
+
+// countAgent changes how many agents org has, or returns a *storage.LimitError.
+func countAgent(tx storage.Tx, org string, change AgentCount, maxAgents int) error {
+	return recount(tx, org, func(c *storage.Counts) error {
+		c.Agents += change.Total
+		c.Disabled += change.Disabled
+		added := change.Total > 0 || change.Disabled < 0
+		if n := (AgentCount{c.Agents, c.Disabled}); added && maxAgents > 0 && n.Counted(maxAgents) > int64(maxAgents) {
+			return &storage.LimitError{What: "agents", Limit: maxAgents}
+		}
+		return nil
+	})
+}
+
+// Agent returns the agent whose ID or ExternalID is agentID, or
+// storage.ErrNotFound.
+func (r *Registry) Agent(ctx context.Context, org, agentID string) (a *engine.Agent, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		a, err = agent(tx, org, agentID)
+		return err
+	})
+	return a, err
+}
+
+func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
+	a, err := storage.Agents.Get(tx, org, agentID)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return a, err
+	}
+	q := storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)}
+	scanErr := storage.Agents.Scan(tx, q, func(_ []byte, found *engine.Agent) (bool, error) {
+		a, err = found, nil
+		return false, nil
+	})
+	return a, cmp.Or(scanErr, err)
+}
+
+// AgentsNamed returns every agent whose ID or ExternalID equals name once both
+// are folded (engine.FoldID), by id.
+func (r *Registry) AgentsNamed(ctx context.Context, org, name string) (agents []*engine.Agent, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		agents, err = agentsNamed(tx, org, name)
+		return err
+	})
+	return agents, err
+}
+
+func agentsNamed(tx storage.Reader, org, name string) (agents []*engine.Agent, err error) {
+	q := storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))}
+	err = storage.Agents.Scan(tx, q, func(_ []byte, a *engine.Agent) (bool, error) {
+		agents = append(agents, a)
+		return true, nil
+	})
+	return agents, err
+}
+
+// ListAgents returns org's agents by creation time, then id.
+func (r *Registry) ListAgents(ctx context.Context, org string, p storage.Page) (agents []*engine.Agent, next string, err error) {
+	return list(ctx, r, storage.Agents, org, storage.ByAge, p, all)
+}

@@ -1,0 +1,114 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"writ/storage"
+)
+
+// VersionBytes is how much room the versions of an organization's policies may
+// take for each policy that its plan allows: some five hundred versions of a
+// policy of 2 KB. Versions are kept for good, so without a bound one
+// organization could fill the disk of all.
+const VersionBytes = 1 << 20
+
+// AgentCount is how many agents an organization has.
+type AgentCount struct {
+	Total    int64
+	Disabled int64 // of Total
+}
+
+// disabledFree is how many disabled agents a plan has room for, for each agent
+// that it allows: room for a switch, not for a store of anything.
+const disabledFree = 10
+
+// Counted returns how many agents count towards a plan's limit: those that are
+// not disabled, and the disabled ones beyond ten times the limit.
+func (c AgentCount) Counted(maxAgents int) int64 {
+	return c.Total - min(c.Disabled, disabledFree*int64(maxAgents))
+}
+
+// counts are kept in one document, which a write changes with what it counts.
+func counts(tx storage.Reader, org string) (*storage.Counts, error) {
+	c, err := storage.AllCounts.Get(tx, org, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		return &storage.Counts{}, nil
+	}
+	return c, err
+}
+
+// recount changes org's counts, or returns f's error.
+func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
+	c, err := counts(tx, org)
+	if err != nil {
+		return err
+	}
+	if err := f(c); err != nil {
+		return err
+	}
+	_, err = storage.AllCounts.Put(tx, org, c)
+	return err
+}
+
+// raise adds more to a count, or returns a *storage.LimitError when that is over
+// limit (0: no limit).
+func raise(n *int64, more int64, what string, limit int) error {
+	if *n += more; limit > 0 && *n > int64(limit) {
+		return &storage.LimitError{What: what, Limit: limit}
+	}
+	return nil
+}
+
+func (r *Registry) counts(ctx context.Context, org string) (c *storage.Counts, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		c, err = counts(tx, org)
+		return err
+	})
+	if err != nil {
+		return &storage.Counts{}, err
+	}
+	return c, nil
+}
+
+// CountPolicies returns how many policies org has, whatever their versions.
+func (r *Registry) CountPolicies(ctx context.Context, org string) (int, error) {
+	c, err := r.counts(ctx, org)
+	return int(c.Policies), err
+}
+
+// CountRules returns how many rules org has, active or not.
+func (r *Registry) CountRules(ctx context.Context, org string) (int, error) {
+	c, err := r.counts(ctx, org)
+	return int(c.Rules), err
+}
+
+// CountAgents returns how many agents org has.
+func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, error) {
+	c, err := r.counts(ctx, org)
+	return AgentCount{Total: c.Agents, Disabled: c.Disabled}, err
+}
+
+// CountTokens returns how many tokens of org are usable at a time: neither
+// revoked nor expired. They are counted when they are asked for, which costs more
+// the more there are.
+func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (n int, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		n, err = usableTokens(tx, org, at, math.MaxInt)
+		return err
+	})
+	return n, err
+}
+
+// usableTokens counts org's tokens that are usable at a time, up to most. It
+// reads none that expired, of which there may be very many.
+func usableTokens(tx storage.Reader, org string, at time.Time, most int) (n int, err error) {
+	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)), Bare: true}
+	err = tx.Scan(q, func([]byte, storage.Document) (bool, error) {
+		n++
+		return n < most, nil
+	})
+	return n, err
+}

@@ -1,0 +1,122 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// PutPolicy stores a version. It returns storage.ErrConflict when a version that
+// is equal or newer is stored, unless that same version is stored with the same
+// content (UpdatedAt aside), which succeeds and changes nothing. created tells the
+// two successes apart. It returns a *storage.LimitError when the version is a new
+// policy's first and the organization has maxPolicies policies already, and when
+// the versions of all its policies would take more than maxPolicies times
+// VersionBytes (0: no limit of either kind).
+func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
+	org := p.OrganizationID
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		created = false
+		stored, err := newest(tx, org, p.PolicyID)
+		first := errors.Is(err, storage.ErrNotFound)
+		switch {
+		case err != nil && !first:
+			return err
+		case !first && p.Version <= stored.Version:
+			return same(tx, p)
+		}
+		created = true
+		size, err := storage.Policies.Put(tx, org, p)
+		if err != nil {
+			return err
+		}
+		return recount(tx, org, func(c *storage.Counts) (err error) {
+			if first {
+				err = raise(&c.Policies, 1, "policies", maxPolicies)
+			}
+			return errors.Join(err, raise(&c.VersionBytes, int64(size), "bytes of policy versions", maxPolicies*VersionBytes))
+		})
+	})
+	return created && err == nil, err
+}
+
+// same returns nil when p's version is stored with p's content, else
+// storage.ErrConflict.
+func same(tx storage.Reader, p *engine.ActionPolicy) error {
+	stored, err := storage.Policies.Get(tx, p.OrganizationID, storage.VersionID(p.PolicyID, p.Version))
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !reflect.DeepEqual(content(stored), content(p)) {
+		return storage.ErrConflict
+	}
+	return err
+}
+
+// content returns p less UpdatedAt, an empty list being the same as none.
+func content(p *engine.ActionPolicy) engine.ActionPolicy {
+	c := *p
+	c.UpdatedAt = time.Time{}
+	for _, list := range []*[]string{
+		&c.AllowedActionTypes, &c.DeniedActionTypes, &c.AllowedResourcePatterns, &c.BlockedResourcePatterns,
+	} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return c
+}
+
+// Policy returns the newest version, or storage.ErrNotFound.
+func (r *Registry) Policy(ctx context.Context, org, policyID string) (p *engine.ActionPolicy, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		p, err = newest(tx, org, policyID)
+		return err
+	})
+	return p, err
+}
+
+func newest(tx storage.Reader, org, policyID string) (p *engine.ActionPolicy, err error) {
+	q := storage.Query{Org: org, Prefix: storage.Text(policyID)}
+	err = storage.Policies.Scan(tx, q, func(_ []byte, doc *engine.ActionPolicy) (bool, error) {
+		p = doc
+		return false, nil
+	})
+	if err == nil && p == nil {
+		err = storage.ErrNotFound
+	}
+	return p, err
+}
+
+// EachPolicy calls f with the newest version of every policy of every
+// organization, until f returns an error. It looks each up by itself, so that
+// nothing is held open while f works.
+func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
+	q := storage.Query{Kind: storage.PolicyKind, Every: true}
+	for {
+		var p *engine.ActionPolicy
+		err := r.view(ctx, func(tx storage.Reader) error {
+			return tx.Scan(q, func(_ []byte, d storage.Document) (_ bool, err error) {
+				if p, err = storage.Policies.Parse(d); err != nil {
+					return false, err
+				}
+				q.Org = d.Org
+				q.From, err = storage.EndOfVersions(d.ID)
+				return false, err
+			})
+		})
+		if err != nil || p == nil {
+			return err
+		}
+		if err := f(p); err != nil {
+			return err
+		}
+	}
+}
+
+// ListPolicies returns all versions of all policies of org, newest version
+// first within a policy, policies by id.
+func (r *Registry) ListPolicies(ctx context.Context, org string, p storage.Page) (versions []*engine.ActionPolicy, next string, err error) {
+	return list(ctx, r, storage.Policies, org, storage.ByID, p, all)
+}

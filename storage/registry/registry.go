@@ -1,0 +1,124 @@
+// Package registry keeps an organization's policies, rules, agents, API keys and
+// subscription as documents of any store. What holds for them is here, once:
+// versions only grow, names of agents are unique, plans limit what there is, and
+// a key ends with the one it was made with.
+//
+// A method that takes an organization behaves for another organization's document
+// as for one that does not exist. A write is durable and in force when its method
+// returns nil; it was made by the [storage.Actor] of its context. Values that are
+// passed in or returned must not be modified afterwards by either side.
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// Registry keeps documents. Its methods are safe for concurrent use.
+type Registry struct {
+	docs storage.Documents
+}
+
+var _ engine.Source = (*Registry)(nil)
+
+// New returns the registry of a store.
+func New(docs storage.Documents) *Registry { return &Registry{docs} }
+
+// maxAge is how long a cache may be believed without proof that the store has
+// told of every change.
+const maxAge = 2 * time.Second
+
+// ErrStale means that nothing is known for sure: the store may have changed
+// unheard, and can't be read either.
+var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
+
+// Fresh reports whether caches of what the registry returned may be believed,
+// given that they follow the store's changes. Where it is false they must be read
+// through, and the registry returns ErrStale for what it can't read.
+func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= maxAge }
+
+func (r *Registry) view(ctx context.Context, f func(storage.Reader) error) error {
+	err := r.docs.View(ctx, f)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrBadCursor) && !r.Fresh() {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
+func (r *Registry) update(ctx context.Context, org string, f func(storage.Tx) error) error {
+	_, err := r.docs.Update(ctx, org, f)
+	return err
+}
+
+// get returns a document, or storage.ErrNotFound.
+func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id string) (doc *T, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		doc, err = c.Get(tx, org, id)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// list returns a page of org's documents in the order of an index, less those
+// that keep refuses.
+func list[T any](
+	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page, keep func(*T) bool,
+) (items []*T, next string, err error) {
+	if p.Limit <= 0 {
+		return nil, "", fmt.Errorf("a page of %d items", p.Limit)
+	}
+	q := storage.Query{Org: org, Index: index}
+	if q.From, err = parseCursor(p.After, c.Kind); err != nil {
+		return nil, "", err
+	}
+	err = r.view(ctx, func(tx storage.Reader) error {
+		items, next = nil, ""
+		var last []byte
+		return c.Scan(tx, q, func(position []byte, doc *T) (bool, error) {
+			if !keep(doc) {
+				return true, nil
+			}
+			if len(items) == p.Limit {
+				next = cursor(c.Kind, last)
+				return false, nil
+			}
+			items = append(items, doc)
+			last = append(last[:0], position...)
+			return true, nil
+		})
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return items, next, nil
+}
+
+func all[T any](*T) bool { return true }
+
+// cursor returns the opaque form of a position. It names no organization, so it
+// is of no use beyond the one that the caller may read.
+func cursor(k storage.Kind, position []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append([]byte{byte(k)}, position...))
+}
+
+// parseCursor returns the first position after a cursor, nil for the empty one.
+func parseCursor(s string, k storage.Kind) ([]byte, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	// The decoder lets some spellings through that were never given out.
+	if err != nil || len(b) == 0 || cursor(k, b[1:]) != s {
+		return nil, storage.ErrBadCursor
+	}
+	return append(b[1:], 0), nil
+}

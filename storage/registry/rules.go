@@ -1,0 +1,94 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// PutRule stores a new rule or replaces the one with its ID. It returns a
+// *storage.LimitError when the rule is new and org has maxRules rules already (0:
+// no limit).
+func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		_, err := storage.Rules.Get(tx, org, rule.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			err = recount(tx, org, func(c *storage.Counts) error { return raise(&c.Rules, 1, "rules", maxRules) })
+		}
+		if err != nil {
+			return err
+		}
+		_, err = storage.Rules.Put(tx, org, rule)
+		return err
+	})
+}
+
+// UpdateRule replaces the rule by what f makes of it, atomically: no other update
+// falls between. f may be called more than once, must not change the rule's ID
+// and must not call the store. It returns storage.ErrNotFound or f's error
+// unchanged.
+func (r *Registry) UpdateRule(
+	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error),
+) (rule *engine.Rule, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		stored, err := storage.Rules.Get(tx, org, ruleID)
+		if err != nil {
+			return err
+		}
+		changed, err := f(*stored)
+		if err != nil {
+			return err
+		}
+		if changed.ID != ruleID {
+			return fmt.Errorf("updating rule %s: its id became %s", ruleID, changed.ID)
+		}
+		rule = &changed
+		_, err = storage.Rules.Put(tx, org, rule)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rule, nil
+}
+
+// DeleteRule removes the rule, or returns storage.ErrNotFound.
+func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		if err := tx.Delete(storage.RuleKind, org, ruleID); err != nil {
+			return err
+		}
+		return recount(tx, org, func(c *storage.Counts) error { return raise(&c.Rules, -1, "rules", 0) })
+	})
+}
+
+// AllRules returns every rule of org in evaluation order: see [CompareRules].
+func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, err error) {
+	err = r.view(ctx, func(tx storage.Reader) error {
+		rules = nil
+		return storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
+			rules = append(rules, *rule)
+			return true, nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rules, CompareRules)
+	return rules, nil
+}
+
+// CompareRules orders rules as they are evaluated: priority descending, then
+// CreatedAt, then ID.
+func CompareRules(a, b engine.Rule) int {
+	return cmp.Or(
+		cmp.Compare(b.Priority, a.Priority),
+		a.CreatedAt.Compare(b.CreatedAt),
+		cmp.Compare(a.ID, b.ID),
+	)
+}

@@ -1,0 +1,109 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"writ/storage"
+)
+
+// PutToken stores a new token; storage.ErrConflict when its ID exists in any
+// organization, storage.ErrNotFound when its parent is revoked or not a token of
+// its organization. It returns a *storage.LimitError when maxTokens tokens of its
+// organization are usable at its CreatedAt already (0: no limit).
+func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int) error {
+	return r.update(ctx, t.OrganizationID, func(tx storage.Tx) error {
+		if _, err := tx.Get(storage.TokenKind, "", t.ID); !errors.Is(err, storage.ErrNotFound) {
+			return cmp.Or(err, storage.ErrConflict)
+		}
+		if t.ParentID != "" {
+			parent, err := ownToken(tx, t.OrganizationID, t.ParentID)
+			if err == nil && !parent.RevokedAt.IsZero() {
+				err = storage.ErrNotFound
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if maxTokens > 0 {
+			n, err := usableTokens(tx, t.OrganizationID, t.CreatedAt, maxTokens)
+			if err != nil {
+				return err
+			}
+			if n >= maxTokens {
+				return &storage.LimitError{What: "usable tokens", Limit: maxTokens}
+			}
+		}
+		_, err := storage.Tokens.Put(tx, t.OrganizationID, t)
+		return err
+	})
+}
+
+// Token returns the token, revoked ones included, or storage.ErrNotFound. It is
+// found by its id alone: a key is known before its organization.
+func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
+	return get(ctx, r, storage.Tokens, "", tokenID)
+}
+
+// ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token
+// of another organization: what takes longer would tell that there is one.
+func ownToken(tx storage.Reader, org, id string) (t *storage.Token, err error) {
+	q := storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)}
+	err = storage.Tokens.Scan(tx, q, func(_ []byte, own *storage.Token) (bool, error) {
+		t = own
+		return false, nil
+	})
+	if err == nil && t == nil {
+		err = storage.ErrNotFound
+	}
+	return t, err
+}
+
+// RevokeToken sets RevokedAt unless it is set, of the token and of all that
+// descend from it, in one write. It returns storage.ErrNotFound for a token that
+// is not org's.
+func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time.Time) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		t, err := ownToken(tx, org, tokenID)
+		if err != nil || !t.RevokedAt.IsZero() {
+			return err
+		}
+		all, err := family(tx, t)
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			t.RevokedAt = at
+			if _, err := storage.Tokens.Put(tx, org, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// family returns t and all that descend from it and are not revoked.
+func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
+	all := []*storage.Token{t}
+	for i := 0; i < len(all); i++ {
+		q := storage.Query{Org: t.OrganizationID, Index: storage.ByMaker, Prefix: storage.Text(all[i].ID)}
+		err := storage.Tokens.Scan(tx, q, func(_ []byte, child *storage.Token) (bool, error) {
+			if child.RevokedAt.IsZero() {
+				all = append(all, child)
+			}
+			return true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ListTokens returns org's tokens that are not revoked, by creation time, then
+// id.
+func (r *Registry) ListTokens(ctx context.Context, org string, p storage.Page) (tokens []*storage.Token, next string, err error) {
+	return list(ctx, r, storage.Tokens, org, storage.ByAge, p, func(t *storage.Token) bool { return t.RevokedAt.IsZero() })
+}

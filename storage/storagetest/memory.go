@@ -1,0 +1,338 @@
+package storagetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"writ/storage"
+)
+
+// Memory keeps documents in memory for any number of handles, as a store does that
+// several replicas use: what the tests of such a store can be tested with.
+type Memory struct {
+	writes sync.Mutex // held until all have heard of a write
+	mended sync.Cond  // of writes: a handle hears again
+	// writes guards what follows; revision and docs are changed under mu, too.
+	handles []*Handle
+	changes []storage.Change
+	trimmed uint64
+
+	mu       sync.Mutex
+	docs     map[place]storage.Document
+	revision uint64
+}
+
+// place is where a document is.
+type place struct {
+	kind    storage.Kind
+	org, id string
+}
+
+func placeOf(kind storage.Kind, org, id string) place {
+	if c := storage.CollectionOf(kind); c != nil && c.Global {
+		org = ""
+	}
+	return place{kind, org, id}
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	m := &Memory{docs: make(map[place]storage.Document)}
+	m.mended.L = &m.writes
+	return m
+}
+
+// Handle is one of the handles on a Memory.
+type Handle struct {
+	m        *Memory
+	next     int
+	watchers map[int]func(storage.Change)
+	cut      bool
+}
+
+// Open returns another handle.
+func (m *Memory) Open() *Handle {
+	m.writes.Lock()
+	defer m.writes.Unlock()
+	h := &Handle{m: m, watchers: make(map[int]func(storage.Change))}
+	m.handles = append(m.handles, h)
+	return h
+}
+
+// Cut keeps h from hearing of what others write, until it is mended.
+func (h *Handle) Cut() {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	h.cut = true
+}
+
+// Mend ends a Cut, after which h has missed what was written.
+func (h *Handle) Mend() {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	h.cut = false
+	h.tell(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
+	h.m.mended.Broadcast()
+}
+
+func (h *Handle) tell(c storage.Change) {
+	for _, f := range h.watchers {
+		f(c)
+	}
+}
+
+// FreshFor implements storage.Documents.
+func (h *Handle) FreshFor() time.Duration {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	if h.cut {
+		return time.Hour
+	}
+	return time.Millisecond
+}
+
+// Barrier implements storage.Documents.
+func (h *Handle) Barrier(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		h.m.writes.Lock()
+		defer h.m.writes.Unlock()
+		h.m.mended.Broadcast()
+	})()
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	for slices.ContainsFunc(h.m.handles, func(h *Handle) bool { return h.cut }) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.m.mended.Wait()
+	}
+	return nil
+}
+
+// Watch implements storage.Documents.
+func (h *Handle) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	if after != storage.Now {
+		if after < h.m.trimmed || after > h.m.revision {
+			f(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
+		} else {
+			for _, c := range h.m.after(after) {
+				f(c)
+			}
+		}
+	}
+	id := h.next
+	h.next++
+	h.watchers[id] = f
+	return func() {
+		h.m.writes.Lock()
+		defer h.m.writes.Unlock()
+		delete(h.watchers, id)
+	}, nil
+}
+
+// after returns the changes after a revision.
+func (m *Memory) after(revision uint64) []storage.Change {
+	i := slices.IndexFunc(m.changes, func(c storage.Change) bool { return c.Revision > revision })
+	if i < 0 {
+		return nil
+	}
+	return m.changes[i:]
+}
+
+// Changes implements storage.Documents.
+func (h *Handle) Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error) {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	all := h.m.after(after)
+	n := min(most, len(all))
+	for n > 0 && n < len(all) && all[n].Revision == all[n-1].Revision {
+		n++
+	}
+	return slices.Clone(all[:n]), ctx.Err()
+}
+
+// Trim implements storage.Documents.
+func (h *Handle) Trim(ctx context.Context, upTo uint64) error {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	if upTo = min(upTo, h.m.revision); upTo > h.m.trimmed {
+		h.m.trimmed, h.m.changes = upTo, slices.Clone(h.m.after(upTo))
+	}
+	return ctx.Err()
+}
+
+// View implements storage.Documents.
+func (h *Handle) View(ctx context.Context, f func(storage.Reader) error) error {
+	h.m.mu.Lock()
+	docs := maps.Clone(h.m.docs)
+	h.m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f(&memoryTx{ctx: ctx, docs: docs})
+}
+
+// Update implements storage.Documents.
+func (h *Handle) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
+	m := h.m
+	m.writes.Lock()
+	defer m.writes.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	tx := &memoryTx{ctx: ctx, docs: maps.Clone(m.docs), org: org, revision: m.revision + 1}
+	if err := f(tx); err != nil || !tx.wrote {
+		return 0, err
+	}
+	m.mu.Lock()
+	m.docs, m.revision = tx.docs, tx.revision
+	m.mu.Unlock()
+	m.changes = append(m.changes, tx.changes...)
+	for _, c := range tx.changes {
+		for _, other := range m.handles {
+			if other == h || !other.cut {
+				other.tell(c)
+			}
+		}
+	}
+	return tx.revision, nil
+}
+
+// memoryTx is a storage.Tx over a copy.
+type memoryTx struct {
+	ctx      context.Context
+	docs     map[place]storage.Document
+	org      string
+	revision uint64
+	wrote    bool
+	changes  []storage.Change
+}
+
+func (t *memoryTx) Get(kind storage.Kind, org, id string) (storage.Document, error) {
+	if d, ok := t.docs[placeOf(kind, org, id)]; ok {
+		return d, nil
+	}
+	return storage.Document{}, storage.ErrNotFound
+}
+
+// row is a document at a position.
+type row struct {
+	position []byte
+	doc      storage.Document
+}
+
+func (t *memoryTx) Scan(q storage.Query, f func([]byte, storage.Document) (bool, error)) error {
+	var rows []row
+	for _, d := range t.docs {
+		if d.Kind != q.Kind || d.Org != q.Org && (!q.Every || d.Org < q.Org) {
+			continue
+		}
+		positions, err := positions(d, q.Index)
+		if err != nil {
+			return err
+		}
+		for _, p := range positions {
+			if bytes.HasPrefix(p, q.Prefix) && (d.Org != q.Org || bytes.Compare(p, q.From) >= 0) {
+				rows = append(rows, row{p, d})
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.doc.Org, b.doc.Org), bytes.Compare(a.position, b.position))
+	})
+	for _, r := range rows {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		if q.Bare {
+			r.doc.Value = nil
+		}
+		if more, err := f(r.position, r.doc); !more || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// positions are those of d in an index.
+func positions(d storage.Document, index storage.Index) (p [][]byte, err error) {
+	if index == storage.ByID {
+		return [][]byte{[]byte(d.ID)}, nil
+	}
+	keys, _, _, err := storage.CollectionOf(d.Kind).Describe(d)
+	for _, k := range keys {
+		if k.Index == index {
+			p = append(p, append(bytes.Clone(k.Value), d.ID...))
+		}
+	}
+	return p, err
+}
+
+func (t *memoryTx) Put(d storage.Document) error {
+	at := placeOf(d.Kind, d.Org, d.ID)
+	if old, ok := t.docs[at]; ok && old.Org != d.Org {
+		return storage.ErrConflict
+	}
+	d.Revision = t.revision
+	if err := t.changed(d, sha256.Sum256(d.Value)); err != nil {
+		return err
+	}
+	t.docs[at] = d
+	return nil
+}
+
+func (t *memoryTx) Delete(kind storage.Kind, org, id string) error {
+	d, err := t.Get(kind, org, id)
+	if err != nil || d.Org != org {
+		return storage.ErrNotFound
+	}
+	delete(t.docs, placeOf(kind, org, id))
+	return t.changed(d, [32]byte{})
+}
+
+// changed notes that d was written or removed.
+func (t *memoryTx) changed(d storage.Document, digest [32]byte) error {
+	c := storage.CollectionOf(d.Kind)
+	if c == nil || d.Org != t.org {
+		return fmt.Errorf("a document of the kind %q of %q in an update of %q", d.Kind, d.Org, t.org)
+	}
+	_, id, alias, err := c.Describe(d)
+	if err != nil {
+		return err
+	}
+	t.wrote = true
+	if c.Quiet {
+		return nil
+	}
+	change := storage.Change{
+		Revision: t.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: digest, Actor: storage.Actor(t.ctx),
+	}
+	for i, before := range t.changes {
+		if before.Kind == d.Kind && before.ID == id {
+			t.changes[i] = change
+			return nil
+		}
+	}
+	t.changes = append(t.changes, change)
+	return nil
+}
+
+// OpenHandle implements Cluster.
+func (m *Memory) OpenHandle(*testing.T) storage.Documents { return m.Open() }
+
+// Cut implements Cluster.
+func (m *Memory) Cut(h storage.Documents) { h.(*Handle).Cut() }
+
+// Mend implements Cluster.
+func (m *Memory) Mend(h storage.Documents) { h.(*Handle).Mend() }

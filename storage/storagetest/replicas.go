@@ -1,0 +1,165 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"writ/storage"
+)
+
+// Cluster is one store that several handles use, and what can go wrong between
+// them.
+type Cluster interface {
+	// OpenHandle returns another handle, which is closed when t ends.
+	OpenHandle(t *testing.T) storage.Documents
+	// Cut keeps a handle from hearing of what others write; Mend ends that.
+	Cut(h storage.Documents)
+	Mend(h storage.Documents)
+}
+
+// RunReplicas runs the tests of what several handles on one store may rely on.
+// open must return a new, empty store.
+func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
+	for _, test := range replicaTests {
+		t.Run(test.rule, func(t *testing.T) {
+			c := open(t)
+			test.run(&replicas{
+				Cluster: c, a: &docs{T: t, Documents: c.OpenHandle(t)}, b: &docs{T: t, Documents: c.OpenHandle(t)},
+			})
+		})
+	}
+}
+
+// replicas are two handles.
+type replicas struct {
+	Cluster
+	a, b *docs
+}
+
+// patience is how long a handle may take to hear of something.
+const patience = 30 * time.Second
+
+// wait waits until done.
+func (d *docs) wait(what string, done func() bool) {
+	d.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			d.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// next waits for as many changes.
+func (h *heard) next(d *docs, n int) []storage.Change {
+	d.Helper()
+	d.wait("changes", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.changes) >= n
+	})
+	return h.take()
+}
+
+var replicaTests = []struct {
+	rule string
+	run  func(r *replicas)
+}{
+	{"what one handle commits the other reads and hears, each once and in order, its own before it returns", func(r *replicas) {
+		a, b := r.a.watch(storage.Now), r.b.watch(storage.Now)
+		var want []storage.Change
+		for i, id := range []string{"p", "q", "r", "s"} {
+			writer, own := r.a, a
+			if i%2 == 1 {
+				writer, own = r.b, b
+			}
+			want = append(want, changeOf(writer.update("org", put("org", id)), id))
+			own.mu.Lock()
+			if n := len(own.changes); n == 0 || own.changes[n-1] != want[i] {
+				writer.Errorf("changes when Update has returned = %+v, want its own last", own.changes)
+			}
+			own.mu.Unlock()
+			r.a.wantErr("Barrier", writer.Barrier(r.a.Context()), nil)
+		}
+		for _, d := range []*docs{r.a, r.b} {
+			d.wantIDs(rulesOf("org"), "p", "q", "r", "s")
+		}
+		r.a.wantChanges("what a heard", a.next(r.a, 4), want...)
+		r.b.wantChanges("what b heard", b.next(r.b, 4), want...)
+		revision := r.a.update("org", put("org", "t"))
+		r.b.wantChanges("what b heard, once", b.next(r.b, 1), changeOf(revision, "t"))
+		r.a.wantChanges("what a heard, once", a.next(r.a, 1), changeOf(revision, "t"))
+	}},
+	{"a revision is greater than every earlier one, whoever made it", func(r *replicas) {
+		var last uint64
+		for i := range 6 {
+			revision := []*docs{r.a, r.b}[i%2].update("org", put("org", "r"))
+			if revision <= last {
+				r.a.Errorf("revision %d after %d", revision, last)
+			}
+			last = revision
+		}
+	}},
+	{"after a gap there is EverythingChanged, and what follows is told", func(r *replicas) {
+		b := r.b.watch(storage.Now)
+		r.Cut(r.b.Documents)
+		r.a.update("org", put("org", "missed"))
+		r.Mend(r.b.Documents)
+		heardAll := false
+		r.b.wait("EverythingChanged", func() bool {
+			for _, c := range b.take() {
+				heardAll = heardAll || c.Kind == storage.EverythingChanged
+			}
+			return heardAll
+		})
+		r.b.wantIDs(rulesOf("org"), "missed")
+		revision := r.a.update("org", put("org", "heard"))
+		r.b.wantChanges("changes after the gap", b.next(r.b, 1), changeOf(revision, "heard"))
+	}},
+	{"FreshFor grows while a handle may miss changes, and is small again after", func(r *replicas) {
+		const proof = 2 * time.Second
+		r.b.wait("freshness", func() bool { return r.b.FreshFor() <= proof })
+		r.Cut(r.b.Documents)
+		r.b.wait("staleness", func() bool { return r.b.FreshFor() > proof })
+		r.Mend(r.b.Documents)
+		r.b.wait("freshness", func() bool { return r.b.FreshFor() <= proof })
+	}},
+	{"Barrier waits for a live handle that has not heard", func(r *replicas) {
+		b := r.b.watch(storage.Now)
+		r.Cut(r.b.Documents)
+		r.a.update("org", put("org", "r"))
+		short, cancel := context.WithTimeout(r.a.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := r.a.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {
+			r.a.Errorf("Barrier while another has not heard = %v, want %v", err, context.DeadlineExceeded)
+		}
+		r.Mend(r.b.Documents)
+		r.a.wantErr("Barrier", r.a.Barrier(r.a.Context()), nil)
+		if len(b.take()) == 0 {
+			r.a.Error("Barrier returned, and the other handle has heard nothing")
+		}
+	}},
+	{"updates of one organization are as if one ran after the other, whoever makes them", func(r *replicas) {
+		race(func(racer int) {
+			d := []*docs{r.a, r.b}[racer%2]
+			if _, err := d.Update(d.Context(), "org", countRule); err != nil {
+				d.Errorf("Update = %v", err)
+			}
+		})
+		r.a.wantCount(racers)
+		r.b.wantCount(racers)
+	}},
+	{"of racing Puts of one id in a Global collection by two organizations one succeeds", func(r *replicas) {
+		errs := make(chan error, 2)
+		for org, d := range map[string]*docs{"a": r.a, "b": r.b} {
+			go func() {
+				_, err := d.Update(d.Context(), org, putToken(org, "t"))
+				errs <- err
+			}()
+		}
+		if first, second := <-errs, <-errs; (first == nil) == (second == nil) {
+			r.a.Errorf("Updates = %v and %v, want one success", first, second)
+		}
+	}},
+}

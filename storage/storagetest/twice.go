@@ -1,0 +1,28 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+
+	"writ/storage"
+)
+
+// Twice runs the function of every update twice: the first time nothing comes of
+// it.
+type Twice struct{ storage.Documents }
+
+var errAgain = errors.New("run it again")
+
+// Update implements storage.Documents.
+func (t Twice) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
+	_, err := t.Documents.Update(ctx, org, func(tx storage.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return errAgain
+	})
+	if !errors.Is(err, errAgain) {
+		return 0, err
+	}
+	return t.Documents.Update(ctx, org, f)
+}
