@@ -76,10 +76,10 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // updateRule changes the members that are given. Without any it changes
 // nothing.
 //
-// The store lets nobody else write, not even the kill switch, while it makes a
-// rule of another. So what takes long, compiling it, is done in between: the
-// store is asked again with what was found good, and once more should somebody
-// else have changed the rule meanwhile.
+// UpdateRule may hold up every other write, also the kill switch, and call its
+// function more than once. Compiling takes too long for that, so the function only
+// compares: an unchecked change ends the update, is compiled, and the update is
+// made again.
 func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	var checked engine.Rule
 	for {

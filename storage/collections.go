@@ -2,8 +2,8 @@ package storage
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -84,16 +84,16 @@ var (
 		func(*Counts) ([]Key, string, string) { return nil, "", "" })
 )
 
-// Collections returns every collection.
-func Collections() []*Collection {
-	return []*Collection{
-		&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
-	}
+var collections = []*Collection{
+	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
 }
+
+// Collections returns every collection.
+func Collections() []*Collection { return slices.Clone(collections) }
 
 // CollectionOf returns the collection of a kind, or nil.
 func CollectionOf(k Kind) *Collection {
-	for _, c := range Collections() {
+	for _, c := range collections {
 		if c.Kind == k {
 			return c
 		}
@@ -225,8 +225,6 @@ func Time(t time.Time) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond()))
 }
 
-const versionLen = 8
-
 // VersionID returns the id of a version of a policy: the key of the policy's id
 // and the version, sign bit flipped and complemented, so that the newest of a
 // policy comes first.
@@ -234,14 +232,9 @@ func VersionID(policyID string, version int64) string {
 	return string(binary.BigEndian.AppendUint64(Text(policyID), ^(uint64(version) ^ 1<<63)))
 }
 
-// EndOfVersions returns the first position after the versions of the policy that
-// the one of id is of.
-func EndOfVersions(id string) ([]byte, error) {
-	n := len(id) - versionLen
-	if n < 2 {
-		return nil, errors.New("a version of a policy has an id of another form")
-	}
-	end := []byte(id[:n])
-	end[n-1]++ // 00 01 ends the policy's id
-	return end, nil
+// EndOfVersions returns the first position after the versions of a policy.
+func EndOfVersions(policyID string) []byte {
+	end := Text(policyID)
+	end[len(end)-1]++ // 00 01 ends it
+	return end
 }

@@ -54,8 +54,8 @@ type Reader interface {
 	// for nothing.
 	Get(kind Kind, org, id string) (Document, error)
 	// Scan calls f for the documents that q selects until it returns false or an
-	// error, which is returned. f may call Get and Scan. The position is valid
-	// during the call only.
+	// error, which is returned. f may call Get and Scan, and must not write. The
+	// position and the value are valid during the call only.
 	Scan(q Query, f func(position []byte, d Document) (more bool, err error)) error
 }
 

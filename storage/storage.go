@@ -1,5 +1,6 @@
 // Package storage is the contract between writ and what keeps its documents
-// and history. Backends are in the packages below it; every "must" here has a
+// and history. What holds for policies, rules, agents, keys and subscriptions is
+// in package registry, above every backend. Backends are in the packages below it; every "must" here has a
 // subtest of its name in storagetest, which runs on each of them.
 //
 // Every method is safe for concurrent use. Every document belongs to one

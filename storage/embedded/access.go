@@ -26,24 +26,25 @@ func (s *Store) get(k key) (v []byte, err error) {
 
 // newIter returns an iterator over the rows as they are now. It must be closed.
 func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
-	return s.reading(s.db.NewIter)(o)
+	return s.iterOf(s.db, o)
 }
 
-// reading is newIter over what else iterators can be had of.
-func (s *Store) reading(
-	newIter func(*pebble.IterOptions) (*pebble.Iterator, error),
-) func(*pebble.IterOptions) (*pebble.Iterator, error) {
-	return func(o *pebble.IterOptions) (*pebble.Iterator, error) {
-		if err := s.health.readable(); err != nil {
-			return nil, err
-		}
-		it, err := newIter(o)
-		if err != nil {
-			s.health.report(reading, err)
-			return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-		}
-		return it, nil
+// rows are the store's, or those with what a batch has besides.
+type rows interface {
+	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
+}
+
+// iterOf is newIter over r.
+func (s *Store) iterOf(r rows, o *pebble.IterOptions) (*pebble.Iterator, error) {
+	if err := s.health.readable(); err != nil {
+		return nil, err
 	}
+	it, err := r.NewIter(o)
+	if err != nil {
+		s.health.report(reading, err)
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	return it, nil
 }
 
 // seek returns the value at k, which is it's until it moves, or

@@ -3,45 +3,32 @@
 //
 // # Keys
 //
-// A key is one byte that says what the row is, then the organization (two bytes
-// of length, big-endian, then the id), then the rest:
+// A key is one byte that says what the row is, then, where it is of one, the
+// organization (two bytes of length, big-endian, then the id), then the rest:
 //
 //	00 "writ"                                    format        decimal text
-//	'a' org agent-id                             agent         JSON
-//	'b' org created-at agent-id                  agents in order of creation
-//	'c' org kind                                 how many documents of kind: 8 bytes
-//	'c' org 'P'                                  how many bytes the versions of policies take: 8 bytes
+//	'C' revision(8) number(4)                    change        JSON of a storage.Change
+//	'D' kind(1) [org] id                         document      revision(8) [org] value
+//	'K' kind(1) org index(1) key id              index entry   id
+//	'T'                                          the revision up to which changes were trimmed: 8 bytes
 //	'd' org decision(1) decision-id(16)          decisions by outcome
-//	'e' org external-id                          agent-id
-//	'f' org folded-name 00 01 agent-id           agents by what their id and external-id fold to
 //	'h' org decision-id(16)                      history row   see record.go
 //	'i' org intent-id                            decision-id(16)
 //	'k' seq(8)                                   head          receipt.SignedHead
 //	'm' org month(4)                             meter         8 bytes
-//	'p' org policy-id 00 01 ^version(8)          policy        JSON
-//	'r' org rule-id                              rule          JSON
-//	's' org                                      subscription  JSON
-//	't' token-id                                 token         JSON
-//	'u' org created-at token-id                  tokens in order of creation
-//	'v' token-id 00 01 token-id                  tokens by the one they were made with
-//	'w' org token-id                             an organization's tokens, revoked ones included
 //	'x' org                                      the greatest decision-id(16) that retention has removed
-//	'y' org expires-at token-id                  tokens that are not revoked, by when they expire
 //	'z' 'h' seq(8)                               the last commit: see links.go
 //	'z' 'c' number(8)                            the last other write
 //
-// Numbers are big-endian. created-at is 8 bytes of Unix seconds with the sign
-// bit flipped and 4 of nanoseconds; so is expires-at, 12 bytes FF for never. ^version is the version, sign bit flipped
-// and complemented, so that the newest comes first. In policy-id and
-// folded-name, which more follows, 00 is written as 00 FF. The organization's length comes before its
-// id so that no id, whatever its bytes, begins the range of another. Decision
-// ids are UUIDv7: their order is the order of time.
+// Numbers are big-endian. The organization's length comes before its id so that no
+// id, whatever its bytes, begins the range of another. Decision ids are UUIDv7:
+// their order is the order of time. Kinds, indexes, ids and keys of documents are
+// those of [storage.Collections]; the document of a global collection has its
+// organization in the row. A revision is the number of the write.
 //
-// A token is found by its id alone, and then read: an organization asks for its
-// own under 'w', so that another's takes no longer to refuse than none. Format 1
-// had neither 'w' nor 'y', and format 2 had no 'f'; opening a directory of either
-// writes them. In format 2 no history row has a credential, and nothing is under
-// 'z'; in format 3 none has an audit digest.
+// Opening a directory of an earlier format moves its documents, which formats 1 to
+// 4 kept as upgrade.go says. In format 2 no history row has a credential, and
+// nothing is under 'z'; in format 3 none has an audit digest.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -42,8 +42,8 @@ func appendDocument(dst []byte, c *storage.Collection, d storage.Document) []byt
 	return append(dst, d.Value...)
 }
 
-// parseDocument reads the row v, which it copies, into d, whose kind and id are
-// known, and its organization where the collection is not global.
+// parseDocument reads the row v into d, whose kind and id are known, and its
+// organization where the collection is not global. The value is v's memory.
 func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	if len(v) < 8 {
 		return fmt.Errorf("a stored %s of %d bytes", c.Name, len(v))
@@ -56,17 +56,18 @@ func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 		}
 		d.Org, v = string(org), rest
 	}
-	d.Value = bytes.Clone(v)
+	d.Value = v
 	return nil
 }
 
-// documents reads one state of the documents. Its iterator must be closed.
+// documents reads one state of the documents. It must be closed.
 type documents struct {
 	ctx context.Context
 	s   *Store
-	// open returns an iterator over the state; it, if not nil, is one.
-	open func(*pebble.IterOptions) (*pebble.Iterator, error)
-	it   *pebble.Iterator
+	// src has the rows, and first, once something was read, the state: all other
+	// iterators are its clones. point is the one of Get.
+	src          rows
+	first, point *pebble.Iterator
 }
 
 // View implements storage.Documents.
@@ -74,25 +75,34 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := documents{ctx: ctx, s: s, open: s.newIter}
+	r := documents{ctx: ctx, s: s, src: s.db}
 	defer r.close()
 	return f(&r)
 }
 
-// close closes the iterator. Its errors were those of the reads through it.
+// close closes the iterators. Their errors were those of the reads through them.
 func (r *documents) close() {
-	if r.it != nil {
-		r.it.Close() //nolint:errcheck // said above
-		r.it = nil
+	if r.point == r.first {
+		r.point = nil
 	}
+	for _, it := range []*pebble.Iterator{r.point, r.first} {
+		if it != nil {
+			it.Close() //nolint:errcheck // said above
+		}
+	}
+	r.first, r.point = nil, nil
 }
 
-// state returns an iterator over the whole state.
-func (r *documents) state() (it *pebble.Iterator, err error) {
-	if r.it == nil {
-		r.it, err = r.open(nil)
+// iter returns another iterator over the state.
+func (r *documents) iter(o *pebble.IterOptions) (it *pebble.Iterator, err error) {
+	if r.first == nil {
+		r.first, err = r.s.iterOf(r.src, o)
+		return r.first, err
 	}
-	return r.it, err
+	if it, err = r.first.Clone(pebble.CloneOptions{IterOptions: o}); err != nil {
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	return it, nil
 }
 
 // Get implements storage.Reader.
@@ -101,16 +111,17 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	if err != nil {
 		return d, err
 	}
-	it, err := r.state()
-	if err != nil {
-		return d, err
+	if r.point == nil {
+		if r.point, err = r.iter(&pebble.IterOptions{}); err != nil {
+			return d, err
+		}
 	}
-	v, err := r.s.seek(it, documentKey(c, org, id))
+	v, err := r.s.seek(r.point, documentKey(c, org, id))
 	if err != nil {
 		return d, err
 	}
 	d = storage.Document{Kind: kind, Org: org, ID: id}
-	return d, parseDocument(&d, c, v)
+	return d, parseDocument(&d, c, bytes.Clone(v))
 }
 
 // collection returns the collection of a kind, if org can have documents in it.
@@ -123,7 +134,7 @@ func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 }
 
 // Scan implements storage.Reader.
-func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) (err error) {
+func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
 	c, err := collection(q.Kind, q.Org)
 	if err != nil {
 		return err
@@ -136,19 +147,13 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		prefix = indexOf(q.Kind, q.Org, q.Index)
 	}
 	lower, upper := bounds(prefix, q)
-	state, err := r.state()
+	it, err := r.iter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err
 	}
-	it, err := state.Clone(pebble.CloneOptions{IterOptions: &pebble.IterOptions{LowerBound: lower, UpperBound: upper}})
-	if err != nil {
-		return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	if it != r.first {
+		defer it.Close() //nolint:errcheck // its errors are those of reading
 	}
-	defer func() {
-		if closeErr := it.Close(); err == nil {
-			err = closeErr
-		}
-	}()
 	return r.s.each(r.ctx, it, (*pebble.Iterator).First, (*pebble.Iterator).Next, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
@@ -223,7 +228,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	}
 	b := &batch{b: s.db.NewIndexedBatch()}
 	u := update{
-		documents: documents{ctx: ctx, s: s, open: s.reading(b.b.NewIter)}, b: b, org: org, revision: s.change + 1,
+		documents: documents{ctx: ctx, s: s, src: b.b}, b: b, org: org, revision: s.change + 1,
 	}
 	defer u.close()
 	if err := f(&u); err != nil {

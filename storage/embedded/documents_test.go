@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -30,5 +31,77 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	}
 	if err := docs.RevokeToken(t.Context(), "a", "t", at); err == nil || errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("RevokeToken of an unreadable token = %v, want an error about it", err)
+	}
+}
+
+// TestProve_ForgedDocuments does to documents what somebody who holds the directory
+// can do without the checksums, and holds what is said of it.
+func TestProve_ForgedDocuments(t *testing.T) {
+	w := writeHistory(t)
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	w.change(t, func(s *Store) {
+		docs := registry.New(s)
+		for _, id := range []string{"a", "b"} {
+			if err := errors.Join(
+				docs.PutAgent(t.Context(), "acme", &engine.Agent{ID: id, ExternalID: "x" + id, CreatedAt: at}, 0),
+				docs.PutToken(t.Context(), &storage.Token{ID: id, OrganizationID: "acme", CreatedAt: at}, 0),
+				docs.PutRule(t.Context(), "acme", &engine.Rule{ID: id}, 0),
+			); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if _, err := w.prove(t, w.disk, nil); err != nil {
+		t.Fatalf("Prove = %v", err)
+	}
+	entry := func(k storage.Kind, i storage.Index, value []byte, id string) key {
+		return append(indexOf(k, "acme", i), value...).text(id)
+	}
+	age := entry(storage.AgentKind, storage.ByAge, storage.Time(at), "a")
+	for name, test := range map[string]struct {
+		do   func(t *testing.T, s *Store)
+		want string
+	}{
+		"an agent that its name does not find": {func(t *testing.T, s *Store) {
+			del(t, s, entry(storage.AgentKind, storage.ByName, storage.Text("xa"), "a"))
+		}, `organization "acme": agent "a": it is not found as index 2 has it`},
+		"an agent that a name of another finds": {func(t *testing.T, s *Store) {
+			put(t, s, entry(storage.AgentKind, storage.ByName, storage.Text("xb"), "a"), []byte("a"))
+		}, `organization "acme": agent "a": an index has it under a key that is not its own`},
+		"an entry that leads to another": {func(t *testing.T, s *Store) { put(t, s, age, []byte("b")) },
+			`organization "acme": agent "a": it is not found as index 1 has it`},
+		"an agent deleted": {func(t *testing.T, s *Store) {
+			del(t, s, documentKey(&storage.Agents.Collection, "acme", "a"))
+		}, `organization "acme": agent "a": it is found in an index, and it is not there`},
+		"a rule in the place of another": {func(t *testing.T, s *Store) {
+			v, _ := s.get(documentKey(&storage.Rules.Collection, "acme", "b"))
+			put(t, s, documentKey(&storage.Rules.Collection, "acme", "a"), v)
+		}, `organization "acme": the rule "b" of "" is in the place of "a" of "acme"`},
+		"a token of another organization": {func(t *testing.T, s *Store) {
+			k := documentKey(&storage.Tokens.Collection, "", "a")
+			v, _ := s.get(k)
+			d := storage.Document{Kind: storage.TokenKind, ID: "a"}
+			if err := parseDocument(&d, &storage.Tokens.Collection, v); err != nil {
+				t.Fatal(err)
+			}
+			d.Org = "rival"
+			put(t, s, k, appendDocument(nil, &storage.Tokens.Collection, d))
+		}, `organization "rival": the key "a" of "acme" is in the place of "a" of "rival"`},
+		"a document cut": {func(t *testing.T, s *Store) {
+			put(t, s, documentKey(&storage.Rules.Collection, "acme", "a"), []byte("x"))
+		}, `organization "acme": a stored rule of 1 bytes`},
+		"a document of no kind": {func(t *testing.T, s *Store) { put(t, s, key{byte(kindDocument), '?', 0, 0}, nil) },
+			"a document is of the kind '?', which is none"},
+		"an index of no kind": {func(t *testing.T, s *Store) { put(t, s, key{byte(kindIndex), '?', 0, 0, 1}, nil) },
+			"an index is of its kind, which is none"},
+		"an index without an organization": {func(t *testing.T, s *Store) { put(t, s, key{byte(kindIndex)}, nil) },
+			"0 stored bytes have no organization"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
+			forged.change(t, func(s *Store) { test.do(t, s) })
+			_, err := forged.prove(t, forged.disk, nil)
+			wantBreak(t, err, test.want)
+		})
 	}
 }

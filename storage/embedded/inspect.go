@@ -17,7 +17,7 @@ import (
 
 // inspection is what a directory holds, before anything in it is changed.
 type inspection struct {
-	tip tip
+	tip, noted tip
 	// linked is whether the store is of a format that notes its tip.
 	linked bool
 	// reasons tell, each, why the directory may have lost something that was
@@ -44,6 +44,7 @@ var (
 func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error) {
 	defer readPanic(&err)
 	noted, notedErr := readTip(dir, o.FS)
+	i.noted = noted
 	if notedErr != nil && !errors.Is(notedErr, errNoTip) && !errors.Is(notedErr, errDamagedTip) {
 		return i, notedErr
 	}

@@ -16,7 +16,7 @@ func (r *Reader) documents(ctx context.Context) error {
 	if !r.hasDocuments {
 		return nil // their format is one that opening replaces
 	}
-	docs := documents{ctx: ctx, s: r.s, open: r.s.newIter}
+	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
 	defer docs.close()
 	prefix := key{byte(kindDocument)}
 	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {

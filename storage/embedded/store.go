@@ -266,7 +266,7 @@ func (s *Store) load(found inspection) error {
 	if err == nil {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
-	s.change = found.tip.Change
+	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, whatever was lost
 	if n >= linkedFormat && len(found.reasons) > 0 {
 		if err := errors.Join(s.mend(), s.noteTip(s.end())); err != nil {
 			return err

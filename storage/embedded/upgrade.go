@@ -148,11 +148,11 @@ func (m *mover) place(d *storage.Document) error {
 	}
 	switch d.Kind {
 	case storage.PolicyKind:
-		end, err := storage.EndOfVersions(d.ID)
+		p, err := storage.Policies.Parse(*d)
 		if err != nil {
 			return err
 		}
-		if policy := string(orgKey(0, d.Org)) + string(end); policy != m.policy {
+		if policy := string(orgKey(0, d.Org).text(p.PolicyID)); policy != m.policy {
 			m.policy = policy
 			n.Policies++
 		}

@@ -85,12 +85,8 @@ func countAgent(tx storage.Tx, org string, change AgentCount, maxAgents int) err
 
 // Agent returns the agent whose ID or ExternalID is agentID, or
 // storage.ErrNotFound.
-func (r *Registry) Agent(ctx context.Context, org, agentID string) (a *engine.Agent, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		a, err = agent(tx, org, agentID)
-		return err
-	})
-	return a, err
+func (r *Registry) Agent(ctx context.Context, org, agentID string) (*engine.Agent, error) {
+	return read(ctx, r, func(tx storage.Reader) (*engine.Agent, error) { return agent(tx, org, agentID) })
 }
 
 func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
@@ -98,31 +94,17 @@ func agent(tx storage.Reader, org, agentID string) (*engine.Agent, error) {
 	if !errors.Is(err, storage.ErrNotFound) {
 		return a, err
 	}
-	q := storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)}
-	scanErr := storage.Agents.Scan(tx, q, func(_ []byte, found *engine.Agent) (bool, error) {
-		a, err = found, nil
-		return false, nil
-	})
-	return a, cmp.Or(scanErr, err)
+	return first(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByAlias, Prefix: storage.Text(agentID)})
 }
 
 // AgentsNamed returns every agent whose ID or ExternalID equals name once both
 // are folded (engine.FoldID), by id.
-func (r *Registry) AgentsNamed(ctx context.Context, org, name string) (agents []*engine.Agent, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		agents, err = agentsNamed(tx, org, name)
-		return err
-	})
-	return agents, err
+func (r *Registry) AgentsNamed(ctx context.Context, org, name string) ([]*engine.Agent, error) {
+	return read(ctx, r, func(tx storage.Reader) ([]*engine.Agent, error) { return agentsNamed(tx, org, name) })
 }
 
-func agentsNamed(tx storage.Reader, org, name string) (agents []*engine.Agent, err error) {
-	q := storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))}
-	err = storage.Agents.Scan(tx, q, func(_ []byte, a *engine.Agent) (bool, error) {
-		agents = append(agents, a)
-		return true, nil
-	})
-	return agents, err
+func agentsNamed(tx storage.Reader, org, name string) ([]*engine.Agent, error) {
+	return every(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))})
 }
 
 // ListAgents returns org's agents by creation time, then id.

@@ -32,12 +32,15 @@ func (c AgentCount) Counted(maxAgents int) int64 {
 }
 
 // counts are kept in one document, which a write changes with what it counts.
-func counts(tx storage.Reader, org string) (*storage.Counts, error) {
+func counts(tx storage.Reader, org string) (storage.Counts, error) {
 	c, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
-		return &storage.Counts{}, nil
+		return storage.Counts{}, nil
 	}
-	return c, err
+	if err != nil {
+		return storage.Counts{}, err
+	}
+	return *c, nil
 }
 
 // recount changes org's counts, or returns f's error.
@@ -46,10 +49,10 @@ func recount(tx storage.Tx, org string, f func(*storage.Counts) error) error {
 	if err != nil {
 		return err
 	}
-	if err := f(c); err != nil {
+	if err := f(&c); err != nil {
 		return err
 	}
-	_, err = storage.AllCounts.Put(tx, org, c)
+	_, err = storage.AllCounts.Put(tx, org, &c)
 	return err
 }
 
@@ -62,15 +65,8 @@ func raise(n *int64, more int64, what string, limit int) error {
 	return nil
 }
 
-func (r *Registry) counts(ctx context.Context, org string) (c *storage.Counts, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		c, err = counts(tx, org)
-		return err
-	})
-	if err != nil {
-		return &storage.Counts{}, err
-	}
-	return c, nil
+func (r *Registry) counts(ctx context.Context, org string) (storage.Counts, error) {
+	return read(ctx, r, func(tx storage.Reader) (storage.Counts, error) { return counts(tx, org) })
 }
 
 // CountPolicies returns how many policies org has, whatever their versions.
@@ -94,12 +90,8 @@ func (r *Registry) CountAgents(ctx context.Context, org string) (AgentCount, err
 // CountTokens returns how many tokens of org are usable at a time: neither
 // revoked nor expired. They are counted when they are asked for, which costs more
 // the more there are.
-func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (n int, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		n, err = usableTokens(tx, org, at, math.MaxInt)
-		return err
-	})
-	return n, err
+func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (int, error) {
+	return read(ctx, r, func(tx storage.Reader) (int, error) { return usableTokens(tx, org, at, math.MaxInt) })
 }
 
 // usableTokens counts org's tokens that are usable at a time, up to most. It

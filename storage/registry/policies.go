@@ -22,11 +22,11 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		created = false
 		stored, err := newest(tx, org, p.PolicyID)
-		first := errors.Is(err, storage.ErrNotFound)
+		isNew := errors.Is(err, storage.ErrNotFound)
 		switch {
-		case err != nil && !first:
+		case err != nil && !isNew:
 			return err
-		case !first && p.Version <= stored.Version:
+		case !isNew && p.Version <= stored.Version:
 			return same(tx, p)
 		}
 		created = true
@@ -35,7 +35,7 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 			return err
 		}
 		return recount(tx, org, func(c *storage.Counts) (err error) {
-			if first {
+			if isNew {
 				err = raise(&c.Policies, 1, "policies", maxPolicies)
 			}
 			return errors.Join(err, raise(&c.VersionBytes, int64(size), "bytes of policy versions", maxPolicies*VersionBytes))
@@ -69,46 +69,28 @@ func content(p *engine.ActionPolicy) engine.ActionPolicy {
 }
 
 // Policy returns the newest version, or storage.ErrNotFound.
-func (r *Registry) Policy(ctx context.Context, org, policyID string) (p *engine.ActionPolicy, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		p, err = newest(tx, org, policyID)
-		return err
-	})
-	return p, err
+func (r *Registry) Policy(ctx context.Context, org, policyID string) (*engine.ActionPolicy, error) {
+	return read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) { return newest(tx, org, policyID) })
 }
 
-func newest(tx storage.Reader, org, policyID string) (p *engine.ActionPolicy, err error) {
-	q := storage.Query{Org: org, Prefix: storage.Text(policyID)}
-	err = storage.Policies.Scan(tx, q, func(_ []byte, doc *engine.ActionPolicy) (bool, error) {
-		p = doc
-		return false, nil
-	})
-	if err == nil && p == nil {
-		err = storage.ErrNotFound
-	}
-	return p, err
+func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, error) {
+	return first(tx, storage.Policies, storage.Query{Org: org, Prefix: storage.Text(policyID)})
 }
 
 // EachPolicy calls f with the newest version of every policy of every
 // organization, until f returns an error. It looks each up by itself, so that
 // nothing is held open while f works.
 func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
-	q := storage.Query{Kind: storage.PolicyKind, Every: true}
+	q := storage.Query{Every: true}
 	for {
-		var p *engine.ActionPolicy
-		err := r.view(ctx, func(tx storage.Reader) error {
-			return tx.Scan(q, func(_ []byte, d storage.Document) (_ bool, err error) {
-				if p, err = storage.Policies.Parse(d); err != nil {
-					return false, err
-				}
-				q.Org = d.Org
-				q.From, err = storage.EndOfVersions(d.ID)
-				return false, err
-			})
-		})
-		if err != nil || p == nil {
+		p, err := read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) { return first(tx, storage.Policies, q) })
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
+		q.Org, q.From = p.OrganizationID, storage.EndOfVersions(p.PolicyID)
 		if err := f(p); err != nil {
 			return err
 		}

@@ -43,12 +43,20 @@ var ErrStale = errors.New("the store cannot confirm that what is known of it is 
 // through, and the registry returns ErrStale for what it can't read.
 func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= maxAge }
 
-func (r *Registry) view(ctx context.Context, f func(storage.Reader) error) error {
-	err := r.docs.View(ctx, f)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrBadCursor) && !r.Fresh() {
-		return fmt.Errorf("%w: %w", ErrStale, err)
+// read returns what f finds in one state.
+func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, error)) (found T, err error) {
+	err = r.docs.View(ctx, func(tx storage.Reader) (err error) {
+		found, err = f(tx)
+		return err
+	})
+	if err == nil {
+		return found, nil
 	}
-	return err
+	if !errors.Is(err, storage.ErrNotFound) && !r.Fresh() {
+		err = fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	var none T
+	return none, err
 }
 
 func (r *Registry) update(ctx context.Context, org string, f func(storage.Tx) error) error {
@@ -56,16 +64,25 @@ func (r *Registry) update(ctx context.Context, org string, f func(storage.Tx) er
 	return err
 }
 
-// get returns a document, or storage.ErrNotFound.
-func get[T any](ctx context.Context, r *Registry, c storage.Of[T], org, id string) (doc *T, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		doc, err = c.Get(tx, org, id)
-		return err
+// every returns the documents that q selects.
+func every[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (docs []*T, err error) {
+	err = c.Scan(tx, q, func(_ []byte, doc *T) (bool, error) {
+		docs = append(docs, doc)
+		return true, nil
 	})
-	if err != nil {
-		return nil, err
+	return docs, err
+}
+
+// first returns the first document that q selects, or storage.ErrNotFound.
+func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, err error) {
+	err = c.Scan(tx, q, func(_ []byte, found *T) (bool, error) {
+		doc = found
+		return false, nil
+	})
+	if err == nil && doc == nil {
+		err = storage.ErrNotFound
 	}
-	return doc, nil
+	return doc, err
 }
 
 // list returns a page of org's documents in the order of an index, less those
@@ -80,10 +97,10 @@ func list[T any](
 	if q.From, err = parseCursor(p.After, c.Kind); err != nil {
 		return nil, "", err
 	}
-	err = r.view(ctx, func(tx storage.Reader) error {
-		items, next = nil, ""
+	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte
-		return c.Scan(tx, q, func(position []byte, doc *T) (bool, error) {
+		next = ""
+		err = c.Scan(tx, q, func(position []byte, doc *T) (bool, error) {
 			if !keep(doc) {
 				return true, nil
 			}
@@ -95,11 +112,9 @@ func list[T any](
 			last = append(last[:0], position...)
 			return true, nil
 		})
+		return items, err
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	return items, next, nil
+	return items, next, err
 }
 
 func all[T any](*T) bool { return true }

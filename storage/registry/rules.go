@@ -68,19 +68,16 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string) error {
 }
 
 // AllRules returns every rule of org in evaluation order: see [CompareRules].
-func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, err error) {
-	err = r.view(ctx, func(tx storage.Reader) error {
-		rules = nil
-		return storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
-			rules = append(rules, *rule)
-			return true, nil
-		})
+func (r *Registry) AllRules(ctx context.Context, org string) ([]engine.Rule, error) {
+	stored, err := read(ctx, r, func(tx storage.Reader) ([]*engine.Rule, error) {
+		return every(tx, storage.Rules, storage.Query{Org: org})
 	})
-	if err != nil {
-		return nil, err
+	rules := make([]engine.Rule, len(stored))
+	for i, rule := range stored {
+		rules[i] = *rule
 	}
 	slices.SortFunc(rules, CompareRules)
-	return rules, nil
+	return rules, err
 }
 
 // CompareRules orders rules as they are evaluated: priority descending, then

@@ -53,5 +53,5 @@ func (r *Registry) UpdateSubscription(
 
 // Subscription returns org's, or storage.ErrNotFound.
 func (r *Registry) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
-	return get(ctx, r, storage.Subscriptions, org, "")
+	return read(ctx, r, func(tx storage.Reader) (*storage.Subscription, error) { return storage.Subscriptions.Get(tx, org, "") })
 }

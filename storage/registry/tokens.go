@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"writ/storage"
@@ -44,21 +45,13 @@ func (r *Registry) PutToken(ctx context.Context, t *storage.Token, maxTokens int
 // Token returns the token, revoked ones included, or storage.ErrNotFound. It is
 // found by its id alone: a key is known before its organization.
 func (r *Registry) Token(ctx context.Context, tokenID string) (*storage.Token, error) {
-	return get(ctx, r, storage.Tokens, "", tokenID)
+	return read(ctx, r, func(tx storage.Reader) (*storage.Token, error) { return storage.Tokens.Get(tx, "", tokenID) })
 }
 
 // ownToken returns org's token of an id, or storage.ErrNotFound. It reads no token
 // of another organization: what takes longer would tell that there is one.
-func ownToken(tx storage.Reader, org, id string) (t *storage.Token, err error) {
-	q := storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)}
-	err = storage.Tokens.Scan(tx, q, func(_ []byte, own *storage.Token) (bool, error) {
-		t = own
-		return false, nil
-	})
-	if err == nil && t == nil {
-		err = storage.ErrNotFound
-	}
-	return t, err
+func ownToken(tx storage.Reader, org, id string) (*storage.Token, error) {
+	return first(tx, storage.Tokens, storage.Query{Org: org, Index: storage.ByOwnName, Prefix: storage.Text(id)})
 }
 
 // RevokeToken sets RevokedAt unless it is set, of the token and of all that
@@ -88,16 +81,11 @@ func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time
 func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	all := []*storage.Token{t}
 	for i := 0; i < len(all); i++ {
-		q := storage.Query{Org: t.OrganizationID, Index: storage.ByMaker, Prefix: storage.Text(all[i].ID)}
-		err := storage.Tokens.Scan(tx, q, func(_ []byte, child *storage.Token) (bool, error) {
-			if child.RevokedAt.IsZero() {
-				all = append(all, child)
-			}
-			return true, nil
-		})
+		children, err := every(tx, storage.Tokens, storage.Query{Org: t.OrganizationID, Index: storage.ByMaker, Prefix: storage.Text(all[i].ID)})
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, slices.DeleteFunc(children, func(t *storage.Token) bool { return !t.RevokedAt.IsZero() })...)
 	}
 	return all, nil
 }
