@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -180,6 +181,7 @@ type snapshot struct {
 	Meters       map[string]int64
 	NumPolicies  int
 	NumAgents    registry.AgentCount
+	Changes      []storage.Change
 }
 
 func look(t *testing.T, s *Store) snapshot {
@@ -192,7 +194,7 @@ func look(t *testing.T, s *Store) snapshot {
 }
 
 func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
-	var errs [10]error
+	var errs [11]error
 	page, docs := storage.Page{Limit: 1000}, registry.New(s)
 	v.Policies, _, errs[0] = docs.ListPolicies(ctx, "a", page)
 	v.Rules, errs[1] = docs.AllRules(ctx, "a")
@@ -207,5 +209,6 @@ func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	errs[7] = s.Meters(ctx, 202611, func(org string, n int64) error { v.Meters[org] = n; return nil })
 	v.NumPolicies, errs[8] = docs.CountPolicies(ctx, "a")
 	v.NumAgents, errs[9] = docs.CountAgents(ctx, "a")
+	v.Changes, errs[10] = s.Changes(ctx, 0, math.MaxInt)
 	return v, errors.Join(errs[:]...)
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,5 +104,47 @@ func TestProve_ForgedDocuments(t *testing.T) {
 			_, err := forged.prove(t, forged.disk, nil)
 			wantBreak(t, err, test.want)
 		})
+	}
+}
+
+// TestWatch_GoesOnAfterARestart: who has heard of a revision hears of all after it
+// when the store is opened again, and no revision is given twice.
+func TestWatch_GoesOnAfterARestart(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openTest(t, fs, nil)
+	put := func(id string) uint64 {
+		t.Helper()
+		revision, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
+			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: id})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	put("a")
+	second := put("b")
+	third := put("c")
+	closeTest(t, s)
+	s = openTest(t, fs, nil)
+	defer closeTest(t, s)
+	var got []string
+	stop, err := s.Watch(second, func(c storage.Change) { got = append(got, c.ID) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if fourth := put("d"); fourth <= third {
+		t.Errorf("revision %d after a restart, want more than %d", fourth, third)
+	}
+	if want := []string{"c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("changes after a restart = %q, want %q", got, want)
+	}
+	if err := s.Trim(t.Context(), third); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.Changes(t.Context(), 0, 9); err != nil || len(left) != 1 || left[0].ID != "d" {
+		t.Errorf("Changes after Trim = %+v, %v, want d", left, err)
 	}
 }

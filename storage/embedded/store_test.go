@@ -17,6 +17,9 @@ import (
 
 func TestContract(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return openTest(t, vfs.NewMem(), nil) })
+	storagetest.RunDocuments(t, func(t *testing.T) storage.Documents {
+		return storagetest.Twice{Documents: openTest(t, vfs.NewMem(), nil)}
+	})
 }
 
 // openTest opens a store that is closed with the test. A nil log is discarded.
