@@ -1,7 +1,6 @@
 package glob
 
 import (
-	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode"
@@ -68,7 +67,7 @@ func words(places int) int { return (places + 63) / 64 }
 
 // newAutomaton returns the automaton of compounds, which have one prefix and
 // are in the order of their indices.
-func newAutomaton(compounds []compound) (*automaton, error) {
+func newAutomaton(compounds []compound) *automaton {
 	places := 0
 	for i := range compounds {
 		places += compounds[i].places()
@@ -87,9 +86,7 @@ func newAutomaton(compounds []compound) (*automaton, error) {
 	for _, c := range compounds {
 		set(a.start, place)
 		for _, u := range c.units {
-			if err := a.add(place, u, ascii, other); err != nil {
-				return nil, err
-			}
+			a.add(place, u, ascii, other)
 			place++
 		}
 		a.ends = append(a.ends, end{place, c.index})
@@ -105,21 +102,21 @@ func newAutomaton(compounds []compound) (*automaton, error) {
 		}
 		a.ascii[c] = uint8(kind)
 	}
-	return a, nil
+	return a
 }
 
 // add puts the unit u at place.
-func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) error {
+func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
 	if u.isStar() {
 		set(a.stars, place)
 		if u.isSuper() {
 			set(a.supers, place)
 		}
-		return nil
+		return
 	}
-	ranges, err := u.ranges()
-	if err != nil {
-		return err
+	ranges := u.ranges
+	if u.isLiteral() {
+		ranges = []rune{u.lit, u.lit}
 	}
 	wide, all := false, false
 	for i := 0; i < len(ranges); i += 2 {
@@ -136,7 +133,6 @@ func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) err
 	case wide:
 		a.wide = append(a.wide, wideUnit{place, ranges})
 	}
-	return nil
 }
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }
@@ -242,30 +238,6 @@ func inRanges(ranges []rune, r rune) bool {
 		}
 	}
 	return false
-}
-
-// ranges returns the characters that u, which is no star, matches: pairs of the
-// first and the last of each range, sorted.
-func (u unit) ranges() ([]rune, error) {
-	if u.isLiteral() {
-		return []rune{u.lit, u.lit}, nil
-	}
-	re, err := syntax.Parse(u.class, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		return []rune{re.Rune[0], re.Rune[0]}, nil
-	case syntax.OpCharClass:
-		return re.Rune, nil
-	case syntax.OpAnyChar:
-		return []rune{0, utf8.MaxRune}, nil
-	case syntax.OpAnyCharNotNL:
-		return []rune{0, '\n' - 1, '\n' + 1, utf8.MaxRune}, nil
-	default:
-		return nil, nil // a class that matches nothing
-	}
 }
 
 // size returns about how many bytes a keeps on the heap.

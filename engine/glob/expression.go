@@ -2,7 +2,11 @@ package glob
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/gobwas/glob/syntax"
 
 	"writ/engine/resource"
 )
@@ -69,11 +73,17 @@ func expression(units []unit, star string) string {
 	for _, u := range units {
 		switch {
 		case u.isLiteral():
-			b.WriteString(regexp.QuoteMeta(literalText([]unit{u})))
-		case u.glob == "*":
+			var text strings.Builder
+			u.write(&text)
+			b.WriteString(regexp.QuoteMeta(text.String()))
+		case u.isSuper():
+			b.WriteString("(?s:.*)")
+		case u.isStar():
 			b.WriteString(star)
+		case strings.HasPrefix(u.class, "[^"): // as one character of which an escape counts
+			b.WriteString("(?:%[0-9A-F]{2}|" + u.class + ")")
 		default:
-			b.WriteString(u.expr)
+			b.WriteString(u.class)
 		}
 	}
 	return b.String()
@@ -99,11 +109,16 @@ func IsSimple(pattern string) bool {
 	}
 	alternatives, _ := parsePattern(pattern)
 	for _, units := range alternatives {
-		if backtracks(units) || strings.Contains(render(units), `\`) {
+		if backtracks(units) || slices.ContainsFunc(units, unit.needsEscape) {
 			return false
 		}
 	}
 	return true
+}
+
+// needsEscape reports whether a pattern has u with a backslash before it.
+func (u unit) needsEscape() bool {
+	return u.isLiteral() && u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit))
 }
 
 // backtracks reports whether more than one wildcard of a form can end in several

@@ -1,10 +1,6 @@
 package glob
 
-import (
-	"slices"
-
-	"writ/engine/resource"
-)
+import "writ/engine/resource"
 
 // Use says what a list of patterns does with the resources that it matches.
 type Use bool
@@ -37,34 +33,65 @@ func Compile(patterns []string, use Use) (*List, error) { return compile(pattern
 func Exactly(resources []string, use Use) (*List, error) { return compile(resources, use, quoted) }
 
 func compile(patterns []string, use Use, spell speller) (*List, error) {
-	b := builder{use: use, spell: spell}
-	for i, pattern := range patterns {
-		if problem := b.add(i, pattern); problem != "" {
-			return nil, &PatternError{Index: i, Problem: problem}
-		}
+	l, mistakes := build(patterns, use, spell, 1)
+	if len(mistakes) > 0 {
+		return nil, mistakes[0]
 	}
-	return b.list()
+	return l, nil
 }
 
 // Check returns what is wrong with the patterns, at most limit mistakes.
 func Check(patterns []string, use Use, limit int) []*PatternError {
+	_, mistakes := build(patterns, use, spellingsOf, limit)
+	return mistakes
+}
+
+const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
+
+// build compiles a list without the patterns that are mistakes.
+func build(patterns []string, use Use, spell speller, limit int) (*List, []*PatternError) {
+	l := &List{size: listSize}
 	var mistakes []*PatternError
-	b := builder{use: use, spell: spellingsOf}
+	left := maxSpelled
 	for i, pattern := range patterns {
-		problem := b.add(i, pattern)
+		spellings, problem := spell(pattern, use, left)
+		for _, s := range spellings {
+			if left -= len(s.units); left < 0 {
+				problem = tooMuchText
+				break
+			}
+			l.group(s.readers).add(i, s.units)
+		}
 		if problem == "" {
 			continue
 		}
 		mistakes = append(mistakes, &PatternError{Index: i, Problem: problem})
-		if problem == tooMuchText || problem == tooManyPlaces || len(mistakes) == limit {
-			return mistakes
+		if problem == tooMuchText || len(mistakes) == limit {
+			return nil, mistakes
 		}
 	}
-	if _, err := b.list(); err != nil {
-		mistakes = append(mistakes, err.(*PatternError)) //nolint:errorlint // list returns no other
+	for _, g := range l.groups {
+		if err := g.set.build(); err != nil {
+			return nil, append(mistakes, err)
+		}
+		l.size += g.set.Size()
 	}
-	return mistakes
+	return l, mistakes
 }
+
+// group returns the set of the patterns as readers have them.
+func (l *List) group(readers resource.Reader) *Set {
+	for _, g := range l.groups {
+		if g.readers == readers {
+			return g.set
+		}
+	}
+	l.groups = append(l.groups, group{readers, &Set{}})
+	return l.groups[len(l.groups)-1].set
+}
+
+// listSize is what a List takes on the heap beside its sets.
+const listSize = 64
 
 // Blocked returns the index of the first pattern that matches a reading of r, and
 // whose reading that is, or -1.
@@ -128,52 +155,6 @@ func (l *List) Steps(s string) int {
 // Size returns about how many bytes l keeps on the heap.
 func (l *List) Size() int { return l.size }
 
-// builder compiles patterns one by one.
-type builder struct {
-	use     Use
-	spell   speller
-	groups  []group
-	spelled int // characters, in all readings
-}
-
-const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
-
-func (b *builder) add(index int, pattern string) string {
-	spellings, problem := b.spell(pattern, b.use, maxSpelled-b.spelled)
-	for _, s := range spellings {
-		if problem == "" {
-			problem = b.compileOne(index, s)
-		}
-	}
-	return problem
-}
-
-func (b *builder) compileOne(index int, s spelling) string {
-	if b.spelled += len(s.units); b.spelled > maxSpelled {
-		return tooMuchText
-	}
-	i := slices.IndexFunc(b.groups, func(g group) bool { return g.readers == s.readers })
-	if i < 0 {
-		i = len(b.groups)
-		b.groups = append(b.groups, group{s.readers, &Set{}})
-	}
-	return b.groups[i].set.compile(index, s.units)
-}
-
-func (b *builder) list() (*List, error) {
-	l := &List{groups: slices.Clip(b.groups), size: listSize}
-	for _, g := range b.groups {
-		if err := g.set.build(); err != nil {
-			return nil, err
-		}
-		l.size += g.set.Size()
-	}
-	return l, nil
-}
-
-// listSize is what a List takes on the heap beside its sets.
-const listSize = 64
-
 // Match returns the index of the first pattern that matches s to some reader, or
 // -1: for strings that are no resource of an intent.
 func (l *List) Match(s string) int {
@@ -202,7 +183,7 @@ func (l *List) Literals(yield func(literal string, whole bool) bool) {
 func (l *List) Len() int {
 	n := 0
 	for _, g := range l.groups {
-		n += len(g.set.programs) + len(g.set.automata)
+		n += g.set.Len()
 	}
 	return n
 }

@@ -2,6 +2,8 @@ package glob
 
 import (
 	"fmt"
+	classes "regexp/syntax"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,9 +35,10 @@ const (
 type unit struct {
 	lit  rune
 	glob string
-	// expr is the wildcard as a regular expression; class is that of the
-	// characters that it matches one of.
-	expr, class string
+	// class is the regular expression of the characters that a unit which is no
+	// star matches one of, ranges are their first and last ones, sorted.
+	class  string
+	ranges []rune
 }
 
 func (u unit) isSlash() bool   { return u.glob == "" && u.lit == '/' }
@@ -54,24 +57,20 @@ func literalUnits(s string) []unit {
 	return units
 }
 
-func wildcard(s string) unit {
-	switch s {
-	case "*":
-		return unit{glob: s, expr: "[^/]*"}
-	case "**":
-		return unit{glob: s, expr: "(?s:.*)"}
-	}
-	return oneOf(s, "[^/]")
-}
+// anyOne is the unit of ?.
+var anyOne, _ = oneOf("?", "[^/]")
 
-// oneOf returns the unit that matches one character of class, as which an escape
-// counts.
-func oneOf(s, class string) unit {
-	expr := class
-	if strings.HasPrefix(class, "[^") {
-		expr = "(?:%[0-9A-F]{2}|" + class + ")"
+// oneOf returns the unit that matches one character of class.
+func oneOf(glob, class string) (unit, bool) {
+	re, err := classes.Parse(class, classes.Perl)
+	if err != nil || len(re.Rune) == 0 {
+		return unit{}, false
 	}
-	return unit{glob: s, expr: expr, class: class}
+	ranges := re.Rune
+	if re.Op == classes.OpLiteral {
+		ranges = []rune{ranges[0], ranges[0]}
+	}
+	return unit{glob: glob, class: class, ranges: ranges}, true
 }
 
 // coalesce returns units with every run of * and ** as one of them. Without it
@@ -79,62 +78,28 @@ func oneOf(s, class string) unit {
 func coalesce(units []unit) []unit {
 	var merged []unit
 	for _, u := range units {
-		if n := len(merged); n > 0 && u.isStar() && merged[n-1].isStar() {
-			if u.isSuper() {
-				merged[n-1] = u
-			}
-			continue
+		n := len(merged)
+		switch {
+		case n == 0 || !u.isStar() || !merged[n-1].isStar():
+			merged = append(merged, u)
+		case u.isSuper():
+			merged[n-1] = u
 		}
-		merged = append(merged, u)
 	}
 	return merged
-}
-
-func countStars(units []unit) int {
-	n := 0
-	for _, u := range units {
-		if u.isStar() {
-			n++
-		}
-	}
-	return n
-}
-
-// render writes units as a pattern without alternatives.
-func render(units []unit) string {
-	var b strings.Builder
-	for _, u := range units {
-		switch {
-		case !u.isLiteral():
-			b.WriteString(u.glob)
-		case u.lit < utf8.RuneSelf && syntax.IsSpecial(byte(u.lit)):
-			b.WriteByte('\\')
-			b.WriteRune(u.lit)
-		default:
-			u.write(&b)
-		}
-	}
-	return b.String()
 }
 
 // literalPrefix returns the literal that units start with, and how many of them
 // that is.
 func literalPrefix(units []unit) (string, int) {
+	var b strings.Builder
 	for i, u := range units {
 		if !u.isLiteral() {
-			return literalText(units[:i]), i
+			return b.String(), i
 		}
-	}
-	return literalText(units), len(units)
-}
-
-// literalText returns units, all of them literal, as a string.
-func literalText(units []unit) string {
-	var b strings.Builder
-	for _, u := range units {
 		u.write(&b)
 	}
-	return b.String()
+	return b.String(), len(units)
 }
 
 // write writes a literal unit as it stands in a text.
@@ -159,7 +124,13 @@ func parsePattern(pattern string) ([][]unit, string) {
 	alternatives := p.sequence(0)
 	for i, units := range alternatives {
 		alternatives[i] = coalesce(units)
-		if countStars(alternatives[i]) > maxStars {
+		stars := 0
+		for _, u := range alternatives[i] {
+			if u.isStar() {
+				stars++
+			}
+		}
+		if stars > maxStars {
 			p.fail("has more than 32 wildcards")
 		}
 	}
@@ -178,34 +149,23 @@ func checkPattern(pattern string) string {
 		return "is not valid UTF-8"
 	case strings.TrimSpace(pattern) != pattern:
 		return "starts or ends with white space, which no resource does"
-	case countWildcards(pattern) > maxWildcards:
-		return "has more than 128 wildcards, classes and groups"
 	}
-	escaped := false
+	escaped, wildcards, prev := false, 0, rune(0)
 	for _, r := range pattern {
 		switch {
 		case unicode.IsControl(r):
 			return "has a control character, which no resource has"
 		case escaped && (unicode.IsLetter(r) || unicode.IsDigit(r)):
 			return `has a \ before a letter or digit: \ escapes the next character; write / between path segments`
+		case strings.ContainsRune("?[{", r) || r == '*' && prev != '*':
+			wildcards++
 		}
-		escaped = r == '\\' && !escaped
+		escaped, prev = r == '\\' && !escaped, r
+	}
+	if wildcards > maxWildcards {
+		return "has more than 128 wildcards, classes and groups"
 	}
 	return ""
-}
-
-// countWildcards returns how many wildcards, classes and groups a pattern has at
-// most: a run of * is one.
-func countWildcards(pattern string) int {
-	n := 0
-	var prev rune
-	for _, r := range pattern {
-		if strings.ContainsRune("?[{", r) || r == '*' && prev != '*' {
-			n++
-		}
-		prev = r
-	}
-	return n
 }
 
 // patternParser expands a pattern that the glob library accepts.
@@ -221,29 +181,32 @@ type patternParser struct {
 func (p *patternParser) sequence(depth int) [][]unit {
 	if depth > maxNestedAlternatives {
 		p.fail("nests more than 8 groups of alternatives")
-		return nil
 	}
 	var done [][]unit
 	current := [][]unit{nil}
 	for p.problem == "" {
 		start := p.lex.Offset()
+		var next [][]unit
 		switch token := p.lex.Next(); token.Type {
 		case syntax.EOF, syntax.TermsClose:
 			return append(done, current...)
 		case syntax.TermSeparator:
-			done = append(done, current...)
-			current = [][]unit{nil}
+			done, current = append(done, current...), [][]unit{nil}
+			continue
 		case syntax.TermsOpen:
-			current = p.product(current, p.sequence(depth+1))
+			next = p.sequence(depth + 1)
 		case syntax.RangeOpen:
-			current = p.product(current, [][]unit{{p.class(start)}})
+			next = [][]unit{{p.class(start)}}
 		case syntax.Text:
-			current = p.product(current, [][]unit{literalUnits(token.Data)})
-		case syntax.Any, syntax.Super, syntax.Single:
-			current = p.product(current, [][]unit{{wildcard(token.Data)}})
+			next = [][]unit{literalUnits(token.Data)}
+		case syntax.Any, syntax.Super:
+			next = [][]unit{{{glob: token.Data}}}
+		case syntax.Single:
+			next = [][]unit{{anyOne}}
 		default:
 			p.fail("is not understood")
 		}
+		current = p.product(current, next)
 	}
 	return nil
 }
@@ -259,7 +222,7 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 	all := make([][]unit, 0, len(heads)*len(tails))
 	for _, head := range heads {
 		for _, tail := range tails {
-			all = append(all, append(head[:len(head):len(head)], tail...))
+			all = append(all, slices.Concat(head, tail))
 			p.copied += len(head) + len(tail)
 		}
 		if p.copied > maxCopied {
@@ -281,29 +244,27 @@ func (p *patternParser) class(start int) unit {
 	for {
 		switch token := p.lex.Next(); token.Type {
 		case syntax.RangeClose:
-			b.WriteByte(']')
-			return oneOf(source, b.String())
+			u, ok := oneOf(source, b.String()+"]")
+			if !ok {
+				p.fail("has a class that is not understood")
+			}
+			return u
 		case syntax.Not:
 			b.WriteByte('^')
 		case syntax.RangeBetween:
 			b.WriteByte('-')
 		case syntax.RangeLo, syntax.RangeHi, syntax.Text:
 			for _, r := range token.Data {
-				writeClassRune(&b, r)
+				if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+					b.WriteByte('\\') // so that it means itself
+				}
+				b.WriteRune(r)
 			}
 		default:
 			p.fail("has a class that is not understood")
 			return unit{}
 		}
 	}
-}
-
-// writeClassRune writes r so that it means itself within a class.
-func writeClassRune(b *strings.Builder, r rune) {
-	if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-		b.WriteByte('\\')
-	}
-	b.WriteRune(r)
 }
 
 func (p *patternParser) fail(problem string) {

@@ -1,27 +1,19 @@
 package glob
 
 import (
-	"errors"
+	"regexp"
 	"strings"
 
 	"writ/engine/resource"
 )
 
+// addressBrackets are the brackets that hold an address.
+var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
+
 // separated returns pattern as the parser takes it: with the backslashes of a
 // pattern for Windows as letters, and brackets around an address as letters.
 func separated(pattern string) string {
-	pattern = resource.Separators(pattern)
-	start := strings.Index(pattern, "//[")
-	if start < 0 {
-		return pattern
-	}
-	start += len("//")
-	end := strings.IndexByte(pattern[start:], ']')
-	if end < 0 {
-		return pattern
-	}
-	end += start
-	return pattern[:start] + `\` + pattern[start:end] + `\` + pattern[end:]
+	return addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`)
 }
 
 // spelling is one alternative of a pattern as some readers have it.
@@ -65,7 +57,7 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 func quoted(text string, use Use, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, bool(use))
 	if err != nil {
-		return nil, "never matches: " + problemOf(err)
+		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
 	return spell(readings, nil, use), ""
 }
@@ -81,7 +73,7 @@ func read(alternative []unit, use Use) ([]spelling, string) {
 	}
 	readings, err := resource.ReadPattern(text, bool(use))
 	if err != nil {
-		return nil, "never matches: " + problemOf(err)
+		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
 	return spell(readings, wildcards, use), ""
 }
@@ -149,21 +141,9 @@ func units(text string, wildcards []unit) []unit {
 // climbs reports whether text has a segment .. elsewhere than at the start of a
 // relative path.
 func climbs(text string) bool {
-	leading := true
-	for segment := range strings.SplitSeq(strings.ReplaceAll(text, `\`, "/"), "/") {
-		up := strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") == ".."
-		if up && !leading {
-			return true
-		}
-		leading = leading && up
+	text = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".").Replace(text) + "/"
+	for strings.HasPrefix(text, "../") {
+		text = text[len("../"):]
 	}
-	return false
-}
-
-func problemOf(err error) string {
-	var e *resource.Error
-	if errors.As(err, &e) {
-		return e.Problem
-	}
-	return "it cannot be read"
+	return strings.Contains("/"+text, "/../")
 }

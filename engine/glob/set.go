@@ -34,8 +34,7 @@ type Set struct {
 	automata []*automaton
 	size     int
 
-	compounds []compound     // until they are built into automata
-	costs     map[string]int // of the compounds, by prefix
+	compounds []compound // until they are built into automata
 }
 
 // program is one spelling of a pattern with one wildcard * or ** at most.
@@ -51,13 +50,11 @@ func CompileSet(patterns []string) (*Set, error) {
 	s := &Set{}
 	for i, pattern := range patterns {
 		alternatives, problem := parsePattern(pattern)
-		for _, units := range alternatives {
-			if problem == "" {
-				problem = s.compile(i, units)
-			}
-		}
 		if problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
+		}
+		for _, units := range alternatives {
+			s.add(i, units)
 		}
 	}
 	if err := s.build(); err != nil {
@@ -66,33 +63,24 @@ func CompileSet(patterns []string) (*Set, error) {
 	return s, nil
 }
 
-const tooManyPlaces = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
-
-// compile adds one spelling, or returns what is wrong with it.
-func (g *Set) compile(index int, units []unit) string {
+// add adds one spelling of a pattern.
+func (g *Set) add(index int, units []unit) {
 	p := program{index: index}
 	literal, n := literalPrefix(units)
 	p.literal = literal
-	rest, tail := units[n:], 0
+	rest := units[n:]
+	tail := 0
 	if len(rest) > 0 && rest[0].isStar() {
 		p.star = rest[0].glob
 		p.suffix, tail = literalPrefix(rest[1:])
 		tail++
 	}
 	if tail < len(rest) {
-		c := compound{index, p.literal, rest}
-		if g.costs == nil {
-			g.costs = make(map[string]int)
-		}
-		if g.costs[c.prefix] += c.cost(); g.costs[c.prefix] > maxChain {
-			return tooManyPlaces
-		}
-		g.compounds = append(g.compounds, c)
-		return ""
+		g.compounds = append(g.compounds, compound{index, literal, rest})
+		return
 	}
 	g.size += programSize + len(p.literal) + len(p.suffix)
 	g.programs = append(g.programs, p)
-	return ""
 }
 
 // programSize is what a program takes on the heap beyond its text, measured.
@@ -103,59 +91,42 @@ const programSize = 96
 const maxChain = 4096
 
 // build makes automata of the compounds, one for each literal prefix.
-func (g *Set) build() error {
-	if i := dear(g.compounds); i >= 0 {
-		return &PatternError{Index: i, Problem: tooManyPlaces}
+func (g *Set) build() *PatternError {
+	n := sort.Search(len(g.compounds), func(n int) bool { return chain(g.compounds[:n+1]) > maxChain })
+	if n < len(g.compounds) {
+		const problem = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
+		return &PatternError{Index: g.compounds[n].index, Problem: problem}
 	}
 	byPrefix := make(map[string][]compound)
 	for _, c := range g.compounds {
 		byPrefix[c.prefix] = append(byPrefix[c.prefix], c)
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
-		a, err := newAutomaton(byPrefix[prefix])
-		if err != nil {
-			return &PatternError{Index: byPrefix[prefix][0].index, Problem: "does not compile"}
-		}
+		a := newAutomaton(byPrefix[prefix])
 		g.automata = append(g.automata, a)
 		g.size += a.size()
 	}
-	g.compounds, g.costs = nil, nil
+	g.compounds = nil
 	return nil
 }
 
-// dear returns the index of the first pattern with which the list exceeds
-// maxChain, or -1.
-func dear(compounds []compound) int {
-	n := sort.Search(len(compounds), func(n int) bool { return chain(compounds[:n+1]) > maxChain })
-	if n == len(compounds) {
-		return -1
-	}
-	return compounds[n].index
-}
-
-// chain returns the greatest cost of compounds whose prefixes one text can have:
-// each is then a prefix of the next.
+// chain returns the greatest cost of compounds whose prefixes one text can have,
+// in whole words of the state: each is then a prefix of the next.
 func chain(compounds []compound) int {
 	costs := make(map[string]int)
 	for i := range compounds {
 		costs[compounds[i].prefix] += compounds[i].cost()
 	}
-	most, sum := 0, 0
-	var open []string // prefixes of each other, whose costs are in sum
-	for _, prefix := range slices.Sorted(maps.Keys(costs)) {
-		for len(open) > 0 && !strings.HasPrefix(prefix, open[len(open)-1]) {
-			sum -= whole(costs[open[len(open)-1]])
-			open = open[:len(open)-1]
+	most := 0
+	for prefix := range costs {
+		sum := 0
+		for n := range len(prefix) + 1 {
+			sum += 64 * words(costs[prefix[:n]])
 		}
-		open = append(open, prefix)
-		sum += whole(costs[prefix])
 		most = max(most, sum)
 	}
 	return most
 }
-
-// whole returns cost in whole words of the state.
-func whole(cost int) int { return 64 * words(cost) }
 
 // Match returns the index of the first pattern that matches s, -1 when none
 // does. It does not allocate.
