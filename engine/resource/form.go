@@ -56,11 +56,7 @@ func isWrappedURL(s string) bool {
 
 // isWeb reports whether scheme is one of the web's.
 func isWeb(scheme string) bool {
-	switch scheme {
-	case "http", "https", "ws", "wss", "ftp":
-		return true
-	}
-	return false
+	return scheme == "http" || scheme == "https" || scheme == "ws" || scheme == "wss" || scheme == "ftp"
 }
 
 func isAddressScheme(scheme string) bool {

@@ -76,17 +76,9 @@ func normalPort(port, scheme string) (string, bool) {
 	if strings.ContainsFunc(port, isWild) {
 		return ":" + port, true
 	}
-	n := 0
-	for i := range len(port) {
-		if !isDigit(port[i]) {
-			return "", false
-		}
-		if n = 10*n + int(port[i]-'0'); n > 65535 {
-			return "", false
-		}
-	}
-	if port = strconv.Itoa(n); port == defaultPort(scheme) {
-		return "", true
+	n, err := strconv.ParseUint(port, 10, 16)
+	if port = strconv.FormatUint(n, 10); err != nil || port == defaultPort(scheme) {
+		return "", err == nil
 	}
 	return ":" + port, true
 }
@@ -151,7 +143,7 @@ func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
 	// transitional mapping.
 	host = strings.ReplaceAll(host, "ẞ", "ß")
-	if !t.pattern || !strings.ContainsFunc(host, isWild) {
+	if !strings.ContainsFunc(host, isWild) {
 		return profile.ToASCII(host)
 	}
 	labels := strings.Split(host, ".")
@@ -159,11 +151,10 @@ func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 		if strings.ContainsFunc(label, isWild) {
 			continue
 		}
-		mapped, err := profile.ToASCII(label)
-		if err != nil {
+		var err error
+		if labels[i], err = profile.ToASCII(label); err != nil {
 			return "", err
 		}
-		labels[i] = mapped
 	}
 	return strings.Join(labels, "."), nil
 }
@@ -196,42 +187,25 @@ func normalIPv6(host string) (string, bool) {
 // all (the WHATWG URL standard, "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
-	if _, ok := ipv4Part(last); ok {
-		return true
-	}
-	for i := range len(last) {
-		if !isDigit(last[i]) {
-			return false
-		}
-	}
-	return last != ""
+	_, ok := ipv4Part(last)
+	return ok || last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // normalIPv4 reads what inet_aton and browsers take for an IPv4 address: one to
 // four parts, each decimal, octal or hexadecimal, the last filling what is left.
 func normalIPv4(host string) (string, *Error) {
-	invalid := &Error{"its host is not a valid IPv4 address"}
 	parts := strings.Split(host, ".")
-	if len(parts) > 4 {
-		return "", invalid
-	}
 	var addr uint64
 	for i, part := range parts {
 		n, ok := ipv4Part(part)
-		if !ok {
-			return "", invalid
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 32 - 8*i
 		}
-		if i < len(parts)-1 {
-			if n > 255 {
-				return "", invalid
-			}
-			addr |= n << (24 - 8*i)
-			continue
+		if !ok || i > 3 || n>>bits != 0 {
+			return "", &Error{"its host is not a valid IPv4 address"}
 		}
-		if n >= 1<<(32-8*i) {
-			return "", invalid
-		}
-		addr |= n
+		addr |= n << (32 - 8*i - bits)
 	}
 	return netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}).String(), nil
 }
@@ -246,18 +220,10 @@ func ipv4Part(s string) (uint64, bool) {
 	case len(s) >= 2 && s[0] == '0':
 		s, base = s[1:], 8
 	}
-	if s == "" || s[0] == '+' || s[0] == '-' || strings.IndexByte(s, '_') >= 0 {
-		return 0, false
-	}
 	n, err := strconv.ParseUint(s, base, 64)
 	return n, err == nil
 }
 
 func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,23 +12,8 @@ import (
 // holds the bidirectional controls, and U+034F, U+115F-1160, U+17B4-17B5,
 // U+180B-180F, U+3164, U+FE00-FE0F, U+FFA0 and U+E0100-E01EF.
 func IsInvisible(r rune) bool {
-	if r < utf8.RuneSelf {
-		return false
-	}
-	return unicode.Is(alsoInvisible, r) || unicode.Is(unicode.Cf, r)
-}
-
-var alsoInvisible = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x034F, Hi: 0x034F, Stride: 1},
-		{Lo: 0x115F, Hi: 0x1160, Stride: 1},
-		{Lo: 0x17B4, Hi: 0x17B5, Stride: 1},
-		{Lo: 0x180B, Hi: 0x180F, Stride: 1},
-		{Lo: 0x3164, Hi: 0x3164, Stride: 1},
-		{Lo: 0xFE00, Hi: 0xFE0F, Stride: 1},
-		{Lo: 0xFFA0, Hi: 0xFFA0, Stride: 1},
-	},
-	R32: []unicode.Range32{{Lo: 0xE0100, Hi: 0xE01EF, Stride: 1}},
+	return r >= utf8.RuneSelf && (unicode.In(r, unicode.Cf, unicode.Variation_Selector) ||
+		strings.ContainsRune("\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0", r))
 }
 
 // FindInvisible returns the first invisible character of s that is not ordinary

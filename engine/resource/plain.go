@@ -29,22 +29,27 @@ func readPlain(raw string) (Readings, bool) {
 		rest, web = strings.CutPrefix(raw, "http://")
 	}
 	if !web {
-		ok := isPlainName(raw)
-		return Readings{raw: raw, normal: raw, form: formName, readers: POSIX}, ok
+		return plainReadings(raw, formName, POSIX, 0), isPlainName(raw)
 	}
 	start := plainHost(rest)
 	if start == 0 {
 		return Readings{}, false
 	}
 	end := plainPath(rest[start:])
-	r := Readings{raw: raw, normal: raw, form: formWeb, readers: Client | Browser | Server | Literal}
-	switch {
-	case end < 0:
+	if end < 0 {
 		return Readings{}, false
-	case start+end < len(rest):
-		r.query = len(raw) - len(rest) + start + end
 	}
-	return r, true
+	query := len(rest) - start - end
+	return plainReadings(raw, formWeb, Client|Browser|Server|Literal, query), true
+}
+
+// plainReadings returns the readings of raw, which ends in a query of that length.
+func plainReadings(raw string, f form, readers Reader, query int) Readings {
+	r := Readings{raw: raw, normal: raw, form: f, plain: [2]Reading{{raw, readers | Raw}, {}}, plains: 1}
+	if query > 0 {
+		r.plain[1], r.plains = Reading{raw[:len(raw)-query], readers}, 2
+	}
+	return r
 }
 
 // isPlainName reports whether s is a path or another name with one reading.

@@ -1,6 +1,9 @@
 package resource
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Projection returns the normal form without user info, query and fragment: what
 // may be stored of a resource.
@@ -34,26 +37,12 @@ func withoutPassword(s string) string {
 	}
 	first, _, _ := strings.Cut(rest, "/")
 	at := strings.LastIndexByte(first, '@')
-	if at <= 0 || !ok && strings.IndexByte(first[:at], ':') < 0 || isVersion(first[at+1:]) {
+	if at <= 0 || !ok && strings.IndexByte(first[:at], ':') < 0 || version.MatchString(first[at+1:]) {
 		return s
 	}
 	return rest[at+1:]
 }
 
-// isVersion reports whether s is a version of up to three numbers, which no host
-// is, a digest or the latest.
-func isVersion(s string) bool {
-	switch algorithm, _, _ := strings.Cut(s, ":"); algorithm {
-	case "sha256", "sha384", "sha512", "latest":
-		return true
-	}
-	release, _, _ := strings.Cut(strings.TrimPrefix(s, "v"), "+")
-	release, _, _ = strings.Cut(release, "-")
-	numbers := strings.Split(release, ".")
-	for _, n := range numbers {
-		if n == "" || strings.ContainsFunc(n, func(r rune) bool { return r < '0' || r > '9' }) {
-			return false
-		}
-	}
-	return len(numbers) <= 3
-}
+// version is a version of up to three numbers, which no host is, a digest or the
+// latest.
+var version = regexp.MustCompile(`(?s)^(?:v?[0-9]+(?:\.[0-9]+){0,2}(?:[-+].*)?|(?:sha256|sha384|sha512|latest)(?::.*)?)$`)

@@ -60,12 +60,11 @@ type Reading struct {
 type Readings struct {
 	raw, normal string
 	form        form
-	// block and allow are empty where the resource is plain: then readers read
-	// it as it is written, and a block also without its query, which starts at
-	// query unless that is 0.
+	// block and allow are empty where the resource is plain: then the first
+	// plains of plain are what a block looks at, the first is all for an allowance.
 	block, allow []Reading
-	readers      Reader
-	query        int
+	plain        [2]Reading
+	plains       int
 }
 
 // Raw returns the resource as it was written.
@@ -77,47 +76,26 @@ func (r *Readings) Raw() string { return r.raw }
 func (r *Readings) Normal() string { return r.normal }
 
 // BlockLen returns the number of readings that a block looks at.
-func (r *Readings) BlockLen() int {
-	switch {
-	case r.block != nil:
-		return len(r.block)
-	case r.query > 0:
-		return 2
-	case r.raw != "":
-		return 1
-	}
-	return 0
-}
+func (r *Readings) BlockLen() int { return r.plains + len(r.block) }
 
 // BlockAt returns a reading that a block looks at; BlockAt(0) is the text as it
 // was written.
 func (r *Readings) BlockAt(i int) Reading {
-	switch {
-	case r.block != nil:
-		return r.block[i]
-	case i == 0:
-		return Reading{r.raw, r.readers | Raw}
+	if i < r.plains {
+		return r.plain[i]
 	}
-	return Reading{r.raw[:r.query], r.readers}
+	return r.block[i]
 }
 
 // AllowLen returns the number of readings that an allowance must cover.
-func (r *Readings) AllowLen() int {
-	switch {
-	case r.allow != nil:
-		return len(r.allow)
-	case r.raw != "":
-		return 1
-	}
-	return 0
-}
+func (r *Readings) AllowLen() int { return min(r.plains, 1) + len(r.allow) }
 
 // AllowAt returns a reading that an allowance must cover.
 func (r *Readings) AllowAt(i int) Reading {
-	if r.allow != nil {
-		return r.allow[i]
+	if r.plains > 0 {
+		return Reading{r.raw, r.plain[0].Readers &^ Raw}
 	}
-	return Reading{r.raw, r.readers}
+	return r.allow[i]
 }
 
 // Stops says where a * of an allowed pattern ends besides at a slash.
@@ -190,20 +168,11 @@ func readAny(raw string) (Readings, error) {
 
 // normalForm returns the normal form of what t has read.
 func normalForm(t *text) string {
-	want := POSIX
-	switch t.form {
-	case formWeb:
-		want = Browser
-	case formService:
-		want = Client
-	case formWindows:
-		want = Windows
-	case formAddresses:
-		return posixPath(t.raw)
-	case formName:
+	want := [...]Reader{formWeb: Browser, formFile: POSIX, formWindows: Windows, formService: Client, formAddresses: 0}[t.form]
+	i := slices.IndexFunc(t.readings.list, func(r Reading) bool { return r.Readers&want != 0 })
+	if i < 0 {
 		return posixPath(t.raw)
 	}
-	i := slices.IndexFunc(t.readings.list, func(r Reading) bool { return r.Readers&want != 0 })
 	return t.readings.list[i].Text
 }
 
@@ -226,34 +195,30 @@ type collection struct {
 	index map[string]int
 }
 
-// add adds a reading; one that other readers share is kept once.
-func (c *collection) add(readers Reader, s string) {
-	if i, ok := c.find(s); ok {
-		c.list[i].Readers |= readers
-		return
-	}
-	if c.index != nil {
-		c.index[s] = len(c.list)
-	}
-	c.list = append(c.list, Reading{s, readers})
-}
-
 // maxScanned is how many readings are looked through before a map is made.
 const maxScanned = 16
 
-func (c *collection) find(s string) (int, bool) {
-	if c.index == nil && len(c.list) > maxScanned {
-		c.index = make(map[string]int, 2*len(c.list))
+// add adds a reading; one that other readers share is kept once.
+func (c *collection) add(readers Reader, s string) {
+	i, ok := c.index[s]
+	if c.index == nil {
+		i = slices.IndexFunc(c.list, func(r Reading) bool { return r.Text == s })
+		ok = i >= 0
+	}
+	if ok {
+		c.list[i].Readers |= readers
+		return
+	}
+	c.list = append(c.list, Reading{s, readers})
+	switch n := len(c.list); {
+	case n == maxScanned:
+		c.index = make(map[string]int, 2*n)
 		for i, r := range c.list {
 			c.index[r.Text] = i
 		}
+	case n > maxScanned:
+		c.index[s] = n - 1
 	}
-	if c.index != nil {
-		i, ok := c.index[s]
-		return i, ok
-	}
-	i := slices.IndexFunc(c.list, func(r Reading) bool { return r.Text == s })
-	return i, i >= 0
 }
 
 func (t *text) add(readers Reader, s string) { t.readings.add(readers, s) }

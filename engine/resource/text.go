@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-const hexDigits = "0123456789ABCDEF"
-
 // checkText refuses what no form may hold: control and invisible characters,
 // surrounding white space, and bytes that are no UTF-8.
 func checkText(s string) *Error {
@@ -29,8 +27,11 @@ func checkText(s string) *Error {
 	return nil
 }
 
+// Escape returns the byte that the escape at the start of s stands for.
+func Escape(s string) (byte, bool) { return escapeAt(s, 0) }
+
 // escapeAt returns the byte that the escape at s[i:] stands for.
-func escapeAt(s string, i int) (byte, bool) {
+func escapeAt[T string | []byte](s T, i int) (byte, bool) {
 	if i+2 >= len(s) || s[i] != '%' {
 		return 0, false
 	}
@@ -49,133 +50,94 @@ func unhex(c byte) byte {
 }
 
 // hasEscape reports whether s has an escape.
-func hasEscape(s string) bool {
-	for i := range len(s) {
-		if _, ok := escapeAt(s, i); ok {
-			return true
-		}
-	}
-	return false
-}
+func hasEscape(s string) bool { return len(decode(s)) < len(s) }
 
 // decode decodes every escape of s once. The result may be no UTF-8.
-func decode(s string) string {
-	if strings.IndexByte(s, '%') < 0 {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		if c, ok := escapeAt(s, i); ok {
-			b = append(b, c)
-			i += 3
-			continue
-		}
-		b = append(b, s[i])
-		i++
-	}
-	return string(b)
-}
+func decode(s string) string { return decoded(s, false) }
 
-// decodeAll decodes s until no escape is left, in one pass: what an escape stands
-// for may end another one.
-func decodeAll(s string) string {
-	if strings.IndexByte(s, '%') < 0 {
+// decodeAll decodes s until no escape is left: what an escape stands for may end
+// another one.
+func decodeAll(s string) string { return decoded(s, true) }
+
+func decoded(s string, again bool) string {
+	start := strings.IndexByte(s, '%')
+	if start < 0 {
 		return s
 	}
-	b := make([]byte, 0, len(s))
-	for i := range len(s) {
+	b := append(make([]byte, 0, len(s)), s[:start]...)
+	done := start // what comes before ends no escape
+	for i := start; i < len(s); i++ {
 		b = append(b, s[i])
-		for len(b) >= 3 && b[len(b)-3] == '%' {
-			hi, lo := unhex(b[len(b)-2]), unhex(b[len(b)-1])
-			if hi > 15 || lo > 15 {
+		for n := len(b) - 3; n >= done; n = len(b) - 3 {
+			c, ok := escapeAt(b, n)
+			if !ok {
 				break
 			}
-			b = append(b[:len(b)-3], hi<<4|lo)
+			if b = append(b[:n], c); !again {
+				done = len(b)
+			}
 		}
 	}
 	return string(b)
 }
 
 // canonical returns the canonical form of s, in which % starts an escape.
-func canonical(s string) string { return canonicalBytes(s, true) }
+func canonical(s string) string { return canonicalForm(s, true) }
 
 // letters returns the canonical form of s, in which % ? # are letters.
-func letters(s string) string { return canonicalBytes(s, false) }
+func letters(s string) string { return canonicalForm(s, false) }
 
-func canonicalBytes(s string, escapes bool) string {
-	if isCanonical(s, escapes) {
+func canonicalForm(s string, escapes bool) string {
+	start := 0 // what comes before is in canonical form
+	for start < len(s) && !changes(s[start], escapes) {
+		start++
+	}
+	if start == len(s) {
 		return s
 	}
-	var b strings.Builder
-	b.Grow(len(s) + 8)
-	for i := 0; i < len(s); {
-		r, size, escaped := nextRune(s[i:], escapes)
+	b := append(make([]byte, 0, len(s)+8), s[:start]...)
+	for s = s[start:]; s != ""; {
+		r, size, escaped := nextRune(s, escapes)
+		bad := r == utf8.RuneError && (size == 1 || escaped && size == len("%FF")) || unicode.IsControl(r)
 		switch {
-		case r == utf8.RuneError && (size == 1 || escaped && size == 3): // a byte that is no UTF-8
-			c := s[i]
-			if escaped {
-				c, _ = escapeAt(s, i)
-			}
-			writeEscape(&b, c)
-		case stays(r, escaped, escapes):
-			for _, c := range []byte(string(r)) {
-				writeEscape(&b, c)
+		case escaped && (bad || strings.ContainsRune("!$&'()*+,;=:@/?#%", r)):
+			b = append(b, strings.ToUpper(s[:size])...)
+		case bad || r == '%' || !escapes && (r == '?' || r == '#'):
+			for _, c := range []byte(s[:size]) {
+				b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
 			}
 		default:
-			b.WriteRune(r)
+			b = utf8.AppendRune(b, r)
 		}
-		i += size
+		s = s[size:]
 	}
-	return b.String()
+	return string(b)
 }
 
-// isCanonical reports whether s is ASCII without anything that could change.
-func isCanonical(s string, escapes bool) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c < ' ' || c >= 0x7F || c == '%' || !escapes && (c == '?' || c == '#') {
-			return false
-		}
-	}
-	return true
-}
+const hexDigits = "0123456789ABCDEF"
 
-// stays reports whether r is an escape in the canonical form.
-func stays(r rune, escaped, escapes bool) bool {
-	switch {
-	case unicode.IsControl(r) || r == '%':
-		return true
-	case escaped:
-		return strings.ContainsRune("!$&'()*+,;=:@/?#", r)
-	}
-	return !escapes && (r == '?' || r == '#')
-}
-
-func writeEscape(b *strings.Builder, c byte) {
-	b.WriteByte('%')
-	b.WriteByte(hexDigits[c>>4])
-	b.WriteByte(hexDigits[c&15])
+// changes reports whether the canonical form may have something else for c.
+func changes(c byte, escapes bool) bool {
+	return c < ' ' || c >= 0x7F || c == '%' || !escapes && (c == '?' || c == '#')
 }
 
 // nextRune returns the first character of s, how many bytes it is written in
 // and whether these are escapes. It is utf8.RuneError, of one byte or one
 // escape, where that is no UTF-8.
 func nextRune(s string, escapes bool) (r rune, size int, escaped bool) {
-	if _, ok := escapeAt(s, 0); !ok || !escapes {
+	var bytes [utf8.UTFMax]byte
+	n := 0
+	for escapes && n < len(bytes) {
+		if bytes[n], escaped = escapeAt(s, 3*n); !escaped {
+			break
+		}
+		n++
+	}
+	if n == 0 {
 		r, size = utf8.DecodeRuneInString(s)
 		return r, size, false
 	}
-	var buf [utf8.UTFMax]byte
-	n := 0
-	for n < len(buf) {
-		c, ok := escapeAt(s, 3*n)
-		if !ok {
-			break
-		}
-		buf[n] = c
-		n++
-	}
-	r, size = utf8.DecodeRune(buf[:n])
+	r, size = utf8.DecodeRune(bytes[:n])
 	return r, 3 * size, true
 }
 
@@ -259,6 +221,3 @@ func mergeSlashes(path string) string {
 }
 
 func slashed(s string) string { return strings.ReplaceAll(s, `\`, "/") }
-
-// Escape returns the byte that the escape at the start of s stands for.
-func Escape(s string) (byte, bool) { return escapeAt(s, 0) }
