@@ -36,7 +36,7 @@ func blockReadings(t *text) ([]Reading, *Error) {
 // segments are resolved after that. Addresses are also those in a name, behind
 // mailto:// and with white space within them.
 func (t *text) otherSpellings() []text {
-	bare := t.raw
+	same, bare := t.raw, t.raw
 	if i := strings.IndexAny(bare, "?#"); i > 0 && t.form != formService {
 		bare = bare[:i]
 	}
@@ -48,6 +48,9 @@ func (t *text) otherSpellings() []text {
 	switch {
 	case t.form == formWeb: // an escaped ? or # stays a letter of the path
 		decoded, all = t.raw, norm.NFKC.String(canonical(bare))
+		if same, _, _ = strings.Cut(same, "#"); !hasDots(same, encodedDots) { // which are dots in canonical form
+			same, bare = canonical(same), canonical(bare)
+		}
 	case t.form == formName:
 		others = addressesWithin(decoded)
 	case t.form == formAddresses || isAddressScheme(t.scheme):
@@ -60,7 +63,7 @@ func (t *text) otherSpellings() []text {
 	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
 		f, scheme, rest := classify(raw)
 		isURL := f == formService && strings.HasPrefix(asciiLower(t.raw), scheme+":") // postgres:/\db
-		if raw != t.raw && utf8.ValidString(raw) && (f == t.form || isURL) {
+		if raw != t.raw && raw != same && utf8.ValidString(raw) && (f == t.form || isURL) {
 			others = append(others, text{raw: raw, form: f, scheme: scheme, rest: rest})
 		}
 	}
@@ -155,59 +158,56 @@ func fold(s string) string {
 // segments resolved again.
 func (f form) variants(s string) []string {
 	base, path, query := f.split(s)
-	list := []string{s}
-	add := func(path, query string) {
-		if s := base + path + query; !slices.Contains(list, s) {
-			list = append(list, s)
-		}
+	bare := path
+	if f != formWeb && f != formService { // ? and # are letters to the reader, to others the end of the path
+		bare = path[:letterQuery(path)]
 	}
-	bare := f.cutQuery(path)
-	add(bare, "")
-	add(resolve(withoutParameters(path), literalDots), query)
-	add(decodedLetters(path), decodedQuery(query, decodeAll))
-	add(composed(path), decodedQuery(query, norm.NFKC.String))
 	all := withoutParameters(bare)
 	for range 2 {
 		all = withoutParameters(composed(decodedLetters(all)))
 	}
-	add(resolve(all, literalDots), "")
-	add(resolve(mergeSlashes(all), literalDots), "")
+	list := []string{s}
+	for _, v := range [...]struct{ path, query string }{
+		{bare, ""},
+		{resolve(withoutParameters(path), literalDots), query},
+		{decodedLetters(path), decodedQuery(query, decodeAll)},
+		{composed(path), decodedQuery(query, norm.NFKC.String)},
+		{resolve(all, literalDots), ""},
+		{resolve(mergeSlashes(all), literalDots), ""},
+	} {
+		if v.path == path && v.query == query {
+			continue
+		}
+		if s := base + v.path + v.query; !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
 	return list
 }
 
 // split cuts a canonical reading at the end of its authority and at its query.
 func (f form) split(s string) (base, path, query string) {
-	path = s
+	start := 0
 	if f == formWeb || f == formService || f == formFile {
-		start := strings.Index(s, "://")
-		if start < 0 {
-			return "", s, ""
+		start = strings.Index(s, "://") + len("://")
+		if end := strings.IndexAny(s[start:], "/?"); end >= 0 {
+			start += end
+		} else {
+			start = len(s)
 		}
-		start += len("://")
-		end := strings.IndexAny(s[start:], "/?")
-		if end < 0 {
-			return s, "", ""
-		}
-		base, path = s[:start+end], s[start+end:]
 	}
-	if i := strings.IndexByte(path, '?'); i >= 0 {
-		path, query = path[:i], path[i:]
-	}
-	return base, path, query
+	path, _, _ = strings.Cut(s[start:], "?")
+	return s[:start], path, s[start+len(path):]
 }
 
-// cutQuery cuts a path at what is a letter to its reader and the start of a query
-// or fragment to others.
-func (f form) cutQuery(path string) string {
-	if f == formWeb || f == formService {
-		return path
-	}
+// letterQuery returns where a path has a ? or # that is a letter to its reader.
+func letterQuery(path string) int {
 	for i := range len(path) {
 		if c, ok := escapeAt(path, i); ok && (c == '?' || c == '#') {
-			return path[:i]
+			return i
 		}
 	}
-	return path
+	return len(path)
 }
 
 // decodedLetters decodes every escape until none is left.

@@ -188,7 +188,7 @@ func normalIPv6(host string) (string, bool) {
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, ok := ipv4Part(last)
-	return ok || last != "" && strings.Trim(last, "0123456789") == ""
+	return ok || last != "" && strings.Trim(last, digits) == ""
 }
 
 // normalIPv4 reads what inet_aton and browsers take for an IPv4 address: one to

@@ -70,7 +70,7 @@ func (t *text) oddHosts(authority string) []string {
 			ports := rest[len(host):]
 			rest = ports[hostLength(ports, "-_.:"):]
 			for port := range strings.SplitSeq(ports[:len(ports)-len(rest)], ":") {
-				add(host + ":" + port[:len(port)-len(strings.TrimLeft(port, "0123456789"))])
+				add(host + ":" + port[:len(port)-len(strings.TrimLeft(port, digits))])
 			}
 		}
 	}
@@ -90,13 +90,13 @@ func hostEnd(s string) int {
 // readHosts adds the readings of an authority and of each of the hosts in it.
 func (t *text) readHosts(joined string, hosts []string, u url) {
 	t.readHierarchical(t.scheme+"://"+joined, u, false)
+	read := t.readHierarchical
+	if strings.IndexByte(joined, ';') >= 0 { // what follows a semicolon is no host
+		read = t.alsoBlocks
+	}
 	for _, host := range hosts {
-		switch {
-		case host == joined:
-		case strings.IndexByte(joined, ';') >= 0: // what follows a semicolon is no host
-			t.alsoBlocks(t.scheme+"://"+host, u, false)
-		default:
-			t.readHierarchical(t.scheme+"://"+host, u, false)
+		if host != joined {
+			read(t.scheme+"://"+host, u, false)
 		}
 	}
 }
@@ -105,12 +105,13 @@ func (t *text) readHosts(joined string, hosts []string, u url) {
 // port goes on, or no list of them, as some parsers end it: with or without a port, and
 // with the rest as the start of the path or dropped.
 func (t *text) cutAuthority(authority string, u url) {
-	start := strings.IndexByte(authority, ']') + 1
-	host := start + hostLength(authority[start:], "-_.")
+	host := 0
+	if authority != "" {
+		host = hostEnd(authority)
+	}
 	port := host
 	if strings.HasPrefix(authority[host:], ":") {
-		digits := authority[host+1:]
-		port = len(authority) - len(strings.TrimLeft(digits, "0123456789"))
+		port = len(authority) - len(strings.TrimLeft(authority[host+1:], digits))
 	}
 	if port == len(authority) {
 		return
@@ -121,22 +122,19 @@ func (t *text) cutAuthority(authority string, u url) {
 	}
 	for _, end := range ends {
 		joined, _ := t.serviceAuthority(authority[:end], 0)
-		t.alsoBlocks(t.scheme+"://"+joined, u, false)
-		rest := u
-		rest.path = "/" + authority[end:] + u.path
-		t.alsoBlocks(t.scheme+"://"+joined, rest, false)
+		for _, path := range [...]string{u.path, "/" + authority[end:] + u.path} {
+			t.alsoBlocks(t.scheme+"://"+joined, url{path: path, query: u.query}, false)
+		}
 	}
 }
 
+const digits = "0123456789"
+
 // hostLength returns how much of s is letters, digits and marks.
 func hostLength(s, marks string) int {
-	end := strings.IndexFunc(s, func(r rune) bool {
-		return r < 0x80 && !isAlpha(byte(r)) && !isDigit(byte(r)) && !strings.ContainsRune(marks, r)
-	})
-	if end < 0 {
-		return len(s)
-	}
-	return end
+	return len(s) - len(strings.TrimLeftFunc(s, func(r rune) bool {
+		return r >= 0x80 || isAlpha(byte(r)) || isDigit(byte(r)) || strings.ContainsRune(marks, r)
+	}))
 }
 
 // serviceAuthority returns the authority with each entry of the list, which
@@ -144,24 +142,17 @@ func hostLength(s, marks string) int {
 // with or without a port; of the names that clients look up for a host it takes the
 // one that is asked for, or the last.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
-	var b strings.Builder
 	for authority != "" {
-		end := strings.IndexAny(authority, ",;")
-		if end < 0 {
-			end = len(authority)
-		}
+		end := strings.IndexAny(authority+",", ",;")
 		entry, isHost := t.hostPort(authority[:end], name)
 		if isHost {
 			hosts = append(hosts, entry)
 		}
-		b.WriteString(entry)
-		if end < len(authority) {
-			b.WriteByte(authority[end])
-			end++
-		}
-		authority = authority[end:]
+		next := min(end+1, len(authority))
+		joined += entry + authority[end:next]
+		authority = authority[next:]
 	}
-	return b.String(), hosts
+	return joined, hosts
 }
 
 // hostPort returns the normal form of one entry and whether it is a host with
@@ -170,11 +161,9 @@ func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
 	host, port := splitPort(entry)
 	port, ok := normalPort(port, t.scheme)
-	if !ok || host == "" {
+	names, _ := t.hostNames(host)
+	if !ok || len(names) == 0 {
 		return entry, false
 	}
-	if names, _ := t.hostNames(host); len(names) > 0 {
-		return names[min(name, len(names)-1)] + port, true
-	}
-	return entry, false
+	return names[min(name, len(names)-1)] + port, true
 }
