@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -42,17 +43,17 @@ func (t *text) readAddresses() {
 func (t *text) addressesIn(list string, numbers bool) []string {
 	var all []string
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
-		if number := bareNumber(entry); numbers && isNumber(number) {
-			all = append(all, number)
+		if bare := bareNumber(entry); numbers && number.MatchString(bare) {
+			all = append(all, bare)
 			continue
 		}
 		found := false
 		for piece := range strings.FieldsFuncSeq(entry, cutsAddress) {
-			switch {
+			switch bare := bareNumber(piece); {
 			case strings.IndexByte(piece, '@') >= 0:
 				all, found = append(all, t.address(piece)...), true
-			case numbers && isNumber(bareNumber(piece)):
-				all, found = append(all, bareNumber(piece)), true
+			case numbers && number.MatchString(bare):
+				all, found = append(all, bare), true
 			}
 		}
 		if entry = strings.TrimSpace(entry); !found && entry != "" {
@@ -82,25 +83,8 @@ func (t *text) address(s string) []string {
 
 // bareNumber drops what only groups the digits of a telephone number.
 func bareNumber(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("-.() ", r) {
-			return -1
-		}
-		return r
-	}, s)
+	return strings.NewReplacer("-", "", ".", "", "(", "", ")", "", " ", "").Replace(s)
 }
 
-// isNumber reports whether s is a telephone number, perhaps with wildcards.
-func isNumber(s string) bool {
-	digits := 0
-	for i, r := range s {
-		switch {
-		case r >= '0' && r <= '9', isWild(r):
-			digits++
-		case r == '+' && i == 0, r == '*' || r == '#':
-		default:
-			return false
-		}
-	}
-	return digits > 0
-}
+// number is a telephone number, perhaps with wildcards.
+var number = regexp.MustCompile(`^\+?[*#]*[0-9\x{F0000}-\x{F0FFF}][0-9*#\x{F0000}-\x{F0FFF}]*$`)

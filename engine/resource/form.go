@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -40,19 +41,9 @@ func classify(s string) (f form, scheme, rest string) {
 	return formName, "", s
 }
 
-// isWrappedURL reports whether s is a web or file URL within angle brackets or
-// behind URL: (RFC 3986, appendix C).
-func isWrappedURL(s string) bool {
-	inner := s
-	if strings.HasPrefix(s, "<") && strings.HasSuffix(s, ">") {
-		inner = s[1 : len(s)-1]
-	}
-	if rest, ok := cutFold(inner, "url:"); ok {
-		inner = strings.TrimSpace(rest)
-	}
-	scheme, _, ok := cutScheme(inner)
-	return ok && len(inner) < len(s) && (isWeb(scheme) || scheme == "file")
-}
+// wrappedURL is a web or file URL within angle brackets or behind URL: (RFC 3986,
+// appendix C).
+var wrappedURL = regexp.MustCompile(`(?is)^(?:<(?:url:[\s\p{Z}]*)?(?:https?|wss?|ftp|file):.*>|url:[\s\p{Z}]*(?:https?|wss?|ftp|file):.*)$`)
 
 // isWeb reports whether scheme is one of the web's.
 func isWeb(scheme string) bool {

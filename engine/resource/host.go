@@ -187,8 +187,11 @@ func normalIPv6(host string) (string, bool) {
 // all (the WHATWG URL standard, "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == "" || !isDigit(last[0]) {
+		return false
+	}
 	_, ok := ipv4Part(last)
-	return ok || last != "" && strings.Trim(last, digits) == ""
+	return ok || strings.Trim(last, digits) == ""
 }
 
 // normalIPv4 reads what inet_aton and browsers take for an IPv4 address: one to

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -120,25 +121,14 @@ func patternReadings(readings []Reading, block bool) []Reading {
 }
 
 // Separators returns pattern with every backslash as a letter, written \\, where
-// it is written for Windows: with a drive or two backslashes at its start, or a
-// backslash before a letter or digit. In other patterns a backslash escapes.
+// it is written for Windows. In other patterns a backslash escapes.
 func Separators(pattern string) string {
-	if !isDrive(pattern) && !strings.HasPrefix(pattern, `\\`) && !backslashName(pattern) {
+	if !forWindows.MatchString(pattern) {
 		return pattern
 	}
 	return strings.ReplaceAll(pattern, `\`, `\\`)
 }
 
-// backslashName reports whether a backslash stands before a letter or digit.
-func backslashName(pattern string) bool {
-	for i := 0; i+1 < len(pattern); i++ {
-		if pattern[i] != '\\' {
-			continue
-		}
-		if c := pattern[i+1]; isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf {
-			return true
-		}
-		i++
-	}
-	return false
-}
+// forWindows is a pattern with a drive or two backslashes at its start, or a
+// backslash before a letter or digit.
+var forWindows = regexp.MustCompile(`(?s)^(?:[A-Za-z]:[/\\]|\\\\|(?:[^\\]|\\[^0-9A-Za-z\x{80}-\x{10FFFF}])*\\[0-9A-Za-z\x{80}-\x{10FFFF}])`)

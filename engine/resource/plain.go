@@ -1,6 +1,9 @@
 package resource
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // plainBytes are, as bit sets of the lower and the upper half of ASCII, the bytes
 // of a path that every reader takes for themselves: letters, digits and
@@ -67,7 +70,7 @@ func isPlainName(s string) bool {
 
 // plainHost returns the length of the host and port that s starts with, 0 unless
 // the host is lower-case letters, digits and hyphens, its last label starting
-// with a letter, none Punycode, up to a slash.
+// with a letter, none Punycode, up to a slash, and the port no default one.
 func plainHost(s string) int {
 	label := 0
 	for i := range len(s) {
@@ -82,26 +85,13 @@ func plainHost(s string) int {
 		case c == '/' && i > label && s[label] >= 'a':
 			return i
 		case c == ':' && i > label && s[label] >= 'a':
-			return plainPort(s, i+1)
-		default:
-			return 0
-		}
-	}
-	return 0
-}
-
-// plainPort returns the end of the port that starts at s[start:], 0 unless it is
-// up to four digits that are no default port's.
-func plainPort(s string, start int) int {
-	for i := start; i < len(s); i++ {
-		switch {
-		case s[i] == '/':
-			port := s[start:i]
-			if port == "" || len(port) > 4 || port[0] == '0' || port == "80" || port == "443" {
+			port, _, ok := strings.Cut(s[i+1:], "/")
+			n, err := strconv.ParseUint(port, 10, 16)
+			if !ok || err != nil || port[0] == '0' || n == 80 || n == 443 {
 				return 0
 			}
-			return i
-		case !isDigit(s[i]):
+			return i + 1 + len(port)
+		default:
 			return 0
 		}
 	}
@@ -115,7 +105,10 @@ func plainPath(s string) int {
 	for i := range len(s) {
 		c := s[i]
 		if c == '?' && prev != '/' {
-			return plainQuery(s, i)
+			if strings.ContainsFunc(s[i:], func(r rune) bool { return r != '?' && (r >= 0x80 || !isPlainByte(byte(r))) }) {
+				return -1
+			}
+			return i
 		}
 		if !isPlainByte(c) || prev == '/' && (c == '/' || c == '.') {
 			return -1
@@ -126,14 +119,4 @@ func plainPath(s string) int {
 		return -1 // a block also looks at it without its slash
 	}
 	return len(s)
-}
-
-// plainQuery returns start, where the query of s starts, or -1.
-func plainQuery(s string, start int) int {
-	for i := start + 1; i < len(s); i++ {
-		if c := s[i]; !isPlainByte(c) && c != '?' {
-			return -1
-		}
-	}
-	return start
 }

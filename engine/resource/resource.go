@@ -146,7 +146,7 @@ func readAny(raw string) (Readings, error) {
 	if err := checkText(raw); err != nil {
 		return Readings{}, err
 	}
-	if isWrappedURL(raw) {
+	if wrappedURL.MatchString(raw) {
 		return Readings{}, &Error{"it is a URL within < > or behind URL:, which some clients take off"}
 	}
 	t := text{raw: raw}

@@ -185,6 +185,9 @@ func resolve(path string, dots func(segment string) int) string {
 const rootDots = -1
 
 func hasDots(path string, dots func(string) int) bool {
+	if !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.") && !strings.Contains(path, "%2") {
+		return false
+	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if dots(segment) > 0 {
 			return true

@@ -1,6 +1,9 @@
 package resource
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // addWindows adds what Win32 makes of path: programs resolve .. before the trailing
 // dots and spaces of a segment are dropped or afterwards. A block also looks at what
@@ -17,7 +20,7 @@ func (t *text) addWindows(path string) {
 // \\?\UNC\ is \\; runs of slashes are one; each segment is what name makes of
 // it; .. stays below drive and share.
 func windowsPath(path string, name func(segment string) string) string {
-	root, path := windowsRoot(withoutDevice(slashed(path)))
+	root, path := windowsRoot(device.ReplaceAllString(slashed(path), "$1$1$2"))
 	segments := strings.Split(mergeSlashes(path), "/")
 	for i, segment := range segments {
 		segments[i] = name(segment)
@@ -29,29 +32,8 @@ func windowsPath(path string, name func(segment string) string) string {
 	return root + resolve("/"+strings.TrimPrefix(mergeSlashes(path), "/"), literalDots)
 }
 
-// withoutDevice drops the prefixes that name a device namespace.
-func withoutDevice(path string) string {
-	for _, prefix := range [...]string{"//?/", "//./", "/??/"} {
-		rest, ok := strings.CutPrefix(path, prefix)
-		if !ok {
-			continue
-		}
-		if unc, ok := cutFold(rest, "unc/"); ok {
-			return "//" + unc
-		}
-		if len(rest) >= 2 && isAlpha(rest[0]) && rest[1] == ':' {
-			return rest
-		}
-	}
-	return path
-}
-
-func cutFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
-}
+// device is a prefix that names a device namespace, before a share or a drive.
+var device = regexp.MustCompile(`^(?://[?.]|/\?\?)/(?:(?i:unc)(/)|([A-Za-z]:))`)
 
 // windowsRoot cuts off what .. cannot leave: a drive with its colon, or two
 // slashes, a host and a share.
