@@ -85,6 +85,9 @@ func newAutomaton(compounds []compound) *automaton {
 	place := 0
 	for _, c := range compounds {
 		set(a.start, place)
+		if c.units[0].isStar() { // which may match nothing; no wildcard follows it
+			set(a.start, place+1)
+		}
 		for _, u := range c.units {
 			a.add(place, u, ascii, other)
 			place++
@@ -92,7 +95,6 @@ func newAutomaton(compounds []compound) *automaton {
 		a.ends = append(a.ends, end{place, c.index})
 		place++
 	}
-	a.open(a.start)
 	a.columns = append(a.columns, other)
 	for c, column := range ascii {
 		kind := slices.IndexFunc(a.columns, func(known []uint64) bool { return slices.Equal(known, column) })
@@ -118,35 +120,20 @@ func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
 	if u.isLiteral() {
 		ranges = []rune{u.lit, u.lit}
 	}
-	wide, all := false, false
-	for i := 0; i < len(ranges); i += 2 {
-		lo, hi := ranges[i], ranges[i+1]
-		for c := lo; c <= min(hi, utf8.RuneSelf-1); c++ {
+	for c := range ascii {
+		if inRanges(ranges, rune(c)) {
 			set(ascii[c], place)
 		}
-		wide = wide || hi >= utf8.RuneSelf
-		all = all || lo <= utf8.RuneSelf && hi == utf8.MaxRune
 	}
-	switch {
-	case all:
+	switch lo, hi := ranges[len(ranges)-2], ranges[len(ranges)-1]; {
+	case lo <= utf8.RuneSelf && hi == utf8.MaxRune:
 		set(other, place)
-	case wide:
+	case hi >= utf8.RuneSelf:
 		a.wide = append(a.wide, wideUnit{place, ranges})
 	}
 }
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }
-
-// open adds the places that a wildcard which matches nothing leads to. No
-// wildcard follows another, so once is enough.
-func (a *automaton) open(state []uint64) {
-	carry := uint64(0)
-	for i := range state {
-		open := state[i] & a.stars[i]
-		state[i] |= open<<1 | carry
-		carry = open >> 63
-	}
-}
 
 // match returns the least index of the patterns that match all of s, or -1.
 func (a *automaton) match(s string, stops resource.Stops) int {

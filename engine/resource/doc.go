@@ -13,12 +13,11 @@
 //	                                                slashes also Windows; with an escape
 //	                                                also server
 //
-// Each reader is a file of its own:
+// Each reader is a file of its own, but that of literal URLs, which is in web.go:
 //
 //	client.go     RFC 3986, as curl, requests and Go send a URL
 //	browser.go    the WHATWG URL standard
 //	server.go     what a server makes of what was sent
-//	literal.go    an object store, which has no dot segments
 //	posix.go      a POSIX kernel
 //	windows.go    Win32
 //	addresses.go  RFC 6068 (mailto), RFC 5724 (sms), RFC 3966 (tel)

@@ -48,7 +48,7 @@ func (t *text) readFilePath(base, rest string, u url) {
 	query := canonical(u.query)
 	browsed := withDrive(resolve(slashed(u.path), fileDots))
 	t.add(Browser, base+canonical(browsed)+query)
-	for _, path := range clientPaths(u.path, false) {
+	for _, path := range clientPaths([]string{u.path}) {
 		t.add(Client, base+canonical(path)+query)
 	}
 	t.add(POSIX, base+letters(posixPath(rest)))

@@ -74,17 +74,22 @@ func (t *text) alsoBlocks(base string, u url, web bool) {
 }
 
 // readHierarchical adds the readings of a path behind base, which is a scheme
-// and an authority.
+// and an authority. The literal reader is an object store, whose keys hold dot
+// segments.
 func (t *text) readHierarchical(base string, u url, web bool) {
 	query := canonical(u.query)
-	sent := clientPaths(u.path, web)
+	ways := []string{u.path}
+	if web {
+		ways = bothSlashes(u.path)
+	}
+	sent := clientPaths(ways)
 	for _, path := range sent {
 		t.add(Client, base+canonical(path)+query)
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
 	t.addServed(base, query, !web, true, append(sent, browsed, u.path)...)
-	for _, path := range literalPaths(u.path, web) {
+	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode what they then encode in their own way
 			t.blocks = append(t.blocks, Reading{base + letters(decode(path)) + query, Literal})
