@@ -131,7 +131,7 @@ func backtracks(units []unit) bool {
 			continue
 		}
 		_, n := literalPrefix(units[i+1:])
-		if n < len(units)-i-1 && (u.glob != "*" || !units[i+1].isSlash()) {
+		if n < len(units)-i-1 && (u.glob != "*" || units[i+1].lit != '/') {
 			choices++
 		}
 	}

@@ -41,21 +41,12 @@ type unit struct {
 	ranges []rune
 }
 
-func (u unit) isSlash() bool   { return u.glob == "" && u.lit == '/' }
 func (u unit) isLiteral() bool { return u.glob == "" }
 func (u unit) isSuper() bool   { return u.glob == "**" }
 func (u unit) isStar() bool    { return u.glob == "*" || u.glob == "**" }
 
 // escaped marks the unit of an escape: the unit of %2F is escaped | 0x2F.
 const escaped = 0x200000
-
-func literalUnits(s string) []unit {
-	units := make([]unit, 0, len(s))
-	for _, r := range s {
-		units = append(units, unit{lit: r})
-	}
-	return units
-}
 
 // anyOne is the unit of ?.
 var anyOne, _ = oneOf("?", "[^/]")
@@ -198,7 +189,11 @@ func (p *patternParser) sequence(depth int) [][]unit {
 		case syntax.RangeOpen:
 			next = [][]unit{{p.class(start)}}
 		case syntax.Text:
-			next = [][]unit{literalUnits(token.Data)}
+			var text []unit
+			for _, r := range token.Data {
+				text = append(text, unit{lit: r})
+			}
+			next = [][]unit{text}
 		case syntax.Any, syntax.Super:
 			next = [][]unit{{{glob: token.Data}}}
 		case syntax.Single:

@@ -1,6 +1,9 @@
 package glob
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Warning says why a pattern that compiles can match next to nothing, or "".
 func Warning(pattern string) string {
@@ -12,7 +15,7 @@ func Warning(pattern string) string {
 		return "has user info, which no reading of a resource keeps: write it without what stands before the @"
 	case isURL && fragment && !strings.HasSuffix(hash, "]"):
 		return "has a fragment, which no reading of a URL keeps: write it without the # and what follows"
-	case isURL && isWebPattern(scheme) && !strings.HasSuffix(authority, "**") && (!hasPath || path == ""):
+	case isURL && webPattern.MatchString(scheme) && !strings.HasSuffix(authority, "**") && (!hasPath || path == ""):
 		return "matches the root of the host alone: write " + scheme + "://" + authority + "/** for all below it"
 	case !isURL && strings.HasPrefix(pattern, "*.") && strings.Contains(pattern[2:], ".") && !strings.ContainsAny(pattern[2:], "/*@"):
 		return "names a host without a scheme, which no URL is: write https://" + pattern + "/**"
@@ -22,10 +25,5 @@ func Warning(pattern string) string {
 	return ""
 }
 
-func isWebPattern(scheme string) bool {
-	switch strings.ToLower(scheme) {
-	case "http", "https", "ws", "wss", "ftp", "*", "http*", "http{,s}", "http?":
-		return true
-	}
-	return false
-}
+// webPattern is a scheme of the web, perhaps with a wildcard for its end.
+var webPattern = regexp.MustCompile(`^(?i:https?|wss?|ftp|\*|http\*|http\{,s\}|http\?)$`)

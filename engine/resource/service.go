@@ -50,6 +50,9 @@ func (t *text) oddHosts(authority string) []string {
 	}
 	var hosts []string
 	add := func(entry string) {
+		if len(hosts) > maxHosts {
+			return // they are refused
+		}
 		if host, ok := t.hostPort(entry, 0); ok && !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
@@ -142,17 +145,20 @@ func hostLength(s, marks string) int {
 // with or without a port; of the names that clients look up for a host it takes the
 // one that is asked for, or the last.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
-	for authority != "" {
-		end := strings.IndexAny(authority+",", ",;")
-		entry, isHost := t.hostPort(authority[:end], name)
+	var all []byte
+	start := 0
+	for i := range len(authority) + 1 {
+		if i < len(authority) && authority[i] != ',' && authority[i] != ';' {
+			continue
+		}
+		entry, isHost := t.hostPort(authority[start:i], name)
 		if isHost {
 			hosts = append(hosts, entry)
 		}
-		next := min(end+1, len(authority))
-		joined += entry + authority[end:next]
-		authority = authority[next:]
+		all = append(append(all, entry...), authority[i:min(i+1, len(authority))]...)
+		start = i + 1
 	}
-	return joined, hosts
+	return string(all), hosts
 }
 
 // hostPort returns the normal form of one entry and whether it is a host with

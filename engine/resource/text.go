@@ -153,23 +153,21 @@ func resolve(path string, dots func(segment string) int) string {
 	out := make([]string, 0, len(segments))
 	kept := 0 // the first segments that no .. removes
 	for i, segment := range segments {
-		n := dots(segment)
+		n, directory := dots(segment), i == len(segments)-1 // a dot segment at the end names a directory
 		if n == rootDots && len(out) == 0 {
 			kept = 1
 		}
 		switch {
 		case n <= 0:
-			out = append(out, segment)
-			continue
+			out, directory = append(out, segment), false
 		case n == 2 && len(out) > kept:
 			out = out[:len(out)-1]
 		case n == 2 && !absolute:
-			out = append(out, "..")
+			out, directory = append(out, ".."), false
 			kept++
-			continue
 		}
-		if i == len(segments)-1 {
-			out = append(out, "") // what is named is a directory
+		if directory {
+			out = append(out, "")
 		}
 	}
 	resolved := strings.Join(out, "/")

@@ -45,15 +45,14 @@ func windowsRoot(path string) (root, rest string) {
 	if !ok {
 		return "", path
 	}
-	host, rest, _ := strings.Cut(strings.TrimLeft(unc, "/"), "/")
-	share, rest, more := strings.Cut(strings.TrimLeft(rest, "/"), "/")
-	switch {
-	case more:
-		return "//" + host + "/" + share, "/" + rest
-	case share != "":
-		return "//" + host, "/" + share
+	switch parts := strings.SplitN(mergeSlashes(strings.TrimLeft(unc, "/")), "/", 3); {
+	case len(parts) == 3:
+		return "//" + parts[0] + "/" + parts[1], "/" + parts[2]
+	case len(parts) == 2 && parts[1] != "":
+		return "//" + parts[0], "/" + parts[1]
+	default:
+		return "/", "/" + parts[0]
 	}
-	return "/", "/" + host
 }
 
 // windowsSegment returns the name that Win32 makes of a segment: trailing dots and
