@@ -61,10 +61,13 @@ func (t *text) otherSpellings() []text {
 		}
 	}
 	for _, raw := range [...]string{bare, decoded, slashed(t.raw), norm.NFKC.String(t.raw), all, slashed(all)} {
-		f, scheme, rest := classify(raw)
-		isURL := f == formService && strings.HasPrefix(asciiLower(t.raw), scheme+":") // postgres:/\db
-		if raw != t.raw && raw != same && utf8.ValidString(raw) && (f == t.form || isURL) {
-			others = append(others, text{raw: raw, form: f, scheme: scheme, rest: rest})
+		if raw == t.raw || raw == same || !utf8.ValidString(raw) {
+			continue
+		}
+		other := newText(raw)
+		isURL := other.form == formService && strings.HasPrefix(asciiLower(t.raw), other.scheme+":") // postgres:/\db
+		if other.form == t.form || isURL {
+			others = append(others, other)
 		}
 	}
 	return others

@@ -12,10 +12,7 @@ func (t *text) readFile() *Error {
 		if !strings.HasPrefix(rest, "//") { // to some a backslash begins no host
 			t.blocks = append(t.blocks, Reading{"file://" + letters(posixPath("/"+strings.TrimPrefix(rest, "/"))), POSIX})
 		}
-		authority := s[len("//"):]
-		if end := strings.IndexAny(authority, "/?#"); end >= 0 {
-			authority = authority[:end]
-		}
+		authority := splitURL(s).authority
 		rest = rest[len("//"):]
 		if !isDrive(strings.Replace(authority, "|", ":", 1) + "/") { // file://C:/x names no host
 			rest = rest[len(authority):]

@@ -31,8 +31,8 @@ func ReadPattern(s string, block bool) ([]Reading, error) {
 	if err := checkText(s); err != nil {
 		return nil, err
 	}
-	t := text{raw: s, pattern: true}
-	t.form, t.scheme, t.rest = classify(s)
+	t := newText(s)
+	t.pattern = true
 	if err := t.readPattern(); err != nil {
 		return nil, err
 	}
@@ -43,27 +43,20 @@ func ReadPattern(s string, block bool) ([]Reading, error) {
 }
 
 func (t *text) readPattern() *Error {
-	switch t.form {
-	case formName, formWindows, formAddresses:
-		if t.scheme == "" {
-			t.readSchemeless()
-			return nil
-		}
-	case formService:
-		if err := t.read(); err != nil {
-			return err
-		}
-		if strings.ContainsFunc(t.scheme, isWild) {
-			web := text{raw: t.raw, pattern: true, form: formWeb, scheme: t.scheme, rest: t.rest}
-			if err := web.readWeb(); err == nil {
-				for _, r := range web.readings.list {
-					t.add(r.Readers, r.Text)
-				}
-			}
-		}
+	if t.scheme == "" {
+		t.readSchemeless()
 		return nil
 	}
-	return t.read()
+	if err := t.read(); err != nil || t.form != formService || !strings.ContainsFunc(t.scheme, isWild) {
+		return err
+	}
+	web := text{raw: t.raw, pattern: true, form: formWeb, scheme: t.scheme, rest: t.rest}
+	if web.readWeb() == nil {
+		for _, r := range web.readings.list {
+			t.add(r.Readers, r.Text)
+		}
+	}
+	return nil
 }
 
 // readSchemeless has every reader read a pattern without a scheme.

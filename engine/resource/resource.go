@@ -149,8 +149,7 @@ func readAny(raw string) (Readings, error) {
 	if wrappedURL.MatchString(raw) {
 		return Readings{}, &Error{"it is a URL within < > or behind URL:, which some clients take off"}
 	}
-	t := text{raw: raw}
-	t.form, t.scheme, t.rest = classify(raw)
+	t := newText(raw)
 	if err := t.read(); err != nil {
 		return Readings{}, err
 	}
@@ -187,6 +186,11 @@ type text struct {
 	readings     collection
 	// blocks are further readings, which a block alone looks at.
 	blocks []Reading
+}
+
+func newText(raw string) text {
+	f, scheme, rest := classify(raw)
+	return text{raw: raw, form: f, scheme: scheme, rest: rest}
 }
 
 // collection is a list of readings without two of one text.

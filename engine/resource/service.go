@@ -50,11 +50,11 @@ func (t *text) oddHosts(authority string) []string {
 	}
 	var hosts []string
 	add := func(entry string) {
-		if len(hosts) > maxHosts {
-			return // they are refused
-		}
-		if host, ok := t.hostPort(entry, 0); ok && !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
+		for name := range 2 {
+			host, ok := t.hostPort(entry, name)
+			if ok && !slices.Contains(hosts, host) && len(hosts) <= maxHosts { // more are refused
+				hosts = append(hosts, host)
+			}
 		}
 	}
 	for entry := range strings.FieldsFuncSeq(authority, func(r rune) bool { return strings.ContainsRune(",;@", r) }) {

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -54,9 +55,6 @@ func (t *text) readWeb() *Error {
 	}
 	for _, host := range hosts {
 		t.readHierarchical(t.scheme+"://"+host, u, true)
-		if address, rest, ok := strings.Cut(host, "%25"); ok { // the zone leaves the address what it is
-			t.alsoBlocks(t.scheme+"://"+address+rest[strings.IndexByte(rest, ']'):], u, true)
-		}
 	}
 	if decoded := decodeAll(authority); decoded != authority { // a zone that is more of the address to some
 		if hosts, err := t.webHosts(decoded); err == nil {
@@ -95,7 +93,13 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 			t.blocks = append(t.blocks, Reading{base + letters(decode(path)) + query, Literal})
 		}
 	}
+	if bare := zone.ReplaceAllString(base, "$1]"); bare != base { // which leaves the address what it is
+		t.alsoBlocks(bare, u, web)
+	}
 }
+
+// zone is an IPv6 address with a zone.
+var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
 // checkWebPath refuses escapes that servers read in several ways.
 func checkWebPath(path string) *Error {
