@@ -16,7 +16,6 @@ const (
 // concurrent use.
 type List struct {
 	groups []group
-	size   int
 }
 
 // group are the patterns as some readers have them. Nearly all patterns are the
@@ -50,7 +49,7 @@ const tooMuchText = "stands, with those before it, for more than 131072 characte
 
 // build compiles a list without the patterns that are mistakes.
 func build(patterns []string, use Use, spell speller, limit int) (*List, []*PatternError) {
-	l := &List{size: listSize}
+	l := &List{}
 	var mistakes []*PatternError
 	left := maxSpelled
 	for i, pattern := range patterns {
@@ -74,7 +73,6 @@ func build(patterns []string, use Use, spell speller, limit int) (*List, []*Patt
 		if err := g.set.build(); err != nil {
 			return nil, append(mistakes, err)
 		}
-		l.size += g.set.Size()
 	}
 	return l, mistakes
 }
@@ -89,9 +87,6 @@ func (l *List) group(readers resource.Reader) *Set {
 	l.groups = append(l.groups, group{readers, &Set{}})
 	return l.groups[len(l.groups)-1].set
 }
-
-// listSize is what a List takes on the heap beside its sets.
-const listSize = 64
 
 // Blocked returns the index of the first pattern that matches a reading of r, and
 // whose reading that is, or -1.
@@ -144,16 +139,24 @@ func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 }
 
 // Steps bounds what matching s takes.
-func (l *List) Steps(s string) int {
+func (l *List) Steps(s string) int { return l.sum(func(g *Set) int { return g.Steps(s) }) }
+
+// Size returns about how many bytes l keeps on the heap.
+func (l *List) Size() int { return listSize + l.sum((*Set).Size) }
+
+// listSize is what a List takes on the heap beside its sets.
+const listSize = 64
+
+// Len returns the number of spellings of the patterns.
+func (l *List) Len() int { return l.sum((*Set).Len) }
+
+func (l *List) sum(f func(*Set) int) int {
 	n := 0
 	for _, g := range l.groups {
-		n += g.set.Steps(s)
+		n += f(g.set)
 	}
 	return n
 }
-
-// Size returns about how many bytes l keeps on the heap.
-func (l *List) Size() int { return l.size }
 
 // Match returns the index of the first pattern that matches s to some reader, or
 // -1: for strings that are no resource of an intent.
@@ -177,13 +180,4 @@ func (l *List) Literals(yield func(literal string, whole bool) bool) {
 			}
 		}
 	}
-}
-
-// Len returns the number of spellings of the patterns.
-func (l *List) Len() int {
-	n := 0
-	for _, g := range l.groups {
-		n += g.set.Len()
-	}
-	return n
 }
