@@ -46,7 +46,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources, and 
 	WRIT_SOAK=1 $(GO) test ./rego -run '^TestReference$$' -v -timeout 4h
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
-	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./core ./billing .
+	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./decision/... ./storage ./storage/registry ./billing .
 
 browser: $(BIN) ## Test the pages in a real Chromium: load, reload, back, dark, phone
 	@if ! command -v chromium >/dev/null; then echo "SKIPPED the tests of the pages in a browser: there is no chromium"; \
