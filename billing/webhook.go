@@ -99,7 +99,7 @@ func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
 	changed := false
-	_, err := b.cfg.Store.UpdateSubscription(ctx, org, func(s *storage.Subscription) bool {
+	_, err := b.cfg.Store.UpdateSubscription(storage.WithActor(ctx, "stripe:"+e.ID), org, func(s *storage.Subscription) bool {
 		before = *s
 		if changed = c.apply(s); changed {
 			s.UpdatedAt = b.cfg.Now().UTC().Truncate(time.Millisecond)

@@ -30,8 +30,8 @@ type Change struct {
 // actorKey is the key of the actor in a context.
 type actorKey struct{}
 
-// WithActor returns a context under which updates are made for actor, the id of
-// a credential.
+// WithActor returns a context under which updates are made for actor: a credential
+// as the history names it, or what else asked for them.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }

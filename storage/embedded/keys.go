@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -124,25 +123,4 @@ func idAt(t time.Time) uuid.UUID {
 	var id uuid.UUID
 	copy(id[:6], ms[2:])
 	return id
-}
-
-// cursor returns the opaque form of a position: the part of a row's key that
-// follows the organization. It names no organization, so it is of no use
-// beyond the one that the caller may read.
-func cursor(k kind, position []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append([]byte{byte(k)}, position...))
-}
-
-// parseCursor returns the position in a cursor of kind k, or nil for the empty
-// cursor. It must be at least min bytes long.
-func parseCursor(s string, k kind, min int) ([]byte, error) {
-	if s == "" {
-		return nil, nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	// The decoder lets some spellings through that were never given out.
-	if err != nil || len(b) < 1+min || cursor(k, b[1:]) != s {
-		return nil, storage.ErrBadCursor
-	}
-	return b[1:], nil
 }

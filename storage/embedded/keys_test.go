@@ -58,27 +58,6 @@ func TestIDAt_IsLeastOfItsTime(t *testing.T) {
 	}
 }
 
-func TestParseCursor(t *testing.T) {
-	for _, position := range []string{"", "a", strings.Repeat("\xff", 100)} {
-		got, err := parseCursor(cursor(kindRecord, []byte(position)), kindRecord, 0)
-		if err != nil || string(got) != position {
-			t.Errorf("parseCursor(cursor(%q)) = %q, %v", position, got, err)
-		}
-	}
-	for name, bad := range map[string]string{
-		"another kind": cursor(kindIntent, []byte("a")),
-		"too short":    cursor(kindRecord, nil),
-		"padding":      cursor(kindRecord, []byte("a")) + "=",
-		"alphabet":     "+/+/",
-		"trailing bit": "YWB",
-		"line end":     cursor(kindRecord, []byte("a")) + "\n",
-	} {
-		if got, err := parseCursor(bad, kindRecord, 1); !errors.Is(err, storage.ErrBadCursor) {
-			t.Errorf("parseCursor of %s = %q, %v; want ErrBadCursor", name, got, err)
-		}
-	}
-}
-
 // TestOrganizationIDTooLong: an id whose length does not fit its key is an error,
 // never another organization's key.
 func TestOrganizationIDTooLong(t *testing.T) {
@@ -101,5 +80,15 @@ func TestOrganizationIDTooLong(t *testing.T) {
 		if err == nil || errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("%s = %v, want an error about the length", what, err)
 		}
+	}
+}
+
+func TestStartOf_TooShort(t *testing.T) {
+	page := storage.Page{Limit: 1, After: cursor(kindRecord, []byte("abc"))}
+	if got, err := startOf(kindRecord, "org", page, 3); err != nil || string(got) != "abc" {
+		t.Errorf("startOf = %q, %v, want abc", got, err)
+	}
+	if got, err := startOf(kindRecord, "org", page, 4); !errors.Is(err, storage.ErrBadCursor) {
+		t.Errorf("startOf of a position that is too short = %q, %v; want ErrBadCursor", got, err)
 	}
 }

@@ -1,19 +1,18 @@
 package embedded
 
-import (
-	"fmt"
-
-	"writ/storage"
-)
+import "writ/storage"
 
 // startOf checks what every list is given and returns the position after which
-// it starts, nil for the beginning.
+// it starts, which is at least min bytes long, nil for the beginning.
 func startOf(k kind, org string, p storage.Page, min int) ([]byte, error) {
 	if err := checkOrg(org); err != nil {
 		return nil, err
 	}
-	if p.Limit <= 0 {
-		return nil, fmt.Errorf("a page of %d items", p.Limit)
+	after, err := p.Start(byte(k))
+	if after != nil && len(after) < min {
+		return nil, storage.ErrBadCursor
 	}
-	return parseCursor(p.After, k, min)
+	return after, err
 }
+
+func cursor(k kind, position []byte) string { return storage.Cursor(byte(k), position) }

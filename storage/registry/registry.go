@@ -11,7 +11,6 @@ package registry
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -90,13 +89,14 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 func list[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page, keep func(*T) bool,
 ) (items []*T, next string, err error) {
-	if p.Limit <= 0 {
-		return nil, "", fmt.Errorf("a page of %d items", p.Limit)
-	}
-	q := storage.Query{Org: org, Index: index}
-	if q.From, err = parseCursor(p.After, c.Kind); err != nil {
+	after, err := p.Start(byte(c.Kind))
+	if err != nil {
 		return nil, "", err
 	}
+	if after != nil {
+		after = append(after, 0) // the next position at the earliest
+	}
+	q := storage.Query{Org: org, Index: index, From: after}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte
 		next = ""
@@ -105,7 +105,7 @@ func list[T any](
 				return true, nil
 			}
 			if len(items) == p.Limit {
-				next = cursor(c.Kind, last)
+				next = storage.Cursor(byte(c.Kind), last)
 				return false, nil
 			}
 			items = append(items, doc)
@@ -118,22 +118,3 @@ func list[T any](
 }
 
 func all[T any](*T) bool { return true }
-
-// cursor returns the opaque form of a position. It names no organization, so it
-// is of no use beyond the one that the caller may read.
-func cursor(k storage.Kind, position []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append([]byte{byte(k)}, position...))
-}
-
-// parseCursor returns the first position after a cursor, nil for the empty one.
-func parseCursor(s string, k storage.Kind) ([]byte, error) {
-	if s == "" {
-		return nil, nil
-	}
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	// The decoder lets some spellings through that were never given out.
-	if err != nil || len(b) == 0 || cursor(k, b[1:]) != s {
-		return nil, storage.ErrBadCursor
-	}
-	return append(b[1:], 0), nil
-}
