@@ -56,8 +56,11 @@ func (c *compound) places() int { return len(c.units) + 1 }
 func (c *compound) cost() int {
 	cost := c.places()
 	for _, u := range c.units {
-		if !u.isStar() && (u.lit >= utf8.RuneSelf || utf8.RuneCountInString(u.class) < len(u.class)) {
-			cost += 8 + len(u.class)
+		switch {
+		case u.lit >= utf8.RuneSelf:
+			cost += 8
+		case u.class != nil && utf8.RuneCountInString(u.class.expr) < len(u.class.expr):
+			cost += 8 + len(u.class.expr)
 		}
 	}
 	return cost
@@ -116,9 +119,9 @@ func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
 		}
 		return
 	}
-	ranges := u.ranges
-	if u.isLiteral() {
-		ranges = []rune{u.lit, u.lit}
+	ranges := []rune{u.lit, u.lit}
+	if u.class != nil {
+		ranges = u.class.ranges
 	}
 	for c := range ascii {
 		if inRanges(ranges, rune(c)) {

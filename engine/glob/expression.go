@@ -80,10 +80,10 @@ func expression(units []unit, star string) string {
 			b.WriteString("(?s:.*)")
 		case u.isStar():
 			b.WriteString(star)
-		case strings.HasPrefix(u.class, "[^"): // as one character of which an escape counts
-			b.WriteString("(?:%[0-9A-F]{2}|" + u.class + ")")
+		case strings.HasPrefix(u.class.expr, "[^"): // as one character of which an escape counts
+			b.WriteString("(?:%[0-9A-F]{2}|" + u.class.expr + ")")
 		default:
-			b.WriteString(u.class)
+			b.WriteString(u.class.expr)
 		}
 	}
 	return b.String()

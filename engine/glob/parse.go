@@ -33,11 +33,15 @@ const (
 // unit is a literal character of a pattern or, where glob is not empty, one of
 // its wildcards or classes as it is written.
 type unit struct {
-	lit  rune
-	glob string
-	// class is the regular expression of the characters that a unit which is no
-	// star matches one of, ranges are their first and last ones, sorted.
-	class  string
+	lit   rune
+	glob  string
+	class *class // what a unit that is neither literal nor a star matches one of
+}
+
+// class is a set of characters: a regular expression, and the first and last ones
+// of their ranges, sorted.
+type class struct {
+	expr   string
 	ranges []rune
 }
 
@@ -51,9 +55,9 @@ const escaped = 0x200000
 // anyOne is the unit of ?.
 var anyOne, _ = oneOf("?", "[^/]")
 
-// oneOf returns the unit that matches one character of class.
-func oneOf(glob, class string) (unit, bool) {
-	re, err := classes.Parse(class, classes.Perl)
+// oneOf returns the unit that matches one character of expr, a class.
+func oneOf(glob, expr string) (unit, bool) {
+	re, err := classes.Parse(expr, classes.Perl)
 	if err != nil || len(re.Rune) == 0 {
 		return unit{}, false
 	}
@@ -61,7 +65,7 @@ func oneOf(glob, class string) (unit, bool) {
 	if re.Op == classes.OpLiteral {
 		ranges = []rune{ranges[0], ranges[0]}
 	}
-	return unit{glob: glob, class: class, ranges: ranges}, true
+	return unit{glob: glob, class: &class{expr, ranges}}, true
 }
 
 // coalesce returns units with every run of * and ** as one of them. Without it

@@ -138,10 +138,13 @@ func units(text string, wildcards []unit) []unit {
 	return all
 }
 
+// plainDots writes a path with slashes and with dots that are no escapes.
+var plainDots = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".")
+
 // climbs reports whether text has a segment .. elsewhere than at the start of a
 // relative path.
 func climbs(text string) bool {
-	text = strings.NewReplacer(`\`, "/", "%2e", ".", "%2E", ".").Replace(text) + "/"
+	text = plainDots.Replace(text) + "/"
 	for strings.HasPrefix(text, "../") {
 		text = text[len("../"):]
 	}

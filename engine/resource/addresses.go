@@ -43,13 +43,13 @@ func (t *text) readAddresses() {
 func (t *text) addressesIn(list string, numbers bool) []string {
 	var all []string
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
-		if bare := bareNumber(entry); numbers && number.MatchString(bare) {
+		if bare := ungrouped.Replace(entry); numbers && number.MatchString(bare) {
 			all = append(all, bare)
 			continue
 		}
 		found := false
 		for piece := range strings.FieldsFuncSeq(entry, cutsAddress) {
-			switch bare := bareNumber(piece); {
+			switch bare := ungrouped.Replace(piece); {
 			case strings.IndexByte(piece, '@') >= 0:
 				all, found = append(all, t.address(piece)...), true
 			case numbers && number.MatchString(bare):
@@ -81,10 +81,8 @@ func (t *text) address(s string) []string {
 	return names
 }
 
-// bareNumber drops what only groups the digits of a telephone number.
-func bareNumber(s string) string {
-	return strings.NewReplacer("-", "", ".", "", "(", "", ")", "", " ", "").Replace(s)
-}
+// ungrouped drops what only groups the digits of a telephone number.
+var ungrouped = strings.NewReplacer("-", "", ".", "", "(", "", ")", "", " ", "")
 
 // number is a telephone number, perhaps with wildcards.
 var number = regexp.MustCompile(`^\+?[*#]*[0-9\x{F0000}-\x{F0FFF}][0-9*#\x{F0000}-\x{F0FFF}]*$`)

@@ -95,23 +95,25 @@ func canonicalForm(s string, escapes bool) string {
 	if start == len(s) {
 		return s
 	}
-	b := append(make([]byte, 0, len(s)+8), s[:start]...)
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	b.WriteString(s[:start])
 	for s = s[start:]; s != ""; {
 		r, size, escaped := nextRune(s, escapes)
 		bad := r == utf8.RuneError && (size == 1 || escaped && size == len("%FF")) || unicode.IsControl(r)
 		switch {
 		case escaped && (bad || strings.ContainsRune("!$&'()*+,;=:@/?#%", r)):
-			b = append(b, strings.ToUpper(s[:size])...)
+			b.WriteString(strings.ToUpper(s[:size]))
 		case bad || r == '%' || !escapes && (r == '?' || r == '#'):
 			for _, c := range []byte(s[:size]) {
-				b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
+				b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
 			}
 		default:
-			b = utf8.AppendRune(b, r)
+			b.WriteRune(r)
 		}
 		s = s[size:]
 	}
-	return string(b)
+	return b.String()
 }
 
 const hexDigits = "0123456789ABCDEF"

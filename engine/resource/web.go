@@ -93,8 +93,8 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 			t.blocks = append(t.blocks, Reading{base + letters(decode(path)) + query, Literal})
 		}
 	}
-	if bare := zone.ReplaceAllString(base, "$1]"); bare != base { // which leaves the address what it is
-		t.alsoBlocks(bare, u, web)
+	if zone.MatchString(base) { // which leaves the address what it is
+		t.alsoBlocks(zone.ReplaceAllString(base, "$1]"), u, web)
 	}
 }
 
