@@ -23,6 +23,9 @@ func TestDecision_Resources_NoListedSpellingOfABlockedResourceMayPass(t *testing
 		{"postgres://db.example.com/prod", otherSpellings},
 		{"mailto:ceo@example.com", mailSpellings},
 		{"file:///c:/windows/system32", fileSpellings},
+		{"http://[fe80::1]/x", []blockedSpelling{{"web address with a zone", "http://[fe80::1%25eth0]/x"}}},
+		{"ssh://[fe80::1]/x", []blockedSpelling{{"service address with a zone", "ssh://h,[fe80::1%25eth0]/x"}}},
+		{"file://[fe80::1]/x", []blockedSpelling{{"file address with a zone", "file://[fe80::1%25eth0]/x"}}},
 	}
 	total := 0
 	for _, set := range sets {

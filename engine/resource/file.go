@@ -35,6 +35,11 @@ func (t *text) readFile() *Error {
 	}
 	for _, host := range hosts {
 		t.readFilePath("file://"+host, rest, u)
+		if zone.MatchString(host) {
+			other := text{raw: t.raw, pattern: t.pattern}
+			other.readFilePath("file://"+zone.ReplaceAllString(host, "$1]"), rest, u)
+			t.forBlocks(&other)
+		}
 	}
 	return nil
 }

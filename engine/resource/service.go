@@ -20,7 +20,7 @@ func (t *text) readService() *Error {
 		if err := other.readService(); err != nil {
 			return err
 		}
-		t.blocks = slices.Concat(t.blocks, other.readings.list, other.blocks)
+		t.forBlocks(&other)
 	}
 	joined, hosts := t.serviceAuthority(authority, 0)
 	var odd []string

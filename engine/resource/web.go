@@ -64,10 +64,15 @@ func (t *text) readWeb() *Error {
 	return nil
 }
 
-// alsoBlocks adds readings that a block alone looks at.
+// alsoBlocks adds the readings of a path behind base that a block alone looks at.
 func (t *text) alsoBlocks(base string, u url, web bool) {
 	other := text{raw: t.raw, pattern: t.pattern}
 	other.readHierarchical(base, u, web)
+	t.forBlocks(&other)
+}
+
+// forBlocks adds what other has read for a block alone.
+func (t *text) forBlocks(other *text) {
 	t.blocks = slices.Concat(t.blocks, other.readings.list, other.blocks)
 }
 
