@@ -58,6 +58,14 @@
 // missing, null or there twice, is malformed. From the second exp on it is
 // expired.
 //
+// # Entries
+//
+// Other leaves of the same chain say what was no decision, or what became of one.
+// An entry is the canonical JSON of an object whose member entry names its kind,
+// a member that no receipt has: settlement, verdict, retention or change. Its leaf
+// is that JSON, and its receipt is the object {sig, kid}, which is verified like
+// that of a decision: see [Inclusion]. What a removed leaf leaves is its hash.
+//
 // # Leaf and tree
 //
 // A receipt's leaf is the canonical JSON of {decision, decision_id, digest, exp,

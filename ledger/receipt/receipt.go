@@ -52,16 +52,8 @@ func (r *Receipt) SignedHead() (SignedHead, error) {
 	if err := r.check(); err != nil {
 		return SignedHead{}, err
 	}
-	s, err := decodeSig(r.Sig)
-	if err != nil {
-		return SignedHead{}, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
-	}
-	root, err := rootFromProof(r.LeafHash(), s.index, s.head.Size, s.proof)
-	if err != nil {
-		return SignedHead{}, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
-	}
-	s.head.Root = root
-	return SignedHead{Head: s.head, KeyID: r.KeyID, Sig: s.sig}, nil
+	h, _, err := headOver(r.LeafHash(), r.Sig, r.KeyID)
+	return h, err
 }
 
 // check returns an ErrMalformed for members that no signer writes. Two that

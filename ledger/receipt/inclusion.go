@@ -1,0 +1,74 @@
+package receipt
+
+import (
+	"crypto/sha256"
+	"fmt"
+)
+
+// Inclusion proves that an entry of a chain which is no decision is a leaf under
+// a signed head. Nothing in it may be trusted before [Inclusion.Verify].
+type Inclusion struct {
+	Sig   string `json:"sig"` // as a receipt's
+	KeyID string `json:"kid"`
+}
+
+// EntryLeaf returns SHA-256(0x00 || entry), the leaf hash of an entry, which must
+// be canonical JSON of an object with the member entry: see the package
+// documentation.
+func EntryLeaf(entry []byte) [32]byte {
+	var buf [1024]byte
+	return sha256.Sum256(append(append(buf[:0], leafPrefix), entry...))
+}
+
+// SignedHead is [Receipt.SignedHead] of the leaf.
+func (i Inclusion) SignedHead(leaf [32]byte) (SignedHead, error) {
+	h, _, err := headOver(leaf, i.Sig, i.KeyID)
+	return h, err
+}
+
+// Verify returns nil if leaf was signed by the key of keys that i names, else
+// ErrMalformed, ErrUnknownKey or ErrSignature.
+func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
+	h, err := i.SignedHead(leaf)
+	if err != nil {
+		return err
+	}
+	return h.Verify(keys)
+}
+
+// Leaf is a leaf in its place: what is left of one whose content is removed.
+type Leaf struct {
+	Seq   uint64 // of the head that signs it
+	Index uint32 // from 0
+	Hash  [32]byte
+}
+
+// Leaf returns the place that i claims for a leaf.
+func (i Inclusion) Leaf(hash [32]byte) (Leaf, error) {
+	h, index, err := headOver(hash, i.Sig, i.KeyID)
+	return Leaf{Seq: h.Seq, Index: index, Hash: hash}, err
+}
+
+// Inclusion returns what of r proves its leaf.
+func (r *Receipt) Inclusion() Inclusion { return Inclusion{Sig: r.Sig, KeyID: r.KeyID} }
+
+// Root returns the root of the tree of leaves.
+func Root(leaves [][32]byte) [32]byte { return newTree(leaves).root() }
+
+// headOver returns the head that a sig claims for a leaf, with the root computed,
+// and the leaf's index.
+func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
+	if err := checkKeyID(kid); err != nil {
+		return SignedHead{}, 0, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	s, err := decodeSig(text)
+	if err != nil {
+		return SignedHead{}, 0, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
+	}
+	root, err := rootFromProof(leaf, s.index, s.head.Size, s.proof)
+	if err != nil {
+		return SignedHead{}, 0, fmt.Errorf("%w: sig: %w", ErrMalformed, err)
+	}
+	s.head.Root = root
+	return SignedHead{Head: s.head, KeyID: kid, Sig: s.sig}, s.index, nil
+}
