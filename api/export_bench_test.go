@@ -55,9 +55,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 			batch[i] = historyRow(n, orgs)
 			n++
 		}
-		tip, err := storagetest.Tip(context.Background(), store)
-		must(b, err)
-		_, err = store.Commit(context.Background(), batch, storagetest.Unsigned(tip))
+		_, err = store.Append(context.Background(), storage.Batch{Records: batch}, storagetest.Unsigned())
 		must(b, err)
 	}
 	return start(b, func(c *Config) { c.Store = store })

@@ -26,13 +26,11 @@ import (
 func (h *harness) seed(w *storagetest.Writer, org string, n int, resource string) []*storage.Record {
 	h.t.Helper()
 	ctx := context.Background()
-	tip, err := storagetest.Tip(ctx, h.store)
-	must(h.t, err)
 	records := make([]*storage.Record, n)
 	for i := range records {
-		records[i] = w.Record(org, func(r *storage.Record) { r.Settlement, r.Resource = nil, resource })
+		records[i] = w.Record(org, func(r *storage.Record) { r.Resource = resource })
 	}
-	_, err = h.store.Store.Commit(ctx, records, w.Seal(tip))
+	_, err := w.Commit(ctx, h.store.Store, records...)
 	must(h.t, err)
 	return records
 }

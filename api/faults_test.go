@@ -136,15 +136,15 @@ func (f *faultStore) Decided(ctx context.Context, org, intentID string) (*storag
 	return f.Store.Decided(ctx, org, intentID)
 }
 
-// Commit implements storage.Store. "Commit" fails before anything is written,
+// Append implements storage.Store. "Commit" fails before anything is written,
 // "Commit lost answer" after everything is.
-func (f *faultStore) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+func (f *faultStore) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	if err := f.fault("Commit"); err != nil {
-		return nil, err
+		return storage.Batch{}, err
 	}
-	existing, err := f.Store.Commit(ctx, batch, seal)
+	existing, err := f.Store.Append(ctx, batch, seal)
 	if fault := f.fault("Commit lost answer"); fault != nil {
-		return nil, fault
+		return storage.Batch{}, fault
 	}
 	return existing, err
 }
@@ -179,14 +179,6 @@ func (f *faultStore) Record(ctx context.Context, org, id string) (*storage.Recor
 		return nil, err
 	}
 	return f.Store.Record(ctx, org, id)
-}
-
-// Settle implements storage.Store.
-func (f *faultStore) Settle(ctx context.Context, org, id string, s storage.Settlement) (*storage.Record, error) {
-	if err := f.fault("Settle"); err != nil {
-		return nil, err
-	}
-	return f.Store.Settle(ctx, org, id, s)
 }
 
 // during returns the calls that do makes, by name.

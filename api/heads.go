@@ -28,9 +28,13 @@ func (s *Server) listHeads(r *request) (response, error) {
 		return response{}, err
 	}
 	until := r.now.Add(-headAge).UnixMilli()
+	tip, err := s.cfg.Store.Tip(r.ctx)
+	if err != nil {
+		return response{}, fmt.Errorf("reading the end of the chain: %w", err)
+	}
 	end, err := parseHeadCursor(page.After)
 	if err == nil && end == 0 {
-		end, err = s.firstYounger(r, until)
+		end, err = s.firstYounger(r, tip, until)
 	}
 	if err != nil {
 		return response{}, err
@@ -40,7 +44,7 @@ func (s *Server) listHeads(r *request) (response, error) {
 		from = end - n
 	}
 	var heads []receipt.SignedHead
-	err = s.cfg.Store.Heads(r.ctx, from, func(h receipt.SignedHead) error {
+	err = s.cfg.Store.Heads(r.ctx, tip.ID, from, func(h receipt.SignedHead) error {
 		if h.Seq >= end {
 			return errEnough
 		}
@@ -77,16 +81,9 @@ func parseHeadCursor(cursor string) (uint64, error) {
 // time, which is one more than the last head's if none was. It takes a look at
 // some twenty of a million: heads are in order of time as long as the clock is
 // not set back.
-func (s *Server) firstYounger(r *request, until int64) (uint64, error) {
-	last, err := s.cfg.Store.LastHead(r.ctx)
-	if errors.Is(err, storage.ErrNotFound) {
-		return 1, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading the last head: %w", err)
-	}
-	n := sort.Search(int(last.Seq), func(i int) (younger bool) {
-		walk := s.cfg.Store.Heads(r.ctx, uint64(i)+1, func(h receipt.SignedHead) error {
+func (s *Server) firstYounger(r *request, tip receipt.Chain, until int64) (_ uint64, err error) {
+	n := sort.Search(int(tip.Seq), func(i int) (younger bool) {
+		walk := s.cfg.Store.Heads(r.ctx, tip.ID, uint64(i)+1, func(h receipt.SignedHead) error {
 			younger = h.UnixMilli > until
 			return errEnough
 		})

@@ -125,7 +125,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	}
 	settled := s.settlement(r, in)
 	r.slot.Leave() // the rest is waiting
-	record, err := s.cfg.Store.Settle(r.ctx, r.who.org, decisionID, settled)
+	record, err := s.cfg.Ledger.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,

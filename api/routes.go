@@ -71,6 +71,7 @@ func (s *Server) routes() []route {
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		get("/v1/ledger/heads", scopeHistoryRead, s.listHeads),
+		get("/v1/changes", scopeHistoryRead, s.listChanges),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),

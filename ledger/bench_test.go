@@ -25,11 +25,11 @@ const callers = 64
 func setCallers(b *testing.B) { b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0))) }
 
 // noop is a store that has everything sealed and keeps nothing.
-type noop struct{ storage.Decisions }
+type noop struct{ Store }
 
-func (noop) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	_, _, err := seal(batch)
-	return make([]*storage.Record, len(batch)), err
+func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	_, _, err := seal(receipt.Chain{}, batch)
+	return storage.Batch{Records: make([]*storage.Record, len(batch.Records))}, err
 }
 
 func (noop) Metered(context.Context, string, storage.Month) (int64, error) { return 0, nil }
@@ -40,7 +40,7 @@ func BenchmarkCommit(b *testing.B) {
 	b.Run("callers=64/store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
 }
 
-func openEmbedded(b *testing.B) storage.Decisions {
+func openEmbedded(b *testing.B) Store {
 	b.Helper()
 	store, err := embedded.Open(b.TempDir(), embedded.Options{})
 	if err != nil {
@@ -54,7 +54,7 @@ func openEmbedded(b *testing.B) storage.Decisions {
 	return store
 }
 
-func benchmarkCommit(b *testing.B, store storage.Decisions) {
+func benchmarkCommit(b *testing.B, store Store) {
 	reg := prometheus.NewRegistry()
 	l := open(b, store, func(c *Config) { c.Now, c.Metrics = time.Now, reg })
 	setCallers(b)
@@ -190,14 +190,18 @@ func benchmarkStore(b *testing.B, size int) {
 			batch[i], records[i] = waiterOf(r), r
 			batch[i].places[0].leaf = r.Receipt.LeafHash()
 		}
-		_, head, err := c.sealer(batch)(records)
+		tip, err := store.Tip(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.tip = c.tip.Next(head.Head)
+		all := storage.Batch{Records: records}
+		_, head, err := c.sealer(batch)(tip, all)
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.StartTimer()
-		if _, err := store.Commit(b.Context(), records, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-			return records, head, nil
+		if _, err := store.Append(b.Context(), all, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			return all, head, nil
 		}); err != nil {
 			b.Fatal(err)
 		}

@@ -23,12 +23,9 @@ type committer struct {
 	meters  *meters
 	metrics *metrics
 
-	// tip is the end of the chain as the store has it, unless unsure is set:
-	// then it may be one of sealed that follows tip.
-	tip      receipt.Chain
-	sealed   []receipt.Head // on tip
-	unsure   bool
-	doubtful []*meter // to reload before unsure ends
+	// unknown is a batch that may be stored or not, though its callers were refused.
+	// Its places in the meters are held until that is known.
+	unknown []*waiter
 
 	refused int // intents refused for the failure that lasts; 0: commits succeed
 	leaves  [][32]byte
@@ -88,18 +85,84 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		c.refuse(ctx, batch, err)
 		return
 	}
-	existing, err := c.commit(ctx, batch)
-	if err != nil {
-		c.unsure = true
-		c.doubtful = c.meters.doubt(c.doubtful, batch)
-		c.refuse(ctx, batch, err)
+	existing, err := c.try(ctx, batch)
+	doubt := err != nil && !nothingStored(err)
+	if doubt { // the same batch again: what is stored of it is found
+		if existing, err = c.try(ctx, batch); err == nil {
+			adopt(batch, existing.Records)
+		}
+	}
+	switch {
+	case err == nil:
+		c.meters.settle(batch, existing.Records)
+		c.answer(ctx, batch, existing)
 		return
+	case doubt:
+		c.unknown = remembered(batch)
+	default:
+		c.meters.settle(batch, nil)
 	}
-	if n := len(c.sealed); n > 0 {
-		c.tip = c.tip.Next(c.sealed[n-1])
+	c.refuse(ctx, batch, err)
+}
+
+// nothingStored reports whether err, of the store's Append, says that nothing of
+// the batch is stored.
+func nothingStored(err error) bool {
+	return errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrUnavailable)
+}
+
+// remembered returns the places of batch, whose waiters go back to their callers.
+func remembered(batch []*waiter) []*waiter {
+	kept := make([]*waiter, len(batch))
+	for i, w := range batch {
+		kept[i] = &waiter{places: slices.Clone(w.places), whole: w.whole, entries: w.entries}
 	}
-	c.meters.settle(batch, existing)
-	c.answer(ctx, batch, existing)
+	return kept
+}
+
+// becomeSure finds out what an unknown batch left behind, by appending it again
+// with nothing sealed: who was refused is not decided later. It returns nil if
+// nothing is unknown, and ErrClosed once ctx has ended.
+func (c *committer) becomeSure(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ErrClosed
+	}
+	if len(c.unknown) == 0 {
+		return nil
+	}
+	existing, err := c.commit(ctx, c.unknown, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+		return storage.Batch{}, receipt.SignedHead{}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("recovering from a failed commit: %w", err)
+	}
+	stands := existing.Records
+	for _, w := range c.unknown {
+		for i := range w.places {
+			if r := w.places[i].record; stands[i] != nil && stands[i].DecisionID == r.DecisionID {
+				stands[i] = nil // it was the first
+			} else {
+				stands[i] = r
+			}
+		}
+		stands = stands[len(w.places):]
+	}
+	c.meters.settle(c.unknown, existing.Records)
+	c.unknown = nil
+	return nil
+}
+
+// adopt makes batch's own what an earlier append of it has stored: a row of one's
+// own decision id is one's own.
+func adopt(batch []*waiter, existing []*storage.Record) {
+	for _, w := range batch {
+		for i := range w.places {
+			if r := existing[i]; r != nil && r.DecisionID == w.places[i].record.DecisionID {
+				w.places[i].record, existing[i] = r, nil
+			}
+		}
+		existing = existing[len(w.places):]
+	}
 }
 
 // wakeFlushes wakes the waiters that commit nothing with err and returns the
@@ -107,7 +170,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 func wakeFlushes(batch []*waiter, err error) []*waiter {
 	commits := batch[:0]
 	for _, w := range batch {
-		if len(w.places) > 0 {
+		if len(w.places)+len(w.entries) > 0 {
 			commits = append(commits, w)
 			continue
 		}
@@ -117,74 +180,82 @@ func wakeFlushes(batch []*waiter, err error) []*waiter {
 	return commits
 }
 
-// commit has the store write batch, with a panic of the store's as an error.
-func (c *committer) commit(ctx context.Context, batch []*waiter) (existing []*storage.Record, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	records := make([]*storage.Record, 0, len(batch))
-	for _, w := range batch {
-		for i := range w.places {
-			records = append(records, w.places[i].record)
-		}
-	}
-	c.sealed = c.sealed[:0]
-	c.metrics.batchSize.Observe(float64(len(records)))
-	start := time.Now()
-	existing, err = c.cfg.Store.Commit(ctx, records, c.sealer(batch))
-	c.metrics.commitSeconds.Observe(time.Since(start).Seconds())
+// try has the store append batch and holds it to its contract: nothing unsigned is
+// answered.
+func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, error) {
+	all, err := c.commit(ctx, batch, c.sealer(batch))
 	if err != nil {
-		return nil, err
+		return all, err
 	}
-	if len(existing) != len(records) {
-		return nil, fmt.Errorf("the store answered %d of %d records", len(existing), len(records))
-	}
-	return existing, checkCommit(batch, existing)
-}
-
-// checkCommit holds the store to its contract: nothing unsigned is answered.
-func checkCommit(batch []*waiter, existing []*storage.Record) error {
+	existing := all.Records
 	for _, w := range batch {
 		if !w.raced(existing) {
 			for i := range w.places {
 				if existing[i] == nil && w.places[i].record.Receipt.Sig == "" {
-					return errors.New("the store took a record as new that it had not sealed")
+					return all, errors.New("the store took a record as new that it had not sealed")
 				}
 			}
 		}
 		existing = existing[len(w.places):]
 	}
-	return nil
+	return all, nil
 }
 
-// sealer returns the seal of batch, which follows c.tip however often the store
-// asks for it.
+// commit has the store append batch, with a panic of the store's as an error.
+func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (existing storage.Batch, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	all := storage.Batch{Records: make([]*storage.Record, 0, len(batch))}
+	for _, w := range batch {
+		for i := range w.places {
+			all.Records = append(all.Records, w.places[i].record)
+		}
+		all.Entries = append(all.Entries, w.entries...)
+	}
+	c.metrics.batchSize.Observe(float64(len(all.Records) + len(all.Entries)))
+	start := time.Now()
+	existing, err = c.cfg.Store.Append(ctx, all, seal)
+	c.metrics.commitSeconds.Observe(time.Since(start).Seconds())
+	if err != nil {
+		return storage.Batch{}, err
+	}
+	if len(existing.Records) != len(all.Records) || len(existing.Entries) != len(all.Entries) {
+		return storage.Batch{}, fmt.Errorf("the store answered %d of %d records and %d of %d entries",
+			len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
+	}
+	return existing, nil
+}
+
+// sealer returns the seal of batch, which may be asked for again with less.
 func (c *committer) sealer(batch []*waiter) storage.Seal {
-	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
+	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 		sealed, leaves, err := first(batch, fresh, c.leaves[:0])
-		if err != nil || len(sealed) == 0 {
-			return nil, receipt.SignedHead{}, err
+		if err != nil || len(leaves) == 0 {
+			return storage.Batch{}, receipt.SignedHead{}, err
 		}
 		c.leaves = leaves
-		head, sigs := c.cfg.Signer.Seal(c.tip, c.cfg.Now(), leaves)
-		for i, r := range sealed {
+		head, sigs := c.cfg.Signer.Seal(tip, c.cfg.Now(), leaves)
+		for i, r := range sealed.Records {
 			r.Receipt.Sig = sigs[i]
 		}
-		c.sealed = append(c.sealed, head.Head)
+		for i, e := range sealed.Entries {
+			e.Inclusion = receipt.Inclusion{Sig: sigs[len(sealed.Records)+i], KeyID: c.cfg.Signer.KeyID()}
+		}
 		return sealed, head, nil
 	}
 }
 
-// first returns those of fresh that are to be stored, which leaves out waiters
-// that are whole and of which not all are fresh, and appends their leaves.
-func first(batch []*waiter, fresh []*storage.Record, leaves [][32]byte) ([]*storage.Record, [][32]byte, error) {
-	sealed := fresh[:0:0]
+// first returns what of fresh is to be stored, which leaves out waiters that are
+// whole and of which not all records are fresh, and appends its leaves.
+func first(batch []*waiter, fresh storage.Batch, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
+	sealed, records := storage.Batch{Records: fresh.Records[:0:0]}, fresh.Records
 	for _, w := range batch {
 		mark, n := len(leaves), 0
 		for i := range w.places {
-			if n < len(fresh) && fresh[n] == w.places[i].record {
+			if n < len(records) && records[n] == w.places[i].record {
 				leaves = append(leaves, w.places[i].leaf)
 				n++
 			}
@@ -192,12 +263,20 @@ func first(batch []*waiter, fresh []*storage.Record, leaves [][32]byte) ([]*stor
 		if w.whole && n < len(w.places) {
 			leaves = leaves[:mark]
 		} else {
-			sealed = append(sealed, fresh[:n]...)
+			sealed.Records = append(sealed.Records, records[:n]...)
 		}
-		fresh = fresh[n:]
+		records = records[n:]
 	}
-	if len(fresh) > 0 {
-		return nil, nil, errors.New("sealing a record that is not of the batch or not in its order")
+	for _, w := range batch {
+		for _, e := range w.entries {
+			if n := len(sealed.Entries); n < len(fresh.Entries) && fresh.Entries[n] == e {
+				leaves = append(leaves, receipt.EntryLeaf(e.Body))
+				sealed.Entries = fresh.Entries[:n+1]
+			}
+		}
+	}
+	if len(records) > 0 || len(sealed.Entries) < len(fresh.Entries) {
+		return storage.Batch{}, nil, errors.New("sealing what is not of the batch or not in its order")
 	}
 	return sealed, leaves, nil
 }

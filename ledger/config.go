@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,12 +42,19 @@ type Scrubber interface {
 	Values(metadata map[string]string) map[string]string
 }
 
+// Store is where a Ledger keeps what it makes final.
+type Store interface {
+	storage.Log
+	// Record returns the record of a decision, or storage.ErrNotFound.
+	Record(ctx context.Context, org, decisionID string) (*storage.Record, error)
+}
+
 // Config is what a Ledger works with. Store, Signer and Scrub are required.
 type Config struct {
 	// Store makes batches durable. It must bound the time that its calls take:
 	// everyone waits for the batch that is being written. No other ledger may
-	// write to it at the same time.
-	Store storage.Decisions
+	// write by the same handle.
+	Store Store
 	// Signer signs the batches. Heads of earlier keys stay where they are in
 	// the chain.
 	Signer *receipt.Signer
@@ -59,6 +67,9 @@ type Config struct {
 	Audit Mode
 	// Scrub judges everything that a caller chose freely, in either mode.
 	Scrub Scrubber
+	// Writer names this writer in each record, where a store has several. It may be
+	// empty.
+	Writer string
 	// Log hears of failing commits, once for each episode. Nil discards.
 	Log *slog.Logger
 	// Metrics is where the ledger registers its metrics until it is closed. Nil

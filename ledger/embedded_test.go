@@ -77,7 +77,11 @@ func checkCopies(t *testing.T, keys receipt.Keys, outs [][]Outcome) {
 func checkHeads(t *testing.T, store *embedded.Store, keys receipt.Keys, tip receipt.Chain) receipt.Chain {
 	t.Helper()
 	var heads []receipt.SignedHead
-	err := store.Heads(t.Context(), tip.Seq+1, func(h receipt.SignedHead) error {
+	now, err := store.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Heads(t.Context(), now.ID, tip.Seq+1, func(h receipt.SignedHead) error {
 		heads = append(heads, h)
 		return nil
 	})

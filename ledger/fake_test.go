@@ -33,16 +33,17 @@ type fake struct {
 
 	mu         sync.Mutex
 	faults     []fault // of the next commits
-	headErr    error   // LastHead's
+	down       error   // Append's, whatever the faults
+	headErr    error   // Tip's
 	meterErr   error   // Metered's
 	decidedErr error   // Decided's
 	removed    bool    // Decided finds records removed
 	loads      int     // calls of Metered
 	answer     func(batch, existing []*storage.Record) []*storage.Record
-	foreign    *receipt.SignedHead // what LastHead returns instead
 
 	rows    map[[2]string]row
 	order   []row
+	entries []*storage.Entry
 	heads   []receipt.SignedHead
 	batches []int
 }
@@ -61,34 +62,37 @@ type gated struct {
 
 func newFake() *fake { return &fake{rows: make(map[[2]string]row)} }
 
-func (f *fake) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	if f.commitGate != nil {
-		g := gated{size: len(batch), open: make(chan struct{})}
+		g := gated{size: len(batch.Records), open: make(chan struct{})}
 		f.commitGate <- g
 		select {
 		case <-g.open:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return storage.Batch{}, ctx.Err()
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.batches = append(f.batches, len(batch))
+	f.batches = append(f.batches, len(batch.Records))
 	what := none
 	if len(f.faults) > 0 {
 		what, f.faults = f.faults[0], f.faults[1:]
 	}
+	if f.down != nil {
+		return storage.Batch{}, f.down
+	}
 	existing, fresh := f.splitLocked(batch)
-	if len(fresh) > 0 {
+	if len(fresh.Records)+len(fresh.Entries) > 0 {
 		if err := f.sealLocked(fresh, seal, what); err != nil {
-			return nil, err
+			return storage.Batch{}, err
 		}
 	}
 	if what != none {
-		return nil, errFault
+		return storage.Batch{}, errFault
 	}
 	if f.answer != nil {
-		return f.answer(batch, existing), nil
+		existing.Records = f.answer(batch.Records, existing.Records)
 	}
 	return existing, nil
 }
@@ -109,36 +113,89 @@ func (f *fake) Decided(_ context.Context, org, intentID string) (*storage.Record
 	return r.decode(), nil
 }
 
-func (f *fake) splitLocked(batch []*storage.Record) (existing, fresh []*storage.Record) {
-	existing = make([]*storage.Record, len(batch))
+func (f *fake) splitLocked(batch storage.Batch) (existing, fresh storage.Batch) {
+	existing.Records = make([]*storage.Record, len(batch.Records))
 	first := make(map[[2]string]*storage.Record)
-	for i, r := range batch {
+	for i, r := range batch.Records {
 		key := [2]string{r.OrganizationID, r.IntentID}
 		if old, ok := f.rows[key]; ok {
-			existing[i] = old.decode()
+			existing.Records[i] = old.decode()
 		} else if first[key] != nil {
-			existing[i] = first[key]
+			existing.Records[i] = first[key]
 		} else {
 			first[key] = r
-			fresh = append(fresh, r)
+			fresh.Records = append(fresh.Records, r)
+		}
+	}
+	existing.Entries = make([]*storage.Entry, len(batch.Entries))
+	for i, e := range batch.Entries {
+		if existing.Entries[i] = f.entryLocked(e, fresh.Entries); existing.Entries[i] == nil {
+			fresh.Entries = append(fresh.Entries, e)
 		}
 	}
 	return existing, fresh
 }
 
-func (f *fake) sealLocked(fresh []*storage.Record, seal storage.Seal, what fault) error {
-	fresh, head, err := seal(fresh)
+// entryLocked returns what stands in place of e, behind those of its batch.
+func (f *fake) entryLocked(e *storage.Entry, batch []*storage.Entry) *storage.Entry {
+	for _, old := range slices.Concat(f.entries, batch) {
+		if old.Kind == e.Kind && old.OrganizationID == e.OrganizationID && old.Key == e.Key {
+			return old
+		}
+	}
+	if e.Kind == storage.SettlementEntry && (f.removed || f.recordLocked(e.OrganizationID, e.Key) == nil) {
+		return &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
+	}
+	return nil
+}
+
+// recordLocked returns the record of a decision with its settlement, or nil.
+func (f *fake) recordLocked(org, decisionID string) *storage.Record {
+	for _, r := range f.order {
+		if r.record.OrganizationID != org || r.record.DecisionID != decisionID {
+			continue
+		}
+		out := r.decode()
+		for _, e := range f.entries {
+			if e.Kind == storage.SettlementEntry && e.OrganizationID == org && e.Key == decisionID {
+				settled := *e.Settlement
+				settled.Receipt = &e.Inclusion
+				out.Settlement = &settled
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func (f *fake) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.recordLocked(org, decisionID); r != nil {
+		return r, nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+func (f *fake) sealLocked(fresh storage.Batch, seal storage.Seal, what fault) error {
+	tip := f.tipLocked()
+	fresh, head, err := seal(tip, fresh)
 	if err != nil {
 		return fmt.Errorf("sealing: %w", err)
 	}
-	if what == lost || len(fresh) == 0 {
+	n := len(fresh.Records) + len(fresh.Entries)
+	if what == lost || n == 0 {
 		return nil
 	}
-	if int(head.Size) != len(fresh) {
-		return fmt.Errorf("head over %d records, want %d", head.Size, len(fresh))
+	if int(head.Size) != n {
+		return fmt.Errorf("head over %d leaves, want %d", head.Size, n)
+	}
+	if head.Chain != tip.ID || head.Seq != tip.Seq+1 || head.Prev != tip.Prev {
+		return storage.ErrConflict
 	}
 	f.heads = append(f.heads, head)
-	for _, r := range fresh {
+	f.entries = append(f.entries, fresh.Entries...)
+	for _, r := range fresh.Records {
 		kept := row{record: r, bytes: encode(r)}
 		f.rows[[2]string{r.OrganizationID, r.IntentID}] = kept
 		f.order = append(f.order, kept)
@@ -146,21 +203,27 @@ func (f *fake) sealLocked(fresh []*storage.Record, seal storage.Seal, what fault
 	return nil
 }
 
-func (f *fake) LastHead(context.Context) (receipt.SignedHead, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.headErr != nil:
-		return receipt.SignedHead{}, f.headErr
-	case f.foreign != nil:
-		return *f.foreign, nil
-	case len(f.heads) == 0:
-		return receipt.SignedHead{}, storage.ErrNotFound
+func (f *fake) tipLocked() receipt.Chain {
+	tip := receipt.Chain{ID: [16]byte{'f'}}
+	if n := len(f.heads); n > 0 {
+		tip = tip.Next(f.heads[n-1].Head)
 	}
-	return f.heads[len(f.heads)-1], nil
+	return tip
 }
 
-func (f *fake) Heads(_ context.Context, from uint64, visit func(receipt.SignedHead) error) error {
+func (f *fake) Tip(context.Context) (receipt.Chain, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tipLocked(), f.headErr
+}
+
+func (f *fake) Chains(context.Context, func(receipt.Chain) error) error { return nil }
+
+func (f *fake) Entries(context.Context, string, storage.EntryKind, storage.Page) ([]*storage.Entry, string, error) {
+	return nil, "", nil
+}
+
+func (f *fake) Heads(_ context.Context, _ [16]byte, from uint64, visit func(receipt.SignedHead) error) error {
 	f.mu.Lock()
 	heads := slices.Clone(f.heads)
 	f.mu.Unlock()
@@ -224,8 +287,13 @@ func (f *fake) check(t *testing.T, keys receipt.Keys) {
 	for _, h := range f.heads {
 		sealed += int(h.Size)
 	}
-	if sealed != len(f.order) {
-		t.Errorf("heads cover %d records, the store has %d", sealed, len(f.order))
+	if sealed != len(f.order)+len(f.entries) {
+		t.Errorf("heads cover %d leaves, the store has %d records and %d entries", sealed, len(f.order), len(f.entries))
+	}
+	for _, e := range f.entries {
+		if h, err := e.SignedHead(receipt.EntryLeaf(e.Body)); err != nil || h != f.heads[h.Seq-1] {
+			t.Errorf("the receipt of %s %s stands under a head that the store lacks: %v", e.Kind, e.Key, err)
+		}
 	}
 	ids := make(map[string]bool)
 	for _, r := range f.order {

@@ -13,13 +13,40 @@ import (
 	"writ/storage"
 )
 
+// TestFault_CommittedAgain: an error that leaves open what became of a batch is
+// answered by committing it again, once.
+func TestFault_CommittedAgain(t *testing.T) {
+	for _, what := range []fault{lost, persisted} {
+		t.Run(fmt.Sprint(what), func(t *testing.T) {
+			store := newFake()
+			l := open(t, store)
+			mustDecide(t, l, "acme", intent(0))
+			store.set(func(f *fake) { f.faults = []fault{what} })
+			out := mustDecide(t, l, "acme", intent(1))
+			if out.Replayed || encode(out.Record) != store.order[1].bytes {
+				t.Errorf("Commit = %+v, want the decision that is stored, as a new one", out)
+			}
+			if got := ordinal(t, l, "acme"); got != 3 {
+				t.Errorf("ordinal = %d, want 3: two are decided", got)
+			}
+			store.check(t, testKeys(t, testSigner(1)))
+		})
+	}
+}
+
 func TestFault_FailedAndLost(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
 	mustDecide(t, l, "acme", intent(0))
-	store.set(func(f *fake) { f.faults = []fault{lost} })
+	store.set(func(f *fake) { f.faults = []fault{lost, lost} })
 	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
 		t.Fatalf("Commit = %+v, %v, want nothing but the fault", out, err)
+	}
+	if got := ordinal(t, l, "acme"); got != 3 {
+		t.Errorf("ordinal = %d, want 3: the place is held until it is known", got)
+	}
+	if err := l.Healthy(t.Context()); err != nil {
+		t.Errorf("Healthy = %v", err)
 	}
 	if got := ordinal(t, l, "acme"); got != 2 {
 		t.Errorf("ordinal = %d, want 2: nothing was committed", got)
@@ -34,7 +61,7 @@ func TestFault_FailedButPersisted(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
 	mustDecide(t, l, "acme", intent(0))
-	store.set(func(f *fake) { f.faults = []fault{persisted} })
+	store.set(func(f *fake) { f.faults = []fault{persisted, persisted} })
 	if out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) || out != (Outcome{}) {
 		t.Fatalf("Commit = %+v, %v, want nothing but the fault", out, err)
 	}
@@ -45,15 +72,35 @@ func TestFault_FailedButPersisted(t *testing.T) {
 	if !out.Replayed || encode(out.Record) != store.order[1].bytes {
 		t.Errorf("the retry = %+v, want the persisted decision", out)
 	}
+	if got := ordinal(t, l, "acme"); got != 3 {
+		t.Errorf("ordinal = %d, want 3 once it is known, too", got)
+	}
 	mustDecide(t, l, "acme", intent(2))
 	store.check(t, testKeys(t, testSigner(1)))
 }
 
-// TestFault_ChainAndMetersSurviveAnySeries runs every series of three faults
+// TestFault_NothingIsStored: an error that says so is not tried again, and gives
+// the place in the meter back at once.
+func TestFault_NothingIsStored(t *testing.T) {
+	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict} {
+		store := newFake()
+		l := open(t, store)
+		mustDecide(t, l, "acme", intent(0))
+		store.set(func(f *fake) { f.down = down })
+		if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, down) {
+			t.Errorf("Commit = %v, want %v", err, down)
+		}
+		if got, n := ordinal(t, l, "acme"), len(store.batches); got != 2 || n != 2 {
+			t.Errorf("ordinal = %d after %d batches, want 2 and 2", got, n)
+		}
+	}
+}
+
+// TestFault_ChainAndMetersSurviveAnySeries runs every series of four faults
 // against batches that form by chance, with a restart after each.
 func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
-	for i := range 27 {
-		series := []fault{fault(i / 9), fault(i / 3 % 3), fault(i % 3)}
+	for i := range 81 {
+		series := []fault{fault(i / 27), fault(i / 9 % 3), fault(i / 3 % 3), fault(i % 3)}
 		t.Run(fmt.Sprint(series), func(t *testing.T) {
 			store := newFake()
 			for round := range 3 {
@@ -93,7 +140,7 @@ func TestFault_LoggedOnceAnEpisode(t *testing.T) {
 	store, log := newFake(), new(logged)
 	l := open(t, store, logTo(log))
 	for episode := range 2 {
-		store.set(func(f *fake) { f.faults = []fault{lost, persisted, lost} })
+		store.set(func(f *fake) { f.faults = []fault{lost, lost, lost, persisted} })
 		for n := range 3 {
 			if _, err := decide(t.Context(), l, "acme", entry(intent(10*episode+n), engine.Allow)); err == nil {
 				t.Fatal("Commit = nil, want the fault")
@@ -113,58 +160,38 @@ func TestFault_LoggedOnceAnEpisode(t *testing.T) {
 	}
 }
 
-// TestFault_NothingIsCommittedWhileTheChainsEndIsUnknown also holds the other
-// calls to refusing.
-func TestFault_NothingIsCommittedWhileTheChainsEndIsUnknown(t *testing.T) {
-	foreign, _ := testSigner(9).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
-	tests := map[string]struct {
-		outage, repair func(*fake)
-	}{
-		"the last head cannot be read": {
-			func(f *fake) { f.headErr = errors.New("no head") }, func(f *fake) { f.headErr = nil }},
-		"the head is another ledger's": {
-			func(f *fake) { f.foreign = &foreign }, func(f *fake) { f.foreign = nil }},
-		"the store lost its heads": {
-			func(f *fake) { f.headErr = storage.ErrNotFound }, func(f *fake) { f.headErr = nil }},
-		"the meter cannot be read": {
-			func(f *fake) { f.meterErr = errors.New("no meter") }, func(f *fake) { f.meterErr = nil }},
+// TestFault_NothingIsCommittedWhileABatchIsUnknown also holds Healthy to that.
+func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
+	store, down := newFake(), errors.New("down")
+	l := open(t, store)
+	mustDecide(t, l, "acme", intent(0))
+	begun, err := l.Begin(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			store := newFake()
-			l := open(t, store)
-			mustDecide(t, l, "acme", intent(0))
-			begun, err := l.Begin(t.Context(), "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
-			store.set(func(f *fake) { f.faults = []fault{persisted}; test.outage(f) })
-			if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) {
-				t.Fatalf("Commit = %v, want the fault", err)
-			}
-			if _, err := l.Begin(t.Context(), "acme"); err == nil {
-				t.Error("Begin on a meter in doubt = nil, want an error")
-			}
-			if err := l.Healthy(t.Context()); err == nil {
-				t.Error("Healthy = nil, want an error")
-			}
-			if _, err := l.Commit(t.Context(), &begun, entry(intent(2), engine.Allow)); err == nil {
-				t.Error("Commit = nil, want an error")
-			}
-			if len(store.heads) != 2 {
-				t.Errorf("%d heads, want 2: nothing after the failure", len(store.heads))
-			}
-			store.set(test.repair)
-			if err := l.Healthy(t.Context()); err != nil {
-				t.Errorf("Healthy after the repair = %v", err)
-			}
-			mustDecide(t, l, "acme", intent(2))
-			if got := ordinal(t, l, "acme"); got != 4 {
-				t.Errorf("ordinal = %d, want 4", got)
-			}
-			store.check(t, testKeys(t, testSigner(1)))
-		})
+	store.set(func(f *fake) { f.faults = []fault{persisted, persisted} })
+	if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) {
+		t.Fatalf("Commit = %v, want the fault", err)
 	}
+	store.set(func(f *fake) { f.down = down })
+	if err := l.Healthy(t.Context()); !errors.Is(err, down) {
+		t.Errorf("Healthy = %v, want %v", err, down)
+	}
+	if _, err := l.Commit(t.Context(), &begun, entry(intent(2), engine.Allow)); !errors.Is(err, down) {
+		t.Errorf("Commit = %v, want %v", err, down)
+	}
+	if len(store.heads) != 2 {
+		t.Errorf("%d heads, want 2: nothing after the failure", len(store.heads))
+	}
+	store.set(func(f *fake) { f.down = nil })
+	if err := l.Healthy(t.Context()); err != nil {
+		t.Errorf("Healthy after the repair = %v", err)
+	}
+	mustDecide(t, l, "acme", intent(2))
+	if got := ordinal(t, l, "acme"); got != 4 {
+		t.Errorf("ordinal = %d, want 4", got)
+	}
+	store.check(t, testKeys(t, testSigner(1)))
 }
 
 func TestFault_StoreBreaksItsContract(t *testing.T) {
@@ -175,7 +202,7 @@ func TestFault_StoreBreaksItsContract(t *testing.T) {
 		"takes as new what it did not seal": func(f *fake) {
 			f.answer = func(batch, existing []*storage.Record) []*storage.Record {
 				batch[0].Receipt.Sig = ""
-				return existing
+				return make([]*storage.Record, len(existing))
 			}
 		},
 		"panics": func(f *fake) {
@@ -205,9 +232,9 @@ type sealing struct {
 	wrong func(batch []*storage.Record) []*storage.Record
 }
 
-func (s sealing) Commit(_ context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	_, _, err := seal(s.wrong(batch))
-	return make([]*storage.Record, len(batch)), err
+func (s sealing) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	_, _, err := seal(receipt.Chain{}, storage.Batch{Records: s.wrong(batch.Records)})
+	return storage.Batch{Records: make([]*storage.Record, len(batch.Records))}, err
 }
 
 func TestSeal_RefusesWhatIsNotOfTheBatchInOrder(t *testing.T) {
@@ -260,12 +287,12 @@ func TestSeal_StoreTriesAgainWithFewer(t *testing.T) {
 // retrying is a store that seals every batch twice, first with all records.
 type retrying struct{ *fake }
 
-func (s retrying) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
-	return s.fake.Commit(ctx, batch, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-		if _, _, err := seal(batch); err != nil {
-			return nil, receipt.SignedHead{}, err
+func (s retrying) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	return s.fake.Append(ctx, batch, func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+		if _, _, err := seal(tip, batch); err != nil {
+			return storage.Batch{}, receipt.SignedHead{}, err
 		}
-		return seal(fresh)
+		return seal(tip, fresh)
 	})
 }
 

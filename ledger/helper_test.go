@@ -14,7 +14,6 @@ import (
 
 	"writ/engine"
 	"writ/ledger/receipt"
-	"writ/storage"
 )
 
 // noon is when the tests' clocks start.
@@ -114,7 +113,7 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 
 // open returns a ledger on store that is closed with the test. change may
 // change its configuration.
-func open(t testing.TB, store storage.Decisions, change ...func(*Config)) *Ledger {
+func open(t testing.TB, store Store, change ...func(*Config)) *Ledger {
 	t.Helper()
 	cfg := Config{Store: store, Signer: testSigner(1), Scrub: marking{}, Now: (&clock{now: noon}).Now}
 	for _, f := range change {

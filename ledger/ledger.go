@@ -2,12 +2,10 @@ package ledger
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -45,20 +43,15 @@ type Ledger struct {
 	stopped chan struct{}
 }
 
-// Open returns a ledger that continues the chain of cfg.Store, or starts one
-// under a random id if the store has none. ctx bounds the opening alone. The
-// ledger must be closed before its store is.
+// Open returns a ledger that continues the chain of cfg.Store. ctx bounds the
+// opening alone. The ledger must be closed before its store is.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	tip, err := lastTip(ctx, cfg.Store)
-	if errors.Is(err, storage.ErrNotFound) {
-		tip, err = newChain(), nil
-	}
-	if err != nil {
-		return nil, err
+	if _, err := cfg.Store.Tip(ctx); err != nil {
+		return nil, fmt.Errorf("reading the end of the chain: %w", err)
 	}
 	l := &Ledger{
 		cfg:     cfg,
@@ -69,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if l.metrics, err = newMetrics(cfg.Metrics, l.queue, l.meters); err != nil {
 		return nil, err
 	}
-	l.committer = &committer{cfg: &l.cfg, meters: l.meters, metrics: l.metrics, tip: tip}
+	l.committer = &committer{cfg: &l.cfg, meters: l.meters, metrics: l.metrics}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	go func() {
@@ -79,21 +72,6 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		l.metrics.unregister()
 	}()
 	return l, nil
-}
-
-// lastTip returns the end of the store's chain, or storage.ErrNotFound.
-func lastTip(ctx context.Context, store storage.Decisions) (receipt.Chain, error) {
-	head, err := store.LastHead(ctx)
-	if err != nil {
-		return receipt.Chain{}, fmt.Errorf("reading the last head: %w", err)
-	}
-	return receipt.Chain{ID: head.Chain}.Next(head.Head), nil
-}
-
-func newChain() receipt.Chain {
-	var c receipt.Chain
-	rand.Read(c.ID[:]) // never fails: it would crash the process
-	return c
 }
 
 // Close refuses what comes from now on with ErrClosed, finishes what was
@@ -112,8 +90,8 @@ func (l *Ledger) Close(ctx context.Context) error {
 	}
 }
 
-// Healthy returns nil if the ledger knows the end of its chain and can extend
-// it. After a failed commit it has the ledger find out, as the next commit
+// Healthy returns nil if the ledger knows what became of all that it has tried to
+// commit. After a failed commit it has the ledger find out, as the next commit
 // would. It doesn't try a write: see [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
 	if err := l.flush(ctx); err != nil {
@@ -133,6 +111,10 @@ type Entry struct {
 	// Credential is what asked: the id of an API key, or [OperatorPrefix] and the
 	// subject of an operator. It is empty where no credential is asked for.
 	Credential string
+	// What it was evaluated under, each empty where it is not known: the revisions of
+	// the documents, and the session and the approval that the caller named.
+	PolicyRevision, RulesRevision, AgentRevision int64
+	SessionID, ApprovalID                        string
 }
 
 // OperatorPrefix begins the credential of an operator. No id of a key has a colon.
@@ -229,8 +211,8 @@ func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
 	return nil
 }
 
-// flush returns once the committer knows the end of the chain, or why it does
-// not. It waits its turn as an organization of its own would.
+// flush returns once the committer knows what became of every commit, or why it
+// does not. It waits its turn as an organization of its own would.
 func (l *Ledger) flush(ctx context.Context) error {
 	w := l.waiters.get(0)
 	if err := l.queue.put(w); err != nil {

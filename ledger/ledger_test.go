@@ -13,7 +13,6 @@ import (
 
 	"writ/engine"
 	"writ/ledger/receipt"
-	"writ/storage"
 )
 
 func TestDecision_Idempotency_SameIntentSameResultMeteredOnce(t *testing.T) {
@@ -161,18 +160,6 @@ func TestDecision_Receipts_KeyRotationKeepsOldReceiptsAndTheChain(t *testing.T) 
 		t.Errorf("%d heads, want 3", len(store.heads))
 	}
 	store.check(t, testKeys(t, testSigner(0), testSigner(1), testSigner(2)))
-}
-
-func TestOpen_FreshChainHasRandomID(t *testing.T) {
-	seen := make(map[[16]byte]bool)
-	for range 3 {
-		store := newFake()
-		mustDecide(t, open(t, store), "acme", intent(1))
-		seen[store.heads[0].Chain] = true
-	}
-	if len(seen) != 3 || seen[[16]byte{}] {
-		t.Errorf("chain ids of three fresh ledgers = %v, want three random ones", seen)
-	}
 }
 
 func TestDecision_Audit_NoDecisionLeavesBeforeItIsDurable(t *testing.T) {
@@ -407,4 +394,4 @@ func TestClose_GivesUpWhenItsContextEnds(t *testing.T) {
 	<-l.stopped
 }
 
-var _ storage.Decisions = (*fake)(nil)
+var _ Store = (*fake)(nil)

@@ -40,9 +40,6 @@ type meter struct {
 
 	taken    int64 // committed and in flight
 	inFlight int64 // a meter with any isn't evicted
-	// doubtful means that a commit failed which the store may have made all the
-	// same. taken counts it, and nobody begins, until the committer knows.
-	doubtful bool
 }
 
 // meters are the meters in use. They are read from the store when first used
@@ -63,12 +60,11 @@ type meters struct {
 	reads, readErrors atomic.Int64
 }
 
-func newMeters(store storage.Decisions, limit int) *meters {
+func newMeters(store storage.Log, limit int) *meters {
 	return &meters{store: store, limit: limit, byKey: make(map[meterKey]*meter), recent: list.New()}
 }
 
-// begin takes a place in the meter of key and returns the ordinal, or no meter
-// at all if it is in doubt.
+// begin takes a place in the meter of key and returns the ordinal.
 func (ms *meters) begin(ctx context.Context, key meterKey) (*meter, int64, error) {
 	for {
 		ms.mu.Lock()
@@ -88,9 +84,6 @@ func (ms *meters) begin(ctx context.Context, key meterKey) (*meter, int64, error
 			if err := m.awaitLoad(ctx); err != nil {
 				return nil, 0, err
 			}
-		case m.doubtful:
-			ms.mu.Unlock()
-			return nil, 0, nil
 		default:
 			m.taken++
 			m.inFlight++
@@ -135,7 +128,7 @@ func (ms *meters) evictLocked() {
 			return
 		}
 		m := ms.recent.Back().Value.(*meter)
-		if m.loading || m.doubtful || m.inFlight > 0 {
+		if m.loading || m.inFlight > 0 {
 			ms.recent.MoveToFront(m.element)
 			continue
 		}
@@ -204,37 +197,6 @@ func (ms *meters) settle(batch []*waiter, existing []*storage.Record) {
 			existing = existing[len(w.places):]
 		}
 	}
-}
-
-// doubt ends the places of a batch of which nobody knows whether the store
-// committed it, and appends the meters that are in doubt from now on to list.
-func (ms *meters) doubt(list []*meter, batch []*waiter) []*meter {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	for _, w := range batch {
-		for i := range w.places {
-			m := w.places[i].meter
-			m.inFlight--
-			if !m.doubtful {
-				m.doubtful = true
-				list = append(list, m)
-			}
-		}
-	}
-	return list
-}
-
-// reload ends the doubt about m. It must not run while the store commits.
-func (ms *meters) reload(ctx context.Context, m *meter) error {
-	n, err := ms.read(ctx, m.key)
-	if err != nil {
-		return err
-	}
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	m.taken = n + m.inFlight
-	m.doubtful = false
-	return nil
 }
 
 // close makes begin refuse.

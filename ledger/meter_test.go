@@ -198,7 +198,7 @@ func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
 
 // slow is a store of meters whose reads the test answers one by one.
 type slow struct {
-	storage.Decisions
+	storage.Log
 	reads chan chan error
 }
 

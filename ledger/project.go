@@ -40,6 +40,14 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		IssuedAt:       toNanoseconds(in.IssuedAt),
 		DecidedAt:      t.at,
 		Credential:     credential(cfg, e.Credential),
+		Writer:         cfg.Writer,
+		PolicyRevision: e.PolicyRevision,
+		RulesRevision:  e.RulesRevision,
+		AgentRevision:  e.AgentRevision,
+		ApprovalID:     e.ApprovalID,
+	}
+	if e.SessionID != "" {
+		r.SessionID = cfg.Scrub.Identity(e.SessionID)
 	}
 	projectMetadata(r, cfg, in.Metadata)
 	r.Receipt = receipt.Receipt{
@@ -143,12 +151,12 @@ func AuditDigest(r *storage.Record) string {
 	var buf [2048]byte
 	dst := receipt.AppendString(append(buf[:0], `{"action_type":`...), r.ActionType)
 	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
+	dst = appendRevision(dst, `,"agent_revision":`, r.AgentRevision)
+	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
 	if r.Cost != nil {
 		dst = appendCost(append(dst, `,"cost":`...), r.Cost)
 	}
-	if r.Credential != "" {
-		dst = receipt.AppendString(append(dst, `,"credential":`...), r.Credential)
-	}
+	dst = appendOptional(dst, `,"credential":`, r.Credential)
 	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
 	dst = receipt.AppendString(append(dst, `","decision":`...), r.Decision.String())
 	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
@@ -163,10 +171,29 @@ func AuditDigest(r *storage.Record) string {
 	}
 	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
 	dst = receipt.AppendString(append(dst, `,"policy_id":`...), r.PolicyID)
+	dst = appendRevision(dst, `,"policy_revision":`, r.PolicyRevision)
 	dst = receipt.AppendInt(append(dst, `,"policy_version":`...), r.PolicyVersion)
 	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
 	dst = receipt.AppendString(append(dst, `,"resource":`...), r.Resource)
+	dst = appendRevision(dst, `,"rules_revision":`, r.RulesRevision)
+	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
+	dst = appendOptional(dst, `,"writer":`, r.Writer)
 	return receipt.DigestBytes(append(dst, '}'))
+}
+
+// appendOptional appends a member that is absent where it is empty.
+func appendOptional(dst []byte, name, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	return receipt.AppendString(append(dst, name...), s)
+}
+
+func appendRevision(dst []byte, name string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return receipt.AppendInt(append(dst, name...), n)
 }
 
 func appendCost(dst []byte, c *engine.Cost) []byte {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -23,6 +22,10 @@ import (
 type History interface {
 	// Heads calls f for each head, in order of sequence.
 	Heads(ctx context.Context, f func(receipt.SignedHead) error) error
+	// Entries calls f for each entry that does not come with a row.
+	Entries(ctx context.Context, f func(*storage.Entry) error) error
+	// Tombstones calls f for what is left of each row that was removed.
+	Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error
 	// Parts divides the rows. Prove reads several at a time.
 	Parts(ctx context.Context) ([]storage.Part, error)
 	// Census is asked last, unless the history is partial. It holds to the rows
@@ -51,8 +54,18 @@ type Proof struct {
 	// Last is the last head, the zero head where there is none.
 	Last receipt.SignedHead
 	Rows int
-	// Settled is how many of the rows have a settlement, which no head signs.
-	Settled int
+	// Settled is how many of the rows have a settlement, and Unsigned how many of
+	// these are from before settlements were signed.
+	Settled, Unsigned int
+	// Entries is how many there are beside the rows.
+	Entries int
+	// Removed is how many rows left a tombstone. Of NewestRemoved, the id of the
+	// newest of them, the time can be read; it is empty where there is none.
+	Removed       int
+	NewestRemoved string
+	// Unplaced is how many tombstones are not proved to be what they say, because
+	// their heads also sign rows that left none.
+	Unplaced int
 	// Older is how many have no audit digest: of them, what [Payload] returns is
 	// signed and nothing else.
 	Older int
@@ -62,20 +75,20 @@ type Proof struct {
 }
 
 // Prove proves a whole history: that each head is signed and carries the hash of
-// the one before it, that each row is the one that its head signs, by an
-// inclusion proof under exactly that head, that a head signs no row more than are
-// there or were removed by retention, and what [History] holds to the rows.
+// the one before it, that each row, settlement and entry is one that its head
+// signs, by an inclusion proof under exactly that head, that what was removed was
+// announced and left its leaf in its place, that a head signs no leaf more than are
+// there, and what [History] holds to the rows.
 //
-// A head's signature is verified once, for all of its rows. It takes some 50
-// bytes of memory a head.
+// A head's signature is verified once, for all of its leaves. It takes some 80
+// bytes of memory a head, and 40 a leaf of heads that something was removed of.
 //
 // The error is a *storage.BreakError where the history does not hold together,
 // the first such place in the order of the chain and then of the rows, and
 // otherwise what kept Prove from reading it.
 //
-// A settlement is not signed, and neither is what a row from before there were
-// audit digests shows beyond what [Payload] returns; a row that was removed left
-// nothing to prove.
+// What a row from before there were audit digests shows beyond what [Payload]
+// returns is not signed, and neither are settlements from before they were.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{cfg: cfg}
 	if cfg.Progress == nil {
@@ -88,6 +101,9 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		return Proof{}, err
 	}
 	p.seen = make([]atomic.Uint32, len(p.heads))
+	if err := p.beside(ctx, h); err != nil {
+		return Proof{}, err
+	}
 	parts, err := h.Parts(ctx)
 	if err != nil {
 		return Proof{}, err
@@ -95,13 +111,17 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if err := inParallel(len(parts), func(i int) error { return parts[i](ctx, p.row) }); err != nil {
 		return Proof{}, err
 	}
-	proof := Proof{Last: p.last, Rows: int(p.rows.Load()), Settled: int(p.settled.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load())}
+	proof := Proof{
+		Last: p.last, Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()), Entries: p.entries,
+		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Removed: p.gone.n, NewestRemoved: p.gone.newest,
+	}
 	if cfg.Partial {
 		return proof, nil
 	}
 	if proof.Census, err = h.Census(ctx); err != nil {
 		return Proof{}, err
 	}
+	proof.Unplaced = p.gone.unplaced()
 	return proof, p.whole(proof.Census)
 }
 
@@ -114,16 +134,19 @@ type prover struct {
 	last    receipt.SignedHead
 	anchor  *receipt.SignedHead // the one with the sequence of cfg.Anchor
 	heads   []provenHead        // by sequence
-	seen    []atomic.Uint32     // how many rows are proved to be under each
+	seen    []atomic.Uint32     // how many leaves are proved to be under each
 	leaves  int                 // that they sign
+	entries int
+	gone    graves
 
-	rows, settled, older, unlisted atomic.Int64
+	proved, rows, settled, unsigned, older, unlisted atomic.Int64
 }
 
 // provenHead is what is kept of a head that was verified.
 type provenHead struct {
 	sum  [sha256.Size]byte // of all of it, the signature too
-	at   int64             // Unix milliseconds
+	root [sha256.Size]byte
+	at   int64 // Unix milliseconds
 	size uint32
 }
 
@@ -166,7 +189,7 @@ func (p *prover) verifyHeads() error {
 		return err
 	}
 	for i := range run {
-		p.heads = append(p.heads, provenHead{sum: sumOf(&run[i]), at: run[i].UnixMilli, size: run[i].Size})
+		p.heads = append(p.heads, provenHead{sum: sumOf(&run[i]), root: run[i].Root, at: run[i].UnixMilli, size: run[i].Size})
 		p.leaves += int(run[i].Size)
 	}
 	p.last = run[len(run)-1]
@@ -226,88 +249,91 @@ func (p *prover) proveRow(r *storage.Record) error {
 	if r.AuditDigest == "" {
 		p.older.Add(1)
 	}
-	if r.Settlement != nil {
-		p.settled.Add(1)
-		if err := fits(r); err != nil {
-			return err
-		}
+	listed, err := p.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash())
+	if err == nil && !listed {
+		p.unlisted.Add(1)
 	}
-	h, err := r.Receipt.SignedHead()
-	if err != nil {
+	if err != nil || r.Settlement == nil {
 		return err
 	}
-	if p.cfg.Partial && h.Seq > uint64(len(p.heads)) {
-		p.unlisted.Add(1)
-		return h.Verify(p.cfg.Keys)
+	p.settled.Add(1)
+	if err := fits(r); err != nil {
+		return err
 	}
-	if h.Seq == 0 || h.Seq > uint64(len(p.heads)) {
-		return fmt.Errorf("its receipt is under head %d, and the history ends at head %d", h.Seq, len(p.heads))
-	}
-	signed := &p.heads[h.Seq-1]
-	if sumOf(&h) != signed.sum {
-		return fmt.Errorf("it is not what head %d signs", h.Seq)
-	}
-	if p.seen[h.Seq-1].Add(1) > signed.size {
-		return fmt.Errorf("head %d signs %d rows, and this is one more", h.Seq, signed.size)
-	}
-	return nil
-}
-
-// VerifyRow returns nil if r is the row of the decision that its receipt is of.
-// A row without an audit digest, from before there was one, is verified as far as
-// [Payload] shows it. Whether the receipt is genuine is for [receipt.Verify].
-func VerifyRow(r *storage.Record) error {
-	if r.Receipt.Decision != r.Decision.String() {
-		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
-	}
-	if r.AuditDigest != "" && r.AuditDigest != AuditDigest(r) {
-		return errors.New("its row is not the one of its audit digest")
-	}
-	return receipt.VerifyPayload(r.Receipt, Payload(r))
-}
-
-// fits returns why r's settlement can't be one of its decision.
-func fits(r *storage.Record) error {
-	s := r.Settlement
-	switch {
-	case !storage.IsOutcome(s.Outcome):
-		return fmt.Errorf("its settlement has the outcome %.32q", s.Outcome)
-	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > engine.MaxInteger):
-		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
-	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
-		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339), r.DecidedAt.Format(time.RFC3339))
-	case s.Unapproved != (s.Outcome == storage.Executed && r.Decision != engine.Allow):
-		return fmt.Errorf("its settlement is marked unapproved: %t, and its decision is %s", s.Unapproved, r.Decision)
-	}
-	return nil
-}
-
-// whole holds what the heads sign to what is there and what was removed.
-func (p *prover) whole(c storage.Census) error {
-	missing := p.leaves - int(p.rows.Load())
-	if missing == c.Removed {
+	if r.Settlement.Receipt == nil {
+		p.unsigned.Add(1)
 		return nil
 	}
-	if missing < c.Removed {
-		return &storage.BreakError{Err: fmt.Errorf("%d intents are decided and have no row, and the heads sign %d rows that are not there", c.Removed, missing)}
+	if _, err := p.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}
+
+// leaf proves a leaf to be under the head that in says, and reports whether that is
+// one of the history's.
+func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (listed bool, err error) {
+	h, err := in.SignedHead(leaf)
+	if err != nil {
+		return false, err
+	}
+	if p.cfg.Partial && h.Seq > uint64(len(p.heads)) {
+		return false, h.Verify(p.cfg.Keys)
+	}
+	if h.Seq == 0 || h.Seq > uint64(len(p.heads)) {
+		return false, fmt.Errorf("its receipt is under head %d, and the history ends at head %d", h.Seq, len(p.heads))
+	}
+	if sumOf(&h) != p.heads[h.Seq-1].sum {
+		return false, fmt.Errorf("it is not what head %d signs", h.Seq)
+	}
+	if err := p.count(h.Seq); err != nil {
+		return false, err
+	}
+	at, err := in.Leaf(leaf)
+	if err != nil {
+		return false, err
+	}
+	return true, p.gone.place(at)
+}
+
+// count takes one of the leaves that a head signs.
+func (p *prover) count(seq uint64) error {
+	p.proved.Add(1)
+	if size := p.heads[seq-1].size; p.seen[seq-1].Add(1) > size {
+		return fmt.Errorf("head %d signs %d leaves, and this is one more", seq, size)
+	}
+	return nil
+}
+
+// whole holds what the heads sign to what is there and what was removed without a
+// tombstone.
+func (p *prover) whole(c storage.Census) error {
+	missing := p.leaves - int(p.proved.Load())
+	if missing == c.Unmarked {
+		return nil
+	}
+	if missing < c.Unmarked {
+		return &storage.BreakError{Err: fmt.Errorf("%d intents are decided and have no row, and the heads sign %d leaves that are not there", c.Unmarked, missing)}
 	}
 	// A row that retention removed is under a head that was signed soon after it
-	// was decided: one that was signed later has lost its row otherwise.
+	// was decided: one that was signed later has lost a leaf otherwise.
 	var until int64
-	if id, err := uuid.Parse(c.NewestRemoved); err == nil {
-		sec, nsec := id.Time().UnixTime()
-		until = time.Unix(sec, nsec).Add(storage.MaxSkew).UnixMilli()
+	if id, err := uuid.Parse(c.NewestUnmarked); err == nil {
+		until = timeOf(id).Add(storage.MaxSkew).UnixMilli()
 	}
 	for _, after := range []int64{until, math.MinInt64} {
 		for i, h := range p.heads {
 			if n := p.seen[i].Load(); n < h.size && h.at > after {
 				return &storage.BreakError{Head: uint64(i) + 1, Err: fmt.Errorf(
-					"it signs %d rows, and %d are there; %d rows are missing, and retention has removed %d", h.size, n, missing, c.Removed)}
+					"it signs %d leaves, and %d are there; %d leaves are missing, and retention has removed %d without a trace", h.size, n, missing, c.Unmarked)}
 			}
 		}
 	}
-	return errors.New("counting rows") // some head signs a row that is missing
+	return errors.New("counting leaves") // some head signs a leaf that is missing
 }
+
+// timeOf returns the time in a UUIDv7.
+func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }
 
 // inParallel calls f with 0 to n-1, on all processors, and returns the error of
 // the least for which there is one. Once one has failed no greater one is begun.

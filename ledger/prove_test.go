@@ -23,6 +23,10 @@ func (h headsOnly) Heads(_ context.Context, f func(receipt.SignedHead) error) er
 	return nil
 }
 
+func (headsOnly) Entries(context.Context, func(*storage.Entry) error) error { return nil }
+
+func (headsOnly) Tombstones(context.Context, func(*storage.Tombstone) error) error { return nil }
+
 func (headsOnly) Parts(context.Context) ([]storage.Part, error) { return nil, nil }
 
 func (headsOnly) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
@@ -30,7 +34,7 @@ func (headsOnly) Census(context.Context) (storage.Census, error) { return storag
 // TestProve_FirstBrokenHead changes heads about where those that are verified
 // together begin and end. Of two the first is named.
 func TestProve_FirstBrokenHead(t *testing.T) {
-	signer, tip := testSigner(1), newChain()
+	signer, tip := testSigner(1), receipt.Chain{ID: [16]byte{'t'}}
 	whole := make(headsOnly, headRun+200)
 	for i := range whole {
 		whole[i], _ = signer.Seal(tip, noon, nil)
@@ -74,7 +78,7 @@ func TestProve_RowWithoutAuditDigest(t *testing.T) {
 	}
 	row.Receipt = receipt.Receipt{Decision: "deny", DecisionID: row.DecisionID, Exp: noon.Unix(), KeyID: signer.KeyID()}
 	row.Receipt.Digest = Payload(row).Digest()
-	head, sigs := signer.Seal(newChain(), noon, [][32]byte{row.Receipt.LeafHash()})
+	head, sigs := signer.Seal(receipt.Chain{}, noon, [][32]byte{row.Receipt.LeafHash()})
 	row.Receipt.Sig = sigs[0]
 	cfg := ProveConfig{Keys: testKeys(t, signer)}
 	got, err := Prove(t.Context(), oneRow{headsOnly{head}, row}, cfg)

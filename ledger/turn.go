@@ -28,28 +28,19 @@ type Turn struct {
 // org must be the ledger's to keep, as [Entry] says.
 func (l *Ledger) Begin(ctx context.Context, org string) (Turn, error) {
 	id, at := l.ids.next(l.cfg.Now())
-	key := meterKey{org: org, month: storage.MonthOf(at)}
-	for {
-		m, ordinal, err := l.meters.begin(ctx, key)
-		if err != nil {
-			return Turn{}, fmt.Errorf("beginning a decision: %w", err)
-		}
-		if m != nil {
-			return Turn{org: org, id: id, at: at, ordinal: ordinal, meters: l.meters, meter: m}, nil
-		}
-		// A failed commit left the meter in doubt. The committer settles that
-		// before anything else.
-		if err := l.flush(ctx); err != nil {
-			return Turn{}, fmt.Errorf("beginning a decision: %w", err)
-		}
+	m, ordinal, err := l.meters.begin(ctx, meterKey{org: org, month: storage.MonthOf(at)})
+	if err != nil {
+		return Turn{}, fmt.Errorf("beginning a decision: %w", err)
 	}
+	return Turn{org: org, id: id, at: at, ordinal: ordinal, meters: l.meters, meter: m}, nil
 }
 
 // Ordinal returns how many decisions the meter has with this one: those that
 // were committed and those in flight. Where each turn in flight commits a new
 // intent, ordinals are distinct and without gaps. A turn that turns out to
-// replay, or is given up, holds its place until then, so an ordinal can be too
-// high for that moment, but never too low.
+// replay, or is given up, or whose commit has failed and may have been made all
+// the same, holds its place until that is known, so an ordinal can be too high for
+// that moment, but never too low.
 func (t *Turn) Ordinal() int64 { return t.ordinal }
 
 // End gives the place in the meter back unless the turn was committed. Only

@@ -21,9 +21,11 @@ func repeats(earlier *storage.Record, digest string) error {
 }
 
 // answer tells the waiters of a committed batch what the store has.
-func (c *committer) answer(ctx context.Context, batch []*waiter, existing []*storage.Record) {
+func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Batch) {
 	var t tally
+	existing, entries := all.Records, all.Entries
 	for _, w := range batch {
+		w.stand, entries = entries[:len(w.entries)], entries[len(w.entries):]
 		if w.raced(existing) {
 			w.err = ErrRaced
 		} else {

@@ -13,13 +13,18 @@ import (
 // committer owns it until it sends on done; then the caller does, unless it has
 // gone, when the garbage collector does.
 type waiter struct {
-	places []place // none: it waits for the committer to reach it, no more
-	whole  bool    // the records are stored all or none
-	queued time.Time
+	// places and entries are what is committed. Where there are none it waits for
+	// the committer to reach it, no more.
+	places  []place
+	entries []*storage.Entry
+	whole   bool // the records are stored all or none
+	queued  time.Time
 
 	done chan struct{} // holds one
 	outs []Outcome     // one for each place, unless err is set
-	err  error
+	// stand are what stands for each entry, nil where it was the first.
+	stand []*storage.Entry
+	err   error
 
 	one    [1]place // where places is of one record
 	oneOut [1]Outcome
@@ -34,14 +39,17 @@ type place struct {
 
 // org is whose turn w is: nobody's where it commits nothing.
 func (w *waiter) org() string {
-	if len(w.places) == 0 {
-		return ""
+	switch {
+	case len(w.places) > 0:
+		return w.places[0].record.OrganizationID
+	case len(w.entries) > 0:
+		return w.entries[0].OrganizationID
 	}
-	return w.places[0].record.OrganizationID
+	return ""
 }
 
 // size is what w takes of a bound on intents.
-func (w *waiter) size() int { return max(1, len(w.places)) }
+func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 
 // raced reports whether w is not stored because one of its records is not the
 // first of its intent. existing is what stands for each of them, and more.
@@ -72,13 +80,22 @@ func (ws *waiters) get(n int) *waiter {
 // wait puts what was decided about w, which ends w, into outs. It returns what
 // kept w from being committed, or ctx's error.
 func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome) error {
+	return ws.await(ctx, w, func() { copy(outs, w.outs) })
+}
+
+// waitEntries is wait for what stands for w's entries.
+func (ws *waiters) waitEntries(ctx context.Context, w *waiter, stand []*storage.Entry) error {
+	return ws.await(ctx, w, func() { copy(stand, w.stand) })
+}
+
+func (ws *waiters) await(ctx context.Context, w *waiter, take func()) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	err := w.err
-	copy(outs, w.outs)
+	take()
 	*w = waiter{done: w.done}
 	ws.pool.Put(w)
 	return err

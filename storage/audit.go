@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"writ/ledger/receipt"
 )
 
 // BreakError says where a history does not hold together: something was changed,
@@ -43,12 +45,21 @@ func (e *BreakError) Unwrap() error { return e.Err }
 // error is a *BreakError, what f returned, or what kept it from reading.
 type Part func(ctx context.Context, f func(*Record) error) error
 
+// Tombstone is what is left of a record that [Retention] has removed.
+type Tombstone struct {
+	OrganizationID, IntentID, DecisionID string
+	// Leaves are the decision's and, where it had one that was signed, its
+	// settlement's.
+	Leaves []receipt.Leaf
+}
+
 // Census is what a history counts beside the rows that are there.
 type Census struct {
 	// Organizations is how many have rows.
 	Organizations int
-	// Removed is how many rows [Retention] has removed. Of NewestRemoved, the id
-	// of the newest of them, the time can be read; it is empty where there is none.
-	Removed       int
-	NewestRemoved string
+	// Unmarked is how many rows [Retention] has removed without a tombstone, as it
+	// did before there were any. Of NewestUnmarked, the id of the newest of them, the
+	// time can be read; it is empty where there is none.
+	Unmarked       int
+	NewestUnmarked string
 }

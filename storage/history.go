@@ -10,8 +10,8 @@ import (
 )
 
 // Record is the audit projection of one decision together with the answer that
-// was given: a row of the authorization history. Only its Settlement ever
-// changes, and that once.
+// was given: a row of the authorization history. It never changes: its Settlement
+// is an [Entry] of its own.
 //
 // DecisionID is a UUIDv7 in its canonical, lower-case form; history is ordered
 // by it. The time it carries must be within [MaxSkew] of DecidedAt, so that a
@@ -36,7 +36,16 @@ type Record struct {
 	DecidedAt      time.Time         `json:"decided_at"`
 	Credential     string            `json:"credential,omitzero"`   // that asked: a key's id or "operator:" and its subject; empty: not known
 	AuditDigest    string            `json:"audit_digest,omitzero"` // of the row, see ledger.AuditDigest; empty: it was written before there was one
-	Settlement     *Settlement       `json:"settlement,omitzero"`
+	// What it was decided under, each absent where it was not kept: the writer that
+	// decided, the revisions of the documents, the session and the approval that the
+	// intent named.
+	Writer         string      `json:"writer,omitzero"`
+	PolicyRevision int64       `json:"policy_revision,omitzero"`
+	RulesRevision  int64       `json:"rules_revision,omitzero"`
+	AgentRevision  int64       `json:"agent_revision,omitzero"`
+	SessionID      string      `json:"session_id,omitzero"`
+	ApprovalID     string      `json:"approval_id,omitzero"`
+	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
 // Removed reports that [Retention] has removed r: of what it was only
@@ -56,6 +65,9 @@ type Settlement struct {
 	// Unapproved is the one sign of an integration that does not enforce. It
 	// follows from the rest: see [Record.Settle].
 	Unapproved bool `json:"unapproved,omitzero"`
+	// Receipt proves the settlement. It is nil where that is from before settlements
+	// were signed.
+	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
 
 // Executed is the outcome of an action that was taken.
@@ -64,7 +76,7 @@ const Executed = "executed"
 // IsOutcome reports whether s is an outcome that a settlement can have.
 func IsOutcome(s string) bool { return s == Executed || s == "failed" || s == "skipped" }
 
-// Settle sets r's settlement, which is Unapproved where the action was executed
+// Settle sets r's settlement, which is made Unapproved where the action was executed
 // though the decision did not allow it.
 func (r *Record) Settle(s Settlement) {
 	s.Unapproved = s.Outcome == Executed && r.Decision != engine.Allow
@@ -80,7 +92,7 @@ type Filter struct {
 	From, To    time.Time // DecidedAt in [From, To)
 }
 
-// History reads and settles what [Decisions] committed.
+// History reads what a [Log] has appended.
 type History interface {
 	// ListRecords returns org's records that f selects, newest first. A page of
 	// a filter that selects little may hold less than Limit, even nothing, though
@@ -88,15 +100,10 @@ type History interface {
 	ListRecords(ctx context.Context, org string, f Filter, p Page) (records []*Record, next string, err error)
 	// Record returns the record of a decision, or ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*Record, error)
-	// Settle adds s to a record that has no settlement, as [Record.Settle] does:
-	// whoever reads the record must get Unapproved as that sets it. It must return
-	// ErrConflict when it has a different one, and nil for an equal one
-	// (RecordedAt and Unapproved aside).
-	Settle(ctx context.Context, org, decisionID string, s Settlement) (*Record, error)
 }
 
-// SameSettlement reports whether a and b are equal but for RecordedAt and
-// Unapproved.
+// SameSettlement reports whether a and b are equal but for RecordedAt, Unapproved
+// and Receipt.
 func SameSettlement(a, b Settlement) bool {
 	if (a.AmountMinor == nil) != (b.AmountMinor == nil) {
 		return false

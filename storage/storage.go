@@ -9,7 +9,7 @@
 // are passed in or returned must not be modified afterwards by either side.
 //
 // A write must be durable when its method returns nil, but see
-// [Decisions.Commit] for decisions, and must be visible to
+// [Log.Append] for decisions, and must be visible to
 // every read that starts after that. A write that fails must leave the store
 // as it was, or, where the failure came after the point of no return, as if it
 // had succeeded: never in between.
@@ -42,7 +42,7 @@ var (
 type Store interface {
 	Documents
 	History
-	Decisions
+	Log
 	Usage
 	Retention
 

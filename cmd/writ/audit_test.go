@@ -124,10 +124,14 @@ func auditStore(t *testing.T, data dataDir, rows map[string]*storage.Record) {
 }
 
 // auditChain returns all heads, which must be one unbroken chain.
-func auditChain(t *testing.T, store storage.Decisions, keys receipt.Keys) []receipt.SignedHead {
+func auditChain(t *testing.T, store storage.Log, keys receipt.Keys) []receipt.SignedHead {
 	t.Helper()
 	var heads []receipt.SignedHead
-	err := store.Heads(t.Context(), 1, func(h receipt.SignedHead) error {
+	end, err := store.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Heads(t.Context(), end.ID, 1, func(h receipt.SignedHead) error {
 		heads = append(heads, h)
 		return nil
 	})

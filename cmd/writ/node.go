@@ -157,7 +157,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	sweeper, err := retention.New(retention.Config{Store: n.store, Keep: n.server.Retention, Log: n.log, Metrics: n.registry})
+	sweeper, err := retention.New(retention.Config{Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Log: n.log, Metrics: n.registry})
 	if err != nil {
 		return err
 	}
@@ -241,19 +241,20 @@ func (n *node) shutdown() error {
 }
 
 // close releases what was opened, in the order that lets accepted requests end:
-// no new requests, then no new decisions, then the store.
+// no new requests, then no work in the background, then no new decisions, then the
+// store.
 func (n *node) close(ctx context.Context) error {
 	var errs []error
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	if n.ledger != nil {
-		errs = append(errs, n.ledger.Close(ctx))
-	}
 	for _, background := range []*task{n.sweeper, n.namer} {
 		if background != nil {
 			background.close()
 		}
+	}
+	if n.ledger != nil {
+		errs = append(errs, n.ledger.Close(ctx))
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/ledger"
 	"writ/ledger/receipt"
 )
 
@@ -100,6 +101,11 @@ func (c *verifyCmd) verify(w io.Writer, name string, d held, keys receipt.Keys, 
 	}
 	if err != nil {
 		return err
+	}
+	if d.row != nil {
+		if err := ledger.VerifySettlement(d.row, keys); err != nil {
+			return err
+		}
 	}
 	said, err := g.check(d)
 	if err != nil {

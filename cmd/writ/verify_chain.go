@@ -123,8 +123,8 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	if c.Keys == "" {
 		fmt.Fprintf(w, "%s: not proved: that the keys are the right ones: they are the directory's own; give --keys\n", name)
 	}
-	if p.Settled > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s, which fit their decisions and are not signed\n", name, count(p.Settled, "settlement"))
+	if p.Unsigned > 0 {
+		fmt.Fprintf(w, "%s: not proved: %s from before they were signed, which fit their decisions\n", name, count(p.Unsigned, "settlement"))
 	}
 	if p.Older > 0 {
 		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
@@ -135,9 +135,15 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	if p.Unlisted > 0 {
 		fmt.Fprintf(w, "%s: %s under heads that are not listed yet: each verified by itself\n", name, count(p.Unlisted, "row"))
 	}
-	if id, err := uuid.Parse(p.NewestRemoved); err == nil {
-		at := time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
-		fmt.Fprintf(w, "%s: not proved: %s that retention removed, the newest decided at %s\n", name, count(p.Removed, "row"), at)
+	if p.Removed > 0 {
+		fmt.Fprintf(w, "%s: %s that retention removed, as it had announced, the newest decided at %s\n", name, count(p.Removed, "row"), decidedAt(p.NewestRemoved))
+	}
+	if p.Unplaced > 0 {
+		fmt.Fprintf(w, "%s: not proved: the places of %s beside rows that left none\n", name, count(p.Unplaced, "tombstone"))
+	}
+	if p.Unmarked > 0 {
+		fmt.Fprintf(w, "%s: not proved: %s that retention removed before it left anything of them, the newest decided at %s\n",
+			name, count(p.Unmarked, "row"), decidedAt(p.NewestUnmarked))
 	}
 	if p.Last.Seq == 0 {
 		return nil
@@ -148,6 +154,15 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	}
 	fmt.Fprintf(w, "%s\n", head)
 	return nil
+}
+
+// decidedAt returns the time in a decision id.
+func decidedAt(decisionID string) string {
+	id, err := uuid.Parse(decisionID)
+	if err != nil {
+		return "an unknown time"
+	}
+	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
 }
 
 func count(n int, what string) string {
@@ -217,6 +232,30 @@ func (r *remote) Heads(ctx context.Context, f func(receipt.SignedHead) error) er
 	}
 	return nil
 }
+
+// Entries implements ledger.History. A server shows the changes.
+func (r *remote) Entries(ctx context.Context, f func(*storage.Entry) error) error {
+	return r.pages(ctx, "/v1/changes", func(items []jsontext.Value) error {
+		for _, item := range items {
+			var c struct {
+				ledger.Change
+				Receipt receipt.Inclusion `json:"receipt"`
+			}
+			if err := json.Unmarshal(item, &c); err != nil {
+				return fmt.Errorf("decoding a change: %w", err)
+			}
+			e := c.Entry()
+			e.Inclusion = c.Receipt
+			if err := f(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Tombstones implements ledger.History.
+func (r *remote) Tombstones(context.Context, func(*storage.Tombstone) error) error { return nil }
 
 // Parts implements ledger.History.
 func (r *remote) Parts(context.Context) ([]storage.Part, error) {

@@ -105,7 +105,7 @@ func unsigned(row *storage.Record) string {
 	if row.AuditDigest == "" {
 		parts = append(parts, "agent, action, resource, cost, metadata and times")
 	}
-	if row.Settlement != nil {
+	if row.Settlement != nil && row.Settlement.Receipt == nil {
 		parts = append(parts, "settlement")
 	}
 	if len(parts) == 0 {

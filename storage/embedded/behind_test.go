@@ -114,7 +114,7 @@ func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int)
 	if kept < len(batches)-testBehind {
 		t.Errorf("%d of %d batches are left, want at most %d lost", kept, len(batches), testBehind)
 	}
-	head, err := s.LastHead(t.Context())
+	head, err := s.lastHead()
 	if err != nil || head.Seq != uint64(kept) {
 		t.Errorf("the last head is %d, %v, want that of batch %d", head.Seq, err, kept)
 	}

@@ -87,7 +87,7 @@ func reportRecords(b *testing.B, records int) {
 func benchCommit(b *testing.B, fs vfs.FS, size int) {
 	s := benchStore(b, fs)
 	n := uint64(0)
-	batch := make([]*storage.Record, size)
+	batch, unsigned := make([]*storage.Record, size), storagetest.Unsigned()
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()
@@ -96,8 +96,8 @@ func benchCommit(b *testing.B, fs vfs.FS, size int) {
 			batch[i] = benchRecord(n)
 		}
 		b.StartTimer()
-		existing, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip))
-		if err != nil || slices.ContainsFunc(existing, func(r *storage.Record) bool { return r != nil }) {
+		existing, err := s.Append(b.Context(), storage.Batch{Records: batch}, unsigned)
+		if err != nil || slices.ContainsFunc(existing.Records, func(r *storage.Record) bool { return r != nil }) {
 			b.Fatalf("Commit = %v, %v; want all fresh", existing, err)
 		}
 	}
@@ -150,7 +150,7 @@ func floorRows(size int, n *uint64) [][2][]byte {
 func BenchmarkRemoveRecords(b *testing.B) {
 	s := benchStore(b, vfs.Default)
 	const rows = 100_000
-	stored, removed := uint64(0), 0
+	stored, removed, unsigned := uint64(0), 0, storagetest.Unsigned()
 	fill := func() {
 		for range rows / 1000 {
 			batch := make([]*storage.Record, 1000)
@@ -159,7 +159,7 @@ func BenchmarkRemoveRecords(b *testing.B) {
 				batch[i] = benchRecord(stored)
 				batch[i].OrganizationID = "org"
 			}
-			if _, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip)); err != nil {
+			if _, err := s.Append(b.Context(), storage.Batch{Records: batch}, unsigned); err != nil {
 				b.Fatal(err)
 			}
 		}

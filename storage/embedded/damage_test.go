@@ -191,7 +191,7 @@ func TestDamage_Values(t *testing.T) {
 					t.Errorf("ListRecords = %+v, %v, want ErrUnavailable", got, err)
 				}
 				again := w.Again(r)
-				if existing, err := s.Commit(t.Context(), []*storage.Record{again}, w.Seal(s.tip)); !errors.Is(err, storage.ErrUnavailable) {
+				if existing, err := w.Commit(t.Context(), s, again); !errors.Is(err, storage.ErrUnavailable) {
 					t.Errorf("Commit of a known intent = %+v, %v, want ErrUnavailable", existing, err)
 				}
 			}

@@ -154,6 +154,13 @@ func (d *decoder) receipt(r *storage.Record) {
 	r.Receipt.KeyID = d.text()
 }
 
+func (d *decoder) under(r *storage.Record) {
+	r.Writer = d.text()
+	r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
+	r.SessionID = d.text()
+	r.ApprovalID = d.text()
+}
+
 func (d *decoder) settlement() storage.Settlement {
 	s := storage.Settlement{Outcome: d.text()}
 	if d.present() {

@@ -13,10 +13,13 @@
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'h' org decision-id(16)                      history row   see record.go
-//	'i' org intent-id                            decision-id(16)
+//	'h' org decision-id(16) 's'                  its settlement: see entries.go
+//	'i' org intent-id                            decision-id(16), and what is left of a removed row: see retention.go
 //	'k' seq(8)                                   head          receipt.SignedHead
+//	'l' org entry-kind(1) seq(8) index(4)        entry         see entries.go
 //	'm' org month(4)                             meter         8 bytes
-//	'x' org                                      the greatest decision-id(16) that retention has removed
+//	'n' org entry-kind(1) key                    seq(8) index(4) of an entry
+//	'x' org                                      the greatest decision-id(16) that was removed until format 4
 //	'z' 'h' seq(8)                               the last commit: see links.go
 //	'z' 'c' number(8)                            the last other write
 //
@@ -28,7 +31,8 @@
 //
 // Opening a directory of an earlier format moves its documents, which formats 1 to
 // 4 kept as upgrade.go says. In format 2 no history row has a credential, and
-// nothing is under 'z'; in format 3 none has an audit digest.
+// nothing is under 'z'; in format 3 none has an audit digest. In format 4
+// settlements are in the rows and are not signed, and a removed row leaves nothing.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -171,11 +171,11 @@ func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 	_, policyErr := registry.New(s).PutPolicy(ctx, &engine.ActionPolicy{OrganizationID: "a", PolicyID: "p", Version: 1}, 0)
 	_, readErr := registry.New(s).Policy(ctx, "a", "p")
 	_, _, listErr := s.ListRecords(ctx, "a", storage.Filter{}, storage.Page{Limit: 1})
-	_, headErr := s.LastHead(ctx)
+	_, headErr := s.Tip(ctx)
 	_, meterErr := s.Metered(ctx, "a", 202611)
 	for what, err := range map[string]error{
 		"Commit": commitErr, "PutPolicy": policyErr, "Policy": readErr, "ListRecords": listErr,
-		"LastHead": headErr, "Metered": meterErr,
+		"Tip": headErr, "Metered": meterErr,
 	} {
 		if err == nil || errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
 			t.Errorf("%s of a stopped store = %v, want the reason", what, err)
@@ -261,8 +261,8 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 	if _, err := w.Commit(t.Context(), s, w.Record("a")); !errors.Is(err, errDisk) {
 		t.Errorf("Commit while flushes fail = %v, want the injected error", err)
 	}
-	if _, err := s.LastHead(t.Context()); err != nil {
-		t.Errorf("LastHead while flushes fail = %v, want nil", err)
+	if _, err := s.Tip(t.Context()); err != nil {
+		t.Errorf("Tip while flushes fail = %v, want nil", err)
 	}
 	broken.Store(false)
 	<-flushed
@@ -314,7 +314,7 @@ func TestFault_ReadError(t *testing.T) {
 	s = openTest(t, fs, log)
 	broken.Store(true)
 	again := w.Again(records[250])
-	if existing, err := s.Commit(context.Background(), []*storage.Record{again}, w.Seal(s.tip)); !errors.Is(err, errDisk) {
+	if existing, err := w.Commit(context.Background(), s, again); !errors.Is(err, errDisk) {
 		t.Errorf("Commit of a known intent that can't be read = %v, %v; want the injected error", existing, err)
 	}
 	if err := s.Healthy(t.Context()); !errors.Is(err, errDisk) {

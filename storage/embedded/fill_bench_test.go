@@ -25,6 +25,7 @@ func BenchmarkFill(b *testing.B) {
 		quarter = records / 4
 		size    = 64
 	)
+	unsigned := storagetest.Unsigned()
 	for b.Loop() {
 		s := benchStore(b, vfs.Default)
 		var making, before time.Duration
@@ -39,7 +40,7 @@ func BenchmarkFill(b *testing.B) {
 				batch[i] = benchRecord(n)
 			}
 			making += time.Since(start)
-			if _, err := s.Commit(b.Context(), batch, storagetest.Unsigned(s.tip)); err != nil {
+			if _, err := s.Append(b.Context(), storage.Batch{Records: batch}, unsigned); err != nil {
 				b.Fatal(err)
 			}
 		}

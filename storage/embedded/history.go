@@ -31,40 +31,6 @@ func (s *Store) Record(_ context.Context, org, decisionID string) (*storage.Reco
 	return s.record(org, id)
 }
 
-func (s *Store) record(org string, id uuid.UUID) (*storage.Record, error) {
-	v, err := s.get(recordKey(org, id))
-	if err != nil {
-		return nil, err
-	}
-	return parseRecord(org, id, v, nil)
-}
-
-// Settle implements storage.History.
-func (s *Store) Settle(
-	ctx context.Context, org, decisionID string, settlement storage.Settlement,
-) (r *storage.Record, err error) {
-	s.writes.Lock()
-	defer s.writes.Unlock()
-	_, err = s.write(ctx, org, func(b *batch) (c storage.Change, err error) {
-		r, err = s.Record(ctx, org, decisionID)
-		switch {
-		case err != nil:
-			return c, err
-		case r.Settlement == nil:
-			r.Settle(settlement)
-			id, _ := parseID(decisionID) // Record has found it
-			b.set(recordKey(org, id), appendRecord(nil, r))
-		case !storage.SameSettlement(*r.Settlement, settlement):
-			return c, storage.ErrConflict
-		}
-		return c, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
 // ListRecords implements storage.History.
 func (s *Store) ListRecords(
 	ctx context.Context, org string, f storage.Filter, p storage.Page,
@@ -98,6 +64,9 @@ type recordLister struct {
 	// rows looks up what the index names. It is made after the index is begun: what
 	// it does not find has been removed since, not added.
 	rows *pebble.Iterator
+
+	settled   []byte // the settlement that was come by, of the row with the id settledOf
+	settledOf uuid.UUID
 
 	prefix  key
 	records []*storage.Record
@@ -141,9 +110,13 @@ func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 		l.next = cursor(kindRecord, l.last[:])
 		return true, nil
 	}
-	id, err := uuid.FromBytes(k[len(l.prefix):])
+	id, settlement, err := parsePosition(k[len(l.prefix):])
 	if err != nil {
-		return true, fmt.Errorf("%w: its key: %w", errCorrupt, err)
+		return true, err
+	}
+	if settlement {
+		l.settled, l.settledOf = append(l.settled[:0], v...), id
+		return false, nil
 	}
 	r, err := l.parse(id, v)
 	if err != nil {
@@ -162,11 +135,26 @@ func (l *recordLister) row(k, v []byte) (stop bool, err error) {
 	return false, nil
 }
 
+// parsePosition reads the end of the key of a row, or of the settlement beside it.
+func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
+	if settlement = len(rest) == idLen+1 && rest[idLen] == settlementMark; settlement {
+		rest = rest[:idLen]
+	}
+	if id, err = uuid.FromBytes(rest); err != nil {
+		err = fmt.Errorf("%w: its key: %w", errCorrupt, err)
+	}
+	return id, settlement, err
+}
+
 // parse returns the record of a row of the index or of the history, or nil if
 // the filter does not select it.
 func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
-		return parseRecord(l.org, id, v, &l.filter)
+		r, err := parseRecord(l.org, id, v, &l.filter)
+		if r != nil && len(l.settled) > 0 && l.settledOf == id {
+			err = settle(r, l.settled)
+		}
+		return r, err
 	}
 	if l.rows == nil {
 		rows, err := l.s.newIter(nil)
@@ -175,14 +163,22 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 		}
 		l.rows = rows
 	}
-	v, err := l.s.seek(l.rows, recordKey(l.org, id))
+	r, err := l.s.recordAt(l.rows, l.org, id, &l.filter)
 	if errors.Is(err, storage.ErrNotFound) {
-		// Removed since the index was read, or else corrupt.
-		_, err := l.s.missing(intent{org: l.org}, id)
-		return nil, err
+		return nil, l.gone(id)
 	}
-	if err != nil {
-		return nil, err
+	return r, err
+}
+
+// gone returns nil if the row of an index entry was removed since that was read,
+// and otherwise that the row is missing.
+func (l *recordLister) gone(id uuid.UUID) error {
+	_, err := l.s.get(byDecisionKey(l.org, l.filter.Decision).id(id))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
 	}
-	return parseRecord(l.org, id, v, &l.filter)
+	return fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
 }

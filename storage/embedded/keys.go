@@ -26,7 +26,9 @@ const (
 	kindRecord     kind = 'h'
 	kindIntent     kind = 'i'
 	kindHead       kind = 'k'
+	kindEntry      kind = 'l'
 	kindMeter      kind = 'm'
+	kindEntryKey   kind = 'n'
 	kindRemoved    kind = 'x'
 	kindLink       kind = 'z'
 )

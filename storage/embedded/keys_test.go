@@ -71,7 +71,7 @@ func TestOrganizationIDTooLong(t *testing.T) {
 	_, subErr := docs.Subscription(ctx, org)
 	_, _, listErr := s.ListRecords(ctx, org, storage.Filter{}, storage.Page{Limit: 1})
 	_, updateErr := docs.UpdateRule(ctx, org, "r", func(r engine.Rule) (engine.Rule, error) { return r, nil })
-	_, commitErr := s.Commit(ctx, []*storage.Record{{OrganizationID: org}}, nil)
+	_, commitErr := s.Append(ctx, storage.Batch{Records: []*storage.Record{{OrganizationID: org}}}, nil)
 	for what, err := range map[string]error{
 		"Policy": policyErr, "AllRules": rulesErr, "Agent": agentErr, "Record": recordErr, "Metered": meterErr,
 		"Subscription": subErr, "ListRecords": listErr, "UpdateRule": updateErr, "Commit": commitErr,

@@ -52,7 +52,7 @@ func (s *Store) addMeters(b *batch, fresh []*storage.Record) (map[meter]int64, e
 	return meters, nil
 }
 
-// Metered implements storage.Decisions.
+// Metered implements storage.Log.
 func (s *Store) Metered(_ context.Context, org string, month storage.Month) (int64, error) {
 	if err := checkOrg(org); err != nil {
 		return 0, err

@@ -42,6 +42,7 @@ type written struct {
 	keys   receipt.Keys
 	older  *vfs.MemFS         // how it was before its last decisions
 	anchor receipt.SignedHead // its last head
+	grave  key                // the intent of a removed row that was settled
 	acme   []*storage.Record  // what is left of an organization's, oldest first
 }
 
@@ -51,30 +52,38 @@ type written struct {
 func writeHistory(t *testing.T) written {
 	t.Helper()
 	w := written{disk: vfs.NewCrashableMem()}
+	changed := documentChanges{
+		{OrganizationID: "acme", Kind: "policy", ID: "p", Revision: 7, Digest: "sha256:1", Actor: "operator:alice"},
+		{OrganizationID: "acme", Kind: "rule", ID: "r", Revision: 8},
+		{OrganizationID: "rival", Kind: "policy", ID: "p", Revision: 9, Digest: "sha256:2"},
+	}
 	now := time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)
-	decide := func(seed byte, from, to int) {
-		s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: plain{}, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for n := from; n < to; n++ {
-			for range 2 { // the second is a replay
-				wg.Go(func() {
-					for _, org := range []string{"acme", "ac", "rival"} {
-						decideOne(t, l, org, n)
-					}
-				})
+	write := func(seed byte, f func(*Store, *ledger.Ledger)) {
+		w.change(t, func(s *Store) {
+			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: plain{}, Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		wg.Wait()
-		if err := errors.Join(l.Close(t.Context()), s.Close()); err != nil {
-			t.Fatal(err)
-		}
+			f(s, l)
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	decide := func(seed byte, from, to int) {
+		write(seed, func(_ *Store, l *ledger.Ledger) {
+			var wg sync.WaitGroup
+			for n := from; n < to; n++ {
+				for range 2 { // the second is a replay
+					wg.Go(func() {
+						for _, org := range []string{"acme", "ac", "rival"} {
+							decideOne(t, l, org, n)
+						}
+					})
+				}
+			}
+			wg.Wait()
+		})
 	}
 	decide(1, 0, 4)
 	now = now.Add(30 * 24 * time.Hour)
@@ -82,19 +91,28 @@ func writeHistory(t *testing.T) written {
 	w.older = w.disk.CrashClone(vfs.CrashCloneCfg{})
 	now = now.Add(time.Hour)
 	decide(2, 10, 16)
-	w.change(t, func(s *Store) {
-		if n, err := s.RemoveRecords(t.Context(), "acme", now.Add(-24*time.Hour), 100); n != 4 || err != nil {
-			t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
-		}
+	write(2, func(s *Store, l *ledger.Ledger) {
 		w.acme, _, _ = s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
-		for i, outcome := range []string{storage.Executed, "failed", storage.Executed} {
-			if _, err := s.Settle(t.Context(), "acme", w.acme[i].DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: now}); err != nil {
+		slices.Reverse(w.acme)
+		for i, outcome := range map[int]string{0: "failed", 11: storage.Executed, 14: "failed", 15: storage.Executed} {
+			var err error
+			if w.acme[i], err = l.Settle(t.Context(), "acme", w.acme[i].DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: now}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		slices.Reverse(w.acme)
+		if err := l.SignChanges(t.Context(), &changed); err != nil {
+			t.Fatal(err)
+		}
+		before := now.Add(-24 * time.Hour)
+		if err := l.Retain(t.Context(), "acme", before, 4); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.RemoveRecords(t.Context(), "acme", before, 100); n != 4 || err != nil {
+			t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+		}
+		w.grave, w.acme = orgKey(kindIntent, "acme").text(w.acme[0].IntentID), w.acme[4:]
 		var err error
-		if w.anchor, err = s.LastHead(t.Context()); err != nil {
+		if w.anchor, err = s.lastHead(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -104,6 +122,18 @@ func writeHistory(t *testing.T) written {
 	}
 	w.keys = keys
 	return w
+}
+
+// documentChanges are a ledger.Changes.
+type documentChanges []ledger.Change
+
+func (c *documentChanges) Unsigned(_ context.Context, max int) ([]ledger.Change, error) {
+	return (*c)[:min(max, len(*c))], nil
+}
+
+func (c *documentChanges) Signed(_ context.Context, revision int64) error {
+	*c = slices.DeleteFunc(*c, func(one ledger.Change) bool { return one.Revision <= revision })
+	return nil
 }
 
 func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
@@ -185,8 +215,11 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Prove = %v", err)
 			}
-			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Last != w.anchor {
-				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, up to head %d", got, w.anchor.Seq)
+			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Entries != 4 || got.Last != w.anchor {
+				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, 4 entries, up to head %d", got, w.anchor.Seq)
+			}
+			if got.Unsigned != 0 || got.Unmarked != 0 || got.Unplaced != 0 {
+				t.Errorf("Prove = %+v, want all of it signed", got)
 			}
 			if id, err := uuid.Parse(got.NewestRemoved); err != nil || idTime(id).UTC().Month() != time.October {
 				t.Errorf("NewestRemoved = %s, want an id of October", got.NewestRemoved)
@@ -297,10 +330,8 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			r.Receipt.Decision = r.Decision.String()
 		}), at + "receipt: payload does not match: decision_id"},
 		{"a time changed", rewritten(func(r *storage.Record) { r.DecidedAt = r.DecidedAt.Add(time.Hour) }), at + "its id is not of the time at which it was decided"},
-		{"a settlement that is none", rewritten(func(r *storage.Record) { r.Settle(storage.Settlement{Outcome: "undone", RecordedAt: r.DecidedAt}) }), at + `its settlement has the outcome "undone"`},
-		{"a settlement before its decision", rewritten(func(r *storage.Record) {
-			r.Settle(storage.Settlement{Outcome: "failed", RecordedAt: r.DecidedAt.Add(-time.Hour)})
-		}), at + "it was settled at "},
+		{"a settlement that is none", settledAs(row, storage.Settlement{Outcome: "undone", RecordedAt: row.DecidedAt}), at + `its settlement has the outcome "undone"`},
+		{"a settlement before its decision", settledAs(row, storage.Settlement{Outcome: "failed", RecordedAt: row.DecidedAt.Add(-time.Hour)}), at + "it was settled at "},
 		{"a row cut", func(t *testing.T, s *Store) { put(t, s, recordKey("acme", idOf(row)), []byte{recordVersion}) }, at + "a stored history row is corrupt: short"},
 		{"a row under another id", func(t *testing.T, s *Store) {
 			v, _ := s.get(recordKey("acme", idOf(row)))
@@ -322,7 +353,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			del(t, s, recordKey("acme", idOf(row)))
 			del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row)))
 		}, at + fmt.Sprintf("its intent %q is decided, and its row is not there", row.IntentID)},
-		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erased(t, s, row) }, fmt.Sprintf("head %d: it signs %d rows, and ", rowHead.Seq, rowHead.Size)},
+		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erased(t, s, row) }, fmt.Sprintf("head %d: it signs %d leaves, and ", rowHead.Seq, rowHead.Size)},
 		{"an organization deleted", func(t *testing.T, s *Store) {
 			for _, k := range []kind{kindRecord, kindByDecision, kindIntent, kindMeter} {
 				p := orgKey(k, "rival")
@@ -330,7 +361,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-		}, "; 20 rows are missing, and retention has removed 4"},
+		}, " leaves are missing, and retention has removed 0 without a trace"},
 		{"an organization's rows deleted", func(t *testing.T, s *Store) {
 			p := orgKey(kindRecord, "rival")
 			if err := s.db.DeleteRange(p, p.end(), pebble.Sync); err != nil {
@@ -338,14 +369,14 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			}
 		}, `organization "rival", decision `},
 		{"an intent taken for removed", func(t *testing.T, s *Store) {
-			removed, _ := s.get(removedKey("acme"))
+			removed := takenForRemoved(t, s)
 			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
 		}, `organization "acme": its meter of 202610 says 4, and 5 decisions are of that month`},
 		{"an intent taken for removed, and counted", func(t *testing.T, s *Store) {
-			removed, _ := s.get(removedKey("acme"))
+			removed := takenForRemoved(t, s)
 			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
 			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 5))
-		}, "5 intents are decided and have no row, and the heads sign 4 rows that are not there"},
+		}, "1 intents are decided and have no row, and the heads sign 0 leaves that are not there"},
 
 		{"a head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(2)) }, "head 2: receipt: broken chain: head 3 follows head 1"},
 		{"the first head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(1)) }, "head 1: receipt: broken chain: head 2 follows head 0"},
@@ -398,11 +429,268 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 	}
 }
 
+// settledAs puts a settlement beside a row, with the receipt of the one that is
+// there, or of the row.
+func settledAs(row *storage.Record, settled storage.Settlement) func(*testing.T, *Store) {
+	return func(t *testing.T, s *Store) {
+		in := row.Receipt.Inclusion()
+		if row.Settlement != nil {
+			in = *row.Settlement.Receipt
+		}
+		v := encoder{entryVersion}
+		v.settlement(&settled)
+		v.text(in.Sig)
+		v.text(in.KeyID)
+		put(t, s, settlementKey(row.OrganizationID, idOf(row)), v)
+	}
+}
+
+// takenForRemoved has the rows of October taken for removed before there were
+// tombstones, and returns the id of one.
+func takenForRemoved(t *testing.T, s *Store) []byte {
+	v, err := s.get(orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, removedKey("acme"), v[:idLen])
+	return v[:idLen]
+}
+
+// TestDecision_Receipts_ForgedEntries does the same to what is beside the rows.
+func TestDecision_Receipts_ForgedEntries(t *testing.T) {
+	w := writeHistory(t)
+	settled := w.acme[7]
+	at := fmt.Sprintf(`organization "acme", decision %s: `, settled.DecisionID)
+	head, err := settled.Settlement.Receipt.SignedHead(receipt.EntryLeaf(settled.SettlementEntry().Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherwise := *settled.Settlement
+	otherwise.Outcome = "failed"
+	elsewhere := *w.acme[8]
+	elsewhere.Settlement = settled.Settlement
+	// changed puts an entry of acme's whose body f has changed.
+	changed := func(kind storage.EntryKind, f func(body string) string) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", kind)
+			v := encoder{entryVersion}
+			v.text(e.Key)
+			v.text(e.Sig)
+			v.text(e.KeyID)
+			v.text(f(string(e.Body)))
+			put(t, s, k, v)
+		}
+	}
+	replaced := func(old, new string) func(string) string {
+		return func(body string) string {
+			if !strings.Contains(body, old) {
+				t.Fatalf("%s has no %s", body, old)
+			}
+			return strings.Replace(body, old, new, 1)
+		}
+	}
+	deleted := func(kind storage.EntryKind) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", kind)
+			del(t, s, k)
+			del(t, s, entryKey(e))
+		}
+	}
+	// dug changes what is left of a removed row.
+	dug := func(f func(left []receipt.Leaf) []receipt.Leaf) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			v, _ := s.get(w.grave)
+			id, left, err := parseIntent(v)
+			if err != nil || len(left) != 2 {
+				t.Fatalf("of a settled row %d leaves are left, %v; want 2", len(left), err)
+			}
+			v = id[:]
+			for _, l := range f(left) {
+				v = appendLeaf(v, l)
+			}
+			put(t, s, w.grave, v)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, s *Store)
+		want string
+	}{
+		{"a settlement changed", settledAs(settled, otherwise), at + fmt.Sprintf("its settlement: it is not what head %d signs", head.Seq)},
+		{"a settlement deleted", func(t *testing.T, s *Store) { del(t, s, settlementKey("acme", idOf(settled))) }, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
+		{"a settlement in the place of another", settledAs(&elsewhere, *settled.Settlement), "its settlement: it is not what head "},
+		{"a settlement made unsigned", func(t *testing.T, s *Store) {
+			del(t, s, settlementKey("acme", idOf(settled)))
+			put(t, s, recordKey("acme", idOf(settled)), rowOfFormat4(settled))
+		}, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
+		{"a settlement of no row", func(t *testing.T, s *Store) {
+			id := idOf(settled)
+			id[15] ^= 1
+			v, _ := s.get(settlementKey("acme", idOf(settled)))
+			put(t, s, settlementKey("acme", id), v)
+		}, "a settlement is there, and no such row"},
+		{"a settlement cut", func(t *testing.T, s *Store) { put(t, s, settlementKey("acme", idOf(settled)), []byte{entryVersion}) }, at + "a stored history row is corrupt"},
+
+		{"a removal's time moved", changed(storage.RetentionEntry, replaced(`"before":"2026-`, `"before":"2027-`)), `organization "acme": retention "`},
+		{"a removal's count lowered", changed(storage.RetentionEntry, replaced(`"count":4`, `"count":3`)), `organization "acme": retention "`},
+		{"a removal not announced", deleted(storage.RetentionEntry), "it was removed, and no retention entry covers it"},
+		{"rows removed that were not announced", func(t *testing.T, s *Store) {
+			if n, err := s.RemoveRecords(t.Context(), "rival", w.acme[3].DecidedAt, 100); n == 0 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v", n, err)
+			}
+		}, `it was removed, and no retention entry covers it`},
+		{"newer rows removed than were announced", func(t *testing.T, s *Store) {
+			if n, err := s.RemoveRecords(t.Context(), "acme", w.acme[11].DecidedAt.Add(time.Hour), 100); n != 12 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v, want 12", n, err)
+			}
+		}, `it was removed, and no retention entry covers it`},
+		{"more rows removed than were announced", func(t *testing.T, s *Store) {
+			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := w.acme[0].DecidedAt
+			if err := errors.Join(l.Retain(t.Context(), "rival", before, 3), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), 9), l.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := s.RemoveRecords(t.Context(), "rival", before, 100); n != 4 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+			}
+		}, `organization "rival": 4 rows were removed that only retention entries for 3 cover`},
+		{"a tombstone changed", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Hash[0] ^= 1; return left }), " does not sign all of its leaves"},
+		{"a tombstone moved", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Index ^= 1; return left }), " has no room for it at leaf "},
+		{"a tombstone under another head", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Seq = 99; return left }), "its tombstone is under head 99"},
+		{"a tombstone without the settlement's", dug(func(left []receipt.Leaf) []receipt.Leaf { return left[:1] }), " leaves are missing, and retention has removed 0 without a trace"},
+		{"a tombstone of nothing", dug(func(left []receipt.Leaf) []receipt.Leaf { return nil }), "is decided, and its row is not there"},
+		{"a tombstone deleted", func(t *testing.T, s *Store) {
+			del(t, s, w.grave)
+			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 3))
+		}, " leaves are missing, and retention has removed 0 without a trace"},
+		{"a tombstone of a row that is there", func(t *testing.T, s *Store) {
+			id, leaf := idOf(settled), receipt.Leaf{Seq: 1}
+			put(t, s, orgKey(kindIntent, "acme").text(settled.IntentID), appendLeaf(id[:], leaf))
+		}, `it was removed, and no retention entry covers it`},
+
+		{"a change's actor changed", changed(storage.ChangeEntry, replaced("alice", "bob")), `organization "acme": change "policy/p/7"`},
+		{"a change's digest changed", changed(storage.ChangeEntry, replaced("sha256:1", "sha256:3")), `organization "acme": change "policy/p/7"`},
+		{"a change deleted", deleted(storage.ChangeEntry), " leaves are missing, and retention has removed 0 without a trace"},
+		{"a change whose key is deleted", func(t *testing.T, s *Store) {
+			_, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			del(t, s, entryKey(e))
+		}, `change "policy/p/7" is not in its place`},
+		{"a change that was never made", func(t *testing.T, s *Store) {
+			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			put(t, s, entriesKey("acme", storage.ChangeEntry).place(place{head.Seq, 0}), v)
+		}, `change "policy/p/7" is not in its place`},
+		{"a change of another organization", func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			del(t, s, k)
+			del(t, s, entryKey(e))
+			e.OrganizationID = "ac"
+			at := k[len(k)-placeLen:]
+			put(t, s, append(entriesKey("ac", storage.ChangeEntry), at...), v)
+			put(t, s, entryKey(e), at)
+		}, `organization "ac": change "policy/p/7": the body of a change is not that of its key`},
+		{"a key of no entry", func(t *testing.T, s *Store) {
+			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
+		}, "4 entries have 5 keys"},
+		{"an entry cut", func(t *testing.T, s *Store) {
+			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
+			put(t, s, k, []byte{entryVersion})
+		}, "a stored entry is corrupt"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
+			forged.change(t, func(s *Store) { test.do(t, s) })
+			_, err := forged.prove(t, forged.disk, nil)
+			wantBreak(t, err, test.want)
+		})
+	}
+}
+
+// TestProve_Format4 proves a directory that an older writ has written a part of:
+// rows that were settled before settlements were signed, and some that were removed
+// before anything was left of them.
+func TestProve_Format4(t *testing.T) {
+	w := writeHistory(t)
+	old := *w.acme[2]
+	old.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: old.DecidedAt})
+	w.change(t, func(s *Store) {
+		put(t, s, recordKey("acme", idOf(&old)), rowOfFormat4(&old))
+		prefix := orgKey(kindIntent, "acme")
+		var newest []byte
+		if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
+			if len(v) > idLen && !bytes.Equal(k, w.grave) {
+				put(t, s, bytes.Clone(k), v[:idLen])
+				if bytes.Compare(v[:idLen], newest) > 0 {
+					newest = bytes.Clone(v[:idLen])
+				}
+			}
+			return false, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, removedKey("acme"), newest)
+		put(t, s, formatKey, []byte("4"))
+	})
+	w.change(t, func(s *Store) {
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: "failed"}); !errors.Is(err, storage.ErrConflict) {
+			t.Errorf("Settle of a settled row = %v, want %v", err, storage.ErrConflict)
+		}
+		r, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: storage.Executed})
+		if err != nil || r.Settlement.Receipt != nil {
+			t.Errorf("Settle again = %+v, %v, want the settlement that stands, unsigned", r, err)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	got, err := w.prove(t, w.disk, &w.anchor)
+	if err != nil || got.Settled != 4 || got.Unsigned != 1 || got.Removed != 1 || got.Unmarked != 3 {
+		t.Errorf("Prove = %+v, %v, want 1 of 4 settlements unsigned, 1 row removed with a tombstone and 3 without", got, err)
+	}
+}
+
+// firstEntry returns an organization's oldest entry of a kind and its key.
+func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
+	t.Helper()
+	prefix := entriesKey(org, kind)
+	if err := s.scan(t.Context(), prefix, prefix.end(), func(at, v []byte) (_ bool, err error) {
+		k = bytes.Clone(at)
+		e, err = parseEntry(org, kind, v)
+		return true, err
+	}); err != nil || e == nil {
+		t.Fatalf("no %s of %s: %v", kind, org, err)
+	}
+	return k, e
+}
+
+// rowOfFormat4 is the row of r as it was written until format 4, which ended in
+// the settlement.
+func rowOfFormat4(r *storage.Record) []byte {
+	v := encoder(appendRecord(nil, r))
+	v[0], v = 3, v[:len(v)-1]
+	if v.present(r.Settlement != nil) {
+		v.settlement(r.Settlement)
+	}
+	return v
+}
+
 // forgeHead puts a head that another key has signed in the place of one.
 func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) receipt.SignedHead {
 	t.Helper()
 	before := receipt.Chain{}
-	if err := s.Heads(t.Context(), seq-1, func(h receipt.SignedHead) error {
+	tip, err := s.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Heads(t.Context(), tip.ID, seq-1, func(h receipt.SignedHead) error {
 		before = receipt.Chain{ID: h.Chain}.Next(h.Head)
 		return errors.New("enough")
 	}); err == nil {

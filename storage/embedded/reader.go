@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,9 +37,13 @@ type Reader struct {
 	// hasDocuments is whether the store is of a format whose documents are read.
 	hasDocuments bool
 
-	orgs map[string]*orgRows // as Parts found them
-	seed maphash.Seed        // of pairs
-	most int                 // rows of a part
+	orgs map[string]*orgRows // as Tombstones and Parts found them
+	// months is what meters must say of removed rows, and older what was removed
+	// without a tombstone, as Tombstones found them.
+	months meterTable
+	older  storage.Census
+	seed   maphash.Seed // of pairs
+	most   int          // rows of a part
 }
 
 // pairs is a multiset of pairs of an intent and its decision. Those that rows
@@ -60,7 +66,8 @@ func (p *pairs) add(seed maphash.Seed, intent string, id []byte) {
 
 // orgRows is what is known of an organization's rows.
 type orgRows struct {
-	removed []byte // the greatest id that retention has removed, nil for none
+	removed []byte // the greatest id that was removed without a tombstone, nil for none
+	led     pairs  // that the intents lead to, but for removed rows
 
 	mu     sync.Mutex
 	kept   pairs                   // of the rows that retention has not reached
@@ -90,7 +97,7 @@ func OpenReader(dir string, o Options) (_ *Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{lock: lock, orgs: make(map[string]*orgRows), seed: maphash.MakeSeed(), most: partRows}
+	r := &Reader{lock: lock, orgs: make(map[string]*orgRows), months: make(meterTable), seed: maphash.MakeSeed(), most: partRows}
 	if err := r.open(dir, filesystem); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, errors.Join(err, r.Close()))
 	}
@@ -175,16 +182,18 @@ func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		org, position, err := position(it.Key())
+		org, rest, err := position(it.Key())
 		if err != nil {
 			return nil, err
 		}
-		if n++; last != nil && last.org == string(org) && n <= r.most {
-			continue
+		if _, settlement, err := parsePosition(rest); last != nil && last.org == string(org) {
+			if n++; n <= r.most || settlement && err == nil {
+				continue
+			}
 		}
 		next := &part{r: r, org: string(org)}
 		if last != nil && last.org == next.org {
-			next.from, next.rows = bytes.Clone(position), last.rows
+			next.from, next.rows = bytes.Clone(rest), last.rows
 			last.to = next.from
 		} else if next.rows, err = r.org(next.org); err != nil {
 			return nil, err
@@ -223,24 +232,26 @@ func (r *Reader) org(org string) (*orgRows, error) {
 // reading.
 func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	defer readPanic(&err)
+	c = r.older
 	for _, rows := range r.orgs {
 		if rows.kept.n+rows.rest > 0 {
 			c.Organizations++
 		}
+		c.Unmarked -= rows.rest
 	}
 	if err := r.strays(ctx); err != nil {
 		return c, err
 	}
-	m := make(meterTable)
-	if err := r.intents(ctx, &c, m); err != nil {
-		return c, err
-	}
-	for org, rows := range r.orgs {
+	for _, org := range slices.Sorted(maps.Keys(r.orgs)) {
+		rows := r.orgs[org]
+		if rows.led != rows.kept {
+			return c, r.misled(ctx, org, rows)
+		}
 		for month, n := range rows.months {
-			m.add(org, month, n, 0)
+			r.months.add(org, month, n, 0)
 		}
 	}
-	if err := r.meters(ctx, m); err != nil {
+	if err := r.meters(ctx, r.months); err != nil {
 		return c, err
 	}
 	if err := r.documents(ctx); err != nil {
@@ -279,65 +290,14 @@ func (r *Reader) strays(ctx context.Context) error {
 	})
 }
 
-// intents counts the intents that retention has taken the rows of, and finds
-// those that are decided without a row.
-func (r *Reader) intents(ctx context.Context, c *storage.Census, m meterTable) error {
-	var (
-		org    string
-		rows   *orgRows
-		led    pairs // that the intents of org lead to, but for removed rows
-		newest uuid.UUID
-	)
-	done := func() error {
-		if rows == nil || led == rows.kept {
-			return nil
-		}
-		return r.misled(ctx, org, rows)
-	}
-	prefix := key{byte(kindIntent)}
-	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		of, name, err := position(k)
-		if err != nil {
-			return true, err
-		}
-		if rows == nil || string(of) != org {
-			if err := done(); err != nil {
-				return true, err
-			}
-			org, led = string(of), pairs{}
-			if rows, err = r.org(org); err != nil {
-				return true, err
-			}
-			c.Removed -= rows.rest
-		}
-		if len(v) != idLen || bytes.Compare(v, rows.removed) > 0 {
-			led.add(r.seed, string(name), v)
-			return false, nil
-		}
-		id := uuid.UUID(v)
-		m.remove(org, id)
-		if c.Removed++; bytes.Compare(v, newest[:]) > 0 {
-			newest = id
-		}
-		return false, nil
-	})
-	if err = errors.Join(err, done()); err != nil {
-		return err
-	}
-	if c.Removed > 0 {
-		c.NewestRemoved = newest.String()
-	}
-	return nil
-}
-
 // misled returns the first row of org that its intent does not lead to, or else
 // the first intent that leads to no row of its own.
 func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 	prefix := orgKey(kindRecord, org)
 	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		id, err := uuid.FromBytes(k[len(prefix):])
-		if err != nil {
-			return true, err
+		id, settlement, err := parsePosition(k[len(prefix):])
+		if settlement || err != nil {
+			return err != nil, err
 		}
 		row, err := parseRecord(org, id, v, nil)
 		if err != nil {
@@ -351,11 +311,11 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 	prefix = orgKey(kindIntent, org)
 	err = r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		name := k[len(prefix):]
-		id, err := uuid.FromBytes(v)
+		id, left, err := parseIntent(v)
 		if err != nil {
-			return true, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id", name, len(v))}
+			return true, err
 		}
-		if bytes.Compare(v, rows.removed) <= 0 {
+		if len(left) > 0 || bytes.Compare(id[:], rows.removed) <= 0 {
 			return false, nil
 		}
 		row, err := r.s.record(org, id)

@@ -36,7 +36,10 @@ func (p *part) read(ctx context.Context, f func(*storage.Record) error) (err err
 	}
 	prefix := orgKey(kindRecord, p.org)
 	lower, upper := p.bounds(prefix)
-	if err := p.r.s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) { return false, w.row(k[len(prefix):], v) }); err != nil {
+	if err := p.r.s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) { return false, w.next(k[len(prefix):], v) }); err != nil {
+		return err
+	}
+	if err := w.done(); err != nil {
 		return err
 	}
 	for d := range w.byDecision {
@@ -67,6 +70,7 @@ type walk struct {
 
 	byDecision [engine.Deny + 1]*pebble.Iterator
 
+	last   *storage.Record // whose settlement may follow
 	kept   pairs
 	rest   int
 	months map[storage.Month]int64
@@ -86,7 +90,34 @@ func (w *walk) close() (err error) {
 	return err
 }
 
-// row holds a row to its keys and gives it to f.
+// next takes the next row or settlement.
+func (w *walk) next(position, v []byte) error {
+	id, settlement, err := parsePosition(position)
+	switch {
+	case err != nil || !settlement:
+		if done := w.done(); done != nil {
+			return done
+		}
+		return w.row(position, v)
+	case w.last == nil || w.last.DecisionID != id.String():
+		return broken(w.org, id, "a settlement is there, and no such row")
+	}
+	if err := settle(w.last, v); err != nil {
+		return broken(w.org, id, "%w", err)
+	}
+	return nil
+}
+
+// done gives the last row to f.
+func (w *walk) done() error {
+	r := w.last
+	if w.last = nil; r == nil {
+		return nil
+	}
+	return w.f(r)
+}
+
+// row holds a row to its keys.
 func (w *walk) row(position, v []byte) error {
 	id, err := uuid.FromBytes(position)
 	if err != nil {
@@ -114,7 +145,8 @@ func (w *walk) row(position, v []byte) error {
 		w.kept.add(w.r.seed, r.IntentID, position)
 		w.months[storage.MonthOf(r.DecidedAt)]++
 	}
-	return w.f(r)
+	w.last = r
+	return nil
 }
 
 // indexed moves the index of d past position, which must be the next in it; nil

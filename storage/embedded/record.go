@@ -22,12 +22,14 @@ import (
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
-//	version    = 03
+//	version    = 04
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
 //	             texts(reasons) receipt text(issued-at) text(credential)
-//	             digest(audit-digest) [settlement]
+//	             digest(audit-digest) [under]
+//	under      = text(writer) zigzag(policy-revision) zigzag(rules-revision)
+//	             zigzag(agent-revision) text(session-id) text(approval-id)
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -42,12 +44,14 @@ import (
 //
 // Where the receipt's decision or decision-id is the record's own, as it should
 // be, it is written as the empty text. Whether a settlement is unapproved follows
-// from the decision and is not written. A row of version 02 has no audit digest
-// and one of version 01 no credential either.
+// from the decision and is not written. Until version 03 a row ends in [settlement]
+// instead of [under], which is beside it since: see entries.go. A row of version 02
+// has no audit digest and one of version 01 no credential either.
 const (
-	recordVersion        = 3
+	recordVersion        = 4
 	versionOfCredential  = 2 // the first with one
 	versionOfAuditDigest = 3
+	versionOfUnder       = 4
 )
 
 // encoder appends to its bytes.
@@ -136,8 +140,13 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.text(r.IssuedAt)
 	e.text(r.Credential)
 	e.digest(r.AuditDigest)
-	if e.present(r.Settlement != nil) {
-		e.settlement(r.Settlement)
+	if e.present(r.Writer != "" || r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0 || r.SessionID != "" || r.ApprovalID != "") {
+		e.text(r.Writer)
+		e.int(r.PolicyRevision)
+		e.int(r.RulesRevision)
+		e.int(r.AgentRevision)
+		e.text(r.SessionID)
+		e.text(r.ApprovalID)
 	}
 	return e
 }
@@ -234,7 +243,11 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 		r.AuditDigest = d.digest()
 	}
 	if d.present() {
-		r.Settle(d.settlement())
+		if version >= versionOfUnder {
+			d.under(r)
+		} else {
+			r.Settle(d.settlement())
+		}
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = fmt.Errorf("%w: %d bytes too many", errCorrupt, len(d.rest))

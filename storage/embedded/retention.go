@@ -8,21 +8,102 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/engine"
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
-// A removal deletes rows and their index by ranges of ids, which costs a few
-// tombstones however many rows there are. The rows of kindIntent stay; kindRemoved
-// holds the greatest id that was ever removed, by which an intent without a
-// record is told from a corrupt one.
+// A removal deletes rows and their index by ranges of ids. The rows of kindIntent
+// stay and get what is left of what was removed, by which an intent without a
+// record is told from a corrupt one:
+//
+//	intent = decision-id(16) *leaf    of the decision and then of its settlement
+//	leaf   = uvarint(head's sequence) uvarint(index) hash(32)
+//
+// Until format 4 nothing was left: kindRemoved holds the greatest id that was
+// removed by then.
 
 func removedKey(org string) key { return orgKey(kindRemoved, org) }
 
-// RemoveRecords implements storage.Retention. It holds writes, as Settle does,
-// and not commits: no decision waits for it.
+// appendLeaf appends l to the row of an intent.
+func appendLeaf(v []byte, l receipt.Leaf) []byte {
+	v = binary.AppendUvarint(binary.AppendUvarint(v, l.Seq), uint64(l.Index))
+	return append(v, l.Hash[:]...)
+}
+
+// parseIntent reads the row of an intent.
+func parseIntent(v []byte) (id uuid.UUID, left []receipt.Leaf, err error) {
+	if len(v) < idLen {
+		return id, nil, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
+	}
+	copy(id[:], v)
+	d := decoder{rest: string(v[idLen:])}
+	for d.err == nil && len(d.rest) > 0 {
+		l := receipt.Leaf{Seq: d.uint(), Index: uint32(d.uint())}
+		if len(d.rest) < copy(l.Hash[:], d.rest) || len(d.rest) < len(l.Hash) {
+			d.fail("leaf")
+			break
+		}
+		d.rest = d.rest[len(l.Hash):]
+		left = append(left, l)
+	}
+	return id, left, d.err
+}
+
+// CountExpired implements storage.Retention.
+func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, max int) (n int, err error) {
+	if err := checkOrg(org); err != nil {
+		return 0, err
+	}
+	prefix := orgKey(kindRecord, org)
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: key(bytes.Clone(prefix)).id(idAt(before.Add(-storage.MaxSkew)))})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for ok := it.First(); ok && n < max; ok = it.Next() { // no value is read
+		if len(it.Key()) == len(prefix)+idLen {
+			n++
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+	}
+	return n, it.Error()
+}
+
+// expired finds the rows to remove: those of org whose ids are less than end, max
+// at most.
+func (s *Store) expired(ctx context.Context, org string, end uuid.UUID, max int) (rows []*storage.Record, err error) {
+	prefix := orgKey(kindRecord, org)
+	upper := key(bytes.Clone(prefix)).id(end)
+	err = s.scan(ctx, prefix, upper, func(k, v []byte) (stop bool, err error) {
+		id, settlement, err := parsePosition(k[len(prefix):])
+		if err != nil {
+			return true, err
+		}
+		if settlement {
+			if n := len(rows); n == 0 || rows[n-1].DecisionID != id.String() {
+				return true, fmt.Errorf("%w: the settlement of decision %s has none", errCorrupt, id)
+			}
+			return false, settle(rows[len(rows)-1], v)
+		}
+		if len(rows) == max {
+			return true, nil
+		}
+		r, err := parseRecord(org, id, v, nil)
+		rows = append(rows, r)
+		return false, err
+	})
+	return rows, err
+}
+
+// RemoveRecords implements storage.Retention. It holds writes while it looks for
+// what to remove, and commits only while it writes: decisions wait for it no
+// longer than for one another.
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, max int,
 ) (removed int, err error) {
@@ -31,17 +112,28 @@ func (s *Store) RemoveRecords(
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
+	held := false
+	defer func() {
+		if held {
+			s.commits.Unlock()
+		}
+	}()
 	changed, err := s.write(ctx, org, func(b *batch) (c storage.Change, err error) {
-		var first, last uuid.UUID
-		removed, first, last, err = s.oldest(ctx, org, idAt(before.Add(-storage.MaxSkew)), max)
-		if removed == 0 || err != nil {
+		end := idAt(before.Add(-storage.MaxSkew))
+		entered := s.entered.Load()
+		rows, err := s.expired(ctx, org, end, max)
+		if len(rows) == 0 || err != nil {
 			return c, err
 		}
-		b.deleteIDs(orgKey(kindRecord, org), first, last)
-		for d := engine.Allow; d <= engine.Deny; d++ {
-			b.deleteIDs(byDecisionKey(org, d), first, last)
+		s.commits.Lock()
+		held = true
+		if s.entered.Load() != entered { // perhaps settlements of these rows
+			if rows, err = s.expired(ctx, org, end, max); err != nil {
+				return c, err
+			}
 		}
-		return c, s.noteRemoved(b, org, last)
+		removed = len(rows)
+		return c, b.remove(org, rows)
 	})
 	if !changed || err != nil {
 		return 0, err
@@ -49,41 +141,45 @@ func (s *Store) RemoveRecords(
 	return removed, nil
 }
 
-// oldest returns how many rows of org have an id less than end, counting max at
-// most, and the ids of the first and the last of them.
-func (s *Store) oldest(ctx context.Context, org string, end uuid.UUID, max int) (n int, first, last uuid.UUID, err error) {
-	prefix := orgKey(kindRecord, org)
-	upper := key(bytes.Clone(prefix)).id(end)
-	err = s.scan(ctx, prefix, upper, func(k, _ []byte) (stop bool, err error) {
-		if last, err = uuid.FromBytes(k[len(prefix):]); err != nil {
-			return true, fmt.Errorf("%w: its key: %w", errCorrupt, err)
+// remove deletes rows, which are all that org has from the first to the last, and
+// keeps their leaves with their intents.
+func (b *batch) remove(org string, rows []*storage.Record) error {
+	for _, r := range rows {
+		id := uuid.MustParse(r.DecisionID)
+		v := id[:]
+		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+		if err != nil {
+			return fmt.Errorf("%w: the receipt of decision %s: %w", errCorrupt, id, err)
 		}
-		if n++; n == 1 {
-			first = last
+		v = appendLeaf(v, leaf)
+		if s := r.Settlement; s != nil && s.Receipt != nil {
+			if leaf, err = s.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+				return fmt.Errorf("%w: the settlement of decision %s: %w", errCorrupt, id, err)
+			}
+			v = appendLeaf(v, leaf)
 		}
-		return n == max, nil
-	})
-	return n, first, last, err
+		b.set(orgKey(kindIntent, org).text(r.IntentID), v)
+	}
+	first, last := uuid.MustParse(rows[0].DecisionID), uuid.MustParse(rows[len(rows)-1].DecisionID)
+	b.deleteIDs(orgKey(kindRecord, org), first, last)
+	for d := engine.Allow; d <= engine.Deny; d++ {
+		b.deleteIDs(byDecisionKey(org, d), first, last)
+	}
+	return nil
 }
 
 // deleteIDs deletes the keys that continue prefix with an id from first to
-// last.
+// last, or with that and more.
 func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 	if b.err == nil {
-		lower, upper := key(bytes.Clone(prefix)).id(first), append(key(bytes.Clone(prefix)).id(last), 0)
+		lower, upper := key(bytes.Clone(prefix)).id(first), key(bytes.Clone(prefix)).id(last).end()
 		b.err = b.b.DeleteRange(lower, upper, nil)
 	}
 }
 
-func (s *Store) noteRemoved(b *batch, org string, last uuid.UUID) error {
-	before, err := s.get(removedKey(org))
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return err
-	}
-	if bytes.Compare(before, last[:]) < 0 {
-		b.set(removedKey(org), last[:])
-	}
-	return nil
+// removed is what is left of the record of i.
+func (i intent) removed(id uuid.UUID) *storage.Record {
+	return &storage.Record{OrganizationID: i.org, IntentID: i.id, DecisionID: id.String()}
 }
 
 // missing returns what is left of a removed record, or errCorrupt if nothing
@@ -96,7 +192,7 @@ func (s *Store) missing(i intent, id uuid.UUID) (*storage.Record, error) {
 	if bytes.Compare(id[:], last) > 0 {
 		return nil, fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
 	}
-	return &storage.Record{OrganizationID: i.org, IntentID: i.id, DecisionID: id.String()}, nil
+	return i.removed(id), nil
 }
 
 // Organizations implements storage.Retention. It seeks from one organization to

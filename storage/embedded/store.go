@@ -2,12 +2,14 @@ package embedded
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -56,19 +58,21 @@ type Store struct {
 	// closing is closed by Close, before Pebble is.
 	closing chan struct{}
 
-	// writes orders all writes of documents and settlements, which read before
-	// they write. Watchers are called while it is held.
+	// writes orders all writes of documents and removals, which read before they
+	// write. Watchers are called while it is held.
 	writes sync.Mutex
 	// change is the number of the last of these writes. writes guards it.
 	change uint64
 
-	// commits orders commits and guards what is below it. Neither mutex is
-	// taken while the other is held.
+	// commits orders appends and guards what is below it. It may be taken while
+	// writes is held, and not the other way round.
 	commits sync.Mutex
 	// tip is where the next head must continue.
 	tip receipt.Chain
 	// meters holds meters as they are stored; see meterCache.
 	meters meterCache
+	// entered counts the appends of entries, once their batch can be read.
+	entered atomic.Int64
 	// keys and row are the space in which keys and rows are built.
 	keys key
 	row  []byte
@@ -137,7 +141,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}}
+	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}, tip: newChain()}
 	guard := &guardFS{FS: o.FS, health: h, closing: s.closing}
 	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
 	if err != nil {
@@ -241,6 +245,12 @@ const (
 )
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
+
+// newChain begins a chain under a random id.
+func newChain() (c receipt.Chain) {
+	rand.Read(c.ID[:]) // never fails: it would crash the process
+	return c
+}
 
 // load checks the directory's format, or sets it in a new directory, and goes on
 // from what was found.

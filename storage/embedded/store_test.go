@@ -108,7 +108,7 @@ func TestOpen_Format(t *testing.T) {
 		{"damaged", "\x00writ", "x", "reading the format"},
 		{"not writ's", "key", "value", "not writ's"},
 		{"older", "\x00writ", "1", ""},
-		{"known, with no tip beside it", "\x00writ", "4", "data.tip, which notes how far the store has come, is missing"},
+		{"known, with no tip beside it", "\x00writ", "5", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -127,5 +127,21 @@ func TestOpen_Format(t *testing.T) {
 				t.Errorf("Open = %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestOpen_FreshChainHasRandomID(t *testing.T) {
+	ids := make(map[[16]byte]bool)
+	for range 3 {
+		s := openTest(t, vfs.NewMem(), nil)
+		tip, err := s.Tip(t.Context())
+		if err != nil || tip.Seq != 0 || tip.Prev != [32]byte{} {
+			t.Errorf("Tip = %+v, %v, want that of no head", tip, err)
+		}
+		ids[tip.ID] = true
+		closeTest(t, s)
+	}
+	if len(ids) != 3 || ids[[16]byte{}] {
+		t.Errorf("chain ids of three fresh stores = %v, want three random ones", ids)
 	}
 }

@@ -53,7 +53,7 @@ func benchDecisions(b *testing.B, sweeping bool) {
 
 	reg := prometheus.NewRegistry()
 	s, err := New(Config{
-		Store: store, Metrics: reg,
+		Store: store, Announce: l.Retain, Metrics: reg,
 		Keep: func(_ context.Context, org string) (time.Duration, error) {
 			if org == "old" {
 				return time.Hour, nil

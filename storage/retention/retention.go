@@ -1,9 +1,9 @@
 // Package retention removes the history that organizations' plans keep no
 // longer, in the background.
 //
-// It goes through all organizations once in [Config.Every], and removes the
-// oldest records of each in small writes with pauses between them, so that
-// decisions never wait for it. How long a plan keeps history is asked anew for
+// It goes through all organizations once in [Config.Every], announces in the chain
+// how many records of each it is about to remove, and removes the oldest in small
+// writes with pauses between them, so that decisions hardly wait for it. How long a plan keeps history is asked anew for
 // every organization, and where that can't be told nothing is removed. An answer
 // that keeps less from now on takes effect with the next pass, for good.
 package retention
@@ -20,9 +20,12 @@ import (
 	"writ/storage"
 )
 
-// Config is what a Sweeper works with. Store and Keep are required.
+// Config is what a Sweeper works with. Store, Announce and Keep are required.
 type Config struct {
 	Store storage.Retention
+	// Announce makes final that count records of an organization which were decided
+	// before a time are about to be removed. Without it nothing is removed.
+	Announce func(ctx context.Context, org string, before time.Time, count int) error
 	// Keep returns how long an organization's history is kept: 0 means for good.
 	// An error keeps it until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
@@ -44,6 +47,8 @@ const (
 	// milliseconds, and pause what follows it: at most 40,000 a second.
 	batch = 1000
 	pause = 25 * time.Millisecond
+	// announced is how many records are announced at a time.
+	announced = 100_000
 )
 
 // Sweeper removes what is past its retention.
@@ -56,8 +61,8 @@ type Sweeper struct {
 
 // New returns a sweeper that has done nothing yet.
 func New(cfg Config) (*Sweeper, error) {
-	if cfg.Store == nil || cfg.Keep == nil {
-		return nil, errors.New("retention: no store, or nothing that says how long to keep")
+	if cfg.Store == nil || cfg.Announce == nil || cfg.Keep == nil {
+		return nil, errors.New("retention: no store, nobody to announce to, or nothing that says how long to keep")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -163,13 +168,34 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 	}
 	before := s.cfg.Now().Add(-keep)
 	for {
-		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, batch)
+		count, err := s.cfg.Store.CountExpired(ctx, org, before, announced)
+		if err != nil {
+			return removed, fmt.Errorf("counting history: %w", err)
+		}
+		if count == 0 {
+			return removed, nil
+		}
+		if err := s.cfg.Announce(ctx, org, before, count); err != nil {
+			return removed, fmt.Errorf("announcing a removal: %w", err)
+		}
+		n, err := s.remove(ctx, org, before, count)
+		removed += n
+		if err != nil || count < announced {
+			return removed, err
+		}
+	}
+}
+
+// remove removes count records that were announced, and returns how many it has.
+func (s *Sweeper) remove(ctx context.Context, org string, before time.Time, count int) (removed int, err error) {
+	for {
+		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, min(batch, count-removed))
 		if err != nil {
 			return removed, fmt.Errorf("removing history: %w", err)
 		}
 		removed += n
 		s.removed.Add(float64(n))
-		if n < batch {
+		if n < batch || removed == count {
 			return removed, nil
 		}
 		if err := s.cfg.Wait(ctx, pause); err != nil {

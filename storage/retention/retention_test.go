@@ -31,6 +31,7 @@ type world struct {
 	cfg    Config
 	log    bytes.Buffer
 	waits  []time.Duration
+	said   map[string]int // how many records were announced, by organization
 	reg    *prometheus.Registry
 }
 
@@ -62,9 +63,16 @@ func newWorld(t *testing.T) *world {
 			t.Errorf("Close = %v", err)
 		}
 	})
-	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry()}
+	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry(), said: make(map[string]int)}
 	w.cfg = Config{
 		Store: w.store,
+		Announce: func(_ context.Context, org string, before time.Time, count int) error {
+			if n, err := s.CountExpired(t.Context(), org, before, count+1); n != count || err != nil {
+				t.Errorf("%d records of %s before %v were announced, want %d, %v", count, org, before, n, err)
+			}
+			w.said[org] += count
+			return nil
+		},
 		Keep: func(_ context.Context, org string) (time.Duration, error) {
 			keep, ok := map[string]time.Duration{"free": 24 * time.Hour, "pro": 30 * 24 * time.Hour, "ever": 0}[org]
 			if !ok {
@@ -168,6 +176,26 @@ func TestSweeper_SmallWritesWithPauses(t *testing.T) {
 	}
 }
 
+// TestSweeper_NothingIsRemovedUnannounced: a crash between both leaves records that
+// were announced, never the other way round.
+func TestSweeper_NothingIsRemovedUnannounced(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", batch+3, 48*time.Hour)
+	announce := w.cfg.Announce
+	w.cfg.Announce = func(context.Context, string, time.Time, int) error { return errFault }
+	w.sweeper().pass(t.Context())
+	w.want("free", batch+3)
+	w.cfg.Announce, w.cfg.Metrics, w.store.org = announce, nil, "free"
+	w.sweeper().pass(t.Context())
+	w.want("free", batch+3)
+	w.store.org = ""
+	w.sweeper().pass(t.Context())
+	w.want("free", 0)
+	if got, want := w.said["free"], 2*(batch+3); got != want {
+		t.Errorf("%d records were announced, want %d: once more after what failed", got, want)
+	}
+}
+
 func TestSweeper_OneOrganizationThatFailsDoesNotKeepTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", 2, 48*time.Hour)
@@ -217,7 +245,9 @@ func TestSweeper_RunStopsWithItsContext(t *testing.T) {
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	w := newWorld(t)
-	for name, cfg := range map[string]Config{"no store": {Keep: w.cfg.Keep}, "no keep": {Store: w.store}} {
+	for name, cfg := range map[string]Config{
+		"no store": {Keep: w.cfg.Keep, Announce: w.cfg.Announce}, "no keep": {Store: w.store, Announce: w.cfg.Announce}, "no announce": {Store: w.store, Keep: w.cfg.Keep},
+	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("New with %s = nil, want an error", name)
 		}

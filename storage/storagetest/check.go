@@ -39,11 +39,16 @@ func Check(t testing.TB, s storage.Store, keys receipt.Keys, orgs ...string) map
 	for _, h := range c.heads {
 		covered += int(h.Size)
 	}
-	for _, records := range history {
-		total += len(records)
+	for org, records := range history {
+		total += len(records) + c.checkEntries(org)
+		for _, r := range records {
+			if r.Settlement != nil && r.Settlement.Receipt != nil {
+				total++
+			}
+		}
 	}
 	if covered != total {
-		t.Errorf("heads cover %d records, want %d", covered, total)
+		t.Errorf("heads cover %d leaves, want %d", covered, total)
 	}
 	return history
 }
@@ -71,24 +76,23 @@ func (c *checker) same(what string, got, want any) {
 
 func (c *checker) checkHeads() {
 	c.Helper()
-	c.must("Heads(0)", c.store.Heads(c.Context(), 0, func(h receipt.SignedHead) error {
+	tip, err := c.store.Tip(c.Context())
+	c.must("Tip", err)
+	c.must("Heads(0)", c.store.Heads(c.Context(), tip.ID, 0, func(h receipt.SignedHead) error {
 		c.heads = append(c.heads, h)
 		return nil
 	}))
-	last, err := c.store.LastHead(c.Context())
-	if len(c.heads) == 0 {
-		if !errors.Is(err, storage.ErrNotFound) {
-			c.Errorf("LastHead of no heads = %v, want %v", err, storage.ErrNotFound)
-		}
-		return
+	reached, err := receipt.VerifyChain(receipt.Chain{ID: tip.ID}, slices.Values(c.heads), c.keys)
+	if err != nil || reached != tip {
+		c.Errorf("VerifyChain(Heads) = head %d, %v; want the tip, head %d", reached.Seq, err, tip.Seq)
 	}
-	c.must("LastHead", err)
-	if want := c.heads[len(c.heads)-1]; last != want {
-		c.Errorf("LastHead = head %d, want head %d, the last of Heads", last.Seq, want.Seq)
-	}
-	start := receipt.Chain{ID: c.heads[0].Chain}
-	if _, err := receipt.VerifyChain(start, slices.Values(c.heads), c.keys); err != nil {
-		c.Errorf("VerifyChain(Heads) = %v, want nil", err)
+	var chains []receipt.Chain
+	c.must("Chains", c.store.Chains(c.Context(), func(tip receipt.Chain) error {
+		chains = append(chains, tip)
+		return nil
+	}))
+	if want := min(1, int(tip.Seq)); len(chains) != want || want > 0 && chains[0] != tip {
+		c.Errorf("Chains = %v, want the tip if there is a head", chains)
 	}
 }
 
@@ -137,26 +141,48 @@ func (c *checker) checkIntents(want []*storage.Record) {
 	batch := make([]*storage.Record, len(want))
 	for i, r := range want {
 		again := *r
-		again.PolicyID = "another"
+		again.PolicyID, again.Settlement = "another", nil
 		batch[i] = &again
 	}
-	existing, err := c.store.Commit(c.Context(), batch, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-		return nil, receipt.SignedHead{}, errors.New("seal was called for known intents")
+	existing, err := c.store.Append(c.Context(), storage.Batch{Records: batch}, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+		return storage.Batch{}, receipt.SignedHead{}, errors.New("seal was called for known intents")
 	})
-	c.must("Commit of known intents", err)
-	c.same("Commit of known intents", existing, want)
+	c.must("Append of known intents", err)
+	c.same("Append of known intents", existing.Records, want)
 }
 
 func (c *checker) checkReceipt(r *storage.Record) {
 	c.Helper()
-	if err := receipt.Verify(r.Receipt, c.keys, r.DecidedAt); err != nil {
-		c.Errorf("Verify(receipt of %s) = %v, want nil", r.DecisionID, err)
+	c.checkLeaf("the receipt of "+r.DecisionID, r.Receipt.Inclusion(), r.Receipt.LeafHash())
+	if r.Settlement != nil && r.Settlement.Receipt != nil {
+		c.checkLeaf("the settlement of "+r.DecisionID, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body))
+	}
+}
+
+// checkEntries returns how many entries org has beside its records.
+func (c *checker) checkEntries(org string) (n int) {
+	c.Helper()
+	for _, kind := range []storage.EntryKind{storage.VerdictEntry, storage.RetentionEntry, storage.ChangeEntry} {
+		for _, e := range all(c, 3, func(p storage.Page) ([]*storage.Entry, string, error) {
+			return c.store.Entries(c.Context(), org, kind, p)
+		}) {
+			c.checkLeaf(string(kind)+" "+e.Key, e.Inclusion, receipt.EntryLeaf(e.Body))
+			n++
+		}
+	}
+	return n
+}
+
+func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
+	c.Helper()
+	if err := in.Verify(leaf, c.keys); err != nil {
+		c.Errorf("Verify(%s) = %v, want nil", what, err)
 		return
 	}
-	h, err := r.Receipt.SignedHead()
+	h, err := in.SignedHead(leaf)
 	c.must("SignedHead", err)
 	if h.Seq == 0 || h.Seq > uint64(len(c.heads)) || c.heads[h.Seq-1] != h {
-		c.Errorf("the receipt of %s stands under head %d, which Heads lacks", r.DecisionID, h.Seq)
+		c.Errorf("%s stands under head %d, which Heads lacks", what, h.Seq)
 	}
 }
 

@@ -33,7 +33,6 @@ var decisionTests = []test{
 				Decision: engine.Deny, DecidedAt: r.DecidedAt,
 			}
 		}), w.record("org", func(r *storage.Record) {
-			r.Settlement = &storage.Settlement{Outcome: "skipped", RecordedAt: noon}
 			r.Cost = &engine.Cost{AmountMinor: -1 << 62}
 			r.PolicyVersion = 1<<53 - 1
 			r.Resource = strings.Repeat("x", 100_000)
@@ -68,27 +67,30 @@ var decisionTests = []test{
 		w.check()
 	}},
 	{"seal must not be called when no record is first", func(w *world) {
-		existing, err := w.Commit(w.ctx, nil, w.noSeal)
+		existing, err := w.append(w.noSeal)
 		if len(existing) != 0 || err != nil {
-			w.Errorf("Commit of nothing = %v, %v; want none, nil", existing, err)
+			w.Errorf("Append of nothing = %v, %v; want none, nil", existing, err)
 		}
 		r := w.record("org")
 		w.commit(r)
-		existing, err = w.Commit(w.ctx, []*storage.Record{w.again(r), w.again(r)}, w.noSeal)
-		w.must("Commit", err)
+		existing, err = w.append(w.noSeal, w.again(r), w.again(r))
+		w.must("Append", err)
 		w.wantSame("existing", existing, []*storage.Record{r, r})
 		w.check()
 	}},
-	{"seal gets exactly the first records, in order", func(w *world) {
+	{"seal gets the tip and exactly the first records, in order", func(w *world) {
 		old, a, b := w.record("org"), w.record("org"), w.record("other")
 		w.commit(old)
 		var got []*storage.Record
-		seal := w.writer.Seal(w.tip())
-		_, err := w.Commit(w.ctx, []*storage.Record{w.again(old), a, w.again(a), b}, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-			got = append(got[:0], fresh...)
-			return seal(fresh)
-		})
-		w.must("Commit", err)
+		want, on := w.tip(), receipt.Chain{}
+		_, err := w.append(func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			got, on = append(got[:0], fresh.Records...), tip
+			return w.writer.Seal(tip, fresh)
+		}, w.again(old), a, w.again(a), b)
+		w.must("Append", err)
+		if on != want {
+			w.Errorf("seal got tip %v, want %v", on, want)
+		}
 		if len(got) != 2 || got[0] != a || got[1] != b {
 			w.Errorf("seal got %d records, want a and b", len(got))
 		}
@@ -99,22 +101,21 @@ var decisionTests = []test{
 	{"what seal leaves out must not be stored", func(w *world) {
 		w.commit(w.record("org"))
 		a, b, c := w.record("org"), w.record("other"), w.record("org")
-		tip := w.tip()
-		existing, err := w.Commit(w.ctx, []*storage.Record{a, b, c}, func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-			return w.writer.Seal(tip)([]*storage.Record{fresh[0], fresh[2]})
-		})
-		w.must("Commit", err)
+		existing, err := w.append(func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			return w.writer.Seal(tip, storage.Batch{Records: []*storage.Record{fresh.Records[0], fresh.Records[2]}})
+		}, a, b, c)
+		w.must("Append", err)
 		if existing[0] != nil || existing[1] != nil || existing[2] != nil {
 			w.Errorf("Commit = %v, want nothing that stood before", existing)
 		}
 		w.remember(a)
 		w.remember(c)
 		w.wantMissing(b)
-		tip = w.tip()
-		_, err = w.Commit(w.ctx, []*storage.Record{b}, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-			return nil, receipt.SignedHead{}, nil
-		})
-		w.must("Commit of nothing", err)
+		tip := w.tip()
+		_, err = w.append(func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			return storage.Batch{}, receipt.SignedHead{}, nil
+		}, b)
+		w.must("Append of nothing", err)
 		if w.tip() != tip {
 			w.Error("Commit of nothing moved the chain")
 		}
@@ -126,10 +127,10 @@ var decisionTests = []test{
 		w.commit(w.record("org"))
 		refused := errors.New("refused")
 		r := w.record("org")
-		_, err := w.Commit(w.ctx, []*storage.Record{r}, func([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-			return nil, receipt.SignedHead{}, refused
-		})
-		w.wantErr("Commit", err, refused)
+		_, err := w.append(func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+			return storage.Batch{}, receipt.SignedHead{}, refused
+		}, r)
+		w.wantErr("Append", err, refused)
 		w.wantMissing(r)
 		w.commit(r)
 		w.check()
@@ -147,8 +148,10 @@ var decisionTests = []test{
 			"start": start, "first": first, "ahead": ahead, "foreign": foreign, "forked": forked,
 		} {
 			r := w.record("org")
-			_, err := w.Commit(w.ctx, []*storage.Record{r}, w.writer.Seal(tip))
-			w.wantErr("Commit on "+name, err, storage.ErrConflict)
+			_, err := w.append(func(_ receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+				return w.writer.Seal(tip, fresh)
+			}, r)
+			w.wantErr("Append on "+name, err, storage.ErrConflict)
 			w.wantMissing(r)
 		}
 		w.check()
@@ -163,7 +166,7 @@ var decisionTests = []test{
 			decisionID(noon.Add(time.Hour), 1), decisionID(noon.Add(-time.Hour), 1),
 		} {
 			bad := w.record("org", func(r *storage.Record) { r.DecisionID = id })
-			_, err := w.Commit(w.ctx, []*storage.Record{good, bad}, w.writer.Seal(w.tip()))
+			_, err := w.append(w.writer.Seal, good, bad)
 			if err == nil {
 				w.Errorf("Commit of decision %q = nil, want an error", id)
 			}
@@ -197,7 +200,7 @@ var decisionTests = []test{
 		}
 		for _, from := range []uint64{0, 1, 3, 5, 6, 1 << 63} {
 			next := max(from, 1)
-			w.must("Heads", w.Heads(w.ctx, from, func(h receipt.SignedHead) error {
+			w.must("Heads", w.Heads(w.ctx, w.tip().ID, from, func(h receipt.SignedHead) error {
 				if h.Seq != next {
 					w.Errorf("Heads(%d) gave head %d, want %d", from, h.Seq, next)
 				}
@@ -209,7 +212,8 @@ var decisionTests = []test{
 			}
 		}
 		enough := errors.New("enough")
-		w.wantErr("Heads", w.Heads(w.ctx, 1, func(receipt.SignedHead) error { return enough }), enough)
+		w.wantErr("Heads", w.Heads(w.ctx, w.tip().ID, 1, func(receipt.SignedHead) error { return enough }), enough)
+		w.must("Heads of another chain", w.Heads(w.ctx, [16]byte{1}, 0, func(h receipt.SignedHead) error { return enough }))
 	}},
 }
 

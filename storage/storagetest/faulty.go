@@ -9,7 +9,7 @@ import (
 	"writ/storage"
 )
 
-// Fault is how a commit through [Faulty] fails.
+// Fault is how a append through [Faulty] fails.
 type Fault int
 
 // The faults. They come as a pair because a caller can't tell them apart: the
@@ -26,10 +26,10 @@ const (
 // ErrFault is what a commit fails with on command.
 var ErrFault = errors.New("injected fault")
 
-// Faulty is a storage.Decisions whose commits fail on command. The zero Faulty
-// is not usable: Decisions must be set.
+// Faulty is a storage.Log whose appends fail on command. The zero Faulty is not
+// usable: Log must be set.
 type Faulty struct {
-	storage.Decisions
+	storage.Log
 
 	mu     sync.Mutex
 	faults []Fault
@@ -53,23 +53,23 @@ func (f *Faulty) next() Fault {
 	return fault
 }
 
-// Commit implements storage.Decisions.
-func (f *Faulty) Commit(ctx context.Context, batch []*storage.Record, seal storage.Seal) ([]*storage.Record, error) {
+// Append implements storage.Log.
+func (f *Faulty) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	fault := f.next()
 	if fault == FailedAndLost {
 		seal = lose(seal)
 	}
-	existing, err := f.Decisions.Commit(ctx, batch, seal)
+	existing, err := f.Log.Append(ctx, batch, seal)
 	if err == nil && fault != Works {
-		return nil, ErrFault
+		return storage.Batch{}, ErrFault
 	}
 	return existing, err
 }
 
 // lose returns a seal that is made and then thrown away.
 func lose(seal storage.Seal) storage.Seal {
-	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-		sealed, h, err := seal(fresh)
+	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+		sealed, h, err := seal(tip, fresh)
 		return sealed, h, errors.Join(err, ErrFault)
 	}
 }

@@ -30,7 +30,7 @@ func TestFaulty(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			faulty := &storagetest.Faulty{Decisions: s}
+			faulty := &storagetest.Faulty{Log: s}
 			w := storagetest.NewWriter()
 			faulty.Fail(storagetest.Works, test.fault)
 			first, second := w.Record("org"), w.Record("org")

@@ -95,61 +95,20 @@ var historyTests = []test{
 		}
 		w.check()
 	}},
-	{"Settle adds a settlement to a record that has none", func(w *world) {
-		r := w.record("org", unsettled)
-		w.commit(r, w.record("org", unsettled))
-		amount := int64(0)
-		s := storage.Settlement{Outcome: "failed", AmountMinor: &amount, RecordedAt: noon.Add(time.Hour)}
-		got, err := w.Settle(w.ctx, "org", r.DecisionID, s)
-		w.must("Settle", err)
-		r.Settlement = &s
-		w.wantSame("Settle", got, r)
-		w.check()
-	}},
-	{"whoever reads a record must get Unapproved as Settle sets it", func(w *world) {
-		for d, marked := range map[engine.Decision]bool{engine.Allow: false, engine.ApprovalRequired: true, engine.Deny: true} {
+	{"whoever reads a record gets its settlement, Unapproved as the decision has it", func(w *world) {
+		for _, d := range []engine.Decision{engine.Allow, engine.ApprovalRequired, engine.Deny} {
 			for _, outcome := range []string{storage.Executed, "failed", "skipped"} {
-				want := marked && outcome == storage.Executed
-				r := w.record("org", unsettled)
+				r := w.record("org")
 				r.Decision = d
 				r.Receipt.Decision = d.String()
-				w.commit(r)
-				settlement := storage.Settlement{Outcome: outcome, RecordedAt: noon}
-				got, err := w.Settle(w.ctx, "org", r.DecisionID, settlement)
-				w.must("Settle", err)
-				again, err := w.Settle(w.ctx, "org", r.DecisionID, settlement)
-				w.must("Settle again", err)
-				stored, err := w.Record(w.ctx, "org", r.DecisionID)
-				w.must("Record", err)
-				for what, r := range map[string]*storage.Record{"Settle": got, "Settle again": again, "Record": stored} {
-					w.wantSame(fmt.Sprintf("Unapproved of %s, %s of %s", what, outcome, d), r.Settlement.Unapproved, want)
+				w.commit(w.record("org"), r)
+				amount := int64(0)
+				w.settle(r, storage.Settlement{Outcome: outcome, AmountMinor: &amount, RecordedAt: noon.Add(time.Hour)})
+				if want := d != engine.Allow && outcome == storage.Executed; r.Settlement.Unapproved != want {
+					w.Errorf("Unapproved of %s of %s = %t, want %t", outcome, d, !want, want)
 				}
 			}
 		}
-	}},
-	{"Settle must return ErrConflict for a different settlement and nil for an equal one (RecordedAt aside)", func(w *world) {
-		r := w.record("org")
-		w.commit(r)
-		same := *r.Settlement
-		same.RecordedAt = noon.Add(time.Hour)
-		got, err := w.Settle(w.ctx, "org", r.DecisionID, same)
-		w.must("Settle again", err)
-		w.wantSame("Settle again", got, r)
-		other := int64(98)
-		for _, change := range []func(*storage.Settlement){
-			func(s *storage.Settlement) { s.Outcome = "failed" },
-			func(s *storage.Settlement) { s.AmountMinor = nil },
-			func(s *storage.Settlement) { s.AmountMinor = &other },
-			func(s *storage.Settlement) { s.Currency = "USD" },
-			func(s *storage.Settlement) { s.ExternalRef = "" },
-		} {
-			s := *r.Settlement
-			change(&s)
-			_, err := w.Settle(w.ctx, "org", r.DecisionID, s)
-			w.wantErr("Settle otherwise", err, storage.ErrConflict)
-		}
-		_, err = w.Settle(w.ctx, "org", decisionID(noon, 99), same)
-		w.wantErr("Settle of no record", err, storage.ErrNotFound)
 		w.check()
 	}},
 }

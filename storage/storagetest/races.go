@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -76,12 +77,17 @@ var raceTests = []test{
 		w.check()
 	}},
 	{"of racing different settlements exactly one succeeds", func(w *world) {
-		r := w.record("org", unsettled)
+		r := w.record("org")
 		w.commit(r)
-		w.wantOneWinner("Settle", storage.ErrConflict, func(i int) error {
-			_, err := w.Settle(w.ctx, "org", r.DecisionID, storage.Settlement{
+		second := errors.New("another settlement stands")
+		w.wantOneWinner("Append of a settlement", second, func(i int) error {
+			mine := *r
+			stands, err := w.writer.Settle(w.ctx, w.Store, &mine, storage.Settlement{
 				Outcome: "executed", ExternalRef: fmt.Sprint("tx-", i), RecordedAt: noon,
 			})
+			if stands != nil {
+				return second
+			}
 			return err
 		})
 		got, err := w.Record(w.ctx, "org", r.DecisionID)

@@ -12,14 +12,13 @@ import (
 	"writ/storage"
 )
 
-// hourly commits n records of org, an hour apart from noon on, without
-// settlements.
+// hourly commits n records of org, an hour apart from noon on.
 func (w *world) hourly(org string, n int) []*storage.Record {
 	w.Helper()
 	records := make([]*storage.Record, n)
 	for i := range records {
 		at := noon.Add(time.Duration(i) * time.Hour)
-		records[i] = w.record(org, unsettled, func(r *storage.Record) {
+		records[i] = w.record(org, func(r *storage.Record) {
 			r.DecidedAt, r.DecisionID, r.AgentID = at, decisionID(at, int64(i)), fmt.Sprint("agent-", i%2)
 		})
 	}
@@ -29,6 +28,10 @@ func (w *world) hourly(org string, n int) []*storage.Record {
 
 func (w *world) remove(org string, before time.Time, max, want int) {
 	w.Helper()
+	n, err := w.CountExpired(w.ctx, org, before, max)
+	if n != want || err != nil {
+		w.Errorf("CountExpired(%q, %v, %d) = %d, %v, want %d", org, before, max, n, err, want)
+	}
 	got, err := w.RemoveRecords(w.ctx, org, before, max)
 	w.must("RemoveRecords", err)
 	if got != want {
@@ -54,14 +57,16 @@ func (w *world) wantLeft(org string, all, left []*storage.Record) {
 			continue
 		}
 		w.wantErr("Record of what is removed", err, storage.ErrNotFound)
-		_, err = w.Settle(w.ctx, org, r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon})
-		w.wantErr("Settle of what is removed", err, storage.ErrNotFound)
+		gone := *r
+		if stands := w.settle(&gone, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
+			w.Errorf("Append of a settlement of what is removed = %v, want one that is Removed", stands)
+		}
 	}
 }
 
 func (w *world) countHeads() (n int) {
 	w.Helper()
-	w.must("Heads", w.Heads(w.ctx, 0, func(receipt.SignedHead) error { n++; return nil }))
+	w.must("Heads", w.Heads(w.ctx, w.tip().ID, 0, func(receipt.SignedHead) error { n++; return nil }))
 	return n
 }
 
@@ -83,7 +88,7 @@ var retentionTests = []test{
 		var all []*storage.Record
 		for i, skew := range []time.Duration{0, time.Millisecond, -storage.MaxSkew, storage.MaxSkew, -time.Second, time.Second} {
 			for j, at := range []time.Time{noon.Add(-3 * storage.MaxSkew), noon.Add(-time.Millisecond), noon, noon.Add(time.Millisecond)} {
-				all = append(all, w.record("org", unsettled, func(r *storage.Record) {
+				all = append(all, w.record("org", func(r *storage.Record) {
 					r.DecidedAt, r.DecisionID = at, decisionID(at.Add(skew), int64(10*i+j))
 				}))
 			}
@@ -132,8 +137,8 @@ var retentionTests = []test{
 				w.Errorf("existing[%d].Removed() = %v, want %v", i, r.Removed(), i != 2)
 			}
 		}
-		_, err := w.Commit(w.ctx, []*storage.Record{w.again(all[1])}, w.noSeal)
-		w.must("Commit of a removed intent alone", err)
+		_, err := w.append(w.noSeal, w.again(all[1]))
+		w.must("Append of a removed intent alone", err)
 		stands, err := w.Decided(w.ctx, "org", all[1].IntentID)
 		w.must("Decided of a removed intent", err)
 		w.wantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
@@ -184,13 +189,11 @@ var retentionTests = []test{
 					_, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), 1+i%5)
 					w.noErr("RemoveRecords", err)
 				case 1:
-					_, err := w.Settle(w.ctx, "org", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon})
-					if err != nil {
-						w.wantErr("Settle", err, storage.ErrNotFound)
-					}
+					mine := *r
+					w.settle(&mine, storage.Settlement{Outcome: "failed", RecordedAt: noon})
 				case 2:
-					existing, err := w.Commit(w.ctx, []*storage.Record{w.again(r)}, w.noSeal)
-					w.noErr("Commit", err)
+					existing, err := w.append(w.noSeal, w.again(r))
+					w.noErr("Append", err)
 					if len(existing) != 1 || existing[0] == nil || existing[0].DecisionID != r.DecisionID {
 						w.Errorf("existing = %v, want decision %s", existing, r.DecisionID)
 					}

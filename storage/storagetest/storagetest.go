@@ -17,6 +17,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		tests []test
 	}{
 		{"Decisions", decisionTests},
+		{"Entries", entryTests},
 		{"History", historyTests},
 		{"Usage", usageTests},
 		{"Retention", retentionTests},

@@ -45,8 +45,8 @@ var storeTests = []test{
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
 		r := w.record("org")
-		_, err := w.Commit(ctx, []*storage.Record{r}, w.writer.Seal(w.tip()))
-		w.wantErr("Commit", err, context.Canceled)
+		_, err := w.Append(ctx, storage.Batch{Records: []*storage.Record{r}}, w.writer.Seal)
+		w.wantErr("Append", err, context.Canceled)
 		w.wantEmpty("org", r)
 	}},
 }
@@ -58,8 +58,11 @@ func (w *world) wantEmpty(org string, r *storage.Record) {
 	add := func(err error) { errs = append(errs, err) }
 	_, err := w.Record(w.ctx, org, r.DecisionID)
 	add(err)
-	_, err = w.Settle(w.ctx, org, r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon})
-	add(err)
+	theirs := *r
+	theirs.OrganizationID = org
+	if stands := w.settle(&theirs, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
+		w.Errorf("Append of a settlement in %q = %v, want one that is Removed", org, stands)
+	}
 	for i, err := range errs {
 		w.wantErr(fmt.Sprintf("access %d to a document of another", i), err, storage.ErrNotFound)
 	}

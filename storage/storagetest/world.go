@@ -41,23 +41,35 @@ func (w *world) record(org string, change ...func(*storage.Record)) *storage.Rec
 	return w.writer.Record(org, change...)
 }
 
-func unsettled(r *storage.Record) { r.Settlement = nil }
-
 func (w *world) again(r *storage.Record) *storage.Record { return w.writer.Again(r) }
 
 func (w *world) tip() receipt.Chain {
 	w.Helper()
-	tip, err := Tip(w.ctx, w.Store)
+	tip, err := w.Tip(w.ctx)
 	if err != nil {
-		w.Errorf("LastHead = %v", err)
+		w.Errorf("Tip = %v", err)
 	}
 	return tip
 }
 
-// noSeal fails the test: it is for commits without a first record.
-func (w *world) noSeal([]*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-	w.Error("Commit called seal, want no call")
-	return nil, receipt.SignedHead{}, errors.New("seal must not be called")
+// append appends records with a seal.
+func (w *world) append(seal storage.Seal, records ...*storage.Record) ([]*storage.Record, error) {
+	existing, err := w.Append(w.ctx, storage.Batch{Records: records}, seal)
+	return existing.Records, err
+}
+
+// settle settles r and returns what stands in place of that.
+func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
+	w.Helper()
+	stands, err := w.writer.Settle(w.ctx, w.Store, r, s)
+	w.noErr("Append of a settlement", err)
+	return stands
+}
+
+// noSeal fails the test: it is for appends of nothing that is first.
+func (w *world) noSeal(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+	w.Error("Append called seal, want no call")
+	return storage.Batch{}, receipt.SignedHead{}, errors.New("seal must not be called")
 }
 
 // commit commits batch and remembers what became of it.

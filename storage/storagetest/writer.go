@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -69,12 +68,11 @@ func decisionID(t time.Time, n int64) string {
 	return id.String()
 }
 
-// Record returns the record of a new intent of org with every field set, then
-// changed, then with a receipt that waits for its Sig.
+// Record returns the record of a new intent of org with every field set but its settlement,
+// then changed, then with a receipt that waits for its Sig.
 func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Record {
 	n := w.step()
 	at := noon.Add(time.Duration(n) * time.Millisecond)
-	amount := int64(99)
 	r := &storage.Record{
 		OrganizationID: org,
 		IntentID:       fmt.Sprintf("intent-%06d", n),
@@ -94,15 +92,9 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 		DecidedAt:      at.Add(123 * time.Microsecond),
 		Credential:     "operator:alice",
 		AuditDigest:    "sha256:" + strings.Repeat("2e", 32),
-		Settlement: &storage.Settlement{
-			Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: at,
-		},
 	}
 	for _, f := range change {
 		f(r)
-	}
-	if r.Settlement != nil {
-		r.Settle(*r.Settlement)
 	}
 	r.Receipt = receipt.Receipt{
 		Decision:   r.Decision.String(),
@@ -119,44 +111,42 @@ func (w *Writer) Again(r *storage.Record) *storage.Record {
 	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID = r.IntentID })
 }
 
-// Commit commits batch at the end of the stored chain, again when another
-// commit was faster.
-func (w *Writer) Commit(ctx context.Context, s storage.Decisions, batch ...*storage.Record) ([]*storage.Record, error) {
-	for {
-		tip, err := Tip(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		existing, err := s.Commit(ctx, batch, w.Seal(tip))
-		if !errors.Is(err, storage.ErrConflict) {
-			return existing, err
-		}
-	}
+// Commit appends records and returns what stands in place of each.
+func (w *Writer) Commit(ctx context.Context, s storage.Log, records ...*storage.Record) ([]*storage.Record, error) {
+	existing, err := s.Append(ctx, storage.Batch{Records: records}, w.Seal)
+	return existing.Records, err
 }
 
-// Tip returns where the stored chain ends.
-func Tip(ctx context.Context, s storage.Decisions) (receipt.Chain, error) {
-	h, err := s.LastHead(ctx)
-	if errors.Is(err, storage.ErrNotFound) {
-		return receipt.Chain{ID: [16]byte{'w', 'r', 'i', 't'}}, nil
+// Settle appends a settlement of r and returns what stands in its place, nil where
+// it was the first: then r has it.
+func (w *Writer) Settle(ctx context.Context, s storage.Log, r *storage.Record, settlement storage.Settlement) (*storage.Entry, error) {
+	settled := *r
+	settled.Settle(settlement)
+	e := settled.SettlementEntry()
+	existing, err := s.Append(ctx, storage.Batch{Entries: []*storage.Entry{e}}, w.Seal)
+	if err != nil || existing.Entries[0] != nil {
+		return existing.Entries[0], err
 	}
-	if err != nil {
-		return receipt.Chain{}, err
-	}
-	return receipt.Chain{ID: h.Chain}.Next(h.Head), nil
+	settled.Settlement.Receipt = &e.Inclusion
+	r.Settlement = settled.Settlement
+	return nil, nil
 }
 
-// Seal returns a seal that extends tip.
-func (w *Writer) Seal(tip receipt.Chain) storage.Seal {
-	return func(fresh []*storage.Record) ([]*storage.Record, receipt.SignedHead, error) {
-		leaves := make([][32]byte, len(fresh))
-		for i, r := range fresh {
-			leaves[i] = r.Receipt.LeafHash()
-		}
-		head, sigs := w.signer.Seal(tip, noon, leaves)
-		for i, r := range fresh {
-			r.Receipt.Sig = sigs[i]
-		}
-		return fresh, head, nil
+// Seal is a storage.Seal of all that is fresh.
+func (w *Writer) Seal(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+	leaves := make([][32]byte, 0, len(fresh.Records)+len(fresh.Entries))
+	for _, r := range fresh.Records {
+		leaves = append(leaves, r.Receipt.LeafHash())
 	}
+	for _, e := range fresh.Entries {
+		leaves = append(leaves, receipt.EntryLeaf(e.Body))
+	}
+	head, sigs := w.signer.Seal(tip, noon, leaves)
+	for i, r := range fresh.Records {
+		r.Receipt.Sig = sigs[i]
+	}
+	for i, e := range fresh.Entries {
+		e.Inclusion = receipt.Inclusion{Sig: sigs[len(fresh.Records)+i], KeyID: w.signer.KeyID()}
+	}
+	return fresh, head, nil
 }

@@ -15,43 +15,47 @@ import (
 // intent names what is decided once.
 type intent struct{ org, id string }
 
-// Commit implements storage.Decisions.
-func (s *Store) Commit(
-	ctx context.Context, batch []*storage.Record, seal storage.Seal,
-) ([]*storage.Record, error) {
+// Append implements storage.Log.
+func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
 	ids, err := checkBatch(batch)
 	if err != nil {
-		return nil, err
+		return storage.Batch{}, err
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return storage.Batch{}, err
 	}
 	if err := s.health.writable(); err != nil {
-		return nil, err
+		return storage.Batch{}, err
 	}
 	existing, fresh, err := s.divide(batch)
-	if err != nil || len(fresh) == 0 {
+	if err != nil || len(fresh.Records)+len(fresh.Entries) == 0 {
 		return existing, err
 	}
-	sealed, head, err := seal(fresh)
+	sealed, head, err := seal(s.tip, fresh)
 	if err != nil {
-		return nil, err
+		return storage.Batch{}, err
 	}
-	if len(sealed) == 0 {
+	if len(sealed.Records)+len(sealed.Entries) == 0 {
 		return existing, nil
 	}
-	if err := s.commitFresh(sealed, ids, head); err != nil {
-		return nil, err
+	if err := s.appendSealed(sealed, ids, head); err != nil {
+		return storage.Batch{}, err
 	}
 	return existing, nil
 }
 
-// checkBatch returns the decision ids of batch, by record.
-func checkBatch(batch []*storage.Record) (map[*storage.Record]uuid.UUID, error) {
-	ids := make(map[*storage.Record]uuid.UUID, len(batch))
-	for _, r := range batch {
+// checkBatch returns the decision ids of batch, by record, or why batch can't be
+// stored.
+func checkBatch(batch storage.Batch) (map[*storage.Record]uuid.UUID, error) {
+	for _, e := range batch.Entries {
+		if err := errors.Join(checkOrg(e.OrganizationID), checkEntry(e)); err != nil {
+			return nil, err
+		}
+	}
+	ids := make(map[*storage.Record]uuid.UUID, len(batch.Records))
+	for _, r := range batch.Records {
 		if err := checkOrg(r.OrganizationID); err != nil {
 			return nil, err
 		}
@@ -62,14 +66,25 @@ func checkBatch(batch []*storage.Record) (map[*storage.Record]uuid.UUID, error) 
 		if skew := r.DecidedAt.Sub(idTime(id)).Abs(); skew > storage.MaxSkew {
 			return nil, fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
 		}
+		if r.Settlement != nil {
+			return nil, fmt.Errorf("decision %s is settled before it is stored", id)
+		}
 		ids[r] = id
 	}
 	return ids, nil
 }
 
-// divide finds which of batch are the first of their intents, and what stands
-// in place of the others. commits is held.
-func (s *Store) divide(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
+// divide finds what of batch is first, and what stands in place of the rest.
+// commits is held.
+func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
+	if existing.Records, fresh.Records, err = s.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
+		return existing, fresh, err
+	}
+	existing.Entries, fresh.Entries, err = s.divideEntries(batch.Entries)
+	return existing, fresh, err
+}
+
+func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
 	stored, err := s.intents()
 	if err != nil {
 		return nil, nil, err
@@ -120,11 +135,11 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 	return s.standing(i, id)
 }
 
-// standing returns the record of i, whose row is v.
+// standing returns the record of i, of which v is stored.
 func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
-	id, err := uuid.FromBytes(v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the decision of an intent: %w", errCorrupt, err)
+	id, left, err := parseIntent(v)
+	if err != nil || len(left) > 0 {
+		return i.removed(id), err
 	}
 	r, err := s.record(i.org, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -133,8 +148,8 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 	return r, err
 }
 
-// Decided implements storage.Decisions. It waits for a commit that is under way,
-// whose records can be read before they are durable. Commits that are written
+// Decided implements storage.Log. It waits for an append that is under way,
+// whose records can be read before they are durable. Those that are written
 // behind are found as their own callers were answered: before they are.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
@@ -149,33 +164,37 @@ func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Rec
 	return s.standing(intent{org, intentID}, v)
 }
 
-// commitFresh writes fresh, its head and its meters in one batch. commits is
-// held.
-func (s *Store) commitFresh(
-	fresh []*storage.Record, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead,
-) error {
-	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || s.tip.Seq > 0 && head.Chain != s.tip.ID {
+// appendSealed writes what was sealed, its head and its meters in one batch.
+// commits is held.
+func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead) error {
+	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || head.Chain != s.tip.ID {
 		return fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, s.tip.Seq)
 	}
 	signed, err := head.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatchWithSize(1024 * len(fresh))}
+	b := &batch{b: s.db.NewBatchWithSize(1024 * (len(sealed.Records) + len(sealed.Entries)))}
 	b.set(headKey(head.Seq), signed)
 	b.link(headStream, head.Seq)
-	for _, r := range fresh {
+	for _, r := range sealed.Records {
 		s.addRecord(b, r, ids[r])
 	}
-	meters, err := s.addMeters(b, fresh)
+	for i, e := range sealed.Entries {
+		s.addEntry(b, e, place{head.Seq, uint32(len(sealed.Records) + i)})
+	}
+	meters, err := s.addMeters(b, sealed.Records)
 	if err = errors.Join(err, b.err); err != nil {
 		return errors.Join(err, b.b.Close())
 	}
 	if err := s.applyCommit(b.b); err != nil {
 		return err
 	}
+	if len(sealed.Entries) > 0 {
+		s.entered.Add(1)
+	}
 	s.meters.keep(meters)
-	s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
+	s.tip = s.tip.Next(head.Head)
 	return nil
 }
 
@@ -191,14 +210,17 @@ func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	b.set(s.keys, nil)
 }
 
-// LastHead implements storage.Decisions.
-func (s *Store) LastHead(ctx context.Context) (receipt.SignedHead, error) {
-	if err := ctx.Err(); err != nil {
-		return receipt.SignedHead{}, err
+// Tip implements storage.Log.
+func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
+	if err := errors.Join(ctx.Err(), s.health.readable()); err != nil {
+		return receipt.Chain{}, err
 	}
-	return s.lastHead()
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	return s.tip, nil
 }
 
+// lastHead returns the newest head, or storage.ErrNotFound.
 func (s *Store) lastHead() (h receipt.SignedHead, err error) {
 	found := false
 	lower := headKey(0)
@@ -212,13 +234,22 @@ func (s *Store) lastHead() (h receipt.SignedHead, err error) {
 	return h, err
 }
 
-// Heads implements storage.Decisions.
-func (s *Store) Heads(ctx context.Context, from uint64, f func(receipt.SignedHead) error) error {
+// Heads implements storage.Log. The directory has one chain.
+func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(_, v []byte) (bool, error) {
 		var h receipt.SignedHead
-		if err := h.UnmarshalBinary(v); err != nil {
+		if err := h.UnmarshalBinary(v); err != nil || h.Chain != chain {
 			return true, err
 		}
 		return false, f(h)
 	})
+}
+
+// Chains implements storage.Log.
+func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	tip, err := s.Tip(ctx)
+	if err != nil || tip.Seq == 0 {
+		return err
+	}
+	return f(tip)
 }

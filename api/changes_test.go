@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+)
+
+// unsignedChanges are changes of documents that nobody made.
+type unsignedChanges []ledger.Change
+
+func (c *unsignedChanges) Unsigned(_ context.Context, max int) ([]ledger.Change, error) {
+	return (*c)[:min(max, len(*c))], nil
+}
+
+func (c *unsignedChanges) Signed(_ context.Context, revision int64) error {
+	for len(*c) > 0 && (*c)[0].Revision <= revision {
+		*c = (*c)[1:]
+	}
+	return nil
+}
+
+// TestDecision_Receipts_Changes holds "GET /v1/changes": each organization sees the
+// changes of its documents, newest first, each with a receipt that verifies.
+func TestDecision_Receipts_Changes(t *testing.T) {
+	h := start(t)
+	var changes unsignedChanges
+	for i := range 300 {
+		changes = append(changes,
+			ledger.Change{OrganizationID: acme, Kind: "rule", ID: "r", Revision: int64(2*i + 1), Digest: fmt.Sprint("sha256:", i), Actor: "operator:alice"},
+			ledger.Change{OrganizationID: rival, Kind: "agent", ID: "a", Revision: int64(2*i + 2)})
+	}
+	must(t, h.ledger.SignChanges(t.Context(), &changes))
+	if len(changes) > 0 {
+		t.Errorf("%d changes are not signed", len(changes))
+	}
+	keys, err := receipt.ParseKeys(h.do("GET", "/.well-known/jwks.json", "", nil).body)
+	must(t, err)
+	want := 599
+	for path := "/v1/changes?limit=70"; path != ""; {
+		r := h.do("GET", path, h.operator(acme), nil).wantStatus(http.StatusOK)
+		var items page[changeItem]
+		r.into(&items)
+		for _, item := range items.Data {
+			if item.Revision != int64(want) || item.OrganizationID != acme || item.Actor != "operator:alice" {
+				t.Errorf("change %+v, want acme's of revision %d", item.Change, want)
+			}
+			want -= 2
+			body := fmt.Sprintf(`{"actor":%q,"digest":%q,"entry":"change","id":%q,"kind":%q,"organization_id":%q,"revision":%d}`,
+				item.Actor, item.Digest, item.ID, item.Kind, item.OrganizationID, item.Revision)
+			if err := item.Receipt.Verify(receipt.EntryLeaf([]byte(body)), keys); err != nil {
+				t.Errorf("Verify(%s) = %v", body, err)
+			}
+		}
+		path = nextPath(t, r)
+	}
+	if want != -1 {
+		t.Errorf("the list ended before revision %d", want)
+	}
+	for _, query := range []string{"cursor=abc", "limit=0", "kind=rule"} {
+		h.do("GET", "/v1/changes?"+query, h.operator(acme), nil).wantField(strings.Split(query, "=")[0])
+	}
+}

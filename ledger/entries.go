@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Settle says what became of the action of a decision and returns the decision's
+// record with its settlement, which is Unapproved where the action was executed
+// though it was not allowed. Said again, it is what was said first. Its error is
+// storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
+// another settlement stands, or what kept the store from committing it.
+func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (*storage.Record, error) {
+	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
+	if err != nil {
+		return nil, fmt.Errorf("looking up a decision: %w", err)
+	}
+	r := *stored
+	if r.Settlement == nil {
+		r.Settle(s)
+		e := r.SettlementEntry()
+		stands, err := l.append(ctx, e)
+		if err != nil {
+			return nil, fmt.Errorf("committing a settlement: %w", err)
+		}
+		if stands[0].Removed() {
+			return nil, storage.ErrNotFound
+		}
+		settled := *stands[0].Settlement
+		if settled.Receipt = nil; stands[0].Sig != "" {
+			settled.Receipt = &stands[0].Inclusion
+		}
+		r.Settlement = &settled
+	}
+	if !storage.SameSettlement(*r.Settlement, s) {
+		return nil, storage.ErrConflict
+	}
+	return &r, nil
+}
+
+// append makes entries final and returns what stands for each of them. They wait
+// in the queue as the first one's organization.
+func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*storage.Entry, error) {
+	w := l.waiters.get(0)
+	w.entries = entries
+	if err := l.queue.put(w); err != nil {
+		return nil, err
+	}
+	stands := make([]*storage.Entry, len(entries))
+	if err := l.waiters.waitEntries(ctx, w, stands); err != nil {
+		return nil, err
+	}
+	for i, e := range stands {
+		if e == nil {
+			stands[i] = entries[i]
+		}
+	}
+	return stands, nil
+}
+
+// Removal announces that retention is about to remove rows: at most Count of an
+// organization's that were decided before a time. Its entry is the canonical JSON
+// of {before, count, entry, id, organization_id}, before with milliseconds at most.
+type Removal struct {
+	ID             string    `json:"id"` // a UUIDv7
+	OrganizationID string    `json:"organization_id"`
+	Before         time.Time `json:"before"`
+	Count          int64     `json:"count"`
+}
+
+func (r *Removal) entry() *storage.Entry {
+	dst := r.Before.UTC().AppendFormat([]byte(`{"before":"`), time.RFC3339Nano)
+	dst = receipt.AppendInt(append(dst, `","count":`...), r.Count)
+	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.RetentionEntry))
+	dst = receipt.AppendString(append(dst, `,"id":`...), r.ID)
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
+	return &storage.Entry{Kind: storage.RetentionEntry, OrganizationID: r.OrganizationID, Key: r.ID, Body: append(dst, '}')}
+}
+
+// Retain says, before they are removed, that count rows of org which were decided
+// before a time are kept no longer. Rows that are removed without are a break of
+// the history.
+func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count int) error {
+	id, _ := l.ids.next(l.cfg.Now())
+	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond), Count: int64(count)}
+	if _, err := l.append(ctx, r.entry()); err != nil {
+		return fmt.Errorf("committing a removal: %w", err)
+	}
+	return nil
+}
+
+// Change is a change of a document: an entry of the administrative audit log. Its
+// entry is the canonical JSON of {actor, digest, entry, id, kind,
+// organization_id, revision}, without an actor that is not known.
+type Change struct {
+	OrganizationID string `json:"organization_id"`
+	Kind           string `json:"kind"` // policy, rule, agent, key, list or plan
+	ID             string `json:"id"`
+	Revision       int64  `json:"revision"` // of the commit of documents that made it
+	Digest         string `json:"digest"`   // of the document as it is since; empty where it was removed
+	Actor          string `json:"actor,omitzero"`
+}
+
+// Entry returns the entry of c, which is not signed yet.
+func (c *Change) Entry() *storage.Entry {
+	dst := []byte{'{'}
+	if c.Actor != "" {
+		dst = append(receipt.AppendString(append(dst, `"actor":`...), c.Actor), ',')
+	}
+	dst = receipt.AppendString(append(dst, `"digest":`...), c.Digest)
+	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.ChangeEntry))
+	dst = receipt.AppendString(append(dst, `,"id":`...), c.ID)
+	dst = receipt.AppendString(append(dst, `,"kind":`...), c.Kind)
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), c.OrganizationID)
+	dst = receipt.AppendInt(append(dst, `,"revision":`...), c.Revision)
+	return &storage.Entry{
+		Kind: storage.ChangeEntry, OrganizationID: c.OrganizationID, Body: append(dst, '}'),
+		Key: c.Kind + "/" + c.ID + "/" + strconv.FormatInt(c.Revision, 10),
+	}
+}
+
+// Changes keeps changes of documents until they are in the chain.
+type Changes interface {
+	// Unsigned returns the oldest changes that are not signed, about max of them and
+	// all that have a revision or none.
+	Unsigned(ctx context.Context, max int) ([]Change, error)
+	// Signed forgets the changes up to a revision.
+	Signed(ctx context.Context, revision int64) error
+}
+
+// maxChanges bounds how many changes SignChanges commits at a time.
+const maxChanges = 256
+
+// SignChanges puts all that src has into the chain. What was signed before, and
+// not forgotten since, stays as it was.
+func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
+	for {
+		changes, err := src.Unsigned(ctx, maxChanges)
+		if err != nil {
+			return fmt.Errorf("reading changes: %w", err)
+		}
+		if len(changes) == 0 {
+			return nil
+		}
+		entries := make([]*storage.Entry, len(changes))
+		for i := range changes {
+			entries[i] = changes[i].Entry()
+		}
+		stands, err := l.append(ctx, entries...)
+		if err != nil {
+			return fmt.Errorf("committing changes: %w", err)
+		}
+		for i, e := range stands {
+			if !bytes.Equal(e.Body, entries[i].Body) {
+				return fmt.Errorf("change %s of organization %q was signed as another", e.Key, e.OrganizationID)
+			}
+		}
+		if err := src.Signed(ctx, changes[len(changes)-1].Revision); err != nil {
+			return fmt.Errorf("forgetting changes: %w", err)
+		}
+	}
+}
+
+// ParseChange reads the entry of a change.
+func ParseChange(e *storage.Entry) (Change, error) { return parseBody(e, (*Change).Entry) }
+
+// parseBody reads the body of e, which must be what entry makes of it.
+func parseBody[T any](e *storage.Entry, entry func(*T) *storage.Entry) (T, error) {
+	var body T
+	if err := json.Unmarshal(e.Body, &body); err != nil {
+		return body, fmt.Errorf("the body of a %s: %w", e.Kind, err)
+	}
+	if want := entry(&body); want.Key != e.Key || want.OrganizationID != e.OrganizationID || !bytes.Equal(want.Body, e.Body) {
+		return body, fmt.Errorf("the body of a %s is not that of its key", e.Kind)
+	}
+	return body, nil
+}

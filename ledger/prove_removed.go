@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// beside proves what no row leads to: the entries, and what removed rows have left.
+func (p *prover) beside(ctx context.Context, h History) error {
+	p.gone.trees = make(map[uint64]*partTree)
+	announced := make(map[string]*removals)
+	if err := h.Entries(ctx, func(e *storage.Entry) error {
+		p.entries++
+		return p.entry(e, announced)
+	}); err != nil {
+		return err
+	}
+	for _, a := range announced {
+		slices.SortFunc(a.all, func(x, y Removal) int { return x.Before.Compare(y.Before) })
+		a.found = make([]int64, len(a.all))
+	}
+	if err := h.Tombstones(ctx, func(t *storage.Tombstone) error {
+		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
+			return &storage.BreakError{OrganizationID: t.OrganizationID, DecisionID: t.DecisionID, Err: err}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, org := range slices.Sorted(maps.Keys(announced)) {
+		if err := announced[org].check(); err != nil {
+			return &storage.BreakError{OrganizationID: org, Err: err}
+		}
+	}
+	return p.gone.placeEarlier()
+}
+
+// entry proves e and remembers what it announces.
+func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
+	_, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
+	if err == nil {
+		err = p.body(e, announced)
+	}
+	if err != nil {
+		return &storage.BreakError{OrganizationID: e.OrganizationID, Err: fmt.Errorf("%s %q: %w", e.Kind, e.Key, err)}
+	}
+	return nil
+}
+
+func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
+	switch e.Kind {
+	case storage.ChangeEntry:
+		_, err := ParseChange(e)
+		return err
+	case storage.RetentionEntry:
+		r, err := parseBody(e, (*Removal).entry)
+		if err != nil {
+			return err
+		}
+		a := announced[e.OrganizationID]
+		if a == nil {
+			a = new(removals)
+			announced[e.OrganizationID] = a
+		}
+		a.all = append(a.all, r)
+		return nil
+	}
+	return errors.New("no such entry is known")
+}
+
+// removals are what was announced for an organization, in order of Before, and how
+// many tombstones each is the first to cover.
+type removals struct {
+	all   []Removal
+	found []int64
+}
+
+// cover takes the tombstone of a decision.
+func (a *removals) cover(id uuid.UUID) error {
+	if a != nil {
+		i, _ := slices.BinarySearchFunc(a.all, timeOf(id), func(r Removal, at time.Time) int {
+			if at.Before(r.Before.Add(-storage.MaxSkew)) {
+				return 1
+			}
+			return -1
+		})
+		if i < len(a.all) {
+			a.found[i]++
+			return nil
+		}
+	}
+	return errors.New("it was removed, and no retention entry covers it")
+}
+
+// check holds the numbers of tombstones to those that were announced: one that an
+// entry covers is covered by every later one.
+func (a *removals) check() error {
+	var found, announced int64
+	for i := len(a.all) - 1; i >= 0; i-- {
+		found, announced = found+a.found[i], announced+a.all[i].Count
+		if found > announced {
+			return fmt.Errorf("%d rows were removed that only retention entries for %d cover", found, announced)
+		}
+	}
+	return nil
+}
+
+// tombstone proves what is left of a row as far as that can be done at once.
+func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
+	id, err := uuid.Parse(t.DecisionID)
+	if err != nil {
+		return fmt.Errorf("its id: %w", err)
+	}
+	if err := announced.cover(id); err != nil {
+		return err
+	}
+	for _, l := range t.Leaves {
+		if l.Seq == 0 || l.Seq > uint64(len(p.heads)) {
+			return fmt.Errorf("its tombstone is under head %d, and the history ends at head %d", l.Seq, len(p.heads))
+		}
+		if err := p.count(l.Seq); err != nil {
+			return err
+		}
+		if p.gone.trees[l.Seq] == nil {
+			h := &p.heads[l.Seq-1]
+			p.gone.trees[l.Seq] = &partTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
+		}
+		if err := p.gone.place(l); err != nil {
+			return err
+		}
+		p.gone.trees[l.Seq].stones++
+	}
+	if p.gone.n++; t.DecisionID > p.gone.newest {
+		p.gone.newest = t.DecisionID
+	}
+	return nil
+}
+
+// graves are the heads that sign something which was removed. A tombstone has no
+// proof: that it is in its place shows once all leaves of its head are there.
+type graves struct {
+	n      int // tombstones
+	newest string
+	trees  map[uint64]*partTree // by sequence; not changed once rows are read
+	// earlier are the leaves of entries, which come before the trees are known.
+	earlier []receipt.Leaf
+	known   bool // the trees are
+}
+
+// partTree is a batch of which not all leaves are known yet.
+type partTree struct {
+	root [32]byte
+
+	mu     sync.Mutex
+	left   int
+	stones int // tombstones
+	leaves [][32]byte
+	there  []bool
+}
+
+// place puts a leaf into its head's tree, if that has a tombstone.
+func (g *graves) place(l receipt.Leaf) error {
+	t := g.trees[l.Seq]
+	if t == nil {
+		if !g.known {
+			g.earlier = append(g.earlier, l)
+		}
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if uint64(l.Index) >= uint64(len(t.there)) || t.there[l.Index] {
+		return fmt.Errorf("head %d has no room for it at leaf %d", l.Seq, l.Index)
+	}
+	t.leaves[l.Index], t.there[l.Index] = l.Hash, true
+	if t.left--; t.left > 0 {
+		return nil
+	}
+	if receipt.Root(t.leaves) != t.root {
+		return fmt.Errorf("head %d does not sign all of its leaves", l.Seq)
+	}
+	t.leaves = nil
+	return nil
+}
+
+// placeEarlier puts the leaves of entries into the trees, which are known now.
+func (g *graves) placeEarlier() error {
+	g.known = true
+	for _, l := range g.earlier {
+		if err := g.place(l); err != nil {
+			return &storage.BreakError{Head: l.Seq, Err: err}
+		}
+	}
+	g.earlier = nil
+	return nil
+}
+
+// unplaced returns how many tombstones are in trees of which a leaf is missing.
+func (g *graves) unplaced() (n int) {
+	for _, t := range g.trees {
+		if t.left > 0 {
+			n += t.stones
+		}
+	}
+	return n
+}

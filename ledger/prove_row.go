@@ -1,0 +1,59 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// VerifyRow returns nil if r is the row of the decision that its receipt is of.
+// A row without an audit digest, from before there was one, is verified as far as
+// [Payload] shows it. Whether the receipt is genuine is for [receipt.Verify].
+func VerifyRow(r *storage.Record) error {
+	if r.Receipt.Decision != r.Decision.String() {
+		return fmt.Errorf("its row says %s and its receipt %.32q", r.Decision, r.Receipt.Decision)
+	}
+	if r.AuditDigest != "" && r.AuditDigest != AuditDigest(r) {
+		return errors.New("its row is not the one of its audit digest")
+	}
+	return receipt.VerifyPayload(r.Receipt, Payload(r))
+}
+
+// VerifySettlement returns nil if r has no settlement, one of which keys' receipt
+// is, or one from before settlements had receipts.
+func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
+	if r.Settlement == nil {
+		return nil
+	}
+	if err := fits(r); err != nil {
+		return err
+	}
+	if r.Settlement.Receipt == nil {
+		return nil
+	}
+	e := r.SettlementEntry()
+	if err := e.Verify(receipt.EntryLeaf(e.Body), keys); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}
+
+// fits returns why r's settlement can't be one of its decision.
+func fits(r *storage.Record) error {
+	s := r.Settlement
+	switch {
+	case !storage.IsOutcome(s.Outcome):
+		return fmt.Errorf("its settlement has the outcome %.32q", s.Outcome)
+	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > engine.MaxInteger):
+		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
+	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
+		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339), r.DecidedAt.Format(time.RFC3339))
+	case s.Unapproved != (s.Outcome == storage.Executed && r.Decision != engine.Allow):
+		return fmt.Errorf("its settlement is marked unapproved: %t, and its decision is %s", s.Unapproved, r.Decision)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// A settlement is beside its row, under the row's key and settlementMark, so that
+// who reads rows in order comes by it:
+//
+//	settled = 01 settlement text(sig) text(kid)
+//
+// Any other entry is in the order of the chain under kindEntry:
+//
+//	entry = 01 text(key) text(sig) text(kid) text(body)
+//
+// and its key leads there under kindEntryKey.
+const (
+	settlementMark = 's'
+	entryVersion   = 1
+)
+
+// place is where a leaf is in the chain.
+type place struct {
+	seq   uint64
+	index uint32
+}
+
+const placeLen = 8 + 4
+
+func (b key) place(at place) key {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, at.seq), at.index)
+}
+
+// kindBytes are what entries' kinds are in keys.
+var kindBytes = map[storage.EntryKind]byte{
+	storage.VerdictEntry: 'v', storage.RetentionEntry: 'r', storage.ChangeEntry: 'c',
+}
+
+func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }
+
+func entriesKey(org string, k storage.EntryKind) key {
+	return append(orgKey(kindEntry, org), kindBytes[k])
+}
+
+func entryKey(e *storage.Entry) key {
+	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
+}
+
+// checkEntry returns why e can't be stored.
+func checkEntry(e *storage.Entry) error {
+	if e.Kind == storage.SettlementEntry {
+		if _, ok := parseID(e.Key); !ok || e.Settlement == nil {
+			return fmt.Errorf("a settlement of decision %.64q", e.Key)
+		}
+		return nil
+	}
+	if kindBytes[e.Kind] == 0 || len(e.Body) == 0 {
+		return fmt.Errorf("an entry of kind %.64q with %d bytes", e.Kind, len(e.Body))
+	}
+	return nil
+}
+
+// addEntry puts e into b. commits is held.
+func (s *Store) addEntry(b *batch, e *storage.Entry, at place) {
+	v := encoder{entryVersion}
+	if e.Kind == storage.SettlementEntry {
+		id, _ := parseID(e.Key) // checkEntry has
+		v.settlement(e.Settlement)
+		v.text(e.Sig)
+		v.text(e.KeyID)
+		b.set(settlementKey(e.OrganizationID, id), v)
+		return
+	}
+	v.text(e.Key)
+	v.text(e.Sig)
+	v.text(e.KeyID)
+	v.text(string(e.Body))
+	b.set(entriesKey(e.OrganizationID, e.Kind).place(at), v)
+	b.set(entryKey(e), key{}.place(at))
+}
+
+// divideEntries finds which of batch are first, and what stands in place of the
+// others. commits is held.
+func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
+	type name struct {
+		kind     storage.EntryKind
+		org, key string
+	}
+	existing = make([]*storage.Entry, len(batch))
+	first := make(map[name]*storage.Entry, len(batch))
+	for i, e := range batch {
+		n := name{e.Kind, e.OrganizationID, e.Key}
+		stands, ok := first[n]
+		if !ok {
+			if stands, err = s.standingEntry(e); err != nil {
+				return nil, nil, err
+			}
+		}
+		if existing[i] = stands; stands == nil {
+			fresh = append(fresh, e)
+			stands = e
+		}
+		first[n] = stands
+	}
+	return existing, fresh, nil
+}
+
+// standingEntry returns what stands in place of e, or nil.
+func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
+	if e.Kind == storage.SettlementEntry {
+		id, _ := parseID(e.Key) // checkEntry has
+		r, err := s.record(e.OrganizationID, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}, nil
+		case err != nil || r.Settlement == nil:
+			return nil, err
+		}
+		return r.SettlementEntry(), nil
+	}
+	at, err := s.get(entryKey(e))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.get(append(entriesKey(e.OrganizationID, e.Kind), at...))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %s %q is missing", errCorruptEntry, e.Kind, e.Key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseEntry(e.OrganizationID, e.Kind, v)
+}
+
+var errCorruptEntry = errors.New("a stored entry is corrupt")
+
+func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
+	d := decoder{rest: string(v)}
+	if d.byte() != entryVersion {
+		d.fail("version")
+	}
+	e := &storage.Entry{Kind: kind, OrganizationID: org, Key: d.text()}
+	e.Inclusion = receipt.Inclusion{Sig: d.text(), KeyID: d.text()}
+	e.Body = []byte(d.text())
+	if d.err != nil || len(d.rest) > 0 {
+		return nil, errors.Join(errCorruptEntry, d.err)
+	}
+	return e, nil
+}
+
+// settle gives r the settlement that v, which is beside its row, is.
+func settle(r *storage.Record, v []byte) error {
+	d := decoder{rest: string(v)}
+	if d.byte() != entryVersion {
+		d.fail("version")
+	}
+	settled := d.settlement()
+	settled.Receipt = &receipt.Inclusion{Sig: d.text(), KeyID: d.text()}
+	if len(d.rest) > 0 {
+		d.fail("bytes too many")
+	}
+	if d.err == nil && r.Settlement != nil {
+		d.fail("a settlement beside a row that has one")
+	}
+	r.Settle(settled)
+	return d.err
+}
+
+// Entries implements storage.Log.
+func (s *Store) Entries(
+	ctx context.Context, org string, kind storage.EntryKind, p storage.Page,
+) (entries []*storage.Entry, next string, err error) {
+	before, err := startOf(kindEntry, org, p, placeLen)
+	if err != nil {
+		return nil, "", err
+	}
+	if before != nil && len(before) != placeLen || kindBytes[kind] == 0 {
+		return nil, "", storage.ErrBadCursor
+	}
+	prefix := entriesKey(org, kind)
+	upper := prefix.end()
+	if before != nil {
+		upper = slices.Concat(prefix, before)
+	}
+	var last []byte
+	err = s.scanBack(ctx, prefix, upper, func(k, v []byte) (bool, error) {
+		if len(entries) == p.Limit {
+			next = cursor(kindEntry, last)
+			return true, nil
+		}
+		e, err := parseEntry(org, kind, v)
+		entries, last = append(entries, e), append(last[:0], k[len(prefix):]...)
+		return false, err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return entries, next, nil
+}
+
+// record returns the row of a decision with its settlement.
+func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) {
+	it, err := s.newIter(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	return s.recordAt(it, org, id, nil)
+}
+
+// recordAt is record, or nil where f does not select it.
+func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
+	k := recordKey(org, id)
+	v, err := s.seek(it, k)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRecord(org, id, v, f)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	v, found, err := s.lookUp(it, append(k, settlementMark))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	case found:
+		err = settle(r, v)
+	}
+	return r, err
+}

@@ -1,0 +1,75 @@
+package storage
+
+import (
+	"time"
+
+	"writ/ledger/receipt"
+)
+
+// EntryKind says what an [Entry] tells.
+type EntryKind string
+
+// The kinds of entries. Their keys are the decision's id, what was decided on, a
+// UUIDv7, and kind/id/revision of what was changed.
+const (
+	SettlementEntry EntryKind = "settlement"
+	VerdictEntry    EntryKind = "verdict"
+	RetentionEntry  EntryKind = "retention"
+	ChangeEntry     EntryKind = "change"
+)
+
+// Entry is a leaf of the chain that is no decision. It never changes.
+type Entry struct {
+	Kind           EntryKind
+	OrganizationID string
+	Key            string // unique in its organization and kind
+	// Body is the leaf: see package receipt. A backend need not keep that of a
+	// settlement, which follows from Settlement.
+	Body []byte
+	// Settlement is what a settlement says. Whoever reads the record of decision Key
+	// gets it, with its receipt.
+	Settlement *Settlement
+	// Inclusion is set by [Seal].
+	receipt.Inclusion
+}
+
+// Removed reports that e is of a decision that has no row: [Retention] has removed
+// it, or there was none.
+func (e *Entry) Removed() bool { return e.Body == nil && e.Settlement == nil }
+
+// SettlementEntry returns r's settlement, which it must have, as it is signed:
+// the canonical JSON of
+//
+//	{amount_minor, currency, decision_id, entry, external_ref, organization_id,
+//	 outcome, recorded_at, unapproved}
+//
+// without the members that the row's settlement lacks.
+func (r *Record) SettlementEntry() *Entry {
+	s := r.Settlement
+	e := &Entry{Kind: SettlementEntry, OrganizationID: r.OrganizationID, Key: r.DecisionID, Settlement: s}
+	dst := append(make([]byte, 0, 256), '{')
+	if s.AmountMinor != nil {
+		dst = append(receipt.AppendInt(append(dst, `"amount_minor":`...), *s.AmountMinor), ',')
+	}
+	if s.Currency != "" {
+		dst = append(receipt.AppendString(append(dst, `"currency":`...), s.Currency), ',')
+	}
+	dst = receipt.AppendString(append(dst, `"decision_id":`...), r.DecisionID)
+	dst = receipt.AppendString(append(dst, `,"entry":`...), string(SettlementEntry))
+	if s.ExternalRef != "" {
+		dst = receipt.AppendString(append(dst, `,"external_ref":`...), s.ExternalRef)
+	}
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
+	dst = receipt.AppendString(append(dst, `,"outcome":`...), s.Outcome)
+	dst = s.RecordedAt.UTC().AppendFormat(append(dst, `,"recorded_at":"`...), time.RFC3339Nano)
+	dst = append(dst, '"')
+	if s.Unapproved {
+		dst = append(dst, `,"unapproved":true`...)
+	}
+	dst = append(dst, '}')
+	e.Body = dst
+	if s.Receipt != nil {
+		e.Inclusion = *s.Receipt
+	}
+	return e
+}

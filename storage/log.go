@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"writ/ledger/receipt"
+)
+
+// Batch is what one [Log.Append] writes, or what stands in place of each of it.
+type Batch struct {
+	Records []*Record
+	Entries []*Entry
+}
+
+// Seal signs what is new of a batch, or as much of it as is to be stored: it sets
+// the signatures and returns what it signed, in order, with the head that follows
+// tip and whose leaves are exactly those, the records before the entries. What it
+// leaves out is not stored. A backend calls it within Append, with the uniqueness
+// already decided; it may call it again when it has to try again with less.
+type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.SignedHead, err error)
+
+// Log makes decisions final, and what is said of them later. It is a chain of
+// signed heads for each handle that writes, and the rows under them.
+type Log interface {
+	// Append writes a batch: it decides which records are the first of their
+	// (OrganizationID, IntentID) and which entries the first of their
+	// (OrganizationID, Kind, Key), has seal sign those on the tip of the handle's
+	// chain, and makes what it signed and the head durable in one atomic write,
+	// with the meters. existing is nil where an element was first, otherwise what
+	// stands, which must be what an earlier Append or an earlier element of batch
+	// stored, or a Record or Entry that is Removed where that has outlived its
+	// retention. seal must not be called when nothing is first, and its error must
+	// be returned with nothing stored, as must nothing be where it seals none. A
+	// head that does not extend Tip by one, in sequence and by hash, must give
+	// ErrConflict with nothing stored; a record whose DecisionID is not as [Record]
+	// says, an error with nothing stored. A record counts for the month of its
+	// DecidedAt.
+	//
+	// A backend may be configured to return before a batch is durable: it must be
+	// visible then, what a crash loses must be the last batches, and only so many.
+	//
+	// After ErrConflict, ErrUnavailable and an error of seal nothing is stored,
+	// unless the store has stopped for good. After any other error the batch may or
+	// may not have been made final: Append the same batch again. What that does not
+	// find must not become stored by the earlier call any more.
+	Append(ctx context.Context, batch Batch, seal Seal) (existing Batch, err error)
+	// Decided returns the record that stands for an intent, one that is Removed
+	// where that has outlived its retention, or ErrNotFound where none was
+	// appended before Decided was called. What it returns must be durable. Only
+	// Append tells who is first.
+	Decided(ctx context.Context, org, intentID string) (*Record, error)
+	// Entries returns org's entries of a kind, newest first. Settlements are not
+	// listed: they come with their records.
+	Entries(ctx context.Context, org string, kind EntryKind, p Page) (entries []*Entry, next string, err error)
+	// Tip returns the end of the chain that this handle writes. Its Seq is 0 before
+	// the first head.
+	Tip(ctx context.Context) (receipt.Chain, error)
+	// Heads calls f for each head of a chain in order of its sequence, from seq on.
+	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
+	// Chains calls f with the end of each chain that has heads.
+	Chains(ctx context.Context, f func(tip receipt.Chain) error) error
+	// Metered returns how many distinct intents org had decided in month.
+	Metered(ctx context.Context, org string, month Month) (int64, error)
+}
+
+// Month is a calendar month in UTC, the period of the meters, as year*100+month
+// (202611).
+type Month int
+
+// MonthOf returns the month t falls in.
+func MonthOf(t time.Time) Month {
+	y, m, _ := t.UTC().Date()
+	return Month(y*100 + int(m))
+}
+
+// Start returns the first moment of m. The first of the month after it, which
+// is not of m, is m.Start().AddDate(0, 1, 0).
+func (m Month) Start() time.Time {
+	return time.Date(int(m/100), time.Month(m%100), 1, 0, 0, 0, 0, time.UTC)
+}

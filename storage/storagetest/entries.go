@@ -1,0 +1,111 @@
+package storagetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"writ/storage"
+)
+
+// entry returns an entry with a body of its own.
+func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.Entry {
+	body := fmt.Sprintf(`{"entry":%q,"n":%d}`, kind, w.writer.step())
+	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: []byte(body)}
+}
+
+// enter appends entries and returns what stands in place of each.
+func (w *world) enter(entries ...*storage.Entry) []*storage.Entry {
+	w.Helper()
+	existing, err := w.Append(w.ctx, storage.Batch{Entries: entries}, w.writer.Seal)
+	w.must("Append of entries", err)
+	if len(existing.Entries) != len(entries) {
+		w.Fatalf("Append of %d entries = %d existing", len(entries), len(existing.Entries))
+	}
+	return existing.Entries
+}
+
+var entryTests = []test{
+	{"an entry is unique in its organization and kind; existing is what stands", func(w *world) {
+		a := w.entry("org", storage.ChangeEntry, "k")
+		if stands := w.enter(a); stands[0] != nil {
+			w.Errorf("existing = %v, want nil", stands[0])
+		}
+		others := []*storage.Entry{
+			w.entry("org", storage.ChangeEntry, "k"), w.entry("org", storage.VerdictEntry, "k"),
+			w.entry("other", storage.ChangeEntry, "k"), w.entry("org", storage.ChangeEntry, "k2"), nil,
+		}
+		others[4] = w.entry("org", storage.ChangeEntry, "k2")
+		w.wantSame("existing", w.enter(others...), []*storage.Entry{a, nil, nil, nil, others[3]})
+		_, err := w.Append(w.ctx, storage.Batch{Entries: []*storage.Entry{w.entry("org", storage.ChangeEntry, "k")}}, w.noSeal)
+		w.must("Append of a known entry", err)
+		w.records["org"], w.records["other"] = nil, nil // have entries to check
+		w.check()
+	}},
+	{"records and entries of a batch are under one head, the records first", func(w *world) {
+		r, e := w.record("org"), w.entry("org", storage.RetentionEntry, "k")
+		_, err := w.Append(w.ctx, storage.Batch{Records: []*storage.Record{r}, Entries: []*storage.Entry{e}}, w.writer.Seal)
+		w.must("Append", err)
+		w.remember(r)
+		if tip := w.tip(); tip.Seq != 1 {
+			w.Errorf("Tip is head %d, want 1", tip.Seq)
+		}
+		w.check()
+	}},
+	{"Entries returns org's entries of a kind, newest first", func(w *world) {
+		var want []*storage.Entry
+		for i := range 7 {
+			e := w.entry("org", storage.ChangeEntry, fmt.Sprint(9-i))
+			want = append(want, e)
+			w.enter(e, w.entry("org", storage.VerdictEntry, fmt.Sprint(i)), w.entry("or", storage.ChangeEntry, fmt.Sprint(i)))
+		}
+		slices.Reverse(want)
+		for _, limit := range []int{1, 3, 7, 8} {
+			w.wantSame("Entries", all(w, limit, func(p storage.Page) ([]*storage.Entry, string, error) {
+				return w.Entries(w.ctx, "org", storage.ChangeEntry, p)
+			}), want)
+		}
+		_, next, err := w.Entries(w.ctx, "org", storage.ChangeEntry, storage.Page{Limit: 1})
+		w.must("Entries", err)
+		for _, after := range []string{"x", next + "x", next[:len(next)-2]} {
+			_, _, err = w.Entries(w.ctx, "org", storage.ChangeEntry, storage.Page{Limit: 1, After: after})
+			w.wantErr("Entries after "+after, err, storage.ErrBadCursor)
+		}
+	}},
+	{"a settlement is the first of its decision; existing is the one that stands, Removed where there is no such decision", func(w *world) {
+		r := w.record("org")
+		w.commit(r)
+		amount := int64(99)
+		if stands := w.settle(r, storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "tx-1", RecordedAt: noon}); stands != nil {
+			w.Errorf("existing = %v, want nil", stands)
+		}
+		other := *r
+		stands := w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
+		w.wantSame("existing", stands, r.SettlementEntry())
+		none := w.record("org")
+		if stands := w.settle(none, storage.Settlement{Outcome: "failed", RecordedAt: noon}); stands == nil || !stands.Removed() {
+			w.Errorf("existing for no decision = %v, want one that is Removed", stands)
+		}
+		none.Settlement = nil
+		w.commit(none)
+		w.check()
+	}},
+	{"a record that has a settlement, and an entry of no kind or body, must give an error with nothing stored", func(w *world) {
+		good, settled := w.record("org"), w.record("org")
+		settled.Settle(storage.Settlement{Outcome: "failed", RecordedAt: noon})
+		_, err := w.append(w.writer.Seal, good, settled)
+		if err == nil {
+			w.Error("Append of a settled record = nil, want an error")
+		}
+		for _, e := range []*storage.Entry{
+			w.entry("org", "x", "k"), {Kind: storage.ChangeEntry, OrganizationID: "org", Key: "k"},
+			{Kind: storage.SettlementEntry, OrganizationID: "org", Key: good.DecisionID, Body: []byte("{}")},
+		} {
+			if _, err := w.Append(w.ctx, storage.Batch{Records: []*storage.Record{good}, Entries: []*storage.Entry{e}}, w.writer.Seal); err == nil {
+				w.Errorf("Append of %+v = nil, want an error", e)
+			}
+		}
+		w.wantMissing(good)
+		w.check()
+	}},
+}
