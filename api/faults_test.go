@@ -144,7 +144,7 @@ func (f *faultStore) Append(ctx context.Context, batch storage.Batch, seal stora
 	}
 	existing, err := f.Store.Append(ctx, batch, seal)
 	if fault := f.fault("Commit lost answer"); fault != nil {
-		return storage.Batch{}, fault
+		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, fault)
 	}
 	return existing, err
 }

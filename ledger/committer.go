@@ -86,7 +86,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		return
 	}
 	existing, err := c.try(ctx, batch)
-	doubt := err != nil && !nothingStored(err)
+	doubt := errors.Is(err, storage.ErrUnknown)
 	if doubt { // the same batch again: what is stored of it is found
 		if existing, err = c.try(ctx, batch); err == nil {
 			adopt(batch, existing.Records)
@@ -103,12 +103,6 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		c.meters.settle(batch, nil)
 	}
 	c.refuse(ctx, batch, err)
-}
-
-// nothingStored reports whether err, of the store's Append, says that nothing of
-// the batch is stored.
-func nothingStored(err error) bool {
-	return errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrUnavailable)
 }
 
 // remembered returns the places of batch, whose waiters go back to their callers.
@@ -192,7 +186,7 @@ func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, er
 		if !w.raced(existing) {
 			for i := range w.places {
 				if existing[i] == nil && w.places[i].record.Receipt.Sig == "" {
-					return all, errors.New("the store took a record as new that it had not sealed")
+					return all, fmt.Errorf("%w: the store took a record as new that it had not sealed", storage.ErrUnknown)
 				}
 			}
 		}
@@ -205,7 +199,7 @@ func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, er
 func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Seal) (existing storage.Batch, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("%w: panic: %v\n%s", storage.ErrUnknown, p, debug.Stack())
 		}
 	}()
 	all := storage.Batch{Records: make([]*storage.Record, 0, len(batch))}
@@ -223,7 +217,7 @@ func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Se
 		return storage.Batch{}, err
 	}
 	if len(existing.Records) != len(all.Records) || len(existing.Entries) != len(all.Entries) {
-		return storage.Batch{}, fmt.Errorf("the store answered %d of %d records and %d of %d entries",
+		return storage.Batch{}, fmt.Errorf("%w: the store answered %d of %d records and %d of %d entries", storage.ErrUnknown,
 			len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
 	}
 	return existing, nil

@@ -30,8 +30,9 @@
 //     Nothing lingers for company: on an idle ledger a decision is a batch of
 //     its own.
 //   - An unbroken chain. Each batch's head carries the hash of the head before
-//     it, which the store hands out with what is first. After a failed write the
-//     ledger appends the same batch again before it signs another.
+//     it, which the store hands out with what is first. Where it is not known
+//     whether a batch was stored, the ledger appends the same batch again before
+//     another.
 //   - An exact meter. Turns in flight count, so of a thousand that begin
 //     together at a limit exactly those within it learn so. The meters are this
 //     process's view: another that shares the store is seen when a meter is next

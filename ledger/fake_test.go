@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,7 +21,7 @@ const (
 	persisted       // failed but persisted
 )
 
-var errFault = errors.New("injected fault")
+var errFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
 // fake is a store in memory that polices its caller: what it was given must
 // never change afterwards, and heads must extend the chain.

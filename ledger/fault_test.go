@@ -82,7 +82,7 @@ func TestFault_FailedButPersisted(t *testing.T) {
 // TestFault_NothingIsStored: an error that says so is not tried again, and gives
 // the place in the meter back at once.
 func TestFault_NothingIsStored(t *testing.T) {
-	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict} {
+	for _, down := range []error{storage.ErrUnavailable, storage.ErrConflict, errors.New("a corrupt row")} {
 		store := newFake()
 		l := open(t, store)
 		mustDecide(t, l, "acme", intent(0))

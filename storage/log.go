@@ -40,10 +40,10 @@ type Log interface {
 	// A backend may be configured to return before a batch is durable: it must be
 	// visible then, what a crash loses must be the last batches, and only so many.
 	//
-	// After ErrConflict, ErrUnavailable and an error of seal nothing is stored,
-	// unless the store has stopped for good. After any other error the batch may or
-	// may not have been made final: Append the same batch again. What that does not
-	// find must not become stored by the earlier call any more.
+	// After an error that is ErrUnknown the batch may or may not be stored: Append the
+	// same batch again. What that does not find must not become stored by the earlier
+	// call any more. After any other error nothing is stored, or the store has stopped
+	// for good.
 	Append(ctx context.Context, batch Batch, seal Seal) (existing Batch, err error)
 	// Decided returns the record that stands for an intent, one that is Removed
 	// where that has outlived its retention, or ErrNotFound where none was

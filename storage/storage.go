@@ -32,6 +32,9 @@ var (
 	// ErrBadCursor means that Page.After is not a cursor that the same list
 	// returned.
 	ErrBadCursor = errors.New("bad cursor")
+	// ErrUnknown marks an error of [Log.Append] after which nobody knows whether the
+	// batch is stored.
+	ErrUnknown = errors.New("it is not known whether it was stored")
 	// ErrUnavailable marks a fault that the store itself has reported to
 	// operators, once for as long as it lasts: a full disk, say. Who gets it need
 	// not log it.

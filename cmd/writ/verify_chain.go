@@ -235,6 +235,7 @@ func (r *remote) Heads(ctx context.Context, f func(receipt.SignedHead) error) er
 
 // Entries implements ledger.History. A server shows the changes.
 func (r *remote) Entries(ctx context.Context, f func(*storage.Entry) error) error {
+	listed := make(map[string]bool)
 	return r.pages(ctx, "/v1/changes", func(items []jsontext.Value) error {
 		for _, item := range items {
 			var c struct {
@@ -245,7 +246,10 @@ func (r *remote) Entries(ctx context.Context, f func(*storage.Entry) error) erro
 				return fmt.Errorf("decoding a change: %w", err)
 			}
 			e := c.Entry()
-			e.Inclusion = c.Receipt
+			if e.Inclusion = c.Receipt; listed[e.Key] {
+				return fmt.Errorf("the server lists change %s twice", e.Key)
+			}
+			listed[e.Key] = true
 			if err := f(e); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +22,11 @@ import (
 	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/retention"
 )
 
 // pastHistory writes decisions of two organizations, an hour old, into a new data
-// directory.
+// directory, then one settlement and two changes, under two heads.
 func pastHistory(t *testing.T, n int) dataDir {
 	t.Helper()
 	data := dataDir(filepath.Join(t.TempDir(), "data"))
@@ -49,28 +51,52 @@ func pastHistory(t *testing.T, n int) dataDir {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
 			turn, err := l.Begin(t.Context(), org)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.Commit(t.Context(), &turn, ledger.Entry{
+			out, err := l.Commit(t.Context(), &turn, ledger.Entry{
 				Intent: &engine.Intent{
 					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
 					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
 				},
 				PolicyVersion: 1,
 				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
-			}); err != nil {
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
+			if org == examples.Organization {
+				last = out
+			}
 		}
+	}
+	if _, err := l.Settle(t.Context(), examples.Organization, last.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: past}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SignChanges(t.Context(), &pastChanges{
+		{OrganizationID: examples.Organization, Kind: "policy", ID: "p", Revision: 7, Digest: "sha256:1", Actor: "operator:alice"},
+		{OrganizationID: "rival", Kind: "policy", ID: "p", Revision: 8, Digest: "sha256:1"},
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if err := errors.Join(l.Close(t.Context()), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// pastChanges are changes of documents that are signed at once.
+type pastChanges []ledger.Change
+
+func (c *pastChanges) Unsigned(context.Context, int) ([]ledger.Change, error) { return *c, nil }
+
+func (c *pastChanges) Signed(context.Context, int64) error {
+	*c = nil
+	return nil
 }
 
 // verifyURL runs the verb against a server and returns its exit code and what it
@@ -100,7 +126,7 @@ func TestVerifyChain_URL(t *testing.T) {
 	evaluate(t, p.url, token, 2) // under heads that are too young to be listed
 	code, said := verifyURL(t, p.url, token, "--keys", keys)
 	for _, want := range []string{
-		fmt.Sprintf("%s: whole: %d heads, %d rows of one organization\n", p.url, 2*n, n+2),
+		fmt.Sprintf("%s: whole: %d heads, %d rows of one organization\n", p.url, 2*n+2, n+2),
 		": 2 rows under heads that are not listed yet: each verified by itself\n",
 		": not proved: that no row is missing: a server shows the rows of one organization\n",
 	} {
@@ -139,6 +165,20 @@ func TestVerifyChain_URL(t *testing.T) {
 			items[7].(map[string]any)["settlement"] = storage.Settlement{Outcome: "undone"}
 			return items
 		}, exitFailed, `its settlement has the outcome "undone"`, nil},
+		"a settlement is changed": {"/v1/authorizations", func(items []any) []any {
+			for _, item := range items {
+				if s, ok := item.(map[string]any)["settlement"].(map[string]any); ok {
+					s["outcome"] = "failed"
+				}
+			}
+			return items
+		}, exitFailed, "its settlement: it is not what head ", nil},
+		"a change is changed": {"/v1/changes", func(items []any) []any { items[0].(map[string]any)["actor"] = "operator:bob"; return items }, exitFailed, `change "policy/p/7": it is not what head `, nil},
+		"a change is another's": {"/v1/changes", func(items []any) []any {
+			items[0].(map[string]any)["organization_id"] = "rival"
+			return items
+		}, exitFailed, `organization "rival": change "policy/p/7": it is not what head `, nil},
+		"changes come twice": {"/v1/changes", func(items []any) []any { return append(items, items...) }, exitInvalid, "the server lists change policy/p/7 twice", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			liar := forging(t, p.url, test.path, test.do)
@@ -186,3 +226,70 @@ func forging(t *testing.T, base, path string, do func([]any) []any) string {
 type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
+
+// TestVerifyChain_Retention verifies a directory that the sweeper has removed rows
+// of, and one that somebody has removed rows of who did not say so.
+func TestVerifyChain_Retention(t *testing.T) {
+	data := pastHistory(t, 5)
+	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, int) error, kept string) {
+		t.Helper()
+		signer, _, _, err := data.loadSigner()
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := embedded.Open(data.store(), embedded.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scrubber, err := scrub.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := retention.New(retention.Config{
+			Store: store, Announce: announce(l),
+			Keep: func(_ context.Context, org string) (time.Duration, error) {
+				if org == kept {
+					return 0, nil
+				}
+				return time.Minute, nil
+			},
+			Wait: func(context.Context, time.Duration) error { return context.Canceled },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Run(t.Context())
+		if err := errors.Join(l.Close(t.Context()), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := func() (code int, said string) {
+		var out bytes.Buffer
+		code = run(t.Context(), []string{"verify", "--chain", "--data", string(data)}, streams{out: &out, err: &out})
+		return code, out.String()
+	}
+	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, int) error { return l.Retain }, "rival")
+	code, said := verify()
+	for _, want := range []string{
+		": whole: 13 heads, 5 rows of 1 organization\n",
+		": 5 rows that retention removed, as it had announced, the newest decided at ",
+	} {
+		if code != exitOK || !strings.Contains(said, want) {
+			t.Errorf("writ verify = exit code %d, %s\nwant %q", code, said, want)
+		}
+	}
+	sweep(func(*ledger.Ledger) func(context.Context, string, time.Time, int) error {
+		return func(context.Context, string, time.Time, int) error { return nil }
+	}, "")
+	if code, said = verify(); code != exitFailed || !strings.Contains(said, "it was removed, and no retention entry covers it") {
+		t.Errorf("writ verify = exit code %d, %s\nwant a break", code, said)
+	}
+}

@@ -27,9 +27,6 @@ func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) (err
 		if err == nil {
 			err = f(e)
 		}
-		if broken := (*storage.BreakError)(nil); err != nil && !errors.As(err, &broken) {
-			err = &storage.BreakError{OrganizationID: string(org), Err: err}
-		}
 		return false, err
 	})
 	if err != nil {
@@ -51,7 +48,7 @@ func (r *Reader) entry(org string, rest, v []byte) (*storage.Entry, error) {
 		}
 		e, err := parseEntry(org, kind, v)
 		if err != nil {
-			return nil, err
+			return nil, &storage.BreakError{OrganizationID: org, Err: err}
 		}
 		at, err := r.s.get(entryKey(e))
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -59,14 +56,14 @@ func (r *Reader) entry(org string, rest, v []byte) (*storage.Entry, error) {
 		}
 		leaf, err := e.Leaf(receipt.EntryLeaf(e.Body))
 		if err != nil {
-			return nil, err
+			return nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("%s %q: %w", kind, e.Key, err)}
 		}
 		if want := (key{}).place(place{leaf.Seq, leaf.Index}); !bytes.Equal(rest[1:], want) || !bytes.Equal(at, want) {
-			return nil, fmt.Errorf("%s %q is not in its place", kind, e.Key)
+			return nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("%s %q is not in its place", kind, e.Key)}
 		}
 		return e, nil
 	}
-	return nil, errors.New("the key of an entry is none")
+	return nil, &storage.BreakError{OrganizationID: org, Err: errors.New("the key of an entry is none")}
 }
 
 // Tombstones calls f for each removed row that has one, counts those without, and

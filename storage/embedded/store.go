@@ -222,7 +222,7 @@ func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Opti
 }
 
 // separateRows keeps the rows of the history out of what compactions rewrite:
-// a row never changes but for its settlement, and rewriting rows beside the
+// a row never changes, and rewriting rows beside the
 // intents, whose ids are random, was a sixth of what a commit cost. Blob files are
 // rewritten once a third of them is garbage, which retention makes it.
 func separateRows() pebble.ValueSeparationPolicy {

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"writ/ledger/receipt"
@@ -24,7 +25,7 @@ const (
 )
 
 // ErrFault is what a commit fails with on command.
-var ErrFault = errors.New("injected fault")
+var ErrFault = fmt.Errorf("injected fault: %w", storage.ErrUnknown)
 
 // Faulty is a storage.Log whose appends fail on command. The zero Faulty is not
 // usable: Log must be set.
