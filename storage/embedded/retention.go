@@ -119,26 +119,32 @@ func (s *Store) RemoveRecords(
 		}
 	}()
 	changed, err := s.write(ctx, org, func(b *batch) (c storage.Change, err error) {
-		end := idAt(before.Add(-storage.MaxSkew))
 		entered := s.entered.Load()
-		rows, err := s.expired(ctx, org, end, max)
-		if len(rows) == 0 || err != nil {
+		if removed, err = s.removeOldest(ctx, b, org, before, max); removed == 0 || err != nil {
 			return c, err
 		}
 		s.commits.Lock()
 		held = true
 		if s.entered.Load() != entered { // perhaps settlements of these rows
-			if rows, err = s.expired(ctx, org, end, max); err != nil {
-				return c, err
-			}
+			b.b.Reset()
+			removed, err = s.removeOldest(ctx, b, org, before, max)
 		}
-		removed = len(rows)
-		return c, b.remove(org, rows)
+		return c, err
 	})
 	if !changed || err != nil {
 		return 0, err
 	}
 	return removed, nil
+}
+
+// removeOldest puts the removal of org's oldest rows into b and returns how many
+// they are.
+func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, max int) (int, error) {
+	rows, err := s.expired(ctx, org, idAt(before.Add(-storage.MaxSkew)), max)
+	if len(rows) == 0 || err != nil {
+		return 0, err
+	}
+	return len(rows), b.remove(org, rows)
 }
 
 // remove deletes rows, which are all that org has from the first to the last, and

@@ -44,8 +44,8 @@ type Config struct {
 const (
 	every = time.Hour
 	// batch is how many records one write removes, which takes a few
-	// milliseconds, and pause what follows it: at most 40,000 a second.
-	batch = 1000
+	// milliseconds, and pause what follows it: at most 10,000 a second.
+	batch = 250
 	pause = 25 * time.Millisecond
 	// announced is how many records are announced at a time.
 	announced = 100_000
