@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -221,23 +222,37 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 	return s.recordAt(it, org, id, nil)
 }
 
-// recordAt is record, or nil where f does not select it.
+// recordAt is record, or nil where f does not select it. The settlement is the next
+// key: there is one search for both.
 func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
-	v, err := s.seek(it, k)
-	if err != nil {
+	v, found, err := s.valueOf(it, it.SeekGE(k), k)
+	switch {
+	case err != nil:
 		return nil, err
+	case !found:
+		return nil, storage.ErrNotFound
 	}
 	r, err := parseRecord(org, id, v, f)
 	if r == nil || err != nil {
 		return nil, err
 	}
-	v, found, err := s.lookUp(it, append(k, settlementMark))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
-	case found:
+	if v, found, err = s.valueOf(it, it.Next(), append(k, settlementMark)); found {
 		err = settle(r, v)
 	}
 	return r, err
+}
+
+// valueOf returns the value at it, which has moved and is at some key if valid,
+// where that is k.
+func (s *Store) valueOf(it *pebble.Iterator, valid bool, k key) (v []byte, found bool, err error) {
+	err = it.Error()
+	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {
+		v, err = value(it)
+	}
+	s.health.report(reading, err)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	return v, found, nil
 }
