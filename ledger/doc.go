@@ -45,6 +45,13 @@
 // The decision id is a UUIDv7 of the same millisecond, the meter's month is the
 // one it falls in (UTC), and the receipt expires TTL after it.
 //
+// # Entries
+//
+// What happens to a decision later, and what else a history must show, is an entry
+// of its own in the same chain, made final like a decision: [Ledger.Settle],
+// [Ledger.Retain], [Ledger.SignChanges]. Each is unique under its key, has a receipt,
+// and is proved by [Prove].
+//
 // # Acknowledging before durability
 //
 // Under AUDIT_ACK=queued the queue is the store's log, not one of the ledger's:

@@ -1,0 +1,243 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// TestDecision_Receipts_ForgedEntries does the same to what is beside the rows.
+func TestDecision_Receipts_ForgedEntries(t *testing.T) {
+	w := writeHistory(t)
+	settled := w.acme[7]
+	at := fmt.Sprintf(`organization "acme", decision %s: `, settled.DecisionID)
+	head, err := settled.Settlement.Receipt.SignedHead(receipt.EntryLeaf(settled.SettlementEntry().Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherwise := *settled.Settlement
+	otherwise.Outcome = "failed"
+	elsewhere := *w.acme[8]
+	elsewhere.Settlement = settled.Settlement
+	// changed puts an entry of acme's whose body f has changed.
+	changed := func(kind storage.EntryKind, f func(body string) string) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", kind)
+			v := encoder{entryVersion}
+			v.text(e.Key)
+			v.text(e.Sig)
+			v.text(e.KeyID)
+			v.text(f(string(e.Body)))
+			put(t, s, k, v)
+		}
+	}
+	replaced := func(old, new string) func(string) string {
+		return func(body string) string {
+			if !strings.Contains(body, old) {
+				t.Fatalf("%s has no %s", body, old)
+			}
+			return strings.Replace(body, old, new, 1)
+		}
+	}
+	deleted := func(kind storage.EntryKind) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", kind)
+			del(t, s, k)
+			del(t, s, entryKey(e))
+		}
+	}
+	// dug changes what is left of a removed row.
+	dug := func(f func(left []receipt.Leaf) []receipt.Leaf) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			v, _ := s.get(w.grave)
+			id, left, err := parseIntent(v)
+			if err != nil || len(left) != 2 {
+				t.Fatalf("of a settled row %d leaves are left, %v; want 2", len(left), err)
+			}
+			v = id[:]
+			for _, l := range f(left) {
+				v = appendLeaf(v, l)
+			}
+			put(t, s, w.grave, v)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, s *Store)
+		want string
+	}{
+		{"a settlement changed", settledAs(settled, otherwise), at + fmt.Sprintf("its settlement: it is not what head %d signs", head.Seq)},
+		{"a settlement deleted", func(t *testing.T, s *Store) { del(t, s, settlementKey("acme", idOf(settled))) }, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
+		{"a settlement in the place of another", settledAs(&elsewhere, *settled.Settlement), "its settlement: it is not what head "},
+		{"a settlement made unsigned", func(t *testing.T, s *Store) {
+			del(t, s, settlementKey("acme", idOf(settled)))
+			put(t, s, recordKey("acme", idOf(settled)), rowOfFormat4(settled))
+		}, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
+		{"a settlement of no row", func(t *testing.T, s *Store) {
+			id := idOf(settled)
+			id[15] ^= 1
+			v, _ := s.get(settlementKey("acme", idOf(settled)))
+			put(t, s, settlementKey("acme", id), v)
+		}, "a settlement is there, and no such row"},
+		{"a settlement cut", func(t *testing.T, s *Store) { put(t, s, settlementKey("acme", idOf(settled)), []byte{entryVersion}) }, at + "a stored history row is corrupt"},
+
+		{"a removal's time moved", changed(storage.RetentionEntry, replaced(`"before":"2026-`, `"before":"2027-`)), `organization "acme": retention "`},
+		{"a removal's count lowered", changed(storage.RetentionEntry, replaced(`"count":4`, `"count":3`)), `organization "acme": retention "`},
+		{"a removal not announced", deleted(storage.RetentionEntry), "it was removed, and no retention entry covers it"},
+		{"rows removed that were not announced", func(t *testing.T, s *Store) {
+			if n, err := s.RemoveRecords(t.Context(), "rival", w.acme[3].DecidedAt, 100); n == 0 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v", n, err)
+			}
+		}, `it was removed, and no retention entry covers it`},
+		{"newer rows removed than were announced", func(t *testing.T, s *Store) {
+			if n, err := s.RemoveRecords(t.Context(), "acme", w.acme[11].DecidedAt.Add(time.Hour), 100); n != 12 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v, want 12", n, err)
+			}
+		}, `it was removed, and no retention entry covers it`},
+		{"more rows removed than were announced", func(t *testing.T, s *Store) {
+			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := w.acme[0].DecidedAt
+			if err := errors.Join(l.Retain(t.Context(), "rival", before, 3), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), 9), l.Close(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := s.RemoveRecords(t.Context(), "rival", before, 100); n != 4 || err != nil {
+				t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+			}
+		}, `organization "rival": 4 rows were removed that only retention entries for 3 cover`},
+		{"a tombstone changed", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Hash[0] ^= 1; return left }), " does not sign all of its leaves"},
+		{"a tombstone moved", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Index ^= 1; return left }), " has no room for it at leaf "},
+		{"a tombstone under another head", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Seq = 99; return left }), "its tombstone is under head 99"},
+		{"a tombstone without the settlement's", dug(func(left []receipt.Leaf) []receipt.Leaf { return left[:1] }), " leaves are missing, and retention has removed 0 without a trace"},
+		{"a tombstone of nothing", dug(func(left []receipt.Leaf) []receipt.Leaf { return nil }), "is decided, and its row is not there"},
+		{"a tombstone deleted", func(t *testing.T, s *Store) {
+			del(t, s, w.grave)
+			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 3))
+		}, " leaves are missing, and retention has removed 0 without a trace"},
+		{"a tombstone of a row that is there", func(t *testing.T, s *Store) {
+			id, leaf := idOf(settled), receipt.Leaf{Seq: 1}
+			put(t, s, orgKey(kindIntent, "acme").text(settled.IntentID), appendLeaf(id[:], leaf))
+		}, `it was removed, and no retention entry covers it`},
+
+		{"a change's actor changed", changed(storage.ChangeEntry, replaced("alice", "bob")), `organization "acme": change "policy/p/7"`},
+		{"a change's digest changed", changed(storage.ChangeEntry, replaced("sha256:1", "sha256:3")), `organization "acme": change "policy/p/7"`},
+		{"a change deleted", deleted(storage.ChangeEntry), " leaves are missing, and retention has removed 0 without a trace"},
+		{"a change whose key is deleted", func(t *testing.T, s *Store) {
+			_, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			del(t, s, entryKey(e))
+		}, `change "policy/p/7" is not in its place`},
+		{"a change that was never made", func(t *testing.T, s *Store) {
+			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			put(t, s, entriesKey("acme", storage.ChangeEntry).place(place{head.Seq, 0}), v)
+		}, `change "policy/p/7" is not in its place`},
+		{"a change of another organization", func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			del(t, s, k)
+			del(t, s, entryKey(e))
+			e.OrganizationID = "ac"
+			at := k[len(k)-placeLen:]
+			put(t, s, append(entriesKey("ac", storage.ChangeEntry), at...), v)
+			put(t, s, entryKey(e), at)
+		}, `organization "ac": change "policy/p/7": the body of a change is not that of its key`},
+		{"a key of no entry", func(t *testing.T, s *Store) {
+			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
+		}, "4 entries have 5 keys"},
+		{"an entry cut", func(t *testing.T, s *Store) {
+			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
+			put(t, s, k, []byte{entryVersion})
+		}, "a stored entry is corrupt"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
+			forged.change(t, func(s *Store) { test.do(t, s) })
+			_, err := forged.prove(t, forged.disk, nil)
+			wantBreak(t, err, test.want)
+		})
+	}
+}
+
+// TestProve_Format4 proves a directory that an older writ has written a part of:
+// rows that were settled before settlements were signed, and some that were removed
+// before anything was left of them.
+func TestProve_Format4(t *testing.T) {
+	w := writeHistory(t)
+	old := *w.acme[2]
+	old.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: old.DecidedAt})
+	w.change(t, func(s *Store) {
+		put(t, s, recordKey("acme", idOf(&old)), rowOfFormat4(&old))
+		prefix := orgKey(kindIntent, "acme")
+		var newest []byte
+		if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
+			if len(v) > idLen && !bytes.Equal(k, w.grave) {
+				put(t, s, bytes.Clone(k), v[:idLen])
+				if bytes.Compare(v[:idLen], newest) > 0 {
+					newest = bytes.Clone(v[:idLen])
+				}
+			}
+			return false, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, removedKey("acme"), newest)
+		put(t, s, formatKey, []byte("4"))
+	})
+	w.change(t, func(s *Store) {
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: "failed"}); !errors.Is(err, storage.ErrConflict) {
+			t.Errorf("Settle of a settled row = %v, want %v", err, storage.ErrConflict)
+		}
+		r, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: storage.Executed})
+		if err != nil || r.Settlement.Receipt != nil {
+			t.Errorf("Settle again = %+v, %v, want the settlement that stands, unsigned", r, err)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	got, err := w.prove(t, w.disk, &w.anchor)
+	if err != nil || got.Settled != 4 || got.Unsigned != 1 || got.Removed != 1 || got.Unmarked != 3 {
+		t.Errorf("Prove = %+v, %v, want 1 of 4 settlements unsigned, 1 row removed with a tombstone and 3 without", got, err)
+	}
+}
+
+// firstEntry returns an organization's oldest entry of a kind and its key.
+func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
+	t.Helper()
+	prefix := entriesKey(org, kind)
+	if err := s.scan(t.Context(), prefix, prefix.end(), func(at, v []byte) (_ bool, err error) {
+		k = bytes.Clone(at)
+		e, err = parseEntry(org, kind, v)
+		return true, err
+	}); err != nil || e == nil {
+		t.Fatalf("no %s of %s: %v", kind, org, err)
+	}
+	return k, e
+}
+
+// rowOfFormat4 is the row of r as it was written until format 4, which ended in
+// the settlement.
+func rowOfFormat4(r *storage.Record) []byte {
+	v := encoder(appendRecord(nil, r))
+	v[0], v = 3, v[:len(v)-1]
+	if v.present(r.Settlement != nil) {
+		v.settlement(r.Settlement)
+	}
+	return v
+}
