@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"writ/ledger"
 	"writ/ledger/receipt"
+	"writ/storage"
 )
 
 // unsignedChanges are changes of documents that nobody made.
-type unsignedChanges []ledger.Change
+type unsignedChanges []storage.Change
 
-func (c *unsignedChanges) Unsigned(_ context.Context, max int) ([]ledger.Change, error) {
+func (c *unsignedChanges) Changes(_ context.Context, _ uint64, max int) ([]storage.Change, error) {
 	return (*c)[:min(max, len(*c))], nil
 }
 
-func (c *unsignedChanges) Signed(_ context.Context, revision int64) error {
-	for len(*c) > 0 && (*c)[0].Revision <= revision {
+func (c *unsignedChanges) Trim(_ context.Context, upTo uint64) error {
+	for len(*c) > 0 && (*c)[0].Revision <= upTo {
 		*c = (*c)[1:]
 	}
 	return nil
@@ -32,8 +32,8 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	var changes unsignedChanges
 	for i := range 300 {
 		changes = append(changes,
-			ledger.Change{OrganizationID: acme, Kind: "rule", ID: "r", Revision: int64(2*i + 1), Digest: fmt.Sprint("sha256:", i), Actor: "operator:alice"},
-			ledger.Change{OrganizationID: rival, Kind: "agent", ID: "a", Revision: int64(2*i + 2)})
+			storage.Change{Org: acme, Kind: storage.RuleKind, ID: "r", Revision: uint64(2*i + 1), Digest: [32]byte{byte(i)}, Actor: "operator:alice"},
+			storage.Change{Org: rival, Kind: storage.AgentKind, ID: "a", Revision: uint64(2*i + 2)})
 	}
 	must(t, h.ledger.SignChanges(t.Context(), &changes))
 	if len(changes) > 0 {

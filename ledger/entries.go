@@ -102,7 +102,7 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 // organization_id, revision}, without an actor that is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
-	Kind           string `json:"kind"` // policy, rule, agent, key, list or plan
+	Kind           string `json:"kind"` // policy, rule, agent, key or plan
 	ID             string `json:"id"`
 	Revision       int64  `json:"revision"` // of the commit of documents that made it
 	Digest         string `json:"digest"`   // of the document as it is since; empty where it was removed
@@ -127,23 +127,39 @@ func (c *Change) Entry() *storage.Entry {
 	}
 }
 
-// Changes keeps changes of documents until they are in the chain.
+// changeKinds are what kinds of documents are called in the chain.
+var changeKinds = map[storage.Kind]string{
+	storage.PolicyKind: "policy", storage.RuleKind: "rule", storage.AgentKind: "agent",
+	storage.TokenKind: "key", storage.SubscriptionKind: "plan",
+}
+
+// changeOf returns c as it is signed.
+func changeOf(c *storage.Change) (Change, error) {
+	kind, known := changeKinds[c.Kind]
+	if !known {
+		return Change{}, fmt.Errorf("a change of a document of kind %q", c.Kind)
+	}
+	signed := Change{OrganizationID: c.Org, Kind: kind, ID: c.ID, Revision: int64(c.Revision), Actor: c.Actor}
+	if c.Digest != [32]byte{} {
+		signed.Digest = fmt.Sprintf("sha256:%x", c.Digest)
+	}
+	return signed, nil
+}
+
+// Changes are the changes of [storage.Documents] that are not in the chain yet.
 type Changes interface {
-	// Unsigned returns the oldest changes that are not signed, about max of them and
-	// all that have a revision or none.
-	Unsigned(ctx context.Context, max int) ([]Change, error)
-	// Signed forgets the changes up to a revision.
-	Signed(ctx context.Context, revision int64) error
+	Changes(ctx context.Context, after uint64, max int) ([]storage.Change, error)
+	Trim(ctx context.Context, upTo uint64) error
 }
 
 // maxChanges bounds how many changes SignChanges commits at a time.
 const maxChanges = 256
 
-// SignChanges puts all that src has into the chain. What was signed before, and
-// not forgotten since, stays as it was.
+// SignChanges puts all that src has into the chain, and trims it. What was signed
+// before, and not trimmed since, stays as it was.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
-		changes, err := src.Unsigned(ctx, maxChanges)
+		changes, err := src.Changes(ctx, 0, maxChanges)
 		if err != nil {
 			return fmt.Errorf("reading changes: %w", err)
 		}
@@ -152,7 +168,11 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 		}
 		entries := make([]*storage.Entry, len(changes))
 		for i := range changes {
-			entries[i] = changes[i].Entry()
+			signed, err := changeOf(&changes[i])
+			if err != nil {
+				return err
+			}
+			entries[i] = signed.Entry()
 		}
 		stands, err := l.append(ctx, entries...)
 		if err != nil {
@@ -163,8 +183,8 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 				return fmt.Errorf("change %s of organization %q was signed as another", e.Key, e.OrganizationID)
 			}
 		}
-		if err := src.Signed(ctx, changes[len(changes)-1].Revision); err != nil {
-			return fmt.Errorf("forgetting changes: %w", err)
+		if err := src.Trim(ctx, changes[len(changes)-1].Revision); err != nil {
+			return fmt.Errorf("trimming changes: %w", err)
 		}
 	}
 }

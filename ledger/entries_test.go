@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -118,22 +119,25 @@ func TestSettle_Faults(t *testing.T) {
 	}
 }
 
-// source is a Changes whose Signed fails once.
+// source is a Changes whose Trim fails once.
 type source struct {
-	changes []Change
+	changes []storage.Change
 	fail    error
 }
 
-func (s *source) Unsigned(_ context.Context, max int) ([]Change, error) {
+func (s *source) Changes(_ context.Context, after uint64, max int) ([]storage.Change, error) {
+	if after > 0 {
+		return nil, errors.New("changes after another revision than 0")
+	}
 	return s.changes[:min(max, len(s.changes))], nil
 }
 
-func (s *source) Signed(_ context.Context, revision int64) error {
+func (s *source) Trim(_ context.Context, upTo uint64) error {
 	if err := s.fail; err != nil {
 		s.fail = nil
 		return err
 	}
-	for len(s.changes) > 0 && s.changes[0].Revision <= revision {
+	for len(s.changes) > 0 && s.changes[0].Revision <= upTo {
 		s.changes = s.changes[1:]
 	}
 	return nil
@@ -144,9 +148,9 @@ func (s *source) Signed(_ context.Context, revision int64) error {
 func TestSignChanges_EachOnce(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
-	all := make([]Change, 2*maxChanges+1)
+	all := make([]storage.Change, 2*maxChanges+1)
 	for i := range all {
-		all[i] = Change{OrganizationID: fmt.Sprint("org-", i%3), Kind: "rule", ID: "r", Revision: int64(i + 1), Digest: "sha256:1"}
+		all[i] = storage.Change{Org: fmt.Sprint("org-", i%3), Kind: storage.RuleKind, ID: "r", Revision: uint64(i + 1), Digest: [32]byte{1}}
 	}
 	src := &source{changes: all, fail: errFault}
 	if err := l.SignChanges(t.Context(), src); !errors.Is(err, errFault) {
@@ -159,13 +163,17 @@ func TestSignChanges_EachOnce(t *testing.T) {
 		t.Errorf("%d entries for %d changes", len(store.entries), len(all))
 	}
 	for i, e := range store.entries {
-		if c, err := ParseChange(e); err != nil || c != all[i] {
-			t.Errorf("ParseChange = %+v, %v, want %+v", c, err, all[i])
+		want := Change{OrganizationID: all[i].Org, Kind: "rule", ID: "r", Revision: int64(i + 1), Digest: "sha256:01" + strings.Repeat("00", 31)}
+		if c, err := ParseChange(e); err != nil || c != want {
+			t.Errorf("ParseChange = %+v, %v, want %+v", c, err, want)
 		}
 	}
-	all[0].Digest = "sha256:2"
+	all[0].Digest[0] = 2
 	if err := l.SignChanges(t.Context(), &source{changes: all[:1]}); err == nil {
 		t.Error("SignChanges of a change that is another now = nil, want an error")
+	}
+	if err := l.SignChanges(t.Context(), &source{changes: []storage.Change{{Kind: storage.CountsKind, Revision: 1}}}); err == nil {
+		t.Error("SignChanges of a change of no known kind = nil, want an error")
 	}
 	store.check(t, testKeys(t, testSigner(1)))
 }

@@ -78,8 +78,8 @@ func pastHistory(t *testing.T, n int) dataDir {
 		t.Fatal(err)
 	}
 	if err := l.SignChanges(t.Context(), &pastChanges{
-		{OrganizationID: examples.Organization, Kind: "policy", ID: "p", Revision: 7, Digest: "sha256:1", Actor: "operator:alice"},
-		{OrganizationID: "rival", Kind: "policy", ID: "p", Revision: 8, Digest: "sha256:1"},
+		{Org: examples.Organization, Kind: storage.PolicyKind, ID: "p", Revision: 7, Actor: "operator:alice"},
+		{Org: "rival", Kind: storage.PolicyKind, ID: "p", Revision: 8},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,11 @@ func pastHistory(t *testing.T, n int) dataDir {
 }
 
 // pastChanges are changes of documents that are signed at once.
-type pastChanges []ledger.Change
+type pastChanges []storage.Change
 
-func (c *pastChanges) Unsigned(context.Context, int) ([]ledger.Change, error) { return *c, nil }
+func (c *pastChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) { return *c, nil }
 
-func (c *pastChanges) Signed(context.Context, int64) error {
+func (c *pastChanges) Trim(context.Context, uint64) error {
 	*c = nil
 	return nil
 }

@@ -193,26 +193,6 @@ func (s *Store) apply(b *pebble.Batch) error {
 	return b.Close()
 }
 
-// write applies what f puts into a batch. When f puts nothing into it, nothing
-// changes. writes is held.
-func (s *Store) write(
-	ctx context.Context, org string, f func(*batch) (storage.Change, error),
-) (changed bool, err error) {
-	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
-		return false, err
-	}
-	if err := s.health.writable(); err != nil {
-		return false, err
-	}
-	b := &batch{b: s.db.NewBatch()}
-	_, err = f(b)
-	if err = errors.Join(err, b.err); err != nil || b.b.Empty() {
-		return false, errors.Join(err, b.b.Close())
-	}
-	err = s.finish(b)
-	return err == nil, err
-}
-
 // finish makes b durable as the next write that is no commit. writes is held.
 func (s *Store) finish(b *batch) error {
 	if b.link(changeStream, s.change+1); b.err != nil {

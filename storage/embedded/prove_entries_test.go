@@ -132,7 +132,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 		}, `it was removed, and no retention entry covers it`},
 
 		{"a change's actor changed", changed(storage.ChangeEntry, replaced("alice", "bob")), `organization "acme": change "policy/p/7"`},
-		{"a change's digest changed", changed(storage.ChangeEntry, replaced("sha256:1", "sha256:3")), `organization "acme": change "policy/p/7"`},
+		{"a change's digest changed", changed(storage.ChangeEntry, replaced("sha256:01", "sha256:03")), `organization "acme": change "policy/p/7"`},
 		{"a change deleted", deleted(storage.ChangeEntry), " leaves are missing, and retention has removed 0 without a trace"},
 		{"a change whose key is deleted", func(t *testing.T, s *Store) {
 			_, e := firstEntry(t, s, "acme", storage.ChangeEntry)

@@ -53,9 +53,9 @@ func writeHistory(t *testing.T) written {
 	t.Helper()
 	w := written{disk: vfs.NewCrashableMem()}
 	changed := documentChanges{
-		{OrganizationID: "acme", Kind: "policy", ID: "p", Revision: 7, Digest: "sha256:1", Actor: "operator:alice"},
-		{OrganizationID: "acme", Kind: "rule", ID: "r", Revision: 8},
-		{OrganizationID: "rival", Kind: "policy", ID: "p", Revision: 9, Digest: "sha256:2"},
+		{Org: "acme", Kind: storage.PolicyKind, ID: "p", Revision: 7, Digest: [32]byte{1}, Actor: "operator:alice"},
+		{Org: "acme", Kind: storage.RuleKind, ID: "r", Revision: 8},
+		{Org: "rival", Kind: storage.PolicyKind, ID: "p", Revision: 9, Digest: [32]byte{2}},
 	}
 	now := time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)
 	write := func(seed byte, f func(*Store, *ledger.Ledger)) {
@@ -125,14 +125,14 @@ func writeHistory(t *testing.T) written {
 }
 
 // documentChanges are a ledger.Changes.
-type documentChanges []ledger.Change
+type documentChanges []storage.Change
 
-func (c *documentChanges) Unsigned(_ context.Context, max int) ([]ledger.Change, error) {
-	return (*c)[:min(max, len(*c))], nil
+func (c *documentChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) {
+	return *c, nil
 }
 
-func (c *documentChanges) Signed(_ context.Context, revision int64) error {
-	*c = slices.DeleteFunc(*c, func(one ledger.Change) bool { return one.Revision <= revision })
+func (c *documentChanges) Trim(context.Context, uint64) error {
+	*c = nil
 	return nil
 }
 

@@ -107,31 +107,30 @@ func (s *Store) expired(ctx context.Context, org string, end uuid.UUID, max int)
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, max int,
 ) (removed int, err error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+		return 0, err
+	}
 	if max <= 0 {
 		return 0, fmt.Errorf("removing %d records", max)
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	held := false
-	defer func() {
-		if held {
-			s.commits.Unlock()
+	if err := s.health.writable(); err != nil {
+		return 0, err
+	}
+	entered, b := s.entered.Load(), &batch{b: s.db.NewBatch()}
+	if removed, err = s.removeOldest(ctx, b, org, before, max); removed == 0 || err != nil {
+		return 0, errors.Join(err, b.b.Close())
+	}
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	if s.entered.Load() != entered { // perhaps settlements of these rows
+		b.b.Reset()
+		if removed, err = s.removeOldest(ctx, b, org, before, max); err != nil {
+			return 0, errors.Join(err, b.b.Close())
 		}
-	}()
-	changed, err := s.write(ctx, org, func(b *batch) (c storage.Change, err error) {
-		entered := s.entered.Load()
-		if removed, err = s.removeOldest(ctx, b, org, before, max); removed == 0 || err != nil {
-			return c, err
-		}
-		s.commits.Lock()
-		held = true
-		if s.entered.Load() != entered { // perhaps settlements of these rows
-			b.b.Reset()
-			removed, err = s.removeOldest(ctx, b, org, before, max)
-		}
-		return c, err
-	})
-	if !changed || err != nil {
+	}
+	if err := s.finish(b); err != nil {
 		return 0, err
 	}
 	return removed, nil
