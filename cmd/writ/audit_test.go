@@ -110,9 +110,20 @@ func auditStore(t *testing.T, data dataDir, rows map[string]*storage.Record) {
 		}
 		covered[claimed.Seq]++
 	}
+	changes, _, err := store.Entries(t.Context(), examples.Organization, storage.ChangeEntry, storage.Page{Limit: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range changes {
+		claimed, err := e.SignedHead(receipt.EntryLeaf(e.Body))
+		if n := claimed.Seq; err != nil || n == 0 || n > uint64(len(heads)) || heads[n-1] != claimed {
+			t.Errorf("change %s claims head %+v, %v, which is not in the chain", e.Key, claimed, err)
+		}
+		covered[claimed.Seq]++
+	}
 	for _, h := range heads {
 		if covered[h.Seq] != h.Size {
-			t.Errorf("head %d covers %d decisions, of which %d are in the history", h.Seq, h.Size, covered[h.Seq])
+			t.Errorf("head %d covers %d leaves, of which %d are in the history", h.Seq, h.Size, covered[h.Seq])
 		}
 	}
 	for _, m := range slices.Sorted(maps.Keys(months)) {

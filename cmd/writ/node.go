@@ -34,6 +34,7 @@ type node struct {
 	ledger   *ledger.Ledger
 	server   *api.Server
 	sweeper  *task // of history past its retention
+	signing  *task // of changes of documents
 	namer    *task // of stored policies that deny because they no longer compile
 	api      net.Listener
 	admin    net.Listener
@@ -162,6 +163,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)
+	n.signing = inBackground(ctx, n.signChanges)
 	n.namer = inBackground(ctx, n.nameUnreadable)
 	return nil
 }
@@ -248,7 +250,7 @@ func (n *node) close(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	for _, background := range []*task{n.sweeper, n.namer} {
+	for _, background := range []*task{n.sweeper, n.signing, n.namer} {
 		if background != nil {
 			background.close()
 		}

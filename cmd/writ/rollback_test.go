@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +22,10 @@ func TestRollback(t *testing.T) {
 	register(t, p.url, token)
 	evaluate(t, p.url, token, 150)
 	p.stop(t) // so that there are tables
+	want := notedHead(t, data) + 50
 	p = start(t, data)
 	evaluate(t, p.url, token, 50)
-	waitFor(t, "the last head to be noted", func() bool {
-		text, err := os.ReadFile(data.store() + ".tip")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(string(text), "\nhead 200 ")
-	})
+	waitFor(t, "the last head to be noted", func() bool { return notedHead(t, data) == want })
 	p.kill(t)
 
 	for name, harm := range map[string]func(t *testing.T, store string){
@@ -65,6 +61,24 @@ func TestRollback(t *testing.T) {
 	if n := len(history(t, p.url, token)); n != 200 {
 		t.Errorf("the history has %d decisions, want 200", n)
 	}
+}
+
+// notedHead returns the last head that is noted beside the store.
+func notedHead(t *testing.T, data dataDir) int {
+	t.Helper()
+	text, err := os.ReadFile(data.store() + ".tip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := regexp.MustCompile(`\nhead (\d+) `).FindSubmatch(text)
+	if seq == nil {
+		t.Fatalf("store.tip notes no head: %s", text)
+	}
+	n, err := strconv.Atoi(string(seq[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // evaluate has n intents decided, one after the other.

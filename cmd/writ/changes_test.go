@@ -1,0 +1,48 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"writ/ledger"
+	"writ/storage/embedded"
+)
+
+// TestChanges_AreSigned: what an operator changed is listed soon after, with who did
+// it, and what was changed just before a stop is signed by the stop.
+func TestChanges_AreSigned(t *testing.T) {
+	data, token := newData(t)
+	p := start(t, data)
+	register(t, p.url, token)
+	api := client{base: p.url, token: token}
+	waitFor(t, "the change to be listed", func() bool {
+		var page struct {
+			Data []ledger.Change `json:"data"`
+		}
+		if err := api.fetch(t.Context(), http.MethodGet, "/v1/changes", nil, http.StatusOK, &page); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(page.Data, func(c ledger.Change) bool {
+			return c.Kind == "policy" && c.ID == testPolicy && c.Actor != "" && c.Digest != ""
+		})
+	})
+	if _, err := api.call(t.Context(), http.MethodPost, "/v1/agents", object{"name": "late"}, http.StatusCreated); err != nil {
+		t.Fatal(err)
+	}
+	p.stop(t)
+	s, err := embedded.Open(data.store(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := s.Changes(t.Context(), 0, 9)
+	if err != nil || len(left) > 0 {
+		t.Errorf("after a stop %d changes are not signed, %v, want none", len(left), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := verifyData(t, data); code != exitOK {
+		t.Errorf("writ verify = exit code %d, %s", code, said)
+	}
+}
