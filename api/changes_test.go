@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -64,5 +65,30 @@ func TestDecision_Receipts_Changes(t *testing.T) {
 	}
 	for _, query := range []string{"cursor=abc", "limit=0", "kind=rule"} {
 		h.do("GET", "/v1/changes?"+query, h.operator(acme), nil).wantField(strings.Split(query, "=")[0])
+	}
+}
+
+// "Scrubbing never merges identities": an operator's e-mail address is kept as a
+// tag, also of who changed something, and no two have one.
+func TestDecision_Secrets_WhoChangedSomethingIsTagged(t *testing.T) {
+	h := start(t)
+	seen := make(map[string]bool)
+	for _, subject := range []string{"ann@example.com", "bob@example.com", "ops"} {
+		token, err := SignOperatorToken([]byte(testSecret), acme, subject, h.clock.Now(), time.Hour)
+		must(t, err)
+		h.do("POST", "/v1/rules", token, obj{"name": subject[:3], "condition": `{"action_type":"a"}`, "action": `{"decision":"deny"}`}).wantStatus(http.StatusCreated)
+	}
+	changes, err := h.store.Changes(t.Context(), 0, 100)
+	must(t, err)
+	for _, c := range changes {
+		if c.Kind == storage.RuleKind {
+			seen[c.Actor] = true
+		}
+		if strings.Contains(c.Actor, "@") {
+			t.Errorf("the actor of a change is kept as %q", c.Actor)
+		}
+	}
+	if len(seen) != 3 || !seen["operator:ops"] {
+		t.Errorf("actors %v, want three, one of them operator:ops", seen)
 	}
 }

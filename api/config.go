@@ -20,6 +20,8 @@ import (
 type Scrubber interface {
 	// Text returns text with its secrets replaced. Doing so twice is doing so once.
 	Text(text string) string
+	// Identity returns what may be kept of a text that somebody is known by.
+	Identity(text string) string
 	// Spellings returns every text that the history may hold for an identity.
 	Spellings(identity string) []string
 	// Tagged reports whether text holds what the history writes for a secret in an

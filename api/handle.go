@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/storage"
 )
 
@@ -113,7 +114,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 		return err
 	}
 	if rt.method != http.MethodGet && !rt.is(deciding) && rt.scope != public {
-		r.ctx = storage.WithActor(r.ctx, r.who.credential())
+		r.ctx = storage.WithActor(r.ctx, ledger.KeptCredential(r.who.credential(), s.cfg.Scrub.Identity))
 	}
 	if err = s.awaitTurn(rt, r); err != nil {
 		return err

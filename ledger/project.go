@@ -39,7 +39,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Reasons:        e.Result.Reasons(),
 		IssuedAt:       toNanoseconds(in.IssuedAt),
 		DecidedAt:      t.at,
-		Credential:     credential(cfg, e.Credential),
+		Credential:     KeptCredential(e.Credential, cfg.Scrub.Identity),
 		Writer:         cfg.Writer,
 		PolicyRevision: e.PolicyRevision,
 		RulesRevision:  e.RulesRevision,
@@ -61,15 +61,16 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 	return r, nil
 }
 
-// credential returns the credential that asked as it is kept. A subject is
-// whatever an issuer chose, often an e-mail address; the id of a key is ours and
-// is kept as it is: its holder finds its own rows by it.
-func credential(cfg *Config, asked string) string {
+// KeptCredential returns a credential as it is kept, identity being what
+// [Scrubber.Identity] is. A subject is whatever an issuer chose, often an e-mail
+// address; the id of a key is ours and is kept as it is: its holder finds its own
+// rows by it.
+func KeptCredential(asked string, identity func(string) string) string {
 	subject, ok := strings.CutPrefix(asked, OperatorPrefix)
 	if !ok {
 		return asked
 	}
-	if kept := cfg.Scrub.Identity(subject); kept != subject {
+	if kept := identity(subject); kept != subject {
 		return OperatorPrefix + kept
 	}
 	return asked
