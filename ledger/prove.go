@@ -28,9 +28,14 @@ type History interface {
 	Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error
 	// Parts divides the rows. Prove reads several at a time.
 	Parts(ctx context.Context) ([]storage.Part, error)
-	// Census is asked last, unless the history is partial. It holds to the rows
-	// what no row leads to.
+	// Census is asked once all parts have been read, unless the history is partial.
+	// It holds to the rows what no row leads to.
 	Census(ctx context.Context) (storage.Census, error)
+	// Documents calls f for each document, with the change that would leave it so,
+	// and Waiting for each change that is not in the chain yet. Neither is asked
+	// where the history is partial.
+	Documents(ctx context.Context, f func(storage.Change) error) error
+	Waiting(ctx context.Context, f func(storage.Change) error) error
 }
 
 // ProveConfig is how a history is proved.
@@ -69,6 +74,9 @@ type Proof struct {
 	// Older is how many have no audit digest: of them, what [Payload] returns is
 	// signed and nothing else.
 	Older int
+	// Waiting is how many changes of documents are not signed yet, and Documents how
+	// many documents are from before changes were.
+	Waiting, Documents int
 	// Unlisted is how many rows of a partial history are under heads that follow
 	// Last: each was verified by itself.
 	Unlisted int
@@ -78,7 +86,8 @@ type Proof struct {
 // the one before it, that each row, settlement and entry is one that its head
 // signs, by an inclusion proof under exactly that head, that what was removed was
 // announced and left its leaf in its place, that a head signs no leaf more than are
-// there, and what [History] holds to the rows.
+// there, that each document is as its last change left it, and what [History] holds
+// to the rows.
 //
 // A head's signature is verified once, for all of its leaves. It takes some 80
 // bytes of memory a head, and 40 a leaf of heads that something was removed of.
@@ -122,7 +131,12 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		return Proof{}, err
 	}
 	proof.Unplaced = p.gone.unplaced()
-	return proof, p.whole(proof.Census)
+	if err := p.whole(proof.Census); err != nil {
+		return Proof{}, err
+	}
+	err = p.documents.prove(ctx, h)
+	proof.Waiting, proof.Documents = p.documents.waiting, p.documents.unsigned
+	return proof, err
 }
 
 // prover proves one history.
@@ -138,6 +152,8 @@ type prover struct {
 	leaves  int                 // that they sign
 	entries int
 	gone    graves
+
+	documents documents
 
 	proved, rows, settled, unsigned, older, unlisted atomic.Int64
 }

@@ -60,7 +60,10 @@ func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
 func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 	switch e.Kind {
 	case storage.ChangeEntry:
-		_, err := ParseChange(e)
+		c, err := ParseChange(e)
+		if err == nil && !p.cfg.Partial {
+			p.documents.changed(c)
+		}
 		return err
 	case storage.RetentionEntry:
 		r, err := parseBody(e, (*Removal).entry)

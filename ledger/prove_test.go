@@ -29,6 +29,10 @@ func (headsOnly) Tombstones(context.Context, func(*storage.Tombstone) error) err
 
 func (headsOnly) Parts(context.Context) ([]storage.Part, error) { return nil, nil }
 
+func (headsOnly) Documents(context.Context, func(storage.Change) error) error { return nil }
+
+func (headsOnly) Waiting(context.Context, func(storage.Change) error) error { return nil }
+
 func (headsOnly) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
 
 // TestProve_FirstBrokenHead changes heads about where those that are verified

@@ -126,6 +126,12 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	if p.Unsigned > 0 {
 		fmt.Fprintf(w, "%s: not proved: %s from before they were signed, which fit their decisions\n", name, count(p.Unsigned, "settlement"))
 	}
+	if p.Waiting > 0 {
+		fmt.Fprintf(w, "%s: not proved: %s of documents that the server had not signed yet\n", name, count(p.Waiting, "change"))
+	}
+	if p.Documents > 0 {
+		fmt.Fprintf(w, "%s: not proved: %s from before their changes were signed\n", name, count(p.Documents, "document"))
+	}
 	if p.Older > 0 {
 		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
 	}
@@ -283,6 +289,12 @@ func (r *remote) Parts(context.Context) ([]storage.Part, error) {
 		})
 	}}, nil
 }
+
+// Documents implements ledger.History: it is not asked of a server.
+func (r *remote) Documents(context.Context, func(storage.Change) error) error { return nil }
+
+// Waiting implements ledger.History: it is not asked of a server.
+func (r *remote) Waiting(context.Context, func(storage.Change) error) error { return nil }
 
 // Census implements ledger.History.
 func (r *remote) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }

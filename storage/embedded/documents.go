@@ -33,13 +33,13 @@ func indexOf(k storage.Kind, org string, i storage.Index) key {
 	return append(key{byte(kindIndex), byte(k)}.orgOnly(org), byte(i))
 }
 
-// appendDocument appends the row of d to dst.
-func appendDocument(dst []byte, c *storage.Collection, d storage.Document) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, d.Revision)
+// documentRow returns the row of d.
+func documentRow(c *storage.Collection, d storage.Document) []byte {
+	row := binary.BigEndian.AppendUint64(nil, d.Revision)
 	if c.Global {
-		dst = key(dst).orgOnly(d.Org)
+		row = key(row).orgOnly(d.Org)
 	}
-	return append(dst, d.Value...)
+	return append(row, d.Value...)
 }
 
 // parseDocument reads the row v into d, whose kind and id are known, and its
@@ -338,7 +338,7 @@ func (b *batch) putDocument(c *storage.Collection, d storage.Document) (id, alia
 	if err != nil {
 		return "", "", err
 	}
-	b.set(documentKey(c, d.Org, d.ID), appendDocument(nil, c, d))
+	b.set(documentKey(c, d.Org, d.ID), documentRow(c, d))
 	for _, k := range keys {
 		b.set(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID), []byte(d.ID))
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
@@ -36,7 +37,7 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 }
 
 // TestProve_ForgedDocuments does to documents what somebody who holds the directory
-// can do without the checksums, and holds what is said of it.
+// can do, and holds what is said of it.
 func TestProve_ForgedDocuments(t *testing.T) {
 	w := writeHistory(t)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -58,11 +59,47 @@ func TestProve_ForgedDocuments(t *testing.T) {
 	entry := func(k storage.Kind, i storage.Index, value []byte, id string) key {
 		return append(indexOf(k, "acme", i), value...).text(id)
 	}
+	// rewritten changes a document of acme's, whose change is signed.
+	rewritten := func(c *storage.Collection, id string, f func(d *storage.Document)) func(*testing.T, *Store) {
+		return func(t *testing.T, s *Store) {
+			v, _ := s.get(documentKey(c, "acme", id))
+			d := storage.Document{Kind: c.Kind, Org: "acme", ID: id}
+			if err := parseDocument(&d, c, v); err != nil {
+				t.Fatal(err)
+			}
+			f(&d)
+			put(t, s, documentKey(c, "acme", id), documentRow(c, d))
+		}
+	}
+	harmless := func(d *storage.Document) {
+		if d.Value = bytes.Replace(d.Value, []byte("holds"), []byte("lifts"), 1); !bytes.Contains(d.Value, []byte("lifts")) {
+			t.Fatalf("the rule is %s", d.Value)
+		}
+	}
+	rules, policies := &storage.Rules.Collection, &storage.Policies.Collection
 	age := entry(storage.AgentKind, storage.ByAge, storage.Time(at), "a")
 	for name, test := range map[string]struct {
 		do   func(t *testing.T, s *Store)
 		want string
 	}{
+		"a rule swapped": {rewritten(rules, "q", harmless), `organization "acme": rule "q": it is not as the change of revision `},
+		"a rule swapped under an earlier revision": {rewritten(rules, "q", func(d *storage.Document) { harmless(d); d.Revision = 1 }),
+			`organization "acme": rule "q": it is not as the change of revision `},
+		"a rule swapped under a later revision": {rewritten(rules, "q", func(d *storage.Document) { harmless(d); d.Revision = 99 }),
+			`organization "acme": rule "q": it is not as the change of revision `},
+		"a rule whose change waits swapped": {rewritten(rules, "b", func(d *storage.Document) {
+			d.Value = bytes.Replace(d.Value, []byte(`"b"`), []byte(`"b" `), 1)
+		}), `organization "acme": rule "b": it is not as the change of revision `},
+		"a rule deleted": {func(t *testing.T, s *Store) { del(t, s, documentKey(rules, "acme", "q")) },
+			`organization "acme": rule "q": the change of revision `},
+		"a deleted rule put back": {func(t *testing.T, s *Store) {
+			put(t, s, documentKey(rules, "acme", "r"), documentRow(rules, storage.Document{Value: []byte(`{"id":"r"}`), Revision: 4}))
+		}, `organization "acme": rule "r": it is not as the change of revision `},
+		"an older version of a policy changed": {rewritten(policies, storage.VersionID("p", 1), func(d *storage.Document) { d.Value = append(d.Value, ' ') }),
+			`organization "acme": policy "p": it is not as the change of revision `},
+		"the newest version of a policy deleted": {func(t *testing.T, s *Store) {
+			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 2)))
+		}, `organization "acme": policy "p": the change of revision `},
 		"an agent that its name does not find": {func(t *testing.T, s *Store) {
 			del(t, s, entry(storage.AgentKind, storage.ByName, storage.Text("xa"), "a"))
 		}, `organization "acme": agent "a": it is not found as index 2 has it`},
@@ -86,7 +123,7 @@ func TestProve_ForgedDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.Org = "rival"
-			put(t, s, k, appendDocument(nil, &storage.Tokens.Collection, d))
+			put(t, s, k, documentRow(&storage.Tokens.Collection, d))
 		}, `organization "rival": the key "a" of "acme" is in the place of "a" of "rival"`},
 		"a document cut": {func(t *testing.T, s *Store) {
 			put(t, s, documentKey(&storage.Rules.Collection, "acme", "a"), []byte("x"))

@@ -43,6 +43,7 @@ type written struct {
 	older  *vfs.MemFS         // how it was before its last decisions
 	anchor receipt.SignedHead // its last head
 	grave  key                // the intent of a removed row that was settled
+	policy string             // the key of the first change of a policy of acme's
 	acme   []*storage.Record  // what is left of an organization's, oldest first
 }
 
@@ -52,11 +53,6 @@ type written struct {
 func writeHistory(t *testing.T) written {
 	t.Helper()
 	w := written{disk: vfs.NewCrashableMem()}
-	changed := documentChanges{
-		{Org: "acme", Kind: storage.PolicyKind, ID: "p", Revision: 7, Digest: [32]byte{1}, Actor: "operator:alice"},
-		{Org: "acme", Kind: storage.RuleKind, ID: "r", Revision: 8},
-		{Org: "rival", Kind: storage.PolicyKind, ID: "p", Revision: 9, Digest: [32]byte{2}},
-	}
 	now := time.Date(2026, 10, 31, 23, 58, 0, 0, time.UTC)
 	write := func(seed byte, f func(*Store, *ledger.Ledger)) {
 		w.change(t, func(s *Store) {
@@ -100,7 +96,8 @@ func writeHistory(t *testing.T) written {
 				t.Fatal(err)
 			}
 		}
-		if err := l.SignChanges(t.Context(), &changed); err != nil {
+		w.policy = changeDocuments(t, s)
+		if err := l.SignChanges(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		before := now.Add(-24 * time.Hour)
@@ -124,16 +121,36 @@ func writeHistory(t *testing.T) written {
 	return w
 }
 
-// documentChanges are a ledger.Changes.
-type documentChanges []storage.Change
-
-func (c *documentChanges) Changes(context.Context, uint64, int) ([]storage.Change, error) {
-	return *c, nil
-}
-
-func (c *documentChanges) Trim(context.Context, uint64) error {
-	*c = nil
-	return nil
+// changeDocuments makes the first change of a policy of acme, and others, and
+// returns the key of its entry.
+func changeDocuments(t *testing.T, s *Store) string {
+	t.Helper()
+	update := func(org string, f func(tx storage.Tx) error) uint64 {
+		revision, err := s.Update(storage.WithActor(t.Context(), "operator:alice"), org, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	policy := func(org string, version int64) func(tx storage.Tx) error {
+		return func(tx storage.Tx) error {
+			_, err := storage.Policies.Put(tx, org, &engine.ActionPolicy{OrganizationID: org, PolicyID: "p", Version: version})
+			return err
+		}
+	}
+	first := update("acme", policy("acme", 1))
+	update("acme", policy("acme", 2))
+	update("acme", func(tx storage.Tx) error {
+		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
+		return err
+	})
+	update("acme", func(tx storage.Tx) error { return tx.Delete(storage.RuleKind, "acme", "r") })
+	update("acme", func(tx storage.Tx) error {
+		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "q", Name: "holds"})
+		return err
+	})
+	update("rival", policy("rival", 1))
+	return fmt.Sprintf("policy/p/%d", first)
 }
 
 func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
@@ -215,10 +232,10 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Prove = %v", err)
 			}
-			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Entries != 4 || got.Last != w.anchor {
-				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, 4 entries, up to head %d", got, w.anchor.Seq)
+			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Entries != 7 || got.Last != w.anchor {
+				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, 7 entries, up to head %d", got, w.anchor.Seq)
 			}
-			if got.Unsigned != 0 || got.Unmarked != 0 || got.Unplaced != 0 {
+			if got.Unsigned+got.Unmarked+got.Unplaced+got.Documents+got.Waiting != 0 {
 				t.Errorf("Prove = %+v, want all of it signed", got)
 			}
 			if id, err := uuid.Parse(got.NewestRemoved); err != nil || idTime(id).UTC().Month() != time.October {

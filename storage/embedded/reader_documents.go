@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -46,6 +47,44 @@ func (r *Reader) documents(ctx context.Context) error {
 	return r.s.scan(ctx, prefix, prefix.end(), func(k, id []byte) (bool, error) {
 		return false, docs.leads(k, string(id))
 	})
+}
+
+// Documents calls f for each document that makes changes, with the change that
+// would leave it so.
+func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (err error) {
+	defer readPanic(&err)
+	if !r.hasDocuments {
+		return nil
+	}
+	prefix := key{byte(kindDocument)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		d, err := documentOf(k, v)
+		if err != nil {
+			return true, err
+		}
+		c := storage.CollectionOf(d.Kind)
+		if c.Quiet {
+			return false, nil
+		}
+		_, id, _, err := c.Describe(d)
+		if err == nil {
+			err = f(storage.Change{Revision: d.Revision, Kind: d.Kind, Org: d.Org, ID: id, Digest: sha256.Sum256(d.Value)})
+		}
+		return false, err
+	})
+}
+
+// Waiting calls f for each change that is not in the chain yet.
+func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) (err error) {
+	defer readPanic(&err)
+	if !r.hasDocuments {
+		return nil
+	}
+	scanned := r.s.eachChange(ctx, 0, func(c storage.Change) bool {
+		err = f(c)
+		return err == nil
+	})
+	return errors.Join(err, scanned)
 }
 
 // documentOf returns the document of a row.
