@@ -120,6 +120,14 @@ func (r faultReader) read(name, exactly string) error {
 	return err
 }
 
+// Grant implements storage.Store.
+func (f *faultStore) Grant(ctx context.Context, org string, m storage.Month, limit, want int64) (int64, error) {
+	if err := f.fault("Grant"); err != nil {
+		return 0, err
+	}
+	return f.Store.Grant(ctx, org, m, limit, want)
+}
+
 // Metered implements storage.Store.
 func (f *faultStore) Metered(ctx context.Context, org string, m storage.Month) (int64, error) {
 	if err := f.fault("Metered"); err != nil {

@@ -128,7 +128,7 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 // before, it returns that decision instead.
 func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall bool) (earlier ledger.Outcome, err error) {
 	b.who.Slot.Yield()
-	turn, err := b.cfg.Ledger.Begin(ctx, b.who.Organization)
+	turn, err := b.cfg.Ledger.Begin(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
@@ -153,7 +153,7 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		Intent:            in,
 		Agent:             set.Agent,
 		RequireRegistered: b.cfg.RequireRegistered,
-		Usage:             engine.Usage{Exceeded: turn.Ordinal() > b.plan.Evaluations},
+		Usage:             engine.Usage{Exceeded: turn.Exceeded()},
 		Turn:              b.who.Slot,
 	}
 	result, err := b.evaluate(ctx, set, input)

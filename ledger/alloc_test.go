@@ -10,7 +10,7 @@ import (
 
 func TestProject_Allocations(t *testing.T) {
 	l := open(t, newFake())
-	turn, err := l.Begin(t.Context(), "acme")
+	turn, err := l.Begin(t.Context(), "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestProject_Allocations(t *testing.T) {
 		t.Errorf("projecting a decision allocates %v times, want at most 7", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
-		turn, err := l.Begin(t.Context(), "acme")
+		turn, err := l.Begin(t.Context(), "acme", plenty)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,14 +114,14 @@ func BenchmarkCaller(b *testing.B) {
 	b.Run("begin", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			turn, err := l.Begin(b.Context(), "acme")
+			turn, err := l.Begin(b.Context(), "acme", plenty)
 			if err != nil {
 				b.Fatal(err)
 			}
 			turn.End()
 		}
 	})
-	turn, err := l.Begin(b.Context(), "acme")
+	turn, err := l.Begin(b.Context(), "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	c := l.committer
-	turn, err := l.Begin(b.Context(), "acme")
+	turn, err := l.Begin(b.Context(), "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}

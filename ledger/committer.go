@@ -20,11 +20,11 @@ const maxBatch = 1024
 // goroutine of run.
 type committer struct {
 	cfg     *Config
-	meters  *meters
+	quotas  *quotas
 	metrics *metrics
 
 	// unknown is a batch that may be stored or not, though its callers were refused.
-	// Its places in the meters are held until that is known.
+	// Its claims are held until that is known.
 	unknown []*waiter
 
 	refused int // intents refused for the failure that lasts; 0: commits succeed
@@ -81,7 +81,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 		return
 	}
 	if err != nil {
-		c.meters.settle(batch, nil)
+		c.quotas.settle(batch, nil)
 		c.refuse(ctx, batch, err)
 		return
 	}
@@ -94,13 +94,13 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	}
 	switch {
 	case err == nil:
-		c.meters.settle(batch, existing.Records)
+		c.quotas.settle(batch, existing.Records)
 		c.answer(ctx, batch, existing)
 		return
 	case doubt:
 		c.unknown = remembered(batch)
 	default:
-		c.meters.settle(batch, nil)
+		c.quotas.settle(batch, nil)
 	}
 	c.refuse(ctx, batch, err)
 }
@@ -141,7 +141,7 @@ func (c *committer) becomeSure(ctx context.Context) error {
 		}
 		stands = stands[len(w.places):]
 	}
-	c.meters.settle(c.unknown, existing.Records)
+	c.quotas.settle(c.unknown, existing.Records)
 	c.unknown = nil
 	return nil
 }

@@ -45,6 +45,8 @@ type Scrubber interface {
 // Store is where a Ledger keeps what it makes final.
 type Store interface {
 	storage.Log
+	Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error)
+	Return(ctx context.Context, org string, month storage.Month, n int64) error
 	// Record returns the record of a decision, or storage.ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*storage.Record, error)
 }

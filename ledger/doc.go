@@ -1,15 +1,15 @@
 // Package ledger makes decisions final.
 //
-// A caller begins a [Turn] for the organization, evaluates the intent with the
-// turn's place in the month's meter, commits what it decided and answers with
+// A caller begins a [Turn] for the organization, which says whether its plan is
+// used up, evaluates the intent, commits what it decided and answers with
 // the [Outcome], never with its own result:
 //
-//	turn, err := l.Begin(ctx, org)
+//	turn, err := l.Begin(ctx, org, plan.Evaluations)
 //	if err != nil {
 //		return err // refuse: nothing was decided
 //	}
 //	defer turn.End()
-//	result := evaluate(intent, engine.Usage{Exceeded: turn.Ordinal() > plan.Evaluations})
+//	result := evaluate(intent, engine.Usage{Exceeded: turn.Exceeded()})
 //	out, err := l.Commit(ctx, &turn, ledger.Entry{Intent: intent, PolicyVersion: v, Result: result})
 //
 // It may then rely on this:
@@ -20,7 +20,7 @@
 //     when the intent differs. The store decides which was first, not a read
 //     before it, so the rule holds across processes that share a store.
 //   - Durability before the answer. When Commit returns nil the record, the
-//     head that signs it and the tick of the meter are durable. When it returns
+//     head that signs it and the meter are durable. When it returns
 //     an error there may or may not be a decision: the caller must refuse, and
 //     the same intent tried again gets the decision if there is one.
 //     A store can be told to acknowledge a batch first and make it durable behind
@@ -33,10 +33,9 @@
 //     it, which the store hands out with what is first. Where it is not known
 //     whether a batch was stored, the ledger appends the same batch again before
 //     another.
-//   - An exact meter. Turns in flight count, so of a thousand that begin
-//     together at a limit exactly those within it learn so. The meters are this
-//     process's view: another that shares the store is seen when a meter is next
-//     loaded.
+//   - A limit that is never passed. A turn within it holds a place that the store
+//     has granted, so of a thousand that begin together exactly those within the
+//     limit learn so, whichever processes share the store.
 //
 // # Time
 //

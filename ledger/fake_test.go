@@ -34,10 +34,11 @@ type fake struct {
 	faults     []fault // of the next commits
 	down       error   // Append's, whatever the faults
 	headErr    error   // Tip's
-	meterErr   error   // Metered's
+	quotaErr   error   // Grant's
 	decidedErr error   // Decided's
 	removed    bool    // Decided finds records removed
-	loads      int     // calls of Metered
+	grants     int     // calls of Grant
+	held       map[quotaKey]int64
 	answer     func(batch, existing []*storage.Record) []*storage.Record
 
 	rows    map[[2]string]row
@@ -59,7 +60,9 @@ type gated struct {
 	open chan struct{}
 }
 
-func newFake() *fake { return &fake{rows: make(map[[2]string]row)} }
+func newFake() *fake {
+	return &fake{rows: make(map[[2]string]row), held: make(map[quotaKey]int64)}
+}
 
 func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
 	if f.commitGate != nil {
@@ -198,6 +201,9 @@ func (f *fake) sealLocked(fresh storage.Batch, seal storage.Seal, what fault) er
 		kept := row{record: r, bytes: encode(r)}
 		f.rows[[2]string{r.OrganizationID, r.IntentID}] = kept
 		f.order = append(f.order, kept)
+		if key := (quotaKey{r.OrganizationID, storage.MonthOf(r.DecidedAt)}); f.held[key] > 0 {
+			f.held[key]--
+		}
 	}
 	return nil
 }
@@ -237,16 +243,43 @@ func (f *fake) Heads(_ context.Context, _ [16]byte, from uint64, visit func(rece
 	return nil
 }
 
-func (f *fake) Metered(_ context.Context, org string, month storage.Month) (n int64, err error) {
+func (f *fake) Grant(_ context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.loads++
+	f.grants++
+	key := quotaKey{org, month}
+	n := min(want, max(0, limit-f.meteredLocked(key)-f.held[key]))
+	if f.quotaErr != nil {
+		return 0, f.quotaErr
+	}
+	f.held[key] += n
+	return n, nil
+}
+
+func (f *fake) Return(_ context.Context, org string, month storage.Month, n int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := quotaKey{org, month}
+	if n > f.held[key] {
+		return fmt.Errorf("%d places returned of %d", n, f.held[key])
+	}
+	f.held[key] -= n
+	return f.quotaErr
+}
+
+func (f *fake) metered(org string, month storage.Month) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.meteredLocked(quotaKey{org, month})
+}
+
+func (f *fake) meteredLocked(key quotaKey) (n int64) {
 	for _, r := range f.order {
-		if r.record.OrganizationID == org && storage.MonthOf(r.record.DecidedAt) == month {
+		if r.record.OrganizationID == key.org && storage.MonthOf(r.record.DecidedAt) == key.month {
 			n++
 		}
 	}
-	return n, f.meterErr
+	return n
 }
 
 func (f *fake) set(change func(*fake)) {

@@ -164,7 +164,7 @@ func entry(in *engine.Intent, d engine.Decision) Entry {
 
 // decide takes e through a turn of org.
 func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
-	turn, err := l.Begin(ctx, org)
+	turn, err := l.Begin(ctx, org, plenty)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -182,15 +182,23 @@ func mustDecide(t *testing.T, l *Ledger, org string, in *engine.Intent) Outcome 
 	return out
 }
 
-// ordinal returns what the next turn of org would have.
+// plenty is a limit that no test reaches.
+const plenty = 1_000_000
+
+// ordinal returns how many decisions the meter has with the next: the least limit
+// that it is within.
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
-	turn, err := l.Begin(t.Context(), org)
-	if err != nil {
-		t.Fatalf("Begin: %v", err)
+	for limit := int64(1); ; limit++ {
+		turn, err := l.Begin(t.Context(), org, limit)
+		if err != nil {
+			t.Fatalf("Begin: %v", err)
+		}
+		turn.End()
+		if !turn.Exceeded() {
+			return limit
+		}
 	}
-	defer turn.End()
-	return turn.Ordinal()
 }
 
 // result is how a decide in a goroutine ended.

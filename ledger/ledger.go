@@ -31,7 +31,7 @@ var (
 type Ledger struct {
 	cfg       Config
 	ids       ids
-	meters    *meters
+	quotas    *quotas
 	queue     *queue
 	committer *committer
 	metrics   *metrics
@@ -55,20 +55,21 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		cfg:     cfg,
-		meters:  newMeters(cfg.Store, meterBytes),
+		quotas:  newQuotas(cfg.Store, cfg.Log),
 		queue:   newQueue(cfg.QueueLimit),
 		stopped: make(chan struct{}),
 	}
-	if l.metrics, err = newMetrics(cfg.Metrics, l.queue, l.meters); err != nil {
+	if l.metrics, err = newMetrics(cfg.Metrics, l.queue, l.quotas); err != nil {
 		return nil, err
 	}
-	l.committer = &committer{cfg: &l.cfg, meters: l.meters, metrics: l.metrics}
+	l.committer = &committer{cfg: &l.cfg, quotas: l.quotas, metrics: l.metrics}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
+	go l.quotas.run(life)
 	go func() {
 		defer close(l.stopped)
 		l.committer.run(life, l.queue)
-		l.meters.loads.Wait()
+		l.quotas.stop(life)
 		l.metrics.unregister()
 	}()
 	return l, nil
@@ -79,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 // ctx ends first, Close gives up what is left, whose callers get an error, and
 // returns ctx's error. Further calls wait likewise.
 func (l *Ledger) Close(ctx context.Context) error {
-	l.meters.close()
+	l.quotas.close()
 	l.queue.close()
 	defer l.stop()
 	select {
@@ -135,7 +136,7 @@ type Outcome struct {
 
 // Commit makes e final as a decision of t's organization: once it returns nil,
 // the Outcome survives a crash and no other exists for the intent. It ends t,
-// whatever it returns; the tick of the meter stays only if e was the first.
+// whatever it returns; its place in the meter is used only if e was the first.
 //
 // Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed,
 // or tells why e is no decision or what kept the store from committing it. When
@@ -143,7 +144,7 @@ type Outcome struct {
 // become final: the same intent committed again gets what became of it.
 func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
 	turns, outs := [1]Turn{*t}, [1]Outcome{}
-	t.meter = nil
+	t.claim.quota = nil
 	p, err := l.Enqueue(ctx, turns[:], []Entry{e}, false)
 	if err != nil {
 		return Outcome{}, err
@@ -183,20 +184,20 @@ func (l *Ledger) Enqueue(ctx context.Context, turns []Turn, entries []Entry, who
 	w.whole = whole
 	for i := range entries {
 		t := &turns[i]
-		if t.meter == nil {
+		if t.claim.quota == nil {
 			return Pending{}, errors.New("its turn has ended")
 		}
 		record, err := project(&l.cfg, t, entries[i])
 		if err != nil {
 			return Pending{}, err
 		}
-		w.places[i] = place{record, record.Receipt.LeafHash(), t.meter}
+		w.places[i] = place{record, record.Receipt.LeafHash(), t.claim}
 	}
 	if err := l.queue.put(w); err != nil {
 		return Pending{}, err
 	}
 	for i := range turns {
-		turns[i].meter = nil // it's the committer's to settle now
+		turns[i].claim.quota = nil // it's the committer's to settle now
 	}
 	return Pending{l, w}, nil
 }

@@ -25,7 +25,7 @@ type metrics struct {
 }
 
 // newMetrics registers a ledger's metrics with reg, if that isn't nil.
-func newMetrics(reg prometheus.Registerer, q *queue, ms *meters) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, q *queue, qs *quotas) (*metrics, error) {
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "writ_decisions_total",
 		Help: "Decisions made final, replays not counted.",
@@ -49,15 +49,15 @@ func newMetrics(reg prometheus.Registerer, q *queue, ms *meters) (*metrics, erro
 		commitFailures: counter("writ_ledger_commit_failures_total",
 			"Batches that were not known to become durable."),
 	}
-	loads := counted("writ_meter_loads_total",
-		"Readings of organizations' meters from the store.", &ms.reads)
-	loadErrors := counted("writ_meter_load_errors_total",
-		"Readings of organizations' meters that failed: the intents that wait for them are refused.", &ms.readErrors)
+	grants := counted("writ_quota_grants_total",
+		"Times the store was asked for places in an organization's meter.", &qs.grants)
+	grantErrors := counted("writ_quota_errors_total",
+		"Times the store could not say or take places in a meter: the intents that wait for them are refused.", &qs.failures)
 	for d := engine.Allow; d <= engine.Deny; d++ {
 		m.decisions[d] = decisions.WithLabelValues(d.String())
 	}
 	return m, m.register(decisions, depth, m.batchSize, m.commitSeconds, m.queueWait,
-		m.replays, m.conflicts, m.commitFailures, loads, loadErrors)
+		m.replays, m.conflicts, m.commitFailures, grants, grantErrors)
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {

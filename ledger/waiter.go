@@ -34,7 +34,7 @@ type waiter struct {
 type place struct {
 	record *storage.Record
 	leaf   [32]byte // of record's receipt
-	meter  *meter
+	claim  claim
 }
 
 // org is whose turn w is: nobody's where it commits nothing.

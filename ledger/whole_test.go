@@ -17,7 +17,7 @@ func together(ctx context.Context, l *Ledger, org string, whole bool, intents ..
 	turns, entries := make([]Turn, len(intents)), make([]Entry, len(intents))
 	for i, n := range intents {
 		var err error
-		if turns[i], err = l.Begin(ctx, org); err != nil {
+		if turns[i], err = l.Begin(ctx, org, plenty); err != nil {
 			return nil, err
 		}
 		entries[i] = entry(intent(n), engine.Allow)

@@ -26,11 +26,10 @@ type Log interface {
 	// Append writes a batch: it decides which records are the first of their
 	// (OrganizationID, IntentID) and which entries the first of their
 	// (OrganizationID, Kind, Key), has seal sign those on the tip of the handle's
-	// chain, and makes what it signed and the head durable in one atomic write,
-	// with the meters. existing is nil where an element was first, otherwise what
-	// stands, which must be what an earlier Append or an earlier element of batch
-	// stored, or a Record or Entry that is Removed where that has outlived its
-	// retention. seal must not be called when nothing is first, and its error must
+	// chain, and makes what it signed and the head durable in one atomic write.
+	// existing is nil where an element was first, otherwise what stands, which must
+	// be what an earlier Append or an earlier element of batch stored, or a Record or
+	// Entry that is Removed where that has outlived its retention. seal must not be called when nothing is first, and its error must
 	// be returned with nothing stored, as must nothing be where it seals none. A
 	// head that does not extend Tip by one, in sequence and by hash, must give
 	// ErrConflict with nothing stored; a record whose DecisionID is not as [Record]
@@ -60,8 +59,6 @@ type Log interface {
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
 	// Chains calls f with the end of each chain that has heads.
 	Chains(ctx context.Context, f func(tip receipt.Chain) error) error
-	// Metered returns how many distinct intents org had decided in month.
-	Metered(ctx context.Context, org string, month Month) (int64, error)
 }
 
 // Month is a calendar month in UTC, the period of the meters, as year*100+month

@@ -46,7 +46,7 @@ type Store interface {
 	Documents
 	History
 	Log
-	Usage
+	Quotas
 	Retention
 
 	// Healthy returns nil while the store can commit, otherwise why it cannot.

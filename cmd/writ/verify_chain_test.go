@@ -54,7 +54,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
-			turn, err := l.Begin(t.Context(), org)
+			turn, err := l.Begin(t.Context(), org, 1<<40)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -183,17 +183,19 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	for i, e := range sealed.Entries {
 		s.addEntry(b, e, place{head.Seq, uint32(len(sealed.Records) + i)})
 	}
-	meters, err := s.addMeters(b, sealed.Records)
+	ticks, err := s.addMeters(b, sealed.Records)
 	if err = errors.Join(err, b.err); err != nil {
+		s.quotas.ticked(ticks, false)
 		return errors.Join(err, b.b.Close())
 	}
-	if err := s.applyCommit(b.b); err != nil {
+	err = s.applyCommit(b.b)
+	s.quotas.ticked(ticks, err == nil)
+	if err != nil {
 		return err
 	}
 	if len(sealed.Entries) > 0 {
 		s.entered.Add(1)
 	}
-	s.meters.keep(meters)
 	s.tip = s.tip.Next(head.Head)
 	return nil
 }

@@ -34,7 +34,7 @@ func BenchmarkProve(b *testing.B) {
 		org := fmt.Sprintf("org-%d", n/size%4)
 		turns, entries, outs := make([]ledger.Turn, size), make([]ledger.Entry, size), make([]ledger.Outcome, size)
 		for i := range entries {
-			if turns[i], err = l.Begin(b.Context(), org); err != nil {
+			if turns[i], err = l.Begin(b.Context(), org, 1<<40); err != nil {
 				b.Fatal(err)
 			}
 			entries[i] = ledger.Entry{

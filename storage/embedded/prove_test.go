@@ -155,7 +155,7 @@ func changeDocuments(t *testing.T, s *Store) string {
 
 func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	d := engine.Decision(1 + n%3)
-	turn, err := l.Begin(t.Context(), org)
+	turn, err := l.Begin(t.Context(), org, 1<<40)
 	if err != nil {
 		t.Errorf("Begin = %v", err)
 		return

@@ -68,9 +68,8 @@ type Store struct {
 	// writes is held, and not the other way round.
 	commits sync.Mutex
 	// tip is where the next head must continue.
-	tip receipt.Chain
-	// meters holds meters as they are stored; see meterCache.
-	meters meterCache
+	tip    receipt.Chain
+	quotas quotas
 	// entered counts the appends of entries, once their batch can be read.
 	entered atomic.Int64
 	// keys and row are the space in which keys and rows are built.
@@ -141,7 +140,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), meters: make(meterCache), unregister: func() {}, tip: newChain()}
+	s := &Store{health: h, closing: make(chan struct{}), unregister: func() {}, tip: newChain()}
 	guard := &guardFS{FS: o.FS, health: h, closing: s.closing}
 	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
 	if err != nil {

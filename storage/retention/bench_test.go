@@ -100,7 +100,7 @@ func fill(b *testing.B, l *ledger.Ledger) {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string) error {
-	turn, err := l.Begin(ctx, org)
+	turn, err := l.Begin(ctx, org, 1<<40)
 	if err != nil {
 		return err
 	}

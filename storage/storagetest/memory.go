@@ -10,14 +10,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
-// Memory keeps documents in memory for any number of handles, as a store does that
-// several replicas use: what the tests of such a store can be tested with.
+// Memory keeps documents and decisions in memory for any number of handles, as a
+// store does that several replicas use: what the tests of such a store can be tested
+// with.
 type Memory struct {
 	writes sync.Mutex // held until all have heard of a write
 	mended sync.Cond  // of writes: a handle hears again
@@ -29,6 +32,8 @@ type Memory struct {
 	mu       sync.Mutex
 	docs     map[place]storage.Document
 	revision uint64
+
+	log memoryLog
 }
 
 // place is where a document is.
@@ -46,7 +51,7 @@ func placeOf(kind storage.Kind, org, id string) place {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{docs: make(map[place]storage.Document)}
+	m := &Memory{docs: make(map[place]storage.Document), log: newMemoryLog()}
 	m.mended.L = &m.writes
 	return m
 }
@@ -54,16 +59,19 @@ func NewMemory() *Memory {
 // Handle is one of the handles on a Memory.
 type Handle struct {
 	m        *Memory
+	tip      receipt.Chain // of the chain that it writes; under m.log.mu
 	next     int
 	watchers map[int]func(storage.Change)
 	cut      bool
 }
 
 // Open returns another handle.
-func (m *Memory) Open() *Handle {
+func (m *Memory) Open() *Handle { return m.open(receipt.Chain{ID: uuid.New()}) }
+
+func (m *Memory) open(tip receipt.Chain) *Handle {
 	m.writes.Lock()
 	defer m.writes.Unlock()
-	h := &Handle{m: m, watchers: make(map[int]func(storage.Change))}
+	h := &Handle{m: m, tip: tip, watchers: make(map[int]func(storage.Change))}
 	m.handles = append(m.handles, h)
 	return h
 }
@@ -327,12 +335,3 @@ func (t *memoryTx) changed(d storage.Document, digest [32]byte) error {
 	t.changes = append(t.changes, change)
 	return nil
 }
-
-// OpenHandle implements Cluster.
-func (m *Memory) OpenHandle(*testing.T) storage.Documents { return m.Open() }
-
-// Cut implements Cluster.
-func (m *Memory) Cut(h storage.Documents) { h.(*Handle).Cut() }
-
-// Mend implements Cluster.
-func (m *Memory) Mend(h storage.Documents) { h.(*Handle).Mend() }

@@ -20,6 +20,20 @@ func TestTwice(t *testing.T) {
 // twice has every update of its handles run twice.
 type twice struct{ *Memory }
 
-func (m twice) OpenHandle(*testing.T) storage.Documents { return Twice{m.Open()} }
-func (m twice) Cut(h storage.Documents)                 { m.Memory.Cut(h.(Twice).Documents) }
-func (m twice) Mend(h storage.Documents)                { m.Memory.Mend(h.(Twice).Documents) }
+// twiceHandle is one of its handles.
+type twiceHandle struct {
+	Twice
+	storage.Log
+	storage.Quotas
+}
+
+func (m twice) OpenHandle(*testing.T) Replica {
+	h := m.Open()
+	return twiceHandle{Twice{h}, h, h}
+}
+
+func (m twice) TakeOver(t *testing.T, h Replica) Replica { return m.Memory.TakeOver(t, plain(h)) }
+func (m twice) Cut(h Replica)                            { m.Memory.Cut(plain(h)) }
+func (m twice) Mend(h Replica)                           { m.Memory.Mend(plain(h)) }
+
+func plain(h Replica) Replica { return h.(twiceHandle).Documents.(*Handle) }

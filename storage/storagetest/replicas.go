@@ -3,39 +3,53 @@ package storagetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"writ/storage"
 )
 
+// Replica is one of several handles on a store.
+type Replica interface {
+	storage.Documents
+	storage.Log
+	storage.Quotas
+}
+
 // Cluster is one store that several handles use, and what can go wrong between
 // them.
 type Cluster interface {
 	// OpenHandle returns another handle, which is closed when t ends.
-	OpenHandle(t *testing.T) storage.Documents
+	OpenHandle(t *testing.T) Replica
+	// TakeOver returns another handle that goes on with the chain of h, which was
+	// given up for dead: what h still sends reaches the store.
+	TakeOver(t *testing.T, h Replica) Replica
 	// Cut keeps a handle from hearing of what others write; Mend ends that.
-	Cut(h storage.Documents)
-	Mend(h storage.Documents)
+	Cut(h Replica)
+	Mend(h Replica)
 }
 
 // RunReplicas runs the tests of what several handles on one store may rely on.
 // open must return a new, empty store.
 func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
-	for _, test := range replicaTests {
+	for _, test := range slices.Concat(replicaTests, writerTests) {
 		t.Run(test.rule, func(t *testing.T) {
 			c := open(t)
+			one, other := c.OpenHandle(t), c.OpenHandle(t)
 			test.run(&replicas{
-				Cluster: c, a: &docs{T: t, Documents: c.OpenHandle(t)}, b: &docs{T: t, Documents: c.OpenHandle(t)},
+				Cluster: c, one: one, other: other,
+				a: &docs{T: t, Documents: one}, b: &docs{T: t, Documents: other},
 			})
 		})
 	}
 }
 
-// replicas are two handles.
+// replicas are two handles; a and b are their documents.
 type replicas struct {
 	Cluster
-	a, b *docs
+	one, other Replica
+	a, b       *docs
 }
 
 // patience is how long a handle may take to hear of something.
@@ -62,10 +76,13 @@ func (h *heard) next(d *docs, n int) []storage.Change {
 	return h.take()
 }
 
-var replicaTests = []struct {
+// replicaTest holds handles to one rule.
+type replicaTest struct {
 	rule string
 	run  func(r *replicas)
-}{
+}
+
+var replicaTests = []replicaTest{
 	{"what one handle commits the other reads and hears, each once and in order, its own before it returns", func(r *replicas) {
 		a, b := r.a.watch(storage.Now), r.b.watch(storage.Now)
 		var want []storage.Change
@@ -103,9 +120,9 @@ var replicaTests = []struct {
 	}},
 	{"after a gap there is EverythingChanged, and what follows is told", func(r *replicas) {
 		b := r.b.watch(storage.Now)
-		r.Cut(r.b.Documents)
+		r.Cut(r.other)
 		r.a.update("org", put("org", "missed"))
-		r.Mend(r.b.Documents)
+		r.Mend(r.other)
 		heardAll := false
 		r.b.wait("EverythingChanged", func() bool {
 			for _, c := range b.take() {
@@ -120,21 +137,21 @@ var replicaTests = []struct {
 	{"FreshFor grows while a handle may miss changes, and is small again after", func(r *replicas) {
 		const proof = 2 * time.Second
 		r.b.wait("freshness", func() bool { return r.b.FreshFor() <= proof })
-		r.Cut(r.b.Documents)
+		r.Cut(r.other)
 		r.b.wait("staleness", func() bool { return r.b.FreshFor() > proof })
-		r.Mend(r.b.Documents)
+		r.Mend(r.other)
 		r.b.wait("freshness", func() bool { return r.b.FreshFor() <= proof })
 	}},
 	{"Barrier waits for a live handle that has not heard", func(r *replicas) {
 		b := r.b.watch(storage.Now)
-		r.Cut(r.b.Documents)
+		r.Cut(r.other)
 		r.a.update("org", put("org", "r"))
 		short, cancel := context.WithTimeout(r.a.Context(), 20*time.Millisecond)
 		defer cancel()
 		if err := r.a.Barrier(short); !errors.Is(err, context.DeadlineExceeded) {
 			r.a.Errorf("Barrier while another has not heard = %v, want %v", err, context.DeadlineExceeded)
 		}
-		r.Mend(r.b.Documents)
+		r.Mend(r.other)
 		r.a.wantErr("Barrier", r.a.Barrier(r.a.Context()), nil)
 		if len(b.take()) == 0 {
 			r.a.Error("Barrier returned, and the other handle has heard nothing")

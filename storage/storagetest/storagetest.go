@@ -19,7 +19,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Decisions", decisionTests},
 		{"Entries", entryTests},
 		{"History", historyTests},
-		{"Usage", usageTests},
+		{"Quotas", quotaTests},
 		{"Retention", retentionTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},

@@ -1,0 +1,325 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"writ/storage"
+)
+
+const (
+	// grantSize is how many places are asked for at once: the store is asked once for
+	// so many decisions.
+	grantSize = 4096
+	// grantBeyond is how many are asked for above the limit. After so many decisions
+	// there the store is asked for places within it again.
+	grantBeyond = 64
+	// quotaIdle is how long a quota rests before its places go back to the store, at
+	// least; at most it is twice that. It bounds the quotas to organizations that
+	// decide now.
+	quotaIdle = time.Second
+)
+
+// places are places in a meter, by whether they lie within the limit.
+type places struct{ within, beyond int64 }
+
+type quotaKey struct {
+	org   string
+	month storage.Month
+}
+
+// quota is what this ledger holds of the meter of one organization in one month.
+// A decision takes a place before it is evaluated and keeps it if it is stored.
+type quota struct {
+	key      quotaKey
+	limit    int64 // that free was granted under
+	free     places
+	inFlight int64
+	asking   *asking // not nil while the store is asked; then nobody takes a place
+}
+
+// asking is one asking of the store. done is closed when it has answered.
+type asking struct {
+	done chan struct{}
+	err  error // set before
+}
+
+// claim is a place that was taken of a quota.
+type claim struct {
+	quota  *quota // nil once it is given back or used
+	limit  int64  // that it was taken under
+	within bool
+}
+
+// quotas are the quotas in use.
+type quotas struct {
+	store Store
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	recent map[quotaKey]*quota // used since the last sweep
+	rest   map[quotaKey]*quota // used before
+	closed bool
+	done   chan struct{}  // closed with it
+	swept  chan struct{}  // closed when run has returned
+	asks   sync.WaitGroup // of the store; not added to once closed is set
+
+	grants, failures atomic.Int64
+}
+
+func newQuotas(store Store, log *slog.Logger) *quotas {
+	return &quotas{
+		store: store, log: log, recent: make(map[quotaKey]*quota), rest: make(map[quotaKey]*quota),
+		done: make(chan struct{}), swept: make(chan struct{}),
+	}
+}
+
+// take takes a place of key, within limit if there is one.
+func (qs *quotas) take(ctx context.Context, key quotaKey, limit int64) (claim, error) {
+	for {
+		qs.mu.Lock()
+		if qs.closed {
+			qs.mu.Unlock()
+			return claim{}, ErrClosed
+		}
+		q := qs.findLocked(key)
+		if q.asking != nil {
+			a := q.asking
+			qs.mu.Unlock()
+			if err := a.await(ctx); err != nil {
+				return claim{}, err
+			}
+			continue
+		}
+		if c, ok := q.takeLocked(limit); ok {
+			qs.mu.Unlock()
+			return c, nil
+		}
+		stale := int64(0) // places of another limit
+		if q.limit != limit {
+			stale = q.free.within + q.free.beyond
+		}
+		qs.beginLocked(q)
+		qs.mu.Unlock()
+		if err := qs.ask(ctx, q, limit, stale); err != nil {
+			return claim{}, err
+		}
+	}
+}
+
+// findLocked returns the quota of key, a new one if there is none.
+func (qs *quotas) findLocked(key quotaKey) *quota {
+	if q := qs.recent[key]; q != nil {
+		return q
+	}
+	q := qs.rest[key]
+	if q == nil {
+		key.org = strings.Clone(key.org) // it may be a piece of something large
+		q = &quota{key: key}
+	}
+	delete(qs.rest, q.key)
+	qs.recent[q.key] = q
+	return q
+}
+
+// takeLocked takes a place that is free, if the store need not be asked.
+func (q *quota) takeLocked(limit int64) (claim, bool) {
+	switch {
+	case limit != q.limit:
+		return claim{}, false
+	case q.free.within > 0:
+		q.free.within--
+	case q.free.beyond > 0:
+		q.free.beyond--
+		q.inFlight++
+		return claim{q, limit, false}, true
+	default:
+		return claim{}, false
+	}
+	q.inFlight++
+	return claim{q, limit, true}, true
+}
+
+// await waits for another's asking. It returns nil if that failed for the other's
+// own context: then the store is to be asked again.
+func (a *asking) await(ctx context.Context) error {
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for places in the meter: %w", ctx.Err())
+	}
+	if errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded) {
+		return nil
+	}
+	return a.err
+}
+
+// beginLocked makes the caller the one who asks the store for q.
+func (qs *quotas) beginLocked(q *quota) {
+	q.asking = &asking{done: make(chan struct{})}
+	qs.asks.Add(1)
+}
+
+func (qs *quotas) endLocked(q *quota, err error) {
+	q.asking.err = err
+	close(q.asking.done)
+	q.asking = nil
+	qs.asks.Done()
+}
+
+// ask has the store grant q places under limit, after it has taken back the stale
+// ones. It ends the asking.
+func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
+	granted, returned, err := qs.exchange(ctx, q.key, limit, stale)
+	qs.grants.Add(1)
+	if err != nil {
+		qs.failures.Add(1)
+		err = fmt.Errorf("asking for places in the meter: %w", err)
+	}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if q.limit != limit && returned { // what was given back meanwhile is of the other limit
+		q.free, q.limit = places{beyond: q.free.within + q.free.beyond - stale}, limit
+	}
+	q.free.within += granted.within
+	q.free.beyond += granted.beyond
+	qs.endLocked(q, err)
+	return err
+}
+
+func (qs *quotas) exchange(ctx context.Context, key quotaKey, limit, stale int64) (granted places, returned bool, err error) {
+	if stale > 0 {
+		if err := qs.store.Return(ctx, key.org, key.month, stale); err != nil {
+			return places{}, false, err
+		}
+	}
+	granted.within, err = qs.store.Grant(ctx, key.org, key.month, limit, grantSize)
+	if err == nil && granted.within == 0 {
+		granted.beyond, err = qs.store.Grant(ctx, key.org, key.month, math.MaxInt64, grantBeyond)
+	}
+	if err == nil && granted == (places{}) {
+		err = errors.New("the store grants no place above every limit")
+	}
+	return granted, true, err
+}
+
+// giveBack ends a claim whose place was not used. A place that was within another
+// limit is above this one.
+func (qs *quotas) giveBack(c *claim) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	c.giveBackLocked()
+}
+
+func (c *claim) giveBackLocked() {
+	q := c.quota
+	c.quota = nil
+	q.inFlight--
+	if c.within && c.limit == q.limit {
+		q.free.within++
+	} else {
+		q.free.beyond++
+	}
+}
+
+// settle ends the claims of a batch: the places of the records that were stored are
+// used. existing is what stands for each record, nil where nothing was stored.
+func (qs *quotas) settle(batch []*waiter, existing []*storage.Record) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	for _, w := range batch {
+		kept := existing != nil && !w.raced(existing)
+		for i := range w.places {
+			if c := &w.places[i].claim; kept && existing[i] == nil {
+				c.quota.inFlight--
+				c.quota = nil
+			} else {
+				c.giveBackLocked()
+			}
+		}
+		if existing != nil {
+			existing = existing[len(w.places):]
+		}
+	}
+}
+
+// run returns what is idle to the store until close.
+func (qs *quotas) run(ctx context.Context) {
+	defer close(qs.swept)
+	tick := time.NewTicker(quotaIdle)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			qs.sweep(ctx)
+		case <-qs.done:
+			return
+		}
+	}
+}
+
+// sweep returns the places of the quotas that were not used since the sweep before.
+func (qs *quotas) sweep(ctx context.Context) {
+	qs.mu.Lock()
+	idle := make([]*quota, 0, len(qs.rest))
+	for key, q := range qs.rest {
+		if q.inFlight > 0 || q.asking != nil {
+			continue
+		}
+		if q.free == (places{}) {
+			delete(qs.rest, key)
+			continue
+		}
+		qs.beginLocked(q)
+		idle = append(idle, q)
+	}
+	for key, q := range qs.recent {
+		qs.rest[key] = q
+	}
+	clear(qs.recent)
+	qs.mu.Unlock()
+	for _, q := range idle {
+		qs.giveUp(ctx, q)
+	}
+}
+
+// giveUp returns q's places. q.asking is the caller's.
+func (qs *quotas) giveUp(ctx context.Context, q *quota) {
+	err := qs.store.Return(ctx, q.key.org, q.key.month, q.free.within+q.free.beyond)
+	if err != nil {
+		qs.failures.Add(1)
+		qs.log.WarnContext(ctx, "places in a meter could not be given back: they will be later", "error", err)
+	}
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if err == nil {
+		q.free = places{}
+	}
+	qs.endLocked(q, err)
+}
+
+// close makes take refuse.
+func (qs *quotas) close() {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !qs.closed {
+		qs.closed = true
+		close(qs.done)
+	}
+}
+
+// stop waits for who asks the store, and returns all places to it. It is called
+// after close, once no claim is left.
+func (qs *quotas) stop(ctx context.Context) {
+	<-qs.swept
+	qs.asks.Wait()
+	qs.sweep(ctx)
+	qs.sweep(ctx)
+}

@@ -1,0 +1,215 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"strings"
+	"sync"
+
+	"writ/storage"
+)
+
+// meter names a meter.
+type meter struct {
+	org   string
+	month storage.Month
+}
+
+// quota is a meter in use. One process writes, so memory is where its places are
+// given out.
+type quota struct {
+	stored     int64 // what the meter says
+	held       int64 // places that are granted and not used
+	committing int64 // decisions that are being written
+}
+
+// quotas are the meters in use, in shards, so that the reading of one from the disk
+// holds up few others.
+type quotas [64]quotaShard
+
+type quotaShard struct {
+	mu    sync.Mutex
+	byKey map[meter]*quota
+	// full is how many there may be before those without places held are dropped.
+	full int
+}
+
+// maxMeters bounds what is kept of meters that nobody holds places of, at about two
+// megabytes.
+const maxMeters = 10_000
+
+var quotaSeed = maphash.MakeSeed()
+
+func (qs *quotas) of(m meter) *quotaShard {
+	return &qs[maphash.Comparable(quotaSeed, m)%uint64(len(qs))]
+}
+
+// quota returns m's quota, read from the disk if it is not in use. sh is locked.
+func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
+	if q := sh.byKey[m]; q != nil {
+		return q, nil
+	}
+	stored, err := s.count(meterKey(m.org, m.month))
+	if err != nil {
+		return nil, err
+	}
+	if sh.byKey == nil {
+		sh.byKey, sh.full = make(map[meter]*quota), maxMeters/len(s.quotas)
+	}
+	if len(sh.byKey) >= sh.full {
+		for m, q := range sh.byKey {
+			if q.held+q.committing == 0 {
+				delete(sh.byKey, m)
+			}
+		}
+		sh.full = max(maxMeters/len(s.quotas), 2*len(sh.byKey))
+	}
+	q := &quota{stored: stored}
+	m.org = strings.Clone(m.org) // it may be a piece of something large
+	sh.byKey[m] = q
+	return q, nil
+}
+
+// hold adds up to n to the places of m that are held, as far as limit goes.
+func (s *Store) hold(m meter, limit, n int64) (int64, error) {
+	sh := s.quotas.of(m)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q, err := s.quota(sh, m)
+	if err != nil {
+		return 0, err
+	}
+	n = min(n, max(0, limit-q.stored-q.held-q.committing))
+	if q.held+n < 0 {
+		return 0, fmt.Errorf("returning %d places of %q in %d, of which %d are held", -n, m.org, m.month, q.held)
+	}
+	q.held += n
+	return n, nil
+}
+
+// Grant implements storage.Quotas.
+func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+	if err := s.checkQuota(ctx, org, want); err != nil {
+		return 0, err
+	}
+	return s.hold(meter{org, month}, limit, want)
+}
+
+// Return implements storage.Quotas.
+func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
+	if err := s.checkQuota(ctx, org, n); err != nil {
+		return err
+	}
+	_, err := s.hold(meter{org, month}, math.MaxInt64, -n)
+	return err
+}
+
+func (s *Store) checkQuota(ctx context.Context, org string, places int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if places < 0 {
+		return fmt.Errorf("%d places of a meter", places)
+	}
+	return checkOrg(org)
+}
+
+// tick is what a batch adds to a meter.
+type tick struct {
+	meter
+	n    int64
+	used int64 // places that were held
+}
+
+// addMeters puts the meters into b as they are once fresh is counted. What it
+// returns must be given to ticked. commits is held.
+func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
+	var ticks []tick
+	index := make(map[meter]int, 1)
+	for _, r := range fresh {
+		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
+		i, ok := index[m]
+		if !ok {
+			i, index[m] = len(ticks), len(ticks)
+			ticks = append(ticks, tick{meter: m})
+		}
+		ticks[i].n++
+	}
+	for i := range ticks {
+		stored, err := s.tick(&ticks[i])
+		if err != nil {
+			return ticks[:i], err
+		}
+		b.number(meterKey(ticks[i].org, ticks[i].month), stored)
+	}
+	return ticks, nil
+}
+
+// tick returns what t's meter comes to.
+func (s *Store) tick(t *tick) (int64, error) {
+	sh := s.quotas.of(t.meter)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q, err := s.quota(sh, t.meter)
+	if err != nil {
+		return 0, err
+	}
+	t.used = min(t.n, q.held)
+	q.held -= t.used
+	q.committing += t.n
+	return q.stored + t.n, nil
+}
+
+// ticked ends ticks, of a batch that is stored or not.
+func (qs *quotas) ticked(ticks []tick, stored bool) {
+	for i := range ticks {
+		t := &ticks[i]
+		sh := qs.of(t.meter)
+		sh.mu.Lock()
+		q := sh.byKey[t.meter]
+		q.committing -= t.n
+		if stored {
+			q.stored += t.n
+		} else {
+			q.held += t.used
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// Metered implements storage.Quotas.
+func (s *Store) Metered(_ context.Context, org string, month storage.Month) (int64, error) {
+	if err := checkOrg(org); err != nil {
+		return 0, err
+	}
+	return s.count(meterKey(org, month))
+}
+
+// Meters implements storage.Quotas. It reads the meters of all months, which are
+// few: an organization has one a month.
+func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
+	lower, upper := key{byte(kindMeter)}, key{byte(kindMeter) + 1}
+	return s.scan(ctx, lower, upper, func(k, v []byte) (bool, error) {
+		org, of, err := parseMeterKey(k)
+		if err != nil || of != month {
+			return false, err
+		}
+		if len(v) != 8 {
+			return true, fmt.Errorf("decoding a stored meter of %d bytes", len(v))
+		}
+		return false, f(org, int64(binary.BigEndian.Uint64(v)))
+	})
+}
+
+func parseMeterKey(k []byte) (org string, month storage.Month, err error) {
+	if org, err = orgOf(k); err != nil {
+		return "", 0, err
+	}
+	if rest := k[3+len(org):]; len(rest) == 4 {
+		return org, storage.Month(binary.BigEndian.Uint32(rest)), nil
+	}
+	return "", 0, fmt.Errorf("decoding the key of a meter: %d bytes", len(k))
+}

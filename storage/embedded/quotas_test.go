@@ -1,0 +1,65 @@
+package embedded
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestDecision_Plans_PlacesAfterARestart: what is decided counts, what was held
+// and not used does not.
+func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
+	const month = storage.Month(202611)
+	fs, w := vfs.NewMem(), storagetest.NewWriter()
+	s := openTest(t, fs, nil)
+	grant := func(s *Store, want int64) {
+		t.Helper()
+		if got, err := s.Grant(t.Context(), "org", month, 5, 100); got != want || err != nil {
+			t.Errorf("Grant = %d, %v, want %d", got, err, want)
+		}
+	}
+	// None was granted for these.
+	if _, err := w.Commit(t.Context(), s, w.Record("org"), w.Record("org")); err != nil {
+		t.Fatal(err)
+	}
+	grant(s, 3)
+	if err := s.Return(t.Context(), "org", month, 4); err == nil || !strings.Contains(err.Error(), "of which 3 are held") {
+		t.Errorf("Return of more than are held = %v, want an error", err)
+	}
+	closeTest(t, s)
+	grant(openTest(t, fs, nil), 3)
+}
+
+// TestQuotas_Bounded: meters that nobody holds places of are forgotten, and read
+// again.
+func TestQuotas_Bounded(t *testing.T) {
+	const month = storage.Month(202611)
+	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), s, w.Record("used")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * maxMeters {
+		org := fmt.Sprint("idle-", i)
+		if _, err := s.Grant(t.Context(), org, month, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Return(t.Context(), org, month, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	for i := range s.quotas {
+		kept += len(s.quotas[i].byKey)
+	}
+	if kept > maxMeters {
+		t.Errorf("%d meters are kept, want at most %d", kept, maxMeters)
+	}
+	if got, err := s.Grant(t.Context(), "used", month, 3, 100); got != 2 || err != nil {
+		t.Errorf("Grant = %d, %v, want 2: one is decided", got, err)
+	}
+}

@@ -1,0 +1,166 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// writerTests are of several handles that write decisions.
+var writerTests = []replicaTest{
+	{"two handles never write one chain, and Chains and Heads give each whole", func(r *replicas) {
+		w := NewWriter()
+		want := make(map[[16]byte]uint64)
+		for i := range 7 {
+			h := r.handle(i % 3 % 2)
+			r.commit(w, h, w.Record("org"))
+			want[r.tip(h).ID] = r.tip(h).Seq
+		}
+		if len(want) != 2 {
+			r.a.Errorf("%d chains of two handles", len(want))
+		}
+		for _, h := range []Replica{r.one, r.other} {
+			got := make(map[[16]byte]uint64)
+			err := h.Chains(r.a.Context(), func(tip receipt.Chain) error {
+				heads := uint64(0)
+				from := receipt.Chain{ID: tip.ID}
+				err := h.Heads(r.a.Context(), tip.ID, 1, func(head receipt.SignedHead) error {
+					if heads++; head.Chain != tip.ID || head.Seq != heads || head.Prev != from.Prev {
+						return fmt.Errorf("head %d of chain %x in the place of %d of %x", head.Seq, head.Chain, heads, tip.ID)
+					}
+					from = from.Next(head.Head)
+					return nil
+				})
+				if got[tip.ID] = tip.Seq; heads != tip.Seq || from != tip {
+					r.a.Errorf("%d heads to %+v, want %+v", heads, from, tip)
+				}
+				return err
+			})
+			r.a.wantErr("Chains", err, nil)
+			r.wantSame("chains", got, want)
+		}
+	}},
+	{"what one handle decided the other finds, and appends nothing in its place", func(r *replicas) {
+		w := NewWriter()
+		first := w.Record("org")
+		r.commit(w, r.one, first)
+		got, err := r.other.Decided(r.a.Context(), "org", first.IntentID)
+		r.a.wantErr("Decided", err, nil)
+		r.wantSame("Decided", got, first)
+		before := r.tip(r.other)
+		r.wantSame("what stands", r.commit(w, r.other, w.Again(first)), []*storage.Record{first})
+		r.wantSame("the tip", r.tip(r.other), before)
+	}},
+	{"of racing Appends of one intent by several handles exactly one is first", func(r *replicas) {
+		w := NewWriter()
+		const intents = 8
+		var firsts [intents]atomic.Int32
+		var mu [2]sync.Mutex // a handle has one Append under way
+		race(func(racer int) {
+			for i := range intents {
+				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
+				mu[racer%2].Lock()
+				stands := r.commit(w, r.handle(racer%2), record)
+				mu[racer%2].Unlock()
+				if stands[0] == nil {
+					firsts[i].Add(1)
+				}
+			}
+		})
+		for i := range firsts {
+			if n := firsts[i].Load(); n != 1 {
+				r.a.Errorf("intent %d was first %d times, want once", i, n)
+			}
+		}
+		leaves := uint64(0)
+		err := r.one.Chains(r.a.Context(), func(tip receipt.Chain) error {
+			return r.one.Heads(r.a.Context(), tip.ID, 1, func(h receipt.SignedHead) error {
+				leaves += uint64(h.Size)
+				return nil
+			})
+		})
+		r.a.wantErr("Chains", err, nil)
+		if leaves != intents {
+			r.a.Errorf("the heads have %d leaves, want %d", leaves, intents)
+		}
+		for _, h := range []Replica{r.one, r.other} {
+			n, err := h.Metered(r.a.Context(), "org", november)
+			r.a.wantErr("Metered", err, nil)
+			r.wantSame("Metered", n, int64(intents))
+		}
+	}},
+	{"a handle whose chain another has taken over gets ErrConflict, and stores nothing", func(r *replicas) {
+		w := NewWriter()
+		r.commit(w, r.one, w.Record("org"))
+		heir := r.TakeOver(r.a.T, r.one)
+		r.wantSame("the heir's tip", r.tip(heir), r.tip(r.one))
+		r.commit(w, heir, w.Record("org"))
+		late := w.Record("org")
+		_, err := w.Commit(r.a.Context(), r.one, late)
+		r.a.wantErr("Append by who was given up", err, storage.ErrConflict)
+		_, err = heir.Decided(r.a.Context(), "org", late.IntentID)
+		r.a.wantErr("Decided", err, storage.ErrNotFound)
+		r.commit(w, heir, late)
+	}},
+	{"places are given once, whichever handle asks, and those of a lost handle come back", func(r *replicas) {
+		one, other := quotas{r.a.T, r.one}, quotas{r.a.T, r.other}
+		w := NewWriter()
+		var total atomic.Int64
+		race(func(racer int) {
+			q := []quotas{one, other}[racer%2]
+			for n := int64(1); n > 0; {
+				n = q.grant("org", 100, int64(racer%5+1))
+				total.Add(n)
+			}
+		})
+		one.want("in all", total.Load(), 100)
+		one.giveBack("org", 1)
+		one.want("that another gave back", other.all("org", 100), 1)
+
+		one.want("of one handle", one.all("lost", 10), 10)
+		for range 4 {
+			r.commit(w, r.one, w.Record("lost"))
+		}
+		one.want("while it lives", other.all("lost", 10), 0)
+		r.TakeOver(r.a.T, r.one)
+		one.want("of the lost handle", other.all("lost", 10), 6)
+	}},
+}
+
+func (r *replicas) wantSame(what string, got, want any) {
+	r.a.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		r.a.Errorf("%s: -want +got\n%s", what, diff)
+	}
+}
+
+func (r *replicas) handle(i int) Replica { return []Replica{r.one, r.other}[i] }
+
+func (r *replicas) tip(h Replica) receipt.Chain {
+	tip, err := h.Tip(r.a.Context())
+	if err != nil {
+		r.a.Errorf("Tip = %v", err)
+	}
+	return tip
+}
+
+// commit commits records by h, which must succeed, again where that is not known.
+func (r *replicas) commit(w *Writer, h Replica, records ...*storage.Record) []*storage.Record {
+	r.a.Helper()
+	existing, err := w.Commit(r.a.Context(), h, records...)
+	if errors.Is(err, storage.ErrUnknown) {
+		existing, err = w.Commit(r.a.Context(), h, records...)
+	}
+	if err != nil || len(existing) != len(records) {
+		r.a.Errorf("Append of %d records = %d, %v", len(records), len(existing), err)
+		return make([]*storage.Record, len(records))
+	}
+	return existing
+}
