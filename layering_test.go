@@ -30,7 +30,7 @@ func TestLayering(t *testing.T) {
 		"writ/scrub":             {},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
 		"writ/storage/retention": {"writ/storage"},
-		"writ/storage/registry":  {"writ/engine", "writ/storage"},
+		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/admission":         {},
 		"writ/decision":          {"writ/admission", "writ/engine", "writ/ledger"},

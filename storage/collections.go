@@ -82,10 +82,16 @@ var (
 	AllCounts = of(Collection{Kind: CountsKind, Name: "counts", Quiet: true},
 		func(*Counts) (org, id string) { return "", "" },
 		func(*Counts) ([]Key, string, string) { return nil, "", "" })
+
+	// PublicKeys are of no organization: their organization is empty.
+	PublicKeys = of(Collection{Kind: PublicKeyKind, Name: "public key", Quiet: true},
+		func(k *PublicKey) (org, id string) { return "", k.ID },
+		func(k *PublicKey) ([]Key, string, string) { return nil, k.ID, "" })
 )
 
 var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
+	&PublicKeys.Collection,
 }
 
 // Collections returns every collection.
@@ -174,6 +180,12 @@ type Counts struct {
 	Rules        int64 `json:"rules"`
 	Agents       int64 `json:"agents"`
 	Disabled     int64 `json:"disabled_agents"`
+}
+
+// PublicKey is a key that receipts may have been signed with.
+type PublicKey struct {
+	ID   string `json:"kid"`
+	JWKS string `json:"jwks"` // a JSON Web Key Set of this key alone
 }
 
 func agentKeys(a *engine.Agent) []Key {

@@ -17,6 +17,7 @@ const (
 	TokenKind        Kind = 't'
 	SubscriptionKind Kind = 's'
 	CountsKind       Kind = 'c'
+	PublicKeyKind    Kind = 'k'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

@@ -134,7 +134,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition, KeepJSON: decider != nil}
-	jwks := n.trusted.JWKS()
+	if err := n.docs.PublishKeys(ctx, n.trusted); err != nil {
+		return fmt.Errorf("publishing the public keys of receipts: %w", err)
+	}
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
 		Sets:                    engine.NewSets(n.docs, conditions, c.CacheMB<<20),
@@ -142,7 +144,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Ledger:                  n.ledger,
 		Plans:                   plans,
 		Auth:                    c.auth(n.secret),
-		JWKS:                    func() []byte { return jwks },
+		JWKS:                    n.jwks,
 		Registry:                n.registry,
 		Scrub:                   n.scrub,
 		Log:                     n.log,
@@ -166,6 +168,18 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	n.signing = inBackground(ctx, n.signChanges)
 	n.namer = inBackground(ctx, n.nameUnreadable)
 	return nil
+}
+
+// jwks returns the public keys that any process on this store has published; while
+// the store can't be read, those of this one's data directory.
+func (n *node) jwks() []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	published, err := n.docs.PublicKeys(ctx)
+	if err != nil {
+		n.log.Warn("the public keys that others sign with could not be read", "problem", err)
+	}
+	return n.trusted.With(published).JWKS()
 }
 
 // nameUnreadable logs every policy whose newest version an older writ accepted

@@ -57,6 +57,15 @@ func (k Keys) IDs() []string {
 	return slices.Sorted(maps.Keys(k.byID))
 }
 
+// Only returns the key of an id, or none.
+func (k Keys) Only(id string) Keys {
+	pub, ok := k.byID[id]
+	if !ok {
+		return Keys{}
+	}
+	return Keys{map[string]ed25519.PublicKey{id: pub}}
+}
+
 // JWKS returns the set as a JSON Web Key Set (RFC 7517, RFC 8037), sorted by
 // key id. ParseKeys reads it back.
 func (k Keys) JWKS() []byte {

@@ -113,6 +113,7 @@ var writerTests = []replicaTest{
 		one, other := quotas{r.a.T, r.one}, quotas{r.a.T, r.other}
 		w := NewWriter()
 		var total atomic.Int64
+		total.Add(one.grant("org", 100, 1))
 		race(func(racer int) {
 			q := []quotas{one, other}[racer%2]
 			for n := int64(1); n > 0; {

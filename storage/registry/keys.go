@@ -1,0 +1,47 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// PublishKeys adds public keys to those that receipts of this store verify with.
+// Whoever signs publishes its key first. A key is never removed or replaced.
+func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
+	return r.update(ctx, "", func(tx storage.Tx) error {
+		for _, id := range keys.IDs() {
+			if _, err := storage.PublicKeys.Get(tx, "", id); !errors.Is(err, storage.ErrNotFound) {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if _, err := storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: id, JWKS: string(keys.Only(id).JWKS())}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PublicKeys returns every key that was published.
+func (r *Registry) PublicKeys(ctx context.Context) (keys receipt.Keys, err error) {
+	stored, err := read(ctx, r, func(tx storage.Reader) ([]*storage.PublicKey, error) {
+		return every(tx, storage.PublicKeys, storage.Query{})
+	})
+	if err != nil {
+		return receipt.Keys{}, err
+	}
+	for _, k := range stored {
+		one, err := receipt.ParseKeys([]byte(k.JWKS))
+		if err != nil {
+			return receipt.Keys{}, fmt.Errorf("the stored public key %q: %w", k.ID, err)
+		}
+		keys = keys.With(one)
+	}
+	return keys, nil
+}
