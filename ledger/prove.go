@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +19,10 @@ import (
 
 // History is a history that [Prove] reads, which must not change meanwhile.
 type History interface {
-	// Heads calls f for each head, in order of sequence.
-	Heads(ctx context.Context, f func(receipt.SignedHead) error) error
+	// Chains and Heads are those of [storage.Log]: the ends of all chains that have
+	// heads, and the heads of a chain in order of sequence.
+	Chains(ctx context.Context, f func(end receipt.Chain) error) error
+	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
 	// Entries calls f for each entry that does not come with a row.
 	Entries(ctx context.Context, f func(*storage.Entry) error) error
 	// Tombstones calls f for what is left of each row that was removed.
@@ -42,9 +43,8 @@ type History interface {
 type ProveConfig struct {
 	// Keys are those that may have signed heads.
 	Keys receipt.Keys
-	// Anchor is a head that somebody has kept, which the chain must go on from;
-	// nil for none.
-	Anchor *receipt.SignedHead
+	// Anchors are heads that somebody has kept, which their chains must go on from.
+	Anchors []receipt.SignedHead
 	// Partial says that the history is what a server shows to one organization:
 	// rows may be missing, and the last heads.
 	Partial bool
@@ -56,14 +56,17 @@ type ProveConfig struct {
 // Proof says what was proved of a history.
 type Proof struct {
 	storage.Census
-	// Last is the last head, the zero head where there is none.
-	Last receipt.SignedHead
-	Rows int
+	// Ends are the last heads of all chains, by the ids of these. Unanchored is how
+	// many of the chains have no anchor.
+	Ends       []receipt.SignedHead
+	Unanchored int
+	Heads      int
+	Rows       int
 	// Settled is how many of the rows have a settlement, and Unsigned how many of
 	// these are from before settlements were signed.
 	Settled, Unsigned int
-	// Entries is how many there are beside the rows.
-	Entries int
+	// Changes and Removals are how many entries of these kinds there are.
+	Changes, Removals int
 	// Removed is how many rows left a tombstone. Of NewestRemoved, the id of the
 	// newest of them, the time can be read; it is empty where there is none.
 	Removed       int
@@ -77,39 +80,39 @@ type Proof struct {
 	// Waiting is how many changes of documents are not signed yet, and Documents how
 	// many documents are from before changes were.
 	Waiting, Documents int
-	// Unlisted is how many rows of a partial history are under heads that follow
-	// Last: each was verified by itself.
+	// Unlisted is how many rows of a partial history are under heads that it does not
+	// have: each was verified by itself.
 	Unlisted int
 }
 
-// Prove proves a whole history: that each head is signed and carries the hash of
-// the one before it, that each row, settlement and entry is one that its head
-// signs, by an inclusion proof under exactly that head, that what was removed was
-// announced and left its leaf in its place, that a head signs no leaf more than are
-// there, that each document is as its last change left it, and what [History] holds
-// to the rows.
+// Prove proves a whole history: that each head of each chain is signed and carries
+// the hash of the one before it, that each row, settlement and entry is one that
+// exactly one head signs, by an inclusion proof under that head, that what was
+// removed was announced and left its leaf in its place, that a head signs no leaf
+// more than are there, that each document is as its last change left it, and what
+// [History] holds to the rows.
+//
+// A chain that is cut at its end, or that is gone with all that is under its heads,
+// leaves nothing behind that would tell: only an anchor of that chain finds it. What
+// is left under the heads of a chain that is gone is a break.
 //
 // A head's signature is verified once, for all of its leaves. It takes some 80
 // bytes of memory a head, and 40 a leaf of heads that something was removed of.
 //
 // The error is a *storage.BreakError where the history does not hold together,
-// the first such place in the order of the chain and then of the rows, and
+// the first such place in the order of the chains and then of the rows, and
 // otherwise what kept Prove from reading it.
 //
 // What a row from before there were audit digests shows beyond what [Payload]
 // returns is not signed, and neither are settlements from before they were.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
-	p := prover{cfg: cfg}
+	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain)}
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
 	}
-	if err := h.Heads(ctx, p.head); err != nil {
+	if err := p.readChains(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := errors.Join(p.verifyHeads(), p.anchored()); err != nil {
-		return Proof{}, err
-	}
-	p.seen = make([]atomic.Uint32, len(p.heads))
 	if err := p.beside(ctx, h); err != nil {
 		return Proof{}, err
 	}
@@ -120,10 +123,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if err := inParallel(len(parts), func(i int) error { return parts[i](ctx, p.row) }); err != nil {
 		return Proof{}, err
 	}
-	proof := Proof{
-		Last: p.last, Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()), Entries: p.entries,
-		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Removed: p.gone.n, NewestRemoved: p.gone.newest,
-	}
+	proof := p.proof()
 	if cfg.Partial {
 		return proof, nil
 	}
@@ -143,147 +143,30 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 type prover struct {
 	cfg ProveConfig
 
-	tip     receipt.Chain
-	waiting []receipt.SignedHead // follow tip, if all is well
-	last    receipt.SignedHead
-	anchor  *receipt.SignedHead // the one with the sequence of cfg.Anchor
-	heads   []provenHead        // by sequence
-	seen    []atomic.Uint32     // how many leaves are proved to be under each
-	leaves  int                 // that they sign
-	entries int
-	gone    graves
+	chains  map[[16]byte]*provenChain
+	order   []*provenChain // by id
+	several bool           // chains: breaks name theirs
+	heads   int            // of all chains
+	leaves  int            // that they sign
 
-	documents documents
+	changes, removals int
+	gone              graves
+	documents         documents
 
 	proved, rows, settled, unsigned, older, unlisted atomic.Int64
 }
 
-// provenHead is what is kept of a head that was verified.
-type provenHead struct {
-	sum  [sha256.Size]byte // of all of it, the signature too
-	root [sha256.Size]byte
-	at   int64 // Unix milliseconds
-	size uint32
-}
-
-// headRun is how many heads are verified at a time: enough for every processor.
-const headRun = 4096
-
-// head takes the next head.
-func (p *prover) head(h receipt.SignedHead) error {
-	if p.cfg.Anchor != nil && h.Seq == p.cfg.Anchor.Seq {
-		p.anchor = &h
+// proof returns what was counted.
+func (p *prover) proof() Proof {
+	proof := Proof{
+		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
+		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals,
+		Removed: p.gone.n, NewestRemoved: p.gone.newest,
 	}
-	if p.waiting = append(p.waiting, h); len(p.waiting) < headRun {
-		return nil
+	for _, c := range p.order {
+		proof.Ends = append(proof.Ends, c.last)
 	}
-	return p.verifyHeads()
-}
-
-// verifyHeads verifies the heads that wait, on all processors.
-func (p *prover) verifyHeads() error {
-	run := p.waiting
-	if len(run) == 0 {
-		return nil
-	}
-	if p.tip.Seq == 0 {
-		p.tip.ID = run[0].Chain
-	}
-	const some = 64
-	pieces := slices.Collect(slices.Chunk(run, some))
-	err := inParallel(len(pieces), func(i int) error {
-		from := p.tip
-		if i > 0 { // who verifies the piece before this one finds whether its last head is good
-			from = from.Next(run[i*some-1].Head)
-		}
-		_, err := receipt.VerifyChain(from, slices.Values(pieces[i]), p.cfg.Keys)
-		return err
-	})
-	if broken := (*receipt.ChainError)(nil); errors.As(err, &broken) {
-		return &storage.BreakError{Head: broken.Seq, Err: broken.Err}
-	} else if err != nil {
-		return err
-	}
-	for i := range run {
-		p.heads = append(p.heads, provenHead{sum: sumOf(&run[i]), root: run[i].Root, at: run[i].UnixMilli, size: run[i].Size})
-		p.leaves += int(run[i].Size)
-	}
-	p.last = run[len(run)-1]
-	p.tip = p.tip.Next(p.last.Head)
-	p.waiting = run[:0]
-	p.cfg.Progress("heads", len(p.heads), len(p.heads))
-	return nil
-}
-
-// sumOf returns the hash of all that h has.
-func sumOf(h *receipt.SignedHead) [sha256.Size]byte {
-	var buf [512]byte
-	return sha256.Sum256(append(append(append(buf[:0], h.Bytes()...), h.Sig[:]...), h.KeyID...))
-}
-
-// anchored holds the chain to the anchor.
-func (p *prover) anchored() error {
-	a := p.cfg.Anchor
-	if a == nil {
-		return nil
-	}
-	broken := func(format string, args ...any) error {
-		return &storage.BreakError{Head: a.Seq, Err: fmt.Errorf(format, args...)}
-	}
-	switch err := a.Verify(p.cfg.Keys); {
-	case err != nil:
-		return broken("the anchor does not verify with these keys: %w", err)
-	case len(p.heads) == 0:
-		return broken("it was kept as the anchor, and the history has no heads")
-	case a.Chain != p.tip.ID:
-		return broken("the anchor is of chain %x, the history of chain %x", a.Chain, p.tip.ID)
-	case p.anchor == nil:
-		return broken("it was kept as the anchor, and the history ends at head %d", p.last.Seq)
-	case p.anchor.Head != a.Head:
-		return broken("it is not the one that was kept as the anchor")
-	}
-	return nil
-}
-
-// row proves r.
-func (p *prover) row(r *storage.Record) error {
-	if err := p.proveRow(r); err != nil {
-		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
-	}
-	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
-		p.cfg.Progress("rows", n, p.leaves)
-	}
-	return nil
-}
-
-const progressEvery = 1024
-
-func (p *prover) proveRow(r *storage.Record) error {
-	if err := VerifyRow(r); err != nil {
-		return err
-	}
-	if r.AuditDigest == "" {
-		p.older.Add(1)
-	}
-	listed, err := p.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash())
-	if err == nil && !listed {
-		p.unlisted.Add(1)
-	}
-	if err != nil || r.Settlement == nil {
-		return err
-	}
-	p.settled.Add(1)
-	if err := fits(r); err != nil {
-		return err
-	}
-	if r.Settlement.Receipt == nil {
-		p.unsigned.Add(1)
-		return nil
-	}
-	if _, err := p.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
-		return fmt.Errorf("its settlement: %w", err)
-	}
-	return nil
+	return proof
 }
 
 // leaf proves a leaf to be under the head that in says, and reports whether that is
@@ -293,30 +176,51 @@ func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (listed bool
 	if err != nil {
 		return false, err
 	}
-	if p.cfg.Partial && h.Seq > uint64(len(p.heads)) {
+	c := p.chains[h.Chain]
+	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) {
 		return false, h.Verify(p.cfg.Keys)
 	}
-	if h.Seq == 0 || h.Seq > uint64(len(p.heads)) {
-		return false, fmt.Errorf("its receipt is under head %d, and the history ends at head %d", h.Seq, len(p.heads))
+	if err := p.listed(h.Chain, h.Seq); err != nil {
+		return false, fmt.Errorf("its receipt is %w", err)
 	}
-	if sumOf(&h) != p.heads[h.Seq-1].sum {
-		return false, fmt.Errorf("it is not what head %d signs", h.Seq)
+	if sumOf(&h) != c.heads[h.Seq-1].sum {
+		return false, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
 	}
-	if err := p.count(h.Seq); err != nil {
-		return false, err
+	if err := p.count(c, h.Seq); err != nil || !p.gone.wants(h.Chain, h.Seq) {
+		return err == nil, err
 	}
 	at, err := in.Leaf(leaf)
 	if err != nil {
 		return false, err
 	}
-	return true, p.gone.place(at)
+	return true, p.place(at)
+}
+
+// listed returns nil if the history has a head of a chain.
+func (p *prover) listed(chain [16]byte, seq uint64) error {
+	c := p.chains[chain]
+	switch {
+	case c == nil:
+		return fmt.Errorf("under head %d of chain %x, of which the history has no head", seq, chain)
+	case seq == 0 || seq > c.tip.Seq:
+		return fmt.Errorf("under %s, and the history ends at head %d", p.name(c, seq), c.tip.Seq)
+	}
+	return nil
+}
+
+// name says which head it is.
+func (p *prover) name(c *provenChain, seq uint64) string {
+	if p.several {
+		return fmt.Sprintf("head %d of chain %x", seq, c.tip.ID)
+	}
+	return fmt.Sprintf("head %d", seq)
 }
 
 // count takes one of the leaves that a head signs.
-func (p *prover) count(seq uint64) error {
+func (p *prover) count(c *provenChain, seq uint64) error {
 	p.proved.Add(1)
-	if size := p.heads[seq-1].size; p.seen[seq-1].Add(1) > size {
-		return fmt.Errorf("head %d signs %d leaves, and this is one more", seq, size)
+	if size := c.heads[seq-1].size; c.seen[seq-1].Add(1) > size {
+		return fmt.Errorf("%s signs %d leaves, and this is one more", p.name(c, seq), size)
 	}
 	return nil
 }
@@ -338,10 +242,12 @@ func (p *prover) whole(c storage.Census) error {
 		until = timeOf(id).Add(storage.MaxSkew).UnixMilli()
 	}
 	for _, after := range []int64{until, math.MinInt64} {
-		for i, h := range p.heads {
-			if n := p.seen[i].Load(); n < h.size && h.at > after {
-				return &storage.BreakError{Head: uint64(i) + 1, Err: fmt.Errorf(
-					"it signs %d leaves, and %d are there; %d leaves are missing, and retention has removed %d without a trace", h.size, n, missing, c.Unmarked)}
+		for _, of := range p.order {
+			for i, h := range of.heads {
+				if n := of.seen[i].Load(); n < h.size && h.at > after {
+					return p.brokenHead(of, uint64(i)+1, fmt.Errorf(
+						"it signs %d leaves, and %d are there; %d leaves are missing, and retention has removed %d without a trace", h.size, n, missing, c.Unmarked))
+				}
 			}
 		}
 	}

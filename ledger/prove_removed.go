@@ -17,10 +17,9 @@ import (
 
 // beside proves what no row leads to: the entries, and what removed rows have left.
 func (p *prover) beside(ctx context.Context, h History) error {
-	p.gone.trees = make(map[uint64]*partTree)
+	p.gone.trees = make(map[headName]*partTree)
 	announced := make(map[string]*removals)
 	if err := h.Entries(ctx, func(e *storage.Entry) error {
-		p.entries++
 		return p.entry(e, announced)
 	}); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (p *prover) beside(ctx context.Context, h History) error {
 			return &storage.BreakError{OrganizationID: org, Err: err}
 		}
 	}
-	return p.gone.placeEarlier()
+	return p.placeEarlier()
 }
 
 // entry proves e and remembers what it announces.
@@ -61,7 +60,7 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 	switch e.Kind {
 	case storage.ChangeEntry:
 		c, err := ParseChange(e)
-		if err == nil && !p.cfg.Partial {
+		if p.changes++; err == nil && !p.cfg.Partial {
 			p.documents.changed(c)
 		}
 		return err
@@ -76,6 +75,7 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 			announced[e.OrganizationID] = a
 		}
 		a.all = append(a.all, r)
+		p.removals++
 		return nil
 	}
 	return errors.New("no such entry is known")
@@ -128,20 +128,22 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		return err
 	}
 	for _, l := range t.Leaves {
-		if l.Seq == 0 || l.Seq > uint64(len(p.heads)) {
-			return fmt.Errorf("its tombstone is under head %d, and the history ends at head %d", l.Seq, len(p.heads))
+		if err := p.listed(l.Chain, l.Seq); err != nil {
+			return fmt.Errorf("its tombstone is %w", err)
 		}
-		if err := p.count(l.Seq); err != nil {
+		c := p.chains[l.Chain]
+		if err := p.count(c, l.Seq); err != nil {
 			return err
 		}
-		if p.gone.trees[l.Seq] == nil {
-			h := &p.heads[l.Seq-1]
-			p.gone.trees[l.Seq] = &partTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
+		at := headName{l.Chain, l.Seq}
+		if p.gone.trees[at] == nil {
+			h := &c.heads[l.Seq-1]
+			p.gone.trees[at] = &partTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
 		}
-		if err := p.gone.place(l); err != nil {
+		if err := p.place(l); err != nil {
 			return err
 		}
-		p.gone.trees[l.Seq].stones++
+		p.gone.trees[at].stones++
 	}
 	if p.gone.n++; t.DecisionID > p.gone.newest {
 		p.gone.newest = t.DecisionID
@@ -154,10 +156,21 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 type graves struct {
 	n      int // tombstones
 	newest string
-	trees  map[uint64]*partTree // by sequence; not changed once rows are read
+	trees  map[headName]*partTree // not changed once rows are read
 	// earlier are the leaves of entries, which come before the trees are known.
 	earlier []receipt.Leaf
 	known   bool // the trees are
+}
+
+// headName says which head of the history it is.
+type headName struct {
+	chain [16]byte
+	seq   uint64
+}
+
+// wants reports whether leaves under a head must be placed, as far as is known.
+func (g *graves) wants(chain [16]byte, seq uint64) bool {
+	return !g.known || g.trees[headName{chain, seq}] != nil
 }
 
 // partTree is a batch of which not all leaves are known yet.
@@ -172,8 +185,9 @@ type partTree struct {
 }
 
 // place puts a leaf into its head's tree, if that has a tombstone.
-func (g *graves) place(l receipt.Leaf) error {
-	t := g.trees[l.Seq]
+func (p *prover) place(l receipt.Leaf) error {
+	g := &p.gone
+	t := g.trees[headName{l.Chain, l.Seq}]
 	if t == nil {
 		if !g.known {
 			g.earlier = append(g.earlier, l)
@@ -183,25 +197,26 @@ func (g *graves) place(l receipt.Leaf) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if uint64(l.Index) >= uint64(len(t.there)) || t.there[l.Index] {
-		return fmt.Errorf("head %d has no room for it at leaf %d", l.Seq, l.Index)
+		return fmt.Errorf("%s has no room for it at leaf %d", p.name(p.chains[l.Chain], l.Seq), l.Index)
 	}
 	t.leaves[l.Index], t.there[l.Index] = l.Hash, true
 	if t.left--; t.left > 0 {
 		return nil
 	}
 	if receipt.Root(t.leaves) != t.root {
-		return fmt.Errorf("head %d does not sign all of its leaves", l.Seq)
+		return fmt.Errorf("%s does not sign all of its leaves", p.name(p.chains[l.Chain], l.Seq))
 	}
 	t.leaves = nil
 	return nil
 }
 
 // placeEarlier puts the leaves of entries into the trees, which are known now.
-func (g *graves) placeEarlier() error {
+func (p *prover) placeEarlier() error {
+	g := &p.gone
 	g.known = true
 	for _, l := range g.earlier {
-		if err := g.place(l); err != nil {
-			return &storage.BreakError{Head: l.Seq, Err: err}
+		if err := p.place(l); err != nil {
+			return p.brokenHead(p.chains[l.Chain], l.Seq, err)
 		}
 	}
 	g.earlier = nil

@@ -57,3 +57,47 @@ func fits(r *storage.Record) error {
 	}
 	return nil
 }
+
+// row proves r.
+func (p *prover) row(r *storage.Record) error {
+	if err := p.proveRow(r); err != nil {
+		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
+	}
+	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
+		p.cfg.Progress("rows", n, p.leaves)
+	}
+	return nil
+}
+
+const progressEvery = 1024
+
+func (p *prover) proveRow(r *storage.Record) error {
+	if err := VerifyRow(r); err != nil {
+		return err
+	}
+	if r.AuditDigest == "" {
+		p.older.Add(1)
+	}
+	listed, err := p.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash())
+	if err != nil && r.Writer != "" {
+		return fmt.Errorf("%w (writer %q decided it)", err, r.Writer)
+	}
+	if err == nil && !listed {
+		p.unlisted.Add(1)
+	}
+	if err != nil || r.Settlement == nil {
+		return err
+	}
+	p.settled.Add(1)
+	if err := fits(r); err != nil {
+		return err
+	}
+	if r.Settlement.Receipt == nil {
+		p.unsigned.Add(1)
+		return nil
+	}
+	if _, err := p.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}

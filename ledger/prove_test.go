@@ -14,7 +14,15 @@ import (
 // headsOnly is a history of which only the heads are there.
 type headsOnly []receipt.SignedHead
 
-func (h headsOnly) Heads(_ context.Context, f func(receipt.SignedHead) error) error {
+func (h headsOnly) Chains(_ context.Context, f func(receipt.Chain) error) error {
+	if len(h) == 0 {
+		return nil
+	}
+	last := h[len(h)-1]
+	return f(receipt.Chain{ID: last.Chain}.Next(last.Head))
+}
+
+func (h headsOnly) Heads(_ context.Context, _ [16]byte, _ uint64, f func(receipt.SignedHead) error) error {
 	for _, head := range h {
 		if err := f(head); err != nil {
 			return err
@@ -45,7 +53,7 @@ func TestProve_FirstBrokenHead(t *testing.T) {
 		tip = tip.Next(whole[i].Head)
 	}
 	cfg := ProveConfig{Keys: testKeys(t, signer), Partial: true}
-	if got, err := Prove(t.Context(), whole, cfg); err != nil || got.Last != whole[len(whole)-1] {
+	if got, err := Prove(t.Context(), whole, cfg); err != nil || got.Heads != len(whole) || got.Ends[0] != whole[len(whole)-1] {
 		t.Fatalf("Prove = %+v, %v, want the last head", got, err)
 	}
 	for _, i := range []int{0, 1, 62, 63, 64, 65, headRun - 1, headRun, headRun + 1, len(whole) - 1} {

@@ -11,8 +11,10 @@ import (
 // BreakError says where a history does not hold together: something was changed,
 // taken away or put there since it was written. It names no secret.
 type BreakError struct {
-	// Head is the sequence of the head that it is about, 0 for none.
-	Head uint64
+	// Head is the sequence of the head that it is about, 0 for none. Chain is that of
+	// the head; zeros where the history has one chain.
+	Head  uint64
+	Chain [16]byte
 	// OrganizationID and DecisionID name the row that it is about; empty where
 	// there is none.
 	OrganizationID, DecisionID string
@@ -22,6 +24,9 @@ type BreakError struct {
 
 func (e *BreakError) Error() string {
 	var where []string
+	if e.Chain != [16]byte{} {
+		where = append(where, fmt.Sprintf("chain %x", e.Chain))
+	}
 	if e.Head > 0 {
 		where = append(where, fmt.Sprintf("head %d", e.Head))
 	}

@@ -23,7 +23,7 @@ type verifyCmd struct {
 	Data         dataDir  `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
 	URL          string   `placeholder:"URL" help:"Server whose history to verify, as far as it shows it."`
 	APIKey       string   `placeholder:"KEY" help:"Credential for --url, of the scope history:read. Better set as WRIT_API_KEY."`
-	Anchor       string   `placeholder:"FILE" help:"Head, receipt or evaluation result that was kept: check that the history goes on from it."`
+	Anchor       string   `placeholder:"FILE" help:"Heads (one a line), receipt or evaluation result that was kept: check that the history goes on from it."`
 	Receipts     []string `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
 }
 

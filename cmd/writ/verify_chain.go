@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,11 +71,9 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 		return ledger.Proof{}, err
 	}
 	if c.Anchor != "" {
-		anchor, err := c.readAnchor(s)
-		if err != nil {
+		if cfg.Anchors, err = c.readAnchors(s); err != nil {
 			return ledger.Proof{}, err
 		}
-		cfg.Anchor = &anchor
 	}
 	bar := newProgress(s.err)
 	defer bar.end()
@@ -89,36 +89,49 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	return ledger.Prove(ctx, r, cfg)
 }
 
-// readAnchor reads a head, or the one that a receipt stands under.
-func (c *verifyCmd) readAnchor(s streams) (receipt.SignedHead, error) {
+// readAnchors reads heads, one a line, or the one that a receipt stands under.
+func (c *verifyCmd) readAnchors(s streams) (heads []receipt.SignedHead, err error) {
 	data, err := readInput(s, c.Anchor)
 	if err != nil {
-		return receipt.SignedHead{}, err
+		return nil, err
 	}
-	h, err := receipt.ParseHead(data)
-	if err == nil {
-		return h, nil
+	for line := range bytes.Lines(data) {
+		var h receipt.SignedHead
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if h, err = receipt.ParseHead(line); err != nil {
+			break
+		}
+		heads = append(heads, h)
+	}
+	if err == nil && len(heads) > 0 {
+		return heads, nil
 	}
 	d, receiptErr := parseHeld(data)
 	if receiptErr == nil {
+		var h receipt.SignedHead
 		if h, receiptErr = d.receipt.SignedHead(); receiptErr == nil {
-			return h, nil
+			return []receipt.SignedHead{h}, nil
 		}
-		err = receiptErr
 	}
-	return receipt.SignedHead{}, &inputError{name: c.Anchor, err: fmt.Errorf("want a head, a receipt or what holds one: %w", err)}
+	return nil, &inputError{name: c.Anchor, err: fmt.Errorf("want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, receiptErr))}
 }
 
-// report says what was proved and what was not. Its last line is the last head,
-// to be kept as an anchor.
+// report says what was proved and what was not. Its last lines are the last head of
+// each chain, to be kept as anchors.
 func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	whose := fmt.Sprintf("%s of %s", count(p.Rows, "row"), count(p.Organizations, "organization"))
 	if c.URL != "" {
 		whose = fmt.Sprintf("%s of one organization", count(p.Rows, "row"))
 	}
-	fmt.Fprintf(w, "%s: whole: %s, %s\n", name, count(int(p.Last.Seq), "head"), whose)
-	if c.Anchor == "" {
+	fmt.Fprintf(w, "%s: whole: %s, %s\n", name, count(p.Heads, "head"), whose)
+	switch {
+	case c.Anchor == "":
 		fmt.Fprintf(w, "%s: not proved: that this is not an older copy, or one that was signed anew: give --anchor\n", name)
+	case p.Unanchored > 0:
+		fmt.Fprintf(w, "%s: not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line\n",
+			name, p.Unanchored, count(len(p.Ends), "chain"))
 	}
 	if c.Keys == "" {
 		fmt.Fprintf(w, "%s: not proved: that the keys are the right ones: they are the directory's own; give --keys\n", name)
@@ -151,14 +164,13 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 		fmt.Fprintf(w, "%s: not proved: %s that retention removed before it left anything of them, the newest decided at %s\n",
 			name, count(p.Unmarked, "row"), decidedAt(p.NewestUnmarked))
 	}
-	if p.Last.Seq == 0 {
-		return nil
+	for _, end := range p.Ends {
+		head, err := json.Marshal(end)
+		if err != nil {
+			return fmt.Errorf("encoding the last head: %w", err)
+		}
+		fmt.Fprintf(w, "%s\n", head)
 	}
-	head, err := json.Marshal(p.Last)
-	if err != nil {
-		return fmt.Errorf("encoding the last head: %w", err)
-	}
-	fmt.Fprintf(w, "%s\n", head)
 	return nil
 }
 
@@ -179,7 +191,10 @@ func count(n int, what string) string {
 }
 
 // remote is the history that a server shows to one organization.
-type remote struct{ client client }
+type remote struct {
+	client client
+	chains map[[16]byte][]receipt.SignedHead // as Chains was told, the newest first
+}
 
 // pageSize is the greatest that lists give.
 const pageSize = "500"
@@ -212,26 +227,37 @@ func (r *remote) pages(ctx context.Context, path string, f func([]jsontext.Value
 	}
 }
 
-// Heads implements ledger.History. A server lists the newest first.
-func (r *remote) Heads(ctx context.Context, f func(receipt.SignedHead) error) error {
-	var heads []receipt.SignedHead
+// Chains implements ledger.History. A server lists the newest head of a chain first.
+func (r *remote) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	r.chains = make(map[[16]byte][]receipt.SignedHead)
 	err := r.pages(ctx, "/v1/ledger/heads", func(items []jsontext.Value) error {
 		for _, item := range items {
 			h, err := receipt.ParseHead(item)
 			if err != nil {
 				return err
 			}
+			heads := r.chains[h.Chain]
 			if n := len(heads); n > 0 && h.Seq >= heads[n-1].Seq {
 				return fmt.Errorf("the server lists head %d after head %d", h.Seq, heads[n-1].Seq)
 			}
-			heads = append(heads, h)
+			r.chains[h.Chain] = append(heads, h)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, h := range slices.Backward(heads) {
+	for id, heads := range r.chains {
+		if err := f(receipt.Chain{ID: id}.Next(heads[0].Head)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Heads implements ledger.History.
+func (r *remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(receipt.SignedHead) error) error {
+	for _, h := range slices.Backward(r.chains[chain]) {
 		if err := f(h); err != nil {
 			return err
 		}

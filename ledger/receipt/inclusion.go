@@ -38,15 +38,16 @@ func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 
 // Leaf is a leaf in its place: what is left of one whose content is removed.
 type Leaf struct {
-	Seq   uint64 // of the head that signs it
-	Index uint32 // from 0
+	Chain [16]byte // of the head that signs it
+	Seq   uint64   // of that head
+	Index uint32   // from 0
 	Hash  [32]byte
 }
 
 // Leaf returns the place that i claims for a leaf.
 func (i Inclusion) Leaf(hash [32]byte) (Leaf, error) {
 	h, index, err := headOver(hash, i.Sig, i.KeyID)
-	return Leaf{Seq: h.Seq, Index: index, Hash: hash}, err
+	return Leaf{Chain: h.Chain, Seq: h.Seq, Index: index, Hash: hash}, err
 }
 
 // Inclusion returns what of r proves its leaf.

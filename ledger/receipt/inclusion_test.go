@@ -22,7 +22,7 @@ func TestInclusion_ProvesAnEntryBesideReceipts(t *testing.T) {
 	if err := in.Verify(leaves[1], keys); err != nil {
 		t.Errorf("Verify = %v", err)
 	}
-	if got, err := in.Leaf(leaves[1]); err != nil || got != (Leaf{Seq: 1, Index: 1, Hash: leaves[1]}) {
+	if got, err := in.Leaf(leaves[1]); err != nil || got != (Leaf{Chain: head.Chain, Seq: 1, Index: 1, Hash: leaves[1]}) {
 		t.Errorf("Leaf = %+v, %v, want leaf 1 of head 1", got, err)
 	}
 	if Root(leaves) != head.Root {

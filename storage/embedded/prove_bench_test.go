@@ -74,7 +74,7 @@ func BenchmarkProve(b *testing.B) {
 			b.Fatal(err)
 		}
 		got, err := ledger.Prove(b.Context(), r, ledger.ProveConfig{Keys: keys})
-		if err != nil || got.Rows != rows || got.Last.Seq != rows/size {
+		if err != nil || got.Rows != rows || got.Heads != rows/size {
 			b.Fatalf("Prove = %+v, %v", got, err)
 		}
 		if err := r.Close(); err != nil {

@@ -200,7 +200,11 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 		}
 	}()
 	r.most = 3 // so that organizations have several parts
-	return ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: w.keys, Anchor: anchor})
+	cfg := ledger.ProveConfig{Keys: w.keys}
+	if anchor != nil {
+		cfg.Anchors = []receipt.SignedHead{*anchor}
+	}
+	return ledger.Prove(t.Context(), r, cfg)
 }
 
 // put changes keys with the right checksums and encoding.
@@ -232,8 +236,9 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Prove = %v", err)
 			}
-			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Entries != 7 || got.Last != w.anchor {
-				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed, 7 entries, up to head %d", got, w.anchor.Seq)
+			if got.Rows != 3*16-4 || got.Organizations != 3 || got.Removed != 4 || got.Settled != 3 || got.Changes != 6 || got.Removals != 1 ||
+				len(got.Ends) != 1 || got.Ends[0] != w.anchor || got.Heads != int(w.anchor.Seq) {
+				t.Errorf("Prove = %+v, want 44 rows of 3 organizations, 3 settled, 4 removed by 1 removal, 6 changes, up to head %d", got, w.anchor.Seq)
 			}
 			if got.Unsigned+got.Unmarked+got.Unplaced+got.Documents+got.Waiting != 0 {
 				t.Errorf("Prove = %+v, want all of it signed", got)

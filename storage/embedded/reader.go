@@ -36,6 +36,7 @@ type Reader struct {
 	noted tip
 	// hasDocuments is whether the store is of a format whose documents are read.
 	hasDocuments bool
+	chain        [16]byte // the one of the directory, as Chains found it
 
 	orgs map[string]*orgRows // as Tombstones and Parts found them
 	// months is what meters must say of removed rows, and older what was removed
@@ -144,25 +145,51 @@ func (r *Reader) Close() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// Heads calls f for each head that is stored, in order. A head that can't be
-// read, or that is another than its key says, is a *storage.BreakError.
-func (r *Reader) Heads(ctx context.Context, f func(receipt.SignedHead) error) (err error) {
+// Chains calls f with the end of the chain, where there are heads: a directory has
+// one.
+func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) (err error) {
 	defer readPanic(&err)
+	found, end := false, receipt.Chain{}
 	prefix := key{byte(kindHead)}
-	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		var h receipt.SignedHead
-		seq, ok := headSeq(k)
-		if !ok {
-			return true, &storage.BreakError{Err: fmt.Errorf("the key of a head has %d bytes", len(k))}
-		}
-		if err := h.UnmarshalBinary(v); err != nil {
-			return true, &storage.BreakError{Head: seq, Err: err}
-		}
-		if h.Seq != seq {
-			return true, &storage.BreakError{Head: seq, Err: fmt.Errorf("head %d is in its place", h.Seq)}
+	err = r.s.scanBack(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		h, err := headAt(k, v)
+		found, end = true, receipt.Chain{ID: h.Chain}.Next(h.Head)
+		return true, err
+	})
+	if !found || err != nil {
+		return err
+	}
+	r.chain = end.ID
+	return f(end)
+}
+
+// Heads calls f for each head that is stored from a sequence on, in order. One of
+// another chain has no place in the directory: f gets it, too. A head that can't be
+// read, or that is another than its key says, is a *storage.BreakError.
+func (r *Reader) Heads(ctx context.Context, _ [16]byte, from uint64, f func(receipt.SignedHead) error) (err error) {
+	defer readPanic(&err)
+	return r.s.scan(ctx, headKey(from), key{byte(kindHead)}.end(), func(k, v []byte) (bool, error) {
+		h, err := headAt(k, v)
+		if err != nil {
+			return true, err
 		}
 		return false, f(h)
 	})
+}
+
+// headAt reads the head under a key.
+func headAt(k, v []byte) (h receipt.SignedHead, err error) {
+	seq, ok := headSeq(k)
+	if !ok {
+		return h, &storage.BreakError{Err: fmt.Errorf("the key of a head has %d bytes", len(k))}
+	}
+	if err := h.UnmarshalBinary(v); err != nil {
+		return h, &storage.BreakError{Head: seq, Err: err}
+	}
+	if h.Seq != seq {
+		return h, &storage.BreakError{Head: seq, Err: fmt.Errorf("head %d is in its place", h.Seq)}
+	}
+	return h, nil
 }
 
 // Parts divides the rows. It reads their keys alone. All parts must be read

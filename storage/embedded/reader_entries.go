@@ -93,6 +93,9 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 		}
 		switch {
 		case len(left) > 0:
+			for i := range left {
+				left[i].Chain = r.chain
+			}
 			r.months.remove(org, id)
 			return false, f(&storage.Tombstone{OrganizationID: org, IntentID: string(name), DecisionID: id.String(), Leaves: left})
 		case bytes.Compare(id[:], rows.removed) > 0:

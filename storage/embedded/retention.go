@@ -21,7 +21,7 @@ import (
 // record is told from a corrupt one:
 //
 //	intent = decision-id(16) *leaf    of the decision and then of its settlement
-//	leaf   = uvarint(head's sequence) uvarint(index) hash(32)
+//	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
 //
 // Until format 4 nothing was left: kindRemoved holds the greatest id that was
 // removed by then.

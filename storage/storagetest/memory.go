@@ -12,9 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
-	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -33,7 +30,8 @@ type Memory struct {
 	docs     map[place]storage.Document
 	revision uint64
 
-	log memoryLog
+	log    *MemoryLog
+	quotas memoryQuotas
 }
 
 // place is where a document is.
@@ -51,27 +49,28 @@ func placeOf(kind storage.Kind, org, id string) place {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{docs: make(map[place]storage.Document), log: newMemoryLog()}
+	m := &Memory{docs: make(map[place]storage.Document), log: NewMemoryLog()}
+	m.quotas.meters, m.quotas.held = make(map[memoryMeter]int64), make(map[memoryMeter]map[*Handle]int64)
 	m.mended.L = &m.writes
 	return m
 }
 
 // Handle is one of the handles on a Memory.
 type Handle struct {
+	*LogHandle
 	m        *Memory
-	tip      receipt.Chain // of the chain that it writes; under m.log.mu
 	next     int
 	watchers map[int]func(storage.Change)
 	cut      bool
 }
 
 // Open returns another handle.
-func (m *Memory) Open() *Handle { return m.open(receipt.Chain{ID: uuid.New()}) }
+func (m *Memory) Open() *Handle { return m.open(m.log.OpenLog()) }
 
-func (m *Memory) open(tip receipt.Chain) *Handle {
+func (m *Memory) open(log *LogHandle) *Handle {
 	m.writes.Lock()
 	defer m.writes.Unlock()
-	h := &Handle{m: m, tip: tip, watchers: make(map[int]func(storage.Change))}
+	h := &Handle{LogHandle: log, m: m, watchers: make(map[int]func(storage.Change))}
 	m.handles = append(m.handles, h)
 	return h
 }

@@ -4,229 +4,274 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"testing"
 
 	"writ/ledger/receipt"
 	"writ/storage"
 )
 
-// memoryLog is what the handles on a Memory have decided.
-type memoryLog struct {
+// MemoryLog keeps a history in memory that any number of handles write, each a chain
+// of its own. Its fields are what is stored; whoever changes them forges it. It is a
+// history to prove, too. It has no meters and no documents.
+type MemoryLog struct {
 	mu      sync.Mutex
-	records map[[2]string]*storage.Record // by organization and intent
-	entries []*storage.Entry
-	chains  map[[16]byte][]receipt.SignedHead
-	tips    map[[16]byte]receipt.Chain
-	meters  map[memoryMeter]int64
-	held    map[memoryMeter]map[*Handle]int64
+	ByChain map[[16]byte][]receipt.SignedHead
+	Records []*storage.Record
+	Others  []*storage.Entry // that are no settlements: these are with their records
+	Graves  []*storage.Tombstone
+	opened  int
 }
 
-type memoryMeter struct {
-	org   string
-	month storage.Month
+// LogHandle is one of the handles on a MemoryLog.
+type LogHandle struct {
+	m   *MemoryLog
+	end receipt.Chain // of its chain, as far as it knows
 }
 
-func newMemoryLog() memoryLog {
-	return memoryLog{
-		records: make(map[[2]string]*storage.Record), chains: make(map[[16]byte][]receipt.SignedHead),
-		tips: make(map[[16]byte]receipt.Chain), meters: make(map[memoryMeter]int64), held: make(map[memoryMeter]map[*Handle]int64),
+// NewMemoryLog returns an empty log.
+func NewMemoryLog() *MemoryLog {
+	return &MemoryLog{ByChain: make(map[[16]byte][]receipt.SignedHead)}
+}
+
+// OpenLog returns another handle.
+func (m *MemoryLog) OpenLog() *LogHandle {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.opened++
+	return &LogHandle{m, receipt.Chain{ID: [16]byte{byte(m.opened)}}}
+}
+
+// takeOver returns another handle on the chain of h.
+func (m *MemoryLog) takeOver(h *LogHandle) *LogHandle {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &LogHandle{m, m.tip(h.end.ID)}
+}
+
+func (m *MemoryLog) tip(chain [16]byte) receipt.Chain {
+	tip := receipt.Chain{ID: chain}
+	if heads := m.ByChain[chain]; len(heads) > 0 {
+		tip = tip.Next(heads[len(heads)-1].Head)
 	}
+	return tip
 }
 
 // Append implements storage.Log.
-func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	existing, fresh := l.divide(batch)
-	if err := ctx.Err(); err != nil || len(fresh.Records)+len(fresh.Entries) == 0 {
+func (h *LogHandle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
 		return existing, err
 	}
-	sealed, head, err := seal(h.tip, fresh)
-	if err != nil || len(sealed.Records)+len(sealed.Entries) == 0 {
-		return existing, err
-	}
-	if head.Chain != h.tip.ID || head.Seq != h.tip.Seq+1 || head.Prev != h.tip.Prev || head.Seq != l.tips[h.tip.ID].Seq+1 {
-		return storage.Batch{}, fmt.Errorf("%w: head %d does not extend the chain", storage.ErrConflict, head.Seq)
-	}
-	h.tip = h.tip.Next(head.Head)
-	l.tips[h.tip.ID], l.chains[h.tip.ID] = h.tip, append(l.chains[h.tip.ID], head)
-	for _, r := range sealed.Records {
-		kept := *r
-		l.records[[2]string{r.OrganizationID, r.IntentID}] = &kept
-		m := memoryMeter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
-		l.meters[m]++
-		if l.held[m][h] > 0 {
-			l.held[m][h]--
-		}
-	}
-	l.entries = append(l.entries, sealed.Entries...)
-	return existing, nil
-}
-
-// divide finds what of batch is first, and what stands in place of the rest.
-func (l *memoryLog) divide(batch storage.Batch) (existing, fresh storage.Batch) {
-	existing = storage.Batch{Records: make([]*storage.Record, len(batch.Records)), Entries: make([]*storage.Entry, len(batch.Entries))}
-	first := make(map[[2]string]*storage.Record)
-	for i, r := range batch.Records {
-		name := [2]string{r.OrganizationID, r.IntentID}
-		if existing.Records[i] = cmp.Or(l.records[name], first[name]); existing.Records[i] == nil {
-			first[name] = r
+	var fresh storage.Batch
+	for _, r := range batch.Records {
+		stands := cmp.Or(h.m.intent(r.OrganizationID, r.IntentID), find(fresh.Records, ofIntent(r.OrganizationID, r.IntentID)))
+		if existing.Records = append(existing.Records, stands); stands == nil {
 			fresh.Records = append(fresh.Records, r)
 		}
 	}
-	for i, e := range batch.Entries {
-		known := slices.Concat(l.entries, fresh.Entries)
-		at := slices.IndexFunc(known, func(o *storage.Entry) bool {
-			return o.Kind == e.Kind && o.OrganizationID == e.OrganizationID && o.Key == e.Key
-		})
-		if at < 0 {
+	for _, e := range batch.Entries {
+		stands := cmp.Or(h.m.entry(e), find(fresh.Entries, sameEntry(e)))
+		if existing.Entries = append(existing.Entries, stands); stands == nil {
 			fresh.Entries = append(fresh.Entries, e)
-		} else {
-			existing.Entries[i] = known[at]
 		}
 	}
-	return existing, fresh
+	if len(fresh.Records)+len(fresh.Entries) == 0 {
+		return existing, nil
+	}
+	tip := h.end
+	sealed, head, err := seal(tip, fresh)
+	switch n := len(sealed.Records) + len(sealed.Entries); {
+	case err != nil || n == 0:
+		return existing, err
+	case tip != h.m.tip(tip.ID), head.Chain != tip.ID || head.Seq != tip.Seq+1 || head.Prev != tip.Prev || int(head.Size) != n:
+		return storage.Batch{}, storage.ErrConflict
+	}
+	h.m.ByChain[tip.ID] = append(h.m.ByChain[tip.ID], head)
+	h.end = tip.Next(head.Head)
+	h.m.Records = append(h.m.Records, sealed.Records...)
+	for _, e := range sealed.Entries {
+		h.m.enter(e)
+	}
+	return existing, nil
+}
+
+func find[T any](all []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+func ofIntent(org, intent string) func(*storage.Record) bool {
+	return func(r *storage.Record) bool { return r.OrganizationID == org && r.IntentID == intent }
+}
+
+func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
+	return func(other *storage.Entry) bool {
+		return other.Kind == e.Kind && other.OrganizationID == e.OrganizationID && other.Key == e.Key
+	}
+}
+
+// intent returns the record that stands for an intent, or nil.
+func (m *MemoryLog) intent(org, intent string) *storage.Record {
+	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentID == intent }); t != nil {
+		return &storage.Record{OrganizationID: org, IntentID: intent, DecisionID: t.DecisionID}
+	}
+	return find(m.Records, ofIntent(org, intent))
+}
+
+// entry returns what stands in place of e, or nil.
+func (m *MemoryLog) entry(e *storage.Entry) *storage.Entry {
+	if e.Kind != storage.SettlementEntry {
+		return find(m.Others, sameEntry(e))
+	}
+	switch r := m.record(e.OrganizationID, e.Key); {
+	case r == nil:
+		return &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
+	case r.Settlement != nil:
+		return r.SettlementEntry()
+	}
+	return nil
+}
+
+// enter stores e.
+func (m *MemoryLog) enter(e *storage.Entry) {
+	if e.Kind != storage.SettlementEntry {
+		m.Others = append(m.Others, e)
+		return
+	}
+	for i, r := range m.Records {
+		if r.OrganizationID == e.OrganizationID && r.DecisionID == e.Key {
+			settled, settlement := *r, *e.Settlement
+			settlement.Receipt, settled.Settlement = &e.Inclusion, &settlement
+			m.Records[i] = &settled
+		}
+	}
+}
+
+func (m *MemoryLog) record(org, decisionID string) *storage.Record {
+	return find(m.Records, func(r *storage.Record) bool { return r.OrganizationID == org && r.DecisionID == decisionID })
 }
 
 // Decided implements storage.Log.
-func (h *Handle) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.records[[2]string{org, intentID}]; r != nil {
-		return r, ctx.Err()
+func (h *LogHandle) Decided(_ context.Context, org, intentID string) (*storage.Record, error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if r := h.m.intent(org, intentID); r != nil {
+		return r, nil
 	}
 	return nil, storage.ErrNotFound
 }
 
-// Entries implements storage.Log, on one page.
-func (h *Handle) Entries(ctx context.Context, org string, kind storage.EntryKind, _ storage.Page) (entries []*storage.Entry, next string, err error) {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range slices.Backward(l.entries) {
-		if e.OrganizationID == org && e.Kind == kind {
-			entries = append(entries, e)
-		}
+// Record implements storage.History.
+func (h *LogHandle) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if r := h.m.record(org, decisionID); r != nil {
+		return r, nil
 	}
-	return entries, "", ctx.Err()
+	return nil, storage.ErrNotFound
 }
 
 // Tip implements storage.Log.
-func (h *Handle) Tip(ctx context.Context) (receipt.Chain, error) {
-	h.m.log.mu.Lock()
-	defer h.m.log.mu.Unlock()
-	return h.tip, ctx.Err()
+func (h *LogHandle) Tip(context.Context) (receipt.Chain, error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	return h.end, nil
 }
 
 // Heads implements storage.Log.
-func (h *Handle) Heads(_ context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	l := &h.m.log
-	l.mu.Lock()
-	heads := slices.Clone(l.chains[chain])
-	l.mu.Unlock()
-	for _, head := range heads {
-		if head.Seq >= from {
-			if err := f(head); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+func (h *LogHandle) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	return h.m.Heads(ctx, chain, from, f)
 }
 
 // Chains implements storage.Log.
-func (h *Handle) Chains(_ context.Context, f func(receipt.Chain) error) error {
-	l := &h.m.log
-	l.mu.Lock()
-	tips := maps.Clone(l.tips)
-	l.mu.Unlock()
-	for _, tip := range tips {
-		if err := f(tip); err != nil {
-			return err
-		}
+func (h *LogHandle) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	return h.m.Chains(ctx, f)
+}
+
+// Bury removes the oldest record of org, as retention does.
+func (m *MemoryLog) Bury(org string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.Records, func(r *storage.Record) bool { return r.OrganizationID == org })
+	if i < 0 {
+		return storage.ErrNotFound
 	}
+	r := m.Records[i]
+	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+	if err != nil {
+		return fmt.Errorf("burying %s: %w", r.DecisionID, err)
+	}
+	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}}
+	if r.Settlement != nil {
+		if leaf, err = r.Settlement.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+			return fmt.Errorf("burying the settlement of %s: %w", r.DecisionID, err)
+		}
+		t.Leaves = append(t.Leaves, leaf)
+	}
+	m.Graves, m.Records = append(m.Graves, t), slices.Delete(m.Records, i, i+1)
 	return nil
 }
 
-// Grant implements storage.Quotas.
-func (h *Handle) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := memoryMeter{org, month}
-	taken := l.meters[m]
-	for _, n := range l.held[m] {
-		taken += n
+// Chains tells the ends of the chains that have heads.
+func (m *MemoryLog) Chains(_ context.Context, f func(receipt.Chain) error) error {
+	m.mu.Lock()
+	var ends []receipt.Chain
+	for chain := range m.ByChain {
+		ends = append(ends, m.tip(chain))
 	}
-	if l.held[m] == nil {
-		l.held[m] = make(map[*Handle]int64)
-	}
-	granted := min(want, max(0, limit-taken))
-	l.held[m][h] += granted
-	return granted, ctx.Err()
+	m.mu.Unlock()
+	return each(ends, f)
 }
 
-// Return implements storage.Quotas.
-func (h *Handle) Return(ctx context.Context, org string, month storage.Month, n int64) error {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := memoryMeter{org, month}
-	if n > l.held[m][h] {
-		return fmt.Errorf("returning %d places of %d", n, l.held[m][h])
-	}
-	l.held[m][h] -= n
-	return ctx.Err()
-}
-
-// Metered implements storage.Quotas.
-func (h *Handle) Metered(ctx context.Context, org string, month storage.Month) (int64, error) {
-	l := &h.m.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.meters[memoryMeter{org, month}], ctx.Err()
-}
-
-// Meters implements storage.Quotas.
-func (h *Handle) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
-	l := &h.m.log
-	l.mu.Lock()
-	meters := maps.Clone(l.meters)
-	l.mu.Unlock()
-	byOrg := func(a, b memoryMeter) int { return strings.Compare(a.org, b.org) }
-	for _, m := range slices.SortedFunc(maps.Keys(meters), byOrg) {
-		if m.month != month {
+// Heads tells the heads of a chain.
+func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	m.mu.Lock()
+	heads := slices.Clone(m.ByChain[chain])
+	m.mu.Unlock()
+	for _, h := range heads {
+		if h.Seq < from {
 			continue
 		}
-		if err := cmp.Or(ctx.Err(), f(m.org, meters[m])); err != nil {
+		if err := f(h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// OpenHandle implements Cluster.
-func (m *Memory) OpenHandle(*testing.T) Replica { return m.Open() }
-
-// TakeOver implements Cluster.
-func (m *Memory) TakeOver(_ *testing.T, h Replica) Replica {
-	dead := h.(*Handle)
-	m.log.mu.Lock()
-	defer m.log.mu.Unlock()
-	for _, held := range m.log.held {
-		delete(held, dead)
-	}
-	return m.open(m.log.tips[dead.tip.ID])
+// Entries tells the entries that do not come with a row.
+func (m *MemoryLog) Entries(_ context.Context, f func(*storage.Entry) error) error {
+	return each(m.Others, f)
 }
 
-// Cut implements Cluster.
-func (m *Memory) Cut(h Replica) { h.(*Handle).Cut() }
+// Tombstones tells what is left of removed rows.
+func (m *MemoryLog) Tombstones(_ context.Context, f func(*storage.Tombstone) error) error {
+	return each(m.Graves, f)
+}
 
-// Mend implements Cluster.
-func (m *Memory) Mend(h Replica) { h.(*Handle).Mend() }
+// Parts gives the rows as one part.
+func (m *MemoryLog) Parts(context.Context) ([]storage.Part, error) {
+	return []storage.Part{func(_ context.Context, f func(*storage.Record) error) error { return each(m.Records, f) }}, nil
+}
+
+// Census counts nothing: whoever has the rows has all of it.
+func (m *MemoryLog) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
+
+// Documents tells nothing: there are none.
+func (m *MemoryLog) Documents(context.Context, func(storage.Change) error) error { return nil }
+
+// Waiting tells nothing: there are none.
+func (m *MemoryLog) Waiting(context.Context, func(storage.Change) error) error { return nil }
+
+func each[T any](all []T, f func(T) error) error {
+	for _, v := range all {
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// handle is a handle on a log that several ledgers write.
+type handle struct {
+	*storagetest.LogHandle
+	unmetered
+}
+
+type unmetered struct{ *fake }
+
+// severalChains is a history that three ledgers have written: a, b and c, each under
+// its own chain. All have decided for acme, in turn; b has settled what a decided, a
+// row of a's and its settlement by b are removed, as c has announced.
+func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string][16]byte) {
+	t.Helper()
+	log, chains = storagetest.NewMemoryLog(), make(map[string][16]byte)
+	writers := []string{"a", "b", "c"}
+	ledgers := make(map[string]*Ledger)
+	now := &clock{now: noon}
+	for _, name := range writers {
+		h := log.OpenLog()
+		tip, err := h.Tip(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		chains[name] = tip.ID
+		ledgers[name] = open(t, handle{h, unmetered{newFake()}}, func(c *Config) { c.Writer, c.Now = name, now.Now })
+	}
+	for i := range 9 {
+		now.set(noon.Add(time.Duration(i) * time.Minute))
+		l := ledgers[writers[i%3]]
+		out, err := decide(t.Context(), l, "acme", entry(intent(i), engine.Allow))
+		if err == nil {
+			_, err = decide(t.Context(), ledgers["b"], "acme", entry(intent(i), engine.Allow)) // the first answer, whoever is asked
+		}
+		if err == nil && i%3 == 0 {
+			_, err = ledgers["b"].Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: now.Now()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ledgers["c"].Retain(t.Context(), "acme", noon.Add(time.Hour), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Bury("acme"); err != nil {
+		t.Fatal(err)
+	}
+	return log, chains
+}
+
+func proveLog(t *testing.T, log *storagetest.MemoryLog, anchors ...receipt.SignedHead) (Proof, error) {
+	t.Helper()
+	return Prove(t.Context(), log, ProveConfig{Keys: testKeys(t, testSigner(1)), Anchors: anchors})
+}
+
+func TestProve_SeveralChains(t *testing.T) {
+	log, _ := severalChains(t)
+	got, err := proveLog(t, log)
+	if err != nil || len(got.Ends) != 3 || got.Unanchored != 3 || got.Rows != 8 || got.Settled != 2 || got.Removed != 1 || got.Removals != 1 || got.Heads != 13 {
+		t.Errorf("Prove = %+v, %v, want 8 rows, 2 settlements, 1 removal and 1 tombstone under 13 heads of 3 chains", got, err)
+	}
+	got, err = proveLog(t, log, got.Ends...)
+	if err != nil || got.Unanchored != 0 {
+		t.Errorf("Prove with an anchor of each chain = %+v, %v", got, err)
+	}
+}
+
+// TestProve_SeveralChains_Forged does to a store of several writers what somebody who
+// holds it can do.
+func TestProve_SeveralChains_Forged(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(log *storagetest.MemoryLog, a, b, c [16]byte)
+		want string // of A, B and C, which stand for the ids of the chains
+	}{
+		{"the heads of a chain deleted", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
+			delete(log.ByChain, b)
+			log.Graves = nil
+		}, "of chain B, of which the history has no head (writer \"b\" decided it)"},
+		{"a chain deleted with its rows, and not what it says of others", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
+			delete(log.ByChain, b)
+			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "b" })
+		}, "its tombstone is under head 1 of chain B, of which the history has no head"},
+		{"a chain deleted that has announced a removal", func(log *storagetest.MemoryLog, _, _, c [16]byte) {
+			delete(log.ByChain, c)
+			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "c" })
+			log.Others = nil
+		}, "it was removed, and no retention entry covers it"},
+		{"the first head of a chain deleted", func(log *storagetest.MemoryLog, _, b, _ [16]byte) { log.ByChain[b] = log.ByChain[b][1:] },
+			"chain B, head 1: receipt: broken chain: head 2 follows head 0"},
+		{"the last head of a chain deleted", func(log *storagetest.MemoryLog, a, _, _ [16]byte) { log.ByChain[a] = log.ByChain[a][:2] },
+			"its receipt is under head 3 of chain A, and the history ends at head 2"},
+		{"a head moved to another chain", func(log *storagetest.MemoryLog, _, b, c [16]byte) { log.ByChain[c][1] = log.ByChain[b][1] },
+			"chain C, head 2: receipt: broken chain: head of chain B, not C"},
+		{"a head of an unknown writer", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
+			h, _ := testSigner(1).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
+			log.ByChain[h.Chain] = []receipt.SignedHead{h}
+		}, "chain 09000000000000000000000000000000, head 1: it signs 1 leaves, and 0 are there"},
+		{"a row deleted", func(log *storagetest.MemoryLog, _, _, _ [16]byte) {
+			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "c" && r.IntentID == intent(5).IntentID })
+		}, "chain C, head 2: it signs 1 leaves, and 0 are there"},
+		{"a row given twice", func(log *storagetest.MemoryLog, _, _, _ [16]byte) { log.Records = append(log.Records, log.Records[3]) },
+			"head 4 of chain B signs 1 leaves, and this is one more"},
+		{"a row's writer changed", func(log *storagetest.MemoryLog, _, _, _ [16]byte) {
+			r := *log.Records[0]
+			r.Writer = "c"
+			log.Records[0] = &r
+		}, "its row is not the one of its audit digest"},
+		{"a tombstone moved to the same head of another chain", func(log *storagetest.MemoryLog, _, _, c [16]byte) { log.Graves[0].Leaves[0].Chain = c },
+			"head 1 of chain C does not sign all of its leaves"},
+		{"a tombstone moved to another head of another chain", func(log *storagetest.MemoryLog, _, _, c [16]byte) {
+			log.Graves[0].Leaves[0].Chain, log.Graves[0].Leaves[0].Seq = c, 9
+		}, "its tombstone is under head 9 of chain C, and the history ends at head 4"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log, chains := severalChains(t)
+			test.do(log, chains["a"], chains["b"], chains["c"])
+			_, err := proveLog(t, log)
+			for name, id := range chains {
+				test.want = strings.ReplaceAll(test.want, strings.ToUpper(name), hex.EncodeToString(id[:]))
+			}
+			if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Prove = %v, want a break that says %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestProve_ChainDeletedWhole deletes a chain with all that is under its heads. Where
+// nothing else speaks of it, its anchor alone tells.
+func TestProve_ChainDeletedWhole(t *testing.T) {
+	log := storagetest.NewMemoryLog()
+	for i, name := range []string{"a", "b"} {
+		l := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Writer = name })
+		mustDecide(t, l, "acme", intent(i))
+	}
+	whole, err := proveLog(t, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) receipt.SignedHead {
+		r := log.Records[slices.IndexFunc(log.Records, func(r *storage.Record) bool { return r.Writer == name })]
+		h, err := r.Receipt.SignedHead()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	kept, gone := of("a"), of("b")
+	maps.DeleteFunc(log.ByChain, func(id [16]byte, _ []receipt.SignedHead) bool { return id == gone.Chain })
+	log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "b" })
+
+	if got, err := proveLog(t, log, kept); err != nil || got.Unanchored != 0 {
+		t.Errorf("Prove with an anchor of the other chain = %+v, %v: nothing tells of the one that is gone", got, err)
+	}
+	want := fmt.Sprintf("head 1: the anchor is of chain %x, of which the history has no head", gone.Chain)
+	for _, anchors := range [][]receipt.SignedHead{{gone}, whole.Ends} {
+		if _, err := proveLog(t, log, anchors...); err == nil || err.Error() != want {
+			t.Errorf("Prove with its anchor = %v, want %s", err, want)
+		}
+	}
+}
+
+// endsElsewhere is a history whose chain is noted to end after its last head.
+type endsElsewhere struct{ headsOnly }
+
+func (h endsElsewhere) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	return h.headsOnly.Chains(ctx, func(end receipt.Chain) error {
+		end.Seq++
+		return f(end)
+	})
+}
+
+func TestProve_EndOfChain(t *testing.T) {
+	h, _ := testSigner(1).Seal(receipt.Chain{ID: [16]byte{'t'}}, noon, nil)
+	_, err := Prove(t.Context(), endsElsewhere{headsOnly{h}}, ProveConfig{Keys: testKeys(t, testSigner(1))})
+	if want := "head 2: the chain ends there, and its heads end at head 1 or with another"; err == nil || err.Error() != want {
+		t.Errorf("Prove = %v, want %s", err, want)
+	}
+}

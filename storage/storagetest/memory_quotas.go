@@ -1,0 +1,139 @@
+package storagetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// memoryQuotas are the places that the handles on a Memory hold.
+type memoryQuotas struct {
+	mu     sync.Mutex
+	meters map[memoryMeter]int64
+	held   map[memoryMeter]map[*Handle]int64
+}
+
+type memoryMeter struct {
+	org   string
+	month storage.Month
+}
+
+// Append implements storage.Log.
+func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
+	l := &h.m.quotas
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sealed storage.Batch
+	existing, err = h.LogHandle.Append(ctx, batch, func(tip receipt.Chain, fresh storage.Batch) (_ storage.Batch, head receipt.SignedHead, err error) {
+		sealed, head, err = seal(tip, fresh)
+		return sealed, head, err
+	})
+	if err != nil {
+		return existing, err
+	}
+	for _, r := range sealed.Records {
+		m := memoryMeter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
+		l.meters[m]++
+		if l.held[m][h] > 0 {
+			l.held[m][h]--
+		}
+	}
+	return existing, nil
+}
+
+// Entries implements storage.Log, on one page.
+func (h *Handle) Entries(ctx context.Context, org string, kind storage.EntryKind, _ storage.Page) (entries []*storage.Entry, next string, err error) {
+	h.LogHandle.m.mu.Lock()
+	defer h.LogHandle.m.mu.Unlock()
+	for _, e := range slices.Backward(h.LogHandle.m.Others) {
+		if e.OrganizationID == org && e.Kind == kind {
+			entries = append(entries, e)
+		}
+	}
+	return entries, "", ctx.Err()
+}
+
+// Grant implements storage.Quotas.
+func (h *Handle) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+	l := &h.m.quotas
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := memoryMeter{org, month}
+	taken := l.meters[m]
+	for _, n := range l.held[m] {
+		taken += n
+	}
+	if l.held[m] == nil {
+		l.held[m] = make(map[*Handle]int64)
+	}
+	granted := min(want, max(0, limit-taken))
+	l.held[m][h] += granted
+	return granted, ctx.Err()
+}
+
+// Return implements storage.Quotas.
+func (h *Handle) Return(ctx context.Context, org string, month storage.Month, n int64) error {
+	l := &h.m.quotas
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := memoryMeter{org, month}
+	if n > l.held[m][h] {
+		return fmt.Errorf("returning %d places of %d", n, l.held[m][h])
+	}
+	l.held[m][h] -= n
+	return ctx.Err()
+}
+
+// Metered implements storage.Quotas.
+func (h *Handle) Metered(ctx context.Context, org string, month storage.Month) (int64, error) {
+	l := &h.m.quotas
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.meters[memoryMeter{org, month}], ctx.Err()
+}
+
+// Meters implements storage.Quotas.
+func (h *Handle) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
+	l := &h.m.quotas
+	l.mu.Lock()
+	meters := maps.Clone(l.meters)
+	l.mu.Unlock()
+	byOrg := func(a, b memoryMeter) int { return strings.Compare(a.org, b.org) }
+	for _, m := range slices.SortedFunc(maps.Keys(meters), byOrg) {
+		if m.month != month {
+			continue
+		}
+		if err := cmp.Or(ctx.Err(), f(m.org, meters[m])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OpenHandle implements Cluster.
+func (m *Memory) OpenHandle(*testing.T) Replica { return m.Open() }
+
+// TakeOver implements Cluster.
+func (m *Memory) TakeOver(_ *testing.T, h Replica) Replica {
+	dead := h.(*Handle)
+	m.quotas.mu.Lock()
+	defer m.quotas.mu.Unlock()
+	for _, held := range m.quotas.held {
+		delete(held, dead)
+	}
+	return m.open(m.log.takeOver(dead.LogHandle))
+}
+
+// Cut implements Cluster.
+func (m *Memory) Cut(h Replica) { h.(*Handle).Cut() }
+
+// Mend implements Cluster.
+func (m *Memory) Mend(h Replica) { h.(*Handle).Mend() }
