@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -65,8 +66,9 @@ type Proof struct {
 	// Settled is how many of the rows have a settlement, and Unsigned how many of
 	// these are from before settlements were signed.
 	Settled, Unsigned int
-	// Changes and Removals are how many entries of these kinds there are.
-	Changes, Removals int
+	// Changes, Removals and Verdicts are how many entries of these kinds there are. Of
+	// a verdict its signature and its decision are proved.
+	Changes, Removals, Verdicts int
 	// Removed is how many rows left a tombstone. Of NewestRemoved, the id of the
 	// newest of them, the time can be read; it is empty where there is none.
 	Removed       int
@@ -106,7 +108,7 @@ type Proof struct {
 // What a row from before there were audit digests shows beyond what [Payload]
 // returns is not signed, and neither are settlements from before they were.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
-	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain)}
+	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: make(verdicts)}
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
 	}
@@ -131,7 +133,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		return Proof{}, err
 	}
 	proof.Unplaced = p.gone.unplaced()
-	if err := p.whole(proof.Census); err != nil {
+	if err := cmp.Or(p.whole(proof.Census), p.verdicts.check()); err != nil {
 		return Proof{}, err
 	}
 	err = p.documents.prove(ctx, h)
@@ -151,6 +153,7 @@ type prover struct {
 
 	changes, removals int
 	gone              graves
+	verdicts          verdicts
 	documents         documents
 
 	proved, rows, settled, unsigned, older, unlisted atomic.Int64
@@ -160,7 +163,7 @@ type prover struct {
 func (p *prover) proof() Proof {
 	proof := Proof{
 		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
-		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals,
+		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals, Verdicts: len(p.verdicts),
 		Removed: p.gone.n, NewestRemoved: p.gone.newest,
 	}
 	for _, c := range p.order {

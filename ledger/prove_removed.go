@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,8 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		a.all = append(a.all, r)
 		p.removals++
 		return nil
+	case storage.VerdictEntry:
+		return p.verdict(e)
 	}
 	return errors.New("no such entry is known")
 }
@@ -124,7 +127,7 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	if err != nil {
 		return fmt.Errorf("its id: %w", err)
 	}
-	if err := announced.cover(id); err != nil {
+	if err := cmp.Or(announced.cover(id), p.verdicts.on(t.OrganizationID, t.DecisionID, 0)); err != nil {
 		return err
 	}
 	for _, l := range t.Leaves {

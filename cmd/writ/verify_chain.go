@@ -121,11 +121,10 @@ func (c *verifyCmd) readAnchors(s streams) (heads []receipt.SignedHead, err erro
 // report says what was proved and what was not. Its last lines are the last head of
 // each chain, to be kept as anchors.
 func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
-	whose := fmt.Sprintf("%s of %s", count(p.Rows, "row"), count(p.Organizations, "organization"))
-	if c.URL != "" {
-		whose = fmt.Sprintf("%s of one organization", count(p.Rows, "row"))
+	fmt.Fprintf(w, "%s: whole: %s\n", name, counts(p))
+	if c.URL == "" {
+		fmt.Fprintf(w, "%s: of %s\n", name, count(p.Organizations, "organization"))
 	}
-	fmt.Fprintf(w, "%s: whole: %s, %s\n", name, count(p.Heads, "head"), whose)
 	switch {
 	case c.Anchor == "":
 		fmt.Fprintf(w, "%s: not proved: that this is not an older copy, or one that was signed anew: give --anchor\n", name)
@@ -147,6 +146,9 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	}
 	if p.Older > 0 {
 		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
+	}
+	if p.Verdicts > 0 {
+		fmt.Fprintf(w, "%s: not proved: what %s, but for the decisions that they are on\n", name, say(p.Verdicts, "verdict"))
 	}
 	if c.URL != "" {
 		fmt.Fprintf(w, "%s: not proved: that no row is missing: a server shows the rows of one organization\n", name)
@@ -181,6 +183,26 @@ func decidedAt(decisionID string) string {
 		return "an unknown time"
 	}
 	return time.Unix(id.Time().UnixTime()).UTC().Format(time.RFC3339)
+}
+
+// counts says what was proved, in few words: a line of 100 columns has room for the
+// name and a history of 1,000,000 decisions. A removal is a retention entry and what it
+// is of are the rows that left a tombstone.
+func counts(p ledger.Proof) string {
+	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", count(len(p.Ends), "chain"), count(p.Heads, "head"), count(p.Rows, "decision"),
+		p.Settled, count(p.Changes, "change"), count(p.Removals, "removal"), p.Removed)
+	if p.Verdicts > 0 {
+		said += ", " + count(p.Verdicts, "verdict")
+	}
+	return said
+}
+
+// say is count with a verb.
+func say(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " says"
+	}
+	return count(n, what) + " say"
 }
 
 func count(n int, what string) string {

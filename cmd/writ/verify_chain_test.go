@@ -19,6 +19,7 @@ import (
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger"
+	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
@@ -134,7 +135,7 @@ func TestVerifyChain_URL(t *testing.T) {
 	evaluate(t, p.url, token, 2) // under heads that are too young to be listed
 	code, said := verifyURL(t, p.url, token, "--keys", keys)
 	for _, want := range []string{
-		fmt.Sprintf("%s: whole: %d heads, %d rows of one organization\n", p.url, 2*n+2, n+2),
+		fmt.Sprintf("%s: whole: 1 chain, %d heads, %d decisions, 1 settled, 1 change, 0 removals of 0\n", p.url, 2*n+2, n+2),
 		": 2 rows under heads that are not listed yet: each verified by itself\n",
 		": not proved: that no row is missing: a server shows the rows of one organization\n",
 	} {
@@ -284,7 +285,8 @@ func TestVerifyChain_Retention(t *testing.T) {
 	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, int) error { return l.Retain }, "rival")
 	code, said := verifyData(t, data)
 	for _, want := range []string{
-		": whole: 13 heads, 5 rows of 1 organization\n",
+		": whole: 1 chain, 13 heads, 5 decisions, 0 settled, 2 changes, 1 removal of 5\n",
+		": of 1 organization\n",
 		": 5 rows that retention removed, as it had announced, the newest decided at ",
 	} {
 		if code != exitOK || !strings.Contains(said, want) {
@@ -296,5 +298,21 @@ func TestVerifyChain_Retention(t *testing.T) {
 	}, "")
 	if code, said = verifyData(t, data); code != exitFailed || !strings.Contains(said, "it was removed, and no retention entry covers it") {
 		t.Errorf("writ verify = exit code %d, %s\nwant a break", code, said)
+	}
+}
+
+// TestVerifyChain_CountsFitALine: the counts of a history of 1,000,000 decisions fit a
+// line of 100 columns.
+func TestVerifyChain_CountsFitALine(t *testing.T) {
+	line := "data: whole: " + counts(ledger.Proof{
+		Ends: make([]receipt.SignedHead, 1), Heads: 62_500, Rows: 1_000_000, Settled: 9_999, Changes: 999, Removals: 9,
+		Removed: 9_999,
+	})
+	if len(line) > 100 {
+		t.Errorf("%q has %d columns, want at most 100", line, len(line))
+	}
+	line = counts(ledger.Proof{Verdicts: 1})
+	if want := "0 chains, 0 heads, 0 decisions, 0 settled, 0 changes, 0 removals of 0, 1 verdict"; line != want {
+		t.Errorf("counts = %q, want %q", line, want)
 	}
 }
