@@ -79,9 +79,8 @@ type Proof struct {
 	// Older is how many have no audit digest: of them, what [Payload] returns is
 	// signed and nothing else.
 	Older int
-	// Waiting is how many changes of documents are not signed yet, and Documents how
-	// many documents are from before changes were.
-	Waiting, Documents int
+	// Waiting is how many changes of documents are not signed yet.
+	Waiting int
 	// Unlisted is how many rows of a partial history are under heads that it does not
 	// have: each was verified by itself.
 	Unlisted int
@@ -137,7 +136,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		return Proof{}, err
 	}
 	err = p.documents.prove(ctx, h)
-	proof.Waiting, proof.Documents = p.documents.waiting, p.documents.unsigned
+	proof.Waiting = p.documents.waiting
 	return proof, err
 }
 
@@ -172,31 +171,31 @@ func (p *prover) proof() Proof {
 	return proof
 }
 
-// leaf proves a leaf to be under the head that in says, and reports whether that is
-// one of the history's.
-func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (listed bool, err error) {
+// leaf proves a leaf to be under the head that in says, and returns its chain and its
+// sequence, nil where it is none of the history's.
+func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (c *provenChain, seq uint64, err error) {
 	h, err := in.SignedHead(leaf)
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
-	c := p.chains[h.Chain]
+	c = p.chains[h.Chain]
 	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) {
-		return false, h.Verify(p.cfg.Keys)
+		return nil, 0, h.Verify(p.cfg.Keys)
 	}
 	if err := p.listed(h.Chain, h.Seq); err != nil {
-		return false, fmt.Errorf("its receipt is %w", err)
+		return nil, 0, fmt.Errorf("its receipt is %w", err)
 	}
 	if sumOf(&h) != c.heads[h.Seq-1].sum {
-		return false, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
+		return nil, 0, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
 	}
 	if err := p.count(c, h.Seq); err != nil || !p.gone.wants(h.Chain, h.Seq) {
-		return err == nil, err
+		return c, h.Seq, err
 	}
 	at, err := in.Leaf(leaf)
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
-	return true, p.place(at)
+	return c, h.Seq, p.place(at)
 }
 
 // listed returns nil if the history has a head of a chain.
@@ -233,7 +232,7 @@ func (p *prover) count(c *provenChain, seq uint64) error {
 func (p *prover) whole(c storage.Census) error {
 	missing := p.leaves - int(p.proved.Load())
 	if missing == c.Unmarked {
-		return nil
+		return p.unmarked()
 	}
 	if missing < c.Unmarked {
 		return &storage.BreakError{Err: fmt.Errorf("%d intents are decided and have no row, and the heads sign %d leaves that are not there", c.Unmarked, missing)}
@@ -255,6 +254,20 @@ func (p *prover) whole(c storage.Census) error {
 		}
 	}
 	return errors.New("counting leaves") // some head signs a leaf that is missing
+}
+
+// unmarked holds that what retention removed without a trace is from before there were
+// entries: since then it leaves one.
+func (p *prover) unmarked() error {
+	for _, c := range p.order {
+		for i, h := range c.heads {
+			if n := c.seen[i].Load(); n < h.size && p.recent(c, uint64(i)+1) {
+				return p.brokenHead(c, uint64(i)+1, fmt.Errorf(
+					"it signs %d leaves, and %d are there; retention leaves a trace of what it removes since there are entries", h.size, n))
+			}
+		}
+	}
+	return nil
 }
 
 // timeOf returns the time in a UUIDv7.

@@ -12,14 +12,11 @@ import (
 
 // documents holds each document to the change that left it as it is.
 type documents struct {
-	// last are the last changes, by organization, kind and id.
+	// last are the last changes, by organization, kind and id. Of policies, whose
+	// versions stay when there are newer ones, they are also by revision.
 	last map[string]*lastChange
-	// versions are the digests of the versions of policies, which stay when there
-	// are newer ones, by the same and the revision.
-	versions map[string]string
-	// waiting is how many changes are not signed yet, and unsigned how many
-	// documents are from before changes were.
-	waiting, unsigned int
+	// waiting is how many changes are not signed yet.
+	waiting int
 }
 
 // lastChange is the last change of a document, and whether that is there.
@@ -28,11 +25,14 @@ type lastChange struct {
 	found bool
 }
 
+// name names the document that c left.
 func (c *Change) name() string {
-	return c.OrganizationID + "\x00" + c.Kind + "/" + c.ID
+	name := c.OrganizationID + "\x00" + c.Kind + "/" + c.ID
+	if c.Kind == changeKinds[storage.PolicyKind] {
+		name += "\x00" + strconv.FormatInt(c.Revision, 10)
+	}
+	return name
 }
-
-func (c *Change) version() string { return c.name() + "/" + strconv.FormatInt(c.Revision, 10) }
 
 func (c *Change) broken(format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: c.OrganizationID, Err: fmt.Errorf("%s %q: "+format, append([]any{c.Kind, c.ID}, args...)...)}
@@ -41,13 +41,10 @@ func (c *Change) broken(format string, args ...any) error {
 // changed takes a change that is signed or waits to be.
 func (d *documents) changed(c Change) {
 	if d.last == nil {
-		d.last, d.versions = make(map[string]*lastChange), make(map[string]string)
+		d.last = make(map[string]*lastChange)
 	}
 	if before := d.last[c.name()]; before == nil || before.Revision < c.Revision {
 		d.last[c.name()] = &lastChange{c, c.Digest == ""}
-	}
-	if c.Kind == changeKinds[storage.PolicyKind] {
-		d.versions[c.version()] = c.Digest
 	}
 }
 
@@ -84,21 +81,15 @@ func (d *documents) prove(ctx context.Context, h History) error {
 
 // document holds a document, given as the change that would leave it.
 func (d *documents) document(c Change) error {
-	last := d.last[c.name()]
-	if last == nil {
-		d.unsigned++
-		return nil
-	}
-	digest, version := d.versions[c.version()]
-	switch {
-	case c.Revision == last.Revision && c.Digest == last.Digest:
+	switch last := d.last[c.name()]; {
+	case last == nil:
+		return c.broken("no change has left it as it is, at revision %d", c.Revision)
+	case c.Revision != last.Revision || c.Digest != last.Digest:
+		return c.broken("it is not as the change of revision %d left it", last.Revision)
+	case last.found:
+		return c.broken("it is there twice")
+	default:
 		last.found = true
 		return nil
-	case version && digest == c.Digest:
-		return nil
-	case !version && c.Kind == changeKinds[storage.PolicyKind] && c.Revision < last.Revision:
-		d.unsigned++ // an older version, from before changes were signed
-		return nil
 	}
-	return c.broken("it is not as the change of revision %d left it", last.Revision)
 }

@@ -47,8 +47,11 @@ func (p *prover) beside(ctx context.Context, h History) error {
 
 // entry proves e and remembers what it announces.
 func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
-	_, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
+	c, seq, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
 	if err == nil {
+		if c != nil && (c.entered == 0 || seq < c.entered) {
+			c.entered = seq
+		}
 		err = p.body(e, announced)
 	}
 	if err != nil {

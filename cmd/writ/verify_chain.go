@@ -141,9 +141,6 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	if p.Waiting > 0 {
 		fmt.Fprintf(w, "%s: not proved: %s of documents that the server had not signed yet\n", name, count(p.Waiting, "change"))
 	}
-	if p.Documents > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s from before their changes were signed\n", name, count(p.Documents, "document"))
-	}
 	if p.Older > 0 {
 		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
@@ -95,6 +96,37 @@ func TestProve_ForgedDocuments(t *testing.T) {
 		"a deleted rule put back": {func(t *testing.T, s *Store) {
 			put(t, s, documentKey(rules, "acme", "r"), documentRow(rules, storage.Document{Value: []byte(`{"id":"r"}`), Revision: 4}))
 		}, `organization "acme": rule "r": it is not as the change of revision `},
+		"an older version of a policy deleted": {func(t *testing.T, s *Store) {
+			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 1)))
+		}, `organization "acme": policy "p": the change of revision `},
+		"a version of a policy that nobody registered": {func(t *testing.T, s *Store) {
+			d := documentOfVersion(t, 99)
+			d.Revision = 90
+			put(t, s, documentKey(policies, "acme", d.ID), documentRow(policies, d))
+		}, `organization "acme": policy "p": no change has left it as it is, at revision 90`},
+		"a version of a policy in the revision of another": {func(t *testing.T, s *Store) {
+			v, _ := s.get(documentKey(policies, "acme", storage.VersionID("p", 2)))
+			d := documentOfVersion(t, 99)
+			d.Revision = binary.BigEndian.Uint64(v)
+			put(t, s, documentKey(policies, "acme", d.ID), documentRow(policies, d))
+		}, `organization "acme": policy "p": it is not as the change of revision `},
+		"a rule that nobody made": {func(t *testing.T, s *Store) {
+			put(t, s, documentKey(rules, "acme", "z"), documentRow(rules, storage.Document{Value: []byte(`{"id":"z"}`), Revision: 1}))
+		}, `organization "acme": rule "z": no change has left it as it is, at revision 1`},
+		"a key that nobody made": {func(t *testing.T, s *Store) {
+			b := &batch{b: s.db.NewBatch()}
+			value, err := storage.Tokens.Encode(&storage.Token{ID: "z", OrganizationID: "acme", CreatedAt: at})
+			if err == nil {
+				_, _, err = b.putDocument(&storage.Tokens.Collection, storage.Document{Kind: storage.TokenKind, Org: "acme", ID: "z", Value: value, Revision: 1})
+			}
+			if err = errors.Join(err, b.b.Commit(pebble.Sync)); err != nil {
+				t.Fatal(err)
+			}
+		}, `organization "acme": key "z": no change has left it as it is, at revision 1`},
+		"a plan that nobody bought": {func(t *testing.T, s *Store) {
+			plans := &storage.Subscriptions.Collection
+			put(t, s, documentKey(plans, "acme", ""), documentRow(plans, storage.Document{Value: []byte(`{"organization_id":"acme","plan":"business"}`), Revision: 1}))
+		}, `organization "acme": plan "": no change has left it as it is, at revision 1`},
 		"an older version of a policy changed": {rewritten(policies, storage.VersionID("p", 1), func(d *storage.Document) { d.Value = append(d.Value, ' ') }),
 			`organization "acme": policy "p": it is not as the change of revision `},
 		"the newest version of a policy deleted": {func(t *testing.T, s *Store) {
@@ -142,6 +174,16 @@ func TestProve_ForgedDocuments(t *testing.T) {
 			wantBreak(t, err, test.want)
 		})
 	}
+}
+
+// documentOfVersion is a version of acme's policy p.
+func documentOfVersion(t *testing.T, version int64) storage.Document {
+	t.Helper()
+	value, err := storage.Policies.Encode(&engine.ActionPolicy{OrganizationID: "acme", PolicyID: "p", Version: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage.Document{Kind: storage.PolicyKind, Org: "acme", ID: storage.VersionID("p", version), Value: value}
 }
 
 // TestWatch_GoesOnAfterARestart: who has heard of a revision hears of all after it

@@ -216,6 +216,55 @@ func TestProve_Format4(t *testing.T) {
 	}
 }
 
+// TestProve_NothingNewIsFromBefore forges what only an older writ has written, of a
+// decision that was made when there were entries.
+func TestProve_NothingNewIsFromBefore(t *testing.T) {
+	w := writeHistory(t)
+	var row *storage.Record
+	w.change(t, func(s *Store) {
+		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		decideOne(t, l, "acme", 16)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row = rows[0]
+	})
+	if _, err := w.prove(t, w.disk, nil); err != nil {
+		t.Fatalf("Prove = %v", err)
+	}
+	for name, test := range map[string]struct {
+		do   func(t *testing.T, s *Store)
+		want string
+	}{
+		"a settlement without a receipt": {func(t *testing.T, s *Store) {
+			settled := *row
+			settled.Settle(storage.Settlement{Outcome: "skipped", RecordedAt: row.DecidedAt})
+			put(t, s, recordKey("acme", idOf(row)), rowOfFormat4(&settled))
+		}, fmt.Sprintf(`organization "acme", decision %s: its settlement has no receipt, and it was decided when settlements had one`, row.DecisionID)},
+		"a row taken for removed without a trace": {func(t *testing.T, s *Store) {
+			id := idOf(row)
+			put(t, s, removedKey("acme"), id[:])
+			del(t, s, recordKey("acme", id))
+			del(t, s, byDecisionKey("acme", row.Decision).id(id))
+		}, "it signs 1 leaves, and 0 are there; retention leaves a trace of what it removes since there are entries"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
+			forged.change(t, func(s *Store) { test.do(t, s) })
+			_, err := forged.prove(t, forged.disk, nil)
+			wantBreak(t, err, test.want)
+		})
+	}
+}
+
 // firstEntry returns an organization's oldest entry of a kind and its key.
 func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()

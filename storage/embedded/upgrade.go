@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -61,16 +62,19 @@ const oldDocuments = "abcefprstuvwy"
 const moved = 1 << 20
 
 // mover moves the documents of formats 1 to 4 to where format 5 has them. The old
-// ones go with the last write: until then they are what counts.
+// ones go with the last write: until then they are what counts. Each gets a revision
+// and a change of its own, so that every document is as a signed change left it once
+// the ledger has signed these.
 type mover struct {
 	s      *Store
 	b      *batch
 	counts map[string]*storage.Counts
 	policy string // the organization and id of the last policy
+	last   uint64 // revision
 }
 
 func (s *Store) moveDocuments() error {
-	m := mover{s: s, b: &batch{b: s.db.NewBatch()}, counts: make(map[string]*storage.Counts)}
+	m := mover{s: s, b: &batch{b: s.db.NewBatch()}, counts: make(map[string]*storage.Counts), last: s.change + 1}
 	for _, k := range []kind{kindDocument, kindIndex, kindChange, kindTrimmed} { // of an opening that was cut short
 		m.remove(byte(k))
 	}
@@ -80,10 +84,17 @@ func (s *Store) moveDocuments() error {
 	}
 	m.b.number(trimmedKey, int64(s.change)+1) // nobody is told of what was before
 	m.b.setFormat(format)
+	if m.b.link(changeStream, m.last); m.b.err == nil && m.last > s.change+1 {
+		m.b.err = m.b.b.SingleDelete(linkKey(changeStream, s.change), nil)
+	}
 	if err = errors.Join(err, m.b.err); err != nil {
 		return errors.Join(err, m.b.b.Close())
 	}
-	return s.finish(m.b)
+	if err := s.apply(m.b.b); err != nil {
+		return err
+	}
+	s.change = m.last
+	return nil
 }
 
 func (m *mover) remove(k byte) {
@@ -173,9 +184,16 @@ func (m *mover) place(d *storage.Document) error {
 
 // put writes d, and what is waiting when that is much.
 func (m *mover) put(c *storage.Collection, d storage.Document) error {
-	d.Revision = m.s.change + 1
-	if _, _, err := m.b.putDocument(c, d); err != nil {
+	m.last++
+	d.Revision = m.last
+	id, alias, err := m.b.putDocument(c, d)
+	if err != nil {
 		return fmt.Errorf("moving the %s %q of %q: %w", c.Name, d.ID, d.Org, err)
+	}
+	if !c.Quiet {
+		m.b.document(changeKey(m.last, 0), &storage.Change{
+			Revision: m.last, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value),
+		})
 	}
 	if m.b.b.Len() < moved {
 		return nil
@@ -186,7 +204,7 @@ func (m *mover) put(c *storage.Collection, d storage.Document) error {
 	if err := m.s.health.stopped(); err != nil {
 		return err
 	}
-	err := m.b.b.Close()
+	err = m.b.b.Close()
 	m.b.b = m.s.db.NewBatch()
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -145,6 +146,7 @@ func TestOpen_Upgrades(t *testing.T) {
 			if err := errors.Join(r.documents(t.Context()), r.Close()); err != nil {
 				t.Errorf("the documents do not hold together: %v", err)
 			}
+			wantSigned(t, fs)
 		})
 	}
 }
@@ -233,6 +235,41 @@ func wantWorking(t *testing.T, s *Store) {
 		return err
 	}); err != nil || counts.VersionBytes != 462 {
 		t.Errorf("the versions of b take %+v, %v, want 462 bytes", counts, err)
+	}
+}
+
+// wantSigned holds that each document of an upgraded store is as a change left it,
+// and that the ledger signs these.
+func wantSigned(t *testing.T, fs vfs.FS) {
+	t.Helper()
+	s := openTest(t, fs, nil)
+	defer closeTest(t, s)
+	changes, err := s.Changes(t.Context(), 0, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(map[storage.Change]bool)
+	for _, c := range changes {
+		left[storage.Change{Revision: c.Revision, Kind: c.Kind, Org: c.Org, ID: c.ID, Digest: c.Digest}] = true
+	}
+	n := 0
+	if err := (&Reader{s: s, hasDocuments: true}).Documents(t.Context(), func(c storage.Change) error {
+		if n++; !left[c] {
+			t.Errorf("no change has left the document of %+v", c)
+		}
+		return nil
+	}); err != nil || n != 21 {
+		t.Errorf("Documents = %d, %v, want 21", n, err)
+	}
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(1), Scrub: plain{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.SignChanges(t.Context(), s), l.Close(t.Context())); err != nil {
+		t.Errorf("SignChanges = %v", err)
+	}
+	if changes, err := s.Changes(t.Context(), 0, 1); len(changes) > 0 || err != nil {
+		t.Errorf("Changes once they are signed = %v, %v, want none", changes, err)
 	}
 }
 
