@@ -320,9 +320,9 @@ func TestDecision_Idempotency_AnIntentStaysDecidedAfterItsRetention(t *testing.T
 	wantDecision(t, h.evaluate(acme, denied), "deny")
 	h.clock.advance(10 * 24 * time.Hour)
 	wantDecision(t, h.evaluate(acme, other), "allow")
-	n, err := h.store.RemoveRecords(context.Background(), acme, h.clock.Now().Add(-7*24*time.Hour), 100)
-	if n != 1 || err != nil {
-		t.Fatalf("RemoveRecords = %d, %v, want 1", n, err)
+	n, err := h.store.RemoveRecords(context.Background(), acme, h.clock.Now().Add(-7*24*time.Hour), storage.Expired{Records: 100, Settled: 100})
+	if n.Records != 1 || err != nil {
+		t.Fatalf("RemoveRecords = %+v, %v, want 1", n, err)
 	}
 	if rows := h.history(acme); len(rows) != 1 {
 		t.Errorf("history = %d rows, want 1", len(rows))

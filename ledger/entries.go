@@ -67,13 +67,16 @@ func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*stor
 }
 
 // Removal announces that retention is about to remove rows: at most Count of an
-// organization's that were decided before a time. Its entry is the canonical JSON
-// of {before, count, entry, id, organization_id}, before with milliseconds at most.
+// organization's that were decided before a time, at most Settled of them with a
+// settlement that is signed. Its entry is the canonical JSON of {before, count, entry,
+// id, organization_id, settled}, before with milliseconds at most, and without settled
+// where it is 0.
 type Removal struct {
 	ID             string    `json:"id"` // a UUIDv7
 	OrganizationID string    `json:"organization_id"`
 	Before         time.Time `json:"before"`
 	Count          int64     `json:"count"`
+	Settled        int64     `json:"settled,omitzero"`
 }
 
 func (r *Removal) entry() *storage.Entry {
@@ -82,15 +85,16 @@ func (r *Removal) entry() *storage.Entry {
 	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.RetentionEntry))
 	dst = receipt.AppendString(append(dst, `,"id":`...), r.ID)
 	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
+	dst = appendNumber(dst, `,"settled":`, r.Settled)
 	return &storage.Entry{Kind: storage.RetentionEntry, OrganizationID: r.OrganizationID, Key: r.ID, Body: append(dst, '}')}
 }
 
-// Retain says, before they are removed, that count rows of org which were decided
+// Retain says, before they are removed, that so many rows of org which were decided
 // before a time are kept no longer. Rows that are removed without are a break of
 // the history.
-func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count int) error {
+func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count storage.Expired) error {
 	id, _ := l.ids.next(l.cfg.Now())
-	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond), Count: int64(count)}
+	r := Removal{ID: id.String(), OrganizationID: org, Before: before.Truncate(time.Millisecond), Count: int64(count.Records), Settled: int64(count.Settled)}
 	if _, err := l.append(ctx, r.entry()); err != nil {
 		return fmt.Errorf("committing a removal: %w", err)
 	}

@@ -184,21 +184,21 @@ func TestRetain_IsInTheChain(t *testing.T) {
 	l := open(t, store)
 	before := noon.Add(time.Microsecond)
 	for range 2 {
-		if err := l.Retain(t.Context(), "acme", before, 3); err != nil {
+		if err := l.Retain(t.Context(), "acme", before, storage.Expired{Records: 3, Settled: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, e := range store.entries {
 		r, err := parseBody(e, (*Removal).entry)
-		if err != nil || r.Count != 3 || !r.Before.Equal(noon) || r.OrganizationID != "acme" {
-			t.Errorf("the entry says %+v, %v, want 3 of acme's before noon", r, err)
+		if err != nil || r.Count != 3 || r.Settled != 2 || !r.Before.Equal(noon) || r.OrganizationID != "acme" {
+			t.Errorf("the entry says %+v, %v, want 3, of which 2 are settled, of acme's before noon", r, err)
 		}
 	}
 	if len(store.entries) != 2 {
 		t.Errorf("%d entries, want 2", len(store.entries))
 	}
 	store.set(func(f *fake) { f.down = storage.ErrUnavailable })
-	if err := l.Retain(t.Context(), "acme", before, 3); !errors.Is(err, storage.ErrUnavailable) {
+	if err := l.Retain(t.Context(), "acme", before, storage.Expired{Records: 3, Settled: 2}); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Retain = %v, want %v", err, storage.ErrUnavailable)
 	}
 	store.check(t, testKeys(t, testSigner(1)))

@@ -152,7 +152,7 @@ func AuditDigest(r *storage.Record) string {
 	var buf [2048]byte
 	dst := receipt.AppendString(append(buf[:0], `{"action_type":`...), r.ActionType)
 	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
-	dst = appendRevision(dst, `,"agent_revision":`, r.AgentRevision)
+	dst = appendNumber(dst, `,"agent_revision":`, r.AgentRevision)
 	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
 	if r.Cost != nil {
 		dst = appendCost(append(dst, `,"cost":`...), r.Cost)
@@ -172,11 +172,11 @@ func AuditDigest(r *storage.Record) string {
 	}
 	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
 	dst = receipt.AppendString(append(dst, `,"policy_id":`...), r.PolicyID)
-	dst = appendRevision(dst, `,"policy_revision":`, r.PolicyRevision)
+	dst = appendNumber(dst, `,"policy_revision":`, r.PolicyRevision)
 	dst = receipt.AppendInt(append(dst, `,"policy_version":`...), r.PolicyVersion)
 	dst = receipt.AppendStrings(append(dst, `,"reasons":`...), r.Reasons)
 	dst = receipt.AppendString(append(dst, `,"resource":`...), r.Resource)
-	dst = appendRevision(dst, `,"rules_revision":`, r.RulesRevision)
+	dst = appendNumber(dst, `,"rules_revision":`, r.RulesRevision)
 	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
 	dst = appendOptional(dst, `,"writer":`, r.Writer)
 	return receipt.DigestBytes(append(dst, '}'))
@@ -190,7 +190,7 @@ func appendOptional(dst []byte, name, s string) []byte {
 	return receipt.AppendString(append(dst, name...), s)
 }
 
-func appendRevision(dst []byte, name string, n int64) []byte {
+func appendNumber(dst []byte, name string, n int64) []byte {
 	if n == 0 {
 		return dst
 	}

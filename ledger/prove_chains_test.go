@@ -57,7 +57,7 @@ func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string]
 			t.Fatal(err)
 		}
 	}
-	if err := ledgers["c"].Retain(t.Context(), "acme", noon.Add(time.Hour), 1); err != nil {
+	if err := ledgers["c"].Retain(t.Context(), "acme", noon.Add(time.Hour), storage.Expired{Records: 1, Settled: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Bury("acme"); err != nil {

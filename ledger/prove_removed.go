@@ -27,7 +27,7 @@ func (p *prover) beside(ctx context.Context, h History) error {
 	}
 	for _, a := range announced {
 		slices.SortFunc(a.all, func(x, y Removal) int { return x.Before.Compare(y.Before) })
-		a.found = make([]int64, len(a.all))
+		a.found = make([]storage.Expired, len(a.all))
 	}
 	if err := h.Tombstones(ctx, func(t *storage.Tombstone) error {
 		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
@@ -91,11 +91,15 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 // many tombstones each is the first to cover.
 type removals struct {
 	all   []Removal
-	found []int64
+	found []storage.Expired
 }
 
-// cover takes the tombstone of a decision.
-func (a *removals) cover(id uuid.UUID) error {
+// cover takes the tombstone of a decision, with its leaf and that of its settlement
+// where it has one.
+func (a *removals) cover(id uuid.UUID, leaves int) error {
+	if leaves < 1 || leaves > 2 {
+		return fmt.Errorf("%d leaves are left of it, and a decision has one and its settlement another", leaves)
+	}
 	if a != nil {
 		i, _ := slices.BinarySearchFunc(a.all, timeOf(id), func(r Removal, at time.Time) int {
 			if at.Before(r.Before.Add(-storage.MaxSkew)) {
@@ -104,7 +108,8 @@ func (a *removals) cover(id uuid.UUID) error {
 			return -1
 		})
 		if i < len(a.all) {
-			a.found[i]++
+			a.found[i].Records++
+			a.found[i].Settled += leaves - 1
 			return nil
 		}
 	}
@@ -114,11 +119,15 @@ func (a *removals) cover(id uuid.UUID) error {
 // check holds the numbers of tombstones to those that were announced: one that an
 // entry covers is covered by every later one.
 func (a *removals) check() error {
-	var found, announced int64
+	var found, announced, settled, announcedSettled int64
 	for i := len(a.all) - 1; i >= 0; i-- {
-		found, announced = found+a.found[i], announced+a.all[i].Count
+		found, announced = found+int64(a.found[i].Records), announced+a.all[i].Count
+		settled, announcedSettled = settled+int64(a.found[i].Settled), announcedSettled+a.all[i].Settled
 		if found > announced {
 			return fmt.Errorf("%d rows were removed that only retention entries for %d cover", found, announced)
+		}
+		if settled > announcedSettled {
+			return fmt.Errorf("%d settlements were removed that only retention entries for %d cover", settled, announcedSettled)
 		}
 	}
 	return nil
@@ -130,7 +139,7 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	if err != nil {
 		return fmt.Errorf("its id: %w", err)
 	}
-	if err := cmp.Or(announced.cover(id), p.verdicts.on(t.OrganizationID, t.DecisionID, 0)); err != nil {
+	if err := cmp.Or(announced.cover(id, len(t.Leaves)), p.verdicts.on(t.OrganizationID, t.DecisionID, 0)); err != nil {
 		return err
 	}
 	for _, l := range t.Leaves {

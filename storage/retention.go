@@ -15,18 +15,26 @@ type Retention interface {
 	// order is the backend's. f may call the store; its error ends the walk and
 	// is returned.
 	Organizations(ctx context.Context, f func(org string) error) error
-	// CountExpired returns how many of org's records RemoveRecords would remove, max
-	// at most.
-	CountExpired(ctx context.Context, org string, before time.Time, max int) (int, error)
+	// CountExpired counts the records of org's that RemoveRecords would remove, max at
+	// most.
+	CountExpired(ctx context.Context, org string, before time.Time, max int) (Expired, error)
 	// RemoveRecords removes, in one write, the oldest of org's records that were
-	// decided before a time, max at most (it must be positive), and returns how
-	// many. Fewer than max means that none are left, but for those decided within
-	// twice [MaxSkew] before the time, which may stay until a later call. It must
+	// decided before a time, most at most (its Records must be positive), and returns
+	// how many. It must stop before a settled one that is one more than most.Settled.
+	// Fewer than most.Records means that none else may be removed, but for those decided
+	// within twice [MaxSkew] before the time, which may stay until a later call. It must
 	// remove none that was decided at the time or after.
 	//
 	// Nothing finds a removed record any more, but its head and its meter stay.
 	// Append must return a Record that is Removed as the existing one of its
 	// intent. The hashes of its leaf and of its settlement's stay in their places, so
 	// that what else their heads sign can be proved.
-	RemoveRecords(ctx context.Context, org string, before time.Time, max int) (removed int, err error)
+	RemoveRecords(ctx context.Context, org string, before time.Time, most Expired) (removed Expired, err error)
+}
+
+// Expired counts records that are kept no longer. What is announced of it bounds the
+// hashes that are left: nothing else can pass for the leaf of a removed record.
+type Expired struct {
+	Records int
+	Settled int // of Records, those with a settlement that has a receipt
 }

@@ -242,7 +242,7 @@ func (readCloser) Close() error { return nil }
 // of, and one that somebody has removed rows of who did not say so.
 func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
-	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, int) error, kept string) {
+	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {
 		t.Helper()
 		signer, _, _, err := data.loadSigner()
 		if err != nil {
@@ -282,7 +282,9 @@ func TestVerifyChain_Retention(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, int) error { return l.Retain }, "rival")
+	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error {
+		return l.Retain
+	}, "rival")
 	code, said := verifyData(t, data)
 	for _, want := range []string{
 		": whole: 1 chain, 13 heads, 5 decisions, 0 settled, 2 changes, 1 removal of 5\n",
@@ -293,8 +295,8 @@ func TestVerifyChain_Retention(t *testing.T) {
 			t.Errorf("writ verify = exit code %d, %s\nwant %q", code, said, want)
 		}
 	}
-	sweep(func(*ledger.Ledger) func(context.Context, string, time.Time, int) error {
-		return func(context.Context, string, time.Time, int) error { return nil }
+	sweep(func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error {
+		return func(context.Context, string, time.Time, storage.Expired) error { return nil }
 	}, "")
 	if code, said = verifyData(t, data); code != exitFailed || !strings.Contains(said, "it was removed, and no retention entry covers it") {
 		t.Errorf("writ verify = exit code %d, %s\nwant a break", code, said)

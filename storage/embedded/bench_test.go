@@ -172,11 +172,11 @@ func BenchmarkRemoveRecords(b *testing.B) {
 			fill()
 			b.StartTimer()
 		}
-		n, err := s.RemoveRecords(b.Context(), "org", before, 1000)
-		if err != nil || n != 1000 {
-			b.Fatalf("RemoveRecords = %d, %v, want 1000", n, err)
+		n, err := s.RemoveRecords(b.Context(), "org", before, storage.Expired{Records: 1000})
+		if err != nil || n.Records != 1000 {
+			b.Fatalf("RemoveRecords = %+v, %v, want 1000", n, err)
 		}
-		removed += n
+		removed += n.Records
 	}
 	reportRecords(b, removed)
 }

@@ -95,13 +95,13 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 		{"a removal's count lowered", changed(storage.RetentionEntry, replaced(`"count":4`, `"count":3`)), `organization "acme": retention "`},
 		{"a removal not announced", deleted(storage.RetentionEntry), "it was removed, and no retention entry covers it"},
 		{"rows removed that were not announced", func(t *testing.T, s *Store) {
-			if n, err := s.RemoveRecords(t.Context(), "rival", w.acme[3].DecidedAt, 100); n == 0 || err != nil {
-				t.Fatalf("RemoveRecords = %d, %v", n, err)
+			if n, err := s.RemoveRecords(t.Context(), "rival", w.acme[3].DecidedAt, storage.Expired{Records: 100, Settled: 100}); n.Records == 0 || err != nil {
+				t.Fatalf("RemoveRecords = %+v, %v", n, err)
 			}
 		}, `it was removed, and no retention entry covers it`},
 		{"newer rows removed than were announced", func(t *testing.T, s *Store) {
-			if n, err := s.RemoveRecords(t.Context(), "acme", w.acme[11].DecidedAt.Add(time.Hour), 100); n != 12 || err != nil {
-				t.Fatalf("RemoveRecords = %d, %v, want 12", n, err)
+			if n, err := s.RemoveRecords(t.Context(), "acme", w.acme[11].DecidedAt.Add(time.Hour), storage.Expired{Records: 100, Settled: 100}); n.Records != 12 || err != nil {
+				t.Fatalf("RemoveRecords = %+v, %v, want 12", n, err)
 			}
 		}, `it was removed, and no retention entry covers it`},
 		{"more rows removed than were announced", func(t *testing.T, s *Store) {
@@ -110,11 +110,11 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := w.acme[0].DecidedAt
-			if err := errors.Join(l.Retain(t.Context(), "rival", before, 3), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), 9), l.Close(t.Context())); err != nil {
+			if err := errors.Join(l.Retain(t.Context(), "rival", before, storage.Expired{Records: 3}), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), storage.Expired{Records: 9}), l.Close(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := s.RemoveRecords(t.Context(), "rival", before, 100); n != 4 || err != nil {
-				t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+			if n, err := s.RemoveRecords(t.Context(), "rival", before, storage.Expired{Records: 100, Settled: 100}); n.Records != 4 || err != nil {
+				t.Fatalf("RemoveRecords = %+v, %v, want 4", n, err)
 			}
 		}, `organization "rival": 4 rows were removed that only retention entries for 3 cover`},
 		{"a tombstone changed", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Hash[0] ^= 1; return left }), " does not sign all of its leaves"},
@@ -122,6 +122,22 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 		{"a tombstone under another head", dug(func(left []receipt.Leaf) []receipt.Leaf { left[0].Seq = 99; return left }), "its tombstone is under head 99"},
 		{"a tombstone without the settlement's", dug(func(left []receipt.Leaf) []receipt.Leaf { return left[:1] }), " leaves are missing, and retention has removed 0 without a trace"},
 		{"a tombstone of nothing", dug(func(left []receipt.Leaf) []receipt.Leaf { return nil }), "is decided, and its row is not there"},
+		{"a row deleted and hidden in a tombstone as its settlement", func(t *testing.T, s *Store) {
+			var unsettled key
+			prefix := orgKey(kindIntent, "acme")
+			if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
+				_, left, err := parseIntent(v)
+				if len(left) == 1 {
+					unsettled = bytes.Clone(k)
+				}
+				return false, err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			hideIn(t, s, w.acme[5], unsettled)
+		}, `organization "acme": 2 settlements were removed that only retention entries for 1 cover`},
+		{"a row deleted and hidden in the tombstone of a settled one", func(t *testing.T, s *Store) { hideIn(t, s, w.acme[5], w.grave) },
+			"3 leaves are left of it, and a decision has one and its settlement another"},
 		{"a tombstone deleted", func(t *testing.T, s *Store) {
 			del(t, s, w.grave)
 			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 3))
@@ -168,6 +184,21 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 			wantBreak(t, err, test.want)
 		})
 	}
+}
+
+// hideIn erases a row and leaves its leaf among those of a removed one.
+func hideIn(t *testing.T, s *Store, r *storage.Record, grave key) {
+	t.Helper()
+	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	erase(t, s, r)
+	v, err := s.get(grave)
+	if _, left, _ := parseIntent(v); err != nil || len(left) == 0 {
+		t.Fatalf("there is no tombstone: %d leaves, %v", len(left), err)
+	}
+	put(t, s, grave, appendLeaf(bytes.Clone(v), leaf))
 }
 
 // TestProve_Format4 proves a directory of whose rows an older writ has written some:

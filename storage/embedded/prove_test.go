@@ -101,11 +101,11 @@ func writeHistory(t *testing.T) written {
 			t.Fatal(err)
 		}
 		before := now.Add(-24 * time.Hour)
-		if err := l.Retain(t.Context(), "acme", before, 4); err != nil {
+		if err := l.Retain(t.Context(), "acme", before, storage.Expired{Records: 4, Settled: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := s.RemoveRecords(t.Context(), "acme", before, 100); n != 4 || err != nil {
-			t.Fatalf("RemoveRecords = %d, %v, want 4", n, err)
+		if n, err := s.RemoveRecords(t.Context(), "acme", before, storage.Expired{Records: 100, Settled: 1}); n.Records != 4 || n.Settled != 1 || err != nil {
+			t.Fatalf("RemoveRecords = %+v, %v, want 4, of which 1 is settled", n, err)
 		}
 		w.grave, w.acme = orgKey(kindIntent, "acme").text(w.acme[0].IntentID), w.acme[4:]
 		var err error
@@ -312,18 +312,6 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			}
 		}
 	}
-	// erased takes a row away with all that leads to it.
-	erased := func(t *testing.T, s *Store, r *storage.Record) {
-		del(t, s, recordKey(r.OrganizationID, idOf(r)))
-		del(t, s, byDecisionKey(r.OrganizationID, r.Decision).id(idOf(r)))
-		del(t, s, orgKey(kindIntent, r.OrganizationID).text(r.IntentID))
-		m := meterKey(r.OrganizationID, storage.MonthOf(r.DecidedAt))
-		n, err := s.count(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
-	}
 	month := meterKey("acme", 202611)
 	for _, test := range []struct {
 		name string
@@ -375,7 +363,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			del(t, s, recordKey("acme", idOf(row)))
 			del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row)))
 		}, at + fmt.Sprintf("its intent %q is decided, and its row is not there", row.IntentID)},
-		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erased(t, s, row) }, fmt.Sprintf("head %d: it signs %d leaves, and ", rowHead.Seq, rowHead.Size)},
+		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erase(t, s, row) }, fmt.Sprintf("head %d: it signs %d leaves, and ", rowHead.Seq, rowHead.Size)},
 		{"an organization deleted", func(t *testing.T, s *Store) {
 			for _, k := range []kind{kindRecord, kindByDecision, kindIntent, kindMeter} {
 				p := orgKey(k, "rival")
@@ -449,6 +437,20 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			wantBreak(t, err, test.want)
 		})
 	}
+}
+
+// erase takes a row away with all that leads to it.
+func erase(t *testing.T, s *Store, r *storage.Record) {
+	t.Helper()
+	del(t, s, recordKey(r.OrganizationID, idOf(r)))
+	del(t, s, byDecisionKey(r.OrganizationID, r.Decision).id(idOf(r)))
+	del(t, s, orgKey(kindIntent, r.OrganizationID).text(r.IntentID))
+	m := meterKey(r.OrganizationID, storage.MonthOf(r.DecidedAt))
+	n, err := s.count(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
 }
 
 // settledAs puts a settlement beside a row, with the receipt of the one that is

@@ -54,30 +54,36 @@ func parseIntent(v []byte) (id uuid.UUID, left []receipt.Leaf, err error) {
 }
 
 // CountExpired implements storage.Retention.
-func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, max int) (n int, err error) {
+func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, max int) (n storage.Expired, err error) {
 	if err := checkOrg(org); err != nil {
-		return 0, err
+		return n, err
 	}
 	prefix := orgKey(kindRecord, org)
 	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: key(bytes.Clone(prefix)).id(idAt(before.Add(-storage.MaxSkew)))})
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok && n < max; ok = it.Next() { // no value is read
-		if len(it.Key()) == len(prefix)+idLen {
-			n++
+	for ok := it.First(); ok; ok = it.Next() { // no value is read
+		if len(it.Key()) != len(prefix)+idLen {
+			n.Settled++ // a settlement is beside its row
+		} else if n.Records == max {
+			break
+		} else {
+			n.Records++
 		}
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return storage.Expired{}, err
 		}
 	}
 	return n, it.Error()
 }
 
-// expired finds the rows to remove: those of org whose ids are less than end, max
+// expired finds the rows to remove: those of org whose ids are less than end, most
 // at most.
-func (s *Store) expired(ctx context.Context, org string, end uuid.UUID, max int) (rows []*storage.Record, err error) {
+func (s *Store) expired(
+	ctx context.Context, org string, end uuid.UUID, most storage.Expired,
+) (rows []*storage.Record, n storage.Expired, err error) {
 	prefix := orgKey(kindRecord, org)
 	upper := key(bytes.Clone(prefix)).id(end)
 	err = s.scan(ctx, prefix, upper, func(k, v []byte) (stop bool, err error) {
@@ -89,61 +95,68 @@ func (s *Store) expired(ctx context.Context, org string, end uuid.UUID, max int)
 			if n := len(rows); n == 0 || rows[n-1].DecisionID != id.String() {
 				return true, fmt.Errorf("%w: the settlement of decision %s has none", errCorrupt, id)
 			}
+			if n.Settled == most.Settled {
+				rows = rows[:len(rows)-1]
+				return true, nil
+			}
+			n.Settled++
 			return false, settle(rows[len(rows)-1], v)
 		}
-		if len(rows) == max {
+		if len(rows) == most.Records {
 			return true, nil
 		}
 		r, err := parseRecord(org, id, v, nil)
 		rows = append(rows, r)
 		return false, err
 	})
-	return rows, err
+	n.Records = len(rows)
+	return rows, n, err
 }
 
 // RemoveRecords implements storage.Retention. It holds writes while it looks for
 // what to remove, and commits only while it writes: decisions wait for it no
 // longer than for one another.
 func (s *Store) RemoveRecords(
-	ctx context.Context, org string, before time.Time, max int,
-) (removed int, err error) {
+	ctx context.Context, org string, before time.Time, most storage.Expired,
+) (removed storage.Expired, err error) {
+	var none storage.Expired
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
-		return 0, err
+		return none, err
 	}
-	if max <= 0 {
-		return 0, fmt.Errorf("removing %d records", max)
+	if most.Records <= 0 {
+		return none, fmt.Errorf("removing %d records", most.Records)
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
 	if err := s.health.writable(); err != nil {
-		return 0, err
+		return none, err
 	}
 	entered, b := s.entered.Load(), &batch{b: s.db.NewBatch()}
-	if removed, err = s.removeOldest(ctx, b, org, before, max); removed == 0 || err != nil {
-		return 0, errors.Join(err, b.b.Close())
+	if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
+		return none, errors.Join(err, b.b.Close())
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // perhaps settlements of these rows
 		b.b.Reset()
-		if removed, err = s.removeOldest(ctx, b, org, before, max); err != nil {
-			return 0, errors.Join(err, b.b.Close())
+		if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
+			return none, errors.Join(err, b.b.Close())
 		}
 	}
 	if err := s.finish(b); err != nil {
-		return 0, err
+		return none, err
 	}
 	return removed, nil
 }
 
 // removeOldest puts the removal of org's oldest rows into b and returns how many
 // they are.
-func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, max int) (int, error) {
-	rows, err := s.expired(ctx, org, idAt(before.Add(-storage.MaxSkew)), max)
+func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
+	rows, n, err := s.expired(ctx, org, idAt(before.Add(-storage.MaxSkew)), most)
 	if len(rows) == 0 || err != nil {
-		return 0, err
+		return storage.Expired{}, err
 	}
-	return len(rows), b.remove(org, rows)
+	return n, b.remove(org, rows)
 }
 
 // remove deletes rows, which are all that org has from the first to the last, and

@@ -23,9 +23,9 @@ import (
 // Config is what a Sweeper works with. Store, Announce and Keep are required.
 type Config struct {
 	Store storage.Retention
-	// Announce makes final that count records of an organization which were decided
+	// Announce makes final that so many records of an organization which were decided
 	// before a time are about to be removed. Without it nothing is removed.
-	Announce func(ctx context.Context, org string, before time.Time, count int) error
+	Announce func(ctx context.Context, org string, before time.Time, count storage.Expired) error
 	// Keep returns how long an organization's history is kept: 0 means for good.
 	// An error keeps it until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
@@ -172,7 +172,7 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 		if err != nil {
 			return removed, fmt.Errorf("counting history: %w", err)
 		}
-		if count == 0 {
+		if count.Records == 0 {
 			return removed, nil
 		}
 		if err := s.cfg.Announce(ctx, org, before, count); err != nil {
@@ -180,22 +180,23 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 		}
 		n, err := s.remove(ctx, org, before, count)
 		removed += n
-		if err != nil || count < announced {
+		if err != nil || count.Records < announced || n == 0 {
 			return removed, err
 		}
 	}
 }
 
-// remove removes count records that were announced, and returns how many it has.
-func (s *Sweeper) remove(ctx context.Context, org string, before time.Time, count int) (removed int, err error) {
+// remove removes the records that were announced, and returns how many it has.
+func (s *Sweeper) remove(ctx context.Context, org string, before time.Time, left storage.Expired) (removed int, err error) {
 	for {
-		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, min(batch, count-removed))
+		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, storage.Expired{Records: min(batch, left.Records), Settled: left.Settled})
 		if err != nil {
 			return removed, fmt.Errorf("removing history: %w", err)
 		}
-		removed += n
-		s.removed.Add(float64(n))
-		if n < batch || removed == count {
+		removed += n.Records
+		left.Records, left.Settled = left.Records-n.Records, left.Settled-n.Settled
+		s.removed.Add(float64(n.Records))
+		if n.Records < batch || left.Records == 0 {
 			return removed, nil
 		}
 		if err := s.cfg.Wait(ctx, pause); err != nil {

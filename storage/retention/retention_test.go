@@ -43,11 +43,11 @@ type faulty struct {
 
 var errFault = errors.New("injected fault")
 
-func (f *faulty) RemoveRecords(ctx context.Context, org string, before time.Time, max int) (int, error) {
+func (f *faulty) RemoveRecords(ctx context.Context, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
 	if f.org != "" && org == f.org {
-		return 0, errFault
+		return storage.Expired{}, errFault
 	}
-	return f.Store.RemoveRecords(ctx, org, before, max)
+	return f.Store.RemoveRecords(ctx, org, before, most)
 }
 
 // newWorld keeps the history of "free" for a day, of "pro" for 30 days and of
@@ -66,11 +66,11 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, store: &faulty{Store: s}, writer: storagetest.NewWriter(), reg: prometheus.NewRegistry(), said: make(map[string]int)}
 	w.cfg = Config{
 		Store: w.store,
-		Announce: func(_ context.Context, org string, before time.Time, count int) error {
-			if n, err := s.CountExpired(t.Context(), org, before, count+1); n != count || err != nil {
-				t.Errorf("%d records of %s before %v were announced, want %d, %v", count, org, before, n, err)
+		Announce: func(_ context.Context, org string, before time.Time, count storage.Expired) error {
+			if n, err := s.CountExpired(t.Context(), org, before, count.Records+1); n != count || err != nil {
+				t.Errorf("%+v records of %s before %v were announced, want %+v, %v", count, org, before, n, err)
 			}
-			w.said[org] += count
+			w.said[org] += count.Records
 			return nil
 		},
 		Keep: func(_ context.Context, org string) (time.Duration, error) {
@@ -182,7 +182,7 @@ func TestSweeper_NothingIsRemovedUnannounced(t *testing.T) {
 	w := newWorld(t)
 	w.commit("free", batch+3, 48*time.Hour)
 	announce := w.cfg.Announce
-	w.cfg.Announce = func(context.Context, string, time.Time, int) error { return errFault }
+	w.cfg.Announce = func(context.Context, string, time.Time, storage.Expired) error { return errFault }
 	w.sweeper().pass(t.Context())
 	w.want("free", batch+3)
 	w.cfg.Announce, w.cfg.Metrics, w.store.org = announce, nil, "free"

@@ -29,13 +29,13 @@ func (w *world) hourly(org string, n int) []*storage.Record {
 func (w *world) remove(org string, before time.Time, max, want int) {
 	w.Helper()
 	n, err := w.CountExpired(w.ctx, org, before, max)
-	if n != want || err != nil {
-		w.Errorf("CountExpired(%q, %v, %d) = %d, %v, want %d", org, before, max, n, err, want)
+	if n.Records != want || err != nil {
+		w.Errorf("CountExpired(%q, %v, %d) = %+v, %v, want %d", org, before, max, n, err, want)
 	}
-	got, err := w.RemoveRecords(w.ctx, org, before, max)
+	got, err := w.RemoveRecords(w.ctx, org, before, storage.Expired{Records: max, Settled: n.Settled})
 	w.must("RemoveRecords", err)
-	if got != want {
-		w.Errorf("RemoveRecords(%q, %v, %d) = %d, want %d", org, before, max, got, want)
+	if got != n {
+		w.Errorf("RemoveRecords(%q, %v, %d) = %+v, want %+v", org, before, max, got, n)
 	}
 }
 
@@ -94,11 +94,11 @@ var retentionTests = []test{
 			}
 		}
 		w.commit(all...)
-		n, err := w.RemoveRecords(w.ctx, "org", noon, 1000)
+		n, err := w.RemoveRecords(w.ctx, "org", noon, storage.Expired{Records: 1000})
 		w.must("RemoveRecords", err)
 		left := w.history("org", storage.Filter{}, 100)
-		if len(left) != len(all)-n || n < 6 {
-			w.Errorf("RemoveRecords = %d, of %d records %d are left", n, len(all), len(left))
+		if len(left) != len(all)-n.Records || n.Records < 6 {
+			w.Errorf("RemoveRecords = %+v, of %d records %d are left", n, len(all), len(left))
 		}
 		if got := w.history("org", storage.Filter{From: noon}, 100); len(got) != 12 {
 			w.Errorf("%d records that were decided at the time or after are left, want 12", len(got))
@@ -166,16 +166,41 @@ var retentionTests = []test{
 		enough := errors.New("enough")
 		w.wantErr("Organizations", w.Organizations(w.ctx, func(string) error { return enough }), enough)
 	}},
-	{"max must be positive, and a context that has ended removes nothing", func(w *world) {
+	{"RemoveRecords must stop before a settled record that is one more than most.Settled; CountExpired counts them", func(w *world) {
+		all := w.hourly("org", 8)
+		for _, i := range []int{1, 4, 5} {
+			w.settle(all[i], storage.Settlement{Outcome: "failed", RecordedAt: noon})
+		}
+		after := noon.AddDate(1, 0, 0)
+		for _, test := range []struct{ max, records, settled int }{{1, 1, 0}, {2, 2, 1}, {5, 5, 2}, {99, 8, 3}} {
+			n, err := w.CountExpired(w.ctx, "org", after, test.max)
+			if want := (storage.Expired{Records: test.records, Settled: test.settled}); n != want || err != nil {
+				w.Errorf("CountExpired of %d = %+v, %v, want %+v", test.max, n, err, want)
+			}
+		}
+		for _, test := range []struct{ most, want storage.Expired }{
+			{storage.Expired{Records: 9}, storage.Expired{Records: 1}},
+			{storage.Expired{Records: 9}, storage.Expired{}},
+			{storage.Expired{Records: 9, Settled: 2}, storage.Expired{Records: 4, Settled: 2}},
+			{storage.Expired{Records: 2, Settled: 2}, storage.Expired{Records: 2, Settled: 1}},
+		} {
+			n, err := w.RemoveRecords(w.ctx, "org", after, test.most)
+			if n != test.want || err != nil {
+				w.Errorf("RemoveRecords of %+v = %+v, %v, want %+v", test.most, n, err, test.want)
+			}
+		}
+		w.wantLeft("org", all, all[7:])
+	}},
+	{"most.Records must be positive, and a context that has ended removes nothing", func(w *world) {
 		all := w.hourly("org", 3)
 		ctx, cancel := context.WithCancel(w.ctx)
 		cancel()
-		_, err := w.RemoveRecords(ctx, "org", noon.AddDate(1, 0, 0), 10)
+		_, err := w.RemoveRecords(ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: 10})
 		w.wantErr("RemoveRecords", err, context.Canceled)
 		w.wantErr("Organizations", w.Organizations(ctx, func(string) error { return nil }), context.Canceled)
 		for _, max := range []int{0, -1} {
-			if n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), max); err == nil {
-				w.Errorf("RemoveRecords with max %d = %d, nil; want an error", max, n)
+			if n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: max}); err == nil {
+				w.Errorf("RemoveRecords of %d = %+v, nil; want an error", max, n)
 			}
 		}
 		w.wantLeft("org", all, all)
@@ -186,7 +211,7 @@ var retentionTests = []test{
 			for i, r := range all {
 				switch racer % 4 {
 				case 0:
-					_, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), 1+i%5)
+					_, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: 1 + i%5, Settled: 64})
 					w.noErr("RemoveRecords", err)
 				case 1:
 					mine := *r
