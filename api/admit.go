@@ -37,7 +37,10 @@ func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 	if rt.is(owned) {
 		return nil
 	}
-	return s.auth.permit(&r.who, rt.scope)
+	if err := s.auth.permit(&r.who, rt.scope); err != nil || !rt.is(stored) {
+		return err
+	}
+	return s.throttle.changes.also(r.who.org, r.now)
 }
 
 // admitUnrouted is admit of a request that no route takes.

@@ -72,6 +72,9 @@ type problem struct {
 
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int
+	// rateLimit and ratePolicy are headers of the limit that was met; empty ones are
+	// not sent.
+	rateLimit, ratePolicy string
 	// allow is the Allow header of a 405.
 	allow string
 	// logged tells that operators must hear of the cause.

@@ -29,6 +29,10 @@ func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
 	if p.Status == http.StatusUnauthorized {
 		res.Header.Set(fiber.HeaderWWWAuthenticate, "Bearer")
 	}
+	if p.rateLimit != "" {
+		res.Header.Set(headerRateLimit, p.rateLimit)
+		res.Header.Set(headerRateLimitPolicy, p.ratePolicy)
+	}
 	if p.retryAfter > 0 {
 		res.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(p.retryAfter))
 	}

@@ -93,6 +93,11 @@ type RateLimits struct {
 	Credential RateLimit
 	// Evaluate is for the evaluations of one API key or operator.
 	Evaluate RateLimit
+	// Changes is for what an organization makes or changes of documents, whoever
+	// asks: policies, rules, keys and agents that are made, rules that are changed,
+	// agents that are enabled. Each leaves an entry in the history for good. What takes
+	// something back is never refused: it undoes one of these, once.
+	Changes RateLimit
 	// Address is for the requests of one address that come without a credential
 	// known to be good: public documents, unknown paths, refused credentials, and
 	// the first use of a good one. An IPv6 address stands for its /64.
@@ -110,7 +115,7 @@ func (l RateLimits) check() error {
 	for _, limit := range []struct {
 		name  string
 		limit RateLimit
-	}{{"credential", l.Credential}, {"evaluate", l.Evaluate}, {"address", l.Address}} {
+	}{{"credential", l.Credential}, {"evaluate", l.Evaluate}, {"changes", l.Changes}, {"address", l.Address}} {
 		if err := limit.limit.check(); err != nil {
 			return fmt.Errorf("rate limit of %s: %w", limit.name, err)
 		}

@@ -20,6 +20,7 @@ type credential struct{ org, subject string }
 // throttle holds the limits that are on.
 type throttle struct {
 	credential, evaluate *limiter[credential]
+	changes              *limiter[string]
 	address              *limiter[address]
 	proxies              proxies
 }
@@ -41,6 +42,7 @@ func newThrottle(l RateLimits, reg prometheus.Registerer) *throttle {
 	return &throttle{
 		credential: newLimiter[credential](l.Credential, "credential", "Too many requests with this credential.", refused, reg),
 		evaluate:   newLimiter[credential](l.Evaluate, "evaluate", "Too many evaluations with this credential. Nothing was decided.", refused, reg),
+		changes:    newLimiter[string](l.Changes, "changes", "This organization has changed too much in a short time. Nothing was changed; what stops or removes something is never limited.", refused, reg),
 		address:    newLimiter[address](l.Address, "address", "Too many requests from this address without a credential known to be good.", refused, reg),
 		proxies:    l.TrustedProxies,
 	}
@@ -71,8 +73,19 @@ func (l *limiter[K]) take(fc *fiber.Ctx, key K, now time.Time) error {
 		return nil
 	}
 	at, ok := l.buckets.take(key, now)
-	l.tell(fc, at)
 	if !ok {
+		return l.refuse(at)
+	}
+	l.tell(fc, at)
+	return nil
+}
+
+// also counts a request that another limit has counted: only the refusal says so.
+func (l *limiter[K]) also(key K, now time.Time) error {
+	if l == nil {
+		return nil
+	}
+	if at, ok := l.buckets.take(key, now); !ok {
 		return l.refuse(at)
 	}
 	return nil
@@ -90,22 +103,25 @@ func (l *limiter[K]) more(key K, n int, now time.Time) {
 func (l *limiter[K]) refuse(at level) error {
 	l.refused.Inc()
 	return refuse(problem{
-		Status: http.StatusTooManyRequests, Code: codeRateLimited, Detail: l.detail, retryAfter: at.wait,
+		Status: http.StatusTooManyRequests, Code: codeRateLimited, Detail: l.detail,
+		retryAfter: at.wait, rateLimit: string(l.level(at)), ratePolicy: l.policy,
 	})
 }
 
 // tell sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
 func (l *limiter[K]) tell(fc *fiber.Ctx, at level) {
-	var space [64]byte
-	b := append(space[:0], '"')
+	h := &fc.Response().Header
+	h.SetCanonical([]byte(headerRateLimitPolicy), []byte(l.policy))
+	h.SetCanonical([]byte(headerRateLimit), l.level(at))
+}
+
+func (l *limiter[K]) level(at level) []byte {
+	b := append(make([]byte, 0, 64), '"')
 	b = append(b, l.name...)
 	b = append(b, `";r=`...)
 	b = strconv.AppendInt(b, int64(at.left), 10)
 	b = append(b, ";t="...)
-	b = strconv.AppendInt(b, int64(at.full), 10)
-	h := &fc.Response().Header
-	h.SetCanonical([]byte(headerRateLimitPolicy), []byte(l.policy))
-	h.SetCanonical([]byte(headerRateLimit), b)
+	return strconv.AppendInt(b, int64(at.full), 10)
 }
 
 // of returns the limit of a route that needs a credential.
@@ -133,7 +149,6 @@ func (t *throttle) introduce(fc *fiber.Ctx, now time.Time, ask func() error) err
 	}
 	at, ok := t.address.buckets.take(addressOf(t.proxies.client(fc.Context())), now)
 	if !ok {
-		t.address.tell(fc, at)
 		return t.address.refuse(at)
 	}
 	err := ask()

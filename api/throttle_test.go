@@ -297,6 +297,7 @@ func TestThrottle_Metrics(t *testing.T) {
 	}
 	want := map[string]float64{
 		"writ_rate_limited_total address": 3, "writ_rate_limited_total credential": 2, "writ_rate_limited_total evaluate": 2,
+		"writ_rate_limit_buckets changes": 0, "writ_rate_limited_total changes": 0,
 		"writ_rate_limit_buckets address": 1, "writ_rate_limit_buckets credential": 2, "writ_rate_limit_buckets evaluate": 1,
 	}
 	got := make(map[string]float64)
@@ -308,4 +309,36 @@ func TestThrottle_Metrics(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
+}
+
+// TestThrottle_ChangesAreAnOrganizations: many credentials have one bucket for what
+// they change, and what takes something back is never refused.
+func TestThrottle_ChangesAreAnOrganizations(t *testing.T) {
+	h := start(t, limitedTo(RateLimits{Changes: RateLimit{Rate: 1, Burst: 6}}))
+	a, _ := h.key(acme, "agents:write", "rules:write", "tokens:write")
+	b, id := h.key(acme, "agents:write", "rules:write", "tokens:write")
+	var agent, rule struct {
+		ID string `json:"id"`
+	}
+	h.do("POST", "/v1/agents", a, obj{"name": "bot"}).wantStatus(http.StatusCreated).into(&agent)
+	status := "/v1/agents/" + agent.ID + "/status"
+	h.do("POST", "/v1/rules", b, obj{
+		"name": "r", "condition": `{"action_type":"deploy"}`, "action": `{"decision":"deny","reason":"no"}`,
+	}).wantStatus(http.StatusCreated).into(&rule)
+	h.do("PATCH", status, a, obj{"status": "disabled"}).wantStatus(http.StatusOK)
+	h.do("PATCH", status, b, obj{"status": "active"}).wantStatus(http.StatusOK)
+	h.do("POST", "/v1/agents", b, obj{"name": "other"}).wantStatus(http.StatusCreated)
+
+	h.do("POST", "/v1/agents", a, obj{"name": "third"}).wantLimited("changes")
+	h.do("POST", "/v1/rules", h.operator(acme), obj{}).wantLimited("changes")
+	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "theirs"}).wantStatus(http.StatusCreated)
+	for range 9 {
+		h.do("PATCH", status, a, obj{"status": "disabled"}).wantStatus(http.StatusOK)
+	}
+	h.do("PATCH", status, b, obj{"status": "active"}).wantLimited("changes")
+	h.do("DELETE", "/v1/rules/"+rule.ID, a, nil).wantStatus(http.StatusNoContent)
+	h.do("DELETE", "/v1/tokens/"+id, a, nil)
+	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
+	h.clock.advance(time.Second)
+	h.do("PATCH", status, a, obj{"status": "active"}).wantStatus(http.StatusOK)
 }

@@ -38,13 +38,17 @@ func (r *Registry) PutAgent(ctx context.Context, org string, a *engine.Agent, ma
 // agentID and returns the agent as it then is, or storage.ErrNotFound. It returns
 // a *storage.LimitError when an agent is enabled and more agents of org would
 // count than maxAgents (0: no limit); disabling one never meets a limit. When it
-// returns nil the switch is in force wherever the store is used.
+// returns nil the switch is in force wherever the store is used. An agent that has
+// the status already is left as it is.
 func (r *Registry) SetAgentStatus(
 	ctx context.Context, org, agentID string, status engine.AgentStatus, at time.Time, maxAgents int,
 ) (a *engine.Agent, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		if a, err = agent(tx, org, agentID); err != nil {
 			return err
+		}
+		if a.Status == status {
+			return nil
 		}
 		more := disabled(status) - disabled(a.Status)
 		a.Status, a.UpdatedAt = status, at

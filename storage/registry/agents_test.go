@@ -166,7 +166,15 @@ var agentTests = []test{
 			w.wantSame("SetAgentStatus", got, want)
 			w.wantAgent("org", "x", want)
 		}
-		_, err := w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon, 0)
+		changes, err := w.docs.Changes(w.ctx, 0, 99)
+		w.must("Changes", err)
+		got, err := w.SetAgentStatus(w.ctx, "org", "a", want.Status, noon.Add(time.Hour), 0)
+		w.must("SetAgentStatus again", err)
+		w.wantSame("SetAgentStatus again", got, want)
+		after, err := w.docs.Changes(w.ctx, 0, 99)
+		w.must("Changes", err)
+		w.wantSame("changes once a status is set again", after, changes)
+		_, err = w.SetAgentStatus(w.ctx, "org", "b", engine.AgentDisabled, noon, 0)
 		w.wantErr("SetAgentStatus of no agent", err, storage.ErrNotFound)
 	}},
 	{"ListAgents returns org's agents by creation time, then id", func(w *world) {
