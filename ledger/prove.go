@@ -79,8 +79,10 @@ type Proof struct {
 	// Older is how many have no audit digest: of them, what [Payload] returns is
 	// signed and nothing else.
 	Older int
-	// Waiting is how many changes of documents are not signed yet.
-	Waiting int
+	// Waiting is how many changes of documents are not signed yet, and NewestWaiting
+	// the last of them.
+	Waiting       int
+	NewestWaiting Change
 	// Unlisted is how many rows of a partial history are under heads that it does not
 	// have: each was verified by itself.
 	Unlisted int
@@ -136,7 +138,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 		return Proof{}, err
 	}
 	err = p.documents.prove(ctx, h)
-	proof.Waiting = p.documents.waiting
+	proof.Waiting, proof.NewestWaiting = p.documents.waiting, p.documents.newest
 	return proof, err
 }
 

@@ -15,8 +15,9 @@ type documents struct {
 	// last are the last changes, by organization, kind and id. Of policies, whose
 	// versions stay when there are newer ones, they are also by revision.
 	last map[string]*lastChange
-	// waiting is how many changes are not signed yet.
+	// waiting is how many changes are not signed yet, and newest the last of them.
 	waiting int
+	newest  Change
 }
 
 // lastChange is the last change of a document, and whether that is there.
@@ -55,6 +56,7 @@ func (d *documents) prove(ctx context.Context, h History) error {
 		signed, err := changeOf(&c)
 		if err == nil {
 			d.changed(signed)
+			d.newest = signed
 		}
 		return err
 	})

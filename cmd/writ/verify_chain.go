@@ -139,7 +139,8 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 		fmt.Fprintf(w, "%s: not proved: %s from before they were signed, which fit their decisions\n", name, count(p.Unsigned, "settlement"))
 	}
 	if p.Waiting > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s of documents that the server had not signed yet\n", name, count(p.Waiting, "change"))
+		fmt.Fprintf(w, "%s: not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q\n",
+			name, count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
 	}
 	if p.Older > 0 {
 		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-json-experiment/json"
 
 	"writ/engine"
 	"writ/storage"
@@ -96,6 +98,10 @@ func TestProve_ForgedDocuments(t *testing.T) {
 		"a deleted rule put back": {func(t *testing.T, s *Store) {
 			put(t, s, documentKey(rules, "acme", "r"), documentRow(rules, storage.Document{Value: []byte(`{"id":"r"}`), Revision: 4}))
 		}, `organization "acme": rule "r": it is not as the change of revision `},
+		"a rule swapped, with a change that would have been signed": {waitingChange(t, 2, 2), "the change of revision 2 waits to be signed, and those of "},
+		"a rule swapped, with a change that was never made":         {waitingChange(t, 999, 999), "the change of revision 999 waits to be signed, and those of "},
+		"a rule swapped, with a change in another place":            {waitingChange(t, 999, 8), "the change of revision 8 is not in its place"},
+		"a change cut": {func(t *testing.T, s *Store) { put(t, s, changeKey(8, 9), []byte("x")) }, "decoding a change that is not signed yet: "},
 		"an older version of a policy deleted": {func(t *testing.T, s *Store) {
 			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 1)))
 		}, `organization "acme": policy "p": the change of revision `},
@@ -173,6 +179,21 @@ func TestProve_ForgedDocuments(t *testing.T) {
 			_, err := forged.prove(t, forged.disk, nil)
 			wantBreak(t, err, test.want)
 		})
+	}
+}
+
+// waitingChange swaps a rule of acme's, and says at a revision that a change of another
+// did so.
+func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
+	t.Helper()
+	return func(t *testing.T, s *Store) {
+		d := storage.Document{Value: []byte(`{"id":"q","name":"lifts"}`), Revision: revision}
+		put(t, s, documentKey(&storage.Rules.Collection, "acme", "q"), documentRow(&storage.Rules.Collection, d))
+		v, err := json.Marshal(storage.Change{Kind: storage.RuleKind, Org: "acme", ID: "q", Revision: revision, Digest: sha256.Sum256(d.Value)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, changeKey(at, 0), v)
 	}
 }
 

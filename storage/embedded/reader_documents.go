@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"writ/storage"
 )
 
@@ -74,17 +76,32 @@ func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (e
 	})
 }
 
-// Waiting calls f for each change that is not in the chain yet.
+// Waiting calls f for each change that is not in the chain yet. Its revision must be
+// one that can wait: of a write since changes were trimmed.
 func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) (err error) {
 	defer readPanic(&err)
 	if !r.hasDocuments {
 		return nil
 	}
-	scanned := r.s.eachChange(ctx, 0, func(c storage.Change) bool {
-		err = f(c)
-		return err == nil
+	trimmed, err := r.s.count(trimmedKey)
+	if err != nil {
+		return err
+	}
+	prefix := key{byte(kindChange)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		var c storage.Change
+		if err := json.Unmarshal(v, &c); err != nil {
+			return true, &storage.BreakError{Err: fmt.Errorf("decoding a change that is not signed yet: %w", err)}
+		}
+		if at := changeKey(c.Revision, 0); len(k) != len(at) || !bytes.HasPrefix(k, at[:len(at)-4]) {
+			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+		}
+		if c.Revision <= uint64(trimmed) || c.Revision > r.found.tip.Change {
+			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf(
+				"the change of revision %d waits to be signed, and those of %d to %d can", c.Revision, trimmed+1, r.found.tip.Change)}
+		}
+		return false, f(c)
 	})
-	return errors.Join(err, scanned)
 }
 
 // documentOf returns the document of a row.
