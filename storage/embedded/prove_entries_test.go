@@ -247,11 +247,9 @@ func TestProve_Format4(t *testing.T) {
 	}
 }
 
-// TestProve_NothingNewIsFromBefore forges what only an older writ has written, of a
-// decision that was made when there were entries.
-func TestProve_NothingNewIsFromBefore(t *testing.T) {
-	w := writeHistory(t)
-	var row *storage.Record
+// decideLater has acme decide once more, under a head of its own, and returns the row.
+func (w *written) decideLater(t *testing.T) (row *storage.Record) {
+	t.Helper()
 	w.change(t, func(s *Store) {
 		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
@@ -268,6 +266,14 @@ func TestProve_NothingNewIsFromBefore(t *testing.T) {
 		}
 		row = rows[0]
 	})
+	return row
+}
+
+// TestProve_NothingNewIsFromBefore forges what only an older writ has written, of a
+// decision that was made when there were entries.
+func TestProve_NothingNewIsFromBefore(t *testing.T) {
+	w := writeHistory(t)
+	row := w.decideLater(t)
 	if _, err := w.prove(t, w.disk, nil); err != nil {
 		t.Fatalf("Prove = %v", err)
 	}

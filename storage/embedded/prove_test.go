@@ -358,6 +358,24 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, orgKey(kindIntent, "zz").text(row.IntentID), id[:])
 		}, `organization "zz", decision ` + row.DecisionID + ": its row is not the one of its audit digest"},
 
+		{"two rows swapped", func(t *testing.T, s *Store) {
+			one, _ := s.get(recordKey("acme", idOf(row)))
+			other, _ := s.get(recordKey("acme", idOf(next)))
+			put(t, s, recordKey("acme", idOf(row)), other)
+			put(t, s, recordKey("acme", idOf(next)), one)
+		}, `organization "acme", decision `},
+		{"a row copied to another intent", func(t *testing.T, s *Store) {
+			r := *row
+			id := idOf(row)
+			id[15] ^= 1
+			r.IntentID, r.DecisionID = "7d9f1c1e-3b5a-4f5e-8a67-000000000999", id.String()
+			put(t, s, recordKey("acme", id), appendRecord(nil, &r))
+			put(t, s, byDecisionKey("acme", r.Decision).id(id), nil)
+			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
+			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
+		}, ": its row is not the one of its audit digest"},
+		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, "the change of revision "},
+		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, "the change of revision "},
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
 			del(t, s, recordKey("acme", idOf(row)))
@@ -530,6 +548,38 @@ func TestProve_Rollback(t *testing.T) {
 	}
 	_, err = w.prove(t, w.older, nil)
 	wantBreak(t, err, "data.tip, which notes how far the store has come, is missing")
+}
+
+// TestProve_TailCut takes the last decision away with its head, and with all that
+// notes how far the store has come: only an anchor tells.
+func TestProve_TailCut(t *testing.T) {
+	w := writeHistory(t)
+	row := w.decideLater(t)
+	head, err := row.Receipt.SignedHead()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.change(t, func(s *Store) {
+		erase(t, s, row)
+		del(t, s, headKey(head.Seq))
+		del(t, s, linkKey(headStream, head.Seq))
+		put(t, s, linkKey(headStream, head.Seq-1), nil)
+	})
+	_, err = w.prove(t, w.disk, nil)
+	wantBreak(t, err, fmt.Sprintf("data.tip notes head %d", head.Seq))
+	noted, err := readTip("data", w.disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted.Head, noted.Hash = w.anchor.Seq, w.anchor.Hash()
+	if err := writeTip("data", w.disk, noted); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.prove(t, w.disk, nil); err != nil {
+		t.Errorf("Prove without an anchor = %v: nothing is left that tells", err)
+	}
+	_, err = w.prove(t, w.disk, &head)
+	wantBreak(t, err, fmt.Sprintf("head %d: it was kept as the anchor, and the history ends at head %d", head.Seq, w.anchor.Seq))
 }
 
 // TestProve_Anchor holds a whole history to anchors that are not of it.
