@@ -113,9 +113,10 @@ type Entry struct {
 	// subject of an operator. It is empty where no credential is asked for.
 	Credential string
 	// What it was evaluated under, each empty where it is not known: the revisions of
-	// the documents, and the session and the approval that the caller named.
+	// the documents, the session and the approval that the caller named, and the
+	// digest of its [storage.Details].
 	PolicyRevision, RulesRevision, AgentRevision int64
-	SessionID, ApprovalID                        string
+	SessionID, ApprovalID, DetailsDigest         string
 }
 
 // OperatorPrefix begins the credential of an operator. No id of a key has a colon.

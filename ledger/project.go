@@ -45,6 +45,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		RulesRevision:  e.RulesRevision,
 		AgentRevision:  e.AgentRevision,
 		ApprovalID:     e.ApprovalID,
+		DetailsDigest:  e.DetailsDigest,
 	}
 	if e.SessionID != "" {
 		r.SessionID = cfg.Scrub.Identity(e.SessionID)
@@ -161,6 +162,7 @@ func AuditDigest(r *storage.Record) string {
 	dst = r.DecidedAt.AppendFormat(append(dst, `,"decided_at":"`...), time.RFC3339Nano)
 	dst = receipt.AppendString(append(dst, `","decision":`...), r.Decision.String())
 	dst = receipt.AppendString(append(dst, `,"decision_id":`...), r.DecisionID)
+	dst = appendOptional(dst, `,"details_digest":`, r.DetailsDigest)
 	dst = receipt.AppendString(append(dst, `,"intent_digest":`...), r.IntentDigest)
 	dst = receipt.AppendString(append(dst, `,"intent_id":`...), r.IntentID)
 	dst = receipt.AppendString(append(dst, `,"issued_at":`...), r.IssuedAt)

@@ -87,11 +87,15 @@ var (
 	PublicKeys = of(Collection{Kind: PublicKeyKind, Name: "public key", Quiet: true},
 		func(k *PublicKey) (org, id string) { return "", k.ID },
 		func(k *PublicKey) ([]Key, string, string) { return nil, k.ID, "" })
+
+	AllDetails = of(Collection{Kind: DetailsKind, Name: "details", Quiet: true},
+		func(d *Details) (org, id string) { return "", d.DecisionID },
+		func(d *Details) ([]Key, string, string) { return nil, d.DecisionID, "" })
 )
 
 var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
-	&PublicKeys.Collection,
+	&PublicKeys.Collection, &AllDetails.Collection,
 }
 
 // Collections returns every collection.

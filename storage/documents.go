@@ -18,6 +18,7 @@ const (
 	SubscriptionKind Kind = 's'
 	CountsKind       Kind = 'c'
 	PublicKeyKind    Kind = 'k'
+	DetailsKind      Kind = 'd'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

@@ -38,13 +38,14 @@ type Record struct {
 	AuditDigest    string            `json:"audit_digest,omitzero"` // of the row, see ledger.AuditDigest; empty: it was written before there was one
 	// What it was decided under, each absent where it was not kept: the writer that
 	// decided, the revisions of the documents, the session and the approval that the
-	// intent named.
+	// intent named, the digest of its [Details].
 	Writer         string      `json:"writer,omitzero"`
 	PolicyRevision int64       `json:"policy_revision,omitzero"`
 	RulesRevision  int64       `json:"rules_revision,omitzero"`
 	AgentRevision  int64       `json:"agent_revision,omitzero"`
 	SessionID      string      `json:"session_id,omitzero"`
 	ApprovalID     string      `json:"approval_id,omitzero"`
+	DetailsDigest  string      `json:"details_digest,omitzero"`
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 

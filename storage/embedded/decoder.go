@@ -154,11 +154,14 @@ func (d *decoder) receipt(r *storage.Record) {
 	r.Receipt.KeyID = d.text()
 }
 
-func (d *decoder) under(r *storage.Record) {
+func (d *decoder) under(r *storage.Record, version byte) {
 	r.Writer = d.text()
 	r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
 	r.SessionID = d.text()
 	r.ApprovalID = d.text()
+	if version >= versionOfDetails {
+		r.DetailsDigest = d.digest()
+	}
 }
 
 func (d *decoder) settlement() storage.Settlement {

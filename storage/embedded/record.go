@@ -22,7 +22,7 @@ import (
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
-//	version    = 04
+//	version    = 05
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
@@ -30,6 +30,7 @@ import (
 //	             digest(audit-digest) [under]
 //	under      = text(writer) zigzag(policy-revision) zigzag(rules-revision)
 //	             zigzag(agent-revision) text(session-id) text(approval-id)
+//	             digest(details-digest)
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -45,13 +46,15 @@ import (
 // Where the receipt's decision or decision-id is the record's own, as it should
 // be, it is written as the empty text. Whether a settlement is unapproved follows
 // from the decision and is not written. Until version 03 a row ends in [settlement]
-// instead of [under], which is beside it since: see entries.go. A row of version 02
-// has no audit digest and one of version 01 no credential either.
+// instead of [under], which is beside it since: see entries.go. A row of version 04
+// has no digest of details, one of version 02
+// no audit digest either and one of version 01 no credential.
 const (
-	recordVersion        = 4
+	recordVersion        = 5
 	versionOfCredential  = 2 // the first with one
 	versionOfAuditDigest = 3
 	versionOfUnder       = 4
+	versionOfDetails     = 5
 )
 
 // encoder appends to its bytes.
@@ -140,13 +143,15 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.text(r.IssuedAt)
 	e.text(r.Credential)
 	e.digest(r.AuditDigest)
-	if e.present(r.Writer != "" || r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0 || r.SessionID != "" || r.ApprovalID != "") {
+	if e.present(r.Writer != "" || r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0 || r.SessionID != "" ||
+		r.ApprovalID != "" || r.DetailsDigest != "") {
 		e.text(r.Writer)
 		e.int(r.PolicyRevision)
 		e.int(r.RulesRevision)
 		e.int(r.AgentRevision)
 		e.text(r.SessionID)
 		e.text(r.ApprovalID)
+		e.digest(r.DetailsDigest)
 	}
 	return e
 }
@@ -244,7 +249,7 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	}
 	if d.present() {
 		if version >= versionOfUnder {
-			d.under(r)
+			d.under(r, version)
 		} else {
 			r.Settle(d.settlement())
 		}

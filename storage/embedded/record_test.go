@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func records() map[string]*storage.Record {
 			r.DecidedAt = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 			r.Resource = "\xff\x00"
 			r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
-			r.SessionID, r.ApprovalID = "\xff", "a"
+			r.SessionID, r.ApprovalID, r.DetailsDigest = "\xff", "a", "sha256:"+strings.Repeat("1c", 32)
 		}),
 	}
 }

@@ -45,7 +45,7 @@ func TestRegistry(t *testing.T) {
 	}
 	groups := map[string][]test{
 		"Policies": policyTests, "Rules": ruleTests, "Agents": agentTests, "Tokens": tokenTests, "Subscriptions": subscriptionTests,
-		"Counts": countTests, "Keys": keyTests, "Watch": watchTests, "Lists": listTests, "Tenancy": tenancyTests, "Races": raceTests,
+		"Counts": countTests, "Keys": keyTests, "Details": detailsTests, "Watch": watchTests, "Lists": listTests, "Tenancy": tenancyTests, "Races": raceTests,
 	}
 	for name, open := range stores {
 		for group, tests := range groups {
