@@ -37,7 +37,7 @@ func TestCanaries(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			data, operator := newData(t)
-			p := start(t, data, "--audit="+mode, "--rate-limit-credential=off", "--rate-limit-address=off", "--rate-limit-changes=off",
+			p := start(t, data, "--audit="+mode, "--rate-limit-credential=off", "--rate-limit-changes=off", "--rate-limit-address=off",
 				"--plans="+exportingPlan(t), "--portal-url=http://portal.example",
 				"--stripe-key=not-a-key", "--stripe-webhook-secret=not-a-secret", "--stripe-price-pro=pro",
 				"--stripe-price-business=business", "--stripe-url=http://127.0.0.1:1")
