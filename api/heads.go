@@ -1,11 +1,14 @@
 package api
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"writ/ledger/receipt"
@@ -20,30 +23,72 @@ const headAge = time.Minute
 // errEnough ends a walk through heads.
 var errEnough = errors.New("enough")
 
-// listHeads returns the heads of the chain, newest first. They hold nothing of
-// an organization's.
+// listHeads returns the heads of every chain, one chain after the other, the newest
+// of a chain first. They hold nothing of an organization's.
 func (s *Server) listHeads(r *request) (response, error) {
 	page, err := r.onlyPage()
 	if err != nil {
 		return response{}, err
 	}
-	until := r.now.Add(-headAge).UnixMilli()
-	tip, err := s.cfg.Store.Tip(r.ctx)
-	if err != nil {
-		return response{}, fmt.Errorf("reading the end of the chain: %w", err)
-	}
-	end, err := parseHeadCursor(page.After)
-	if err == nil && end == 0 {
-		end, err = s.firstYounger(r, tip, until)
-	}
+	at, err := parseHeadCursor(page.After)
 	if err != nil {
 		return response{}, err
 	}
-	from := uint64(1)
-	if n := uint64(page.Limit); end > n {
+	chains, err := s.chains(r, at.chain)
+	if err != nil {
+		return response{}, err
+	}
+	heads, next := []receipt.SignedHead(nil), ""
+	for _, tip := range chains {
+		if len(heads) == page.Limit {
+			next = headCursor{tip.ID, 0}.String()
+			break
+		}
+		end := at.end
+		if tip.ID != at.chain {
+			end = 0
+		}
+		some, from, err := s.chainHeads(r, tip, end, page.Limit-len(heads))
+		if err != nil {
+			return response{}, fmt.Errorf("listing heads: %w", err)
+		}
+		heads = append(heads, some...)
+		if from > 1 {
+			next = headCursor{tip.ID, from}.String()
+			break
+		}
+	}
+	return list(heads, next), nil
+}
+
+// chains returns the ends of the chains from one on, in order of their ids.
+func (s *Server) chains(r *request, from [16]byte) (tips []receipt.Chain, err error) {
+	err = s.cfg.Store.Chains(r.ctx, func(tip receipt.Chain) error {
+		if bytes.Compare(tip.ID[:], from[:]) >= 0 {
+			tips = append(tips, tip)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the ends of the chains: %w", err)
+	}
+	slices.SortFunc(tips, func(a, b receipt.Chain) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	return tips, nil
+}
+
+// chainHeads returns the last heads before end, at most limit, the newest first, and
+// the sequence of the first that it looked at. An end of 0 is that of what is listed.
+func (s *Server) chainHeads(r *request, tip receipt.Chain, end uint64, limit int) (heads []receipt.SignedHead, from uint64, err error) {
+	until := r.now.Add(-headAge).UnixMilli()
+	if end == 0 {
+		if end, err = s.firstYounger(r, tip, until); err != nil {
+			return nil, 0, err
+		}
+	}
+	from = 1
+	if n := uint64(limit); end > n {
 		from = end - n
 	}
-	var heads []receipt.SignedHead
 	err = s.cfg.Store.Heads(r.ctx, tip.ID, from, func(h receipt.SignedHead) error {
 		if h.Seq >= end {
 			return errEnough
@@ -54,27 +99,33 @@ func (s *Server) listHeads(r *request) (response, error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {
-		return response{}, fmt.Errorf("listing heads: %w", err)
+		return nil, 0, err
 	}
 	slices.Reverse(heads)
-	next := ""
-	if from > 1 {
-		next = strconv.FormatUint(from, 10)
-	}
-	return list(heads, next), nil
+	return heads, from, nil
 }
 
-// parseHeadCursor returns the sequence that a page ends before, 0 for the first
-// page.
-func parseHeadCursor(cursor string) (uint64, error) {
+// headCursor is where a page goes on: before a sequence of a chain, at the newest
+// where it is 0.
+type headCursor struct {
+	chain [16]byte
+	end   uint64
+}
+
+func (c headCursor) String() string { return fmt.Sprintf("%x.%d", c.chain, c.end) }
+
+// parseHeadCursor returns what String has written, and the start for none.
+func parseHeadCursor(cursor string) (c headCursor, err error) {
 	if cursor == "" {
-		return 0, nil
+		return c, nil
 	}
-	seq, err := strconv.ParseUint(cursor, 10, 63)
-	if err != nil || seq < 2 || strconv.FormatUint(seq, 10) != cursor {
-		return 0, storage.ErrBadCursor
+	chain, end, _ := strings.Cut(cursor, ".")
+	c.end, err = strconv.ParseUint(end, 10, 63)
+	if n, hexErr := hex.Decode(c.chain[:], []byte(chain[:min(len(chain), 32)])); err != nil || hexErr != nil || n != len(c.chain) ||
+		c.end == 1 || c.String() != cursor {
+		return headCursor{}, storage.ErrBadCursor
 	}
-	return seq, nil
+	return c, nil
 }
 
 // firstYounger returns the sequence of the first head that was signed after a

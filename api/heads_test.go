@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // TestDecision_Receipts_Heads holds "GET /v1/ledger/heads": every organization
@@ -45,7 +49,9 @@ func TestDecision_Receipts_Heads(t *testing.T) {
 	if err != nil || under != heads[6] {
 		t.Errorf("the last receipt is under %+v, %v, want the last head, %+v", under, err, heads[6])
 	}
-	for _, query := range []string{"cursor=abc", "cursor=0", "cursor=1", "cursor=02", "cursor=-1", "limit=0"} {
+	a := strings.Repeat("a", 32)
+	for _, query := range []string{"cursor=abc", "cursor=0", "cursor=2", "cursor=00.2", "cursor=" + a + ".1", "cursor=" + a + ".02",
+		"cursor=" + a + ".-1", "cursor=" + strings.ToUpper(a) + ".2", "cursor=" + a, "cursor=" + a + "aa.2", "limit=0"} {
 		h.do("GET", "/v1/ledger/heads?"+query, h.operator(acme), nil).wantField(strings.Split(query, "=")[0])
 	}
 	h.do("GET", "/v1/ledger/heads?from=1", h.operator(acme), nil).wantField("from")
@@ -69,4 +75,56 @@ func (h *harness) heads(t *testing.T, org string) (heads []receipt.SignedHead) {
 		path = nextPath(t, r)
 	}
 	return heads
+}
+
+// twoChains adds to a store the chain of another writer.
+type twoChains struct {
+	storage.Store
+	other *storagetest.MemoryLog
+}
+
+func (s twoChains) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	return errors.Join(s.other.Chains(ctx, f), s.Store.Chains(ctx, f))
+}
+
+func (s twoChains) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	if len(s.other.ByChain[chain]) > 0 {
+		return s.other.Heads(ctx, chain, from, f)
+	}
+	return s.Store.Heads(ctx, chain, from, f)
+}
+
+// TestHeads_OfEveryChain: where several write a store, each server lists all heads.
+func TestHeads_OfEveryChain(t *testing.T) {
+	for _, others := range []int{3, 4, 6} { // with pages of three
+		other, w := storagetest.NewMemoryLog(), storagetest.NewWriter()
+		handle := other.OpenLog()
+		h := start(t, func(c *Config) { c.Store = twoChains{c.Store, other} })
+		h.register(acme)
+		for range others {
+			if _, err := w.Commit(t.Context(), handle, w.Record(acme)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			h.evaluate(acme, intent()).wantStatus(http.StatusOK)
+		}
+		h.clock.advance(48 * time.Hour)
+		of := make(map[[16]byte][]uint64)
+		for _, head := range h.heads(t, rival) {
+			of[head.Chain] = append(of[head.Chain], head.Seq)
+		}
+		for chain, seqs := range of {
+			want := []uint64{5, 4, 3, 2, 1}
+			if len(other.ByChain[chain]) > 0 {
+				want = []uint64{6, 5, 4, 3, 2, 1}[6-others:]
+			}
+			if !slices.Equal(seqs, want) {
+				t.Errorf("with %d heads of another writer: heads %v of chain %x, want %v", others, seqs, chain, want)
+			}
+		}
+		if len(of) != 2 {
+			t.Errorf("heads of %d chains, want 2", len(of))
+		}
+	}
 }

@@ -175,6 +175,18 @@ func (h *LogHandle) Record(_ context.Context, org, decisionID string) (*storage.
 	return nil, storage.ErrNotFound
 }
 
+// Entries implements storage.Log, on one page.
+func (h *LogHandle) Entries(ctx context.Context, org string, kind storage.EntryKind, _ storage.Page) (entries []*storage.Entry, next string, err error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	for _, e := range slices.Backward(h.m.Others) {
+		if e.OrganizationID == org && e.Kind == kind {
+			entries = append(entries, e)
+		}
+	}
+	return entries, "", ctx.Err()
+}
+
 // Tip implements storage.Log.
 func (h *LogHandle) Tip(context.Context) (receipt.Chain, error) {
 	h.m.mu.Lock()

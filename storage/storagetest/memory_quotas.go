@@ -49,18 +49,6 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, nil
 }
 
-// Entries implements storage.Log, on one page.
-func (h *Handle) Entries(ctx context.Context, org string, kind storage.EntryKind, _ storage.Page) (entries []*storage.Entry, next string, err error) {
-	h.LogHandle.m.mu.Lock()
-	defer h.LogHandle.m.mu.Unlock()
-	for _, e := range slices.Backward(h.LogHandle.m.Others) {
-		if e.OrganizationID == org && e.Kind == kind {
-			entries = append(entries, e)
-		}
-	}
-	return entries, "", ctx.Err()
-}
-
 // Grant implements storage.Quotas.
 func (h *Handle) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
 	l := &h.m.quotas
