@@ -35,6 +35,7 @@ test: ## Run every test
 	  echo "SKIPPED reading docs/alerts.yml with Prometheus' parser: the modules of tools/alerts cannot be had"
 	@command -v node >/dev/null && command -v python3 >/dev/null || \
 	  echo "SKIPPED engine/oracles, which holds the readers of resources to other programs: they need node and python3"
+	@$(GO) test -run '^TestBinary_' -v ./storage/mongodb/mongotest | grep -o 'SKIPPED.*' || true
 	@command -v curl >/dev/null || echo "SKIPPED the scripts of cmd/writ that send requests with curl: there is none"
 	@d=$$(mktemp -d); if mount -t tmpfs tmpfs $$d 2>/dev/null; then umount $$d; else echo "SKIPPED the tests of a full disk: mounting a tmpfs needs root"; fi; rmdir $$d
 

@@ -56,7 +56,7 @@ func TestLayering(t *testing.T) {
 		"github.com/open-policy-agent/opa": {"writ/rego"},
 		"github.com/google/cel-go":         {"writ/engine"},
 		"github.com/cockroachdb/pebble":    {"writ/storage/embedded"},
-		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb"},
+		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 		"github.com/golang-jwt/jwt":        {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},

@@ -1,0 +1,84 @@
+package mongotest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+)
+
+// member is one mongod. Its directory and address outlive its process.
+type member struct {
+	bin, dir string
+	addr     string
+	args     []string
+
+	process *os.Process
+	done    chan struct{} // closed when the process has ended
+}
+
+// start starts the process. It dies with the process that started it, where the
+// system can do that.
+func (m *member) start() error {
+	_, port, err := net.SplitHostPort(m.addr)
+	if err != nil {
+		return err
+	}
+	args := append([]string{
+		"--dbpath", m.dir, "--port", port, "--bind_ip", "127.0.0.1", "--replSet", setName, "--nounixsocket",
+		"--wiredTigerCacheSizeGB", "0.25", "--oplogSize", "990", "--logpath", filepath.Join(m.dir, "log"), "--logappend",
+		"--setParameter", "diagnosticDataCollectionEnabled=false", "--setParameter", "enableTestCommands=1",
+	}, m.args...)
+	cmd := exec.Command(m.bin, args...) //nolint:noctx // it outlives every context
+	dieWithParent(cmd)
+	started := make(chan error)
+	m.done = make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the parent that dieWithParent means is this thread
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait() //nolint:errcheck // however it ends
+		}
+		close(m.done)
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("starting %s: %w", m.bin, err)
+	}
+	m.process = cmd.Process
+	return nil
+}
+
+// direct is the URI of this member alone.
+func (m *member) direct() string { return "mongodb://" + m.addr + "/?directConnection=true" }
+
+// end sends a signal and waits until the process has ended.
+func (m *member) end(s os.Signal) error {
+	if m.process == nil {
+		return nil
+	}
+	if err := m.process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := m.process.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-m.done
+	m.process = nil
+	return nil
+}
+
+// freeAddr returns a local address that nobody listens on.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	if err != nil {
+		return "", err
+	}
+	defer l.Close() //nolint:errcheck // nobody has connected
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port)), nil
+}

