@@ -1,0 +1,199 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// changeRow is what an update changed. There is one of every revision, of those that
+// changed nothing that is told, too: a gap is something missing.
+type changeRow struct {
+	Revision int64    `bson:"_id"`
+	Changes  []change `bson:"c"`
+}
+
+type change struct {
+	Kind   int32  `bson:"k"`
+	Org    string `bson:"o"`
+	ID     string `bson:"i"`
+	Alias  string `bson:"l,omitempty"`
+	Digest []byte `bson:"d"`
+	Actor  string `bson:"a,omitempty"`
+}
+
+func newChangeRow(revision uint64, changes []storage.Change) changeRow {
+	row := changeRow{Revision: number(revision), Changes: make([]change, len(changes))}
+	for i, c := range changes {
+		row.Changes[i] = change{Kind: int32(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Digest: c.Digest[:], Actor: c.Actor}
+	}
+	return row
+}
+
+func (row *changeRow) changes() []storage.Change {
+	changes := make([]storage.Change, len(row.Changes))
+	for i, c := range row.Changes {
+		changes[i] = storage.Change{
+			Revision: uint64(row.Revision), Kind: storage.Kind(c.Kind), Org: c.Org, ID: c.ID, Alias: c.Alias, Actor: c.Actor,
+		}
+		copy(changes[i].Digest[:], c.Digest)
+	}
+	return changes
+}
+
+// eachChange calls f for the rows of revisions in (after, upTo], in order, until it
+// returns false.
+func (s *Store) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
+	selected := bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: number(after)}, {Key: "$lte", Value: number(upTo)}}}}
+	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	r := documents{ctx: ctx, s: s}
+	return each(&r, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
+}
+
+// Changes implements storage.Documents.
+func (s *Store) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
+	err = s.eachChange(ctx, after, storage.Now, func(row changeRow) bool {
+		changes = append(changes, row.changes()...)
+		return len(changes) < most
+	})
+	return changes, err
+}
+
+// Trim implements storage.Documents.
+func (s *Store) Trim(ctx context.Context, upTo uint64) error {
+	_, err := s.db.Collection(changesName).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$lte", Value: number(upTo)}}}})
+	return failed(ctx, "trimming changes", err)
+}
+
+// watchers are the functions to call for changes.
+type watchers struct {
+	// mu is held while they are called, and while what to tell them is read.
+	mu   sync.Mutex
+	next int
+	by   map[int]func(storage.Change)
+	// heard is the last revision that they were told of.
+	heard uint64
+}
+
+func (w *watchers) tell(c storage.Change) {
+	for _, f := range w.by {
+		f(c)
+	}
+}
+
+// hear tells the changes of the next revision. mu is held.
+func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
+	for _, c := range changes {
+		w.tell(c)
+	}
+	w.heard = revision
+	s.slot.heardUpTo(revision)
+}
+
+// missed tells that what is up to a revision may be missing. mu is held.
+func (w *watchers) missed(s *Store, revision uint64) {
+	w.hear(s, revision, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
+}
+
+// own tells of an update of this handle before it returns, after those of others
+// that it followed.
+func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heard+1 < revision {
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		defer cancel()
+		if err := w.catchUp(ctx, s); err != nil {
+			w.missed(s, revision-1)
+		}
+	}
+	switch {
+	case w.heard+1 == revision:
+		w.hear(s, revision, changes)
+	case w.heard < revision: // the primary that was read has not come as far yet
+		w.missed(s, revision)
+	}
+}
+
+// catchUp tells all that was committed by now and not told yet. mu is held.
+func (w *watchers) catchUp(ctx context.Context, s *Store) error {
+	last, err := s.revision(ctx)
+	if err != nil || last <= w.heard {
+		return err
+	}
+	rows, err := s.history(ctx, w.heard, last)
+	if err != nil {
+		return err
+	}
+	if rows == nil {
+		w.missed(s, last)
+		return nil
+	}
+	for _, row := range rows {
+		w.hear(s, uint64(row.Revision), row.changes())
+	}
+	return nil
+}
+
+// history returns the rows of all revisions in (after, upTo], which must not be
+// empty, or none if some were trimmed.
+func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeRow, err error) {
+	next := after + 1
+	err = s.eachChange(ctx, after, upTo, func(row changeRow) bool {
+		if uint64(row.Revision) != next {
+			return false
+		}
+		rows = append(rows, row)
+		next++
+		return true
+	})
+	if next != upTo+1 {
+		rows = nil
+	}
+	return rows, err
+}
+
+// Watch implements storage.Documents. Nothing is told while it reads what was
+// changed before.
+func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	w := &s.watchers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.catchUp(ctx, s); err != nil {
+		return nil, fmt.Errorf("beginning to watch: %w", err)
+	}
+	if after != storage.Now && after != w.heard {
+		var rows []changeRow
+		if after < w.heard {
+			if rows, err = s.history(ctx, after, w.heard); err != nil {
+				return nil, err
+			}
+		}
+		if rows == nil {
+			f(storage.Change{Kind: storage.EverythingChanged, Revision: w.heard})
+		}
+		for _, row := range rows {
+			for _, c := range row.changes() {
+				f(c)
+			}
+		}
+	}
+	if w.by == nil {
+		w.by = make(map[int]func(storage.Change))
+	}
+	id := w.next
+	w.next++
+	w.by[id] = f
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.by, id)
+	}, nil
+}

@@ -1,0 +1,220 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// documentRow is a document as it is stored.
+type documentRow struct {
+	Key      string `bson:"_id"`
+	Org      string `bson:"o"`
+	Revision int64  `bson:"r"`
+	Value    string `bson:"v"`
+}
+
+// documents reads one state of the documents: what its context has a session of.
+type documents struct {
+	ctx context.Context
+	s   *Store
+	// err is the first error of an operation, which f may have hidden.
+	err error
+}
+
+// View implements storage.Documents. It asks the primary how far it has come and
+// reads at that time, for which the primary waits until a majority has come as far.
+// Where this handle may have missed changes it first writes to a majority, which a
+// primary that was replaced unnoticed cannot.
+func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
+	if s.FreshFor() > lease {
+		if err := s.slot.renew(ctx, s); err != nil {
+			return failed(ctx, "reading from a replica set that may have another primary", err)
+		}
+	}
+	session, err := s.snapshot(ctx)
+	if err != nil {
+		return failed(ctx, "beginning to read", err)
+	}
+	defer session.EndSession(ctx)
+	return f(&documents{ctx: mongo.NewSessionContext(ctx, session), s: s})
+}
+
+// snapshot returns a session that reads what was committed by now. It must be ended.
+func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
+	now, err := s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Raw()
+	if err != nil {
+		return nil, err
+	}
+	t, i, ok := now.Lookup("operationTime").TimestampOK()
+	if !ok {
+		return nil, errors.New("the server tells no time")
+	}
+	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(bson.Timestamp{T: t, I: i}))
+}
+
+// fail notes the error of an operation.
+func (r *documents) fail(err error) error {
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return failed(r.ctx, "reading documents", err)
+}
+
+// Get implements storage.Reader.
+func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, err error) {
+	c, err := collection(kind, org)
+	if err != nil {
+		return d, err
+	}
+	var row documentRow
+	err = r.s.db.Collection(documentsName).FindOne(r.ctx, bson.D{{Key: "_id", Value: documentKey(c, org, id)}}).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return d, storage.ErrNotFound
+	}
+	if err != nil {
+		return d, r.fail(err)
+	}
+	return row.document(c)
+}
+
+// collection returns the collection of a kind, if org can have documents in it.
+func collection(kind storage.Kind, org string) (*storage.Collection, error) {
+	c := storage.CollectionOf(kind)
+	if c == nil {
+		return nil, fmt.Errorf("no documents are of the kind %q", kind)
+	}
+	return c, checkOrg(org)
+}
+
+// document returns what row is of a collection.
+func (row *documentRow) document(c *storage.Collection) (storage.Document, error) {
+	key, err := parseText(row.Key)
+	prefix := documentsOf(c, row.Org)
+	if err != nil || len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
+		return storage.Document{}, fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errors.Join(errCorrupt, err))
+	}
+	d := storage.Document{Kind: c.Kind, Org: row.Org, ID: string(key[len(prefix):]), Revision: uint64(row.Revision)}
+	if row.Value != "" {
+		d.Value = []byte(row.Value)
+	}
+	return d, nil
+}
+
+var errCorrupt = errors.New("the store is corrupt")
+
+// Scan implements storage.Reader.
+func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
+	c, err := collection(q.Kind, q.Org)
+	if err != nil {
+		return err
+	}
+	if c.Global && q.Index == storage.ByID || q.Every && q.Index != storage.ByID {
+		return fmt.Errorf("the documents of the kind %s are not in the order that was asked for", c.Name)
+	}
+	if q.Index != storage.ByID {
+		return r.scanIndex(c, q, f)
+	}
+	prefix := documentsOf(c, q.Org)
+	selected, none := bounds(prefix, q)
+	if none {
+		return nil
+	}
+	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}})
+	if q.Bare {
+		find.SetProjection(bson.D{{Key: "v", Value: 0}})
+	}
+	cursor, err := r.s.db.Collection(documentsName).Find(r.ctx, selected, find)
+	return each(r, cursor, err, func(row *documentRow) (bool, error) {
+		d, err := row.document(c)
+		if err != nil {
+			return false, err
+		}
+		return f([]byte(d.ID), d)
+	})
+}
+
+// bounds selects what q does among the keys that begin with prefix, which is q.Org's,
+// or says that this is nothing.
+func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
+	lower := slices.Concat(prefix, q.Prefix)
+	upper := end(lower)
+	if from := slices.Concat(prefix, q.From); string(from) > string(lower) {
+		lower = from
+	}
+	if q.Every {
+		upper = end([]byte{byte(q.Kind)})
+	}
+	return between(lower, upper), string(lower) >= string(upper)
+}
+
+// indexRow is what finds a document in an index, with the document where it was
+// looked up.
+type indexRow struct {
+	Key       string        `bson:"_id"`
+	Document  string        `bson:"d"`
+	Documents []documentRow `bson:"docs"`
+}
+
+func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]byte, storage.Document) (bool, error)) error {
+	prefix := indexOf(q.Kind, q.Org, q.Index)
+	selected, none := bounds(prefix, q)
+	if none {
+		return nil
+	}
+	stages := mongo.Pipeline{{{Key: "$match", Value: selected}}, {{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}}}
+	if !q.Bare {
+		stages = append(stages, bson.D{{Key: "$lookup", Value: bson.D{
+			{Key: "from", Value: documentsName}, {Key: "localField", Value: "d"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "docs"},
+		}}})
+	}
+	cursor, err := r.s.db.Collection(indexName).Aggregate(r.ctx, stages)
+	return each(r, cursor, err, func(row *indexRow) (bool, error) {
+		key, err := parseText(row.Key)
+		if err != nil {
+			return false, err
+		}
+		named := documentRow{Key: row.Document, Org: q.Org}
+		if !q.Bare {
+			if len(row.Documents) != 1 {
+				return false, fmt.Errorf("the %s %q is indexed but not stored: %w", c.Name, row.Document, errCorrupt)
+			}
+			named = row.Documents[0]
+		}
+		d, err := named.document(c)
+		if err != nil {
+			return false, err
+		}
+		return f(key[len(prefix):], d)
+	})
+}
+
+// each calls f with what a cursor, of which err is the error, returns, until it
+// returns false.
+func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
+	if err != nil {
+		return r.fail(err)
+	}
+	defer cursor.Close(r.ctx) //nolint:errcheck // what it has read is good
+	for cursor.Next(r.ctx) {
+		row := new(T)
+		if err := cursor.Decode(row); err != nil {
+			return r.fail(err)
+		}
+		if more, err := f(row); !more || err != nil {
+			return err
+		}
+	}
+	return r.fail(cursor.Err())
+}
+
+// number returns a revision as it is stored.
+func number(revision uint64) int64 { return int64(min(revision, math.MaxInt64)) } //nolint:gosec // bounded

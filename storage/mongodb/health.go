@@ -1,0 +1,62 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"writ/storage"
+)
+
+// health knows what is wrong. It logs when that changes, and only then.
+type health struct {
+	log *slog.Logger
+
+	mu       sync.Mutex
+	troubles map[string]error
+}
+
+// What can be wrong.
+const (
+	// beating is a write to a majority: without it nothing can be committed.
+	beating = "writing to a majority"
+	// streaming is hearing of changes: without it caches are read through.
+	streaming = "the stream of changes"
+)
+
+// report says how doing something has ended.
+func (h *health) report(doing string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch was := h.troubles[doing]; {
+	case err != nil && was == nil:
+		h.log.Error("the MongoDB store has a fault", "in", doing, "error", err)
+	case err == nil && was != nil:
+		h.log.Info("the MongoDB store has recovered", "in", doing)
+	}
+	h.troubles[doing] = err
+}
+
+func (h *health) trouble(doing string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.troubles[doing]
+}
+
+// Healthy implements storage.Store.
+func (s *Store) Healthy(ctx context.Context) error {
+	return errors.Join(ctx.Err(), s.health.trouble(beating))
+}
+
+// failed returns the error of an operation as a caller of the store gets it.
+func failed(ctx context.Context, doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w: %s: %w", storage.ErrUnavailable, doing, err)
+}

@@ -1,0 +1,78 @@
+package mongodb
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/storage"
+)
+
+// text returns b as a string that the server orders as the bytes are: each byte is
+// the character of its number. The server orders binary data by its length first.
+func text(b []byte) string {
+	s := make([]byte, 0, len(b)+8)
+	for _, c := range b {
+		s = utf8.AppendRune(s, rune(c))
+	}
+	return string(s)
+}
+
+// parseText returns the bytes of text(b).
+func parseText(s string) ([]byte, error) {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r > 0xff {
+			return nil, fmt.Errorf("a stored key has the character %q", r)
+		}
+		b = append(b, byte(r))
+	}
+	return b, nil
+}
+
+// end returns what comes after all that begins with b, or nil.
+func end(b []byte) []byte {
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0xff {
+			e := bytes.Clone(b[:i+1])
+			e[i]++
+			return e
+		}
+	}
+	return nil
+}
+
+// between selects the documents whose _id is in [lower, upper).
+func between(lower, upper []byte) bson.D {
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: text(lower)}, {Key: "$lt", Value: text(upper)}}}}
+}
+
+// documentsOf begins the keys of org's documents of a collection, all
+// organizations' where it is global.
+func documentsOf(c *storage.Collection, org string) []byte {
+	k := []byte{byte(c.Kind)}
+	if c.Global {
+		return k
+	}
+	return append(k, storage.Text(org)...)
+}
+
+// documentKey is the key of a document.
+func documentKey(c *storage.Collection, org, id string) string {
+	return text(append(documentsOf(c, org), id...))
+}
+
+// indexOf begins the keys of an index.
+func indexOf(k storage.Kind, org string, i storage.Index) []byte {
+	return append(append([]byte{byte(k)}, storage.Text(org)...), byte(i))
+}
+
+// checkOrg refuses an id that a string of the database does not hold.
+func checkOrg(org string) error {
+	if !utf8.ValidString(org) {
+		return fmt.Errorf("the organization %.64q is not in UTF-8", org)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"writ/storage"
+)
+
+var _ storage.Documents = (*Store)(nil)
+
+// Options configure a Store.
+type Options struct {
+	// URI is where the replica set is. TLS, authentication, pool sizes, connection
+	// timeouts and appName are options of the URI. Its read and write concerns and
+	// its read preference are not used: writ reads from the primary what a majority
+	// has, and writes to a majority's journals.
+	URI string
+	// Database is writ's own; "writ" if it is empty.
+	Database string
+	// Timeout bounds each operation of the store; 5 s if it is 0.
+	Timeout time.Duration
+	// Log gets what operators must know; slog.Default() if it is nil.
+	Log *slog.Logger
+}
+
+// Store keeps everything in a database that other handles may use at the same time.
+type Store struct {
+	client  *mongo.Client
+	db      *mongo.Database
+	timeout time.Duration
+	health  health
+	began   time.Time // what ages are counted from
+
+	slot slot
+
+	writes  sync.Mutex     // held while this handle updates documents
+	updates *mongo.Session // of Update
+
+	watchers watchers
+
+	stop context.CancelFunc // ends what runs in the background
+	done sync.WaitGroup
+}
+
+// Open returns a handle on the database, in which it makes what is missing. It
+// refuses a database in which something is not as it would make it.
+func Open(ctx context.Context, o Options) (_ *Store, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("opening the MongoDB store: %w", redact(err, o.URI))
+		}
+	}()
+	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now()}
+	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
+	s.slot.news = make(chan struct{}, 1)
+	majority := writeconcern.Majority()
+	majority.Journal = new(true)
+	config := options.Client().SetAppName("writ").ApplyURI(o.URI).SetTimeout(s.timeout).
+		SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary()).SetWriteConcern(majority).
+		SetBSONOptions(&options.BSONOptions{BinaryAsSlice: true})
+	if s.client, err = mongo.Connect(config); err != nil {
+		return nil, err
+	}
+	s.db = s.client.Database(cmp.Or(o.Database, "writ"))
+	if err := s.checkServer(ctx); err != nil {
+		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// wireOf50 is the wire version of MongoDB 5.0, the first that reads snapshots.
+const wireOf50 = 13
+
+// checkServer refuses a server that can't keep the promises of the store.
+func (s *Store) checkServer(ctx context.Context) error {
+	var hello struct {
+		SetName string `bson:"setName"`
+		Message string `bson:"msg"`
+		Wire    int    `bson:"maxWireVersion"`
+	}
+	if err := s.db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
+		return err
+	}
+	if hello.SetName == "" && hello.Message != "isdbgrid" {
+		return errors.New("the server is no member of a replica set, and has no transactions: start it with --replSet and run rs.initiate()")
+	}
+	if hello.Wire < wireOf50 {
+		return errors.New("the server is older than MongoDB 5.0: upgrade it")
+	}
+	return nil
+}
+
+// begin makes the collections and takes a slot, and starts to listen.
+func (s *Store) begin(ctx context.Context) (err error) {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	if err := s.makeCollections(ctx); err != nil {
+		return err
+	}
+	if s.updates, err = s.client.StartSession(); err != nil {
+		return err
+	}
+	if err := s.slot.take(ctx, s); err != nil {
+		return err
+	}
+	if s.watchers.heard, err = s.revision(ctx); err != nil {
+		return err
+	}
+	s.slot.heardUpTo(s.watchers.heard)
+	s.done.Go(func() { s.listen(background) })
+	s.done.Go(func() { s.beat(background) })
+	s.done.Go(func() { s.acknowledge(background) })
+	return nil
+}
+
+// Close implements storage.Store. Its slot can be taken at once.
+func (s *Store) Close() error {
+	s.stop()
+	s.done.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	var err error
+	if s.slot.held() {
+		err = s.slot.release(ctx, s)
+	}
+	if s.updates != nil {
+		s.updates.EndSession(ctx)
+	}
+	return errors.Join(err, s.client.Disconnect(ctx))
+}

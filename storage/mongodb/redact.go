@@ -1,0 +1,57 @@
+package mongodb
+
+import (
+	"net/url"
+	"strings"
+)
+
+// redacted is an error whose text has no credential. Nothing of the error below it
+// can be had, for that has it still.
+type redacted string
+
+func (e redacted) Error() string { return string(e) }
+
+// redact returns err without the credentials of a URI, as they are written there
+// and as they are meant. err is returned as it is where it has none.
+func redact(err error, uri string) error {
+	text := err.Error()
+	for _, secret := range secrets(uri) {
+		text = strings.ReplaceAll(text, secret, "[redacted]")
+	}
+	if text == err.Error() {
+		return err
+	}
+	return redacted(text)
+}
+
+// secrets are the credentials of a URI that may be malformed: what is before its
+// last @, the parts of that, and all values of options, which may be passwords or
+// tokens too, in either spelling.
+func secrets(uri string) (found []string) {
+	_, rest, _ := strings.Cut(uri, "://")
+	add := func(s string) {
+		if s == "" {
+			return
+		}
+		found = append(found, s)
+		if plain, err := url.PathUnescape(s); err == nil && plain != s && plain != "" {
+			found = append(found, plain)
+		}
+	}
+	if end := strings.LastIndexByte(rest, '@'); end >= 0 {
+		user := rest[:end]
+		add(user)
+		if _, password, ok := strings.Cut(user, ":"); ok {
+			add(password)
+		}
+	}
+	_, query, _ := strings.Cut(rest, "?")
+	for option := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(option, "=")
+		name = strings.ToLower(name)
+		if strings.Contains(name, "password") || strings.Contains(name, "properties") {
+			add(value)
+		}
+	}
+	return found
+}

@@ -1,0 +1,81 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+)
+
+// Labels of errors, as the server and the driver set them.
+const (
+	transient     = "TransientTransactionError"
+	unknownCommit = "UnknownTransactionCommitResult"
+)
+
+func hasLabel(err error, label string) bool {
+	var e mongo.LabeledError
+	return errors.As(err, &e) && e.HasErrorLabel(label)
+}
+
+// errUnknownCommit marks the error of a commit of which nobody knows whether it was
+// made.
+var errUnknownCommit = errors.New("whether the transaction was committed is unknown")
+
+// transact runs f in a transaction of a session, again for as long as others are in
+// its way and ctx lasts. f must return the errors of what it does with its context.
+// A transaction of a session ends the one before it, whatever became of that.
+func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
+	for try := 0; ; try++ {
+		err := session.StartTransaction(options.Transaction().SetReadConcern(readconcern.Snapshot()))
+		if err != nil {
+			return err
+		}
+		if err = f(mongo.NewSessionContext(ctx, session)); err != nil {
+			abort(ctx, session)
+		} else {
+			err = commit(ctx, session)
+		}
+		if err == nil || !hasLabel(err, transient) || errors.Is(err, errUnknownCommit) || !pause(ctx, try) {
+			return err
+		}
+	}
+}
+
+func abort(ctx context.Context, session *mongo.Session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	session.AbortTransaction(ctx) //nolint:errcheck // the next transaction ends it, too
+}
+
+// commit commits, again for as long as the outcome is unknown and ctx lasts.
+func commit(ctx context.Context, session *mongo.Session) error {
+	for try := 0; ; try++ {
+		err := session.CommitTransaction(ctx)
+		switch {
+		case err == nil || hasLabel(err, transient) && !hasLabel(err, unknownCommit):
+			return err
+		case !hasLabel(err, unknownCommit) && ctx.Err() == nil && !mongo.IsTimeout(err) && !mongo.IsNetworkError(err):
+			return err
+		case !pause(ctx, try):
+			return errors.Join(errUnknownCommit, err)
+		}
+	}
+}
+
+// pause waits before another try, and reports whether ctx allows one.
+func pause(ctx context.Context, try int) bool {
+	longest := min(time.Millisecond<<min(try, 6), 32*time.Millisecond)
+	t := time.NewTimer(time.Duration(rand.Int64N(int64(longest)))) //nolint:gosec // no secret
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
