@@ -29,6 +29,7 @@ func TestLayering(t *testing.T) {
 		"writ/rego":              {"writ/engine", "writ/engine/resource"},
 		"writ/scrub":             {},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
+		"writ/storage/mongodb":   {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/storage/retention": {"writ/storage"},
 		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},

@@ -13,10 +13,36 @@
 //	index      {_id: kind text(org) index key id, d: _id of the document}
 //	changes    {_id: revision, c: [{k: kind, o: org, i: id, l: alias, d: digest, a: actor}]}
 //	counters   {_id: "revision", n: the last revision}
-//	replicas   {_id: slot, chain, holder, until, beat, heard, sessions}
+//	           {_id: "counted:" chain, n: the last head that the meters count}
+//	replicas   {_id: slot, chain, holder, dead, until, beat, heard, sessions}
+//	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
+//	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
+//	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}]}
+//	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
+//	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}]}
+//	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
 //
-// The _id of a document of a global collection has no organization. Each collection
-// has a validator of its fields, which is compared when the store is opened.
+// The _id of a document of a global collection has no organization. The other fields
+// of a record are in row.go; a settlement is its field st. Records are indexed by
+// (o, d), (o, a, d) and (o, k, d), newest first and without those that were removed;
+// entries by (o, k, at); quotas by (m, o) and by g.h. Each collection has a validator
+// of its fields. Validators and indexes are compared when the store is opened.
+//
+// # Appends
+//
+// A batch of decisions is one transaction: it sees that the handle still holds its
+// slot, finds which intents stand, and inserts the records that are first with the
+// head that signs them. The _id of a record makes an intent unique, that of a head
+// keeps a chain from forking. After an unknown outcome the next transaction of the
+// same session ends the one before or finds what it has stored.
+//
+// # Meters
+//
+// A head says how many decisions of which meters it signs; some time after, heads are
+// counted in quotas, in a transaction that also notes how far that has come. What was
+// decided is n and what the heads after that say. A decision takes a place in g, and
+// counting moves it to n: the sum of n and g is what was decided and what is held,
+// however far counting has come, and Grant keeps it within the limit in one update.
 //
 // # Updates
 //
@@ -36,8 +62,11 @@
 // Each handle has a slot, which it renews with a beat every 500 ms and which expires
 // after 2.5 s. Its own beat, come back through the stream, proves that it has missed
 // nothing until the beat was written. A handle that reads without such proof first
-// writes a beat, which a primary that was replaced unnoticed cannot. Who takes an
-// expired slot goes on with its chain of heads. Transactions that a dead handle left
-// open are ended by any other that finds its slot expired: the server alone would
-// let them be in the way for a minute.
+// writes a beat, which a primary that was replaced unnoticed cannot.
+//
+// A handle whose slot has expired is given up by any other whose own beats have come
+// through for as long, which then ends the transactions that it left open (the server
+// alone would let them be in the way for a minute), counts its heads and takes back
+// its places. Who takes the slot goes on with its chain. A handle that was given up
+// finds that out within its next transaction and commits nothing any more.
 package mongodb

@@ -35,7 +35,7 @@ type documents struct {
 // Where this handle may have missed changes it first writes to a majority, which a
 // primary that was replaced unnoticed cannot.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	if s.FreshFor() > lease {
+	if s.FreshFor() > believed {
 		if err := s.slot.renew(ctx, s); err != nil {
 			return failed(ctx, "reading from a replica set that may have another primary", err)
 		}
@@ -200,16 +200,23 @@ func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]b
 // each calls f with what a cursor, of which err is the error, returns, until it
 // returns false.
 func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
+	return eachRaw(r, cursor, err, func(bson.Raw) (bool, error) {
+		row := new(T)
+		if err := cursor.Decode(row); err != nil {
+			return false, r.fail(err)
+		}
+		return f(row)
+	})
+}
+
+// eachRaw is each with documents as they were read, which are valid during the call.
+func eachRaw(r *documents, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
 	if err != nil {
 		return r.fail(err)
 	}
 	defer cursor.Close(r.ctx) //nolint:errcheck // what it has read is good
 	for cursor.Next(r.ctx) {
-		row := new(T)
-		if err := cursor.Decode(row); err != nil {
-			return r.fail(err)
-		}
-		if more, err := f(row); !more || err != nil {
+		if more, err := f(cursor.Current); !more || err != nil {
 			return err
 		}
 	}

@@ -40,10 +40,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 			return
 		case <-s.slot.news:
 		}
-		s.slot.mu.Lock()
-		id, holder := s.slot.id, s.slot.holder
-		s.slot.mu.Unlock()
-		_, err := slots.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "holder", Value: holder}},
+		_, err := slots.UpdateOne(ctx, s.slot.mine(),
 			bson.D{{Key: "$max", Value: bson.D{{Key: "heard", Value: number(s.slot.heard.Load())}}}})
 		if err != nil && pause(ctx, 6) {
 			s.slot.heardUpTo(s.slot.heard.Load())
@@ -52,13 +49,9 @@ func (s *Store) acknowledge(ctx context.Context) {
 }
 
 // returned notes that a beat has come back through the stream.
-func (l *slot) returned(id int64, beat string) {
-	l.mu.Lock()
-	mine := id == l.id
+func (l *slot) returned(beat string) {
 	holder, age, _ := strings.Cut(beat, "/")
-	mine = mine && holder == l.holder
-	l.mu.Unlock()
-	if n, err := strconv.ParseInt(age, 10, 64); mine && err == nil {
+	if n, err := strconv.ParseInt(age, 10, 64); holder == l.holder && err == nil {
 		l.proven.Store(n)
 	}
 }
@@ -79,12 +72,10 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "waiting for other replicas", err)
 	}
-	s.slot.mu.Lock()
 	behind := bson.D{
 		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
-		{Key: "$expr", Value: bson.D{{Key: "$gte", Value: bson.A{"$until", "$$NOW"}}}},
+		{Key: "$expr", Value: bson.D{{Key: "$gte", Value: bson.A{"$until", "$$NOW"}}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}},
 	}
-	s.slot.mu.Unlock()
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
 	for {
 		var row slotRow

@@ -24,6 +24,8 @@ const (
 	beating = "writing to a majority"
 	// streaming is hearing of changes: without it caches are read through.
 	streaming = "the stream of changes"
+	// counting moves decisions into the meters: without it more is read for a meter.
+	counting = "counting decisions"
 )
 
 // report says how doing something has ended.

@@ -19,7 +19,7 @@ import (
 	"writ/storage"
 )
 
-var _ storage.Documents = (*Store)(nil)
+var _ storage.Store = (*Store)(nil)
 
 // Options configure a Store.
 type Options struct {
@@ -51,8 +51,12 @@ type Store struct {
 
 	watchers watchers
 
-	stop context.CancelFunc // ends what runs in the background
-	done sync.WaitGroup
+	log    chainLog
+	quotas quotas
+
+	background context.Context    // of what runs in the background
+	stop       context.CancelFunc // ends it
+	done       sync.WaitGroup
 }
 
 // Open returns a handle on the database, in which it makes what is missing. It
@@ -108,12 +112,14 @@ func (s *Store) checkServer(ctx context.Context) error {
 
 // begin makes the collections and takes a slot, and starts to listen.
 func (s *Store) begin(ctx context.Context) (err error) {
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
+	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.makeCollections(ctx); err != nil {
 		return err
 	}
 	if s.updates, err = s.client.StartSession(); err != nil {
+		return err
+	}
+	if s.log.session, err = s.client.StartSession(); err != nil {
 		return err
 	}
 	if err := s.slot.take(ctx, s); err != nil {
@@ -123,9 +129,9 @@ func (s *Store) begin(ctx context.Context) (err error) {
 		return err
 	}
 	s.slot.heardUpTo(s.watchers.heard)
-	s.done.Go(func() { s.listen(background) })
-	s.done.Go(func() { s.beat(background) })
-	s.done.Go(func() { s.acknowledge(background) })
+	s.done.Go(func() { s.listen(s.background) })
+	s.done.Go(func() { s.beat(s.background) })
+	s.done.Go(func() { s.acknowledge(s.background) })
 	return nil
 }
 
@@ -136,11 +142,13 @@ func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	var err error
-	if s.slot.held() {
+	if s.slot.holder != "" {
 		err = s.slot.release(ctx, s)
 	}
-	if s.updates != nil {
-		s.updates.EndSession(ctx)
+	for _, session := range []*mongo.Session{s.updates, s.log.session} {
+		if session != nil {
+			session.EndSession(ctx)
+		}
 	}
 	return errors.Join(err, s.client.Disconnect(ctx))
 }

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 func TestOpen_CredentialsAreNeverTold(t *testing.T) {
@@ -71,52 +73,27 @@ func TestOpen_RefusesAForeignCollection(t *testing.T) {
 	}
 }
 
-// lose has a handle forget its slot, as if it had been silent, and stops its beats.
-func (s *Store) lose(t *testing.T) {
-	t.Helper()
-	_, err := s.db.Collection(replicasName).UpdateOne(t.Context(), bson.D{{Key: "_id", Value: s.slot.id}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "until", Value: time.Unix(0, 0)}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestSlot_IsTakenOverWithItsChain(t *testing.T) {
+func TestSlot_LostIsFinal(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	a, b := openTest(t, o), openTest(t, o)
 	if a.slot.chain == b.slot.chain || a.slot.id == b.slot.id {
 		t.Errorf("two handles have the slots %d and %d, chains %x and %x", a.slot.id, b.slot.id, a.slot.chain, b.slot.chain)
 	}
-	a.stop()
-	a.done.Wait()
-	a.lose(t)
-	c := openTest(t, o)
-	if c.slot.id != a.slot.id || c.slot.chain != a.slot.chain {
-		t.Errorf("the slot that was taken is %d, want %d", c.slot.id, a.slot.id)
-	}
-	if err := a.slot.renew(t.Context(), a); err == nil {
-		t.Error("renewing a slot that another has = nil")
-	}
-}
-
-func TestSlot_LostIsReplaced(t *testing.T) {
-	o := newDatabase(t, sharedSet(t))
-	a := openTest(t, o)
-	was := a.slot.holder
-	if _, err := a.db.Collection(replicasName).UpdateOne(t.Context(), bson.D{{Key: "_id", Value: a.slot.id}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: "another"}}}}); err != nil {
+	row := slotRow{ID: a.slot.id, Chain: a.slot.chain[:], Holder: a.slot.holder}
+	if err := errors.Join(b.giveUp(t.Context(), &row), b.settleDead(t.Context(), &row)); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		a.slot.mu.Lock()
-		now := a.slot.holder
-		a.slot.mu.Unlock()
-		if now != was && a.FreshFor() < time.Second {
-			break
-		}
+	for end := time.Now().Add(20 * time.Second); a.Healthy(t.Context()) == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("no other slot was taken")
+			t.Fatal("a handle that was given up is healthy")
 		}
+	}
+	w := storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), a, w.Record("org")); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("Append of a handle that was given up = %v, want %v", err, storage.ErrConflict)
+	}
+	if c := openTest(t, o); c.slot.id != a.slot.id || c.slot.chain != a.slot.chain {
+		t.Errorf("the slot that was taken is %d, want %d", c.slot.id, a.slot.id)
 	}
 }
 
@@ -180,4 +157,23 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	if err != nil {
 		t.Errorf("View = %v", err)
 	}
+}
+
+func TestOpen_RefusesAnotherIndex(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s := openTest(t, o)
+	const name = "o_1_d_-1"
+	if err := s.records().Indexes().DropOne(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.records().Indexes().CreateOne(t.Context(), by(ascending("o"), descending("d"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "drop that index") {
+		t.Errorf("Open with another index = %v, want what to do", err)
+	}
+	if err := s.records().Indexes().DropOne(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, o)
 }

@@ -18,6 +18,10 @@ const (
 	changesName   = "changes"
 	countersName  = "counters"
 	replicasName  = "replicas"
+	recordsName   = "records"
+	entriesName   = "entries"
+	headsName     = "heads"
+	quotasName    = "quotas"
 )
 
 // shape is how a collection must be: the BSON types of the fields that each
@@ -36,9 +40,43 @@ var shapes = []shape{
 	{name: changesName, must: bson.D{field("_id", "long"), field("c", "array")}},
 	{name: countersName, must: bson.D{field("_id", "string"), field("n", "long")}},
 	{name: replicasName, must: bson.D{
-		field("_id", "long"), field("chain", "binData"), field("holder", "string"), field("until", "date"),
+		field("_id", "long"), field("chain", "binData"), field("holder", "string"), field("dead", "string"), field("until", "date"),
 		field("beat", "string"), field("heard", "long"), field("sessions", "array"),
 	}},
+	{
+		name: recordsName, must: bson.D{field("_id", "binData")},
+		may: bson.D{
+			field("o", "string"), field("d", "binData"), field("k", "int"), field("a", "string"), field("p", "string"), field("t", "string"),
+			field("at", "date"), field("ns", "int"), field("s", "object"), field("st", "object"), field("g", "binData"), field("l", "array"),
+		},
+		indexes: []mongo.IndexModel{rowsBy(descending("d")), rowsBy(ascending("a"), descending("d")), rowsBy(ascending("k"), descending("d"))},
+	},
+	{
+		name: entriesName,
+		must: bson.D{
+			field("_id", "binData"), field("o", "string"), field("k", "string"), field("at", "binData"), field("b", "binData"),
+		},
+		indexes: []mongo.IndexModel{by(ascending("o"), ascending("k"), descending("at"))},
+	},
+	{name: headsName, must: bson.D{field("_id", "object"), field("h", "binData"), field("w", "string"), field("m", "array")}},
+	{
+		name:    quotasName,
+		must:    bson.D{field("_id", "binData"), field("o", "string"), field("m", "int"), field("n", "long"), field("g", "array")},
+		indexes: []mongo.IndexModel{by(ascending("m"), ascending("o")), by(ascending("g.h"))},
+	},
+}
+
+func ascending(field string) bson.E  { return bson.E{Key: field, Value: 1} }
+func descending(field string) bson.E { return bson.E{Key: field, Value: -1} }
+
+func by(keys ...bson.E) mongo.IndexModel { return mongo.IndexModel{Keys: bson.D(keys)} }
+
+// rowsBy is an index of an organization's rows, in which those that were removed are
+// not.
+func rowsBy(keys ...bson.E) mongo.IndexModel {
+	index := by(append([]bson.E{ascending("o")}, keys...)...)
+	index.Options = options.Index().SetPartialFilterExpression(bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}})
+	return index
 }
 
 // validator returns the $jsonSchema of a collection.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
@@ -101,7 +103,86 @@ func openTest(t testing.TB, o Options) *Store {
 	return s
 }
 
-func TestStore_Documents(t *testing.T) {
+func TestStore(t *testing.T) {
 	set := sharedSet(t)
-	storagetest.RunDocuments(t, func(t *testing.T) storage.Documents { return openTest(t, newDatabase(t, set)) })
+	storagetest.Run(t, func(t *testing.T) storage.Store { return openTest(t, newDatabase(t, set)) })
+}
+
+// cluster is a storagetest.Cluster.
+type cluster struct {
+	set     *mongotest.Set
+	options Options
+	names   map[storagetest.Replica]string
+}
+
+func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
+	o := c.options
+	name := fmt.Sprint(o.Database, "-", len(c.names))
+	o.URI += "&appName=" + name
+	s := openTest(t, o)
+	c.names[s] = name
+	t.Cleanup(func() { c.failing(s, "off") })
+	return s
+}
+
+// interrupted is the error that the streams of a handle that is cut end with.
+const interrupted = 11601
+
+// failing has the server end the streams of a handle.
+func (c *cluster) failing(h storagetest.Replica, mode any) {
+	err := c.set.Admin(context.Background(), bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
+		{Key: "data", Value: bson.D{
+			{Key: "failCommands", Value: bson.A{"aggregate", "getMore"}}, {Key: "errorCode", Value: interrupted},
+			{Key: "appName", Value: c.names[h]},
+		}},
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (c *cluster) Cut(h storagetest.Replica) {
+	c.failing(h, "alwaysOn")
+	for h.(*Store).health.trouble(streaming) == nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Mend ends a Cut. What the handle has missed is trimmed first, as it is when it was
+// signed: without that the handle would read it, and there would be no gap.
+func (c *cluster) Mend(h storagetest.Replica) {
+	if err := h.Trim(context.Background(), storage.Now); err != nil {
+		panic(err)
+	}
+	c.failing(h, "off")
+}
+
+// TakeOver buries a handle that says nothing any more and opens another, which takes
+// its slot.
+func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
+	dead := h.(*Store)
+	dead.silence(t)
+	if err := dead.bury(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c.OpenHandle(t)
+}
+
+// silence has a handle write no beats any more, as if it had written none for long.
+func (s *Store) silence(t *testing.T) {
+	t.Helper()
+	s.stop()
+	s.done.Wait()
+	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), bson.D{{Key: "$set", Value: bson.D{{Key: "until", Value: time.Unix(0, 0)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore_Replicas(t *testing.T) {
+	set := sharedSet(t)
+	storagetest.RunReplicas(t, func(t *testing.T) storagetest.Cluster {
+		return &cluster{set: set, options: newDatabase(t, set), names: make(map[storagetest.Replica]string)}
+	})
 }

@@ -23,9 +23,6 @@ type event struct {
 	NS struct {
 		Coll string `bson:"coll"`
 	} `bson:"ns"`
-	Key struct {
-		ID int64 `bson:"_id"`
-	} `bson:"documentKey"`
 	Change  *changeRow `bson:"fullDocument"`
 	Updated struct {
 		Fields struct {
@@ -87,7 +84,7 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 		return err
 	}
 	if e.NS.Coll == replicasName {
-		s.slot.returned(e.Key.ID, e.Updated.Fields.Beat)
+		s.slot.returned(e.Updated.Fields.Beat)
 		return nil
 	}
 	if e.Change == nil {

@@ -31,7 +31,7 @@ var errUnknownCommit = errors.New("whether the transaction was committed is unkn
 // A transaction of a session ends the one before it, whatever became of that.
 func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
 	for try := 0; ; try++ {
-		err := session.StartTransaction(options.Transaction().SetReadConcern(readconcern.Snapshot()))
+		err := start(ctx, session)
 		if err != nil {
 			return err
 		}
@@ -44,6 +44,17 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 			return err
 		}
 	}
+}
+
+// start begins a transaction. The driver does not take one for ended whose commit was
+// given up.
+func start(ctx context.Context, session *mongo.Session) error {
+	snapshot := options.Transaction().SetReadConcern(readconcern.Snapshot())
+	if err := session.StartTransaction(snapshot); err == nil {
+		return nil
+	}
+	abort(ctx, session)
+	return session.StartTransaction(snapshot)
 }
 
 func abort(ctx context.Context, session *mongo.Session) {

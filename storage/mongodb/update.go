@@ -17,12 +17,11 @@ import (
 // revisionCounter is the counter that every update raises.
 const revisionCounter = "revision"
 
-// errNothing ends a transaction that has written nothing.
-var errNothing = errors.New("nothing was written")
-
 // Update implements storage.Documents. Its transaction first raises the counter of
 // revisions, which no other can do before it ends: all updates are as if one ran
-// after the other, in the order of their revisions, without a gap.
+// after the other, in the order of their revisions, without a gap. One that has
+// written nothing has a revision, too, which nobody is told: f may have read what
+// only a commit makes sure of.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return 0, err
@@ -45,20 +44,18 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		if refused = err; err != nil {
 			return err
 		}
-		if !u.wrote {
-			return errNothing
-		}
 		return u.end()
 	})
 	switch {
 	case refused != nil:
 		return 0, refused
-	case errors.Is(err, errNothing):
-		return 0, nil
 	case err != nil:
 		return 0, failed(ctx, "updating documents", err)
 	}
 	s.watchers.own(s, u.revision, u.changes)
+	if !u.wrote {
+		return 0, nil
+	}
 	return u.revision, nil
 }
 

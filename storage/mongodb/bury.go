@@ -1,0 +1,83 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// bury gives up the holders of expired slots, and ends what is left of those that
+// were given up.
+func (s *Store) bury(ctx context.Context) error {
+	var rows []slotRow
+	cursor, err := s.slots().Find(ctx, bson.D{{Key: "$or", Value: bson.A{
+		bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}, expired},
+		bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}},
+	}}})
+	if err == nil {
+		err = cursor.All(ctx, &rows)
+	}
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Holder != "" {
+			s.health.log.Warn("another replica is silent and is given up", "slot", row.ID)
+			if err := s.giveUp(ctx, &row, expired); err != nil {
+				return err
+			}
+		}
+		if err := s.settleDead(ctx, &row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveUp ends the holding of a slot, if it is still as it was and also selected by
+// more.
+func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...bson.E) error {
+	held := append(bson.D{{Key: "_id", Value: row.ID}, {Key: "holder", Value: row.Holder}}, more...)
+	r, err := s.slots().UpdateOne(ctx, held, bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: row.Holder}}}})
+	if err == nil && r.MatchedCount > 0 {
+		row.Dead = row.Holder
+	}
+	return err
+}
+
+// settleDead ends what a holder that was given up has left: transactions, which
+// would be in the way of others for a minute, decisions that are not counted yet,
+// and places. A transaction of its own that begins later sees that it was given up.
+// It may be done more than once.
+func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
+	if row.Dead == "" {
+		return nil
+	}
+	var sessions bson.A
+	for _, id := range row.Sessions {
+		sessions = append(sessions, bson.D{{Key: "id", Value: id}})
+	}
+	if len(sessions) > 0 {
+		if err := s.db.RunCommand(ctx, bson.D{{Key: "killSessions", Value: sessions}}).Err(); err != nil {
+			return err
+		}
+	}
+	if err := s.countChain(ctx, [16]byte(row.Chain)); err != nil {
+		return err
+	}
+	if err := s.freePlaces(ctx, row.Dead); err != nil {
+		return err
+	}
+	_, err := s.slots().UpdateOne(ctx, bson.D{{Key: "_id", Value: row.ID}, {Key: "dead", Value: row.Dead}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "dead", Value: ""}, {Key: "sessions", Value: bson.A{}}}}})
+	return err
+}
+
+// release gives up the slot of this handle, which must have nothing under way.
+func (l *slot) release(ctx context.Context, s *Store) error {
+	row := slotRow{ID: l.id, Chain: l.chain[:], Holder: l.holder}
+	if err := s.giveUp(ctx, &row); err != nil {
+		return err
+	}
+	return s.settleDead(ctx, &row)
+}

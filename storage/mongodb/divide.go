@@ -1,0 +1,218 @@
+package mongodb
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+type decisionIDs map[*storage.Record]uuid.UUID
+
+func (s *Store) records() *mongo.Collection { return s.db.Collection(recordsName) }
+func (s *Store) entries() *mongo.Collection { return s.db.Collection(entriesName) }
+
+// find returns what a collection has of keys.
+func find[T any](a *appending, c *mongo.Collection, selected bson.D) (rows []T, err error) {
+	cursor, err := c.Find(a.ctx, selected)
+	if err == nil {
+		err = cursor.All(a.ctx, &rows)
+	}
+	return rows, err
+}
+
+func anyOf(field string, values any) bson.D {
+	return bson.D{{Key: field, Value: bson.D{{Key: "$in", Value: values}}}}
+}
+
+// divide finds what of batch is first, and what stands in place of the rest.
+func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
+	if existing.Records, fresh.Records, err = a.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
+		return existing, fresh, err
+	}
+	existing.Entries, fresh.Entries, err = a.divideEntries(batch.Entries)
+	return existing, fresh, err
+}
+
+func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
+	keys := make([][]byte, len(batch))
+	for i, r := range batch {
+		keys[i] = intentKey(r.OrganizationID, r.IntentID)
+	}
+	stored := make(map[string]bson.Raw)
+	if len(keys) > 0 {
+		rows, err := find[bson.Raw](a, a.s.records(), anyOf("_id", keys))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, row := range rows {
+			_, key, _ := row.Lookup("_id").BinaryOK()
+			stored[string(key)] = row
+		}
+	}
+	existing = make([]*storage.Record, len(batch))
+	first := make(map[string]*storage.Record, len(batch))
+	for i, r := range batch {
+		stands, ok := first[string(keys[i])]
+		if row := stored[string(keys[i])]; !ok && row != nil {
+			w, err := parseRow(r.OrganizationID, row)
+			if err != nil {
+				return nil, nil, err
+			}
+			stands = w.record
+		}
+		if existing[i] = stands; stands == nil {
+			fresh = append(fresh, r)
+			stands = r
+		}
+		first[string(keys[i])] = stands
+	}
+	return existing, fresh, nil
+}
+
+// entryRow is an entry that is no settlement, as it is stored.
+type entryRow struct {
+	Key   []byte `bson:"_id"`
+	Org   string `bson:"o"`
+	Kind  string `bson:"k"`
+	At    []byte `bson:"at"` // a UUIDv7 of when it was sealed
+	Body  []byte `bson:"b"`
+	Sig   string `bson:"s"`
+	KeyID string `bson:"kid"`
+}
+
+// entryPrefix begins the keys of entries.
+func entryPrefix(org string, kind storage.EntryKind) []byte {
+	return append(storage.Text(org), storage.Text(string(kind))...)
+}
+
+func entryKey(e *storage.Entry) []byte {
+	return append(entryPrefix(e.OrganizationID, e.Kind), e.Key...)
+}
+
+func (w *entryRow) entry() (*storage.Entry, error) {
+	prefix := entryPrefix(w.Org, storage.EntryKind(w.Kind))
+	if len(w.Key) < len(prefix) || string(w.Key[:len(prefix)]) != string(prefix) {
+		return nil, fmt.Errorf("%w: the entry %x of %q", errCorrupt, w.Key, w.Org)
+	}
+	return &storage.Entry{
+		Kind: storage.EntryKind(w.Kind), OrganizationID: w.Org, Key: string(w.Key[len(prefix):]), Body: w.Body,
+		Inclusion: receipt.Inclusion{Sig: w.Sig, KeyID: w.KeyID},
+	}, nil
+}
+
+// divideEntries finds which of batch are first, and what stands in place of the
+// others.
+func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
+	stored, err := a.storedEntries(batch)
+	if err != nil {
+		return nil, nil, err
+	}
+	existing = make([]*storage.Entry, len(batch))
+	for i, e := range batch {
+		key := string(entryKey(e))
+		if existing[i] = stored[key]; existing[i] == nil {
+			fresh = append(fresh, e)
+			stored[key] = e
+		}
+	}
+	return existing, fresh, nil
+}
+
+// storedEntries returns what stands for the keys of batch. A settlement whose decision
+// there is not stands as one that is Removed.
+func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.Entry, error) {
+	stored := make(map[string]*storage.Entry, len(batch))
+	var keys [][]byte
+	decisions := make(map[string][][]byte) // by organization
+	for _, e := range batch {
+		if e.Kind != storage.SettlementEntry {
+			keys = append(keys, entryKey(e))
+			continue
+		}
+		id := uuid.MustParse(e.Key) // checkEntry has
+		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
+	}
+	if len(keys) > 0 {
+		rows, err := find[entryRow](a, a.s.entries(), anyOf("_id", keys))
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if stored[string(rows[i].Key)], err = rows[i].entry(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	rows := make(map[string]parsedRow) // of decisions, by the keys of their settlements
+	for org, ids := range decisions {
+		found, err := find[bson.Raw](a, a.s.records(), append(bson.D{{Key: "o", Value: org}}, anyOf("d", ids)...))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			w, err := parseRow(org, row)
+			if err != nil {
+				return nil, err
+			}
+			rows[string(entryKey(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: org, Key: w.id.String()}))] = w
+		}
+	}
+	a.settlements(batch, rows, stored)
+	return stored, nil
+}
+
+// settlements puts what stands in place of the settlements of batch into stored.
+func (a *appending) settlements(batch []*storage.Entry, rows map[string]parsedRow, stored map[string]*storage.Entry) {
+	a.settled = make(map[*storage.Entry][]byte)
+	for _, e := range batch {
+		if e.Kind != storage.SettlementEntry {
+			continue
+		}
+		w := rows[string(entryKey(e))]
+		switch {
+		case w.record == nil:
+			stored[string(entryKey(e))] = &storage.Entry{Kind: e.Kind, OrganizationID: e.OrganizationID, Key: e.Key}
+		case w.record.Settlement == nil:
+			a.settled[e] = w.intent
+		default:
+			stored[string(entryKey(e))] = w.record.SettlementEntry()
+		}
+	}
+}
+
+// enter writes entries. A settlement is part of its decision's row.
+func (a *appending) enter(entries []*storage.Entry) error {
+	var rows []entryRow
+	var settle []mongo.WriteModel
+	for _, e := range entries {
+		if e.Kind == storage.SettlementEntry {
+			settle = append(settle, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: a.settled[e]}}).
+				SetUpdate(bson.D{{Key: "$set", Value: bson.D{{Key: "st", Value: settlementRow(e)}}}}))
+			continue
+		}
+		at, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		rows = append(rows, entryRow{
+			Key: entryKey(e), Org: e.OrganizationID, Kind: string(e.Kind), At: slices.Clone(at[:]), Body: e.Body,
+			Sig: e.Sig, KeyID: e.KeyID,
+		})
+	}
+	if len(settle) > 0 {
+		if _, err := a.s.records().BulkWrite(a.ctx, settle); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := a.s.entries().InsertMany(a.ctx, rows)
+	return err
+}

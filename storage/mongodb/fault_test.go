@@ -1,0 +1,155 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// failCommits has the server fail the commits of an application until the function
+// that is returned is called.
+func failCommits(t *testing.T, app string, how bson.E) (mend func()) {
+	t.Helper()
+	set := sharedSet(t)
+	point := func(mode string) {
+		data := bson.D{{Key: "failCommands", Value: bson.A{"commitTransaction"}}, {Key: "appName", Value: app}, how}
+		err := set.Admin(context.Background(), bson.D{
+			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	point("alwaysOn")
+	t.Cleanup(func() { point("off") })
+	return func() { point("off") }
+}
+
+func sealNothing(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+	return storage.Batch{}, receipt.SignedHead{}, nil
+}
+
+// TestAppend_OfUnknownOutcome: the batch is found by appending it again, or it never
+// becomes stored.
+func TestAppend_OfUnknownOutcome(t *testing.T) {
+	for name, test := range map[string]struct {
+		how    bson.E
+		stored bool
+	}{
+		"lost":      {bson.E{Key: "closeConnection", Value: true}, false},
+		"persisted": {bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "no majority in time"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newDatabase(t, sharedSet(t))
+			app := o.Database + "-" + name
+			o.URI += "&appName=" + app
+			o.Timeout = time.Second
+			s, w := openTest(t, o), storagetest.NewWriter()
+			first := w.Record("org")
+			if _, err := w.Commit(t.Context(), s, first); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := s.Grant(t.Context(), "org", 202611, 2, 10); n != 1 || err != nil {
+				t.Fatalf("Grant = %d, %v, want the one place that is left", n, err)
+			}
+			mend := failCommits(t, app, test.how)
+			doubtful := w.Record("org")
+			if _, err := w.Commit(t.Context(), s, doubtful); !errors.Is(err, storage.ErrUnknown) {
+				t.Fatalf("Append whose commit fails = %v, want %v", err, storage.ErrUnknown)
+			}
+			mend()
+			existing, err := s.Append(t.Context(), storage.Batch{Records: []*storage.Record{doubtful}}, sealNothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stands := existing.Records[0]; (stands != nil) != test.stored || stands != nil && stands.Receipt.Sig != doubtful.Receipt.Sig {
+				t.Errorf("what stands = %v, want it %t", stands, test.stored)
+			}
+			want := int64(1)
+			if test.stored {
+				want = 2
+			}
+			if n, err := s.Metered(t.Context(), "org", 202611); n != want || err != nil {
+				t.Errorf("Metered = %d, %v, want %d", n, err, want)
+			}
+			if err := s.Return(t.Context(), "org", 202611, 1); (err == nil) == test.stored {
+				t.Errorf("Return of the place = %v", err)
+			}
+			if !test.stored {
+				if _, err := w.Commit(t.Context(), s, doubtful); err != nil {
+					t.Fatal(err)
+				}
+			}
+			storagetest.Check(t, s, w.Keys(t), "org")
+		})
+	}
+}
+
+// TestMeters_CountBehindTheHeads appends more batches than are counted at once, by
+// two handles, one of which ends without a word.
+func TestMeters_CountBehindTheHeads(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	a, b := openTest(t, o), openTest(t, o)
+	w := storagetest.NewWriter()
+	const batches = 2*countEvery + 7
+	for range batches {
+		for _, s := range []*Store{a, b} {
+			if _, err := w.Commit(t.Context(), s, w.Record("org"), w.Record("other")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(s *Store) {
+		t.Helper()
+		for _, org := range []string{"org", "other"} {
+			if n, err := s.Metered(t.Context(), org, 202611); n != 2*batches || err != nil {
+				t.Errorf("Metered(%q) = %d, %v, want %d", org, n, err, 2*batches)
+			}
+		}
+	}
+	want(a)
+	a.silence(t)
+	if err := b.bury(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(b)
+	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
+		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)
+	}
+	if n, err := b.Grant(t.Context(), "org", 202611, 2*batches+1, 10); n != 1 || err != nil {
+		t.Errorf("Grant = %d, %v, want 1", n, err)
+	}
+}
+
+// TestAppend_OfADeadHandleIsInNobodysWay: a handle has written an intent in a
+// transaction that it never ends.
+func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	dead := o
+	app := o.Database + "-dead"
+	dead.URI += "&appName=" + app
+	dead.Timeout = time.Second
+	a, b := openTest(t, dead), openTest(t, o)
+	a.stop()
+	a.done.Wait()
+	w := storagetest.NewWriter()
+	failCommits(t, app, bson.E{Key: "closeConnection", Value: true})
+	r := w.Record("org")
+	if _, err := w.Commit(t.Context(), a, r); !errors.Is(err, storage.ErrUnknown) {
+		t.Fatalf("Append whose commit fails = %v, want %v", err, storage.ErrUnknown)
+	}
+	again := w.Again(r)
+	if existing, err := w.Commit(t.Context(), b, again); err != nil || existing[0] != nil {
+		t.Errorf("Append beside a dead handle = %v, %v", existing, err)
+	}
+	if got, err := b.Decided(t.Context(), "org", r.IntentID); err != nil || got.DecisionID != again.DecisionID {
+		t.Errorf("Decided = %v, %v", got, err)
+	}
+}

@@ -1,0 +1,231 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// maxScanned bounds how many rows a page looks at whose filter no index serves: some
+// 10 ms of the server.
+const maxScanned = 4096
+
+// Decided implements storage.Log. It asks the primary how far it has come, and reads
+// at that time.
+func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	session, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, failed(ctx, "reading a decision", err)
+	}
+	defer session.EndSession(ctx)
+	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, bson.D{{Key: "_id", Value: intentKey(org, intentID)}})
+}
+
+// Record implements storage.History.
+func (s *Store) Record(ctx context.Context, org, decisionID string) (*storage.Record, error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	id, ok := parseID(decisionID)
+	if !ok {
+		return nil, storage.ErrNotFound
+	}
+	return s.oneRecord(ctx, org, bson.D{{Key: "o", Value: org}, {Key: "d", Value: id[:]}})
+}
+
+func (s *Store) oneRecord(ctx context.Context, org string, selected bson.D) (*storage.Record, error) {
+	raw, err := s.records().FindOne(ctx, selected).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, storage.ErrNotFound
+	}
+	if err != nil {
+		return nil, failed(ctx, "reading a decision", err)
+	}
+	w, err := parseRow(org, raw)
+	return w.record, err
+}
+
+var newestFirst = bson.D{{Key: "d", Value: -1}}
+
+// The lists that have cursors.
+const (
+	recordList = 'h'
+	entryList  = 'l'
+)
+
+const idLen = 16
+
+// startOf returns after which id a page starts, nil for its beginning.
+func startOf(list byte, p storage.Page) ([]byte, error) {
+	before, err := p.Start(list)
+	if err == nil && before != nil && len(before) != idLen {
+		err = storage.ErrBadCursor
+	}
+	return before, err
+}
+
+// ListRecords implements storage.History.
+func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) (records []*storage.Record, next string, err error) {
+	before, err := startOf(recordList, p)
+	if err = errors.Join(err, checkOrg(org)); err != nil {
+		return nil, "", err
+	}
+	lower, upper := idRange(&f, before)
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil, "", nil
+	}
+	indexed := indexedPart(org, &f)
+	last, err := s.lastScanned(ctx, indexed, &f, lower, upper)
+	if err != nil {
+		return nil, "", failed(ctx, "listing decisions", err)
+	}
+	if last != nil {
+		lower = last
+	}
+	selected := append(append(indexed, within(lower, upper)), residue(&f)...)
+	cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
+	var end []byte
+	err = eachRaw(&documents{ctx: ctx, s: s}, cursor, err, func(raw bson.Raw) (bool, error) {
+		if len(records) == p.Limit {
+			next = storage.Cursor(recordList, end)
+			return false, nil
+		}
+		w, err := parseRow(org, raw)
+		records, end = append(records, w.record), w.id[:]
+		return true, err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if next == "" && last != nil {
+		next = storage.Cursor(recordList, last)
+	}
+	return records, next, nil
+}
+
+// idRange returns which ids, from the first to before the last, can be of what f
+// selects, and are less than before unless that is nil.
+func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
+	lower, upper = make([]byte, idLen), bytes.Repeat([]byte{0xff}, idLen)
+	if !f.From.IsZero() {
+		id := idAt(f.From.Add(-storage.MaxSkew))
+		lower = id[:]
+	}
+	if !f.To.IsZero() {
+		id := idAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // an id knows milliseconds only, rounded down
+		upper = id[:]
+	}
+	if before != nil && bytes.Compare(before, upper) < 0 {
+		upper = before
+	}
+	return lower, upper
+}
+
+func within(lower, upper []byte) bson.E {
+	return bson.E{Key: "d", Value: bson.D{{Key: "$gte", Value: lower}, {Key: "$lt", Value: upper}}}
+}
+
+// indexedPart is the part of f that an index serves.
+func indexedPart(org string, f *storage.Filter) bson.D {
+	part := bson.D{{Key: "o", Value: org}}
+	switch {
+	case len(f.AgentIDs) == 1:
+		part = append(part, bson.E{Key: "a", Value: f.AgentIDs[0]})
+	case f.Decision != 0:
+		part = append(part, bson.E{Key: "k", Value: int32(f.Decision)})
+	}
+	return part
+}
+
+// residue is the other part, less the times.
+func residue(f *storage.Filter) (part bson.D) {
+	if len(f.AgentIDs) > 1 {
+		part = append(part, anyOf("a", f.AgentIDs)...)
+	}
+	if f.Decision != 0 && len(f.AgentIDs) == 1 {
+		part = append(part, bson.E{Key: "k", Value: int32(f.Decision)})
+	}
+	if f.PolicyID != "" {
+		part = append(part, bson.E{Key: "p", Value: f.PolicyID})
+	}
+	if len(f.ActionTypes) > 0 {
+		part = append(part, anyOf("t", f.ActionTypes)...)
+	}
+	if !f.From.IsZero() {
+		part = append(part, notBefore(f.From))
+	}
+	if !f.To.IsZero() {
+		part = append(part, before(f.To))
+	}
+	return part
+}
+
+// before selects what was decided before t, and notBefore the rest: a date of the
+// server has milliseconds, and beside it is what that lacks.
+func before(t time.Time) bson.E {
+	date := bson.NewDateTimeFromTime(t)
+	return bson.E{Key: "$or", Value: bson.A{
+		bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: date}}}},
+		bson.D{{Key: "at", Value: date}, {Key: "ns", Value: bson.D{{Key: "$lt", Value: below(t)}}}},
+	}}
+}
+
+func notBefore(t time.Time) bson.E {
+	return bson.E{Key: "$nor", Value: bson.A{bson.D{before(t)}}}
+}
+
+// lastScanned returns the id of the last row that a page looks at, where f has more
+// than an index serves and that is not the end of the list.
+func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filter, lower, upper []byte) ([]byte, error) {
+	exact := storage.Filter{Decision: f.Decision, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID, ActionTypes: f.ActionTypes}
+	if len(residue(&exact)) == 0 {
+		return nil, nil
+	}
+	var w struct {
+		ID []byte `bson:"d"`
+	}
+	err := s.records().FindOne(ctx, append(indexed[:len(indexed):len(indexed)], within(lower, upper)),
+		options.FindOne().SetSort(newestFirst).SetSkip(maxScanned-1).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "d", Value: 1}})).Decode(&w)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, nil
+	}
+	return w.ID, err
+}
+
+// Entries implements storage.Log. Those that different handles appended are in the
+// order of their clocks.
+func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) (entries []*storage.Entry, next string, err error) {
+	before, err := startOf(entryList, p)
+	if err = errors.Join(err, checkOrg(org)); err != nil {
+		return nil, "", err
+	}
+	selected := bson.D{{Key: "o", Value: org}, {Key: "k", Value: string(kind)}}
+	if before != nil {
+		selected = append(selected, bson.E{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}})
+	}
+	cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "at", Value: -1}}).SetLimit(int64(p.Limit)+1))
+	var end []byte
+	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(w *entryRow) (bool, error) {
+		if len(entries) == p.Limit {
+			next = storage.Cursor(entryList, end)
+			return false, nil
+		}
+		e, err := w.entry()
+		entries, end = append(entries, e), w.At
+		return true, err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return entries, next, nil
+}

@@ -1,0 +1,46 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"writ/storage"
+)
+
+// maxInsert is how long a command that inserts may be before another row is added.
+// The server takes 16 MiB, and no row has more than twice the 4 MiB of a request.
+const maxInsert = 4 << 20
+
+// insertRows inserts the rows of records. It makes the commands itself: the driver
+// would copy each row three times and decode its _id.
+func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {
+	d := make(document, 0, 1024*(len(records)+1))
+	for len(records) > 0 {
+		d = d[:0]
+		command := d.start("")
+		d.text("insert", recordsName)
+		rows, b := bsoncore.AppendArrayElementStart(d, "documents")
+		d = b
+		n := 0
+		for n < len(records) && len(d) < maxInsert {
+			d.row(indexKey(n), records[n], ids[records[n]])
+			n++
+		}
+		d.end(rows)
+		d.end(command)
+		var reply struct {
+			N int `bson:"n"`
+		}
+		if err := s.db.RunCommand(ctx, bson.Raw(d)).Decode(&reply); err != nil {
+			return err
+		}
+		if reply.N != n {
+			return fmt.Errorf("%d of %d rows were inserted", reply.N, n)
+		}
+		records = records[n:]
+	}
+	return nil
+}

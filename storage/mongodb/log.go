@@ -1,0 +1,268 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// chainLog is the end of the chain that a handle writes.
+type chainLog struct {
+	mu      sync.Mutex
+	session *mongo.Session // of Append
+	tip     receipt.Chain
+	// sure is whether tip is what is stored. Where it is not, doubt is what the batch
+	// of unknown outcome, whose head would have the sequence doubtSeq, has ticked.
+	sure     bool
+	doubt    []tick
+	doubtSeq uint64
+	// uncounted is how many heads of the chain are not counted in the meters, about.
+	uncounted uint64
+}
+
+// headRow is a head as it is stored, with what its batch has decided.
+type headRow struct {
+	ID     headID      `bson:"_id"`
+	Head   []byte      `bson:"h"`
+	Holder string      `bson:"w"`
+	Meters []meterTick `bson:"m"`
+}
+
+type headID struct {
+	Chain []byte `bson:"c"`
+	Seq   int64  `bson:"s"`
+}
+
+// meterTick is how many decisions of a meter a batch has.
+type meterTick struct {
+	Org   string `bson:"o"`
+	Month int32  `bson:"m"`
+	N     int64  `bson:"n"`
+}
+
+func (s *Store) heads() *mongo.Collection { return s.db.Collection(headsName) }
+
+func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
+
+// Append implements storage.Log. It is one transaction, which first sees that this
+// handle was not given up: who goes on with the chain ends the transactions that had
+// begun before.
+func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
+	ids, err := checkBatch(batch)
+	if err != nil {
+		return storage.Batch{}, err
+	}
+	l := &s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return storage.Batch{}, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var a *appending
+	var refused error // by seal, or by what it sealed
+	nothing := false
+	err = transact(bounded, l.session, func(ctx context.Context) (err error) {
+		a.undo()
+		a, refused, nothing = &appending{ctx: ctx, s: s, ids: ids}, nil, false
+		if err := a.begin(); err != nil {
+			return err
+		}
+		var fresh storage.Batch
+		if existing, fresh, err = a.divide(batch); err != nil {
+			return err
+		}
+		if len(fresh.Records)+len(fresh.Entries) == 0 {
+			nothing = true
+			return nil // what stands is returned when a majority has it: that takes a commit
+		}
+		sealed, head, err := seal(l.tip, fresh)
+		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
+			nothing = true
+			return nil
+		}
+		if err == nil && (head.Seq != l.tip.Seq+1 || head.Prev != l.tip.Prev || head.Chain != l.tip.ID) {
+			err = fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, l.tip.Seq)
+		}
+		if refused = err; err != nil {
+			return err
+		}
+		return a.write(sealed, head)
+	})
+	switch {
+	case err == nil && nothing:
+		return existing, nil
+	case err == nil:
+		l.tip = l.tip.Next(a.head.Head)
+		s.countSoon()
+		return existing, nil
+	case errors.Is(err, errUnknownCommit):
+		l.sure, l.doubt, l.doubtSeq = false, a.ticks, l.tip.Seq+1
+		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, failed(ctx, "committing decisions", err))
+	}
+	a.undo()
+	if refused != nil || errors.Is(err, storage.ErrConflict) {
+		return storage.Batch{}, err
+	}
+	return storage.Batch{}, failed(ctx, "appending decisions", err)
+}
+
+// appending is one try of a transaction of Append.
+type appending struct {
+	ctx   context.Context
+	s     *Store
+	ids   decisionIDs
+	head  receipt.SignedHead
+	ticks []tick
+	// settled are the rows of the decisions that settlements of the batch are of.
+	settled map[*storage.Entry][]byte
+}
+
+// undo has places held again that a try that failed has used.
+func (a *appending) undo() {
+	if a != nil {
+		a.s.quotas.unuse(a.ticks)
+		a.ticks = nil
+	}
+}
+
+// begin refuses a handle that was given up, and finds the end of the chain where that
+// is not known.
+func (a *appending) begin() error {
+	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return errLost
+	}
+	l := &a.s.log
+	if err != nil || l.sure {
+		return err
+	}
+	if l.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
+		return err
+	}
+	if l.tip.Seq < l.doubtSeq { // it was not stored, and can't be any more
+		a.s.quotas.unuse(l.doubt)
+	}
+	l.sure, l.doubt = true, nil
+	return nil
+}
+
+// write writes what was sealed.
+func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
+	signed, err := head.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	a.head = head
+	a.ticks = ticksOf(sealed.Records)
+	if err := a.s.insertRows(a.ctx, sealed.Records, a.ids); err != nil {
+		return err
+	}
+	h := headRow{ID: headKey(head.Chain, int64(head.Seq)), Head: signed, Holder: a.s.slot.holder, Meters: make([]meterTick, len(a.ticks))} //nolint:gosec // it counts
+	for i, t := range a.ticks {
+		h.Meters[i] = meterTick{Org: t.org, Month: int32(t.month), N: t.n} //nolint:gosec // a year and a month
+	}
+	if _, err := a.s.heads().InsertOne(a.ctx, h); err != nil {
+		return err
+	}
+	if err := a.enter(sealed.Entries); err != nil {
+		return err
+	}
+	return a.s.usePlaces(a.ctx, a.ticks)
+}
+
+// Tip implements storage.Log.
+func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if !s.log.sure {
+		tip, err := s.tipOf(ctx, s.slot.chain)
+		return tip, failed(ctx, "reading the chain", err)
+	}
+	return s.log.tip, ctx.Err()
+}
+
+// tipOf returns the end of a chain.
+func (s *Store) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error) {
+	tip := receipt.Chain{ID: chain}
+	var row headRow
+	err := s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return tip, nil
+	}
+	if err != nil {
+		return tip, err
+	}
+	h, err := row.head()
+	return tip.Next(h.Head), err
+}
+
+func (r *headRow) head() (h receipt.SignedHead, err error) {
+	if err = h.UnmarshalBinary(r.Head); err == nil && (string(h.Chain[:]) != string(r.ID.Chain) || int64(h.Seq) != r.ID.Seq) { //nolint:gosec // it counts
+		err = fmt.Errorf("%w: head %d of chain %x is in the place of %d of %x", errCorrupt, h.Seq, h.Chain, r.ID.Seq, r.ID.Chain)
+	}
+	return h, err
+}
+
+// headsFrom selects the heads of a chain from a sequence on.
+func headsFrom(chain [16]byte, seq int64) bson.D {
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: headKey(chain, seq)}, {Key: "$lte", Value: headKey(chain, number(storage.Now))}}}}
+}
+
+// Heads implements storage.Log.
+func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(bson.D{{Key: "m", Value: 0}})
+	cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
+	return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *headRow) (bool, error) {
+		h, err := row.head()
+		if err != nil {
+			return false, err
+		}
+		return true, f(h)
+	})
+}
+
+// Chains implements storage.Log. A chain has a slot.
+func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	chains, err := s.chains(ctx)
+	if err != nil {
+		return failed(ctx, "reading the chains", err)
+	}
+	for _, chain := range chains {
+		tip, err := s.tipOf(ctx, chain)
+		if err != nil {
+			return failed(ctx, "reading a chain", err)
+		}
+		if tip.Seq == 0 {
+			continue
+		}
+		if err := f(tip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) chains(ctx context.Context) (chains [][16]byte, err error) {
+	var rows []slotRow
+	cursor, err := s.slots().Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	if err == nil {
+		err = cursor.All(ctx, &rows)
+	}
+	for _, row := range rows {
+		if len(row.Chain) != len(s.slot.chain) {
+			return nil, fmt.Errorf("%w: slot %d has a chain of %d bytes", errCorrupt, row.ID, len(row.Chain))
+		}
+		chains = append(chains, [16]byte(row.Chain))
+	}
+	return chains, err
+}

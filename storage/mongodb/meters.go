@@ -1,0 +1,199 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// A head says how many decisions of which meters it signs. Heads are counted in the
+// meters some time after, each once, in the order of their chain: counted is how far
+// that has come. What was decided is what is counted and what the heads after that
+// say.
+
+const (
+	// countEvery is after how many heads a handle counts those of its chain. So many
+	// of each chain are read for a meter.
+	countEvery = 64
+	// countMost is how many heads are counted in one transaction.
+	countMost = 256
+)
+
+// countedKey is the key of the counter of how many heads of a chain are counted.
+func countedKey(chain [16]byte) string { return "counted:" + hex.EncodeToString(chain[:]) }
+
+// countSoon counts the heads of this handle's chain in the background, where enough
+// have come together. log.mu is held.
+func (s *Store) countSoon() {
+	if s.log.uncounted++; s.log.uncounted < countEvery {
+		return
+	}
+	s.log.uncounted = 0
+	s.done.Go(func() {
+		ctx, cancel := context.WithTimeout(s.background, s.timeout)
+		defer cancel()
+		if err := s.countChain(ctx, s.slot.chain); s.background.Err() == nil {
+			s.health.report(counting, err)
+		}
+	})
+}
+
+// countChain counts what is not counted of a chain. Whoever does that at the same
+// time waits.
+func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
+	session, err := s.client.StartSession()
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(ctx)
+	for more := true; more; {
+		err := transact(ctx, session, func(ctx context.Context) (err error) {
+			more, err = s.countHeads(ctx, chain)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countHeads counts the next heads of a chain, in a transaction.
+func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err error) {
+	counted, err := s.counted(ctx, chain)
+	if err != nil {
+		return false, err
+	}
+	heads, err := s.uncounted(ctx, chain, counted, countMost)
+	if err != nil || len(heads) == 0 {
+		return false, err
+	}
+	type part struct {
+		meter
+		holder string
+	}
+	parts := make(map[part]int64)
+	for _, h := range heads {
+		for _, t := range h.Meters {
+			parts[part{meter{t.Org, storage.Month(t.Month)}, h.Holder}] += t.N
+		}
+	}
+	writes := make([]mongo.WriteModel, 0, len(parts))
+	for p, n := range parts {
+		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: p.key()}}).SetUpdate(mongo.Pipeline{
+			{{Key: "$set", Value: bson.D{{Key: "n", Value: bson.D{{Key: "$add", Value: bson.A{"$n", n}}}}, {Key: "g", Value: moved(p.holder, -n)}}}},
+		}))
+	}
+	if len(writes) > 0 {
+		if _, err := s.quotaRows().BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false)); err != nil {
+			return false, err
+		}
+	}
+	_, err = s.db.Collection(countersName).UpdateOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: heads[len(heads)-1].ID.Seq}}}}, options.UpdateOne().SetUpsert(true))
+	return len(heads) == countMost, err
+}
+
+// counted returns how far a chain is counted.
+func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
+	var counter struct {
+		N int64 `bson:"n"`
+	}
+	err := s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}}).Decode(&counter)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
+	}
+	return counter.N, err
+}
+
+// uncounted returns the heads of a chain after a sequence, most at most unless that
+// is 0, without their signatures.
+func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) (heads []headRow, err error) {
+	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(most).SetProjection(bson.D{{Key: "h", Value: 0}})
+	cursor, err := s.heads().Find(ctx, headsFrom(chain, after+1), find)
+	if err == nil {
+		err = cursor.All(ctx, &heads)
+	}
+	return heads, err
+}
+
+// pending returns what is decided in month and not counted, by organization, in the
+// state that ctx reads.
+func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]int64, error) {
+	chains, err := s.chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pending := make(map[string]int64)
+	for _, chain := range chains {
+		counted, err := s.counted(ctx, chain)
+		if err != nil {
+			return nil, err
+		}
+		heads, err := s.uncounted(ctx, chain, counted, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range heads {
+			for _, t := range h.Meters {
+				if storage.Month(t.Month) == month {
+					pending[t.Org] += t.N
+				}
+			}
+		}
+	}
+	return pending, nil
+}
+
+// metered calls f in one state with what is pending in month.
+func (s *Store) metered(ctx context.Context, month storage.Month, f func(ctx context.Context, pending map[string]int64) error) error {
+	session, err := s.snapshot(ctx)
+	if err != nil {
+		return failed(ctx, "reading meters", err)
+	}
+	defer session.EndSession(ctx)
+	ctx = mongo.NewSessionContext(ctx, session)
+	pending, err := s.pending(ctx, month)
+	if err != nil {
+		return failed(ctx, "reading meters", err)
+	}
+	return f(ctx, pending)
+}
+
+// Metered implements storage.Quotas.
+func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n int64, err error) {
+	if err := checkOrg(org); err != nil {
+		return 0, err
+	}
+	err = s.metered(ctx, month, func(ctx context.Context, pending map[string]int64) error {
+		var row quotaRow
+		err := s.quotaRows().FindOne(ctx, bson.D{{Key: "_id", Value: meter{org, month}.key()}}).Decode(&row)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			err = nil
+		}
+		n = row.N + pending[org]
+		return failed(ctx, "reading a meter", err)
+	})
+	return n, err
+}
+
+// Meters implements storage.Quotas. An organization with a decision has a row.
+func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
+	return s.metered(ctx, month, func(ctx context.Context, pending map[string]int64) error {
+		cursor, err := s.quotaRows().Find(ctx, bson.D{{Key: "m", Value: int32(month)}}, //nolint:gosec // a year and a month
+			options.Find().SetProjection(bson.D{{Key: "g", Value: 0}}))
+		return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *quotaRow) (bool, error) {
+			n := row.N + pending[row.Org]
+			if n == 0 {
+				return true, nil
+			}
+			return true, f(row.Org, n)
+		})
+	})
+}

@@ -1,0 +1,225 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// quotaRow is the meter of an organization in a month: how many decisions were
+// counted, and the places of each handle, those that it holds and those that it has
+// used for decisions that are not counted yet. The sum of all is what was decided
+// and what is held: a decision takes a place, and counting only moves it.
+type quotaRow struct {
+	Key   []byte      `bson:"_id"` // text(org) month
+	Org   string      `bson:"o"`
+	Month int32       `bson:"m"`
+	N     int64       `bson:"n"`
+	Given []placesRow `bson:"g"`
+	// Last is how many the last Grant gave.
+	Last int64 `bson:"last,omitempty"`
+}
+
+type placesRow struct {
+	Holder string `bson:"h"`
+	N      int64  `bson:"n"`
+}
+
+// share is what part of the places that are left one Grant gives at most, so that
+// other handles get some.
+const share = 8
+
+// meter names a meter.
+type meter struct {
+	org   string
+	month storage.Month
+}
+
+func (m meter) key() []byte {
+	return binary.BigEndian.AppendUint32(storage.Text(m.org), uint32(m.month)) //nolint:gosec // a year and a month
+}
+
+// tick is what a batch adds to a meter, and how many places that were held it uses.
+type tick struct {
+	meter
+	n, used int64
+}
+
+func ticksOf(records []*storage.Record) (ticks []tick) {
+	index := make(map[meter]int, 1)
+	for _, r := range records {
+		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
+		i, ok := index[m]
+		if !ok {
+			i, index[m] = len(ticks), len(ticks)
+			ticks = append(ticks, tick{meter: m})
+		}
+		ticks[i].n++
+	}
+	return ticks
+}
+
+// quotas are the places that this handle holds.
+type quotas struct {
+	mu   sync.Mutex
+	held map[meter]int64
+}
+
+// add changes how many are held, and reports whether there are as many.
+func (q *quotas) add(m meter, n int64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.held == nil {
+		q.held = make(map[meter]int64)
+	}
+	held := q.held[m] + n
+	switch {
+	case held < 0:
+		return false
+	case held == 0:
+		delete(q.held, m)
+	default:
+		q.held[m] = held
+	}
+	return true
+}
+
+// use uses up places for t, as far as there are any.
+func (q *quotas) use(t *tick) {
+	q.mu.Lock()
+	t.used = min(t.n, q.held[t.meter])
+	q.mu.Unlock()
+	if !q.add(t.meter, -t.used) {
+		t.used = 0 // they were returned meanwhile
+	}
+}
+
+func (q *quotas) unuse(ticks []tick) {
+	for i := range ticks {
+		q.add(ticks[i].meter, ticks[i].used)
+		ticks[i].used = 0
+	}
+}
+
+func (s *Store) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
+
+// usePlaces uses up places for a batch that is being written. It takes those that
+// this handle does not hold.
+func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
+	for i := range ticks {
+		t := &ticks[i]
+		if s.quotas.use(t); t.used == t.n {
+			continue
+		}
+		_, err := s.quotaRows().UpdateOne(ctx, bson.D{{Key: "_id", Value: t.key()}}, mongo.Pipeline{
+			{{Key: "$set", Value: bson.D{{Key: "o", Value: literal(t.org)}, {Key: "m", Value: int32(t.month)}, //nolint:gosec // a year and a month
+				{Key: "n", Value: orElse("$n", int64(0))}, {Key: "g", Value: orElse("$g", bson.A{})}}}},
+			{{Key: "$set", Value: bson.D{{Key: "g", Value: given(s.slot.holder, t.n-t.used)}}}},
+		}, options.UpdateOne().SetUpsert(true))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
+
+func orElse(field string, v any) bson.D { return bson.D{{Key: "$ifNull", Value: bson.A{field, v}}} }
+
+// moved is g with n more places of a holder, if it is in there, without those who
+// have none then.
+func moved(holder string, n any) bson.D {
+	isHolder := bson.D{{Key: "$eq", Value: bson.A{"$$this.h", holder}}}
+	more := bson.D{{Key: "$add", Value: bson.A{"$$this.n", n}}}
+	all := bson.D{{Key: "$map", Value: bson.D{{Key: "input", Value: "$g"}, {Key: "in", Value: bson.D{{Key: "$cond", Value: bson.A{
+		isHolder, bson.D{{Key: "h", Value: holder}, {Key: "n", Value: more}}, "$$this",
+	}}}}}}}
+	return bson.D{{Key: "$filter", Value: bson.D{
+		{Key: "input", Value: all}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this.n", int64(0)}}}},
+	}}}
+}
+
+// given is g with n more places of a holder.
+func given(holder string, n any) bson.D {
+	added := bson.D{{Key: "$concatArrays", Value: bson.A{"$g", bson.A{bson.D{{Key: "h", Value: holder}, {Key: "n", Value: n}}}}}}
+	return bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$in", Value: bson.A{holder, "$g.h"}}}, moved(holder, n), added}}}
+}
+
+// taken is how many places of a row are decided or held.
+var taken = bson.D{{Key: "$add", Value: bson.A{"$n", bson.D{{Key: "$sum", Value: "$g.n"}}}}}
+
+// Grant implements storage.Quotas. After an error places may be given that nobody
+// uses, until this handle ends: never more than there are.
+func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+	if err := checkPlaces(ctx, org, want); err != nil || want == 0 || limit <= 0 {
+		return 0, err
+	}
+	m := meter{org, month}
+	left := bson.D{{Key: "$subtract", Value: bson.A{limit, taken}}}
+	part := bson.D{{Key: "$max", Value: bson.A{int64(1), bson.D{{Key: "$toLong", Value: bson.D{{Key: "$divide", Value: bson.A{left, share}}}}}}}}
+	for try := 0; ; try++ {
+		var row quotaRow
+		err := s.quotaRows().FindOneAndUpdate(ctx,
+			bson.D{{Key: "_id", Value: m.key()}, {Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{left, int64(0)}}}}},
+			mongo.Pipeline{
+				{{Key: "$set", Value: bson.D{{Key: "last", Value: bson.D{{Key: "$min", Value: bson.A{want, part}}}}}}},
+				{{Key: "$set", Value: bson.D{{Key: "g", Value: given(s.slot.holder, "$last")}}}},
+			}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&row)
+		if err == nil {
+			s.quotas.add(m, row.Last)
+			return row.Last, nil
+		}
+		if !errors.Is(err, mongo.ErrNoDocuments) {
+			return 0, failed(ctx, "asking for places", err)
+		}
+		if try > 0 { // there is a row, and nothing is left
+			return 0, nil
+		}
+		_, err = s.quotaRows().InsertOne(ctx, quotaRow{Key: m.key(), Org: org, Month: int32(month), Given: []placesRow{}}) //nolint:gosec // a year and a month
+		if err != nil && !mongo.IsDuplicateKeyError(err) {
+			return 0, failed(ctx, "asking for places", err)
+		}
+	}
+}
+
+// Return implements storage.Quotas.
+func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
+	if err := checkPlaces(ctx, org, n); err != nil || n == 0 {
+		return err
+	}
+	m := meter{org, month}
+	if !s.quotas.add(m, -n) {
+		return fmt.Errorf("returning %d places of %q in %d, of which fewer are held", n, org, month)
+	}
+	_, err := s.quotaRows().UpdateOne(ctx, bson.D{{Key: "_id", Value: m.key()}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "g", Value: moved(s.slot.holder, -n)}}}}})
+	return failed(ctx, "returning places", err)
+}
+
+func checkPlaces(ctx context.Context, org string, places int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if places < 0 || places == math.MaxInt64 {
+		return fmt.Errorf("%d places of a meter", places)
+	}
+	return checkOrg(org)
+}
+
+// freePlaces takes back the places of a holder that was given up, of whose decisions
+// all are counted.
+func (s *Store) freePlaces(ctx context.Context, holder string) error {
+	_, err := s.quotaRows().UpdateMany(ctx, bson.D{{Key: "g.h", Value: holder}},
+		bson.D{{Key: "$pull", Value: bson.D{{Key: "g", Value: bson.D{{Key: "h", Value: holder}}}}}})
+	return err
+}

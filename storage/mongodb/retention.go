@@ -1,0 +1,163 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// older selects org's rows that RemoveRecords may remove.
+func older(org string, before time.Time) bson.D {
+	id := idAt(before.Add(-storage.MaxSkew))
+	return bson.D{{Key: "o", Value: org}, {Key: "d", Value: bson.D{{Key: "$lt", Value: id[:]}}}}
+}
+
+// oldestFirst sorts rows of an organization.
+var oldestFirst = bson.D{{Key: "d", Value: 1}}
+
+// CountExpired implements storage.Retention.
+func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
+	if err := checkOrg(org); err != nil || most <= 0 {
+		return n, err
+	}
+	settled := bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$gt", Value: bson.A{"$st", nil}}}, 1, 0}}}
+	cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: older(org, before)}}, {{Key: "$sort", Value: oldestFirst}}, {{Key: "$limit", Value: most}},
+		{{Key: "$group", Value: bson.D{
+			{Key: "_id", Value: nil}, {Key: "records", Value: bson.D{{Key: "$sum", Value: 1}}}, {Key: "settled", Value: bson.D{{Key: "$sum", Value: settled}}},
+		}}},
+	})
+	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(row *struct{ Records, Settled int }) (bool, error) {
+		n = storage.Expired{Records: row.Records, Settled: row.Settled}
+		return true, nil
+	})
+	return n, err
+}
+
+// RemoveRecords implements storage.Retention: each row is replaced by what is left of
+// it, which no index but that of intents has.
+func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time, most storage.Expired) (removed storage.Expired, err error) {
+	var none storage.Expired
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+		return none, err
+	}
+	if most.Records <= 0 {
+		return none, fmt.Errorf("removing %d records", most.Records)
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	session, err := s.client.StartSession()
+	if err != nil {
+		return none, failed(ctx, "removing decisions", err)
+	}
+	defer session.EndSession(ctx)
+	err = transact(bounded, session, func(ctx context.Context) (err error) {
+		removed, err = s.removeOldest(ctx, org, before, most)
+		return err
+	})
+	if err != nil {
+		return none, failed(ctx, "removing decisions", err)
+	}
+	return removed, nil
+}
+
+func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, most storage.Expired) (n storage.Expired, err error) {
+	cursor, err := s.records().Find(ctx, older(org, before), options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
+	if err != nil {
+		return n, err
+	}
+	var rows []bson.Raw
+	if err := cursor.All(ctx, &rows); err != nil {
+		return n, err
+	}
+	var writes []mongo.WriteModel
+	for _, raw := range rows {
+		w, err := parseRow(org, raw)
+		if err != nil {
+			return n, err
+		}
+		if w.record.Settlement != nil {
+			if n.Settled == most.Settled {
+				break
+			}
+			n.Settled++
+		}
+		n.Records++
+		left, err := w.removed()
+		if err != nil {
+			return n, err
+		}
+		writes = append(writes, mongo.NewReplaceOneModel().SetFilter(bson.D{{Key: "_id", Value: w.intent}}).SetReplacement(left))
+	}
+	if len(writes) == 0 {
+		return n, nil
+	}
+	_, err = s.records().BulkWrite(ctx, writes)
+	return n, err
+}
+
+// tombstone is what is left of a row.
+type tombstone struct {
+	Intent  []byte    `bson:"_id"`
+	Removed []byte    `bson:"g"`
+	Left    []leafRow `bson:"l"`
+}
+
+// leafRow is a leaf that was removed.
+type leafRow struct {
+	Chain []byte `bson:"c"`
+	Seq   int64  `bson:"s"`
+	Index int64  `bson:"n"`
+	Hash  []byte `bson:"h"`
+}
+
+// removed returns what is left of a row when it is removed.
+func (w *parsedRow) removed() (tombstone, error) {
+	left, r := tombstone{Intent: w.intent, Removed: w.id[:]}, w.record
+	var err error
+	add := func(in receipt.Inclusion, hash [32]byte) {
+		h, headErr := in.SignedHead(hash)
+		leaf, leafErr := in.Leaf(hash)
+		err = errors.Join(err, headErr, leafErr)
+		left.Left = append(left.Left, leafRow{Chain: h.Chain[:], Seq: int64(leaf.Seq), Index: int64(leaf.Index), Hash: hash[:]}) //nolint:gosec // they count
+	}
+	add(r.Receipt.Inclusion(), r.Receipt.LeafHash())
+	if r.Settlement != nil && r.Settlement.Receipt != nil {
+		add(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body))
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: the receipts of decision %s: %w", errCorrupt, r.DecisionID, err)
+	}
+	return left, err
+}
+
+// Organizations implements storage.Retention. It seeks from one organization to the
+// next and keeps nothing open meanwhile.
+func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
+	next := bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}}
+	find := options.FindOne().SetSort(bson.D{{Key: "o", Value: 1}, {Key: "d", Value: -1}}).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "o", Value: 1}})
+	for {
+		var w struct {
+			Org string `bson:"o"`
+		}
+		err := s.records().FindOne(ctx, next, find).Decode(&w)
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return nil
+		}
+		if err != nil {
+			return failed(ctx, "listing organizations", err)
+		}
+		if err := f(w.Org); err != nil {
+			return err
+		}
+		next = bson.D{{Key: "o", Value: bson.D{{Key: "$gt", Value: w.Org}}}}
+	}
+}
