@@ -1,0 +1,113 @@
+package mongodb
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// benchRecord returns the n-th of records like those of a service, of 100
+// organizations.
+func benchRecord(n uint64) *storage.Record {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 20 * time.Microsecond) //nolint:gosec // small
+	var id uuid.UUID
+	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|0x7000|n%50) //nolint:gosec // positive
+	binary.BigEndian.PutUint64(id[8:], n*0x9e3779b97f4a7c15&^(1<<62)|1<<63)
+	decision := engine.Decision(n%3 + 1) //nolint:gosec // small
+	return &storage.Record{
+		OrganizationID: fmt.Sprintf("org-%d", n%100),
+		IntentID:       uuid.NewSHA1(uuid.Nil, id[:]).String(),
+		IntentDigest:   "sha256:" + strings.Repeat("0a", 32),
+		DecisionID:     id.String(),
+		PolicyID:       "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+		PolicyVersion:  3,
+		AgentID:        "team-a/deployer",
+		ActionType:     "deploy",
+		Resource:       "https://example.com/prod/api",
+		Cost:           &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+		MetadataKeys:   []string{"env", "ticket"},
+		Decision:       decision,
+		Reasons:        []string{"policy.allowed: the policy allows the action"},
+		IssuedAt:       "2026-11-21T11:59:59Z",
+		DecidedAt:      at,
+		AuditDigest:    "sha256:" + strings.Repeat("2e", 32),
+		Receipt: receipt.Receipt{
+			Decision: decision.String(), DecisionID: id.String(), Digest: "sha256:" + strings.Repeat("1f", 32),
+			Exp: at.Unix() + 300, KeyID: "9ZP03Nu8GrXPAUkbKNxHOKBzxPX83SShgFkRNK-f2lw",
+		},
+	}
+}
+
+// processorTime is what this process has used, the server's not included.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkAppend appends batches of 256 to a set of one member, with a place for
+// each. client-µs/row is the processor time of this process.
+func BenchmarkAppend(b *testing.B) {
+	const size = 256
+	s, seal := openTest(b, newDatabase(b, sharedSet(b))), storagetest.Unsigned()
+	n := uint64(0)
+	began, ran := processorTime(b), 0
+	for b.Loop() {
+		batch := storage.Batch{Records: make([]*storage.Record, size)}
+		for i := range batch.Records {
+			batch.Records[i] = benchRecord(n)
+			n++
+		}
+		if ran%40 == 0 { // places for 40 batches
+			for org := range 100 {
+				s.quotas.add(meter{fmt.Sprintf("org-%d", org), 202611}, 40*size/100+size)
+			}
+		}
+		ran++
+		if existing, err := s.Append(b.Context(), batch, seal); err != nil || existing.Records[0] != nil {
+			b.Fatalf("Append = %v, %v", existing.Records[0], err)
+		}
+	}
+	rows := float64(ran * size)
+	b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
+}
+
+// BenchmarkList reads pages of 500, as an export does.
+func BenchmarkList(b *testing.B) {
+	s, seal := openTest(b, newDatabase(b, sharedSet(b))), storagetest.Unsigned()
+	for n := uint64(0); n < 20; n++ {
+		batch := storage.Batch{Records: make([]*storage.Record, 1000)}
+		for i := range batch.Records {
+			batch.Records[i] = benchRecord(n*1000 + uint64(i)) //nolint:gosec // small
+			batch.Records[i].OrganizationID = "org"
+		}
+		if _, err := s.Append(b.Context(), batch, seal); err != nil {
+			b.Fatal(err)
+		}
+	}
+	rows, p := 0, storage.Page{Limit: 500}
+	began := processorTime(b)
+	for b.Loop() {
+		records, next, err := s.ListRecords(b.Context(), "org", storage.Filter{}, p)
+		if err != nil || len(records) != p.Limit {
+			b.Fatalf("ListRecords = %d records, %v", len(records), err)
+		}
+		rows += len(records)
+		p.After = next
+	}
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(rows), "client-µs/row")
+}
