@@ -1,0 +1,204 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/mongodb/mongotest"
+	"writ/storage/storagetest"
+)
+
+// TestStore_SurvivesItsPrimary kills the primary of three members while two handles
+// append and update, and then holds the whole history to what was acknowledged.
+func TestStore_SurvivesItsPrimary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: kills the primary of a set of three")
+	}
+	set := mongotest.For(t, 3)
+	o := newDatabase(t, set)
+	o.Timeout = 2 * time.Second
+	handles := []*Store{openTest(t, o), openTest(t, o)}
+	load := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	for _, s := range handles {
+		done.Go(func() { load.append(ctx, s) })
+		done.Go(func() { load.update(ctx, s) })
+	}
+	var heard [2][]storage.Change
+	for i, s := range handles {
+		unwatch, err := s.Watch(storage.Now, func(c storage.Change) { heard[i] = append(heard[i], c) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unwatch()
+	}
+	load.wait(100)
+	primary, err := set.Primary(t.Context())
+	if err == nil {
+		err = set.Kill(primary)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, before := time.Now(), load.acks.Load()
+	load.wait(before + 1)
+	t.Logf("appends were out for %v", time.Since(killed).Round(10*time.Millisecond))
+	load.wait(before + 100)
+	if err := set.Restart(primary); err != nil {
+		t.Fatal(err)
+	}
+	load.wait(before + 200)
+	stop()
+	done.Wait()
+	for i, s := range handles {
+		// Both have heard all there is, in order.
+		if err := s.Barrier(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.watchers.mu.Lock()
+		if !slices.IsSortedFunc(heard[i], func(a, b storage.Change) int { return int(a.Revision) - int(b.Revision) }) {
+			t.Errorf("handle %d has heard %v, want increasing revisions", i, heard[i])
+		}
+		s.watchers.mu.Unlock()
+	}
+	load.check(handles[0])
+}
+
+// orgs is how many organizations the load is of.
+const orgs = 3
+
+// load writes until it is stopped and remembers what was acknowledged.
+type load struct {
+	*testing.T
+	writer *storagetest.Writer
+	acks   atomic.Int64
+	flips  atomic.Int64
+
+	mu           sync.Mutex
+	acknowledged map[string]*storage.Record // by intent
+}
+
+// wait waits until so many batches were acknowledged.
+func (l *load) wait(acks int64) {
+	l.Helper()
+	for end := time.Now().Add(time.Minute); l.acks.Load() < acks; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.Fatalf("%d batches were acknowledged in a minute, want %d", l.acks.Load(), acks)
+		}
+	}
+}
+
+// append appends batches until ctx ends, each again until it is acknowledged. Some of
+// the intents are those of another handle, too.
+func (l *load) append(ctx context.Context, s *Store) {
+	for n := 0; ctx.Err() == nil; n++ {
+		batch := make([]*storage.Record, 16)
+		for i := range batch {
+			batch[i] = l.writer.Record(fmt.Sprint("org-", i%orgs))
+		}
+		batch[0] = l.writer.Record("org-0", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", n) })
+		existing, err := l.writer.Commit(ctx, s, batch...)
+		for err != nil && ctx.Err() == nil {
+			if errors.Is(err, storage.ErrConflict) {
+				l.Errorf("Append = %v", err)
+				return
+			}
+			existing, err = l.writer.Commit(ctx, s, batch...)
+		}
+		if err != nil {
+			return // not acknowledged
+		}
+		l.mu.Lock()
+		for i, r := range batch {
+			if existing[i] != nil {
+				r = existing[i]
+			}
+			if was := l.acknowledged[r.IntentID]; was != nil && was.DecisionID != r.DecisionID {
+				l.Errorf("intent %s was decided as %s and as %s", r.IntentID, was.DecisionID, r.DecisionID)
+			}
+			l.acknowledged[r.IntentID] = r
+		}
+		l.mu.Unlock()
+		l.acks.Add(1)
+	}
+}
+
+// update updates documents until ctx ends. One that fails may have been made.
+func (l *load) update(ctx context.Context, s *Store) {
+	for ctx.Err() == nil {
+		_, err := s.Update(ctx, "org", func(tx storage.Tx) error {
+			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+			return err
+		})
+		if err == nil {
+			l.flips.Add(1)
+		}
+		pause(ctx, 6)
+	}
+}
+
+// check holds the history to what was acknowledged, and the heads to the history.
+func (l *load) check(s *Store) {
+	l.Helper()
+	heads, leaves := make(map[receipt.SignedHead]bool), 0
+	err := s.Chains(l.Context(), func(tip receipt.Chain) error {
+		var chain []receipt.SignedHead
+		err := s.Heads(l.Context(), tip.ID, 1, func(h receipt.SignedHead) error {
+			chain, heads[h] = append(chain, h), true
+			leaves += int(h.Size)
+			return nil
+		})
+		if reached, chainErr := receipt.VerifyChain(receipt.Chain{ID: tip.ID}, slices.Values(chain), l.writer.Keys(l)); reached != tip || chainErr != nil {
+			l.Errorf("VerifyChain = head %d, %v, want %d", reached.Seq, chainErr, tip.Seq)
+		}
+		return err
+	})
+	if err != nil {
+		l.Fatal(err)
+	}
+	rows := make(map[string]*storage.Record)
+	for i := range orgs {
+		l.list(s, fmt.Sprint("org-", i), heads, rows)
+	}
+	for intent, want := range l.acknowledged {
+		if got := rows[intent]; got == nil || got.DecisionID != want.DecisionID {
+			l.Errorf("intent %s was acknowledged as %s, and %v is stored", intent, want.DecisionID, got)
+		}
+	}
+	metered := 0
+	err = s.Meters(l.Context(), 202611, func(_ string, n int64) error { metered += int(n); return nil })
+	if err != nil || leaves != len(rows) || metered != len(rows) {
+		l.Errorf("there are %d rows, the heads have %d leaves and the meters %d decisions, %v", len(rows), leaves, metered, err)
+	}
+	l.Logf("%d batches and %d updates acknowledged, %d rows", l.acks.Load(), l.flips.Load(), len(rows))
+}
+
+// list puts the history of org into rows, by intent, and holds it to the heads.
+func (l *load) list(s *Store, org string, heads map[receipt.SignedHead]bool, rows map[string]*storage.Record) {
+	l.Helper()
+	for p := (storage.Page{Limit: 500}); ; {
+		records, next, err := s.ListRecords(l.Context(), org, storage.Filter{}, p)
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, r := range records {
+			rows[r.IntentID] = r
+			if h, err := r.Receipt.SignedHead(); err != nil || !heads[h] {
+				l.Errorf("decision %s is under head %d, which is not stored, %v", r.DecisionID, h.Seq, err)
+			}
+		}
+		if p.After = next; next == "" {
+			return
+		}
+	}
+}
