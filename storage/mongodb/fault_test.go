@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/storagetest"
@@ -151,5 +152,33 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	}
 	if got, err := b.Decided(t.Context(), "org", r.IntentID); err != nil || got.DecisionID != again.DecisionID {
 		t.Errorf("Decided = %v, %v", got, err)
+	}
+}
+
+// TestBarrier_GivesUpWhoIsSilent: a handle that may only be frozen, with a decision
+// that it made by what it knew, commits nothing once Barrier has returned.
+func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s, frozen, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	for !s.maySettle() {
+		time.Sleep(beatEvery)
+	}
+	frozen.silence(t)
+	_, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
+		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Barrier(t.Context()); err != nil {
+		t.Fatalf("Barrier = %v", err)
+	}
+	late := w.Record("org")
+	if _, err := w.Commit(t.Context(), frozen, late); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("Append by who was frozen = %v, want %v", err, storage.ErrConflict)
+	}
+	if _, err := s.Decided(t.Context(), "org", late.IntentID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Decided = %v, want %v", err, storage.ErrNotFound)
 	}
 }

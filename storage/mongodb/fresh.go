@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,7 +62,9 @@ func (s *Store) FreshFor() time.Duration {
 	return time.Since(s.began) - time.Duration(s.slot.proven.Load())
 }
 
-// Barrier implements storage.Documents. A handle is live until its slot expires.
+// Barrier implements storage.Documents. It waits for each handle that has not heard
+// until its slot expires. Then the handle is given up: what it decides by what it
+// knows can't be committed any more, should it only have been frozen.
 func (s *Store) Barrier(ctx context.Context) error {
 	s.watchers.mu.Lock()
 	err := s.watchers.catchUp(ctx, s)
@@ -72,22 +73,60 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "waiting for other replicas", err)
 	}
-	behind := bson.D{
-		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
-		{Key: "$expr", Value: bson.D{{Key: "$gte", Value: bson.A{"$until", "$$NOW"}}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}},
-	}
-	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
 	for {
-		var row slotRow
-		err := slots.FindOne(ctx, behind).Decode(&row)
-		if errors.Is(err, mongo.ErrNoDocuments) {
+		row, err := s.behind(ctx, revision)
+		if err == nil && row == nil {
 			return nil
+		}
+		if err == nil && row.Silent {
+			err = s.settleSilent(ctx)
 		}
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)
 		}
 		if !pause(ctx, 1) {
-			return fmt.Errorf("waiting for the replica of slot %d: %w", row.ID, ctx.Err())
+			return fmt.Errorf("waiting for other replicas: %w", ctx.Err())
 		}
 	}
+}
+
+// lateRow is a slot whose holder has not heard of a revision.
+type lateRow struct {
+	ID     int64 `bson:"_id"`
+	Silent bool  `bson:"silent"` // it has expired
+}
+
+// behind returns a slot whose holder has not heard of a revision, or was given up and
+// may have a transaction under way; one that is live before the others.
+func (s *Store) behind(ctx context.Context, revision uint64) (*lateRow, error) {
+	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
+	silent := bson.D{{Key: "$or", Value: bson.A{
+		bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
+	}}}
+	cursor, err := slots.Aggregate(ctx, mongo.Pipeline{
+		{{Key: "$match", Value: bson.D{
+			{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
+			{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
+		}}},
+		{{Key: "$project", Value: bson.D{{Key: "silent", Value: silent}}}},
+		{{Key: "$sort", Value: bson.D{{Key: "silent", Value: 1}}}},
+		{{Key: "$limit", Value: 1}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close(ctx) //nolint:errcheck // nothing more is wanted of it
+	if !cursor.Next(ctx) {
+		return nil, cursor.Err()
+	}
+	row := new(lateRow)
+	return row, cursor.Decode(row)
+}
+
+// settleSilent gives up who is silent, if this handle may.
+func (s *Store) settleSilent(ctx context.Context) error {
+	if !s.maySettle() {
+		return nil
+	}
+	return s.bury(ctx)
 }

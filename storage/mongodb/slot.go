@@ -55,6 +55,8 @@ type slot struct {
 	// proven is how old the handle was when it wrote the last beat that came back to it
 	// through the stream of changes.
 	proven atomic.Int64
+	// sound is how old the handle was when its beats began to come through.
+	sound atomic.Int64
 }
 
 // expired selects slots whose holders have been silent.
@@ -132,13 +134,17 @@ func (l *slot) mine() bson.D {
 	return bson.D{{Key: "_id", Value: l.id}, {Key: "holder", Value: l.holder}}
 }
 
-// beat renews the slot until ctx ends. It also gives up for dead who is silent, but
-// only while its own beats have come through for as long: where all were silent, it
-// was the replica set that was gone.
+// maySettle reports whether this handle may give up others for dead who are silent:
+// its own beats have come through for as long. Where all were silent, it was the
+// replica set that was gone.
+func (s *Store) maySettle() bool {
+	return time.Since(s.began)-time.Duration(s.slot.sound.Load()) > lease
+}
+
+// beat renews the slot until ctx ends, and gives up for dead who is silent.
 func (s *Store) beat(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
-	sound := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,8 +154,8 @@ func (s *Store) beat(ctx context.Context) {
 		bounded, cancel := context.WithTimeout(ctx, s.timeout)
 		err := s.slot.renew(bounded, s)
 		if err != nil {
-			sound = time.Now()
-		} else if time.Since(sound) > lease {
+			s.slot.sound.Store(int64(time.Since(s.began)))
+		} else if s.maySettle() {
 			err = s.bury(bounded)
 		}
 		cancel()
