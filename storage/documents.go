@@ -98,7 +98,7 @@ type Documents interface {
 	// where nobody else writes.
 	FreshFor() time.Duration
 	// Barrier returns nil once every live handle has heard what was written before
-	// the call.
+	// the call. One that is not live any more must not append from then on.
 	Barrier(ctx context.Context) error
 
 	// Changes returns the first changes after a revision, at least max of them if
