@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -178,4 +179,57 @@ func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
 	id := h.decision(key)
 	h.store.fail("Record", storage.ErrUnavailable)
 	h.do("GET", "/v1/authorizations/"+id, key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+}
+
+// TestDecision_Audit_TheRevisionsItDecidedUnder: a row names the writes that left
+// policy, rules and agent as the decision saw them: each change of one, its removal
+// too, makes it greater, and a change of another organization none.
+func TestDecision_Audit_TheRevisionsItDecidedUnder(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	decide := func() (row storage.Record) {
+		t.Helper()
+		var res result
+		h.evaluate(acme, intent()).into(&res)
+		h.do("GET", "/v1/authorizations/"+res.DecisionID, h.operator(acme), nil).wantStatus(http.StatusOK).into(&row)
+		if got := ledger.AuditDigest(&row); got != row.AuditDigest {
+			t.Errorf("the row's digest is %s, want %s", got, row.AuditDigest)
+		}
+		return row
+	}
+	before := decide()
+	if before.PolicyRevision == 0 || before.AgentRevision != 0 {
+		t.Errorf("revisions of policy and of no agent = %d, %d", before.PolicyRevision, before.AgentRevision)
+	}
+	var rule string
+	for what, change := range []func(){
+		func() { rule = h.rule(acme, `{"action_type":"none"}`, `{"decision":"deny"}`) },
+		func() {
+			h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"priority": 7}).wantStatus(http.StatusOK)
+		},
+		func() { h.do("DELETE", "/v1/rules/"+rule, h.operator(acme), nil).wantStatus(http.StatusNoContent) },
+	} {
+		change()
+		after := decide()
+		if after.RulesRevision <= before.RulesRevision || after.PolicyRevision != before.PolicyRevision {
+			t.Errorf("change %d: revisions of rules and policy = %d, %d, before %d, %d", what, after.RulesRevision, after.PolicyRevision,
+				before.RulesRevision, before.PolicyRevision)
+		}
+		before = after
+	}
+	h.register(rival)
+	if after := decide(); after.RulesRevision != before.RulesRevision {
+		t.Errorf("another organization's change: revision of rules = %d, before %d", after.RulesRevision, before.RulesRevision)
+	}
+	var agent engine.Agent
+	h.register(acme, obj{"version": 2})
+	if after := decide(); after.PolicyRevision <= before.PolicyRevision {
+		t.Errorf("a new version: revision of the policy = %d, before %d", after.PolicyRevision, before.PolicyRevision)
+	}
+	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": "n", "externalId": "ci"}).wantStatus(http.StatusCreated).into(&agent)
+	registered := decide()
+	h.do("PATCH", "/v1/agents/"+agent.ID+"/status", h.operator(acme), obj{"status": "disabled"}).wantStatus(http.StatusOK)
+	if off := decide(); registered.AgentRevision == 0 || off.AgentRevision <= registered.AgentRevision {
+		t.Errorf("revisions of the agent = %d, then %d", registered.AgentRevision, off.AgentRevision)
+	}
 }

@@ -128,7 +128,7 @@ func (s *Server) listRules(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	rules, err := s.docs.AllRules(r.ctx, r.who.org)
+	rules, _, err := s.docs.AllRules(r.ctx, r.who.org)
 	if err != nil {
 		return response{}, fmt.Errorf("listing rules: %w", err)
 	}

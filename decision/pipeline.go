@@ -162,10 +162,11 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 	}
 	b.items = append(b.items, item{index, input.Usage.Exceeded, result.ConditionErrors})
 	b.entries = append(b.entries, ledger.Entry{
-		Intent:        in,
-		PolicyVersion: set.Policy.Document().Version,
-		Result:        result,
-		Credential:    b.who.Credential,
+		Intent:         in,
+		PolicyVersion:  set.Policy.Document().Version,
+		Result:         result,
+		Credential:     b.who.Credential,
+		PolicyRevision: set.Revisions.Policy, RulesRevision: set.Revisions.Rules, AgentRevision: set.Revisions.Agent,
 	})
 	return ledger.Outcome{}, nil
 }

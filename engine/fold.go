@@ -40,11 +40,14 @@ type namesakes struct {
 	disabled bool
 	// registered are the names of all of them as they were registered.
 	registered []string
+	// revision is the greatest of them.
+	revision int64
 }
 
 func newNamesakes(agents []*Agent) namesakes {
 	var n namesakes
 	for _, a := range agents {
+		n.revision = max(n.revision, a.Revision)
 		n.disabled = n.disabled || a.Status != AgentActive
 		n.registered = append(n.registered, a.ID)
 		if a.ExternalID != "" {

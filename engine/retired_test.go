@@ -11,7 +11,7 @@ type ruleSource struct {
 	rules []Rule
 }
 
-func (s *ruleSource) AllRules(context.Context, string) ([]Rule, error) { return s.rules, nil }
+func (s *ruleSource) AllRules(context.Context, string) ([]Rule, int64, error) { return s.rules, 0, nil }
 
 func TestSetsCompileOnlyTheRulesThatChanged(t *testing.T) {
 	rule := func(id, condition string) Rule {

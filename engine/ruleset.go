@@ -16,6 +16,8 @@ type RuleSet struct {
 	size    int
 	digest  lazyDigest
 	json    []byte // nil where it is not kept, or there is none
+	// revision is of the store that the rules are of.
+	revision int64
 }
 
 // CompileRules compiles the active ones of rules, in any order. It never fails:

@@ -13,8 +13,9 @@ import (
 type Source interface {
 	// Policy returns the newest version of a policy.
 	Policy(ctx context.Context, org, policyID string) (*ActionPolicy, error)
-	// AllRules returns every rule of the organization, in any order.
-	AllRules(ctx context.Context, org string) ([]Rule, error)
+	// AllRules returns every rule of the organization, in any order, and a revision
+	// of the store at which they were so.
+	AllRules(ctx context.Context, org string) (rules []Rule, revision int64, err error)
 	// AgentsNamed returns every agent of the organization whose ID or ExternalID
 	// equals name once both are folded: see [FoldID].
 	AgentsNamed(ctx context.Context, org, name string) ([]*Agent, error)
@@ -25,7 +26,13 @@ type Set struct {
 	Policy *Policy
 	Rules  *RuleSet
 	Agent  AgentStatus
+	// Revisions are those of the store that these are of.
+	Revisions Revisions
 }
+
+// Revisions are the writes of a store that left the newest version of a policy, the
+// rules and the agents of a name as they are; 0 where there is none.
+type Revisions struct{ Policy, Rules, Agent int64 }
 
 // Sets keeps compiled policies, compiled rules and agent statuses, bounded by
 // bytes. It is safe for concurrent use.
@@ -88,12 +95,14 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		return p, nil
 	})
 	s.rules = NewCache(maxBytes/4, rulesBytes, func(ctx context.Context, org string) (*RuleSet, error) {
-		rules, err := src.AllRules(ctx, org)
+		rules, revision, err := src.AllRules(ctx, org)
 		if err != nil {
 			return nil, fmt.Errorf("loading the rules: %w", err)
 		}
 		defer s.timed(compiledRules, time.Now())
-		return s.retired.take(org).Update(rules, o), nil
+		set := s.retired.take(org).Update(rules, o)
+		set.revision = revision
+		return set, nil
 	})
 	s.agents = NewCache(maxBytes/8, namesakes.size, func(ctx context.Context, k setKey) (namesakes, error) {
 		agents, err := src.AgentsNamed(ctx, k.org, k.id)
@@ -127,7 +136,10 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 	if err != nil {
 		return Set{}, err
 	}
-	return Set{Policy: policy, Rules: rules, Agent: agents.status(agentID)}, nil
+	return Set{
+		Policy: policy, Rules: rules, Agent: agents.status(agentID),
+		Revisions: Revisions{policy.Document().Revision, rules.revision, agents.revision},
+	}, nil
 }
 
 // Rules returns the current rules of an organization.

@@ -52,10 +52,10 @@ func (s *source) Policy(_ context.Context, org, id string) (*engine.ActionPolicy
 	return nil, errNotFound
 }
 
-func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, error) {
+func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rules, s.lookup(org)
+	return s.rules, 0, s.lookup(org)
 }
 
 func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {

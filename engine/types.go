@@ -57,6 +57,7 @@ const (
 // ActionPolicy is one version of a registered policy: the contract's
 // ActionPolicy. A version's content never changes once it is stored.
 type ActionPolicy struct {
+	Stored
 	PolicyID                string    `json:"policy_id"`
 	Version                 int64     `json:"version"`
 	OrganizationID          string    `json:"organization_id"`
@@ -74,6 +75,7 @@ type ActionPolicy struct {
 // Rule is an organization-wide rule: the contract's Rule. Condition and Action
 // are JSON documents kept as strings; see [CompileRule] for their forms.
 type Rule struct {
+	Stored
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitzero"`
@@ -87,6 +89,14 @@ type Rule struct {
 
 // DefaultPriority is a rule's priority when its author chose none.
 const DefaultPriority = 100
+
+// Stored is what a store says of a document that it has returned.
+type Stored struct {
+	Revision int64 `json:"-"` // of the write that left it so; 0: it comes from no store
+}
+
+// SetRevision is for who reads the store.
+func (s *Stored) SetRevision(revision int64) { s.Revision = revision }
 
 // AgentStatus is the state of an agent's kill switch.
 type AgentStatus string
@@ -102,6 +112,7 @@ const (
 // Agent is a governed agent of an organization. An intent names it by its ID
 // or, where it has one, by its ExternalID.
 type Agent struct {
+	Stored
 	ID         string      `json:"id"`
 	Name       string      `json:"name"`
 	ExternalID string      `json:"externalId,omitzero"`

@@ -134,6 +134,9 @@ func (Of[T]) Parse(d Document) (*T, error) {
 	if err := json.Unmarshal(d.Value, doc); err != nil {
 		return nil, fmt.Errorf("decoding a stored %T: %w", *doc, err)
 	}
+	if revised, ok := any(doc).(interface{ SetRevision(int64) }); ok {
+		revised.SetRevision(int64(d.Revision)) //nolint:gosec // it counts
+	}
 	return doc, nil
 }
 

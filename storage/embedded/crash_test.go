@@ -197,7 +197,7 @@ func lookAt(ctx context.Context, s *Store) (v snapshot, err error) {
 	var errs [11]error
 	page, docs := storage.Page{Limit: 1000}, registry.New(s)
 	v.Policies, _, errs[0] = docs.ListPolicies(ctx, "a", page)
-	v.Rules, errs[1] = docs.AllRules(ctx, "a")
+	v.Rules, _, errs[1] = docs.AllRules(ctx, "a")
 	v.Agents, _, errs[2] = docs.ListAgents(ctx, "a", page)
 	v.Tokens, _, errs[3] = docs.ListTokens(ctx, "a", page)
 	v.Records, _, errs[4] = s.ListRecords(ctx, "a", storage.Filter{}, page)

@@ -64,7 +64,7 @@ func TestOrganizationIDTooLong(t *testing.T) {
 	s := openTest(t, vfs.NewMem(), nil)
 	org, ctx, docs := strings.Repeat("a", 1<<16), t.Context(), registry.New(s)
 	_, policyErr := docs.Policy(ctx, org, "p")
-	_, rulesErr := docs.AllRules(ctx, org)
+	_, _, rulesErr := docs.AllRules(ctx, org)
 	_, agentErr := docs.Agent(ctx, org, "a")
 	_, recordErr := s.Record(ctx, org, uuid.NewString())
 	_, meterErr := s.Metered(ctx, org, 1)

@@ -166,7 +166,7 @@ func wantMoved(t *testing.T, s *Store) {
 		for _, a := range agents {
 			names = append(names, a.ID)
 		}
-		rules, ruleErr := docs.AllRules(ctx, org)
+		rules, _, ruleErr := docs.AllRules(ctx, org)
 		for _, r := range rules {
 			names = append(names, r.ID)
 		}

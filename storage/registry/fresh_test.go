@@ -43,7 +43,7 @@ func TestFresh_TwoSeconds(t *testing.T) {
 		for name, read := range map[string]func() error{
 			"Token":        func() error { _, err := r.Token(t.Context(), "t"); return err },
 			"Policy":       func() error { _, err := r.Policy(t.Context(), "org", "p"); return err },
-			"AllRules":     func() error { _, err := r.AllRules(t.Context(), "org"); return err },
+			"AllRules":     func() error { _, _, err := r.AllRules(t.Context(), "org"); return err },
 			"AgentsNamed":  func() error { _, err := r.AgentsNamed(t.Context(), "org", "a"); return err },
 			"Subscription": func() error { _, err := r.Subscription(t.Context(), "org"); return err },
 		} {

@@ -54,10 +54,10 @@ func same(tx storage.Reader, p *engine.ActionPolicy) error {
 	return err
 }
 
-// content returns p less UpdatedAt, an empty list being the same as none.
+// content returns p less UpdatedAt and its revision, an empty list being the same as none.
 func content(p *engine.ActionPolicy) engine.ActionPolicy {
 	c := *p
-	c.UpdatedAt = time.Time{}
+	c.Stored, c.UpdatedAt = engine.Stored{}, time.Time{}
 	for _, list := range []*[]string{
 		&c.AllowedActionTypes, &c.DeniedActionTypes, &c.AllowedResourcePatterns, &c.BlockedResourcePatterns,
 	} {

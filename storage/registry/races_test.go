@@ -100,7 +100,7 @@ var raceTests = []test{
 				w.wantLimit("PutRule", err, 5)
 			}
 		})
-		rules, err := w.AllRules(w.ctx, "org")
+		rules, _, err := w.AllRules(w.ctx, "org")
 		w.must("AllRules", err)
 		if len(rules) != 5 {
 			w.Errorf("AllRules = %d rules, want 5", len(rules))

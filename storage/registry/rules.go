@@ -67,17 +67,30 @@ func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string) error {
 	})
 }
 
-// AllRules returns every rule of org in evaluation order: see [CompareRules].
-func (r *Registry) AllRules(ctx context.Context, org string) ([]engine.Rule, error) {
-	stored, err := read(ctx, r, func(tx storage.Reader) ([]*engine.Rule, error) {
-		return every(tx, storage.Rules, storage.Query{Org: org})
+// AllRules returns every rule of org in evaluation order, see [CompareRules], and a
+// revision at which they were so: the last write of one, or of how many there are.
+func (r *Registry) AllRules(ctx context.Context, org string) (rules []engine.Rule, revision int64, err error) {
+	_, err = read(ctx, r, func(tx storage.Reader) (_ struct{}, err error) {
+		rules, revision = nil, 0
+		stored, err := every(tx, storage.Rules, storage.Query{Org: org})
+		if err != nil {
+			return struct{}{}, err
+		}
+		for _, rule := range stored {
+			rules = append(rules, *rule)
+			revision = max(revision, rule.Revision)
+		}
+		counts, err := tx.Get(storage.CountsKind, org, "")
+		if err == nil {
+			revision = max(revision, int64(counts.Revision)) //nolint:gosec // it counts
+		}
+		if errors.Is(err, storage.ErrNotFound) {
+			err = nil
+		}
+		return struct{}{}, err
 	})
-	rules := make([]engine.Rule, len(stored))
-	for i, rule := range stored {
-		rules[i] = *rule
-	}
 	slices.SortFunc(rules, CompareRules)
-	return rules, err
+	return rules, revision, err
 }
 
 // CompareRules orders rules as they are evaluated: priority descending, then

@@ -20,7 +20,7 @@ func rule(id string) *engine.Rule {
 
 func (w *world) wantRules(org string, want ...engine.Rule) {
 	w.Helper()
-	got, err := w.AllRules(w.ctx, org)
+	got, _, err := w.AllRules(w.ctx, org)
 	w.must("AllRules", err)
 	w.wantSame("AllRules", got, want)
 }

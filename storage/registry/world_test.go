@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"writ/engine"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
@@ -102,7 +103,7 @@ func (w *world) wantErr(what string, err, want error) {
 // instants and an empty list is the same as none.
 func (w *world) wantSame(what string, got, want any) {
 	w.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreTypes(engine.Stored{})); diff != "" {
 		w.Errorf("%s: -want +got\n%s", what, diff)
 	}
 }
