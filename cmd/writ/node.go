@@ -70,7 +70,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = c.openStore(n.log, n.registry); err != nil {
+	if n.store, err = c.openStore(ctx, n.log, n.registry); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	n.docs = registry.New(n.store)

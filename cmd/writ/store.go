@@ -1,17 +1,51 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/mongodb"
 )
+
+type storeFlags struct {
+	Store   string `default:"embedded" enum:"embedded,mongodb" help:"Where documents and history are: embedded in the data directory, for one process, or in mongodb, which any number of replicas share."`
+	MongoDB struct {
+		URI      string `name:"uri" placeholder:"URI" help:"Replica set of the store mongodb. Prefer the variable: a flag shows in the list of processes."`
+		Database string `default:"writ" help:"Database of the store mongodb, which must be writ's own."`
+	} `embed:"" prefix:"mongodb-"`
+}
+
+// check refuses flags of one store with the other.
+func (c *serveCmd) checkStore() error {
+	mongo := c.Store == "mongodb"
+	switch {
+	case mongo && c.MongoDB.URI == "":
+		return errors.New("--store mongodb needs --mongodb-uri, such as mongodb://db1,db2,db3/?replicaSet=rs")
+	case !mongo && c.MongoDB.URI != "":
+		return errors.New("--mongodb-uri is for --store mongodb")
+	case mongo && c.AuditAck.behind() > 0:
+		return errors.New("--audit-ack queued is for --store embedded: mongodb answers when a majority has a decision")
+	case mongo && c.AcceptRollback != nil:
+		return errors.New("--accept-rollback is for --store embedded")
+	}
+	return nil
+}
 
 // openStore opens the store of the deployment. Nothing else here knows which it
 // is.
-func (c *serveCmd) openStore(log *slog.Logger, metrics prometheus.Registerer) (storage.Store, error) {
+func (c *serveCmd) openStore(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer) (storage.Store, error) {
+	if c.Store == "mongodb" {
+		s, err := mongodb.Open(ctx, mongodb.Options{URI: c.MongoDB.URI, Database: c.MongoDB.Database, Log: log})
+		if err != nil {
+			return nil, err // a nil *mongodb.Store is no nil Store
+		}
+		return s, nil
+	}
 	s, err := embedded.Open(c.Data.store(), embedded.Options{
 		WriteBehind: c.AuditAck.behind(), AcceptRollback: c.AcceptRollback, Log: log, Metrics: metrics,
 	})

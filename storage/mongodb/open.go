@@ -59,12 +59,17 @@ type Store struct {
 	done       sync.WaitGroup
 }
 
+// openPatience is how long Open waits for a set that has no primary.
+const openPatience = 30 * time.Second
+
 // Open returns a handle on the database, in which it makes what is missing. It
 // refuses a database in which something is not as it would make it.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("opening the MongoDB store: %w", redact(err, o.URI))
+			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
 		}
 	}()
 	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now()}
