@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
 )
 
@@ -176,4 +178,54 @@ func TestOpen_RefusesAnotherIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	openTest(t, o)
+}
+
+// TestOpen_WithTLSAndAUser opens a set that demands both, as a user who can read and
+// write its database and no more, and fails to open it with less, without a word of
+// what it was given.
+func TestOpen_WithTLSAndAUser(t *testing.T) {
+	set := mongotest.SecureFor(t)
+	o := newDatabase(t, set)
+	const user = "replica"
+	err := set.Admin(t.Context(), bson.D{{Key: "createUser", Value: user}, {Key: "pwd", Value: mongotest.Password}, {Key: "roles", Value: bson.A{
+		bson.D{{Key: "role", Value: "readWrite"}, {Key: "db", Value: o.Database}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := url.UserPassword(user, mongotest.Password).String()
+	o.URI = strings.Replace(o.URI, url.UserPassword(mongotest.User, mongotest.Password).String(), encoded, 1)
+	dead, s, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	dead.silence(t)
+	if err := s.bury(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
+		t.Fatal(err)
+	}
+	storagetest.Check(t, s, w.Keys(t), "org")
+	plain, _, _ := strings.Cut(o.URI, "&tls=true")
+	unknown, _, _ := strings.Cut(o.URI, "&tlsCAFile")
+	for name, uri := range map[string]string{
+		"another password": strings.Replace(o.URI, encoded, user+":hunter2", 1),
+		"another user":     strings.Replace(o.URI, encoded, url.UserPassword("walter", mongotest.Password).String(), 1),
+		"no user":          strings.Replace(o.URI, encoded+"@", "", 1),
+		"no TLS":           plain,
+		"no authority":     unknown,
+	} {
+		log := &logged{}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := Open(ctx, Options{URI: uri, Database: o.Database, Log: log.logger()})
+		cancel()
+		if err == nil {
+			t.Errorf("Open with %s = nil", name)
+			continue
+		}
+		t.Logf("%s: %v", name, err)
+		for _, secret := range []string{"hunter2", mongotest.Password, url.QueryEscape(mongotest.Password)} {
+			if strings.Contains(err.Error()+log.String(), secret) {
+				t.Errorf("Open with %s = %v, log %s: want no password", name, err, log)
+			}
+		}
+	}
 }

@@ -54,9 +54,6 @@ func (m *member) start() error {
 	return nil
 }
 
-// direct is the URI of this member alone.
-func (m *member) direct() string { return "mongodb://" + m.addr + "/?directConnection=true" }
-
 // end sends a signal and waits until the process has ended.
 func (m *member) end(s os.Signal) error {
 	if m.process == nil {

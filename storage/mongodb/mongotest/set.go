@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,12 +32,20 @@ const (
 // Set is a replica set on this machine.
 type Set struct {
 	dir     string
+	args    []string // of each member
+	user    string   // of URIs, with the @
+	query   string   // of URIs
 	members []*member
 }
 
 // Start starts a set of so many members, which elect a new primary within some
-// seconds of the old one's end. args are given to each. The set must be stopped.
-func Start(ctx context.Context, members int, args ...string) (_ *Set, err error) {
+// seconds of the old one's end. The set must be stopped.
+func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members, false) }
+
+// StartSecure starts a set of one member that demands TLS and [User].
+func StartSecure(ctx context.Context) (*Set, error) { return start(ctx, 1, true) }
+
+func start(ctx context.Context, members int, secure bool) (_ *Set, err error) {
 	bin, err := Binary(ctx)
 	if err != nil {
 		return nil, err
@@ -50,29 +59,45 @@ func Start(ctx context.Context, members int, args ...string) (_ *Set, err error)
 			err = errors.Join(err, s.Stop())
 		}
 	}()
+	if secure {
+		if err := s.secure(); err != nil {
+			return nil, err
+		}
+	}
 	for i := range members {
-		m := &member{bin: bin, dir: filepath.Join(s.dir, fmt.Sprint(i)), args: args}
+		m := &member{bin: bin, dir: filepath.Join(s.dir, fmt.Sprint(i)), args: s.args}
 		if m.addr, err = freeAddr(); err != nil {
 			return nil, err
 		}
 		if err := os.Mkdir(m.dir, 0o700); err != nil {
 			return nil, err
 		}
+		s.members = append(s.members, m)
 		if err := m.start(); err != nil {
 			return nil, err
 		}
-		s.members = append(s.members, m)
 	}
 	return s, s.initiate(ctx)
 }
 
 // For starts a set for a test, which stops it. It skips t where no server can be had.
-func For(t testing.TB, members int, args ...string) *Set {
+func For(t testing.TB, members int) *Set {
+	t.Helper()
+	return of(t, func(ctx context.Context) (*Set, error) { return Start(ctx, members) })
+}
+
+// SecureFor is For with StartSecure.
+func SecureFor(t testing.TB) *Set {
+	t.Helper()
+	return of(t, StartSecure)
+}
+
+func of(t testing.TB, start func(context.Context) (*Set, error)) *Set {
 	t.Helper()
 	if _, err := Binary(t.Context()); err != nil {
 		t.Skipf("SKIPPED: there is no real mongod: %.300q", err)
 	}
-	s, err := Start(context.Background(), members, args...)
+	s, err := start(context.Background())
 	if err != nil {
 		t.Fatalf("starting a replica set: %v", err)
 	}
@@ -92,13 +117,19 @@ func (s *Set) initiate(ctx context.Context) error {
 	var members bson.A
 	for i, m := range s.members {
 		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: m.addr}})
-		if err := s.admin(ctx, m.direct(), bson.D{{Key: "ping", Value: 1}}); err != nil {
+		if err := s.admin(ctx, s.direct(i), bson.D{{Key: "ping", Value: 1}}); err != nil {
 			return fmt.Errorf("waiting for %s: %w", m.addr, err)
 		}
 	}
 	config = append(config, bson.E{Key: "members", Value: members})
-	if err := s.admin(ctx, s.members[0].direct(), bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
+	if err := s.admin(ctx, s.direct(0), bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
 		return fmt.Errorf("making a replica set: %w", err)
+	}
+	if s.query != "" {
+		if err := s.addUser(ctx); err != nil {
+			return fmt.Errorf("adding a user: %w", err)
+		}
+		s.user = url.UserPassword(User, Password).String() + "@"
 	}
 	return s.WaitForPrimary(ctx)
 }
@@ -129,7 +160,12 @@ func (s *Set) URI() string {
 	for i, m := range s.members {
 		addrs[i] = m.addr
 	}
-	return "mongodb://" + strings.Join(addrs, ",") + "/?replicaSet=" + setName
+	return "mongodb://" + s.user + strings.Join(addrs, ",") + "/?replicaSet=" + setName + s.query
+}
+
+// direct is the URI of one member alone.
+func (s *Set) direct(i int) string {
+	return "mongodb://" + s.user + s.members[i].addr + "/?directConnection=true" + s.query
 }
 
 // Primary returns which member is the primary.
