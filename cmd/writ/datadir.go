@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -41,11 +42,41 @@ func (d dataDir) create() error {
 	return nil
 }
 
-// loadSigner returns the signing key, made on first use, and every key a
-// receipt of this deployment may have been signed with.
-func (d dataDir) loadSigner() (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
-	data, err := os.ReadFile(d.signingKey())
-	if errors.Is(err, fs.ErrNotExist) {
+// keyFiles are the secrets of a deployment, which all of its replicas share. Each is a
+// file that must exist where it is named: what is made on first use in the data
+// directory in place of one that is not named would be another.
+type keyFiles struct {
+	SigningKey     string `placeholder:"FILE" help:"Private key that signs receipts, in PEM. Default: signing-key.pem in the data directory, made by the first start."`
+	OperatorSecret string `placeholder:"FILE" help:"Secret of operator tokens of HS256: 32 bytes or more in base64. Default: operator-secret in the data directory, made by the first start."`
+	ScrubKey       string `placeholder:"FILE" help:"Keys of the tags that stand for secrets in agent ids and resources of the history: one a line, 32 bytes or more in base64. The first writes tags, filters know all. Default: scrub-key in the data directory, made by the first start."`
+}
+
+// in returns the files' names, those of the data directory where none is given.
+func (k keyFiles) in(d dataDir) keyFiles {
+	return keyFiles{
+		cmp.Or(k.SigningKey, d.signingKey()), cmp.Or(k.OperatorSecret, d.secret()), cmp.Or(k.ScrubKey, d.scrubKey()),
+	}
+}
+
+// exposed returns the secrets that others than their owner can read.
+func (k keyFiles) exposed() []string {
+	var names []string
+	for _, name := range []string{k.SigningKey, k.OperatorSecret, k.ScrubKey} {
+		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// loadSigner returns the signing key of a file, and every key a receipt of this
+// deployment may have been signed with. Without a name it is the data directory's,
+// made on first use.
+func (d dataDir) loadSigner(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
+	own := name == ""
+	name = cmp.Or(name, d.signingKey())
+	data, err := os.ReadFile(name)
+	if own && errors.Is(err, fs.ErrNotExist) {
 		s, trusted, err = d.newSigner()
 		return s, trusted, true, err
 	}
@@ -54,7 +85,7 @@ func (d dataDir) loadSigner() (s *receipt.Signer, trusted receipt.Keys, made boo
 	}
 	priv, err := receipt.ParsePrivateKey(data)
 	if err != nil {
-		return nil, receipt.Keys{}, false, fmt.Errorf("%s: %w", d.signingKey(), err)
+		return nil, receipt.Keys{}, false, fmt.Errorf("%s: %w", name, err)
 	}
 	s = receipt.NewSigner(priv)
 	trusted, err = d.trust(s.Public())
@@ -109,11 +140,12 @@ func (d dataDir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
 	return all, replaceFile(d.jwks(), all.JWKS())
 }
 
-// loadSecret returns the secret of operator tokens, made on first use. A server
-// and a command that both find none end up with the same.
-func (d dataDir) loadSecret() ([]byte, error) {
-	secret, err := d.readSecret()
-	if !errors.Is(err, fs.ErrNotExist) {
+// loadSecret returns the secret of operator tokens of a file. Without a name it is
+// the data directory's, made on first use: a server and a command that both find none
+// end up with the same.
+func (d dataDir) loadSecret(name string) ([]byte, error) {
+	secret, err := readSecret(cmp.Or(name, d.secret()))
+	if name != "" || !errors.Is(err, fs.ErrNotExist) {
 		return secret, err
 	}
 	if err := d.create(); err != nil {
@@ -122,7 +154,7 @@ func (d dataDir) loadSecret() ([]byte, error) {
 	if err := makeSecret(d.secret()); err != nil {
 		return nil, err
 	}
-	return d.readSecret()
+	return readSecret(d.secret())
 }
 
 // makeSecret writes 32 random bytes in base64 to a file, unless it exists.
@@ -138,14 +170,14 @@ func makeSecret(name string) error {
 	return err
 }
 
-func (d dataDir) readSecret() ([]byte, error) {
-	data, err := os.ReadFile(d.secret())
+func readSecret(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the operator secret: %w", err)
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(secret) < 32 {
-		return nil, fmt.Errorf("%s: want at least 32 bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", d.secret())
+		return nil, fmt.Errorf("%s: want at least 32 bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name)
 	}
 	return secret, nil
 }
@@ -177,17 +209,6 @@ func (d dataDir) loadScrubKeys(name string) ([][]byte, error) {
 		keys = append(keys, key)
 	}
 	return keys, nil
-}
-
-// exposed returns the secrets that others than their owner can read.
-func (d dataDir) exposed() []string {
-	var names []string
-	for _, name := range []string{d.signingKey(), d.secret(), d.scrubKey()} {
-		if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // replaceFile writes a file as writeFile does, in the place of an older one.

@@ -19,7 +19,7 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 			errs    [8]error
 		)
 		for i := range secrets {
-			wg.Go(func() { secrets[i], errs[i] = d.loadSecret() })
+			wg.Go(func() { secrets[i], errs[i] = d.loadSecret("") })
 		}
 		wg.Wait()
 		for i := range secrets {
@@ -39,19 +39,19 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 
 func TestDataDir_ExposedNamesTheSecretsThatOthersCanRead(t *testing.T) {
 	d := dataDir(filepath.Join(t.TempDir(), "data"))
-	if _, err := d.loadSecret(); err != nil {
+	if _, err := d.loadSecret(""); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := d.loadSigner(); err != nil {
+	if _, _, _, err := d.loadSigner(""); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.exposed(); len(got) > 0 {
+	if got := (keyFiles{}).in(d).exposed(); len(got) > 0 {
 		t.Errorf("exposed() of a fresh directory = %v, want none", got)
 	}
 	if err := os.Chmod(d.secret(), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.exposed(); len(got) != 1 || got[0] != d.secret() {
+	if got := (keyFiles{}).in(d).exposed(); len(got) != 1 || got[0] != d.secret() {
 		t.Errorf("exposed() = %v, want %s", got, d.secret())
 	}
 }

@@ -34,8 +34,10 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		}
 	}
 	if n.first {
-		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n  %s  signs operators' tokens\n",
-			c.Data.signingKey(), c.Data.secret())
+		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n", c.Data.signingKey())
+		if c.OperatorSecret == "" {
+			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.secret())
+		}
 		if c.OperatorAlg == "HS256" && !c.Demo {
 			if err := n.registerFirst(ctx); err != nil {
 				return err
@@ -105,15 +107,18 @@ func (n *node) firstRequest(c *serveCmd) (string, error) {
 	if err != nil {
 		self = "writ"
 	}
-	data, err := filepath.Abs(string(c.Data))
-	if err != nil {
-		return "", fmt.Errorf("naming the data directory: %w", err)
+	flag, name := "--data", string(c.Data)
+	if c.OperatorSecret != "" {
+		flag, name = "--operator-secret", c.OperatorSecret
+	}
+	if name, err = filepath.Abs(name); err != nil {
+		return "", fmt.Errorf("naming what signs operators' tokens: %w", err)
 	}
 	return fmt.Sprintf(`curl -s %s/v1/policy/evaluate \
   -H "Authorization: Bearer $(%s token operator \
-      --org %s --data %s)" \
+      --org %s %s %s)" \
   -H 'Content-Type: application/json' \
-  -d %s`, n.url(), shellWord(self), examples.Organization, shellWord(data), shellWord(string(pretty))), nil
+  -d %s`, n.url(), shellWord(self), examples.Organization, flag, shellWord(name), shellWord(string(pretty))), nil
 }
 
 // shellWord quotes s for a POSIX shell, where that is needed.

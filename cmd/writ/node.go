@@ -74,17 +74,17 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	n.docs = registry.New(n.store)
-	if n.secret, err = c.Data.loadSecret(); err != nil {
+	if n.secret, err = c.Data.loadSecret(c.OperatorSecret); err != nil {
 		return nil, err
 	}
 	if n.scrub, err = c.tagger(scrubber); err != nil {
 		return nil, err
 	}
 	var signer *receipt.Signer
-	if signer, n.trusted, n.first, err = c.Data.loadSigner(); err != nil {
+	if signer, n.trusted, n.first, err = c.Data.loadSigner(c.SigningKey); err != nil {
 		return nil, err
 	}
-	for _, name := range c.Data.exposed() {
+	for _, name := range c.keyFiles.in(c.Data).exposed() {
 		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
 	}
 	if err := n.wire(ctx, c, signer, plans); err != nil {

@@ -148,7 +148,7 @@ func tokenOf(t *testing.T, data dataDir) string {
 // signed returns an operator token of org.
 func signed(t *testing.T, data dataDir, org string) string {
 	t.Helper()
-	secret, err := data.loadSecret()
+	secret, err := data.loadSecret("")
 	if err != nil {
 		t.Fatal(err)
 	}

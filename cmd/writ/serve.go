@@ -36,7 +36,7 @@ type serveCmd struct {
 
 	AuditAck ackMode `env:"WRIT_AUDIT_ACK,AUDIT_ACK" default:"durable" enum:"durable,queued" help:"When a decision is answered: durable once it is on the disk, queued before that, so that a crash loses the last ones that were answered."`
 
-	ScrubKey string `placeholder:"FILE" help:"Keys of the tags that stand for secrets in agent ids and resources of the history: one a line, 32 bytes or more in base64. The first writes tags, filters know all. Default: scrub-key in the data directory, made by the first start. Replicas share it."`
+	keyFiles `embed:""`
 
 	APIURL       string `name:"api-url" placeholder:"URL" help:"Base URL of the API as clients reach it, for GET /v1/hosted/config. Default: http://localhost and the port of addr."`
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,13 @@ type tokenCmd struct {
 }
 
 type tokenOperatorCmd struct {
-	Org  string        `required:"" help:"Organization the token acts for."`
-	Sub  string        `default:"operator" help:"Who the token is for; goes into its sub claim."`
-	Data dataDir       `default:"./data" help:"Data directory of the server; its operator-secret signs the token."`
-	TTL  time.Duration `name:"ttl" default:"12h" help:"How long the token is valid."`
+	Org  string  `required:"" help:"Organization the token acts for."`
+	Sub  string  `default:"operator" help:"Who the token is for; goes into its sub claim."`
+	Data dataDir `default:"./data" help:"Data directory of the server; its operator-secret signs the token."`
+
+	OperatorSecret string `placeholder:"FILE" help:"The server's --operator-secret, if it has one."`
+
+	TTL time.Duration `name:"ttl" default:"12h" help:"How long the token is valid."`
 }
 
 // Help says what the token is good for.
@@ -38,8 +42,8 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if c.TTL <= 0 {
 		return &usageError{"--ttl: want a positive duration, such as 12h"}
 	}
-	_, absent := os.Stat(c.Data.secret())
-	secret, err := c.Data.loadSecret()
+	_, absent := os.Stat(cmp.Or(c.OperatorSecret, c.Data.secret()))
+	secret, err := c.Data.loadSecret(c.OperatorSecret)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ import (
 func pastHistory(t *testing.T, n int) dataDir {
 	t.Helper()
 	data := dataDir(filepath.Join(t.TempDir(), "data"))
-	signer, _, _, err := data.loadSigner()
+	signer, _, _, err := data.loadSigner("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {
 		t.Helper()
-		signer, _, _, err := data.loadSigner()
+		signer, _, _, err := data.loadSigner("")
 		if err != nil {
 			t.Fatal(err)
 		}
