@@ -17,7 +17,7 @@ type intent struct{ org, id string }
 
 // Append implements storage.Log.
 func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
-	ids, err := checkBatch(batch)
+	ids, err := batch.Check(checkOrg)
 	if err != nil {
 		return storage.Batch{}, err
 	}
@@ -44,34 +44,6 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 		return storage.Batch{}, err
 	}
 	return existing, nil
-}
-
-// checkBatch returns the decision ids of batch, by record, or why batch can't be
-// stored.
-func checkBatch(batch storage.Batch) (map[*storage.Record]uuid.UUID, error) {
-	for _, e := range batch.Entries {
-		if err := errors.Join(checkOrg(e.OrganizationID), checkEntry(e)); err != nil {
-			return nil, err
-		}
-	}
-	ids := make(map[*storage.Record]uuid.UUID, len(batch.Records))
-	for _, r := range batch.Records {
-		if err := checkOrg(r.OrganizationID); err != nil {
-			return nil, err
-		}
-		id, ok := parseID(r.DecisionID)
-		if !ok || id.Version() != 7 {
-			return nil, fmt.Errorf("decision id %.64q is not a canonical UUIDv7", r.DecisionID)
-		}
-		if skew := r.DecidedAt.Sub(idTime(id)).Abs(); skew > storage.MaxSkew {
-			return nil, fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
-		}
-		if r.Settlement != nil {
-			return nil, fmt.Errorf("decision %s is settled before it is stored", id)
-		}
-		ids[r] = id
-	}
-	return ids, nil
 }
 
 // divide finds what of batch is first, and what stands in place of the rest.

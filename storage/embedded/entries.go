@@ -57,25 +57,11 @@ func entryKey(e *storage.Entry) key {
 	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
 }
 
-// checkEntry returns why e can't be stored.
-func checkEntry(e *storage.Entry) error {
-	if e.Kind == storage.SettlementEntry {
-		if _, ok := parseID(e.Key); !ok || e.Settlement == nil {
-			return fmt.Errorf("a settlement of decision %.64q", e.Key)
-		}
-		return nil
-	}
-	if kindBytes[e.Kind] == 0 || len(e.Body) == 0 {
-		return fmt.Errorf("an entry of kind %.64q with %d bytes", e.Kind, len(e.Body))
-	}
-	return nil
-}
-
 // addEntry puts e into b. commits is held.
 func (s *Store) addEntry(b *batch, e *storage.Entry, at place) {
 	v := encoder{entryVersion}
 	if e.Kind == storage.SettlementEntry {
-		id, _ := parseID(e.Key) // checkEntry has
+		id, _ := storage.ParseID(e.Key) // Check has
 		v.settlement(e.Settlement)
 		v.text(e.Sig)
 		v.text(e.KeyID)
@@ -119,7 +105,7 @@ func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storag
 // standingEntry returns what stands in place of e, or nil.
 func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 	if e.Kind == storage.SettlementEntry {
-		id, _ := parseID(e.Key) // checkEntry has
+		id, _ := storage.ParseID(e.Key) // Check has
 		r, err := s.record(e.OrganizationID, id)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):

@@ -24,7 +24,7 @@ func (s *Store) Record(_ context.Context, org, decisionID string) (*storage.Reco
 	if err := checkOrg(org); err != nil {
 		return nil, err
 	}
-	id, ok := parseID(decisionID)
+	id, ok := storage.ParseID(decisionID)
 	if !ok {
 		return nil, storage.ErrNotFound
 	}
@@ -84,11 +84,11 @@ func (l *recordLister) bounds(before []byte) (lower, upper key) {
 	}
 	lower, upper = l.prefix, l.prefix.end()
 	if !l.filter.From.IsZero() {
-		lower = key(bytes.Clone(l.prefix)).id(idAt(l.filter.From.Add(-storage.MaxSkew)))
+		lower = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.From.Add(-storage.MaxSkew)))
 	}
 	if !l.filter.To.IsZero() {
 		// An id knows milliseconds only, rounded down.
-		upper = key(bytes.Clone(l.prefix)).id(idAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
+		upper = key(bytes.Clone(l.prefix)).id(storage.IDAt(l.filter.To.Add(storage.MaxSkew + time.Millisecond)))
 	}
 	if before != nil {
 		if b := append(bytes.Clone(l.prefix), before...); bytes.Compare(b, upper) < 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -101,28 +100,4 @@ func checkOrg(org string) error {
 		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), maxOrg)
 	}
 	return nil
-}
-
-// parseID returns the id that s spells canonically.
-func parseID(s string) (uuid.UUID, bool) {
-	id, err := uuid.Parse(s)
-	return id, err == nil && id.String() == s
-}
-
-// idTime returns the time in a UUIDv7, which has a resolution of one
-// millisecond.
-func idTime(id uuid.UUID) time.Time {
-	var ms [8]byte
-	copy(ms[2:], id[:6])
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
-}
-
-// idAt returns the least id of time t.
-func idAt(t time.Time) uuid.UUID {
-	const last = 1<<48 - 1
-	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(min(max(t.UnixMilli(), 0), last)))
-	var id uuid.UUID
-	copy(id[:6], ms[2:])
-	return id
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -43,18 +42,6 @@ func TestKeys_MeterExample(t *testing.T) {
 	want := []byte{0x6d, 0, 4, 'a', 'c', 'm', 'e', 0, 3, 0x17, 0x73}
 	if got := meterKey("acme", 202611); !bytes.Equal(got, want) {
 		t.Errorf("meterKey(acme, 202611) = %x, want %x as the package documentation says", got, want)
-	}
-}
-
-func TestIDAt_IsLeastOfItsTime(t *testing.T) {
-	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(1795257530576), time.UnixMilli(1<<48 - 1)} {
-		id := idAt(at)
-		if !idTime(id).Equal(at) || !bytes.Equal(id[6:], make([]byte, 10)) {
-			t.Errorf("idAt(%v) = %s of %v, want the least id of that time", at, id, idTime(id))
-		}
-	}
-	if got := idAt(time.Unix(-1, 0)); got != uuid.Nil {
-		t.Errorf("idAt(before 1970) = %s, want the least id", got)
 	}
 }
 

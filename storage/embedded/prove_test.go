@@ -243,7 +243,7 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 			if got.Unsigned+got.Unmarked+got.Unplaced+got.Waiting != 0 {
 				t.Errorf("Prove = %+v, want all of it signed", got)
 			}
-			if id, err := uuid.Parse(got.NewestRemoved); err != nil || idTime(id).UTC().Month() != time.October {
+			if id, err := uuid.Parse(got.NewestRemoved); err != nil || storage.IDTime(id).UTC().Month() != time.October {
 				t.Errorf("NewestRemoved = %s, want an id of October", got.NewestRemoved)
 			}
 		})

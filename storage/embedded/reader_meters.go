@@ -28,7 +28,7 @@ func (t meterTable) add(org string, month storage.Month, sure, either int64) {
 
 // remove counts a row that retention has removed.
 func (t meterTable) remove(org string, id uuid.UUID) {
-	at := idTime(id)
+	at := storage.IDTime(id)
 	first, last := storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew))
 	if first == last {
 		t.add(org, first, 1, 0)

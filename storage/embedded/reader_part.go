@@ -130,7 +130,7 @@ func (w *walk) row(position, v []byte) error {
 	if r.Decision < engine.Allow || r.Decision > engine.Deny {
 		return broken(w.org, id, "its row has no decision")
 	}
-	if skew := r.DecidedAt.Sub(idTime(id)).Abs(); id.Version() != 7 || skew > storage.MaxSkew {
+	if skew := r.DecidedAt.Sub(storage.IDTime(id)).Abs(); id.Version() != 7 || skew > storage.MaxSkew {
 		return broken(w.org, id, "its id is not of the time at which it was decided, %s", r.DecidedAt)
 	}
 	if err := w.indexed(r.Decision, position); err != nil {

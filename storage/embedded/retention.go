@@ -59,7 +59,7 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 		return n, err
 	}
 	prefix := orgKey(kindRecord, org)
-	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: key(bytes.Clone(prefix)).id(idAt(before.Add(-storage.MaxSkew)))})
+	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew)))})
 	if err != nil {
 		return n, err
 	}
@@ -152,7 +152,7 @@ func (s *Store) RemoveRecords(
 // removeOldest puts the removal of org's oldest rows into b and returns how many
 // they are.
 func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
-	rows, n, err := s.expired(ctx, org, idAt(before.Add(-storage.MaxSkew)), most)
+	rows, n, err := s.expired(ctx, org, storage.IDAt(before.Add(-storage.MaxSkew)), most)
 	if len(rows) == 0 || err != nil {
 		return storage.Expired{}, err
 	}

@@ -135,7 +135,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 			keys = append(keys, entryKey(e))
 			continue
 		}
-		id := uuid.MustParse(e.Key) // checkEntry has
+		id := uuid.MustParse(e.Key) // Check has
 		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
 	}
 	if len(keys) > 0 {

@@ -36,7 +36,7 @@ func (s *Store) Record(ctx context.Context, org, decisionID string) (*storage.Re
 	if err := checkOrg(org); err != nil {
 		return nil, err
 	}
-	id, ok := parseID(decisionID)
+	id, ok := storage.ParseID(decisionID)
 	if !ok {
 		return nil, storage.ErrNotFound
 	}
@@ -118,11 +118,11 @@ func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p
 func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	lower, upper = make([]byte, idLen), bytes.Repeat([]byte{0xff}, idLen)
 	if !f.From.IsZero() {
-		id := idAt(f.From.Add(-storage.MaxSkew))
+		id := storage.IDAt(f.From.Add(-storage.MaxSkew))
 		lower = id[:]
 	}
 	if !f.To.IsZero() {
-		id := idAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // an id knows milliseconds only, rounded down
+		id := storage.IDAt(f.To.Add(storage.MaxSkew + time.Millisecond)) // an id knows milliseconds only, rounded down
 		upper = id[:]
 	}
 	if before != nil && bytes.Compare(before, upper) < 0 {

@@ -56,7 +56,7 @@ func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 // handle was not given up: who goes on with the chain ends the transactions that had
 // begun before.
 func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
-	ids, err := checkBatch(batch)
+	ids, err := batch.Check(checkOrg)
 	if err != nil {
 		return storage.Batch{}, err
 	}

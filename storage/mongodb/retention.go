@@ -16,7 +16,7 @@ import (
 
 // older selects org's rows that RemoveRecords may remove.
 func older(org string, before time.Time) bson.D {
-	id := idAt(before.Add(-storage.MaxSkew))
+	id := storage.IDAt(before.Add(-storage.MaxSkew))
 	return bson.D{{Key: "o", Value: org}, {Key: "d", Value: bson.D{{Key: "$lt", Value: id[:]}}}}
 }
 

@@ -1,0 +1,79 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ParseID returns the id that s spells canonically.
+func ParseID(s string) (id uuid.UUID, ok bool) {
+	id, err := uuid.Parse(s)
+	return id, err == nil && id.String() == s
+}
+
+// IDTime returns the time in a UUIDv7, which has a resolution of one millisecond.
+func IDTime(id uuid.UUID) time.Time {
+	var ms [8]byte
+	copy(ms[2:], id[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
+}
+
+// IDAt returns the least id of time t.
+func IDAt(t time.Time) uuid.UUID {
+	const last = 1<<48 - 1
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(min(max(t.UnixMilli(), 0), last)))
+	var id uuid.UUID
+	copy(id[:6], ms[2:])
+	return id
+}
+
+// Check returns the decision ids of b, by record, or why no backend stores b. org
+// says why one does not store what is of an organization.
+func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
+	for _, e := range b.Entries {
+		if err := org(e.OrganizationID); err != nil {
+			return nil, err
+		}
+		if err := e.check(); err != nil {
+			return nil, err
+		}
+	}
+	ids := make(map[*Record]uuid.UUID, len(b.Records))
+	for _, r := range b.Records {
+		if err := org(r.OrganizationID); err != nil {
+			return nil, err
+		}
+		id, ok := ParseID(r.DecisionID)
+		if !ok || id.Version() != 7 {
+			return nil, fmt.Errorf("decision id %.64q is not a canonical UUIDv7", r.DecisionID)
+		}
+		if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); skew > MaxSkew {
+			return nil, fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
+		}
+		if r.Settlement != nil {
+			return nil, fmt.Errorf("decision %s is settled before it is stored", id)
+		}
+		ids[r] = id
+	}
+	return ids, nil
+}
+
+// check returns why no backend stores e.
+func (e *Entry) check() error {
+	switch e.Kind {
+	case SettlementEntry:
+		if _, ok := ParseID(e.Key); !ok || e.Settlement == nil {
+			return fmt.Errorf("a settlement of decision %.64q", e.Key)
+		}
+		return nil
+	case VerdictEntry, RetentionEntry, ChangeEntry:
+		if len(e.Body) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("an entry of kind %.64q with %d bytes", e.Kind, len(e.Body))
+}
