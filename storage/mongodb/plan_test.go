@@ -1,0 +1,58 @@
+package mongodb
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestPlans_UseAnIndex holds the server's plans for what reads history: none sorts or
+// looks at all rows.
+func TestPlans_UseAnIndex(t *testing.T) {
+	s, w := openTest(t, newDatabase(t, sharedSet(t))), storagetest.NewWriter()
+	for range 8 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("b"), w.Record("c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.RemoveRecords(t.Context(), "a", time.Now().AddDate(10, 0, 0), storage.Expired{Records: 5}); err != nil {
+		t.Fatal(err)
+	}
+	list := func(f storage.Filter) bson.D {
+		lower, upper := idRange(&f, nil)
+		return append(append(indexedPart("a", &f), within(lower, upper)), residue(&f)...)
+	}
+	for name, q := range map[string]struct {
+		collection   string
+		filter, sort bson.D
+		index        string
+	}{
+		"newest":        {recordsName, list(storage.Filter{}), newestFirst, "o_1_d_-1"},
+		"of a time":     {recordsName, list(storage.Filter{From: time.Now(), To: time.Now().Add(time.Hour)}), newestFirst, "o_1_d_-1"},
+		"of an agent":   {recordsName, list(storage.Filter{AgentIDs: []string{"x"}, PolicyID: "p"}), newestFirst, "o_1_a_1_d_-1"},
+		"of a decision": {recordsName, list(storage.Filter{Decision: engine.Deny}), newestFirst, "o_1_k_1_d_-1"},
+		"expired":       {recordsName, older("a", time.Now()), oldestFirst, "o_1_d_-1"},
+		"organizations": {recordsName, bson.D{{Key: "o", Value: bson.D{{Key: "$gt", Value: "a"}}}}, bson.D{{Key: "o", Value: 1}, {Key: "d", Value: -1}}, "o_1_d_-1"},
+		"entries":       {entriesName, bson.D{{Key: "o", Value: "a"}, {Key: "k", Value: "change"}}, bson.D{{Key: "at", Value: -1}}, "o_1_k_1_at_-1"},
+		"tip":           {headsName, headsFrom(s.slot.chain, 0), bson.D{{Key: "_id", Value: -1}}, "_id_"},
+		"meters":        {quotasName, bson.D{{Key: "m", Value: 202611}}, bson.D{}, "m_1_o_1"},
+		"places":        {quotasName, bson.D{{Key: "g.h", Value: "x"}}, bson.D{}, "g.h_1"},
+	} {
+		find := bson.D{{Key: "find", Value: q.collection}, {Key: "filter", Value: q.filter}, {Key: "sort", Value: q.sort}, {Key: "limit", Value: 51}}
+		plan, err := s.db.RunCommand(t.Context(), bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: "queryPlanner"}}).Raw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		won := plan.Lookup("queryPlanner", "winningPlan").String()
+		if !strings.Contains(won, `"IXSCAN"`) && !strings.Contains(won, `"IDHACK"`) || strings.Contains(won, `"SORT"`) || strings.Contains(won, `"COLLSCAN"`) ||
+			!strings.Contains(won, `"indexName": "`+q.index+`"`) && !strings.Contains(won, `"indexName":"`+q.index+`"`) {
+			t.Errorf("%s: the plan is %s, want the index %s alone", name, won, q.index)
+		}
+	}
+}
