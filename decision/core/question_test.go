@@ -97,7 +97,9 @@ type source struct {
 func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, error) {
 	return s.policy, nil
 }
-func (s *source) AllRules(context.Context, string) ([]engine.Rule, int64, error) { return s.rules, 0, nil }
+func (s *source) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
+	return s.rules, 0, nil
+}
 func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
 	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }

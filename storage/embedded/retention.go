@@ -65,10 +65,12 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() { // no value is read
-		if len(it.Key()) != len(prefix)+idLen {
-			n.Settled++ // a settlement is beside its row
-		} else if n.Records == max {
+		settlement := len(it.Key()) != len(prefix)+idLen // it is beside its row
+		if !settlement && n.Records == max {
 			break
+		}
+		if settlement {
+			n.Settled++
 		} else {
 			n.Records++
 		}
