@@ -161,38 +161,45 @@ func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 // selector is a metric as an alert names it, with the labels that it asks for.
 type selector struct{ name, labels string }
 
-// alertSelectors returns what the alerts of docs/alerts.yml need from the first
-// scrape on: all they name but the rates of histograms, which have none before
-// the first observation, and the external core's.
+// alertSelectors returns what the alerts need from the first scrape on: all they
+// name but the rates of histograms, which have none before the first
+// observation, and the external core's.
 func alertSelectors(t *testing.T) []selector {
 	t.Helper()
-	alerts, err := os.ReadFile(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	rows := readMetricsTable(t)
 	var all []selector
-	for _, line := range regexp.MustCompile(`(?m)^ *expr: (.*)$`).FindAllStringSubmatch(string(alerts), -1) {
-		for _, m := range regexp.MustCompile(`\b(writ_[a-z0-9_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(line[1], -1) {
+	for _, r := range readAlerts(t) {
+		for _, m := range regexp.MustCompile(`\b(writ_[a-z0-9_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(r.Expr, -1) {
 			if rows[m[1]].kind == "" || strings.HasPrefix(m[1], "writ_core_") {
 				continue
 			}
 			all = append(all, selector{m[1], m[2]})
 		}
 	}
-	if len(all) < 5 {
+	if len(all) < 15 {
 		t.Fatalf("read %d selectors of alerts, want all: %v", len(all), all)
 	}
 	return all
 }
 
+var matcher = regexp.MustCompile(`([a-z_]+)(=~|!~|!=|=)"([^"]*)"`)
+
+// matches reports whether the selector selects a sample, as Prometheus does.
 func (s selector) matches(sample string) bool {
 	name, labels, _ := strings.Cut(strings.TrimSuffix(sample, "}"), "{")
 	if name != s.name {
 		return false
 	}
-	for want := range strings.SplitSeq(s.labels, ",") {
-		if want != "" && !slices.Contains(strings.Split(labels, ","), want) {
+	got := make(map[string]string)
+	for _, m := range matcher.FindAllStringSubmatch(labels, -1) {
+		got[m[1]] = m[3]
+	}
+	for _, m := range matcher.FindAllStringSubmatch(s.labels, -1) {
+		equal := got[m[1]] == m[3]
+		if strings.HasSuffix(m[2], "~") {
+			equal = regexp.MustCompile("^(?:" + m[3] + ")$").MatchString(got[m[1]])
+		}
+		if equal == strings.HasPrefix(m[2], "!") {
 			return false
 		}
 	}

@@ -185,7 +185,7 @@ func TestMetrics_IdleServer(t *testing.T) {
 	}
 	for _, named := range alertSelectors(t) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(samples)), named.matches) {
-			t.Errorf("an alert of docs/metrics.md names %s, which an idle server does not show", named)
+			t.Errorf("an alert names %s, which an idle server does not show", named)
 		}
 	}
 }
