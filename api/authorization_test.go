@@ -178,7 +178,11 @@ func TestAuthorization_AFaultOfTheStoreShowsNothing(t *testing.T) {
 	key, _ := h.key(acme, "policy:evaluate")
 	id := h.decision(key)
 	h.store.fail("Record", storage.ErrUnavailable)
-	h.do("GET", "/v1/authorizations/"+id, key, nil).wantProblem(http.StatusInternalServerError, codeInternal)
+	r := h.do("GET", "/v1/authorizations/"+id, key, nil)
+	r.wantProblem(http.StatusServiceUnavailable, codeStoreUnavailable)
+	if after := r.header.Get("Retry-After"); after != "1" {
+		t.Errorf("Retry-After = %q, want 1", after)
+	}
 }
 
 // TestDecision_Audit_TheRevisionsItDecidedUnder: a row names the writes that left

@@ -312,7 +312,7 @@ func TestBatch_FaultsApproveNothing(t *testing.T) {
 				token := h.operator(acme)
 				intents := []any{inner(intent()), inner(intent())}
 				h.store.fail(call, storage.ErrUnavailable)
-				h.do("POST", batchPath, token, obj{"mode": mode, "intents": intents}).wantProblem(http.StatusInternalServerError, codeInternal)
+				h.do("POST", batchPath, token, obj{"mode": mode, "intents": intents}).wantProblem(http.StatusServiceUnavailable, codeStoreUnavailable)
 				h.store.fail(call, nil)
 				for i, o := range h.batch(token, mode, intents...) {
 					if got := h.read(o); got.Receipt.Decision != "allow" {

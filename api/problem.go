@@ -149,13 +149,16 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
 	case errors.Is(err, registry.ErrStale):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try again.", retryAfter: 1, logged: true}
+	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
+		return &problem{
+			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 1,
+			Detail: "The store is unavailable. Nothing was allowed; send the same request again: an intent is decided once.",
+			logged: !errors.Is(err, storage.ErrUnavailable), // it has told operators, once
+		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeTimeout, Detail: "It took too long. Send the same request again: an intent is decided once.", retryAfter: 1, logged: true}
 	default:
-		return &problem{
-			Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.",
-			logged: !errors.Is(err, storage.ErrUnavailable), // the store has told operators, once
-		}
+		return &problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "Something went wrong here. Nothing was allowed.", logged: true}
 	}
 }
 

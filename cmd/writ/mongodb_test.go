@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,4 +75,42 @@ func TestMongoDB_FlagsOfOneStore(t *testing.T) {
 			t.Errorf("writ serve %v says %q, want what to give", flags, text)
 		}
 	}
+}
+
+// TestMongoDB_AFrozenReplicaExits: a process that the others gave up while it was
+// stopped decides nothing any more, says why, and ends, so that it is started again.
+func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: waits until a replica is given up")
+	}
+	set := mongotest.For(t, 1)
+	data, token := newData(t)
+	flags := []string{"--store=mongodb", "--mongodb-uri", set.URI()}
+	a, b := start(t, data, flags...), start(t, data, flags...)
+	register(t, a.url, token)
+	operator := oneConnection{newSender(t, token, 1), a.url}
+	time.Sleep(4 * time.Second) // until either may give the other up
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		if err := b.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	var agent engine.Agent
+	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "bot"}`, http.StatusCreated, &agent)
+	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status": "disabled"}`, http.StatusOK, nil)
+	signal(syscall.SIGCONT)
+	select {
+	case <-b.done:
+	case <-time.After(patience):
+		t.Fatalf("the replica still runs after %v", patience)
+	}
+	if code := b.cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if text := b.stderr.String(); !strings.Contains(text, "was given up: start it again") {
+		t.Errorf("it says %q, want why it ends", text)
+	}
+	a.stop(t)
 }

@@ -41,6 +41,7 @@ type node struct {
 	secret   []byte       // of operator tokens
 	trusted  receipt.Keys // that verify this deployment's receipts
 	first    bool         // the signing key was made by this start
+	lost     chan error   // told why the store is of no use any more: whoever runs the process starts another
 }
 
 // openNode opens the data directory and listens, so that whoever it returns to
@@ -53,7 +54,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err != nil {
 		return nil, err
 	}
-	n := &node{drain: c.DrainTimeout, registry: newRegistry()}
+	n := &node{drain: c.DrainTimeout, registry: newRegistry(), lost: make(chan error, 1)}
 	scrubber, err := scrub.New()
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	if err := c.Data.create(); err != nil {
 		return nil, err
 	}
-	if n.store, err = c.openStore(ctx, n.log, n.registry); err != nil {
+	if n.store, err = c.openStore(ctx, n.log, n.registry, func(err error) { n.lost <- err }); err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	n.docs = registry.New(n.store)

@@ -146,6 +146,9 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread) error {
 		select {
 		case err := <-stopped:
 			return errors.Join(err, n.shutdown())
+		case err := <-n.lost:
+			n.log.Error("stopping: nothing can be decided any more", "problem", err)
+			return errors.Join(err, n.shutdown(), <-stopped)
 		case <-hangups:
 			n.log.Info("SIGHUP: nothing to reload or reopen; restart to change settings")
 		case <-ctx.Done():

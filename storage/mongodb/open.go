@@ -32,6 +32,9 @@ type Options struct {
 	Database string
 	// Timeout bounds each operation of the store; 5 s if it is 0.
 	Timeout time.Duration
+	// Lost, if not nil, is called once this handle was given up by another and can
+	// commit nothing any more, with what to do.
+	Lost func(error)
 	// Log gets what operators must know; slog.Default() if it is nil.
 	Log *slog.Logger
 }
@@ -43,6 +46,7 @@ type Store struct {
 	timeout time.Duration
 	health  health
 	began   time.Time // what ages are counted from
+	lost    func(error)
 
 	slot slot
 
@@ -75,6 +79,10 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
+	s.lost = func(error) {}
+	if o.Lost != nil {
+		s.lost = o.Lost
+	}
 	majority := writeconcern.Majority()
 	majority.Journal = new(true)
 	config := options.Client().SetAppName("writ").ApplyURI(o.URI).SetTimeout(s.timeout).

@@ -118,7 +118,7 @@ func (s *Store) addSlot(ctx context.Context) error {
 
 // errLost means that this handle was given up: another may write its chain. It can
 // commit nothing any more.
-var errLost = fmt.Errorf("%w: this replica was silent for too long and was given up: restart it", storage.ErrConflict)
+var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again", storage.ErrUnavailable, storage.ErrConflict)
 
 // renew writes a beat to a majority.
 func (l *slot) renew(ctx context.Context, s *Store) error {
@@ -161,6 +161,10 @@ func (s *Store) beat(ctx context.Context) {
 		cancel()
 		if ctx.Err() == nil {
 			s.health.report(beating, err)
+		}
+		if errors.Is(err, errLost) {
+			s.lost(err)
+			return
 		}
 	}
 }
