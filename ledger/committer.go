@@ -226,31 +226,32 @@ func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Se
 // sealer returns the seal of batch, which may be asked for again with less.
 func (c *committer) sealer(batch []*waiter) storage.Seal {
 	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
-		sealed, leaves, err := first(batch, fresh, c.leaves[:0])
+		signer := c.cfg.signer.Load()
+		sealed, leaves, err := first(batch, fresh, signer.KeyID(), c.leaves[:0])
 		if err != nil || len(leaves) == 0 {
 			return storage.Batch{}, receipt.SignedHead{}, err
 		}
 		c.leaves = leaves
-		head, sigs := c.cfg.Signer.Seal(tip, c.cfg.Now(), leaves)
+		head, sigs := signer.Seal(tip, c.cfg.Now(), leaves)
 		for i, r := range sealed.Records {
 			r.Receipt.Sig = sigs[i]
 		}
 		for i, e := range sealed.Entries {
-			e.Inclusion = receipt.Inclusion{Sig: sigs[len(sealed.Records)+i], KeyID: c.cfg.Signer.KeyID()}
+			e.Inclusion = receipt.Inclusion{Sig: sigs[len(sealed.Records)+i], KeyID: signer.KeyID()}
 		}
 		return sealed, head, nil
 	}
 }
 
 // first returns what of fresh is to be stored, which leaves out waiters that are
-// whole and of which not all records are fresh, and appends its leaves.
-func first(batch []*waiter, fresh storage.Batch, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
+// whole and of which not all records are fresh, and appends its leaves under a key.
+func first(batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
 	sealed, records := storage.Batch{Records: fresh.Records[:0:0]}, fresh.Records
 	for _, w := range batch {
 		mark, n := len(leaves), 0
 		for i := range w.places {
 			if n < len(records) && records[n] == w.places[i].record {
-				leaves = append(leaves, w.places[i].leaf)
+				leaves = append(leaves, w.places[i].under(keyID))
 				n++
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,8 +58,8 @@ type Config struct {
 	// everyone waits for the batch that is being written. No other ledger may
 	// write by the same handle.
 	Store Store
-	// Signer signs the batches. Heads of earlier keys stay where they are in
-	// the chain.
+	// Signer signs the batches, until [Ledger.SignWith] names another. Heads of
+	// earlier keys stay where they are in the chain.
 	Signer *receipt.Signer
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
@@ -80,6 +81,8 @@ type Config struct {
 	// QueueLimit is how many commits may wait for the next batch; more are
 	// refused with ErrOverloaded. Zero is DefaultQueueLimit.
 	QueueLimit int
+
+	signer *atomic.Pointer[receipt.Signer] // that signs now
 }
 
 // The defaults of Config.
@@ -105,6 +108,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.QueueLimit == 0 {
 		c.QueueLimit = DefaultQueueLimit
 	}
+	c.signer = new(atomic.Pointer[receipt.Signer])
+	c.signer.Store(c.Signer)
 	return c, c.check()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"writ/engine"
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -90,6 +91,10 @@ func (l *Ledger) Close(ctx context.Context) error {
 		return fmt.Errorf("closing the ledger with commits unfinished: %w", ctx.Err())
 	}
 }
+
+// SignWith has batches signed by s from now on. Whoever verifies must be able to
+// know its public key before.
+func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 
 // Healthy returns nil if the ledger knows what became of all that it has tried to
 // commit. After a failed commit it has the ledger find out, as the next commit

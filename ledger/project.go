@@ -55,7 +55,7 @@ func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
 		Decision:   r.Decision.String(),
 		DecisionID: r.DecisionID,
 		Exp:        t.at.Unix() + int64(cfg.TTL/time.Second),
-		KeyID:      cfg.Signer.KeyID(),
+		KeyID:      cfg.signer.Load().KeyID(),
 	}
 	r.AuditDigest = AuditDigest(r)
 	r.Receipt.Digest = Payload(r).Digest()

@@ -37,6 +37,16 @@ type place struct {
 	claim  claim
 }
 
+// under returns the leaf of p's record as it is signed with a key, which may be
+// another than when the record was made.
+func (p *place) under(keyID string) [32]byte {
+	if p.record.Receipt.KeyID != keyID {
+		p.record.Receipt.KeyID = keyID
+		p.leaf = p.record.Receipt.LeafHash()
+	}
+	return p.leaf
+}
+
 // org is whose turn w is: nobody's where it commits nothing.
 func (w *waiter) org() string {
 	switch {

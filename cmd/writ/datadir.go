@@ -73,23 +73,28 @@ func (k keyFiles) exposed() []string {
 // deployment may have been signed with. Without a name it is the data directory's,
 // made on first use.
 func (d dataDir) loadSigner(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
-	own := name == ""
-	name = cmp.Or(name, d.signingKey())
-	data, err := os.ReadFile(name)
-	if own && errors.Is(err, fs.ErrNotExist) {
+	s, err = readSigner(cmp.Or(name, d.signingKey()))
+	if name == "" && errors.Is(err, fs.ErrNotExist) {
 		s, trusted, err = d.newSigner()
 		return s, trusted, true, err
 	}
 	if err != nil {
-		return nil, receipt.Keys{}, false, fmt.Errorf("reading the signing key: %w", err)
+		return nil, receipt.Keys{}, false, err
+	}
+	trusted, err = d.trust(s.Public())
+	return s, trusted, false, err
+}
+
+func readSigner(name string) (*receipt.Signer, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the signing key: %w", err)
 	}
 	priv, err := receipt.ParsePrivateKey(data)
 	if err != nil {
-		return nil, receipt.Keys{}, false, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	s = receipt.NewSigner(priv)
-	trusted, err = d.trust(s.Public())
-	return s, trusted, false, err
+	return receipt.NewSigner(priv), nil
 }
 
 // newSigner replaces the signing key. Receipts of the old one keep verifying:

@@ -18,11 +18,11 @@ type keysGenerateCmd struct {
 // Help says how a key is rotated.
 func (c *keysGenerateCmd) Help() string {
 	return `Replaces the signing key in the data directory. The public halves of all keys
-stay in keys.jwks there, so that receipts of the old key keep verifying. To rotate:
+stay in keys.jwks there, so that receipts of the old key keep verifying. A server
+that runs publishes the new key and signs with it two seconds later:
 
   writ keys generate --data ./data
-  writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts
-  # then restart the server: it signs with the new key from then on`
+  writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts`
 }
 
 // Run replaces the signing key and prints the new one's id.
@@ -32,7 +32,7 @@ func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	fmt.Fprintln(s.out, signer.KeyID())
-	fmt.Fprintf(s.err, "writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it after a restart. Give verifiers the new key set first.\n",
+	fmt.Fprintf(s.err, "writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it within seconds. Give verifiers the new key set.\n",
 		c.Data.signingKey(), c.Data.jwks(), len(trusted.IDs()))
 	return nil
 }

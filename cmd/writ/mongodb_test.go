@@ -21,8 +21,8 @@ func TestMongoDB_TwoReplicas(t *testing.T) {
 	set := mongotest.For(t, 1)
 	data, token := newData(t)
 	flags := []string{"--store=mongodb", "--mongodb-uri", set.URI(), manyEvaluations(t)}
-	a := start(t, data, flags...)
-	b := start(t, data, flags...)
+	a := start(t, data, append(flags, "--replica=a")...)
+	b := start(t, data, append(flags, "--replica=b")...)
 	register(t, a.url, token)
 	one, other := newSender(t, token, 1), newSender(t, token, 1)
 	operator := oneConnection{one, a.url}
@@ -42,6 +42,11 @@ func TestMongoDB_TwoReplicas(t *testing.T) {
 		again, err := one.evaluate(a.url, in)
 		if err != nil || again.body != got.body {
 			t.Fatalf("round %d: the same intent = %s and %s, %v", i, got.body, again.body, err)
+		}
+	}
+	for _, r := range history(t, a.url, token) {
+		if r.Writer != "b" || r.PolicyRevision == 0 || r.AgentRevision == 0 {
+			t.Errorf("a row says writer %q, revisions %d and %d, want b and those it was decided under", r.Writer, r.PolicyRevision, r.AgentRevision)
 		}
 	}
 	if ra, rb := history(t, a.url, token), history(t, b.url, token); len(ra) != 20 || len(rb) != 20 {

@@ -36,6 +36,7 @@ type node struct {
 	sweeper  *task // of history past its retention
 	signing  *task // of changes of documents
 	namer    *task // of stored policies that deny because they no longer compile
+	rotation *task // of the signing key
 	api      net.Listener
 	admin    net.Listener
 	secret   []byte       // of operator tokens
@@ -121,8 +122,12 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 
 // wire puts the ledger and the API on top of the store.
 func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan) (err error) {
+	writer, err := c.writer()
+	if err != nil {
+		return err
+	}
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Log: n.log, Metrics: n.registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Writer: writer, Log: n.log, Metrics: n.registry,
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -168,6 +173,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	n.sweeper = inBackground(ctx, sweeper.Run)
 	n.signing = inBackground(ctx, n.signChanges)
 	n.namer = inBackground(ctx, n.nameUnreadable)
+	n.rotation = inBackground(ctx, func(ctx context.Context) {
+		n.rotate(ctx, c.Data, c.keyFiles.in(c.Data).SigningKey, signer.KeyID())
+	})
 	return nil
 }
 
@@ -265,7 +273,7 @@ func (n *node) close(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	for _, background := range []*task{n.sweeper, n.signing, n.namer} {
+	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation} {
 		if background != nil {
 			background.close()
 		}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,6 +20,19 @@ type storeFlags struct {
 		URI      string `name:"uri" placeholder:"URI" help:"Replica set of the store mongodb. Prefer the variable: a flag shows in the list of processes."`
 		Database string `default:"writ" help:"Database of the store mongodb, which must be writ's own."`
 	} `embed:"" prefix:"mongodb-"`
+	Replica string `placeholder:"NAME" help:"Name of this process in the rows that it decides. Default: with the store mongodb the host's."`
+}
+
+// writer returns the name of this process in the history.
+func (c *serveCmd) writer() (string, error) {
+	if c.Replica != "" || c.Store == "embedded" {
+		return c.Replica, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("naming this replica: %w: give --replica", err)
+	}
+	return name, nil
 }
 
 // check refuses flags of one store with the other.

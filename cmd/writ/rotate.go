@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"writ/ledger/receipt"
+)
+
+// rotateEvery is how often the file of the signing key is read again.
+const rotateEvery = 2 * time.Second
+
+// rotate signs with the key of a file from when it changes. Its public half is
+// published first, so that no receipt is older than what verifies it. A file that
+// can't be read changes nothing, and is logged once.
+func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
+	tick := time.NewTicker(rotateEvery)
+	defer tick.Stop()
+	for failing := false; ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		signer, err := readSigner(file)
+		if err == nil && signer.KeyID() != current {
+			if err = n.publish(ctx, data, signer); err == nil {
+				n.ledger.SignWith(signer)
+				current = signer.KeyID()
+				n.log.Info("receipts are signed with another key from now on", "kid", current)
+			}
+		}
+		if err != nil && !failing && ctx.Err() == nil {
+			n.log.Error("the signing key could not be read again: the one before signs on", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// publish has everybody know the public half of a signing key.
+func (n *node) publish(ctx context.Context, data dataDir, s *receipt.Signer) error {
+	keys, err := data.trust(s.Public())
+	if err != nil {
+		return err
+	}
+	return n.docs.PublishKeys(ctx, keys)
+}
