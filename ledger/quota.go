@@ -102,9 +102,9 @@ func (qs *quotas) take(ctx context.Context, key quotaKey, limit int64) (claim, e
 			qs.mu.Unlock()
 			return c, nil
 		}
-		stale := int64(0) // places of another limit
+		stale := int64(0) // places of another limit, which go back
 		if q.limit != limit {
-			stale = q.free.within + q.free.beyond
+			stale, q.free = q.free.within+q.free.beyond, places{}
 		}
 		qs.beginLocked(q)
 		qs.mu.Unlock()
@@ -175,7 +175,7 @@ func (qs *quotas) endLocked(q *quota, err error) {
 }
 
 // ask has the store grant q places under limit, after it has taken back the stale
-// ones. It ends the asking.
+// ones, which nobody uses any more whether that succeeds or not. It ends the asking.
 func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
 	granted, returned, err := qs.exchange(ctx, q.key, limit, stale)
 	qs.grants.Add(1)
@@ -186,7 +186,7 @@ func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if q.limit != limit && returned { // what was given back meanwhile is of the other limit
-		q.free, q.limit = places{beyond: q.free.within + q.free.beyond - stale}, limit
+		q.free, q.limit = places{beyond: q.free.within + q.free.beyond}, limit
 	}
 	q.free.within += granted.within
 	q.free.beyond += granted.beyond
@@ -196,7 +196,7 @@ func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
 
 func (qs *quotas) exchange(ctx context.Context, key quotaKey, limit, stale int64) (granted places, returned bool, err error) {
 	if stale > 0 {
-		if err := qs.store.Return(ctx, key.org, key.month, stale); err != nil {
+		if err := qs.store.Return(context.WithoutCancel(ctx), key.org, key.month, stale); err != nil {
 			return places{}, false, err
 		}
 	}
@@ -290,18 +290,17 @@ func (qs *quotas) sweep(ctx context.Context) {
 	}
 }
 
-// giveUp returns q's places. q.asking is the caller's.
+// giveUp returns q's places. It has them no more, even if the store fails: it may have
+// taken them back. q.asking is the caller's.
 func (qs *quotas) giveUp(ctx context.Context, q *quota) {
 	err := qs.store.Return(ctx, q.key.org, q.key.month, q.free.within+q.free.beyond)
 	if err != nil {
 		qs.failures.Add(1)
-		qs.log.WarnContext(ctx, "places in a meter could not be given back: they will be later", "error", err)
+		qs.log.WarnContext(ctx, "places in a meter could not be given back: nobody has them until this process ends", "error", err)
 	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if err == nil {
-		q.free = places{}
-	}
+	q.free = places{}
 	qs.endLocked(q, err)
 }
 

@@ -202,9 +202,6 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 		t.Errorf("%d places are held while one is in use, want %d", got, grantSize-1)
 	}
 	turn.End()
-	store.set(func(f *fake) { f.quotaErr = errFault })
-	l.quotas.sweep(t.Context())
-	store.set(func(f *fake) { f.quotaErr, f.held[key] = nil, grantSize-1 }) // as the store was
 	l.quotas.sweep(t.Context())
 	l.quotas.sweep(t.Context())
 	if got := held(); got != 0 || len(l.quotas.recent)+len(l.quotas.rest) != 0 {
@@ -216,6 +213,41 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	}
 	if got := held(); got != 0 {
 		t.Errorf("%d places are held by a ledger that is closed", got)
+	}
+}
+
+// TestQuotas_WhatMayHaveGoneBackIsNotUsed: the store has taken places back, and the
+// answer was lost. Another handle may have them since.
+func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
+	for name, giveBack := range map[string]func(l *Ledger){
+		"idle": func(l *Ledger) {
+			l.quotas.sweep(t.Context())
+			l.quotas.sweep(t.Context())
+		},
+		"of another limit": func(l *Ledger) {
+			if _, err := l.Begin(t.Context(), "acme", 20); !errors.Is(err, errFault) {
+				t.Errorf("Begin = %v, want the fault", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newFake()
+			l := open(t, store)
+			turn, err := l.Begin(t.Context(), "acme", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn.End()
+			store.set(func(f *fake) { f.quotaErr = errFault })
+			giveBack(l)
+			store.set(func(f *fake) { f.quotaErr = nil })
+			if n, err := store.Grant(t.Context(), "acme", storage.MonthOf(noon), 10, 10); n != 10 || err != nil {
+				t.Fatalf("Grant to another = %d, %v, want all 10", n, err)
+			}
+			if turn, err := l.Begin(t.Context(), "acme", 10); err != nil || !turn.Exceeded() {
+				t.Errorf("Begin = %v, %v, want a place above the limit", turn, err)
+			}
+		})
 	}
 }
 

@@ -14,7 +14,8 @@ type Quotas interface {
 	// A record that is appended uses one of its handle's places up: who appends has
 	// one for each. The places that a handle held when it was lost come back.
 	Grant(ctx context.Context, org string, month Month, limit, want int64) (granted int64, err error)
-	// Return gives back n of the places that this handle holds.
+	// Return gives back n of the places that this handle holds. After an error it may
+	// have done so: they are not to be used any more, nor returned again.
 	Return(ctx context.Context, org string, month Month, n int64) error
 	// Metered returns how many distinct intents org had decided in month, counted
 	// over all handles.
