@@ -135,16 +135,26 @@ func checkRefusal(t *testing.T, got answer) {
 // mountSmall mounts a file system of its own for the test, or skips it.
 func mountSmall(t *testing.T, size int) string {
 	t.Helper()
+	dir, err := tryMountSmall(t, size)
+	if err != nil {
+		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v", err)
+	}
+	return dir
+}
+
+// tryMountSmall mounts a file system of its own for the test.
+func tryMountSmall(t *testing.T, size int) (string, error) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
-		t.Skipf("SKIPPED: a full disk needs root, to mount a small file system: %v", err)
+		return "", err
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	return dir
+	return dir, nil
 }
 
 // fill writes a file until no byte is free.

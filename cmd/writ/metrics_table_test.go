@@ -141,10 +141,14 @@ func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 var metricName = regexp.MustCompile(`^writ_[a-z][a-z0-9_]*[a-z0-9]$`)
 
 // TestMetrics_AlertsNameMetricsThatExist holds what docs/metrics.md says beside
-// its table, and the alerts, to the table.
+// its table, the alerts and the dashboards to the table.
 func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 	rows := readMetricsTable(t)
-	for _, file := range []string{metricsTable, alertsFile} {
+	dashboards, err := filepath.Glob(grafanaDir + "/dashboards/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(dashboards, metricsTable, alertsFile) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

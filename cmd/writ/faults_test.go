@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// notCaused are the alerts whose fault cannot be caused here, and why. promtool
+// fires them on series made up for it, in alerts_test.yml.
+var notCaused = map[string]string{
+	"WritQuota":           "the embedded store grants places in meters from memory",
+	"WritPanic":           "no request is known to panic",
+	"WritCustomerRefused": "plans other than free are bought",
+	"WritRetention":       "a pass is late after three hours",
+}
+
+// TestDashboardsAndAlerts_OnARealPrometheus has Prometheus scrape real servers
+// behind a real HAProxy while every outcome and every fault is caused. Each query
+// of each panel must return data, now and over time, and each alert must fire.
+func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: waits for Prometheus, and tests other processes")
+	}
+	program := needDebian(t, "usr/bin/prometheus", "prometheus")
+	balancer := needDebian(t, "usr/sbin/haproxy", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1")
+
+	f := startFleet(t)
+	api, metrics, haproxy := startHAProxy(t, balancer, f.first.process, f.second.process)
+	targets := map[string][]string{"haproxy": {metrics}}
+	for _, r := range f.all() {
+		targets["writ"] = append(targets["writ"], hostOf(r.admin))
+	}
+	p := startPrometheus(t, program, targets)
+	p.waitUp(t, len(f.all())+1)
+
+	release := background(t, 1, f.first.token, func(s sender) bool {
+		_, err := s.evaluate(api, newIntent("bot", "deploy", "k8s/staging/web"))
+		time.Sleep(time.Millisecond) // a small load
+		return err == nil
+	})
+	defer release()
+	for range 2 { // the first makes series, the second moves them
+		f.causeOutcomes(t)
+		time.Sleep(1500 * time.Millisecond)
+	}
+	f.freeze(t)
+	f.overload(t)
+	f.breakCore(t)
+	f.refuseTip(t)
+	if f.full != nil {
+		f.fillDisk(t)
+	}
+	for late := time.Now().Add(patience / 2); ; time.Sleep(100 * time.Millisecond) {
+		empty := p.emptyPanels(t)
+		if len(empty) > 0 && time.Now().Before(late) {
+			continue
+		}
+		for _, query := range empty {
+			t.Error(query)
+		}
+		break
+	}
+
+	want := make(map[string]bool)
+	for _, r := range readAlerts(t) {
+		want[r.Alert] = true
+	}
+	drop := func(names ...string) {
+		maps.DeleteFunc(want, func(name string, _ bool) bool { return slices.Contains(names, name) })
+	}
+	drop(slices.Collect(maps.Keys(notCaused))...)
+	if f.full == nil {
+		drop("WritRefuses", "WritStoreSpace")
+	}
+	drop("WritReplicaDown", "WritDown", "WritBalancerDown") // while all run
+	p.fire(t, want)
+	release()
+	f.odd.kill(t)
+	p.fire(t, map[string]bool{"WritReplicaDown": true})
+	for _, r := range f.all() {
+		r.kill(t)
+	}
+	killProgram(haproxy)
+	p.fire(t, map[string]bool{"WritDown": true, "WritBalancerDown": true})
+}
+
+// fire waits for alerts to fire.
+func (p *promServer) fire(t *testing.T, want map[string]bool) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for late := time.Now().Add(patience / 2); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
+		maps.Copy(seen, p.firing(t))
+		maps.DeleteFunc(want, func(name string, _ bool) bool { return seen[name] })
+		if len(want) == 0 {
+			return
+		}
+	}
+	t.Errorf("under their faults %v do not fire; these do: %v", slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(seen)))
+}
+
+// emptyPanels returns the queries of panels that return nothing or no number, as
+// an instant query or over time.
+func (p *promServer) emptyPanels(t *testing.T) []string {
+	t.Helper()
+	var empty []string
+	for _, d := range readDashboards(t) {
+		for _, panel := range d.Panels {
+			for _, target := range panel.Targets {
+				expr := variable.ReplaceAllStringFunc(target.Expr, func(v string) string {
+					if value := ofGrafana[strings.TrimPrefix(v, "$")]; value != "" {
+						return value
+					}
+					return ".*"
+				})
+				for kind, query := range map[string]func(string) ([]sample, error){"now": p.query, "over time": p.queryRange} {
+					samples, err := query(expr)
+					if err != nil {
+						t.Fatalf("%s: panel %q: %s: %v", d.file, panel.Title, expr, err)
+					}
+					if !slices.ContainsFunc(samples, func(s sample) bool { return !math.IsNaN(s.value) }) {
+						empty = append(empty, fmt.Sprintf("%s: panel %q has nothing %s: %s", d.file, panel.Title, kind, expr))
+					}
+				}
+			}
+		}
+	}
+	return empty
+}
