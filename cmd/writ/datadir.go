@@ -71,12 +71,15 @@ func (k keyFiles) exposed() []string {
 
 // loadSigner returns the signing key of a file, and every key a receipt of this
 // deployment may have been signed with. Without a name it is the data directory's,
-// made on first use.
+// made on first use: servers that share a directory and all find no key end up with
+// the same.
 func (d dataDir) loadSigner(name string) (s *receipt.Signer, trusted receipt.Keys, made bool, err error) {
 	s, err = readSigner(cmp.Or(name, d.signingKey()))
 	if name == "" && errors.Is(err, fs.ErrNotExist) {
-		s, trusted, err = d.newSigner()
-		return s, trusted, true, err
+		if s, trusted, err = d.newSigner(os.Link); !errors.Is(err, fs.ErrExist) {
+			return s, trusted, true, err
+		}
+		s, err = readSigner(d.signingKey())
 	}
 	if err != nil {
 		return nil, receipt.Keys{}, false, err
@@ -97,9 +100,9 @@ func readSigner(name string) (*receipt.Signer, error) {
 	return receipt.NewSigner(priv), nil
 }
 
-// newSigner replaces the signing key. Receipts of the old one keep verifying:
-// its public half stays in keys.jwks.
-func (d dataDir) newSigner() (*receipt.Signer, receipt.Keys, error) {
+// newSigner makes a signing key, which place puts under its name. Receipts of one
+// that it replaces keep verifying: its public half stays in keys.jwks.
+func (d dataDir) newSigner(place func(from, to string) error) (*receipt.Signer, receipt.Keys, error) {
 	if err := d.create(); err != nil {
 		return nil, receipt.Keys{}, err
 	}
@@ -118,7 +121,7 @@ func (d dataDir) newSigner() (*receipt.Signer, receipt.Keys, error) {
 	if err != nil {
 		return nil, receipt.Keys{}, err
 	}
-	return s, trusted, replaceFile(d.signingKey(), pem)
+	return s, trusted, writeFile(d.signingKey(), pem, place)
 }
 
 // trust adds pub to keys.jwks unless it is there, and returns the whole set.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -33,6 +35,44 @@ func TestLoadSecretRacesToOne(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(string(d), ".*"))
 		if err != nil || len(left) > 0 {
 			t.Fatalf("left behind: %v, %v", left, err)
+		}
+	}
+}
+
+// Replicas that share a directory may all start in an empty one: receipts of each
+// must verify with the keys of any.
+func TestLoadSignerRacesToOne(t *testing.T) {
+	for range 20 {
+		d := dataDir(filepath.Join(t.TempDir(), "data"))
+		var (
+			wg   sync.WaitGroup
+			ids  [8]string
+			made atomic.Int32
+		)
+		for i := range ids {
+			wg.Go(func() {
+				s, trusted, first, err := d.loadSigner("")
+				if err != nil {
+					t.Errorf("loadSigner: %v", err)
+					return
+				}
+				if !slices.Contains(trusted.IDs(), s.KeyID()) {
+					t.Errorf("loadSigner trusts %v, which lacks its own key %s", trusted.IDs(), s.KeyID())
+				}
+				if first {
+					made.Add(1)
+				}
+				ids[i] = s.KeyID()
+			})
+		}
+		wg.Wait()
+		for _, id := range ids {
+			if id != ids[0] {
+				t.Fatalf("loadSigner gave the key %s to one and %s to another", ids[0], id)
+			}
+		}
+		if n := made.Load(); n != 1 {
+			t.Fatalf("%d callers made the key, want one", n)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 )
 
 // keysCmd groups what concerns signing keys.
@@ -27,7 +28,7 @@ that runs publishes the new key and signs with it two seconds later:
 
 // Run replaces the signing key and prints the new one's id.
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
-	signer, trusted, err := c.Data.newSigner()
+	signer, trusted, err := c.Data.newSigner(os.Rename)
 	if err != nil {
 		return err
 	}
