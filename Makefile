@@ -33,6 +33,8 @@ test: ## Run every test
 	  echo "SKIPPED the test against a real OPA: the modules of tools/opa cannot be had"
 	@$(GO) -C tools/alerts list -deps . >/dev/null 2>&1 || \
 	  echo "SKIPPED reading deploy/prometheus/alerts.yml with Prometheus' parser: the modules of tools/alerts cannot be had"
+	@$(GO) -C tools/compose list -deps . >/dev/null 2>&1 || \
+	  echo "SKIPPED reading docker-compose.yml and Dockerfile with Docker's parsers: the modules of tools/compose cannot be had"
 	@$(GO) test -run '^TestAlerts_FireUnderTheirFaults$$' -v ./cmd/writ | grep -o 'SKIPPED.*' || true
 	@command -v node >/dev/null && command -v python3 >/dev/null || \
 	  echo "SKIPPED engine/oracles, which holds the readers of resources to other programs: they need node and python3"
