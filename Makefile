@@ -12,7 +12,7 @@ FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every depend
 # Tests that take long under the race detector, and in which it can find nothing:
 # what they test runs in one goroutine, or in several in other tests, too. make
 # test runs them.
-SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory|TestSuspect_HasNoFalseNegatives|TestIdentity_NeverMergesTwo|TestURLs_CredentialsAreFound
+SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory|TestSuspect_HasNoFalseNegatives|TestExplore_EveryState|TestIdentity_NeverMergesTwo|TestURLs_CredentialsAreFound
 
 .PHONY: help run test quick browser oracles soak check lint vuln licenses contract bench fuzz clean
 

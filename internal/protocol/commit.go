@@ -1,0 +1,255 @@
+package protocol
+
+import "slices"
+
+// obstacle is what a transaction meets in the store.
+type obstacle int
+
+const (
+	none obstacle = iota
+	racer
+	rival
+)
+
+// obstacle returns what keeps the transaction of p from being committed: the row of an
+// intent that did not stand when it began, or a head in the place of its own.
+func (w *World) obstacle(s *state, p int) obstacle {
+	r := &s.replicas[p]
+	writes := false
+	for i, d := range r.batch {
+		if d.fresh && s.applied.rows[i].id != 0 && w.has(FindFirst) {
+			return racer
+		}
+		writes = writes || d.fresh
+	}
+	if writes && w.has(Fence) && r.tip < s.applied.heads[r.chain] {
+		return rival
+	}
+	return none
+}
+
+// committing has the store commit the transaction that p has open, and p hear of that
+// or not.
+func (m *stepper) committing(p int) {
+	r := &m.s.replicas[p]
+	if !r.pending {
+		return
+	}
+	waits := r.up && r.phase == open
+	switch m.w.obstacle(m.s, p) {
+	case racer:
+		m.add(p, meets, false, func(t *state, _ *replica) string {
+			t.end(p)
+			return ""
+		})
+		return
+	case rival:
+		m.add(p, conflicts, false, func(t *state, r *replica) string {
+			if t.end(p); waits {
+				r.drop(m.w)
+			}
+			return ""
+		})
+		return
+	}
+	if waits {
+		m.add(p, answers, false, func(t *state, r *replica) string {
+			broken := m.w.commit(t, p)
+			t.durable = t.applied
+			if broken == "" {
+				broken = t.answer(r)
+			}
+			return broken
+		})
+	}
+	if waits {
+		return // it gets no answer first
+	}
+	m.add(p, late, true, func(t *state, r *replica) string {
+		broken := m.w.commit(t, p)
+		if !r.up {
+			t.forget(p)
+		}
+		return broken
+	})
+}
+
+// doubts has r not know what became of its batch.
+func (r *replica) doubts(w *World) {
+	r.phase = doubt
+	if w.has(SameBatch) {
+		r.sure = false
+	}
+}
+
+// commit stores what the transaction of p has written, and returns the invariant that
+// this breaks.
+func (w *World) commit(t *state, p int) (broken string) {
+	r := &t.replicas[p]
+	r.pending = false
+	signed, stored := uint8(0), uint8(0)
+	rows := slices.Clone(t.applied.rows)
+	for i, d := range r.batch {
+		if !d.fresh {
+			continue
+		}
+		if signed++; rows[i].id != 0 {
+			continue
+		}
+		switch {
+		case d.allow && d.late:
+			broken = "switch"
+		case d.allow && t.answered && r.passed:
+			broken = "passed"
+		}
+		rows[i] = decision{id: d.id, place: d.place, uncounted: d.uncounted}
+		stored++
+	}
+	if signed == 0 {
+		return broken
+	}
+	if signed != stored || r.gone || r.tip != t.applied.heads[r.chain] {
+		broken = "chain"
+	}
+	t.applied = log{rows, slices.Clone(t.applied.heads)}
+	t.applied.heads[r.chain]++
+	r.tip++
+	return broken
+}
+
+// answer tells the callers of r what stands, unless they were refused, and ends its
+// batch. It returns the invariant that this breaks.
+func (t *state) answer(r *replica) (broken string) {
+	acked := slices.Clone(t.acked)
+	for i, d := range r.batch {
+		stands := t.applied.rows[i].id
+		if d.place && stands != d.id {
+			r.places++
+		}
+		if d.id == 0 || r.refused {
+			continue
+		}
+		if acked[i] != 0 && acked[i] != stands {
+			broken = "one"
+		}
+		acked[i] = stands
+	}
+	t.acked = acked
+	r.phase, r.refused, r.sure, r.batch = idle, false, true, make([]decision, len(r.batch))
+	return broken
+}
+
+// store is what happens to the store, and by itself.
+func (m *stepper) store() {
+	s := m.s
+	behind := !slices.Equal(s.applied.rows, s.durable.rows) || !slices.Equal(s.applied.heads, s.durable.heads)
+	if behind {
+		m.add(-1, spreads, false, func(t *state, _ *replica) string {
+			t.durable = t.applied
+			return ""
+		})
+	}
+	if behind || slices.ContainsFunc(s.replicas, func(r replica) bool { return r.pending }) {
+		m.add(-1, lost, true, func(t *state, _ *replica) string {
+			t.applied = t.durable
+			for p := range t.replicas {
+				r := &t.replicas[p]
+				t.end(p)
+				r.gone = r.gone || r.chain >= 0 && r.tip > t.durable.heads[r.chain]
+			}
+			return ""
+		})
+	}
+	if s.flipped && !s.old {
+		m.add(-1, "the bound of freshness passes", false, func(t *state, _ *replica) string {
+			t.old = true
+			for p := range t.replicas {
+				t.replicas[p].fresh = t.replicas[p].heard
+			}
+			return ""
+		})
+	}
+	if m.w.Switch && s.flipped && !s.answered && m.w.heard(s) {
+		m.add(-1, told, false, func(t *state, _ *replica) string {
+			t.answered = true
+			for p := range t.replicas {
+				t.replicas[p].passed = !t.replicas[p].heard
+			}
+			return ""
+		})
+	}
+}
+
+// heard reports whether the switch can be answered.
+func (w *World) heard(s *state) bool {
+	for _, p := range s.holders {
+		if p < 0 || s.replicas[p].heard || !w.has(Barrier) {
+			continue
+		}
+		if w.has(GivenUp) || s.replicas[p].fresh {
+			return false
+		}
+	}
+	return slices.ContainsFunc(s.replicas, func(r replica) bool { return r.up && r.heard })
+}
+
+// switching has p work the switch, hear of it, or lose the proof that it has heard all.
+func (m *stepper) switching(p int) {
+	r := &m.s.replicas[p]
+	if !r.up {
+		return
+	}
+	switch {
+	case !m.s.flipped:
+		m.add(p, flips, false, func(t *state, r *replica) string {
+			t.flipped, r.heard, t.durable = true, true, t.applied
+			return ""
+		})
+	case !r.heard:
+		m.add(p, hears, false, func(_ *state, r *replica) string {
+			r.heard, r.fresh = true, true
+			return ""
+		})
+		if r.fresh {
+			m.add(p, "has no proof that it is fresh, for longer than the bound", true, func(_ *state, r *replica) string {
+				r.fresh = false
+				return ""
+			})
+		}
+	}
+}
+
+// granting has p ask for a place in the meter, or return one.
+func (m *stepper) granting(p int) {
+	r := &m.s.replicas[p]
+	if !r.up || r.phase != idle || !m.w.has(Grant) {
+		return
+	}
+	move := func(does string, fault bool, given, places int) {
+		m.add(p, does, fault, func(t *state, r *replica) string {
+			t.given[p] += given
+			r.places = uint8(int(r.places) + places)
+			if given != 0 {
+				t.durable = t.applied
+			}
+			return ""
+		})
+	}
+	if m.s.taken() < m.w.Limit {
+		move("is granted a place", false, 1, 1)
+		move("is granted a place, and is not told", true, 1, 0)
+	}
+	if r.places == 0 {
+		return
+	}
+	back := min(m.s.given[p], 1) // of one that was given up nothing is left to take back
+	move("returns a place", true, -back, -1)
+	forget := 0
+	if m.w.has(Forget) {
+		forget = -1
+	}
+	move("returns a place, and is not told", true, -back, forget)
+	if forget < 0 {
+		move("does not reach the store to return a place", true, 0, forget)
+	}
+}

@@ -1,0 +1,254 @@
+package protocol
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// maxReplayed bounds the replicas of a trace, which the keys of states do.
+const maxReplayed = 12
+
+// Replay reads a trace and returns nil if the model can do what it tells, or the first
+// event that it can't do.
+func Replay(trace io.Reader) error {
+	var events []Event
+	for in := json.NewDecoder(trace); ; {
+		var e Event
+		if err := in.Decode(&e); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("reading event %d: %w", len(events)+1, err)
+		}
+		events = append(events, e)
+	}
+	r := newReplayer(events)
+	if r.w.Replicas > maxReplayed {
+		return fmt.Errorf("the trace has %d replicas: at most %d can be replayed", r.w.Replicas, maxReplayed)
+	}
+	can := []*state{r.w.start()}
+	for n, e := range events {
+		if can = r.after(r.hidden(can, &e), &e); len(can) == 0 {
+			line, err := json.Marshal(e)
+			return errors.Join(fmt.Errorf("event %d is none that the protocol has: %s", n+1, line), err)
+		}
+	}
+	return nil
+}
+
+// replayer knows what the names of a trace stand for.
+type replayer struct {
+	w                         World
+	keys                      *keys
+	replicas, chains, intents map[string]int
+	decisions                 map[string]uint16
+	doubts                    map[int]bool // replicas of whose batch an answer was lost
+}
+
+func newReplayer(events []Event) *replayer {
+	r := &replayer{
+		replicas: make(map[string]int), chains: make(map[string]int), intents: make(map[string]int),
+		decisions: make(map[string]uint16), doubts: make(map[int]bool),
+	}
+	for _, e := range events {
+		add(r.replicas, e.Replica)
+		if e.Did == Start {
+			add(r.chains, e.Chain)
+		}
+		for intent, decision := range e.Rows {
+			add(r.intents, intent)
+			if r.decisions[decision] == 0 {
+				r.decisions[decision] = uint16(len(r.decisions) + 1)
+			}
+		}
+	}
+	r.w = World{Replicas: len(r.replicas), Intents: len(r.intents)}
+	r.keys = &keys{replicas: [][]int{upTo(r.w.Replicas)}, intents: [][]int{upTo(r.w.Intents)}}
+	return r
+}
+
+func add(names map[string]int, name string) {
+	if _, ok := names[name]; !ok {
+		names[name] = len(names)
+	}
+}
+
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// rows returns decisions by intent as they are numbered.
+func (r *replayer) rows(e *Event) map[int]uint16 {
+	rows := make(map[int]uint16, len(e.Rows))
+	for intent, decision := range e.Rows {
+		rows[r.intents[intent]] = r.decisions[decision]
+	}
+	return rows
+}
+
+// hidden returns the states that steps which no trace tells of lead to, before an
+// event.
+func (r *replayer) hidden(from []*state, e *Event) []*state {
+	known := make(map[string]bool)
+	var all []*state
+	visit := func(s *state) {
+		if key := r.keys.of(s); !known[string(key)] {
+			known[string(key)] = true
+			all = append(all, s)
+		}
+	}
+	for _, s := range from {
+		visit(s)
+	}
+	for n := 0; n < len(all); n++ {
+		for _, step := range r.w.next(nil, all[n]) {
+			if step.broken == "" && r.hides(all[n], &step, e) {
+				visit(step.then)
+			}
+		}
+		for p := range all[n].replicas {
+			if t := r.commits(all[n], p); t != nil {
+				visit(t)
+			}
+		}
+	}
+	return all
+}
+
+// commits returns the state in which the transaction of p is committed, and p is not
+// told yet, or nil.
+func (r *replayer) commits(s *state, p int) *state {
+	was := &s.replicas[p]
+	if !was.up || was.phase != open || !was.pending || r.w.obstacle(s, p) != none {
+		return nil
+	}
+	t := s.clone()
+	if r.w.commit(t, p) != "" {
+		return nil
+	}
+	t.durable, t.replicas[p].phase = t.applied, done
+	return t
+}
+
+func (r *replayer) hides(s *state, step *step, e *Event) bool {
+	switch step.does {
+	case begins, meets, late, spreads, lost:
+		return true
+	case givenUp: // it matters no earlier than to who goes on with the chain, and to itself
+		chain, takes := r.chains[e.Chain]
+		return step.who == r.replicas[e.Replica] || takes && e.Did == Start && int(s.replicas[step.who].chain) == chain
+	}
+	return false
+}
+
+// after returns the states in which an event has happened.
+func (r *replayer) after(from []*state, e *Event) (then []*state) {
+	p := r.replicas[e.Replica]
+	rows := r.rows(e)
+	for _, s := range from {
+		switch e.Did {
+		case Start:
+			if c := r.chains[e.Chain]; !s.replicas[p].up && s.holders[c] < 0 {
+				t := s.clone()
+				r.w.begin(t, p, c)
+				then = append(then, t)
+			}
+		case Append:
+			then = append(then, r.appends(s, p, rows)...)
+		case Answer:
+			if t := r.answers(s, p, rows, e.Head); t != nil {
+				then = append(then, t)
+			}
+		case Doubt:
+			if phase := s.replicas[p].phase; phase == ready || phase == open || phase == done {
+				t := s.clone()
+				t.replicas[p].doubts(&r.w)
+				then = append(then, t)
+			}
+		case Refuse:
+			then = append(then, r.refuses(s, p)...)
+		case Crash:
+			then = append(then, r.steps(s, p, crashes)...)
+		}
+	}
+	switch e.Did {
+	case Doubt:
+		r.doubts[p] = true
+	case Answer, Crash:
+		delete(r.doubts, p)
+	}
+	return then
+}
+
+// steps returns where the steps of p with a name lead.
+func (r *replayer) steps(s *state, p int, does string) (then []*state) {
+	for _, step := range r.w.next(nil, s) {
+		if step.who == p && step.does == does && step.broken == "" {
+			then = append(then, step.then)
+		}
+	}
+	return then
+}
+
+// appends has p call Append: with a new batch, or with the one of unknown outcome.
+func (r *replayer) appends(s *state, p int, rows map[int]uint16) []*state {
+	switch s.replicas[p].phase {
+	case idle:
+		t := s.clone()
+		r.w.decide(t, p, rows)
+		return []*state{t}
+	case doubt:
+		for i, d := range s.replicas[p].batch {
+			if d.id != rows[i] {
+				return nil
+			}
+		}
+		return append(r.steps(s, p, again), r.steps(s, p, refuses)...)
+	}
+	return nil
+}
+
+// answers has p be told what stands, and which head was signed, if any.
+func (r *replayer) answers(s *state, p int, rows map[int]uint16, head uint64) *state {
+	was := &s.replicas[p]
+	signed := slices.ContainsFunc(was.batch, func(d decision) bool { return d.fresh })
+	if was.phase != done || signed != (head > 0) || signed && uint64(was.tip) != head {
+		return nil
+	}
+	for i, d := range was.batch {
+		if d.id != 0 && s.applied.rows[i].id != rows[i] {
+			return nil
+		}
+	}
+	t := s.clone()
+	if t.answer(&t.replicas[p]) != "" {
+		return nil
+	}
+	return t
+}
+
+// refuses has p be told that nothing was stored: it was given up, its chain has another
+// head, or the store has refused. What is unknown stays so.
+func (r *replayer) refuses(s *state, p int) (then []*state) {
+	was := &s.replicas[p]
+	if was.phase == idle && !s.holds(p) {
+		return []*state{s}
+	}
+	then = r.steps(s, p, conflicts)
+	if was.phase != ready && was.phase != open {
+		return then
+	}
+	t := s.clone()
+	if r.doubts[p] {
+		t.replicas[p].phase = doubt
+	} else {
+		t.end(p)
+		t.replicas[p].drop(&r.w)
+	}
+	return append(then, t)
+}

@@ -1,0 +1,276 @@
+package protocol
+
+import "slices"
+
+// step is what can happen in a state.
+type step struct {
+	who   int // replica, -1 if it is none's
+	does  string
+	fault bool // it is nothing that happens where all goes well
+	then  *state
+	// broken is the invariant that the step breaks, if any.
+	broken string
+}
+
+// The steps that [Replay] names.
+const (
+	begins    = "begins a transaction"
+	noAnswer  = "gets no answer"
+	again     = "appends the same batch again"
+	refuses   = "refuses, and appends the same batch again with nothing signed"
+	meets     = "meets another's row, and is to begin again"
+	conflicts = "conflicts with a head of its chain"
+	answers   = "commits, and answers"
+	late      = "has its transaction committed, and is not told"
+	crashes   = "crashes"
+	givenUp   = "is given up"
+	spreads   = "a majority has what the primary has"
+	lost      = "the primary is lost, with what a majority does not have"
+	flips     = "switches the agent off"
+	hears     = "hears of the switch"
+	told      = "the switch is answered"
+)
+
+// stepper collects the steps of a state.
+type stepper struct {
+	w     *World
+	s     *state
+	steps []step
+}
+
+// add adds a step of p, which change makes of a copy of the state and of p in it. It
+// returns the invariant that is broken.
+func (m *stepper) add(p int, does string, fault bool, change func(t *state, r *replica) string) {
+	t := m.s.clone()
+	broken := change(t, &t.replicas[max(p, 0)])
+	if broken == "" {
+		broken = m.w.check(t)
+	}
+	m.steps = append(m.steps, step{p, does, fault, t, broken})
+}
+
+// check returns the invariant of stored state that s breaks.
+func (w *World) check(s *state) string {
+	allows := 0
+	for i, d := range s.durable.rows {
+		if s.acked[i] != 0 && s.acked[i] != d.id {
+			return "kept"
+		}
+	}
+	for _, d := range s.applied.rows {
+		if d.place {
+			allows++
+		}
+	}
+	if w.Limit > 0 && allows > w.Limit {
+		return "limit"
+	}
+	return ""
+}
+
+// next appends all that can happen in s, but decisions.
+func (w *World) next(steps []step, s *state) []step {
+	m := stepper{w, s, steps}
+	for p := range s.replicas {
+		m.life(p)
+		m.appending(p)
+		m.committing(p)
+		if w.Switch {
+			m.switching(p)
+		}
+		if w.Limit > 0 {
+			m.granting(p)
+		}
+	}
+	m.store()
+	return m.steps
+}
+
+// life has p start, crash, and be given up.
+func (m *stepper) life(p int) {
+	r := &m.s.replicas[p]
+	if !r.up && !r.pending && r.chain < 0 {
+		for c, holder := range m.s.holders {
+			if holder >= 0 {
+				continue
+			}
+			m.add(p, "starts, and takes the slot of chain "+string(rune('1'+c)), true, func(t *state, _ *replica) string {
+				m.w.begin(t, p, c)
+				return ""
+			})
+		}
+	}
+	if r.up {
+		m.add(p, crashes, true, func(t *state, r *replica) string {
+			r.up = false
+			t.forget(p)
+			return ""
+		})
+	}
+	if other := slices.IndexFunc(m.s.replicas, func(o replica) bool { return o.up && &o != r }); m.s.holds(p) && other >= 0 {
+		m.add(p, givenUp, true, func(t *state, _ *replica) string {
+			m.w.giveUp(t, p)
+			return ""
+		})
+	}
+}
+
+// begin has p start with the slot of a chain.
+func (w *World) begin(t *state, p, chain int) {
+	t.counted += t.given[p] // that it was given after it was given up: nobody returns them
+	t.given[p] = 0
+	t.holders[chain] = int8(p)
+	t.replicas[p] = replica{up: true, chain: int8(chain), batch: make([]decision, w.Intents), heard: t.flipped, fresh: true}
+	t.durable = t.applied
+}
+
+// forget makes what nobody knows any more of p, which is down, as if it had never been.
+func (s *state) forget(p int) {
+	r := &s.replicas[p]
+	kept := replica{chain: r.chain, batch: make([]decision, len(r.batch))}
+	if r.pending {
+		kept = replica{chain: r.chain, batch: r.batch, pending: true, phase: doubt, tip: r.tip, gone: r.gone, passed: r.passed}
+	} else if !s.holds(p) {
+		kept.chain = -1
+	}
+	*r = kept
+}
+
+// giveUp frees the slot of p, whatever p is doing. What it has decided is counted.
+func (w *World) giveUp(t *state, p int) {
+	r := &t.replicas[p]
+	if w.has(Ended) {
+		t.end(p)
+	}
+	t.applied.rows = slices.Clone(t.applied.rows)
+	for i := range t.applied.rows {
+		if d := &t.applied.rows[i]; int(d.uncounted) == p+1 {
+			d.uncounted = 0
+			t.counted++
+		}
+	}
+	t.given[p] = 0
+	t.holders[r.chain] = -1
+	if t.durable = t.applied; !r.up {
+		t.forget(p)
+	}
+}
+
+// end ends the transaction that p has open: it is not committed any more.
+func (s *state) end(p int) {
+	r := &s.replicas[p]
+	if r.pending = false; r.phase == open {
+		r.phase = ready
+	}
+	if !r.up {
+		s.forget(p)
+	}
+}
+
+// appending has p decide, and append its batch until that is known to be stored or not.
+func (m *stepper) appending(p int) {
+	r := &m.s.replicas[p]
+	if !r.up {
+		return
+	}
+	switch r.phase {
+	case ready:
+		m.add(p, begins, false, func(t *state, r *replica) string { return m.w.read(t, p) })
+	case open:
+		m.add(p, noAnswer, true, func(_ *state, r *replica) string {
+			r.doubts(m.w)
+			return ""
+		})
+	case doubt:
+		if !m.w.has(SameBatch) {
+			m.add(p, "takes the batch for lost", false, func(_ *state, r *replica) string {
+				r.drop(m.w)
+				return ""
+			})
+			return
+		}
+		m.add(p, again, false, func(_ *state, r *replica) string {
+			r.phase = ready
+			return ""
+		})
+		if !r.refused {
+			m.add(p, refuses, true, func(_ *state, r *replica) string {
+				r.phase, r.refused = ready, true
+				return ""
+			})
+		}
+	}
+}
+
+// decide makes decisions of a replica's own and puts them into its batch. allow is
+// whether it knows of nothing against it.
+func (w *World) decide(t *state, p int, ids map[int]uint16) string {
+	r := &t.replicas[p]
+	r.phase, r.batch = ready, slices.Clone(r.batch)
+	cached := !r.heard && (r.fresh || !w.has(Bound))
+	for i, id := range ids {
+		d := decision{id: id, allow: cached || !t.flipped}
+		d.late = d.allow && t.answered
+		if w.Limit > 0 && d.allow {
+			if d.place = w.place(t, r); d.place {
+				d.uncounted = uint8(p + 1)
+			} else {
+				d.allow = false
+			}
+		}
+		r.batch[i] = d
+		if d.allow && cached && t.old {
+			return "bound"
+		}
+	}
+	return ""
+}
+
+// place takes a place for a decision of r.
+func (w *World) place(t *state, r *replica) bool {
+	if w.has(Grant) {
+		if r.places == 0 {
+			return false
+		}
+		r.places--
+		return true
+	}
+	n := 0
+	for i := range r.batch {
+		if r.batch[i].place || t.durable.rows[i].place {
+			n++
+		}
+	}
+	return n < w.Limit
+}
+
+// drop ends the batch of r, of which nothing is stored.
+func (r *replica) drop(w *World) {
+	for _, d := range r.batch {
+		if d.place && w.has(Grant) {
+			r.places++
+		}
+	}
+	r.phase, r.refused, r.batch = idle, false, make([]decision, w.Intents)
+}
+
+// read begins the transaction of p's batch, which ends the one before. It finds which
+// intents stand, and the end of the chain where that is not known.
+func (w *World) read(t *state, p int) string {
+	r := &t.replicas[p]
+	r.pending = false
+	if w.has(Holder) && !t.holds(p) {
+		r.drop(w)
+		return ""
+	}
+	if !r.sure {
+		r.tip, r.gone, r.sure = t.applied.heads[r.chain], false, !w.has(Sure)
+	}
+	r.batch = slices.Clone(r.batch)
+	for i := range r.batch {
+		d := &r.batch[i]
+		d.fresh = d.id != 0 && !r.refused && (t.applied.rows[i].id == 0 || !w.has(FindFirst))
+	}
+	r.phase, r.pending = open, true
+	return ""
+}
