@@ -50,15 +50,30 @@ func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 
 // snapshot returns a session that reads what was committed by now. It must be ended.
 func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
-	now, err := s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Raw()
+	at, err := s.now(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return s.snapshotAt(at)
+}
+
+// now returns how far the primary has come.
+func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
+	now, err := s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Raw()
+	if err != nil {
+		return bson.Timestamp{}, err
+	}
 	t, i, ok := now.Lookup("operationTime").TimestampOK()
 	if !ok {
-		return nil, errors.New("the server tells no time")
+		return bson.Timestamp{}, errors.New("the server tells no time")
 	}
-	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(bson.Timestamp{T: t, I: i}))
+	return bson.Timestamp{T: t, I: i}, nil
+}
+
+// snapshotAt returns a session that reads what was committed at a time. It must be
+// ended.
+func (s *Store) snapshotAt(at bson.Timestamp) (*mongo.Session, error) {
+	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 }
 
 // fail notes the error of an operation.

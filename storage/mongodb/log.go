@@ -207,7 +207,9 @@ func (s *Store) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error
 }
 
 func (r *headRow) head() (h receipt.SignedHead, err error) {
-	if err = h.UnmarshalBinary(r.Head); err == nil && (string(h.Chain[:]) != string(r.ID.Chain) || int64(h.Seq) != r.ID.Seq) { //nolint:gosec // it counts
+	if err = h.UnmarshalBinary(r.Head); err != nil {
+		err = fmt.Errorf("%w: head %d of chain %x: %w", errCorrupt, r.ID.Seq, r.ID.Chain, err)
+	} else if string(h.Chain[:]) != string(r.ID.Chain) || int64(h.Seq) != r.ID.Seq { //nolint:gosec // it counts
 		err = fmt.Errorf("%w: head %d of chain %x is in the place of %d of %x", errCorrupt, h.Seq, h.Chain, r.ID.Seq, r.ID.Chain)
 	}
 	return h, err

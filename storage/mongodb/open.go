@@ -76,6 +76,18 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
 		}
 	}()
+	s, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect returns what reads and writes the database, and has no part in it yet.
+func connect(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
@@ -88,15 +100,13 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	config := options.Client().SetAppName("writ").ApplyURI(o.URI).SetTimeout(s.timeout).
 		SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary()).SetWriteConcern(majority).
 		SetBSONOptions(&options.BSONOptions{BinaryAsSlice: true})
+	var err error
 	if s.client, err = mongo.Connect(config); err != nil {
 		return nil, err
 	}
 	s.db = s.client.Database(cmp.Or(o.Database, "writ"))
 	if err := s.checkServer(ctx); err != nil {
 		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
-	}
-	if err := s.begin(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }

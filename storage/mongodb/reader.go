@@ -1,0 +1,308 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Reader reads a whole history to prove it, with what is counted of it and the
+// documents with all that they are found by. It holds these to one another; whether
+// the rows are what was signed is for its caller to say.
+//
+// It reads the database as it was when the Reader was opened and changes nothing:
+// replicas may go on. The server keeps that state for minSnapshotHistoryWindowInSeconds,
+// five minutes unless that is set. Reading after that is an error.
+type Reader struct {
+	s  *Store
+	at bson.Timestamp
+
+	chains [][16]byte
+	most   int // rows of a part
+
+	mu     sync.Mutex // guards what follows
+	orgs   map[string]struct{}
+	meters map[meter]decided // what they must say, by the rows
+}
+
+// decided is how many decisions are of a month for sure, and how many may be.
+type decided struct{ sure, either int64 }
+
+// partRows is how many rows a part has at most.
+const partRows = 4096
+
+// OpenReader opens the database of o, in which nothing is made.
+func OpenReader(ctx context.Context, o Options) (_ *Reader, err error) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
+		}
+	}()
+	s, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{s: s, most: partRows, orgs: make(map[string]struct{}), meters: make(map[meter]decided)}
+	if err := r.open(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Reader) open(ctx context.Context) (err error) {
+	if r.at, err = r.s.now(ctx); err != nil {
+		return err
+	}
+	return r.read(ctx, "reading the chains", func(ctx context.Context) error {
+		err := r.s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: revisionCounter}}).Err()
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database", r.s.db.Name())
+		}
+		if err == nil {
+			r.chains, err = r.s.chains(ctx)
+		}
+		return err
+	})
+}
+
+// Close closes the connections.
+func (r *Reader) Close() error { return r.s.client.Disconnect(context.Background()) }
+
+// read runs f with a context that reads r's state. What it finds corrupt is a break.
+func (r *Reader) read(ctx context.Context, doing string, f func(ctx context.Context) error) error {
+	session, err := r.s.snapshotAt(r.at)
+	if err != nil {
+		return failed(ctx, doing, err)
+	}
+	defer session.EndSession(ctx)
+	err = f(mongo.NewSessionContext(ctx, session))
+	if broken := (*storage.BreakError)(nil); errors.Is(err, errCorrupt) && !errors.As(err, &broken) {
+		return &storage.BreakError{Err: err}
+	}
+	return err
+}
+
+// scan calls f for the documents of a collection that are selected, in the order of
+// their _id.
+func (r *Reader) scan(ctx context.Context, collection string, selected bson.D, f func(raw bson.Raw) error) error {
+	cursor, err := r.s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) { return true, f(raw) })
+}
+
+// decode reads a document into v.
+func decode(raw bson.Raw, v any) error {
+	if err := bson.Unmarshal(raw, v); err != nil {
+		return fmt.Errorf("%w: %w", errCorrupt, err)
+	}
+	return nil
+}
+
+// Chains calls f with the end of each chain that has heads.
+func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	return r.read(ctx, "reading the chains", func(ctx context.Context) error { return r.s.Chains(ctx, f) })
+}
+
+// Heads calls f for each head of a chain from a sequence on, in order.
+func (r *Reader) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	return r.read(ctx, "reading heads", func(ctx context.Context) error { return r.s.Heads(ctx, chain, from, f) })
+}
+
+// Entries calls f for each entry that is not beside a row.
+func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) error {
+	return r.read(ctx, "reading entries", func(ctx context.Context) error {
+		return r.scan(ctx, entriesName, bson.D{}, func(raw bson.Raw) error {
+			var row entryRow
+			if err := decode(raw, &row); err != nil {
+				return err
+			}
+			e, err := row.entry()
+			if err != nil {
+				return &storage.BreakError{OrganizationID: row.Org, Err: err}
+			}
+			return f(e)
+		})
+	})
+}
+
+// Tombstones calls f for each removed row. What is neither that nor in a part is a
+// break.
+func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error {
+	noRow := bson.D{{Key: "$nor", Value: bson.A{bson.D{{Key: "o", Value: bson.D{{Key: "$type", Value: "string"}}}}}}}
+	return r.read(ctx, "reading what is left of removed rows", func(ctx context.Context) error {
+		return r.scan(ctx, recordsName, noRow, func(raw bson.Raw) error {
+			var left tombstone
+			if err := decode(raw, &left); err != nil {
+				return err
+			}
+			org, intent, err := cutOrg(left.Intent)
+			if err != nil {
+				return err
+			}
+			w, err := parseRow(org, raw)
+			if err == nil && len(left.Removed) == 0 {
+				err = errors.New("it is neither a row nor what is left of one")
+			}
+			if err != nil {
+				return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
+			}
+			t := &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID}
+			for _, l := range left.Left {
+				if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
+					return &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
+				}
+				t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
+			}
+			at := storage.IDTime(w.id)
+			r.decided(org, storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew)))
+			return f(t)
+		})
+	})
+}
+
+// decided counts what was removed, of one of two months that may be the same.
+func (r *Reader) decided(org string, first, last storage.Month) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range []meter{{org, first}, {org, last}} {
+		n := r.meters[m]
+		if first == last {
+			n.sure++
+			r.meters[m] = n
+			return
+		}
+		n.either++
+		r.meters[m] = n
+	}
+}
+
+// cutOrg takes apart a key of the collection records, text(org) intent.
+func cutOrg(key []byte) (org, intent string, err error) {
+	for i := 0; i+1 < len(key); i++ {
+		if key[i] != 0 {
+			continue
+		}
+		if key[i+1] == 1 {
+			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), string(key[i+2:]), nil
+		}
+		i++
+	}
+	return "", "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
+}
+
+// Parts divides the rows by their indexed ids. All parts must be read before Census is
+// asked; they can be read at the same time.
+func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
+	err = r.read(ctx, "dividing the rows", func(ctx context.Context) error {
+		return r.s.Organizations(ctx, func(org string) error {
+			r.orgs[org] = struct{}{}
+			ids := bson.D{} // the first part also has what has no id
+			for {
+				next, err := r.cut(ctx, org, ids)
+				if err != nil {
+					return failed(ctx, "dividing the rows", err)
+				}
+				selected := bson.D{{Key: "o", Value: org}}
+				switch {
+				case next != nil && len(ids) == 0:
+					selected = append(selected, bson.E{Key: "d", Value: bson.D{{Key: "$not", Value: bson.D{{Key: "$gte", Value: next}}}}})
+				case next != nil:
+					selected = append(selected, bson.E{Key: "d", Value: append(ids, bson.E{Key: "$lt", Value: next})})
+				case len(ids) > 0:
+					selected = append(selected, bson.E{Key: "d", Value: ids})
+				}
+				parts = append(parts, func(ctx context.Context, f func(*storage.Record) error) error { return r.part(ctx, org, selected, f) })
+				if next == nil {
+					return nil
+				}
+				ids = bson.D{{Key: "$gte", Value: next}}
+			}
+		})
+	})
+	return parts, err
+}
+
+// cut returns the id that the part after the one that begins at ids begins with, nil
+// where there is none.
+func (r *Reader) cut(ctx context.Context, org string, ids bson.D) ([]byte, error) {
+	selected := bson.D{{Key: "o", Value: org}}
+	if len(ids) > 0 {
+		selected = append(selected, bson.E{Key: "d", Value: ids})
+	}
+	var row struct {
+		ID []byte `bson:"d"`
+	}
+	err := r.s.records().FindOne(ctx, selected, options.FindOne().SetSort(oldestFirst).SetSkip(int64(r.most)).
+		SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "d", Value: 1}})).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		err = nil
+	}
+	return row.ID, err
+}
+
+// part reads some rows of an organization.
+func (r *Reader) part(ctx context.Context, org string, selected bson.D, f func(*storage.Record) error) error {
+	months := make(map[storage.Month]int64)
+	err := r.read(ctx, "reading rows", func(ctx context.Context) error {
+		cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst))
+		return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) {
+			w, err := parseRow(org, raw)
+			if err == nil {
+				err = w.whole()
+			}
+			if err != nil {
+				return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
+			}
+			months[storage.MonthOf(w.record.DecidedAt)]++
+			return true, f(w.record)
+		})
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for month, n := range months {
+		m := meter{org, month}
+		r.meters[m] = decided{r.meters[m].sure + n, r.meters[m].either}
+	}
+	return err
+}
+
+// whole returns why a row is none that Append stores.
+func (w *parsedRow) whole() error {
+	r := w.record
+	switch skew := r.DecidedAt.Sub(storage.IDTime(w.id)).Abs(); {
+	case r.Decision < engine.Allow || r.Decision > engine.Deny:
+		return errors.New("its row has no decision")
+	case w.id.Version() != 7 || skew > storage.MaxSkew:
+		return fmt.Errorf("its id is not of the time at which it was decided, %s", r.DecidedAt)
+	}
+	return nil
+}
+
+// Census holds what is kept beside the rows to the rows that all parts have read: the
+// meters, the chains, and the documents with their indexes.
+func (r *Reader) Census(ctx context.Context) (storage.Census, error) {
+	err := r.read(ctx, "reading meters", func(ctx context.Context) error {
+		meters, err := r.stored(ctx)
+		if err != nil {
+			return err
+		}
+		return holds(meters, maps.Clone(r.meters))
+	})
+	if err == nil {
+		err = r.read(ctx, "reading documents", r.found)
+	}
+	return storage.Census{Organizations: len(r.orgs)}, err
+}

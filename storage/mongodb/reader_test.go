@@ -1,0 +1,292 @@
+package mongodb
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// plain is a scrubber that finds nothing to scrub.
+type plain struct{}
+
+func (plain) Text(s string) string                                { return s }
+func (plain) Identity(s string) string                            { return s }
+func (plain) Resource(_, projection string) string                { return projection }
+func (plain) Values(metadata map[string]string) map[string]string { return metadata }
+
+var readerSigner = receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)))
+
+// writtenHistory is a database into which the real ledger has written by two handles.
+type writtenHistory struct {
+	Options
+	s    *Store            // another handle, which has written nothing
+	rows []*storage.Record // of acme, newest first
+}
+
+// writeHistory has two handles decide for two organizations, two months apart, settle,
+// change documents, and remove what is old of one organization.
+func writeHistory(t *testing.T) *writtenHistory {
+	t.Helper()
+	o := newDatabase(t, sharedSet(t))
+	now := time.Date(2026, 9, 30, 12, 0, 0, 0, time.UTC)
+	stores := []*Store{openTest(t, o), openTest(t, o)}
+	var ledgers []*ledger.Ledger
+	for _, s := range stores {
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: readerSigner, Scrub: plain{}, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ledgers = append(ledgers, l)
+	}
+	decide := func(from, to int) {
+		for n := from; n < to; n++ {
+			for _, org := range []string{"acme", "ri\x00val"} {
+				decideOne(t, ledgers[n%2], org, n)
+			}
+		}
+	}
+	decide(0, 4)
+	now = now.Add(60 * 24 * time.Hour)
+	decide(4, 12)
+	w := &writtenHistory{Options: o, s: openTest(t, o)}
+	rows, _, err := w.s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rows = rows[:8]
+	for _, r := range []*storage.Record{rows[2], rows[10]} {
+		if _, err := ledgers[0].Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"a", "b"} {
+		if _, err := stores[1].Update(t.Context(), "acme", func(tx storage.Tx) error {
+			_, err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: id, ExternalID: "x" + id})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ledgers[1].SignChanges(t.Context(), stores[1]); err != nil {
+		t.Fatal(err)
+	}
+	before := now.Add(-24 * time.Hour)
+	most := storage.Expired{Records: 4, Settled: 1}
+	if err := ledgers[1].Retain(t.Context(), "acme", before, most); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := stores[1].RemoveRecords(t.Context(), "acme", before, most); n != most || err != nil {
+		t.Fatalf("RemoveRecords = %+v, %v, want %+v", n, err, most)
+	}
+	if _, err := stores[0].Update(t.Context(), "acme", func(tx storage.Tx) error { // waits to be signed
+		_, err := storage.Rules.Put(tx, "acme", &engine.Rule{ID: "r"})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range ledgers {
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
+	t.Helper()
+	turn, err := l.Begin(t.Context(), org, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer turn.End()
+	_, err = l.Commit(t.Context(), &turn, ledger.Entry{
+		Intent: &engine.Intent{
+			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+			AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T11:59:59Z",
+		},
+		PolicyVersion: 3,
+		Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *writtenHistory) prove(t *testing.T) (ledger.Proof, error) {
+	t.Helper()
+	keys, err := receipt.NewKeys(readerSigner.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReader(t.Context(), w.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}()
+	r.most = 3 // so that organizations have several parts
+	return ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
+}
+
+func (w *writtenHistory) chains(t *testing.T) [][16]byte {
+	t.Helper()
+	chains, err := w.s.chains(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chains
+}
+
+// count counts chains in the meters.
+func (w *writtenHistory) count(t *testing.T, chains ...[16]byte) {
+	t.Helper()
+	for _, chain := range chains {
+		if err := w.s.countChain(t.Context(), chain); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestReader_WholeHistory(t *testing.T) {
+	w := writeHistory(t)
+	got, err := w.prove(t)
+	if err != nil {
+		t.Fatalf("Prove = %v", err)
+	}
+	if got.Rows != 20 || got.Organizations != 2 || len(got.Ends) != 2 || got.Settled != 1 || got.Changes != 2 || got.Removals != 1 ||
+		got.Removed != 4 || got.Waiting != 1 || got.Unplaced+got.Unmarked+got.Unsigned != 0 {
+		t.Errorf("Prove = %+v, want 20 rows of 2 organizations in 2 chains, 1 settled, 2 changes, 4 removed by 1 removal, 1 change that waits", got)
+	}
+	w.count(t, w.chains(t)...) // moves what meters say
+	if again, err := w.prove(t); err != nil || again.Rows != got.Rows {
+		t.Errorf("Prove of meters that are counted = %+v, %v", again, err)
+	}
+}
+
+// TestReader_ReadsOneState has a history grow while it is proved.
+func TestReader_ReadsOneState(t *testing.T) {
+	w := writeHistory(t)
+	r, err := OpenReader(t.Context(), w.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: w.s, Signer: readerSigner, Scrub: plain{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decideOne(t, l, "acme", 100)
+	keys, err := receipt.NewKeys(readerSigner.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
+	if err := errors.Join(err, l.Close(t.Context()), r.Close()); err != nil || got.Rows != 20 {
+		t.Errorf("Prove = %+v, %v, want the 20 rows that were there", got, err)
+	}
+	if got, err := w.prove(t); err != nil || got.Rows != 21 {
+		t.Errorf("Prove = %+v, %v, want 21 rows", got, err)
+	}
+}
+
+func TestOpenReader_OfAnotherDatabase(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	if _, err := OpenReader(t.Context(), o); err == nil || !strings.Contains(err.Error(), "check the URI and the name of the database") {
+		t.Errorf("OpenReader of a database that is not there = %v, want what to do", err)
+	}
+}
+
+// TestReader_ForgedHistory does what somebody can do who may write the database.
+func TestReader_ForgedHistory(t *testing.T) {
+	w := writeHistory(t)
+	chains := w.chains(t)
+	w.count(t, chains[1])
+	uncounted := bson.D{{Key: "_id.c", Value: chains[0][:]}}
+	row := bson.D{{Key: "_id", Value: intentKey("acme", w.rows[3].IntentID)}}
+	set := func(e ...bson.E) bson.D { return bson.D{{Key: "$set", Value: bson.D(e)}} }
+	inc := func(field string, n any) bson.D { return bson.D{{Key: "$inc", Value: bson.D{{Key: field, Value: n}}}} }
+	first := bson.D{}
+	ofAcme := bson.D{{Key: "o", Value: "acme"}}
+	grave := bson.D{{Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}}
+	agent := bson.D{{Key: "_id", Value: documentKey(storage.CollectionOf(storage.AgentKind), "acme", "a")}}
+	for name, test := range map[string]struct {
+		collection string
+		which      bson.D
+		update     bson.D // nil deletes
+		want       string
+	}{
+		"a row is removed":                     {recordsName, row, nil, "its meter of"},
+		"a row says another resource":          {recordsName, row, set(bson.E{Key: "r", Value: "prod/db"}), "its row is not the one of its audit digest"},
+		"a row says another decision":          {recordsName, row, set(bson.E{Key: "k", Value: int32(3)}), "its row is not the one"},
+		"a row has no id":                      {recordsName, row, bson.D{{Key: "$unset", Value: bson.D{{Key: "d", Value: ""}}}}, "its id is not of the time"},
+		"a row is another organization's":      {recordsName, row, set(bson.E{Key: "o", Value: "other"}), "row of"},
+		"a row has a field that nobody reads":  {recordsName, row, set(bson.E{Key: "zz", Value: "x"}), "does not know"},
+		"a row is hidden from lists":           {recordsName, row, bson.D{{Key: "$unset", Value: bson.D{{Key: "o", Value: ""}}}}, "row of"},
+		"a row became a tombstone":             {recordsName, row, bson.D{{Key: "$rename", Value: bson.D{{Key: "d", Value: "g"}}}, {Key: "$unset", Value: bson.D{{Key: "o", Value: ""}}}}, "leaves are left of it"},
+		"a settlement is taken back":           {recordsName, bson.D{{Key: "st", Value: bson.D{{Key: "$exists", Value: true}}}}, bson.D{{Key: "$unset", Value: bson.D{{Key: "st", Value: ""}}}}, "leaves, and"},
+		"a settlement is changed":              {recordsName, bson.D{{Key: "st", Value: bson.D{{Key: "$exists", Value: true}}}}, set(bson.E{Key: "st.o", Value: "executed"}), "its settlement: "},
+		"a tombstone is gone":                  {recordsName, grave, nil, "its meter of"},
+		"a tombstone has another leaf":         {recordsName, grave, set(bson.E{Key: "l.0.n", Value: int64(7)}), "has no room for it"},
+		"a tombstone has another id":           {recordsName, grave, set(bson.E{Key: "g", Value: make([]byte, 16)}), "its meter of"},
+		"a head is gone":                       {headsName, first, nil, "receipt: broken chain"},
+		"a head is cut short":                  {headsName, first, set(bson.E{Key: "h", Value: []byte{1}}), "malformed"},
+		"a chain is gone":                      {replicasName, bson.D{{Key: "_id", Value: int64(1)}}, nil, "of which the history has no head"},
+		"a head says more of a meter":          {headsName, uncounted, inc("m.0.n", int64(1)), "its meter of"},
+		"a meter counts more":                  {quotasName, ofAcme, inc("n", int64(1)), "its meter of"},
+		"a chain is counted that is not there": {countersName, bson.D{{Key: "_id", Value: bson.D{{Key: "$regex", Value: "^counted:"}}}}, inc("n", int64(1000)), "the meters count"},
+		"a meter is another's":                 {quotasName, ofAcme, set(bson.E{Key: "m", Value: int32(202601)}), "in the place of another"},
+		"an entry is gone":                     {entriesName, ofAcme, nil, ""},
+		"an entry is changed":                  {entriesName, ofAcme, set(bson.E{Key: "b", Value: []byte("{}")}), "it is not what"},
+		"an agent is changed":                  {documentsName, agent, set(bson.E{Key: "v", Value: `{"id":"a","externalId":"xa","status":"active"}`}), "it is not as the change of revision"},
+		"an agent is gone":                     {documentsName, agent, nil, "the index has"},
+		"an agent is of a later revision":      {documentsName, agent, set(bson.E{Key: "r", Value: int64(99)}), "and the last is"},
+		"an index key is gone":                 {indexName, first, nil, "is not found as the index has it"},
+		"an index key leads to another":        {indexName, first, set(bson.E{Key: "d", Value: "x"}), "is not found as the index has it"},
+		"revisions are set back":               {countersName, bson.D{{Key: "_id", Value: revisionCounter}}, inc("n", int64(-1)), "and the last is"},
+		"a change that waits is gone":          {changesName, first, nil, "no change has left it as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := w.s.db.Collection(test.collection)
+			var before bson.Raw
+			if err := c.FindOne(t.Context(), test.which).Decode(&before); err != nil {
+				t.Fatal(err)
+			}
+			id := bson.D{{Key: "_id", Value: before.Lookup("_id")}}
+			var err error
+			if test.update == nil {
+				_, err = c.DeleteOne(t.Context(), id)
+			} else {
+				_, err = c.UpdateOne(t.Context(), id, test.update)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.prove(t)
+			if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Prove = %v, want a break with %q", err, test.want)
+			}
+			if _, err := c.DeleteOne(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.InsertOne(t.Context(), before); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if _, err := w.prove(t); err != nil {
+		t.Errorf("Prove of what was mended = %v", err)
+	}
+}
