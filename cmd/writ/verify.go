@@ -15,11 +15,12 @@ import (
 )
 
 type verifyCmd struct {
-	Keys         string   `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys to trust: a file, or an address such as http://localhost:3820/.well-known/jwks.json. Required but with --data, whose own it is by default."`
-	AllowExpired bool     `help:"Accept genuine receipts that have expired, as an audit of history does."`
-	Intent       string   `placeholder:"FILE" help:"ActionIntent that was decided: check that it is the one of the digest."`
-	Policy       string   `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
-	Chain        bool     `help:"Verify a whole history instead of receipts: that of --data or --url."`
+	Keys         string `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys to trust: a file, or an address such as http://localhost:3820/.well-known/jwks.json. Required but with --data, whose own it is by default."`
+	AllowExpired bool   `help:"Accept genuine receipts that have expired, as an audit of history does."`
+	Intent       string `placeholder:"FILE" help:"ActionIntent that was decided: check that it is the one of the digest."`
+	Policy       string `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
+	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb."`
+	storeFlags   `embed:""`
 	Data         dataDir  `placeholder:"DIR" help:"Data directory whose history to verify; no server may be using it."`
 	URL          string   `placeholder:"URL" help:"Server whose history to verify, as far as it shows it."`
 	APIKey       string   `placeholder:"KEY" help:"Credential for --url, of the scope history:read. Better set as WRIT_API_KEY."`
@@ -51,7 +52,13 @@ be read. Keep the head elsewhere: with --anchor it proves that the history was n
 replaced by an older copy or another one.
 
   writ verify --chain --data ./data | tail -n 1 > anchor.json
-  writ verify --chain --data ./data --keys keys.jwks --anchor anchor.json`
+  writ verify --chain --data ./data --keys keys.jwks --anchor anchor.json
+
+--store mongodb reads the database at one moment, as wholly as a directory, while
+replicas go on:
+
+  WRIT_MONGODB_URI=mongodb://db1,db2,db3/?replicaSet=rs \
+    writ verify --chain --store mongodb --keys keys.jwks --anchor anchor.json`
 }
 
 // Run verifies every receipt and reports on each, or a history.

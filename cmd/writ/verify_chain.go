@@ -20,6 +20,7 @@ import (
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/mongodb"
 )
 
 // chain verifies a whole history. Every error but the reported ones is that the
@@ -48,8 +49,12 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 	switch {
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
 		return "", &usageError{"--chain verifies a whole history: want no receipts, --intent or --policy"}
+	case c.Store == "mongodb":
+		return "MongoDB", c.checkMongoDB()
+	case c.MongoDB.URI != "":
+		return "", &usageError{"--mongodb-uri is for --store mongodb"}
 	case (c.Data == "") == (c.URL == ""):
-		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or WRIT_URL)"}
+		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or WRIT_URL), or --store mongodb"}
 	case c.Data != "":
 		return string(c.Data), nil
 	case c.APIKey == "":
@@ -58,6 +63,33 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 		return "", &usageError{"--url: want --keys=FILE|URL: which keys to trust is not for the server to say"}
 	}
 	return c.URL, nil
+}
+
+// checkMongoDB returns which flags make no sense with a database.
+func (c *verifyCmd) checkMongoDB() error {
+	switch {
+	case c.MongoDB.URI == "":
+		return &usageError{"--store mongodb needs --mongodb-uri, such as mongodb://db1,db2,db3/?replicaSet=rs"}
+	case c.URL != "":
+		return &usageError{"--chain: want either --url or --store mongodb"}
+	case c.Keys == "" && c.Data == "":
+		return &usageError{"--store mongodb: want --keys=FILE|URL, such as a replica's /.well-known/jwks.json"}
+	}
+	return nil
+}
+
+// wholeHistory is one that is all there, not what a server shows of it.
+type wholeHistory interface {
+	ledger.History
+	io.Closer
+}
+
+// openHistory opens the store that the flags name.
+func (c *verifyCmd) openHistory(ctx context.Context) (wholeHistory, error) {
+	if c.Store == "mongodb" {
+		return mongodb.OpenReader(ctx, mongodb.Options{URI: c.MongoDB.URI, Database: c.MongoDB.Database})
+	}
+	return embedded.OpenReader(c.Data.store(), embedded.Options{})
 }
 
 // prove proves the history that the flags name.
@@ -77,7 +109,7 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	if c.URL != "" {
 		return ledger.Prove(ctx, &remote{client: client{base: strings.TrimRight(c.URL, "/"), token: c.APIKey}}, cfg)
 	}
-	r, err := embedded.OpenReader(c.Data.store(), embedded.Options{})
+	r, err := c.openHistory(ctx)
 	if err != nil {
 		return ledger.Proof{}, err
 	}
