@@ -38,6 +38,7 @@ func TestProblemOf(t *testing.T) {
 		"given up":          {wrap(context.Canceled), 503, codeTimeout, true},
 		"refusal":           {wrap(insufficientScope(scopeRulesRead)), 403, codeInsufficientScope, false},
 		"unauthorized":      {errUnauthorized, 401, codeUnauthorized, false},
+		"store unavailable": {wrap(storage.ErrUnavailable), 503, codeStoreUnavailable, false},
 		"store's conflict":  {wrap(storage.ErrConflict), 500, codeInternal, true},
 		"unknown":           {errors.New("boom"), 500, codeInternal, true},
 		"panic":             {&panicError{"boom", nil}, 500, codeInternal, true},
