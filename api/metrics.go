@@ -86,6 +86,13 @@ func (s *Server) readiness() prometheus.Collector {
 	})
 }
 
+// freshness is how old what the server believes may be, asked at each scrape.
+func (s *Server) freshness() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "writ_freshness_seconds", Help: "Age of the last proof that no change by another replica was missed; 0 where there is none.",
+	}, func() float64 { return s.cfg.Store.FreshFor().Seconds() })
+}
+
 // classes are the labels of statuses by their first digit. The server sends no 1xx.
 var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 

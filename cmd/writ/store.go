@@ -55,7 +55,9 @@ func (c *serveCmd) checkStore() error {
 // is. lost is called once the store is of no use to this process any more.
 func (c *serveCmd) openStore(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer, lost func(error)) (storage.Store, error) {
 	if c.Store == "mongodb" {
-		s, err := mongodb.Open(ctx, mongodb.Options{URI: c.MongoDB.URI, Database: c.MongoDB.Database, Lost: lost, Log: log})
+		s, err := mongodb.Open(ctx, mongodb.Options{
+			URI: c.MongoDB.URI, Database: c.MongoDB.Database, Lost: lost, Log: log, Metrics: metrics,
+		})
 		if err != nil {
 			return nil, err // a nil *mongodb.Store is no nil Store
 		}

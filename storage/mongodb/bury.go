@@ -26,6 +26,9 @@ func (s *Store) bury(ctx context.Context) error {
 			if err := s.giveUp(ctx, &row, expired); err != nil {
 				return err
 			}
+			if row.Dead == row.Holder {
+				s.metrics.givenUp.Inc()
+			}
 		}
 		if err := s.settleDead(ctx, &row); err != nil {
 			return err

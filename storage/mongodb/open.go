@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -37,6 +38,9 @@ type Options struct {
 	Lost func(error)
 	// Log gets what operators must know; slog.Default() if it is nil.
 	Log *slog.Logger
+	// Metrics is where the store registers its metrics until it is closed. Nil
+	// registers nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Store keeps everything in a database that other handles may use at the same time.
@@ -45,6 +49,7 @@ type Store struct {
 	db      *mongo.Database
 	timeout time.Duration
 	health  health
+	metrics *metrics
 	began   time.Time // what ages are counted from
 	lost    func(error)
 
@@ -80,7 +85,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := errors.Join(s.begin(ctx), s.metrics.register(o.Metrics)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -88,7 +93,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 
 // connect returns what reads and writes the database, and has no part in it yet.
 func connect(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now()}
+	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now(), metrics: newMetrics()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
 	s.lost = func(error) {}
@@ -99,6 +104,7 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 	majority.Journal = new(true)
 	config := options.Client().SetAppName("writ").ApplyURI(o.URI).SetTimeout(s.timeout).
 		SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary()).SetWriteConcern(majority).
+		SetMonitor(s.metrics.command()).SetPoolMonitor(s.metrics.pool()).
 		SetBSONOptions(&options.BSONOptions{BinaryAsSlice: true})
 	var err error
 	if s.client, err = mongo.Connect(config); err != nil {
@@ -160,6 +166,7 @@ func (s *Store) begin(ctx context.Context) (err error) {
 
 // Close implements storage.Store. Its slot can be taken at once.
 func (s *Store) Close() error {
+	s.metrics.unregister()
 	s.stop()
 	s.done.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)

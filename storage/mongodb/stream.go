@@ -18,8 +18,8 @@ const (
 	streamPatience = 1500 * time.Millisecond
 )
 
-// event is of the stream: a change, or a beat.
-type event struct {
+// streamEvent is of the stream: a change, or a beat.
+type streamEvent struct {
 	NS struct {
 		Coll string `bson:"coll"`
 	} `bson:"ns"`
@@ -44,6 +44,7 @@ var streamed = mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "$or", Value:
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.hear(ctx); ctx.Err() == nil {
+			s.metrics.replaced.Inc()
 			s.health.report(streaming, err)
 		}
 		pause(ctx, 6)
@@ -79,7 +80,7 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 		}
 		return errors.New("the server ended it")
 	}
-	var e event
+	var e streamEvent
 	if err := stream.Decode(&e); err != nil {
 		return err
 	}

@@ -1,0 +1,172 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.mongodb.org/mongo-driver/v2/event"
+)
+
+// commands are the labels of the commands that the store sends all the time. The
+// others are "other".
+var commands = []string{
+	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert", "update",
+}
+
+// States of connections.
+const (
+	opening = "opening"
+	idle    = "idle"
+	inUse   = "in_use"
+)
+
+// noConnection are the labels of why an operation got no connection.
+var noConnection = map[string]string{
+	event.ReasonTimedOut: "timeout", event.ReasonConnectionErrored: "connection_error", event.ReasonPoolClosed: "pool_closed",
+}
+
+// connection is the name of one. The driver counts those to each member.
+type connection struct {
+	member string
+	id     int64
+}
+
+// metrics are what a store and the driver below it tell of themselves. No label
+// names a member of the replica set, a user or an organization.
+type metrics struct {
+	durations   *prometheus.HistogramVec // by command and outcome
+	connections *prometheus.GaugeVec     // by state
+	waits       prometheus.Histogram
+	refusals    *prometheus.CounterVec // by reason
+	replaced    prometheus.Counter
+	givenUp     prometheus.Counter
+
+	mu     sync.Mutex
+	states map[connection]string
+
+	registry   prometheus.Registerer
+	registered []prometheus.Collector
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		durations: prometheus.NewHistogramVec(histogram("writ_mongodb_command_duration_seconds",
+			"Time that MongoDB took to answer a command."), []string{"command", "outcome"}),
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "writ_mongodb_connections", Help: "Connections to the members of the replica set, those that monitor it not counted.",
+		}, []string{"state"}),
+		waits: prometheus.NewHistogram(histogram("writ_mongodb_connection_wait_seconds",
+			"Time that operations waited for a connection.")),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "writ_mongodb_connection_failures_total", Help: "Operations that got no connection, by reason.",
+		}, []string{"reason"}),
+		replaced: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "writ_mongodb_streams_replaced_total", Help: "Times that the stream of changes failed or could not be opened.",
+		}),
+		givenUp: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "writ_mongodb_replicas_given_up_total", Help: "Silent replicas that this one gave up.",
+		}),
+		states: make(map[connection]string),
+	}
+	for _, state := range []string{opening, idle, inUse} {
+		m.connections.WithLabelValues(state)
+	}
+	for _, reason := range noConnection {
+		m.refusals.WithLabelValues(reason)
+	}
+	return m
+}
+
+func histogram(name, help string) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(250e-6, 2.5, 12),
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+	}
+}
+
+// register registers the metrics, unless reg is nil.
+func (m *metrics) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	m.registry = reg
+	for _, c := range []prometheus.Collector{m.durations, m.connections, m.waits, m.refusals, m.replaced, m.givenUp} {
+		if err := reg.Register(c); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+		m.registered = append(m.registered, c)
+	}
+	return nil
+}
+
+func (m *metrics) unregister() {
+	for _, c := range m.registered {
+		m.registry.Unregister(c)
+	}
+}
+
+// command returns a monitor of the driver's commands.
+func (m *metrics) command() *event.CommandMonitor {
+	return &event.CommandMonitor{
+		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+			m.answered(e.CommandName, "succeeded", e.Duration)
+		},
+		Failed: func(_ context.Context, e *event.CommandFailedEvent) { m.answered(e.CommandName, "failed", e.Duration) },
+	}
+}
+
+func (m *metrics) answered(command, outcome string, took time.Duration) {
+	if !slices.Contains(commands, command) {
+		command = "other"
+	}
+	m.durations.WithLabelValues(command, outcome).Observe(took.Seconds())
+}
+
+// pool returns a monitor of the driver's pools of connections.
+func (m *metrics) pool() *event.PoolMonitor {
+	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		c := connection{e.Address, e.ConnectionID}
+		switch e.Type {
+		case event.ConnectionCreated:
+			m.move(c, "", opening)
+		case event.ConnectionReady:
+			m.move(c, opening, idle)
+		case event.ConnectionCheckedOut:
+			m.move(c, idle, inUse)
+			m.waits.Observe(e.Duration.Seconds())
+		case event.ConnectionCheckedIn:
+			m.move(c, inUse, idle)
+		case event.ConnectionClosed:
+			m.closed(c)
+		case event.ConnectionCheckOutFailed:
+			m.refusals.WithLabelValues(noConnection[e.Reason]).Inc()
+		}
+	}}
+}
+
+// move notes that a connection is in another state, if it was in one.
+func (m *metrics) move(c connection, from, to string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.states[c] != from {
+		return
+	}
+	if from != "" {
+		m.connections.WithLabelValues(from).Dec()
+	}
+	m.states[c] = to
+	m.connections.WithLabelValues(to).Inc()
+}
+
+func (m *metrics) closed(c connection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if state, ok := m.states[c]; ok {
+		m.connections.WithLabelValues(state).Dec()
+		delete(m.states, c)
+	}
+}

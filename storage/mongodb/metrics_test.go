@@ -1,0 +1,77 @@
+package mongodb
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/internal/metricstest"
+	"writ/storage/storagetest"
+)
+
+func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	reg := prometheus.NewRegistry()
+	o.Metrics = reg
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
+		t.Fatal(err)
+	}
+	got := metricstest.Read(t, reg)
+	for _, name := range []string{
+		"writ_mongodb_command_duration_seconds commitTransaction succeeded",
+		"writ_mongodb_command_duration_seconds insert succeeded",
+		"writ_mongodb_command_duration_seconds other succeeded",
+		"writ_mongodb_connection_wait_seconds",
+	} {
+		if got[name].Count == 0 || !got[name].Native {
+			t.Errorf("%s = %+v, want observations", name, got[name])
+		}
+	}
+	if open := got["writ_mongodb_connections idle"].Value + got["writ_mongodb_connections in_use"].Value; open <= 0 {
+		t.Errorf("%v connections are open", open)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := metricstest.Read(t, reg); len(got) != 0 {
+		t.Errorf("metrics after Close = %v, want none", got)
+	}
+	if len(s.metrics.states) > 0 {
+		t.Errorf("connections after Close = %v, want none", s.metrics.states)
+	}
+}
+
+func TestMetrics_StreamsAndReplicas(t *testing.T) {
+	set := sharedSet(t)
+	o := newDatabase(t, set)
+	c := &cluster{set: set, options: o, names: make(map[storagetest.Replica]string)}
+	dead := c.OpenHandle(t).(*Store)
+	reg := prometheus.NewRegistry()
+	c.options.Metrics = reg
+	s := c.OpenHandle(t).(*Store)
+	count := func(name string) float64 { return metricstest.Read(t, reg)[name].Value }
+	if n := count("writ_mongodb_streams_replaced_total"); n != 0 {
+		t.Errorf("%v streams were replaced, want none", n)
+	}
+	c.Cut(s)
+	c.failing(s, "off")
+	if n := count("writ_mongodb_streams_replaced_total"); n == 0 {
+		t.Error("a stream that was cut is not counted")
+	}
+	dead.silence(t)
+	const name = "writ_mongodb_replicas_given_up_total"
+	for end := time.Now().Add(20 * time.Second); count(name) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a replica that is silent is not given up")
+		}
+	}
+	if n := count(name); n != 1 {
+		t.Errorf("%v replicas were given up, want 1", n)
+	}
+}
