@@ -85,13 +85,13 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 			nothing = true
 			return nil // what stands is returned when a majority has it: that takes a commit
 		}
-		sealed, head, err := seal(l.tip, fresh)
+		sealed, head, err := seal(a.tip, fresh)
 		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
 			nothing = true
 			return nil
 		}
-		if err == nil && (head.Seq != l.tip.Seq+1 || head.Prev != l.tip.Prev || head.Chain != l.tip.ID) {
-			err = fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, l.tip.Seq)
+		if err == nil && (head.Seq != a.tip.Seq+1 || head.Prev != a.tip.Prev || head.Chain != a.tip.ID) {
+			err = fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, a.tip.Seq)
 		}
 		if refused = err; err != nil {
 			return err
@@ -99,14 +99,17 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 		return a.write(sealed, head)
 	})
 	switch {
-	case err == nil && nothing:
-		return existing, nil
 	case err == nil:
-		l.tip = l.tip.Next(a.head.Head)
-		s.countSoon()
+		if l.sure, l.doubt, l.tip = true, nil, a.tip; !nothing {
+			l.tip = a.tip.Next(a.head.Head)
+			s.countSoon()
+		}
 		return existing, nil
 	case errors.Is(err, errUnknownCommit):
-		l.sure, l.doubt, l.doubtSeq = false, a.ticks, l.tip.Seq+1
+		if l.sure || a.lost || len(a.ticks) > 0 { // else the batch before is still in doubt
+			l.doubt, l.doubtSeq = a.ticks, a.tip.Seq+1
+		}
+		l.sure = false
 		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, failed(ctx, "committing decisions", err))
 	}
 	a.undo()
@@ -118,20 +121,31 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 
 // appending is one try of a transaction of Append.
 type appending struct {
-	ctx   context.Context
-	s     *Store
-	ids   decisionIDs
+	ctx context.Context
+	s   *Store
+	ids decisionIDs
+	// tip is the end of the chain as this transaction sees it. It is believed once that
+	// is committed: what a majority does not have may be rolled back before.
+	tip   receipt.Chain
+	lost  bool // the batch of unknown outcome is not stored
 	head  receipt.SignedHead
 	ticks []tick
 	// settled are the rows of the decisions that settlements of the batch are of.
 	settled map[*storage.Entry][]byte
 }
 
-// undo has places held again that a try that failed has used.
+// undo has places held again that a try that failed has used, and those used that it
+// took for not used.
 func (a *appending) undo() {
-	if a != nil {
-		a.s.quotas.unuse(a.ticks)
-		a.ticks = nil
+	if a == nil {
+		return
+	}
+	a.s.quotas.unuse(a.ticks)
+	if a.ticks = nil; a.lost {
+		a.lost = false
+		for i := range a.s.log.doubt {
+			a.s.quotas.use(&a.s.log.doubt[i])
+		}
 	}
 }
 
@@ -143,16 +157,15 @@ func (a *appending) begin() error {
 		return errLost
 	}
 	l := &a.s.log
-	if err != nil || l.sure {
+	if a.tip = l.tip; err != nil || l.sure {
 		return err
 	}
-	if l.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
+	if a.tip, err = a.s.tipOf(a.ctx, a.s.slot.chain); err != nil {
 		return err
 	}
-	if l.tip.Seq < l.doubtSeq { // it was not stored, and can't be any more
+	if a.lost = a.tip.Seq < l.doubtSeq; a.lost { // and can't be stored any more
 		a.s.quotas.unuse(l.doubt)
 	}
-	l.sure, l.doubt = true, nil
 	return nil
 }
 

@@ -145,6 +145,11 @@ func (s *Set) WaitForPrimary(ctx context.Context) error {
 // Admin runs a command on the primary's database admin.
 func (s *Set) Admin(ctx context.Context, command bson.D) error { return s.admin(ctx, s.URI(), command) }
 
+// AdminOf runs a command on a member's database admin.
+func (s *Set) AdminOf(ctx context.Context, i int, command bson.D) error {
+	return s.admin(ctx, s.direct(i), command)
+}
+
 func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error) {
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(patience))
 	if err != nil {
