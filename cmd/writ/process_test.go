@@ -210,6 +210,7 @@ type answer struct {
 	status      int
 	contentType string
 	replayed    string // the header Idempotent-Replayed
+	retryAfter  string // the header Retry-After
 	body        string
 }
 
@@ -243,7 +244,8 @@ func (s sender) evaluate(url string, in intent) (answer, error) {
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return answer{}, err
 	}
-	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header.Get("Idempotent-Replayed"), string(body)}, nil
+	h := resp.Header
+	return answer{resp.StatusCode, h.Get("Content-Type"), h.Get("Idempotent-Replayed"), h.Get("Retry-After"), string(body)}, nil
 }
 
 // get returns the status and the body of a plain GET.

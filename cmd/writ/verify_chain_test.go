@@ -100,21 +100,24 @@ func (c *pastChanges) Trim(context.Context, uint64) error {
 	return nil
 }
 
-// verifyURL runs the verb against a server and returns its exit code and what it
-// prints.
-func verifyURL(t *testing.T, base, token string, args ...string) (code int, said string) {
+// runVerb runs a verb and returns its exit code and what it prints.
+func runVerb(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
 	var out bytes.Buffer
-	code = run(t.Context(), append([]string{"verify", "--chain", "--url", base, "--api-key", token}, args...), streams{out: &out, err: &out})
+	code = run(t.Context(), args, streams{out: &out, err: &out})
 	return code, out.String()
 }
 
-// verifyData is verifyURL of a directory.
+// verifyURL proves what a server shows.
+func verifyURL(t *testing.T, base, token string, args ...string) (code int, said string) {
+	t.Helper()
+	return runVerb(t, append([]string{"verify", "--chain", "--url", base, "--api-key", token}, args...)...)
+}
+
+// verifyData proves a directory.
 func verifyData(t *testing.T, data dataDir) (code int, said string) {
 	t.Helper()
-	var out bytes.Buffer
-	code = run(t.Context(), []string{"verify", "--chain", "--data", string(data)}, streams{out: &out, err: &out})
-	return code, out.String()
+	return runVerb(t, "verify", "--chain", "--data", string(data))
 }
 
 // TestVerifyChain_URL verifies what a server shows, and what one shows that lies.

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"writ/storage/mongodb/mongotest"
+)
+
+// soaking reports whether tests of many replicas run for as long as make soak has
+// them.
+func soaking() bool { return os.Getenv("WRIT_SOAK") != "" }
+
+// rounds is how often a test does something: many times where it soaks.
+func rounds(few, many int) int {
+	if soaking() {
+		return many
+	}
+	return few
+}
+
+// TestReplicas has real processes share a real replica set of three members.
+func TestReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set and replicas for minutes")
+	}
+	set := mongotest.For(t, 3)
+	for name, test := range map[string]func(*testing.T, *cluster){
+		"RaceOfOneIntent": raceOfOneIntent, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
+	}
+}
+
+// cluster is replicas on one database, with one data directory for the keys.
+type cluster struct {
+	uri, database string
+	data          dataDir
+	token         string
+	flags         []string
+	replicas      []*process
+}
+
+func newCluster(t *testing.T, set *mongotest.Set) *cluster {
+	t.Helper()
+	data, token := newData(t)
+	_, name, _ := strings.Cut(t.Name(), "/")
+	return &cluster{uri: set.URI(), database: "writ" + name, data: data, token: token, flags: []string{manyEvaluations(t)}}
+}
+
+// start adds replicas, and has the first of all take the policy of register.
+func (c *cluster) start(t *testing.T, n int) {
+	t.Helper()
+	fresh := len(c.replicas) == 0
+	for range n {
+		c.replicas = append(c.replicas, c.launch(t))
+	}
+	if fresh {
+		register(t, c.replicas[0].url, c.token)
+	}
+}
+
+func (c *cluster) launch(t *testing.T) *process {
+	t.Helper()
+	return start(t, c.data, append(c.flags, "--store=mongodb", "--mongodb-uri", c.uri, "--mongodb-database", c.database)...)
+}
+
+// stop stops all replicas, each of which must end well.
+func (c *cluster) stop(t *testing.T) {
+	t.Helper()
+	for _, p := range c.replicas {
+		p.terminate(t)
+	}
+	for _, p := range c.replicas {
+		p.ended(t)
+	}
+}
+
+// proved has writ verify prove the whole history, and holds it to a number of decisions
+// and to at most so many chains.
+func (c *cluster) proved(t *testing.T, decisions, chains int) {
+	t.Helper()
+	code, said := runVerb(t, "verify", "--chain", "--store=mongodb", "--mongodb-uri", c.uri, "--mongodb-database", c.database, "--data", string(c.data))
+	first, _, _ := strings.Cut(said, "\n")
+	t.Log(first)
+	var gotChains, heads, got int
+	plain := strings.ReplaceAll(first, "1 chain,", "1 chains,")
+	if _, err := fmt.Sscanf(plain, "MongoDB: whole: %d chains, %d heads, %d decisions,", &gotChains, &heads, &got); code != exitOK || err != nil {
+		t.Fatalf("writ verify = exit code %d, %s", code, said)
+	}
+	if got != decisions || gotChains > chains {
+		t.Errorf("writ verify = %s, want %d decisions in at most %d chains", first, decisions, chains)
+	}
+}
+
+// settle sends an intent to replicas in turn, from the i-th on, until one gives its
+// decision. What fails must be a lost connection or a 503 that says when to come again.
+func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
+	for late := time.Now().Add(patience); ; i++ {
+		all := urls()
+		got, err := s.evaluate(all[i%len(all)], in)
+		switch {
+		case err == nil && got.status != 503:
+			return got, nil
+		case err == nil && got.retryAfter == "":
+			return got, fmt.Errorf("evaluate %s = 503 without Retry-After: %s", in.id, got.body)
+		case time.Now().After(late):
+			return got, fmt.Errorf("evaluate %s = %d %s, %w, for %v", in.id, got.status, got.body, err, patience)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// urls are those of the replicas.
+func (c *cluster) urls() (urls []string) {
+	for _, p := range c.replicas {
+		urls = append(urls, p.url)
+	}
+	return urls
+}
+
+// plan gives the organization a plan of so many evaluations.
+func (c *cluster) plan(t *testing.T, evaluations int) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "plans.json")
+	plans := fmt.Sprintf(`{"free": {"name": "free", "evaluations": %d, "policies": 10, "agents": 10, "retention_days": 7}}`, evaluations)
+	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.flags = []string{"--plans=" + name}
+}
+
+// together calls f for 0 to n-1, all at the same time, and waits for them.
+func together(n int, f func(i int)) {
+	begin := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-begin
+			f(i)
+		})
+	}
+	close(begin)
+	wg.Wait()
+}
