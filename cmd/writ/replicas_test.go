@@ -32,6 +32,7 @@ func TestReplicas(t *testing.T) {
 	set := mongotest.For(t, 3)
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
+		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}
