@@ -25,12 +25,12 @@ type flip struct {
 	thrown atomic.Int64
 }
 
-// newFlip makes the agent bot, which is active.
-func newFlip(t *testing.T, c *cluster) *flip {
+// newFlip makes an agent, which is active.
+func newFlip(t *testing.T, c *cluster, name string) *flip {
 	t.Helper()
 	var agent engine.Agent
 	oneConnection{newSender(t, c.token, 1), c.replicas[0].url}.do(t, http.MethodPost, "/v1/agents",
-		`{"name": "Bot", "externalId": "bot"}`, http.StatusCreated, &agent)
+		fmt.Sprintf(`{"name": "Bot", "externalId": %q}`, name), http.StatusCreated, &agent)
 	return &flip{t: t, token: c.token, id: agent.ID}
 }
 
@@ -76,7 +76,7 @@ func (f *flip) watched(s sender, url string) (allowed bool, err error) {
 // in turn, under load on both: it is in force on both when the answer arrives.
 func killSwitchOverReplicas(t *testing.T, c *cluster) {
 	c.start(t, 2)
-	f := newFlip(t, c)
+	f := newFlip(t, c, "bot")
 	var sent, allows atomic.Int64
 	noise := func(p *process) func() {
 		return background(t, 2, c.token, func(s sender) bool {
@@ -123,7 +123,7 @@ func killSwitchOverReplicas(t *testing.T, c *cluster) {
 func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 	const busy, waiting = 8, 16
 	c.start(t, 2)
-	f := newFlip(t, c)
+	f := newFlip(t, c, "bot")
 	operator := newSender(t, c.token, 1)
 	for i := range rounds(3, 20) {
 		live, frozen := c.replicas[i%2], c.replicas[1-i%2]

@@ -33,6 +33,7 @@ func TestReplicas(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
 		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
+		"KilledReplicas": killedReplicas,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// killedReplicas kills one of two replicas and both, time and again under load. What
+// was answered stands, nothing is answered in two ways, what fails can be sent again,
+// and the history is whole.
+func killedReplicas(t *testing.T, c *cluster) {
+	const workers, between = 8, 200 // answers
+	c.start(t, 2)
+	l := &replicaLoad{cluster: c, urls: c.urls(), answers: make(map[string]string), sent: make(map[string]intent)}
+	stop := l.start(t, workers)
+	f := newFlip(t, c, "other")
+	for i := range rounds(6, 60) {
+		l.await(t, between)
+		c.replicas[i%2].kill(t)
+		switch i % 3 {
+		case 0: // a kill switch is answered once who is dead was given up
+			f.set(newSender(t, c.token, 1), c.replicas[1-i%2])
+		case 1:
+			c.replicas[1-i%2].kill(t)
+		}
+		for n, p := range c.replicas {
+			select {
+			case <-p.done:
+				c.replicas[n] = c.launch(t)
+				l.serve(c.urls())
+			default:
+			}
+		}
+	}
+	l.await(t, between)
+	stop()
+	l.audit(t)
+	// Who starts takes the place of one that was given up: there are as many chains as
+	// can be live or dead at a time, two and the three that are killed between one kill
+	// switch and the next.
+	c.proved(t, len(l.sent), 5)
+	f.report()
+	rows := history(t, c.replicas[0].url, c.token)
+	c.stop(t)
+	auditAnswers(t, c.data, l.answers, rows)
+}
+
+// replicaLoad sends intents to replicas, each to another when one fails.
+type replicaLoad struct {
+	cluster *cluster
+
+	mu       sync.Mutex
+	urls     []string
+	sent     map[string]intent
+	order    []string
+	answers  map[string]string // body by intent
+	answered int
+	retried  int
+	longest  time.Duration
+	faults   []string
+}
+
+// serve moves the load to other replicas.
+func (l *replicaLoad) serve(urls []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.urls = urls
+}
+
+func (l *replicaLoad) current() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.urls
+}
+
+// start starts workers, which stop ends, at the latest with the test.
+func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range workers {
+		s := newSender(t, l.cluster.token, 2)
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(5, uint64(i)))
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					l.step(s, rng)
+				}
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() {
+		close(done)
+		wg.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// step sends one intent until it is decided: a new one or, one time in eight, one that
+// another worker sends or has sent.
+func (l *replicaLoad) step(s sender, rng *rand.Rand) {
+	in := l.next(rng)
+	began, tries := time.Now(), 0
+	got, err := l.cluster.settle(s, rng.IntN(2), in, func() []string { tries++; return l.current() })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered++; tries > 1 {
+		l.retried++
+		l.longest = max(l.longest, time.Since(began))
+	}
+	first, again := l.answers[in.id]
+	switch {
+	case err != nil:
+		l.faults = append(l.faults, err.Error())
+	case got.status != http.StatusOK:
+		l.faults = append(l.faults, fmt.Sprintf("evaluate %s = %d %s, want 200", in.id, got.status, got.body))
+	case again && got.body != first:
+		l.faults = append(l.faults, fmt.Sprintf("evaluate %s = %s, earlier %s", in.id, got.body, first))
+	default:
+		l.answers[in.id] = got.body
+	}
+}
+
+func (l *replicaLoad) next(rng *rand.Rand) intent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.order); n > 0 && rng.IntN(8) == 0 {
+		return l.sent[l.order[n-1-rng.IntN(min(n, 32))]]
+	}
+	in := newIntent([]string{"bot", "stranger"}[rng.IntN(2)], "deploy", fmt.Sprintf("k8s/staging/%d", len(l.order)))
+	l.sent[in.id] = in
+	l.order = append(l.order, in.id)
+	return in
+}
+
+// await waits for n answers.
+func (l *replicaLoad) await(t *testing.T, n int) {
+	t.Helper()
+	count := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.faults) > 0 {
+			t.Fatalf("faults: %q", l.faults)
+		}
+		return l.answered
+	}
+	from := count()
+	waitFor(t, fmt.Sprintf("%d answers", n), func() bool { return count() >= from+n })
+}
+
+// audit sends every intent once more: it has the answer that it had.
+func (l *replicaLoad) audit(t *testing.T) {
+	t.Helper()
+	t.Logf("%d intents, %d answers, of which %d took more than one try, at most %v", len(l.sent), l.answered, l.retried, l.longest.Round(time.Millisecond))
+	const workers = 8
+	together(workers, func(w int) {
+		s := newSender(t, l.cluster.token, 1)
+		for i := w; i < len(l.order); i += workers {
+			in := l.sent[l.order[i]]
+			got, err := l.cluster.settle(s, i, in, l.current)
+			if err != nil || got.body != l.answers[in.id] {
+				t.Errorf("evaluate %s once more = %d %s, %v, earlier %s", in.id, got.status, got.body, err, l.answers[in.id])
+			}
+		}
+	})
+	for _, fault := range l.faults {
+		t.Error(fault)
+	}
+}
