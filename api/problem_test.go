@@ -39,6 +39,7 @@ func TestProblemOf(t *testing.T) {
 		"refusal":           {wrap(insufficientScope(scopeRulesRead)), 403, codeInsufficientScope, false},
 		"unauthorized":      {errUnauthorized, 401, codeUnauthorized, false},
 		"store unavailable": {wrap(storage.ErrUnavailable), 503, codeStoreUnavailable, false},
+		"store's deadline":  {wrap(errors.Join(storage.ErrUnavailable, context.DeadlineExceeded)), 503, codeStoreUnavailable, false},
 		"store's conflict":  {wrap(storage.ErrConflict), 500, codeInternal, true},
 		"unknown":           {errors.New("boom"), 500, codeInternal, true},
 		"panic":             {&panicError{"boom", nil}, 500, codeInternal, true},
