@@ -15,7 +15,7 @@ import (
 func killedReplicas(t *testing.T, c *cluster) {
 	const workers, between = 8, 200 // answers
 	c.start(t, 2)
-	l := &replicaLoad{cluster: c, urls: c.urls(), answers: make(map[string]string), sent: make(map[string]intent)}
+	l := newReplicaLoad(c)
 	stop := l.start(t, workers)
 	f := newFlip(t, c, "other")
 	for i := range rounds(6, 60) {
@@ -49,6 +49,61 @@ func killedReplicas(t *testing.T, c *cluster) {
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
+// killedPrimary kills the primary under load on two replicas, and then two members:
+// what fails meanwhile can be sent again.
+func killedPrimary(t *testing.T, c *cluster) {
+	const workers, between = 8, 200
+	c.start(t, 2)
+	l := newReplicaLoad(c)
+	stop := l.start(t, workers)
+	for range rounds(1, 10) {
+		l.await(t, between)
+		primary, err := c.set.Primary(t.Context())
+		if err == nil {
+			err = c.set.Kill(primary)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.await(t, between+workers) // these may have been under way
+		if err := c.set.Restart(primary); err != nil {
+			t.Fatal(err)
+		}
+		l.await(t, between)
+		l.withoutMajority(t)
+	}
+	l.await(t, between)
+	stop()
+	l.audit(t)
+	c.proved(t, len(l.sent), 2)
+	rows := history(t, c.replicas[0].url, c.token)
+	c.stop(t)
+	auditAnswers(t, c.data, l.answers, rows)
+}
+
+// withoutMajority kills two members, waits for a refusal, and restarts them.
+func (l *replicaLoad) withoutMajority(t *testing.T) {
+	t.Helper()
+	for _, member := range []int{0, 1} {
+		if err := l.cluster.set.Kill(member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, in := newSender(t, l.cluster.token, 1), l.next(rand.New(rand.NewPCG(6, 1)))
+	began := time.Now()
+	got, err := s.evaluate(l.current()[0], in)
+	t.Logf("without a majority a refusal takes %v", time.Since(began).Round(time.Millisecond))
+	if err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "" {
+		t.Errorf("evaluate without a majority = %d %s, Retry-After %q, %v, want 503 that says when to come again", got.status, got.body, got.retryAfter, err)
+	}
+	for _, member := range []int{0, 1} {
+		if err := l.cluster.set.Restart(member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.send(s, 0, in)
+}
+
 // replicaLoad sends intents to replicas, each to another when one fails.
 type replicaLoad struct {
 	cluster *cluster
@@ -62,6 +117,10 @@ type replicaLoad struct {
 	retried  int
 	longest  time.Duration
 	faults   []string
+}
+
+func newReplicaLoad(c *cluster) *replicaLoad {
+	return &replicaLoad{cluster: c, urls: c.urls(), answers: make(map[string]string), sent: make(map[string]intent)}
 }
 
 // serve moves the load to other replicas.
@@ -103,12 +162,14 @@ func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
 	return stop
 }
 
-// step sends one intent until it is decided: a new one or, one time in eight, one that
-// another worker sends or has sent.
-func (l *replicaLoad) step(s sender, rng *rand.Rand) {
-	in := l.next(rng)
+// step sends one intent: a new one or, one time in eight, one that another worker sends
+// or has sent.
+func (l *replicaLoad) step(s sender, rng *rand.Rand) { l.send(s, rng.IntN(2), l.next(rng)) }
+
+// send sends an intent until it is decided.
+func (l *replicaLoad) send(s sender, i int, in intent) {
 	began, tries := time.Now(), 0
-	got, err := l.cluster.settle(s, rng.IntN(2), in, func() []string { tries++; return l.current() })
+	got, err := l.cluster.settle(s, i, in, func() []string { tries++; return l.current() })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answered++; tries > 1 {

@@ -33,7 +33,7 @@ func TestReplicas(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
 		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
-		"KilledReplicas": killedReplicas,
+		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}
@@ -41,18 +41,19 @@ func TestReplicas(t *testing.T) {
 
 // cluster is replicas on one database, with one data directory for the keys.
 type cluster struct {
-	uri, database string
-	data          dataDir
-	token         string
-	flags         []string
-	replicas      []*process
+	set      *mongotest.Set
+	database string
+	data     dataDir
+	token    string
+	flags    []string
+	replicas []*process
 }
 
 func newCluster(t *testing.T, set *mongotest.Set) *cluster {
 	t.Helper()
 	data, token := newData(t)
 	_, name, _ := strings.Cut(t.Name(), "/")
-	return &cluster{uri: set.URI(), database: "writ" + name, data: data, token: token, flags: []string{manyEvaluations(t)}}
+	return &cluster{set: set, database: "writ" + name, data: data, token: token, flags: []string{manyEvaluations(t)}}
 }
 
 // start adds replicas, and has the first of all take the policy of register.
@@ -69,7 +70,7 @@ func (c *cluster) start(t *testing.T, n int) {
 
 func (c *cluster) launch(t *testing.T) *process {
 	t.Helper()
-	return start(t, c.data, append(c.flags, "--store=mongodb", "--mongodb-uri", c.uri, "--mongodb-database", c.database)...)
+	return start(t, c.data, append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)...)
 }
 
 // stop stops all replicas, each of which must end well.
@@ -87,7 +88,7 @@ func (c *cluster) stop(t *testing.T) {
 // and to at most so many chains.
 func (c *cluster) proved(t *testing.T, decisions, chains int) {
 	t.Helper()
-	code, said := runVerb(t, "verify", "--chain", "--store=mongodb", "--mongodb-uri", c.uri, "--mongodb-database", c.database, "--data", string(c.data))
+	code, said := runVerb(t, "verify", "--chain", "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database, "--data", string(c.data))
 	first, _, _ := strings.Cut(said, "\n")
 	t.Log(first)
 	var gotChains, heads, got int
