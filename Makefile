@@ -14,7 +14,7 @@ FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every depend
 # test runs them.
 SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory|TestSuspect_HasNoFalseNegatives|TestExplore_EveryState|TestIdentity_NeverMergesTwo|TestURLs_CredentialsAreFound
 
-.PHONY: help run test quick browser oracles soak check lint vuln licenses contract bench fuzz clean
+.PHONY: help run test quick browser oracles soak cluster check lint vuln licenses contract bench fuzz clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ lint: ## gofmt and golangci-lint, which runs vet and staticcheck
 vuln: ## govulncheck, where its database can be reached
 	@if curl -sfo /dev/null -m 10 https://vuln.go.dev/index/db.json; then $(TOOL) govulncheck ./...; \
 	else echo "SKIPPED govulncheck: its database at vuln.go.dev cannot be reached"; fi
+
+cluster: ## Run two replicas on a MongoDB replica set behind HAProxy, with Prometheus, until interrupted
+	WRIT_CLUSTER=1 $(GO) test ./cmd/writ -run '^TestCluster_Stays$$' -count=1 -v -timeout 0
 
 licenses: ## Write docs/licenses.md, the licences of all that the binary links
 	$(GO) tool -modfile=tools/licenses/go.mod go-licenses report --ignore writ --template tools/licenses/licenses.tmpl ./cmd/writ \

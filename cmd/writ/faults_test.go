@@ -29,7 +29,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 		t.Skip("SKIPPED in short mode: waits for Prometheus, and tests other processes")
 	}
 	program := needDebian(t, "usr/bin/prometheus", "prometheus")
-	balancer := needDebian(t, "usr/sbin/haproxy", "haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1")
+	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
 
 	f := startFleet(t)
 	api, metrics, haproxy := startHAProxy(t, balancer, f.first.process, f.second.process)
@@ -89,20 +89,6 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	}
 	killProgram(haproxy)
 	p.fire(t, map[string]bool{"WritDown": true, "WritBalancerDown": true})
-}
-
-// fire waits for alerts to fire.
-func (p *promServer) fire(t *testing.T, want map[string]bool) {
-	t.Helper()
-	seen := make(map[string]bool)
-	for late := time.Now().Add(patience / 2); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
-		maps.Copy(seen, p.firing(t))
-		maps.DeleteFunc(want, func(name string, _ bool) bool { return seen[name] })
-		if len(want) == 0 {
-			return
-		}
-	}
-	t.Errorf("under their faults %v do not fire; these do: %v", slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(seen)))
 }
 
 // emptyPanels returns the queries of panels that return nothing or no number, as

@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// haproxyPackages have HAProxy and the libraries that are not everywhere.
+var haproxyPackages = []string{"haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"}
+
 // startHAProxy starts deploy/haproxy/haproxy.cfg before two replicas. Only
 // addresses differ.
 func startHAProxy(t *testing.T, program debian, writ1, writ2 *process) (api, metrics string, cmd *exec.Cmd) {

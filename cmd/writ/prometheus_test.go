@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,6 +144,20 @@ func (p *promServer) firing(t *testing.T) map[string]bool {
 		names[s.Metric["alertname"]] = true
 	}
 	return names
+}
+
+// fire waits for alerts to fire.
+func (p *promServer) fire(t *testing.T, want map[string]bool) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for late := time.Now().Add(patience / 2); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
+		maps.Copy(seen, p.firing(t))
+		maps.DeleteFunc(want, func(name string, _ bool) bool { return seen[name] })
+		if len(want) == 0 {
+			return
+		}
+	}
+	t.Errorf("under their faults %v do not fire; these do: %v", slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(seen)))
 }
 
 // waitUp waits until each target has been scraped twice: an increase needs a
