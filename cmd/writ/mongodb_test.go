@@ -119,3 +119,21 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	}
 	a.stop(t)
 }
+
+// TestMongoDB_NoPrimary: serve ends with what to do and without a credential.
+func TestMongoDB_NoPrimary(t *testing.T) {
+	uri := "mongodb://walter:hunter2@127.0.0.1:1/?replicaSet=rs&serverSelectionTimeoutMS=300"
+	p, ready := launch(t, dataDir(t.TempDir()), "--store=mongodb", "--mongodb-uri", uri)
+	if <-ready {
+		t.Fatal("writ serve without a primary serves")
+	}
+	text := p.stderr.String()
+	for _, want := range []string{"opening the store: MongoDB: the replica set had no primary", "start a majority of its members, or correct the URI", "connection refused"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("writ serve without a primary says %q, want %q", text, want)
+		}
+	}
+	if strings.Contains(text, "hunter2") {
+		t.Errorf("writ serve says %q, want no password", text)
+	}
+}

@@ -74,16 +74,20 @@ const openPatience = 30 * time.Second
 // Open returns a handle on the database, in which it makes what is missing. It
 // refuses a database in which something is not as it would make it.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
+			err = fmt.Errorf("MongoDB: %w", redact(whyNot(err, time.Since(began)), o.URI))
 		}
 	}()
 	s, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if err := retry(ctx, s.makeCollections); err != nil {
+		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
 	}
 	if err := errors.Join(s.begin(ctx), s.metrics.register(o.Metrics)); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -111,7 +115,7 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.db = s.client.Database(cmp.Or(o.Database, "writ"))
-	if err := s.checkServer(ctx); err != nil {
+	if err := retry(ctx, s.checkServer); err != nil {
 		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
 	}
 	return s, nil
@@ -139,12 +143,9 @@ func (s *Store) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// begin makes the collections and takes a slot, and starts to listen.
+// begin takes a slot and starts to listen.
 func (s *Store) begin(ctx context.Context) (err error) {
 	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.makeCollections(ctx); err != nil {
-		return err
-	}
 	if s.updates, err = s.client.StartSession(); err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// cluster is the topology of docker-compose.yml as processes of this machine, but
+// topology is the topology of docker-compose.yml as processes of this machine, but
 // for Grafana.
-type cluster struct {
+type topology struct {
 	set   *mongotest.Set
 	data  dataDir // the keys, which replicas share
 	token string
@@ -26,12 +26,12 @@ type cluster struct {
 	prom  *promServer
 }
 
-// startCluster starts a cluster, which ends with the test.
-func startCluster(t *testing.T) *cluster {
+// startTopology starts a topology, which ends with the test.
+func startTopology(t *testing.T) *topology {
 	t.Helper()
 	balancer := needDebian(t, "usr/sbin/haproxy", haproxyPackages...)
 	prometheus := needDebian(t, "usr/bin/prometheus", "prometheus")
-	c := &cluster{set: mongotest.For(t, 3)}
+	c := &topology{set: mongotest.For(t, 3)}
 	c.data, c.token = newData(t)
 	c.flags = []string{"--store=mongodb", "--mongodb-uri", c.set.URI(), "--trusted-proxies=127.0.0.0/8", manyEvaluations(t)}
 	for i := range c.writs {
@@ -53,7 +53,7 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: starts a replica set and waits for Prometheus")
 	}
-	c := startCluster(t)
+	c := startTopology(t)
 	var (
 		mu             sync.Mutex
 		answers        = make(map[string]string)
@@ -104,14 +104,14 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	auditAnswers(t, c.data, answers, rows)
 }
 
-// TestCluster_Stays is make cluster: the topology runs until it is interrupted.
+// TestCluster_Stays is make topology: the topology runs until it is interrupted.
 func TestCluster_Stays(t *testing.T) {
 	if os.Getenv("WRIT_CLUSTER") == "" {
-		t.Skip("no test: make cluster runs it")
+		t.Skip("no test: make topology runs it")
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	c := startCluster(t)
+	c := startTopology(t)
 	fmt.Printf("API         %s\nPrometheus  %s\nreplicas    %s %s\nmongodb     %s\noperator    %s\n",
 		c.api, c.prom.url, c.writs[0].admin, c.writs[1].admin, c.set.URI(), c.token)
 	<-interrupted

@@ -1,0 +1,51 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+)
+
+// retry runs f again for as long as the primary that it asks goes and ctx lasts: the
+// driver repeats no command that makes collections and indexes.
+func retry(ctx context.Context, f func(context.Context) error) error {
+	for {
+		if err := f(ctx); !primaryGone(err) || !pause(ctx, 6) {
+			return err
+		}
+	}
+}
+
+// stateChanges are the server's codes of what ends because the member shuts down or
+// is the primary no more.
+var stateChanges = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
+
+// primaryGone reports that a command was lost with the primary that it was sent to.
+// The driver makes no mongo.ServerError of the error of an index.
+func primaryGone(err error) bool {
+	if mongo.IsNetworkError(err) {
+		return true
+	}
+	var w driver.WriteCommandError
+	if errors.As(err, &w) {
+		return w.WriteConcernError != nil && slices.Contains(stateChanges, int(w.WriteConcernError.Code))
+	}
+	var e mongo.ServerError
+	return errors.As(err, &e) && slices.ContainsFunc(stateChanges, e.HasErrorCode)
+}
+
+// whyNot says of an error of Open what to do, where the set had no primary.
+func whyNot(err error, waited time.Duration) error {
+	var none topology.ServerSelectionError
+	if !errors.As(err, &none) {
+		return err
+	}
+	return fmt.Errorf("the replica set had no primary that could be reached for %v: start a majority of its members, or correct the URI: %w",
+		waited.Round(100*time.Millisecond), err)
+}
