@@ -14,7 +14,7 @@ import (
 	"writ/storage/mongodb/mongotest"
 )
 
-// topology is the topology of docker-compose.yml as processes of this machine, but
+// topology is that of docker-compose.yml as processes of this machine, but
 // for Grafana.
 type topology struct {
 	set   *mongotest.Set
@@ -104,10 +104,10 @@ func TestCluster_KillOfAReplicaLosesNothing(t *testing.T) {
 	auditAnswers(t, c.data, answers, rows)
 }
 
-// TestCluster_Stays is make topology: the topology runs until it is interrupted.
+// TestCluster_Stays is make cluster: the topology runs until it is interrupted.
 func TestCluster_Stays(t *testing.T) {
 	if os.Getenv("WRIT_CLUSTER") == "" {
-		t.Skip("no test: make topology runs it")
+		t.Skip("no test: make cluster runs it")
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
