@@ -20,7 +20,7 @@ type keysGenerateCmd struct {
 func (c *keysGenerateCmd) Help() string {
 	return `Replaces the signing key in the data directory. The public halves of all keys
 stay in keys.jwks there, so that receipts of the old key keep verifying. A server
-that runs publishes the new key and signs with it two seconds later:
+that runs publishes the new key and signs with it two seconds later. To rotate:
 
   writ keys generate --data ./data
   writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts`
