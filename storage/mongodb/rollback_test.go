@@ -7,6 +7,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"writ/engine"
+	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
 )
@@ -31,17 +33,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lag := func(mode string) {
-		for i := range 3 {
-			if i == primary {
-				continue
-			}
-			stop := bson.D{{Key: "configureFailPoint", Value: "stopReplProducer"}, {Key: "mode", Value: mode}}
-			if err := set.AdminOf(t.Context(), i, stop); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	lag := lagging(t, set)
 	lag("alwaysOn")
 	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
 	doubtful := w.Record("org")
@@ -74,5 +66,77 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	}
 	if n, err := s.Grant(t.Context(), "org", 202611, 4, 10); n != 1 || err != nil {
 		t.Errorf("Grant = %d, %v, want the one place that is left", n, err)
+	}
+}
+
+// TestWatch_OfAChangeThatAMajorityHasLate: a stream is opened while the primary has a
+// change that a majority does not have yet. It is heard, though nothing else changes.
+func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a set of three")
+	}
+	set := mongotest.For(t, 3)
+	o := newDatabase(t, set)
+	deaf := o
+	deaf.URI += "&appName=deaf"
+	a, b := openTest(t, o), openTest(t, deaf)
+	update := func() error {
+		_, err := a.Update(t.Context(), "org", func(tx storage.Tx) error {
+			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+			return err
+		})
+		return err
+	}
+	heard := func() uint64 {
+		b.watchers.mu.Lock()
+		defer b.watchers.mu.Unlock()
+		return b.watchers.heard
+	}
+	if err := update(); err != nil {
+		t.Fatal(err)
+	}
+	lag := lagging(t, set)
+	lag("alwaysOn")
+	time.Sleep(200 * time.Millisecond) // what they have asked for arrives
+	done := make(chan error, 1)
+	go func() { done <- update() }()
+	time.Sleep(100 * time.Millisecond) // the primary has it
+	err := set.Admin(t.Context(), bson.D{
+		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
+		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "appName", Value: "deaf"}, {Key: "errorCode", Value: 286}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(400 * time.Millisecond) // another stream is open
+	lag("off")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); heard() < 2; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("heard of revision %d in 30 s, fresh for %v, want 2", heard(), b.FreshFor())
+		}
+	}
+}
+
+// lagging returns what has the secondaries of a set ask for no more writes, or ask
+// again.
+func lagging(t *testing.T, set *mongotest.Set) (mode func(string)) {
+	t.Helper()
+	primary, err := set.Primary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(mode string) {
+		for i := range 3 {
+			if i == primary {
+				continue
+			}
+			stop := bson.D{{Key: "configureFailPoint", Value: "stopReplProducer"}, {Key: "mode", Value: mode}}
+			if err := set.AdminOf(t.Context(), i, stop); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -60,14 +60,26 @@ func (s *Store) hear(ctx context.Context) error {
 		return err
 	}
 	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing more is wanted of it
-	s.watchers.mu.Lock()
-	err = s.watchers.catchUp(opening, s)
-	s.watchers.mu.Unlock()
+	err = s.catchUpBefore(opening)
 	s.health.report(streaming, err)
 	for err == nil {
 		err = s.next(ctx, stream)
 	}
 	return err
+}
+
+// catchUpBefore tells what was committed before the stream that is open began. It begins
+// after all that the primary has, of which a majority may not have the last yet: that
+// is neither in the stream nor in a plain read, so this waits until a majority has it.
+func (s *Store) catchUpBefore(ctx context.Context) error {
+	session, err := s.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	s.watchers.mu.Lock()
+	defer s.watchers.mu.Unlock()
+	return s.watchers.catchUp(mongo.NewSessionContext(ctx, session), s)
 }
 
 // next tells what comes next, if anything does.
