@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -70,12 +71,23 @@ func (m *member) end(s os.Signal) error {
 	return nil
 }
 
-// freeAddr returns a local address that nobody listens on.
+// given are the addresses that freeAddr has returned.
+var given sync.Map
+
+// freeAddr returns a local address that nobody listens on, another each time: the
+// kernel may choose one again before its member listens there.
 func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+		if err != nil {
+			return "", err
+		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		if err := l.Close(); err != nil {
+			return "", err
+		}
+		if _, again := given.LoadOrStore(addr, true); !again {
+			return addr, nil
+		}
 	}
-	defer l.Close() //nolint:errcheck // nobody has connected
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Addr().(*net.TCPAddr).Port)), nil
 }
