@@ -24,6 +24,8 @@ import (
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
+	"writ/storage/mongodb"
+	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
 	"writ/storage/storagetest"
 )
@@ -41,12 +43,26 @@ func benchRows(b *testing.B) int {
 	return n
 }
 
+// benchStore opens the store that the benchmarks read: one on the disk or, with
+// WRIT_BENCH_STORE=mongodb, a replica set of one member.
+func benchStore(b *testing.B) storage.Store {
+	b.Helper()
+	log := slog.New(slog.DiscardHandler)
+	if os.Getenv("WRIT_BENCH_STORE") == "mongodb" {
+		store, err := mongodb.Open(context.Background(), mongodb.Options{URI: mongotest.For(b, 1).URI(), Log: log})
+		must(b, err)
+		return store
+	}
+	store, err := embedded.Open(b.TempDir(), embedded.Options{MinFreeBytes: 1, Log: log})
+	must(b, err)
+	return store
+}
+
 // historyHarness serves benchRows rows, spread over organizations org-0 and so
-// on, from a store on the disk.
+// on, from a store.
 func historyHarness(b *testing.B, orgs int) *harness {
 	b.Helper()
-	store, err := embedded.Open(b.TempDir(), embedded.Options{MinFreeBytes: 1, Log: slog.New(slog.DiscardHandler)})
-	must(b, err)
+	store := benchStore(b)
 	b.Cleanup(func() { must(b, store.Close()) }) // after the server's
 	must(b, registry.New(store).PutSubscription(context.Background(), &storage.Subscription{OrganizationID: "org-0", Plan: "business"}))
 	for n, rows := 0, benchRows(b); n < rows; {
@@ -55,7 +71,7 @@ func historyHarness(b *testing.B, orgs int) *harness {
 			batch[i] = historyRow(n, orgs)
 			n++
 		}
-		_, err = store.Append(context.Background(), storage.Batch{Records: batch}, storagetest.Unsigned())
+		_, err := store.Append(context.Background(), storage.Batch{Records: batch}, storagetest.Unsigned())
 		must(b, err)
 	}
 	return start(b, func(c *Config) { c.Store = store })

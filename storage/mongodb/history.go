@@ -80,6 +80,8 @@ func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p
 	if err = errors.Join(err, checkOrg(org)); err != nil {
 		return nil, "", err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout) // the driver would make one for each row
+	defer cancel()
 	lower, upper := idRange(&f, before)
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, "", nil

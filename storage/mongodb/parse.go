@@ -1,10 +1,12 @@
 package mongodb
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,7 +19,7 @@ import (
 
 // parsedRow is what a row says.
 type parsedRow struct {
-	intent []byte // its key, memory of the row
+	intent []byte // its key
 	id     uuid.UUID
 	record *storage.Record
 }
@@ -50,12 +52,15 @@ func (p *parser) each(doc []byte, f func(key string, v bsoncore.Value)) {
 	}
 }
 
+// text returns memory of the document, which must never change.
 func (p *parser) text(v bsoncore.Value) string {
-	s, ok := v.StringValueOK()
-	if !ok {
+	// int32 length with the NUL at the end, the text, NUL
+	length, rest, ok := bsoncore.ReadLength(v.Data)
+	if !ok || v.Type != bsoncore.TypeString || length < 1 || int(length) != len(rest) {
 		p.fail("text")
+		return ""
 	}
-	return s
+	return unsafe.String(unsafe.SliceData(rest), length-1)
 }
 
 func (p *parser) int(v bsoncore.Value) int64 {
@@ -112,8 +117,10 @@ func (p *parser) texts(v bsoncore.Value) (list []string) {
 	return list
 }
 
-// parseRow reads a row of org, or what is left of one that was removed.
+// parseRow reads a row of org, or what is left of one that was removed. The texts of
+// its record share one copy of raw.
 func parseRow(org string, raw bson.Raw) (parsedRow, error) {
+	raw = bytes.Clone(raw)
 	var p parser
 	r := &storage.Record{OrganizationID: org}
 	w := parsedRow{record: r}
