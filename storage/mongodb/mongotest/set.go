@@ -194,6 +194,47 @@ func (s *Set) Primary(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("the primary is %q, which is no member", hello.Primary)
 }
 
+// Processes returns the ids of the processes of the members that run.
+func (s *Set) Processes() (ids []int) {
+	for _, m := range s.members {
+		if m.process != nil {
+			ids = append(ids, m.process.Pid)
+		}
+	}
+	return ids
+}
+
+// Sizes are bytes of one database on one member.
+type Sizes struct {
+	Data, Storage, Indexes int64 // as BSON, on the disk, and of indexes on the disk
+	Oplog                  int64 // of all databases, as BSON
+}
+
+// Sizes returns the sizes of a database on the primary.
+func (s *Set) Sizes(ctx context.Context, database string) (sizes Sizes, err error) {
+	client, err := mongo.Connect(options.Client().ApplyURI(s.URI()))
+	if err != nil {
+		return sizes, err
+	}
+	defer func() { err = errors.Join(err, client.Disconnect(ctx)) }()
+	if err := s.Admin(ctx, bson.D{{Key: "fsync", Value: 1}}); err != nil { // what is in memory alone has no size
+		return sizes, err
+	}
+	var of struct {
+		Data    int64 `bson:"dataSize"`
+		Storage int64 `bson:"storageSize"`
+		Indexes int64 `bson:"indexSize"`
+		Size    int64 `bson:"size"`
+	}
+	if err := client.Database(database).RunCommand(ctx, bson.D{{Key: "dbStats", Value: 1}}).Decode(&of); err != nil {
+		return sizes, err
+	}
+	sizes = Sizes{Data: of.Data, Storage: of.Storage, Indexes: of.Indexes}
+	err = client.Database("local").RunCommand(ctx, bson.D{{Key: "collStats", Value: "oplog.rs"}}).Decode(&of)
+	sizes.Oplog = of.Size
+	return sizes, err
+}
+
 // Kill ends a member as kill -9 does, and Restart starts it again.
 func (s *Set) Kill(i int) error { return s.members[i].end(syscall.SIGKILL) }
 
