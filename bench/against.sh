@@ -18,11 +18,9 @@ against() {
   serve_on 3860 "$tmp/writ" "$tmp/data"; this_pid=$served
   # one NAME PORT PID BINARY DATA: a run, with the processor time of a request.
   one() {
-    local operator before line
+    local operator
     operator=$("$4" token operator --org bench --data "$5")
-    before=$(ticks "$3")
-    line=$(load -label "$1" -url "http://127.0.0.1:$2/v1/policy/evaluate" -org bench -operator "$operator" -rules "$rules")
-    echo "$line ticks=$(($(ticks "$3") - before))" | tee -a "$tmp/out"
+    load -label "$1" -pid "$3" -url "http://127.0.0.1:$2/v1/policy/evaluate" -org bench -operator "$operator" -rules "$rules" | tee -a "$tmp/out"
   }
   echo "# $(git rev-parse --short "$BASE") (base) beside this tree, each alone in turn on core 0, driver on core 1, $conns connections, closed loop, $duration a run after 1s of warming up, $rules rules; load average $(cut -d' ' -f1-3 /proc/loadavg)"
   for i in $(seq "$rounds"); do
@@ -34,8 +32,7 @@ against() {
   awk "$(<bench/median.awk)"'
     match($0, /requests\/s=[0-9]+/) {
       v = substr($0, RSTART + 11, RLENGTH - 11) + 0; split($1, l, "/")
-      match($0, /requests=[0-9]+/); n = substr($0, RSTART + 9, RLENGTH - 9)
-      match($0, /ticks=[0-9]+/); cpu = 10000 * substr($0, RSTART + 6, RLENGTH - 6) / n # in microseconds, those of warming up too
+      match($0, /processor=[0-9.]+/); cpu = substr($0, RSTART + 10, RLENGTH - 10) + 0 # in microseconds
       if (l[1] ~ /^base/) { b[++nb] = v; cb[nb] = cpu } else { t[++nt] = v; ct[nt] = cpu }
       if (l[1] == "base") b1[++nb1] = v; if (l[1] == "base-again") b2[++nb2] = v
       if (!(l[1] in least) || cpu < least[l[1]]) least[l[1]] = cpu }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs benchmarks beside the floors of the same machine and prints the raw
-# output. See bench/README.md. Usage: bench/run.sh [all|go|http|batch|overload|hostile|against],
+# output. See bench/README.md. Usage: bench/run.sh [all|go|http|batch|overload|hostile|scale|replicas|against],
 # where all, the default, is go and http.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,6 +28,13 @@ wait_for() {
   for _ in $(seq 200); do (exec 3<>"/dev/tcp/${1%:*}/${1#*:}") 2>/dev/null && return; sleep 0.05; done
   echo "nothing listens on $1" >&2; exit 1
 }
+
+if [[ $what == replicas ]]; then
+  go build -o "$tmp" ./cmd/writ ./bench/load ./bench/replicas
+  echo "# everything shares $(nproc) cores; load average $(cut -d' ' -f1-3 /proc/loadavg)"
+  "$tmp/replicas" -writ "$tmp/writ" -driver "$tmp/load" -rounds "$rounds" -duration "$duration" -conns "${CONNS:-256}"
+  exit
+fi
 
 if [[ $what == hostile ]]; then
   . bench/hostile.sh
@@ -96,6 +103,11 @@ if [[ $what == overload ]]; then
   . bench/overload.sh
   start_writ
   overload
+fi
+
+if [[ $what == scale ]]; then
+  . bench/scale.sh
+  scale
 fi
 
 if [[ $what == against ]]; then

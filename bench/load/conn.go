@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strconv"
@@ -17,20 +18,26 @@ type conn struct {
 	addr    string
 	request []byte
 	ids     [][]byte // within request
+	keys    []string // of one length
+	key     []byte   // within request
 	counter uint64
 	net     net.Conn
 	read    *bufio.Reader
 }
 
-func newConn(u *url.URL, key string, body []byte, n int) *conn {
-	c := &conn{addr: u.Host}
+func newConn(u *url.URL, keys []string, body []byte, n int) *conn {
+	c := &conn{addr: u.Host, keys: keys}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", u.RequestURI(), u.Host)
-	if key != "" {
-		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", key)
+	at := 0
+	if keys[0] != "" {
+		b.WriteString("Authorization: Bearer ")
+		at = b.Len()
+		b.WriteString(keys[0] + "\r\n")
 	}
 	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
 	c.request = b.Bytes()
+	c.key = c.request[at : at+len(keys[0])]
 	for rest := c.request; ; {
 		i := bytes.Index(rest, []byte(intentIDPlaceholder))
 		if i < 0 {
@@ -53,8 +60,12 @@ func (c *conn) dial(ctx context.Context) (err error) {
 
 func (c *conn) close() { _ = c.net.Close() } // everything that matters has been read
 
-// ask sends a request with an intent id of its own and reads the answer.
+// ask sends a request with an intent id of its own, under any of the keys, and reads
+// the answer.
 func (c *conn) ask() (answer, error) {
+	if len(c.keys) > 1 {
+		copy(c.key, c.keys[rand.IntN(len(c.keys))])
+	}
 	for _, id := range c.ids {
 		c.next(id)
 	}

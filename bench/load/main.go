@@ -16,6 +16,7 @@
 //
 //	load -url http://127.0.0.1:3820/v1/policy/evaluate -operator TOKEN -org bench -conns 64 -duration 10s
 //	load -url http://127.0.0.1:3820/v1/policy/evaluate -operator TOKEN -org bench -conns 1024 -rate 45000 -duration 10s
+//	load -url http://127.0.0.1:3820/v1/policy/evaluate -orgs 1000 -secret data/operator-secret -conns 64 -duration 10s
 //	load -url http://127.0.0.1:3830/ -conns 64 -duration 10s
 package main
 
@@ -35,6 +36,8 @@ func main() {
 	flag.StringVar(&o.url, "url", "http://127.0.0.1:3820/v1/policy/evaluate", "endpoint to drive")
 	flag.StringVar(&o.operator, "operator", "", "operator token; with it the reference policy and rules are registered and an API key is minted first")
 	flag.StringVar(&o.org, "org", "bench", "organization of the operator token")
+	flag.IntVar(&o.orgs, "orgs", 0, "organizations org-0, org-1, ... to set up in place of -org and -operator, each with the policy, the rules and a key of its own; requests go to them at random")
+	flag.StringVar(&o.secret, "secret", "", "file of the secret of operator tokens, for -orgs")
 	flag.IntVar(&o.rules, "rules", 0, "active rules to register with the policy")
 	flag.IntVar(&o.rego, "rego", 0, "active rules with a Rego condition to register, too: each makes a decision dearer")
 	flag.IntVar(&o.batch, "batch", 0, "intents of a request to the batch endpoint, which -url must then name; 0 is one of the evaluate endpoint")
@@ -44,6 +47,7 @@ func main() {
 	flag.Float64Var(&o.rate, "rate", 0, "requests/s that arrive whatever the answers are; 0 is a closed loop")
 	flag.DurationVar(&o.patience, "patience", time.Second, "how long an arrival of an open run waits for a free connection")
 	flag.BoolVar(&o.honour, "honour", false, "closed loop: wait for Retry-After after a 503")
+	flag.IntVar(&o.pid, "pid", 0, "process of the server: its processor time is given for each request that was measured")
 	flag.StringVar(&o.label, "label", "", "name of the run in the output")
 	flag.Parse()
 	if err := run(context.Background(), o); err != nil {
@@ -54,6 +58,9 @@ func main() {
 
 type options struct {
 	url, operator, org, label string
+	orgs                      int
+	secret                    string
+	pid                       int
 	rules, rego, batch, conns int
 	duration, warmup          time.Duration
 
@@ -67,9 +74,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	var key string
-	if o.operator != "" {
-		if key, err = setup(ctx, u, o); err != nil {
+	keys := []string{""}
+	if o.orgs > 0 || o.operator != "" {
+		if keys, err = setup(ctx, u, o); err != nil {
 			return fmt.Errorf("setting up: %w", err)
 		}
 	}
@@ -78,20 +85,22 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if o.warmup > 0 {
-		if _, err := drive(ctx, u, key, body, o, o.warmup); err != nil {
+		if _, err := drive(ctx, u, keys, body, o, o.warmup); err != nil {
 			return err
 		}
 	}
-	res, err := drive(ctx, u, key, body, o, o.duration)
+	before := spent(o.pid)
+	res, err := drive(ctx, u, keys, body, o, o.duration)
 	if err != nil {
 		return err
 	}
+	res.server = spent(o.pid) - before
 	res.print(o)
 	return nil
 }
 
 // drive runs o's arrival model for d.
-func drive(ctx context.Context, u *url.URL, key string, body []byte, o options, d time.Duration) (*result, error) {
+func drive(ctx context.Context, u *url.URL, keys []string, body []byte, o options, d time.Duration) (*result, error) {
 	loop := closedLoop(o.honour)
 	if o.rate > 0 {
 		loop = openLoop(o.rate, o.patience)
@@ -104,7 +113,7 @@ func drive(ctx context.Context, u *url.URL, key string, body []byte, o options, 
 	)
 	conns := make([]*conn, o.conns)
 	for n := range conns {
-		conns[n] = newConn(u, key, body, n)
+		conns[n] = newConn(u, keys, body, n)
 		if err := conns[n].dial(ctx); err != nil {
 			return nil, err
 		}

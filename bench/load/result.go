@@ -21,7 +21,8 @@ type result struct {
 	late   []time.Duration
 
 	elapsed time.Duration
-	bytes   int // of all bodies of 200s
+	server  time.Duration // of its processor time
+	bytes   int           // of all bodies of 200s
 }
 
 func (r *result) add(s *result) {
@@ -52,20 +53,28 @@ func (r *result) took(a answer, due, sent time.Time) {
 	}
 }
 
+// processor says how much of the server's processor time a decision took.
+func (r *result) processor(o options) string {
+	if o.pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" processor=%.1fus", float64(r.server.Microseconds())/float64(len(r.accepted)))
+}
+
 func (r *result) print(o options) {
 	per := func(n int) float64 { return float64(n) / r.elapsed.Seconds() }
 	n := len(r.accepted)
 	if o.rate <= 0 && !o.honour {
-		fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f intents/s=%.0f %s response=%dB\n",
-			o.label, o.conns, n, per(n), per(n*max(1, o.batch)), percentiles(r.accepted), r.bytes/n)
+		fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f intents/s=%.0f %s response=%dB%s\n",
+			o.label, o.conns, n, per(n), per(n*max(1, o.batch)), percentiles(r.accepted), r.bytes/n, r.processor(o))
 		return
 	}
 	model := "closed, honours Retry-After"
 	if o.rate > 0 {
 		model = fmt.Sprintf("open, offered/s=%.0f", o.rate)
 	}
-	fmt.Printf("%-16s conns=%d %s decided=%d 200/s=%.0f 503/s=%.0f other/s=%.0f unsent/s=%.0f\n",
-		o.label, o.conns, model, n, per(n), per(len(r.refused)), per(r.other), per(r.unsent))
+	fmt.Printf("%-16s conns=%d %s decided=%d 200/s=%.0f 503/s=%.0f other/s=%.0f unsent/s=%.0f%s\n",
+		o.label, o.conns, model, n, per(n), per(len(r.refused)), per(r.other), per(r.unsent), r.processor(o))
 	fmt.Printf("    200 from its sending: %s\n    503 from its sending: %s\n", percentiles(r.acceptedSent), percentiles(r.refusedSent))
 	if o.rate > 0 {
 		fmt.Printf("    200 from the schedule: %s\n    503 from the schedule: %s\n", percentiles(r.accepted), percentiles(r.refused))

@@ -3,24 +3,61 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
 
+	"writ/api"
 	"writ/bench/corpus"
 )
 
 // rulesSeed makes the rules of every run the same.
 const rulesSeed = 1
 
-// setup registers the reference policy and the missing rules, and returns a new
+// setup sets up every organization, and returns a key of each.
+func setup(ctx context.Context, u *url.URL, o options) ([]string, error) {
+	if o.orgs == 0 {
+		key, err := setupOrg(ctx, u, o)
+		return []string{key}, err
+	}
+	text, err := os.ReadFile(o.secret)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.secret, err)
+	}
+	keys := make([]string, o.orgs)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i := range keys {
+		g.Go(func() (err error) {
+			of := o
+			of.org = fmt.Sprintf("org-%d", i)
+			if of.operator, err = api.SignOperatorToken(secret, of.org, "bench", time.Now(), time.Hour); err != nil {
+				return err
+			}
+			keys[i], err = setupOrg(ctx, u, of)
+			return err
+		})
+	}
+	return keys, g.Wait()
+}
+
+// setupOrg registers the reference policy and the missing rules, and returns a new
 // API key that can only evaluate.
-func setup(ctx context.Context, u *url.URL, o options) (string, error) {
+func setupOrg(ctx context.Context, u *url.URL, o options) (string, error) {
 	post := func(path string, body, answer any) error { return call(ctx, u, o, http.MethodPost, path, body, answer) }
 
 	p := corpus.ReferencePolicy()
