@@ -93,6 +93,18 @@ func (s *Server) freshness() prometheus.Collector {
 	}, func() float64 { return s.cfg.Store.FreshFor().Seconds() })
 }
 
+// leading is whether this replica does the work that all share, asked at each scrape.
+func (s *Server) leading() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "writ_leads", Help: "1 while this replica does the work that all replicas share: retention, and signing of changes. Otherwise 0.",
+	}, func() float64 {
+		if s.cfg.Store.Leads() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // classes are the labels of statuses by their first digit. The server sends no 1xx.
 var classes = [6]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 

@@ -89,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 		Core: cfg.Core, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
-	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness())
+	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness(), s.leading())
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	for _, c := range s.caches() {
 		c.OnlyWhile(s.docs.Fresh)

@@ -100,6 +100,11 @@ type Documents interface {
 	// Barrier returns nil once every live handle has heard what was written before
 	// the call. One that is not live any more must not append from then on.
 	Barrier(ctx context.Context) error
+	// Leads reports whether this handle is the one that does the work which all
+	// handles share, such as retention. For some seconds after a handle is opened or
+	// lost it may be none of them; where clocks run at different speeds it may be two:
+	// the work must be harmless when it is done twice.
+	Leads() bool
 
 	// Changes returns the first changes after a revision, at least max of them if
 	// there are so many, and all or none of a revision. Those that were trimmed are

@@ -11,8 +11,8 @@ import (
 // signEvery is how often changes of documents are put into the chain.
 const signEvery = 500 * time.Millisecond
 
-// signChanges puts changes of documents into the chain, soon after they were made
-// and, once ctx has ended, a last time. A failure is logged once for as long as it
+// signChanges puts changes of documents into the chain, soon after they were made by
+// any replica, while this one leads, and once ctx has ended a last time. A failure is logged once for as long as it
 // lasts: until then the changes wait in the store.
 func (n *node) signChanges(ctx context.Context) {
 	tick := time.NewTicker(signEvery)
@@ -22,6 +22,9 @@ func (n *node) signChanges(ctx context.Context) {
 		case <-tick.C:
 		case <-ctx.Done():
 			last = true
+		}
+		if !last && !n.store.Leads() {
+			continue
 		}
 		err := n.signOnce(ctx)
 		if err != nil && !failing && !errors.Is(err, storage.ErrUnavailable) { // the store has logged that

@@ -348,5 +348,8 @@ func (b *batch) putDocument(c *storage.Collection, d storage.Document) (id, alia
 // FreshFor implements storage.Documents: nobody else writes.
 func (s *Store) FreshFor() time.Duration { return 0 }
 
+// Leads implements storage.Documents: there is no other handle.
+func (s *Store) Leads() bool { return true }
+
 // Barrier implements storage.Documents: nobody else has to hear anything.
 func (s *Store) Barrier(context.Context) error { return nil }

@@ -64,6 +64,9 @@
 // nothing until the beat was written. A handle that reads without such proof first
 // writes a beat, which a primary that was replaced unnoticed cannot.
 //
+// The live handle with the first slot leads, once its own beats have come through for
+// the lease of a slot: who led before believes that no more by then.
+//
 // A handle whose slot has expired is given up by any other whose own beats have come
 // through for as long, which then ends the transactions that it left open (the server
 // alone would let them be in the way for a minute), counts its heads and takes back

@@ -59,7 +59,7 @@ func (l *slot) returned(beat string) {
 // that it has heard itself. All that was committed before the beat was written is
 // before it in the stream.
 func (s *Store) FreshFor() time.Duration {
-	return time.Since(s.began) - time.Duration(s.slot.proven.Load())
+	return s.ago(&s.slot.proven)
 }
 
 // Barrier implements storage.Documents. It waits for each handle that has not heard

@@ -57,6 +57,9 @@ type slot struct {
 	proven atomic.Int64
 	// sound is how old the handle was when its beats began to come through.
 	sound atomic.Int64
+	// led is how old the handle was when it began the last beat after which no slot
+	// before its own was live; 0 where there was none.
+	led atomic.Int64
 }
 
 // expired selects slots whose holders have been silent.
@@ -69,8 +72,14 @@ var until = bson.E{Key: "until", Value: bson.D{{Key: "$dateAdd", Value: bson.D{
 
 // beatOf returns what a beat of a holder that is written now says.
 func (s *Store) beatOf(holder string) string {
-	return holder + "/" + strconv.FormatInt(int64(time.Since(s.began)), 10)
+	return holder + "/" + strconv.FormatInt(s.age(), 10)
 }
+
+// age is how old the handle is, in nanoseconds.
+func (s *Store) age() int64 { return int64(time.Since(s.began)) }
+
+// ago returns how long ago the handle had an age.
+func (s *Store) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
 
 func (s *Store) slots() *mongo.Collection { return s.db.Collection(replicasName) }
 
@@ -93,6 +102,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 		if err == nil {
 			l.id, l.holder = row.ID, holder
 			copy(l.chain[:], row.Chain)
+			l.sound.Store(s.age())
 		}
 		return err
 	}
@@ -137,8 +147,41 @@ func (l *slot) mine() bson.D {
 // maySettle reports whether this handle may give up others for dead who are silent:
 // its own beats have come through for as long. Where all were silent, it was the
 // replica set that was gone.
-func (s *Store) maySettle() bool {
-	return time.Since(s.began)-time.Duration(s.slot.sound.Load()) > lease
+func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
+
+// Leads implements storage.Documents: the live handle with the first slot does, once
+// its beats have come through for longer than another that led may still believe it.
+func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= believed }
+
+// lead finds out whether this handle leads, after a beat that was begun at an age.
+func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
+	err := s.slots().FindOne(ctx, bson.D{
+		{Key: "_id", Value: bson.D{{Key: "$lt", Value: l.id}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}},
+		{Key: "$expr", Value: bson.D{{Key: "$gte", Value: bson.A{"$until", "$$NOW"}}}},
+	}).Err()
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		l.led.Store(began)
+		return nil
+	case err == nil:
+		l.led.Store(0)
+	}
+	return err
+}
+
+// beatOnce renews the slot, and does what a handle may that is not silent itself.
+func (s *Store) beatOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	began := s.age()
+	if err := s.slot.renew(ctx, s); err != nil {
+		s.slot.sound.Store(s.age())
+		return err
+	}
+	if !s.maySettle() {
+		return nil
+	}
+	return errors.Join(s.slot.lead(ctx, s, began), s.bury(ctx))
 }
 
 // beat renews the slot until ctx ends, and gives up for dead who is silent.
@@ -151,14 +194,7 @@ func (s *Store) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		bounded, cancel := context.WithTimeout(ctx, s.timeout)
-		err := s.slot.renew(bounded, s)
-		if err != nil {
-			s.slot.sound.Store(int64(time.Since(s.began)))
-		} else if s.maySettle() {
-			err = s.bury(bounded)
-		}
-		cancel()
+		err := s.beatOnce(ctx)
 		if ctx.Err() == nil {
 			s.health.report(beating, err)
 		}

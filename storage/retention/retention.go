@@ -1,7 +1,7 @@
 // Package retention removes the history that organizations' plans keep no
 // longer, in the background.
 //
-// It goes through all organizations once in [Config.Every], announces in the chain
+// The handle that leads goes through all organizations once in [Config.Every], announces in the chain
 // how many records of each it is about to remove, and removes the oldest in small
 // writes with pauses between them, so that decisions hardly wait for it. How long a plan keeps history is asked anew for
 // every organization, and where that can't be told nothing is removed. An answer
@@ -20,9 +20,16 @@ import (
 	"writ/storage"
 )
 
+// Store is what a Sweeper needs of one.
+type Store interface {
+	storage.Retention
+	// Leads is that of [storage.Documents].
+	Leads() bool
+}
+
 // Config is what a Sweeper works with. Store, Announce and Keep are required.
 type Config struct {
-	Store storage.Retention
+	Store Store
 	// Announce makes final that so many records of an organization which were decided
 	// before a time are about to be removed. Without it nothing is removed.
 	Announce func(ctx context.Context, org string, before time.Time, count storage.Expired) error
@@ -43,6 +50,8 @@ type Config struct {
 
 const (
 	every = time.Hour
+	// look is how often a handle that does not lead looks whether it does now.
+	look = time.Second
 	// batch is how many records one write removes, which takes a few
 	// milliseconds, and pause what follows it: at most 10,000 a second.
 	batch = 250
@@ -110,16 +119,23 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run makes a pass at once and then one after each pause, until ctx ends. The
-// store must not be closed before Run has returned.
+// Run makes a pass as soon as the handle leads and then one after each pause, until
+// ctx ends. The store must not be closed before Run has returned.
 func (s *Sweeper) Run(ctx context.Context) {
 	for {
-		s.pass(ctx)
-		if s.cfg.Wait(ctx, s.cfg.Every) != nil {
+		pause := look
+		if s.cfg.Store.Leads() {
+			s.pass(ctx)
+			pause = s.cfg.Every
+		}
+		if s.cfg.Wait(ctx, pause) != nil {
 			return
 		}
 	}
 }
+
+// errFollows ends a pass of a handle that leads no more: another begins one.
+var errFollows = errors.New("another replica leads")
 
 // pass sweeps every organization. One that fails doesn't keep it from the
 // others.
@@ -127,6 +143,9 @@ func (s *Sweeper) pass(ctx context.Context) {
 	start := s.cfg.Now()
 	removed, orgs, failed := 0, 0, 0
 	err := s.cfg.Store.Organizations(ctx, func(org string) error {
+		if !s.cfg.Store.Leads() {
+			return errFollows
+		}
 		n, err := s.sweep(ctx, org)
 		removed += n
 		if n > 0 {
@@ -148,7 +167,7 @@ func (s *Sweeper) pass(ctx context.Context) {
 			slog.Int("failed", failed), slog.Duration("took", s.cfg.Now().Sub(start)))
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || errors.Is(err, errFollows):
 	case err != nil:
 		s.failures.Inc()
 		s.cfg.Log.Error("the organizations to sweep could not be read", slog.String("error", err.Error()))

@@ -35,11 +35,14 @@ type world struct {
 	reg    *prometheus.Registry
 }
 
-// faulty fails the removals of one organization.
+// faulty fails the removals of one organization, and leads while leads says so.
 type faulty struct {
 	storage.Store
-	org string
+	org   string
+	leads func() bool
 }
+
+func (f *faulty) Leads() bool { return f.leads == nil || f.leads() }
 
 var errFault = errors.New("injected fault")
 
@@ -241,6 +244,43 @@ func TestSweeper_RunStopsWithItsContext(t *testing.T) {
 			t.Errorf("log = %s, want no error about a shutdown", w.log.String())
 		}
 	})
+}
+
+// TestSweeper_OnlyWhoLeads: a handle that begins to lead makes a pass at once, and one
+// that leads no more ends its own.
+func TestSweeper_OnlyWhoLeads(t *testing.T) {
+	w := newWorld(t)
+	w.commit("free", 2, 48*time.Hour)
+	w.commit("pro", 2, 48*24*time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	leads, asked := false, 0
+	w.store.leads = func() bool {
+		asked++
+		return leads && asked < 6
+	}
+	var waits []time.Duration
+	w.cfg.Wait = func(ctx context.Context, d time.Duration) error {
+		switch waits = append(waits, d); len(waits) {
+		case 3:
+			w.want("free", 2)
+			leads = true
+		case 4:
+			cancel()
+		}
+		return ctx.Err()
+	}
+	w.sweeper().Run(ctx)
+	if diff := cmp.Diff([]time.Duration{look, look, look, every}, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	w.want("pro", 0)
+	w.want("free", 2)
+	if got := w.counted("writ_retention_last_pass_timestamp_seconds"); got != 0 {
+		t.Errorf("a pass that was not ended is told at %v", got)
+	}
+	if got := w.counted("writ_retention_failures_total"); got != 0 {
+		t.Errorf("%v failures, want none", got)
+	}
 }
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {

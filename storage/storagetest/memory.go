@@ -62,6 +62,7 @@ type Handle struct {
 	next     int
 	watchers map[int]func(storage.Change)
 	cut      bool
+	lost     bool // another goes on with its chain
 }
 
 // Open returns another handle.
@@ -105,6 +106,14 @@ func (h *Handle) FreshFor() time.Duration {
 		return time.Hour
 	}
 	return time.Millisecond
+}
+
+// Leads implements storage.Documents: the first that is not lost does.
+func (h *Handle) Leads() bool {
+	h.m.writes.Lock()
+	defer h.m.writes.Unlock()
+	live := slices.IndexFunc(h.m.handles, func(h *Handle) bool { return !h.lost })
+	return h.m.handles[live] == h
 }
 
 // Barrier implements storage.Documents.

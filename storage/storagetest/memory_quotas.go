@@ -113,10 +113,13 @@ func (m *Memory) OpenHandle(*testing.T) Replica { return m.Open() }
 func (m *Memory) TakeOver(_ *testing.T, h Replica) Replica {
 	dead := h.(*Handle)
 	m.quotas.mu.Lock()
-	defer m.quotas.mu.Unlock()
 	for _, held := range m.quotas.held {
 		delete(held, dead)
 	}
+	m.quotas.mu.Unlock()
+	m.writes.Lock()
+	dead.lost = true
+	m.writes.Unlock()
 	return m.open(m.log.takeOver(dead.LogHandle))
 }
 

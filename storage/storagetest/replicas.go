@@ -76,6 +76,25 @@ func (h *heard) next(d *docs, n int) []storage.Change {
 	return h.take()
 }
 
+// leader waits until one of handles leads and returns which. No two may.
+func (r *replicas) leader(handles []Replica) (leader int) {
+	r.a.Helper()
+	r.a.wait("a leader", func() bool {
+		leader = -1
+		for i, h := range handles {
+			if !h.Leads() {
+				continue
+			}
+			if leader >= 0 {
+				r.a.Errorf("handles %d and %d lead", leader, i)
+			}
+			leader = i
+		}
+		return leader >= 0
+	})
+	return leader
+}
+
 // replicaTest holds handles to one rule.
 type replicaTest struct {
 	rule string
@@ -156,6 +175,14 @@ var replicaTests = []replicaTest{
 		if len(b.take()) == 0 {
 			r.a.Error("Barrier returned, and the other handle has heard nothing")
 		}
+	}},
+	{"one handle leads, and another when that is lost", func(r *replicas) {
+		handles := []Replica{r.one, r.other}
+		leader := r.leader(handles)
+		lost := handles[leader]
+		handles[leader] = r.TakeOver(r.a.T, lost)
+		r.a.wait("the lost handle to lead no more", func() bool { return !lost.Leads() })
+		r.leader(handles)
 	}},
 	{"updates of one organization are as if one ran after the other, whoever makes them", func(r *replicas) {
 		race(func(racer int) {
