@@ -81,7 +81,8 @@ func killedPrimary(t *testing.T, c *cluster) {
 	auditAnswers(t, c.data, l.answers, rows)
 }
 
-// withoutMajority kills two members, waits for a refusal, and restarts them.
+// withoutMajority kills two members, waits for a refusal, after which others take no
+// time, and restarts them.
 func (l *replicaLoad) withoutMajority(t *testing.T) {
 	t.Helper()
 	for _, member := range []int{0, 1} {
@@ -95,6 +96,16 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 	t.Logf("without a majority a refusal takes %v", time.Since(began).Round(time.Millisecond))
 	if err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "" {
 		t.Errorf("evaluate without a majority = %d %s, Retry-After %q, %v, want 503 that says when to come again", got.status, got.body, got.retryAfter, err)
+	}
+	const more = 10
+	began = time.Now()
+	for range more {
+		if got, err := s.evaluate(l.current()[0], in); err != nil || got.status != http.StatusServiceUnavailable {
+			t.Errorf("evaluate without a majority = %d %s, %v, want 503", got.status, got.body, err)
+		}
+	}
+	if took := time.Since(began); took > more*time.Second {
+		t.Errorf("%d refusals without a majority took %v", more, took)
 	}
 	for _, member := range []int{0, 1} {
 		if err := l.cluster.set.Restart(member); err != nil {

@@ -64,6 +64,9 @@
 // nothing until the beat was written. A handle that reads without such proof first
 // writes a beat, which a primary that was replaced unnoticed cannot.
 //
+// A handle of which no beat has come through for as long as an operation may take
+// refuses at once what would wait as long: the set has no majority.
+//
 // The live handle with the first slot leads, once its own beats have come through for
 // the lease of a slot: who led before believes that no more by then.
 //

@@ -35,17 +35,27 @@ type documents struct {
 // Where this handle may have missed changes it first writes to a majority, which a
 // primary that was replaced unnoticed cannot.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	if s.FreshFor() > believed {
-		if err := s.slot.renew(ctx, s); err != nil {
-			return failed(ctx, "reading from a replica set that may have another primary", err)
-		}
-	}
-	session, err := s.snapshot(ctx)
+	session, err := s.view(ctx)
 	if err != nil {
 		return failed(ctx, "beginning to read", err)
 	}
 	defer session.EndSession(ctx)
 	return f(&documents{ctx: mongo.NewSessionContext(ctx, session), s: s})
+}
+
+// view returns a session that reads one state of the documents. It must be ended.
+func (s *Store) view(ctx context.Context) (*mongo.Session, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if s.FreshFor() > believed {
+		if err := s.slot.renew(ctx, s); err != nil {
+			return nil, fmt.Errorf("from a replica set that may have another primary: %w", err)
+		}
+	}
+	return s.snapshot(ctx)
 }
 
 // snapshot returns a session that reads what was committed by now. It must be ended.

@@ -66,6 +66,9 @@ func (s *Store) FreshFor() time.Duration {
 // until its slot expires. Then the handle is given up: what it decides by what it
 // knows can't be committed any more, should it only have been frozen.
 func (s *Store) Barrier(ctx context.Context) error {
+	if err := s.available(); err != nil {
+		return err
+	}
 	s.watchers.mu.Lock()
 	err := s.watchers.catchUp(ctx, s)
 	revision := s.watchers.heard

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"writ/storage"
 )
@@ -52,6 +53,15 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return errors.Join(ctx.Err(), s.health.trouble(beating))
 }
 
+// available refuses once no beat has come through for as long as an operation may take,
+// or for a lease if that is longer: what begins now would wait in vain.
+func (s *Store) available() error {
+	if silence := s.ago(&s.slot.beaten); silence > max(s.timeout, lease) {
+		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable, silence.Round(100*time.Millisecond))
+	}
+	return nil
+}
+
 // failed returns the error of an operation as a caller of the store gets it.
 func failed(ctx context.Context, doing string, err error) error {
 	switch {
@@ -59,6 +69,8 @@ func failed(ctx context.Context, doing string, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	case errors.Is(err, storage.ErrUnavailable):
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%w: %s: %w", storage.ErrUnavailable, doing, err)
 }

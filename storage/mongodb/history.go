@@ -20,7 +20,7 @@ const maxScanned = 4096
 // Decided implements storage.Log. It asks the primary how far it has come, and reads
 // at that time.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
-	if err := checkOrg(org); err != nil {
+	if err := errors.Join(checkOrg(org), s.available()); err != nil {
 		return nil, err
 	}
 	session, err := s.snapshot(ctx)

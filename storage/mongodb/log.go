@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), s.available()); err != nil {
 		return storage.Batch{}, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)

@@ -153,6 +153,9 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 
 // metered calls f in one state with what is pending in month.
 func (s *Store) metered(ctx context.Context, month storage.Month, f func(ctx context.Context, pending map[string]int64) error) error {
+	if err := s.available(); err != nil {
+		return err
+	}
 	session, err := s.snapshot(ctx)
 	if err != nil {
 		return failed(ctx, "reading meters", err)

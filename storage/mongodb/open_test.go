@@ -149,6 +149,7 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.began = a.began.Add(-time.Hour) // its last proof is as old
+	a.slot.beaten.Store(a.age())
 	if age := a.FreshFor(); age < time.Hour {
 		t.Fatalf("FreshFor = %v", age)
 	}

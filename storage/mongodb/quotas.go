@@ -161,7 +161,7 @@ var taken = bson.D{{Key: "$add", Value: bson.A{"$n", bson.D{{Key: "$sum", Value:
 // Grant implements storage.Quotas. After an error places may be given that nobody
 // uses, until this handle ends: never more than there are.
 func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
-	if err := checkPlaces(ctx, org, want); err != nil || want == 0 || limit <= 0 {
+	if err := errors.Join(checkPlaces(ctx, org, want), s.available()); err != nil || want == 0 || limit <= 0 {
 		return 0, err
 	}
 	m := meter{org, month}

@@ -55,8 +55,9 @@ type slot struct {
 	// proven is how old the handle was when it wrote the last beat that came back to it
 	// through the stream of changes.
 	proven atomic.Int64
-	// sound is how old the handle was when its beats began to come through.
-	sound atomic.Int64
+	// sound is how old the handle was when its beats began to come through, and beaten
+	// when it began the last one that did.
+	sound, beaten atomic.Int64
 	// led is how old the handle was when it began the last beat after which no slot
 	// before its own was live; 0 where there was none.
 	led atomic.Int64
@@ -103,6 +104,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 			l.id, l.holder = row.ID, holder
 			copy(l.chain[:], row.Chain)
 			l.sound.Store(s.age())
+			l.beaten.Store(s.age())
 		}
 		return err
 	}
@@ -178,6 +180,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		s.slot.sound.Store(s.age())
 		return err
 	}
+	s.slot.beaten.Store(began)
 	if !s.maySettle() {
 		return nil
 	}

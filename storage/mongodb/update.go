@@ -23,11 +23,14 @@ const revisionCounter = "revision"
 // written nothing has a revision, too, which nobody is told: f may have read what
 // only a commit makes sure of.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
-	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
+	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
 		return 0, err
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
+	if err := s.available(); err != nil { // by now
+		return 0, err
+	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var u *update

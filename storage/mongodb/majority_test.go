@@ -1,0 +1,100 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/mongodb/mongotest"
+	"writ/storage/storagetest"
+)
+
+// TestStore_RefusesAtOnceWithoutAMajority kills two of three members: once a deadline
+// has passed everything is refused without another, and all goes on when they are back.
+func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: takes the majority from a set of three")
+	}
+	set := mongotest.For(t, 3)
+	o := newDatabase(t, set)
+	o.Timeout = 5 * time.Second
+	s, w := openTest(t, o), storagetest.NewWriter()
+	month := storage.MonthOf(w.Record("org").DecidedAt)
+	operations := map[string]func(context.Context) error{
+		"Append": func(ctx context.Context) error {
+			_, err := w.Commit(ctx, s, w.Record("org"))
+			return err
+		},
+		"Update": func(ctx context.Context) error {
+			_, err := s.Update(ctx, "org", func(tx storage.Tx) error {
+				_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+				return err
+			})
+			return err
+		},
+		"View":    func(ctx context.Context) error { return s.View(ctx, func(storage.Reader) error { return nil }) },
+		"Barrier": s.Barrier,
+		"Grant": func(ctx context.Context) error {
+			_, err := s.Grant(ctx, "org", month, 1000, 1)
+			return err
+		},
+		"Decided": func(ctx context.Context) error {
+			if _, err := s.Decided(ctx, "org", "none"); !errors.Is(err, storage.ErrNotFound) {
+				return err
+			}
+			return nil
+		},
+		"Metered": func(ctx context.Context) error {
+			_, err := s.Metered(ctx, "org", month)
+			return err
+		},
+	}
+	for name, do := range operations {
+		if err := do(t.Context()); err != nil {
+			t.Fatalf("%s = %v", name, err)
+		}
+	}
+	for _, member := range []int{0, 1} {
+		if err := set.Kill(member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	for s.available() == nil { // the first of these waits for as long as it may
+		if err := operations["Append"](t.Context()); err == nil {
+			t.Fatal("Append without a majority = nil")
+		}
+	}
+	t.Logf("%v after its majority was gone the handle refuses at once", time.Since(began).Round(time.Millisecond))
+	began = time.Now()
+	for range 20 {
+		for name, do := range operations {
+			if err := do(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+				t.Errorf("%s without a majority = %v, want %v", name, err, storage.ErrUnavailable)
+			}
+		}
+	}
+	if took := time.Since(began); took > o.Timeout {
+		t.Errorf("%d refusals took %v, want less than one deadline", 20*len(operations), took)
+	}
+	for _, member := range []int{0, 1} {
+		if err := set.Restart(member); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, do := range operations {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			err := do(t.Context())
+			if err == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s with a majority again = %v", name, err)
+			}
+		}
+	}
+	storagetest.Check(t, s, w.Keys(t), "org")
+}
