@@ -45,7 +45,7 @@ type quota struct {
 	asking   *asking // not nil while the store is asked; then nobody takes a place
 }
 
-// asking is one asking of the store. done is closed when it has answered.
+// asking is one asking of the store, for all who wait for places. done is closed when it has answered.
 type asking struct {
 	done chan struct{}
 	err  error // set before
@@ -90,25 +90,21 @@ func (qs *quotas) take(ctx context.Context, key quotaKey, limit int64) (claim, e
 			return claim{}, ErrClosed
 		}
 		q := qs.findLocked(key)
-		if q.asking != nil {
-			a := q.asking
-			qs.mu.Unlock()
-			if err := a.await(ctx); err != nil {
-				return claim{}, err
+		if q.asking == nil {
+			if c, ok := q.takeLocked(limit); ok {
+				qs.mu.Unlock()
+				return c, nil
 			}
-			continue
+			stale := int64(0) // places of another limit, which go back
+			if q.limit != limit {
+				stale, q.free = q.free.within+q.free.beyond, places{}
+			}
+			qs.beginLocked(q)
+			go qs.ask(context.WithoutCancel(ctx), q, limit, stale)
 		}
-		if c, ok := q.takeLocked(limit); ok {
-			qs.mu.Unlock()
-			return c, nil
-		}
-		stale := int64(0) // places of another limit, which go back
-		if q.limit != limit {
-			stale, q.free = q.free.within+q.free.beyond, places{}
-		}
-		qs.beginLocked(q)
+		a := q.asking
 		qs.mu.Unlock()
-		if err := qs.ask(ctx, q, limit, stale); err != nil {
+		if err := a.await(ctx); err != nil {
 			return claim{}, err
 		}
 	}
@@ -147,21 +143,17 @@ func (q *quota) takeLocked(limit int64) (claim, bool) {
 	return claim{q, limit, true}, true
 }
 
-// await waits for another's asking. It returns nil if that failed for the other's
-// own context: then the store is to be asked again.
+// await waits for the store's answer, or until ctx ends.
 func (a *asking) await(ctx context.Context) error {
 	select {
 	case <-a.done:
+		return a.err
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for places in the meter: %w", ctx.Err())
 	}
-	if errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded) {
-		return nil
-	}
-	return a.err
 }
 
-// beginLocked makes the caller the one who asks the store for q.
+// beginLocked begins to ask the store for q, which endLocked ends.
 func (qs *quotas) beginLocked(q *quota) {
 	q.asking = &asking{done: make(chan struct{})}
 	qs.asks.Add(1)
@@ -176,7 +168,9 @@ func (qs *quotas) endLocked(q *quota, err error) {
 
 // ask has the store grant q places under limit, after it has taken back the stale
 // ones, which nobody uses any more whether that succeeds or not. It ends the asking.
-func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
+// It is of no caller: places that were granted when all have gone wait for the next
+// one, or go back with what is idle.
+func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) {
 	granted, returned, err := qs.exchange(ctx, q.key, limit, stale)
 	qs.grants.Add(1)
 	if err != nil {
@@ -191,12 +185,11 @@ func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) error {
 	q.free.within += granted.within
 	q.free.beyond += granted.beyond
 	qs.endLocked(q, err)
-	return err
 }
 
 func (qs *quotas) exchange(ctx context.Context, key quotaKey, limit, stale int64) (granted places, returned bool, err error) {
 	if stale > 0 {
-		if err := qs.store.Return(context.WithoutCancel(ctx), key.org, key.month, stale); err != nil {
+		if err := qs.store.Return(ctx, key.org, key.month, stale); err != nil {
 			return places{}, false, err
 		}
 	}

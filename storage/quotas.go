@@ -12,7 +12,8 @@ type Quotas interface {
 	// are, so that other handles get some, but not none.
 	//
 	// A record that is appended uses one of its handle's places up: who appends has
-	// one for each. The places that a handle held when it was lost come back.
+	// one for each. The places that a handle held when it was lost come back, and it gets
+	// ErrConflict instead of more.
 	Grant(ctx context.Context, org string, month Month, limit, want int64) (granted int64, err error)
 	// Return gives back n of the places that this handle holds. After an error it may
 	// have done so: they are not to be used any more, nor returned again.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -25,7 +26,7 @@ type quotaRow struct {
 	Month int32       `bson:"m"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
-	// Last is how many the last Grant gave.
+	// Last is how many the last Grant gave, or lapsed.
 	Last int64 `bson:"last,omitempty"`
 }
 
@@ -158,38 +159,57 @@ func given(holder string, n any) bson.D {
 // taken is how many places of a row are decided or held.
 var taken = bson.D{{Key: "$add", Value: bson.A{"$n", bson.D{{Key: "$sum", Value: "$g.n"}}}}}
 
-// Grant implements storage.Quotas. After an error places may be given that nobody
-// uses, until this handle ends: never more than there are.
+// lapsed is what a Grant gives whose handle's slot may have expired by then.
+const lapsed = -1
+
+// Grant implements storage.Quotas. A handle gets no places once its slot has expired:
+// when others take back what it had, nothing comes after. After an error places may be
+// given that nobody uses, until this handle ends: never more than there are.
 func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
 	if err := errors.Join(checkPlaces(ctx, org, want), s.available()); err != nil || want == 0 || limit <= 0 {
 		return 0, err
 	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	m := meter{org, month}
-	left := bson.D{{Key: "$subtract", Value: bson.A{limit, taken}}}
-	part := bson.D{{Key: "$max", Value: bson.A{int64(1), bson.D{{Key: "$toLong", Value: bson.D{{Key: "$divide", Value: bson.A{left, share}}}}}}}}
-	for try := 0; ; try++ {
-		var row quotaRow
-		err := s.quotaRows().FindOneAndUpdate(ctx,
-			bson.D{{Key: "_id", Value: m.key()}, {Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{left, int64(0)}}}}},
-			mongo.Pipeline{
-				{{Key: "$set", Value: bson.D{{Key: "last", Value: bson.D{{Key: "$min", Value: bson.A{want, part}}}}}}},
-				{{Key: "$set", Value: bson.D{{Key: "g", Value: given(s.slot.holder, "$last")}}}},
-			}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&row)
-		if err == nil {
-			s.quotas.add(m, row.Last)
-			return row.Last, nil
-		}
-		if !errors.Is(err, mongo.ErrNoDocuments) {
+	for made := false; ; {
+		n, err := s.grant(bounded, m, limit, want)
+		switch {
+		case err == nil && n == lapsed:
+			if err := s.slot.renew(bounded, s); err != nil {
+				return 0, failed(ctx, "asking for places", err)
+			}
+		case err == nil:
+			s.quotas.add(m, n)
+			return n, nil
+		case !errors.Is(err, mongo.ErrNoDocuments):
 			return 0, failed(ctx, "asking for places", err)
-		}
-		if try > 0 { // there is a row, and nothing is left
+		case made: // there is a row, and nothing is left
 			return 0, nil
-		}
-		_, err = s.quotaRows().InsertOne(ctx, quotaRow{Key: m.key(), Org: org, Month: int32(month), Given: []placesRow{}}) //nolint:gosec // a year and a month
-		if err != nil && !mongo.IsDuplicateKeyError(err) {
-			return 0, failed(ctx, "asking for places", err)
+		default:
+			_, err := s.quotaRows().InsertOne(bounded, quotaRow{Key: m.key(), Org: org, Month: int32(month), Given: []placesRow{}}) //nolint:gosec // a year and a month
+			if err != nil && !mongo.IsDuplicateKeyError(err) {
+				return 0, failed(ctx, "asking for places", err)
+			}
+			made = true
 		}
 	}
+}
+
+// grant gives this handle up to want places of a meter that has a row, of which some
+// are left.
+func (s *Store) grant(ctx context.Context, m meter, limit, want int64) (int64, error) {
+	left := bson.D{{Key: "$subtract", Value: bson.A{limit, taken}}}
+	part := bson.D{{Key: "$max", Value: bson.A{int64(1), bson.D{{Key: "$toLong", Value: bson.D{{Key: "$divide", Value: bson.A{left, share}}}}}}}}
+	held := bson.D{{Key: "$lt", Value: bson.A{"$$NOW", time.UnixMilli(s.slot.until.Load())}}}
+	last := bson.D{{Key: "$cond", Value: bson.A{held, bson.D{{Key: "$min", Value: bson.A{want, part}}}, int64(lapsed)}}}
+	g := bson.D{{Key: "$cond", Value: bson.A{held, given(s.slot.holder, "$last"), "$g"}}}
+	var row quotaRow
+	err := s.quotaRows().FindOneAndUpdate(ctx,
+		bson.D{{Key: "_id", Value: m.key()}, {Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{left, int64(0)}}}}},
+		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "last", Value: last}}}}, {{Key: "$set", Value: bson.D{{Key: "g", Value: g}}}}},
+		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&row)
+	return row.Last, err
 }
 
 // Return implements storage.Quotas.

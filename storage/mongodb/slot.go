@@ -39,6 +39,7 @@ type slotRow struct {
 	Dead string `bson:"dead"`
 	// Beat is the holder and how old the handle was when it wrote this.
 	Beat     string          `bson:"beat"`
+	Until    time.Time       `bson:"until"` // when it expires
 	Heard    int64           `bson:"heard"`
 	Sessions []bson.RawValue `bson:"sessions"` // in which the holder has transactions
 }
@@ -58,6 +59,9 @@ type slot struct {
 	// sound is how old the handle was when its beats began to come through, and beaten
 	// when it began the last one that did.
 	sound, beaten atomic.Int64
+	// until is when the slot expires at the earliest, in milliseconds of the server's
+	// clock.
+	until atomic.Int64
 	// led is how old the handle was when it began the last beat after which no slot
 	// before its own was live; 0 where there was none.
 	led atomic.Int64
@@ -93,7 +97,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 		err := s.slots().FindOneAndUpdate(ctx, bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: ""}}, mongo.Pipeline{{{Key: "$set", Value: bson.D{
 			{Key: "holder", Value: holder}, until, {Key: "beat", Value: s.beatOf(holder)},
 			{Key: "heard", Value: int64(0)}, {Key: "sessions", Value: sessions},
-		}}}}, options.FindOneAndUpdate().SetSort(bson.D{{Key: "_id", Value: 1}})).Decode(&row)
+		}}}}, options.FindOneAndUpdate().SetSort(bson.D{{Key: "_id", Value: 1}}).SetReturnDocument(options.After)).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
 				return err
@@ -103,6 +107,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 		if err == nil {
 			l.id, l.holder = row.ID, holder
 			copy(l.chain[:], row.Chain)
+			l.until.Store(row.Until.UnixMilli())
 			l.sound.Store(s.age())
 			l.beaten.Store(s.age())
 		}
@@ -134,9 +139,14 @@ var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was g
 
 // renew writes a beat to a majority.
 func (l *slot) renew(ctx context.Context, s *Store) error {
-	r, err := s.slots().UpdateOne(ctx, l.mine(), mongo.Pipeline{{{Key: "$set", Value: bson.D{until, {Key: "beat", Value: s.beatOf(l.holder)}}}}})
-	if err == nil && r.MatchedCount == 0 {
-		err = errLost
+	var row slotRow
+	err := s.slots().FindOneAndUpdate(ctx, l.mine(), mongo.Pipeline{{{Key: "$set", Value: bson.D{until, {Key: "beat", Value: s.beatOf(l.holder)}}}}},
+		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(bson.D{{Key: "until", Value: 1}})).Decode(&row)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return errLost
+	}
+	if err == nil {
+		l.until.Store(row.Until.UnixMilli())
 	}
 	return err
 }

@@ -1,8 +1,11 @@
 package mongodb
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // TestLeads_OnlyTheFirstSlot: of two handles that are both sure of their beats.
@@ -31,5 +34,27 @@ func TestLeads_OnlyTheFirstSlot(t *testing.T) {
 	}
 	if !second.Leads() {
 		t.Error("nobody leads after the first is silent")
+	}
+}
+
+// TestGrant_ByASlotThatMayHaveExpired: who is late only renews its slot first, and who
+// was given up gets nothing.
+func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	late, other := openTest(t, o), openTest(t, o)
+	late.slot.until.Store(0)
+	if n, err := late.Grant(t.Context(), "org", 202611, 10, 1); n != 1 || err != nil {
+		t.Errorf("Grant by a handle that is late = %d, %v, want 1", n, err)
+	}
+	late.silence(t)
+	if err := other.bury(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := late.Grant(t.Context(), "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
+		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
+	}
+	var row quotaRow
+	if err := other.quotaRows().FindOne(t.Context(), bson.D{}).Decode(&row); err != nil || len(row.Given) > 0 {
+		t.Errorf("places that are given = %+v, %v, want none", row.Given, err)
 	}
 }

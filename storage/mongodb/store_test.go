@@ -174,6 +174,7 @@ func (s *Store) silence(t *testing.T) {
 	t.Helper()
 	s.stop()
 	s.done.Wait()
+	s.slot.until.Store(0)
 	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), bson.D{{Key: "$set", Value: bson.D{{Key: "until", Value: time.Unix(0, 0)}}}})
 	if err != nil {
 		t.Fatal(err)

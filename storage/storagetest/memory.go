@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"writ/storage"
@@ -62,7 +63,7 @@ type Handle struct {
 	next     int
 	watchers map[int]func(storage.Change)
 	cut      bool
-	lost     bool // another goes on with its chain
+	lost     atomic.Bool // another goes on with its chain
 }
 
 // Open returns another handle.
@@ -112,7 +113,7 @@ func (h *Handle) FreshFor() time.Duration {
 func (h *Handle) Leads() bool {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
-	live := slices.IndexFunc(h.m.handles, func(h *Handle) bool { return !h.lost })
+	live := slices.IndexFunc(h.m.handles, func(h *Handle) bool { return !h.lost.Load() })
 	return h.m.handles[live] == h
 }
 

@@ -54,6 +54,9 @@ func (h *Handle) Grant(ctx context.Context, org string, month storage.Month, lim
 	l := &h.m.quotas
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if h.lost.Load() {
+		return 0, storage.ErrConflict
+	}
 	m := memoryMeter{org, month}
 	taken := l.meters[m]
 	for _, n := range l.held[m] {
@@ -112,14 +115,12 @@ func (m *Memory) OpenHandle(*testing.T) Replica { return m.Open() }
 // TakeOver implements Cluster.
 func (m *Memory) TakeOver(_ *testing.T, h Replica) Replica {
 	dead := h.(*Handle)
+	dead.lost.Store(true)
 	m.quotas.mu.Lock()
+	defer m.quotas.mu.Unlock()
 	for _, held := range m.quotas.held {
 		delete(held, dead)
 	}
-	m.quotas.mu.Unlock()
-	m.writes.Lock()
-	dead.lost = true
-	m.writes.Unlock()
 	return m.open(m.log.takeOver(dead.LogHandle))
 }
 

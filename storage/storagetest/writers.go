@@ -131,7 +131,12 @@ var writerTests = []replicaTest{
 		}
 		one.want("while it lives", other.all("lost", 10), 0)
 		r.TakeOver(r.a.T, r.one)
-		one.want("of the lost handle", other.all("lost", 10), 6)
+		one.want("of the lost handle", other.all("lost", 20), 16)
+		other.giveBack("lost", 10)
+		n, err := r.one.Grant(r.a.Context(), "lost", november, 20, 1)
+		r.a.wantErr("Grant to the lost handle", err, storage.ErrConflict)
+		one.want("that the lost handle got", n, 0)
+		one.want("that nobody holds", other.all("lost", 20), 10)
 	}},
 }
 
