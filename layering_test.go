@@ -63,6 +63,7 @@ func TestLayering(t *testing.T) {
 		"github.com/stripe/":               {"writ/billing"},
 		"github.com/sony/gobreaker":        {"writ/decision/core"},
 		"github.com/zricethezav/gitleaks":  {"writ/scrub"},
+		"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
 	}
 	for _, p := range pkgs {
 		for _, imp := range p.Imports {

@@ -11,12 +11,16 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/Shopify/toxiproxy/v2"
 )
 
 // member is one mongod. Its directory and address outlive its process.
 type member struct {
 	bin, dir string
-	addr     string
+	addr     string           // where it listens
+	public   string           // where it is reached: at its proxy, if it has one
+	proxy    *toxiproxy.Proxy // nil if it has none
 	args     []string
 
 	process *os.Process

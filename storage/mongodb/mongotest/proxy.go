@@ -1,0 +1,63 @@
+package mongotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// proxy puts a proxy before each member. What a member sends to another passes the
+// other's.
+func (s *Set) proxy() error {
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	for i, m := range s.members {
+		p := toxiproxy.NewProxy(server, fmt.Sprint(i), "127.0.0.1:0", m.addr)
+		if err := p.Start(); err != nil {
+			return fmt.Errorf("starting a proxy: %w", err)
+		}
+		m.public, m.proxy = p.Listen, p
+	}
+	return nil
+}
+
+// Refuse has the address of a member refuse connections, and ends those that it has.
+func (s *Set) Refuse(i int) { s.members[i].proxy.Stop() }
+
+// Swallow loses what is sent to a member on connections that stay open, and what it
+// answers on them if both.
+func (s *Set) Swallow(i int, both bool) error {
+	streams := []string{"upstream"}
+	if both {
+		streams = append(streams, "downstream")
+	}
+	for _, stream := range streams {
+		toxic := fmt.Sprintf(`{"type": "timeout", "stream": %q, "attributes": {"timeout": 0}}`, stream)
+		if _, err := s.members[i].proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mend ends what Refuse or Swallow has begun. Connections on which something was lost
+// end.
+func (s *Set) Mend(ctx context.Context, i int) error {
+	p := s.members[i].proxy
+	p.Toxics.ResetToxics(ctx)
+	for {
+		err := p.Start()
+		if err == nil || errors.Is(err, toxiproxy.ErrProxyAlreadyStarted) {
+			return nil
+		}
+		select { // an outgoing connection may have its port for a moment
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
