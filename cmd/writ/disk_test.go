@@ -146,7 +146,7 @@ func mountSmall(t *testing.T, size int) string {
 func tryMountSmall(t *testing.T, size int) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size)); err != nil {
+	if err := mountTmpfs(dir, size); err != nil {
 		return "", err
 	}
 	t.Cleanup(func() {
@@ -155,6 +155,11 @@ func tryMountSmall(t *testing.T, size int) (string, error) {
 		}
 	})
 	return dir, nil
+}
+
+// mountTmpfs mounts a file system of a size over a directory.
+func mountTmpfs(dir string, size int) error {
+	return syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", size))
 }
 
 // fill writes a file until no byte is free.

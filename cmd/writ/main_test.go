@@ -32,7 +32,24 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"writ": main})
+	testscript.Main(m, map[string]func(){"writ": mainAt})
+}
+
+// clockAhead names how much the clock of a process is to be ahead.
+const clockAhead = "CLOCK_AHEAD"
+
+// mainAt is main with the clock of clockAhead.
+func mainAt() {
+	if s := os.Getenv(clockAhead); s != "" {
+		by, err := time.ParseDuration(s)
+		if err == nil {
+			err = advanceClock(by)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	main()
 }
 
 func TestScript(t *testing.T) {

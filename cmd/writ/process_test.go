@@ -57,8 +57,17 @@ var serving = regexp.MustCompile(`^writ serves on (\S+); metrics and readiness o
 // it to serve. ready gets true when it does, false when it has ended before.
 func launch(t *testing.T, data dataDir, flags ...string) (p *process, ready <-chan bool) {
 	t.Helper()
+	return launchAt(t, 0, data, flags...)
+}
+
+// launchAt is launch of a process whose clock is so much ahead.
+func launchAt(t *testing.T, ahead time.Duration, data dataDir, flags ...string) (p *process, ready <-chan bool) {
+	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", string(data)}, flags...)
 	p = &process{cmd: exec.Command("writ", args...), stderr: new(log), done: make(chan struct{})}
+	if ahead != 0 {
+		p.cmd.Env = append(os.Environ(), clockAhead+"="+ahead.String())
+	}
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -87,6 +96,13 @@ func launch(t *testing.T, data dataDir, flags ...string) (p *process, ready <-ch
 func start(t *testing.T, data dataDir, flags ...string) *process {
 	t.Helper()
 	p, ready := launch(t, data, flags...)
+	p.serves(t, ready)
+	return p
+}
+
+// serves waits until the process serves.
+func (p *process) serves(t *testing.T, ready <-chan bool) {
+	t.Helper()
 	select {
 	case ok := <-ready:
 		if !ok {
@@ -95,7 +111,6 @@ func start(t *testing.T, data dataDir, flags ...string) *process {
 	case <-time.After(patience):
 		t.Fatalf("writ serve does not serve after %v\n%s", patience, p.stderr)
 	}
-	return p
 }
 
 // kill ends the process as kill -9 does, unless it has ended.
@@ -228,7 +243,12 @@ func newSender(t *testing.T, token string, conns int) sender {
 
 // evaluate sends one intent. An error means that no whole answer came back.
 func (s sender) evaluate(url string, in intent) (answer, error) {
-	req, err := http.NewRequest(http.MethodPost, url+"/v1/policy/evaluate", bytes.NewReader(in.body))
+	return s.send(http.MethodPost, url+"/v1/policy/evaluate", in.body)
+}
+
+// send sends one request. An error means that no whole answer came back.
+func (s sender) send(method, url string, body []byte) (answer, error) {
+	req, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -240,12 +260,12 @@ func (s sender) evaluate(url string, in intent) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body, err := io.ReadAll(resp.Body)
+	got, err := io.ReadAll(resp.Body)
 	if err := errors.Join(err, resp.Body.Close()); err != nil {
 		return answer{}, err
 	}
 	h := resp.Header
-	return answer{resp.StatusCode, h.Get("Content-Type"), h.Get("Idempotent-Replayed"), h.Get("Retry-After"), string(body)}, nil
+	return answer{resp.StatusCode, h.Get("Content-Type"), h.Get("Idempotent-Replayed"), h.Get("Retry-After"), string(got)}, nil
 }
 
 // get returns the status and the body of a plain GET.

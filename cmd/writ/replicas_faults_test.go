@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,10 +15,10 @@ import (
 // was answered stands, nothing is answered in two ways, what fails can be sent again,
 // and the history is whole.
 func killedReplicas(t *testing.T, c *cluster) {
-	const workers, between = 8, 200 // answers
+	c.mortal = true
 	c.start(t, 2)
 	l := newReplicaLoad(c)
-	stop := l.start(t, workers)
+	stop := l.start(t, 8)
 	f := newFlip(t, c, "other")
 	for i := range rounds(6, 60) {
 		l.await(t, between)
@@ -52,33 +54,13 @@ func killedReplicas(t *testing.T, c *cluster) {
 // killedPrimary kills the primary under load on two replicas, and then two members:
 // what fails meanwhile can be sent again.
 func killedPrimary(t *testing.T, c *cluster) {
-	const workers, between = 8, 200
-	c.start(t, 2)
-	l := newReplicaLoad(c)
-	stop := l.start(t, workers)
-	for range rounds(1, 10) {
-		l.await(t, between)
-		primary, err := c.set.Primary(t.Context())
-		if err == nil {
-			err = c.set.Kill(primary)
+	underLoad(t, c, func(l *replicaLoad) {
+		for range rounds(1, 10) {
+			primary := c.primary(t)
+			l.during(t, "the primary is killed", 0, c.set.Kill, c.set.Restart, primary)
+			l.withoutMajority(t)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.await(t, between+workers) // these may have been under way
-		if err := c.set.Restart(primary); err != nil {
-			t.Fatal(err)
-		}
-		l.await(t, between)
-		l.withoutMajority(t)
-	}
-	l.await(t, between)
-	stop()
-	l.audit(t)
-	c.proved(t, len(l.sent), 2)
-	rows := history(t, c.replicas[0].url, c.token)
-	c.stop(t)
-	auditAnswers(t, c.data, l.answers, rows)
+	})
 }
 
 // withoutMajority kills two members, waits for a refusal, after which others take no
@@ -115,19 +97,43 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 	l.send(s, 0, in)
 }
 
+// between is how many answers a load gets before a fault, in it and after.
+const between = 200
+
+// underLoad has two replicas decide, and a kill switch thrown and released at them,
+// while f causes faults. What was answered stands, no kill switch is passed, and the
+// history is whole.
+func underLoad(t *testing.T, c *cluster, f func(*replicaLoad)) {
+	c.start(t, 2)
+	l := newReplicaLoad(c)
+	l.flip = newFlip(t, c, "bot")
+	stop := l.start(t, 8)
+	f(l)
+	l.await(t, between)
+	stop()
+	l.audit(t)
+	l.flip.report()
+	c.proved(t, len(l.sent), 2)
+	rows := history(t, c.replicas[0].url, c.token)
+	c.stop(t)
+	auditAnswers(t, c.data, l.answers, rows)
+}
+
 // replicaLoad sends intents to replicas, each to another when one fails.
 type replicaLoad struct {
 	cluster *cluster
+	flip    *flip // of bot; nil if there is none
 
-	mu       sync.Mutex
-	urls     []string
-	sent     map[string]intent
-	order    []string
-	answers  map[string]string // body by intent
-	answered int
-	retried  int
-	longest  time.Duration
-	faults   []string
+	mu      sync.Mutex
+	urls    []string
+	sent    map[string]intent
+	order   []string
+	answers map[string]string // body by intent
+	took    []time.Duration   // until an answer, each try included
+	retried int
+	last    time.Time     // of the last answer
+	gap     time.Duration // the longest between two answers, since a fault began
+	faults  []string
 }
 
 func newReplicaLoad(c *cluster) *replicaLoad {
@@ -151,19 +157,24 @@ func (l *replicaLoad) current() []string {
 func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	for i := range workers {
+	work := func(f func(sender, *rand.Rand), n int) {
 		s := newSender(t, l.cluster.token, 2)
 		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(5, uint64(i)))
-			for {
+			for rng := rand.New(rand.NewPCG(5, uint64(n))); ; {
 				select {
 				case <-done:
 					return
 				default:
-					l.step(s, rng)
+					f(s, rng)
 				}
 			}
 		})
+	}
+	for i := range workers {
+		work(l.step, i)
+	}
+	if l.flip != nil {
+		work(l.throw, workers)
 	}
 	stop = sync.OnceFunc(func() {
 		close(done)
@@ -177,16 +188,39 @@ func (l *replicaLoad) start(t *testing.T, workers int) (stop func()) {
 // or has sent.
 func (l *replicaLoad) step(s sender, rng *rand.Rand) { l.send(s, rng.IntN(2), l.next(rng)) }
 
-// send sends an intent until it is decided.
+// throw throws or releases the kill switch.
+func (l *replicaLoad) throw(s sender, rng *rand.Rand) {
+	if err := l.flip.insist(s, rng.IntN(2), l.current); err != nil {
+		l.mu.Lock()
+		l.faults = append(l.faults, err.Error())
+		l.mu.Unlock()
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
+// send sends an intent until it is decided. What is sent while the kill switch is in
+// force is not allowed, unless it was decided before.
 func (l *replicaLoad) send(s sender, i int, in intent) {
 	began, tries := time.Now(), 0
-	got, err := l.cluster.settle(s, i, in, func() []string { tries++; return l.current() })
+	var thrown int64 // when the last try was sent
+	got, err := l.cluster.settle(s, i, in, func() []string {
+		tries++
+		if l.flip != nil {
+			thrown = l.flip.thrown.Load()
+		}
+		return l.current()
+	})
+	passed := thrown%2 == 1 && l.flip.thrown.Load() == thrown && got.replayed == "" && strings.Contains(got.body, `"decision":"allow"`)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.answered++; tries > 1 {
+	now := time.Now()
+	if l.took = append(l.took, now.Sub(began)); tries > 1 {
 		l.retried++
-		l.longest = max(l.longest, time.Since(began))
 	}
+	if !l.last.IsZero() {
+		l.gap = max(l.gap, now.Sub(l.last))
+	}
+	l.last = now
 	first, again := l.answers[in.id]
 	switch {
 	case err != nil:
@@ -195,9 +229,39 @@ func (l *replicaLoad) send(s sender, i int, in intent) {
 		l.faults = append(l.faults, fmt.Sprintf("evaluate %s = %d %s, want 200", in.id, got.status, got.body))
 	case again && got.body != first:
 		l.faults = append(l.faults, fmt.Sprintf("evaluate %s = %s, earlier %s", in.id, got.body, first))
+	case passed:
+		l.faults = append(l.faults, "WRONG ALLOW after the kill switch was answered: "+got.body)
 	default:
 		l.answers[in.id] = got.body
 	}
+}
+
+// during has a fault of a member begin under load and end, and says for how long
+// nothing was answered. What it lasts is at least so long, and until some are answered
+// if that is 0.
+func (l *replicaLoad) during(t *testing.T, what string, lasts time.Duration, begin, end func(member int) error, member int) {
+	t.Helper()
+	l.await(t, between)
+	l.mu.Lock()
+	l.gap = 0
+	retried := l.retried
+	l.mu.Unlock()
+	began := time.Now()
+	if err := begin(member); err != nil {
+		t.Fatal(err)
+	}
+	if time.Sleep(lasts); lasts == 0 {
+		l.await(t, between)
+	}
+	if err := end(member); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Since(began)
+	l.await(t, between)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Logf("%s for %v: no answer for %v, %d intents took more than one try",
+		what, ended.Round(time.Millisecond), l.gap.Round(time.Millisecond), l.retried-retried)
 }
 
 func (l *replicaLoad) next(rng *rand.Rand) intent {
@@ -221,7 +285,7 @@ func (l *replicaLoad) await(t *testing.T, n int) {
 		if len(l.faults) > 0 {
 			t.Fatalf("faults: %q", l.faults)
 		}
-		return l.answered
+		return len(l.took)
 	}
 	from := count()
 	waitFor(t, fmt.Sprintf("%d answers", n), func() bool { return count() >= from+n })
@@ -230,7 +294,10 @@ func (l *replicaLoad) await(t *testing.T, n int) {
 // audit sends every intent once more: it has the answer that it had.
 func (l *replicaLoad) audit(t *testing.T) {
 	t.Helper()
-	t.Logf("%d intents, %d answers, of which %d took more than one try, at most %v", len(l.sent), l.answered, l.retried, l.longest.Round(time.Millisecond))
+	slices.Sort(l.took)
+	n := len(l.took)
+	t.Logf("%d intents, %d answers: p50 %v, p99 %v, at most %v; %d took more than one try",
+		len(l.sent), n, l.took[n/2].Round(time.Millisecond), l.took[n*99/100].Round(time.Millisecond), l.took[n-1].Round(time.Millisecond), l.retried)
 	const workers = 8
 	together(workers, func(w int) {
 		s := newSender(t, l.cluster.token, 1)

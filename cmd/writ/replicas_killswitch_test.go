@@ -50,6 +50,33 @@ func (f *flip) set(s sender, p *process) {
 	}
 }
 
+// insist is set at replicas in turn, from the i-th on, until one answers. What fails
+// must be a 503 that says when to come again.
+func (f *flip) insist(s sender, i int, urls func() []string) error {
+	status := "disabled"
+	if f.thrown.Load()%2 == 1 {
+		status = "active"
+		f.thrown.Add(1)
+	}
+	began := time.Now()
+	for ; ; i++ {
+		all := urls()
+		got, err := s.send(http.MethodPatch, all[i%len(all)]+"/v1/agents/"+f.id+"/status", fmt.Appendf(nil, `{"status": %q}`, status))
+		switch {
+		case err == nil && got.status == http.StatusOK:
+			if f.took = append(f.took, time.Since(began)); status == "disabled" {
+				f.thrown.Add(1)
+			}
+			return nil
+		case err != nil || got.status != http.StatusServiceUnavailable || got.retryAfter == "":
+			return fmt.Errorf("PATCH of the status = %d %s, Retry-After %q, %w", got.status, got.body, got.retryAfter, err)
+		case time.Since(began) > patience:
+			return fmt.Errorf("PATCH of the status = %d %s for %v", got.status, got.body, patience)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // report says how long the PATCHes took.
 func (f *flip) report() {
 	slices.Sort(f.took)

@@ -95,22 +95,11 @@ func raceOfPolicyVersions(t *testing.T, c *cluster) {
 // post sends a body and returns the status.
 func (s sender) post(t *testing.T, url string, body []byte) int {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	got, err := s.send(http.MethodPost, url, body)
 	if err != nil {
 		t.Error(err)
-		return 0
 	}
-	req.Header.Set("Authorization", "Bearer "+s.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := s.http.Do(req)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	if err := resp.Body.Close(); err != nil {
-		t.Error(err)
-	}
-	return resp.StatusCode
+	return got.status
 }
 
 // raceToThePlansLimit has three replicas decide beyond the limit of a plan: exactly

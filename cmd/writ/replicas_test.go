@@ -47,6 +47,8 @@ type cluster struct {
 	token    string
 	flags    []string
 	replicas []*process
+	// mortal says that replicas are killed, so that a lost connection is no fault.
+	mortal bool
 }
 
 func newCluster(t *testing.T, set *mongotest.Set) *cluster {
@@ -102,7 +104,8 @@ func (c *cluster) proved(t *testing.T, decisions, chains int) {
 }
 
 // settle sends an intent to replicas in turn, from the i-th on, until one gives its
-// decision. What fails must be a lost connection or a 503 that says when to come again.
+// decision. What fails must be a 503 that says when to come again or, if replicas are
+// killed, a lost connection.
 func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
 	for late := time.Now().Add(patience); ; i++ {
 		all := urls()
@@ -112,11 +115,23 @@ func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answ
 			return got, nil
 		case err == nil && got.retryAfter == "":
 			return got, fmt.Errorf("evaluate %s = 503 without Retry-After: %s", in.id, got.body)
+		case err != nil && !c.mortal:
+			return got, fmt.Errorf("evaluate %s: %w", in.id, err)
 		case time.Now().After(late):
 			return got, fmt.Errorf("evaluate %s = %d %s, %w, for %v", in.id, got.status, got.body, err, patience)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// primary returns which member is the primary.
+func (c *cluster) primary(t *testing.T) int {
+	t.Helper()
+	primary, err := c.set.Primary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return primary
 }
 
 // urls are those of the replicas.
