@@ -135,7 +135,11 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
-	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(settled.RecordedAt) {
+	now := settled.RecordedAt
+	if now.Before(record.DecidedAt) { // by another replica's clock
+		now = record.DecidedAt
+	}
+	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(now) {
 		s.unapproved(record)
 	}
 	return response{status: http.StatusOK, body: record}, nil

@@ -125,20 +125,24 @@ func TestDecision_Audit_ExecutedWithoutBeingAllowedIsMarkedAndCounted(t *testing
 		change   obj
 		outcome  string
 		marked   bool
+		after    time.Duration // by the clock of who records it
 	}{
-		{"allow", obj{}, "executed", false},
-		{"deny", obj{"action_type": "sql.drop"}, "executed", true},
-		{"deny", obj{"action_type": "sql.drop"}, "skipped", false},
-		{"deny", obj{"action_type": "sql.drop"}, "failed", false},
-		{"approval_required", obj{"agent_id": "other"}, "executed", true},
+		{"allow", obj{}, "executed", false, time.Second},
+		{"deny", obj{"action_type": "sql.drop"}, "executed", true, time.Second},
+		{"deny", obj{"action_type": "sql.drop"}, "skipped", false, time.Second},
+		{"deny", obj{"action_type": "sql.drop"}, "failed", false, time.Second},
+		{"approval_required", obj{"agent_id": "other"}, "executed", true, time.Second},
+		{"deny", obj{"action_type": "sql.drop"}, "executed", true, -2 * time.Minute},
 	} {
-		t.Run(tc.outcome+" after "+tc.decision, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s after %s, %v", tc.outcome, tc.decision, tc.after), func(t *testing.T) {
 			body := obj{"decision_id": h.decision(h.operator(acme), tc.change), "outcome": tc.outcome}
 			if tc.marked {
 				counted++
 			}
 			for _, again := range []bool{false, true} {
-				h.clock.advance(time.Second)
+				if h.clock.advance(tc.after); again && tc.after < 0 {
+					h.clock.advance(-3 * tc.after)
+				}
 				r := h.do("POST", "/v1/actions/record", key, body).wantStatus(http.StatusOK)
 				if got := strings.Contains(string(r.body), `"unapproved":true`); got != tc.marked {
 					t.Errorf("again %v: %s, want unapproved: true in the settlement: %v", again, r.body, tc.marked)

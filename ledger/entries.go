@@ -18,6 +18,10 @@ import (
 // though it was not allowed. Said again, it is what was said first. Its error is
 // storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
 // another settlement stands, or what kept the store from committing it.
+//
+// No settlement is recorded before its decision was made: RecordedAt is the later of
+// both times. The clock of the replica that settles may be behind that of the one that
+// decided.
 func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (*storage.Record, error) {
 	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err != nil {
@@ -25,6 +29,9 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 	}
 	r := *stored
 	if r.Settlement == nil {
+		if s.RecordedAt.Before(r.DecidedAt) {
+			s.RecordedAt = r.DecidedAt
+		}
 		r.Settle(s)
 		e := r.SettlementEntry()
 		stands, err := l.append(ctx, e)

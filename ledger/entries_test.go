@@ -13,10 +13,34 @@ import (
 	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 func executed(ref string) storage.Settlement {
 	return storage.Settlement{Outcome: storage.Executed, ExternalRef: ref, RecordedAt: noon}
+}
+
+// TestSettle_ByAClockThatIsBehind: one replica's clock is ahead, that of another which
+// settles what it has decided is behind. The settlement is not before the decision, and
+// the history is whole.
+func TestSettle_ByAClockThatIsBehind(t *testing.T) {
+	log := storagetest.NewMemoryLog()
+	ahead, behind := &clock{now: noon.Add(storage.MaxSkew)}, &clock{now: noon.Add(-storage.MaxSkew)}
+	a := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = ahead.Now })
+	b := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = behind.Now })
+	out, err := decide(t.Context(), a, "acme", entry(intent(1), engine.Allow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := executed("a")
+	s.RecordedAt = behind.Now()
+	r, err := b.Settle(t.Context(), "acme", out.Record.DecisionID, s)
+	if err != nil || !r.Settlement.RecordedAt.Equal(out.Record.DecidedAt) {
+		t.Errorf("Settle two minutes before the decision = %+v, %v, want it recorded when that was made", r, err)
+	}
+	if _, err := proveLog(t, log); err != nil {
+		t.Errorf("Prove = %v", err)
+	}
 }
 
 // TestSettle_OnceAndSigned: the first settlement stands, has a receipt of its own and
