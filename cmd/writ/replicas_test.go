@@ -34,6 +34,7 @@ func TestReplicas(t *testing.T) {
 		"RaceOfOneIntent": raceOfOneIntent, "RaceOfPolicyVersions": raceOfPolicyVersions, "RaceToThePlansLimit": raceToThePlansLimit,
 		"KillSwitch": killSwitchOverReplicas, "KillSwitchBesideAFrozenReplica": killSwitchBesideFrozen,
 		"KilledReplicas": killedReplicas, "KilledPrimary": killedPrimary, "OneLeads": oneLeads,
+		"TwoForOneSlot": twoForOneSlot, "StartWithoutPrimary": startWithoutPrimary, "ClocksApart": clocksApart,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, set)) })
 	}
@@ -72,7 +73,17 @@ func (c *cluster) start(t *testing.T, n int) {
 
 func (c *cluster) launch(t *testing.T) *process {
 	t.Helper()
-	return start(t, c.data, append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)...)
+	return start(t, c.data, c.serveFlags()...)
+}
+
+// begin is launch without waiting for the replica to serve.
+func (c *cluster) begin(t *testing.T) (*process, <-chan bool) {
+	t.Helper()
+	return launch(t, c.data, c.serveFlags()...)
+}
+
+func (c *cluster) serveFlags() []string {
+	return append(c.flags, "--store=mongodb", "--mongodb-uri", c.set.URI(), "--mongodb-database", c.database)
 }
 
 // stop stops all replicas, each of which must end well.
@@ -94,8 +105,8 @@ func (c *cluster) proved(t *testing.T, decisions, chains int) {
 	first, _, _ := strings.Cut(said, "\n")
 	t.Log(first)
 	var gotChains, heads, got int
-	plain := strings.NewReplacer(" 1 chain,", " 1 chains,", " 1 head,", " 1 heads,").Replace(first)
-	if _, err := fmt.Sscanf(plain, "MongoDB: whole: %d chains, %d heads, %d decisions,", &gotChains, &heads, &got); code != exitOK || err != nil {
+	plural := strings.NewReplacer(" 1 chain,", " 1 chains,", " 1 head,", " 1 heads,", " 1 decision,", " 1 decisions,").Replace(first)
+	if _, err := fmt.Sscanf(plural, "MongoDB: whole: %d chains, %d heads, %d decisions,", &gotChains, &heads, &got); code != exitOK || err != nil {
 		t.Fatalf("writ verify = exit code %d, %s", code, said)
 	}
 	if got != decisions || gotChains > chains {

@@ -68,8 +68,12 @@ type Store struct {
 	done       sync.WaitGroup
 }
 
-// openPatience is how long Open waits for a set that has no primary.
-const openPatience = 30 * time.Second
+const (
+	// openPatience is how long Open waits for a set that has no primary.
+	openPatience = 30 * time.Second
+	// openQuiet is how long it does so without a word.
+	openQuiet = 2 * time.Second
+)
 
 // Open returns a handle on the database, in which it makes what is missing. It
 // refuses a database in which something is not as it would make it.
@@ -115,6 +119,10 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.db = s.client.Database(cmp.Or(o.Database, "writ"))
+	word := time.AfterFunc(openQuiet, func() {
+		s.health.log.Warn("waiting for a primary of the MongoDB replica set", "for_at_most", openPatience)
+	})
+	defer word.Stop()
 	if err := retry(ctx, s.checkServer); err != nil {
 		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
 	}
