@@ -32,7 +32,8 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newDatabase(t, set)
 			o.Timeout = 2 * time.Second
-			handles := []*Store{openTest(t, o), openTest(t, o)}
+			tr := trace(t)
+			handles := []*recorded{tr.of(openTest(t, o)), tr.of(openTest(t, o))}
 			l := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}
 			var heard [2]revisions
 			for i, s := range handles {
@@ -68,7 +69,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 					t.Errorf("handle %d has heard of the revisions %v, want increasing ones", i, got)
 				}
 			}
-			l.check(handles[0])
+			l.check(handles[0].Store)
 		})
 	}
 }
@@ -106,12 +107,12 @@ type load struct {
 }
 
 // begin appends and updates by handles, until it is stopped.
-func (l *load) begin(handles []*Store) (stop func()) {
+func (l *load) begin(handles []*recorded) (stop func()) {
 	ctx, cancel := context.WithCancel(l.Context())
 	var done sync.WaitGroup
 	for _, s := range handles {
 		done.Go(func() { l.append(ctx, s) })
-		done.Go(func() { l.update(ctx, s) })
+		done.Go(func() { l.update(ctx, s.Store) })
 	}
 	return func() {
 		cancel()
@@ -131,9 +132,9 @@ func (l *load) wait(acks int64) {
 
 // append appends batches until ctx ends, each again until it is acknowledged. Some of
 // the intents are those of another handle, too.
-func (l *load) append(ctx context.Context, s *Store) {
+func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
-		batch := make([]*storage.Record, 16)
+		batch := make([]*storage.Record, 4)
 		for i := range batch {
 			batch[i] = l.writer.Record(fmt.Sprint("org-", i%orgs))
 		}

@@ -52,7 +52,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			app := o.Database + "-" + name
 			o.URI += "&appName=" + app
 			o.Timeout = time.Second
-			s, w := openTest(t, o), storagetest.NewWriter()
+			s, w := trace(t).of(openTest(t, o)), storagetest.NewWriter()
 			first := w.Record("org")
 			if _, err := w.Commit(t.Context(), s, first); err != nil {
 				t.Fatal(err)
@@ -97,17 +97,18 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 // two handles, one of which ends without a word.
 func TestMeters_CountBehindTheHeads(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	a, b := openTest(t, o), openTest(t, o)
+	tr := trace(t)
+	a, b := tr.of(openTest(t, o)), tr.of(openTest(t, o))
 	w := storagetest.NewWriter()
 	const batches = 2*countEvery + 7
 	for range batches {
-		for _, s := range []*Store{a, b} {
+		for _, s := range []*recorded{a, b} {
 			if _, err := w.Commit(t.Context(), s, w.Record("org"), w.Record("other")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	want := func(s *Store) {
+	want := func(s *recorded) {
 		t.Helper()
 		for _, org := range []string{"org", "other"} {
 			if n, err := s.Metered(t.Context(), org, 202611); n != 2*batches || err != nil {
@@ -137,7 +138,8 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	app := o.Database + "-dead"
 	dead.URI += "&appName=" + app
 	dead.Timeout = time.Second
-	a, b := openTest(t, dead), openTest(t, o)
+	tr := trace(t)
+	a, b := tr.of(openTest(t, dead)), tr.of(openTest(t, o))
 	a.stop()
 	a.done.Wait()
 	w := storagetest.NewWriter()
@@ -159,7 +161,8 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 // that it made by what it knew, commits nothing once Barrier has returned.
 func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
-	s, frozen, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	tr := trace(t)
+	s, frozen, w := tr.of(openTest(t, o)), tr.of(openTest(t, o)), storagetest.NewWriter()
 	for !s.maySettle() {
 		time.Sleep(beatEvery)
 	}

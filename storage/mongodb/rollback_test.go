@@ -22,7 +22,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 		t.Skip("SKIPPED in short mode: kills the primary of a set of three")
 	}
 	set := mongotest.For(t, 3)
-	s, w := openTest(t, newDatabase(t, set)), storagetest.NewWriter()
+	s, w := trace(t).of(openTest(t, newDatabase(t, set))), storagetest.NewWriter()
 	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
 		t.Fatal(err)
 	}

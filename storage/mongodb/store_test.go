@@ -112,6 +112,7 @@ func TestStore(t *testing.T) {
 type cluster struct {
 	set     *mongotest.Set
 	options Options
+	trace   *traced
 	names   map[storagetest.Replica]string
 }
 
@@ -119,10 +120,10 @@ func (c *cluster) OpenHandle(t *testing.T) storagetest.Replica {
 	o := c.options
 	name := fmt.Sprint(o.Database, "-", len(c.names))
 	o.URI += "&appName=" + name
-	s := openTest(t, o)
-	c.names[s] = name
-	t.Cleanup(func() { c.failing(s, "off") })
-	return s
+	r := c.trace.of(openTest(t, o))
+	c.names[r] = name
+	t.Cleanup(func() { c.failing(r, "off") })
+	return r
 }
 
 // interrupted is the error that the streams of a handle that is cut end with.
@@ -144,7 +145,7 @@ func (c *cluster) failing(h storagetest.Replica, mode any) {
 
 func (c *cluster) Cut(h storagetest.Replica) {
 	c.failing(h, "alwaysOn")
-	for h.(*Store).health.trouble(streaming) == nil {
+	for h.(*recorded).health.trouble(streaming) == nil {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -161,7 +162,7 @@ func (c *cluster) Mend(h storagetest.Replica) {
 // TakeOver buries a handle that says nothing any more and opens another, which takes
 // its slot.
 func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Replica {
-	dead := h.(*Store)
+	dead := h.(*recorded)
 	dead.silence(t)
 	if err := dead.bury(t.Context()); err != nil {
 		t.Fatal(err)
@@ -184,6 +185,6 @@ func (s *Store) silence(t *testing.T) {
 func TestStore_Replicas(t *testing.T) {
 	set := sharedSet(t)
 	storagetest.RunReplicas(t, func(t *testing.T) storagetest.Cluster {
-		return &cluster{set: set, options: newDatabase(t, set), names: make(map[storagetest.Replica]string)}
+		return &cluster{set: set, options: newDatabase(t, set), trace: trace(t), names: make(map[storagetest.Replica]string)}
 	})
 }

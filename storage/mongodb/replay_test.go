@@ -1,0 +1,58 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"writ/internal/protocol"
+	"writ/storage"
+)
+
+// traced records what handles append during a test. When it ends, the model of
+// internal/protocol must be able to do the same.
+type traced struct {
+	t     testing.TB
+	rec   *protocol.Recorder
+	trace bytes.Buffer
+	n     int
+}
+
+// trace begins a trace, before any handle is opened.
+func trace(t testing.TB) *traced {
+	tr := &traced{t: t}
+	tr.rec = protocol.NewRecorder(&tr.trace)
+	t.Cleanup(tr.replay)
+	return tr
+}
+
+func (tr *traced) replay() {
+	events := bytes.Count(tr.trace.Bytes(), []byte("\n"))
+	if err := protocol.Replay(bytes.NewReader(tr.trace.Bytes())); err != nil || tr.rec.Err() != nil {
+		tr.t.Errorf("Replay of %d events = %v, %v\n%s", events, err, tr.rec.Err(), tr.trace.String())
+	}
+	tr.t.Logf("the model can do the trace of %d events", events)
+}
+
+// recorded is a handle whose appends are in a trace.
+type recorded struct {
+	*Store
+	handle *protocol.Handle
+}
+
+// Append implements storage.Log.
+func (r *recorded) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	return r.handle.Append(ctx, batch, seal)
+}
+
+// of returns s with its appends in the trace.
+func (tr *traced) of(s *Store) *recorded {
+	tr.t.Helper()
+	h, err := tr.rec.Handle(tr.t.Context(), fmt.Sprint("handle-", tr.n), s)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.n++
+	return &recorded{s, h}
+}
