@@ -120,6 +120,53 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	}
 }
 
+// TestSlot_OutlivesAMajorityThatIsLate: no write comes through to a majority for longer
+// than a lease. The handle whose next beat does so first gives up nobody for that.
+func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a set of three")
+	}
+	set := mongotest.For(t, 3)
+	o := newDatabase(t, set)
+	slow := o
+	slow.URI += "&appName=slow"
+	lost := make(chan error, 2)
+	o.Lost = func(err error) { lost <- err }
+	slow.Lost = o.Lost
+	tr := trace(t)
+	first, second, w := tr.of(openTest(t, o)), tr.of(openTest(t, slow)), storagetest.NewWriter()
+	for !first.maySettle() || !second.maySettle() {
+		time.Sleep(beatEvery)
+	}
+	err := set.Admin(t.Context(), bson.D{ // so that its beats come second
+		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+		{Key: "data", Value: bson.D{
+			{Key: "failCommands", Value: bson.A{"update"}}, {Key: "appName", Value: "slow"},
+			{Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 300},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lag := lagging(t, set)
+	lag("alwaysOn")
+	time.Sleep(lease + beatEvery)
+	lag("off")
+	for _, s := range []*recorded{first, second} {
+		if err := s.Barrier(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
+			t.Errorf("Append after the majority was late = %v", err)
+		}
+	}
+	select {
+	case err := <-lost:
+		t.Errorf("a live handle was given up: %v", err)
+	case <-time.After(2 * lease):
+	}
+}
+
 // lagging returns what has the secondaries of a set ask for no more writes, or ask
 // again.
 func lagging(t *testing.T, set *mongotest.Set) (mode func(string)) {

@@ -26,6 +26,10 @@ const (
 	lease = believed + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
+	// beatPatience is how long that may take. Between two beats that come through, each
+	// within it, no slot expires: a handle whose own has expired has had a beat fail, and
+	// gives up nobody before others could renew theirs.
+	beatPatience = lease / 2
 )
 
 // slotRow is the place of one handle among those that are live, until a time of the
@@ -139,6 +143,8 @@ var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was g
 
 // renew writes a beat to a majority.
 func (l *slot) renew(ctx context.Context, s *Store) error {
+	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+	defer cancel()
 	var row slotRow
 	err := s.slots().FindOneAndUpdate(ctx, l.mine(), mongo.Pipeline{{{Key: "$set", Value: bson.D{until, {Key: "beat", Value: s.beatOf(l.holder)}}}}},
 		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(bson.D{{Key: "until", Value: 1}})).Decode(&row)
