@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"math"
+	"sync"
 )
 
 // EverythingChanged is the kind of a Change that stands for any number of them:
@@ -40,4 +41,37 @@ func WithActor(ctx context.Context, actor string) context.Context {
 func Actor(ctx context.Context) string {
 	actor, _ := ctx.Value(actorKey{}).(string)
 	return actor
+}
+
+// Watchers are the functions that a handle calls for changes.
+type Watchers struct {
+	mu   sync.RWMutex
+	next int
+	by   map[int]func(Change)
+}
+
+// Add has Tell call f until stop, which returns when no call is under way.
+func (w *Watchers) Add(f func(Change)) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = make(map[int]func(Change))
+	}
+	id := w.next
+	w.next++
+	w.by[id] = f
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.by, id)
+	}
+}
+
+// Tell calls every watcher. Changes come in the order in which it is called.
+func (w *Watchers) Tell(c Change) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, f := range w.by {
+		f(c)
+	}
 }

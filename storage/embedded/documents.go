@@ -246,7 +246,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		return 0, err
 	}
 	for _, c := range u.changes {
-		s.watchers.tell(c)
+		s.watchers.Tell(c)
 	}
 	return u.revision, nil
 }

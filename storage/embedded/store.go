@@ -82,7 +82,7 @@ type Store struct {
 	// behind is nil where every commit is durable when it returns.
 	behind *behind
 
-	watchers watchers
+	watchers storage.Watchers
 
 	// unregister ends the collecting of metrics.
 	unregister func()

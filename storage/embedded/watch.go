@@ -6,45 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 
 	"writ/storage"
 )
-
-// watchers are the functions to call for changes.
-type watchers struct {
-	mu   sync.RWMutex
-	next int
-	by   map[int]func(storage.Change)
-}
-
-func (w *watchers) add(f func(storage.Change)) (stop func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.by == nil {
-		w.by = make(map[int]func(storage.Change))
-	}
-	id := w.next
-	w.next++
-	w.by[id] = f
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.by, id)
-	}
-}
-
-// tell calls every watcher. Store.writes is held, so changes are told in the
-// order in which they were made.
-func (w *watchers) tell(c storage.Change) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	for _, f := range w.by {
-		f(c)
-	}
-}
 
 // changeKey is the key of the change of a revision, the first of which has number
 // 0.
@@ -72,7 +38,7 @@ func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err er
 			return nil, err
 		}
 	}
-	return s.watchers.add(f), nil
+	return s.watchers.Add(f), nil
 }
 
 // eachChange calls f for the changes after a revision, until it returns false.

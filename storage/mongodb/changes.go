@@ -73,23 +73,16 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 // watchers are the functions to call for changes.
 type watchers struct {
 	// mu is held while they are called, and while what to tell them is read.
-	mu   sync.Mutex
-	next int
-	by   map[int]func(storage.Change)
+	mu sync.Mutex
+	storage.Watchers
 	// heard is the last revision that they were told of.
 	heard uint64
-}
-
-func (w *watchers) tell(c storage.Change) {
-	for _, f := range w.by {
-		f(c)
-	}
 }
 
 // hear tells the changes of the next revision. mu is held.
 func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
 	for _, c := range changes {
-		w.tell(c)
+		w.Tell(c)
 	}
 	w.heard = revision
 	s.slot.heardUpTo(revision)
@@ -185,15 +178,5 @@ func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err er
 			}
 		}
 	}
-	if w.by == nil {
-		w.by = make(map[int]func(storage.Change))
-	}
-	id := w.next
-	w.next++
-	w.by[id] = f
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.by, id)
-	}, nil
+	return w.Add(f), nil
 }

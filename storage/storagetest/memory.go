@@ -60,8 +60,7 @@ func NewMemory() *Memory {
 type Handle struct {
 	*LogHandle
 	m        *Memory
-	next     int
-	watchers map[int]func(storage.Change)
+	watchers storage.Watchers
 	cut      bool
 	lost     atomic.Bool // another goes on with its chain
 }
@@ -72,7 +71,7 @@ func (m *Memory) Open() *Handle { return m.open(m.log.OpenLog()) }
 func (m *Memory) open(log *LogHandle) *Handle {
 	m.writes.Lock()
 	defer m.writes.Unlock()
-	h := &Handle{LogHandle: log, m: m, watchers: make(map[int]func(storage.Change))}
+	h := &Handle{LogHandle: log, m: m}
 	m.handles = append(m.handles, h)
 	return h
 }
@@ -89,14 +88,8 @@ func (h *Handle) Mend() {
 	h.m.writes.Lock()
 	defer h.m.writes.Unlock()
 	h.cut = false
-	h.tell(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
+	h.watchers.Tell(storage.Change{Kind: storage.EverythingChanged, Revision: h.m.revision})
 	h.m.mended.Broadcast()
-}
-
-func (h *Handle) tell(c storage.Change) {
-	for _, f := range h.watchers {
-		f(c)
-	}
 }
 
 // FreshFor implements storage.Documents.
@@ -148,14 +141,7 @@ func (h *Handle) Watch(after uint64, f func(storage.Change)) (stop func(), err e
 			}
 		}
 	}
-	id := h.next
-	h.next++
-	h.watchers[id] = f
-	return func() {
-		h.m.writes.Lock()
-		defer h.m.writes.Unlock()
-		delete(h.watchers, id)
-	}, nil
+	return h.watchers.Add(f), nil
 }
 
 // after returns the changes after a revision.
@@ -219,7 +205,7 @@ func (h *Handle) Update(ctx context.Context, org string, f func(storage.Tx) erro
 	for _, c := range tx.changes {
 		for _, other := range m.handles {
 			if other == h || !other.cut {
-				other.tell(c)
+				other.watchers.Tell(c)
 			}
 		}
 	}
