@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -83,6 +85,46 @@ func BenchmarkAppend(b *testing.B) {
 	rows := float64(ran * size)
 	b.ReportMetric(rows/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/rows, "client-µs/row")
+}
+
+// BenchmarkUpdate updates rules of many organizations at the same time, by one handle
+// and by two, on a set of one member. All updates raise one counter.
+func BenchmarkUpdate(b *testing.B) {
+	for _, handles := range []int{1, 2} {
+		for _, orgs := range []int{1, 4, 16} {
+			b.Run(fmt.Sprintf("handles=%d/organizations=%d", handles, orgs), func(b *testing.B) {
+				o := newDatabase(b, sharedSet(b))
+				stores := make([]*Store, handles)
+				for i := range stores {
+					stores[i] = openTest(b, o)
+				}
+				benchmarkUpdate(b, stores, orgs)
+			})
+		}
+	}
+}
+
+func benchmarkUpdate(b *testing.B, stores []*Store, orgs int) {
+	var next atomic.Int64
+	var writers sync.WaitGroup
+	b.ResetTimer()
+	for i := range orgs {
+		s, org := stores[i%len(stores)], fmt.Sprint("org-", i)
+		writers.Go(func() {
+			for next.Add(1) <= int64(b.N) {
+				_, err := s.Update(b.Context(), org, func(tx storage.Tx) error {
+					_, err := storage.Rules.Put(tx, org, &engine.Rule{ID: "r"})
+					return err
+				})
+				if err != nil {
+					b.Errorf("Update = %v", err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 }
 
 // BenchmarkList reads pages of 500, as an export does.
