@@ -113,7 +113,7 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 // organization_id, revision}, without an actor that is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
-	Kind           string `json:"kind"` // policy, rule, agent, key or plan
+	Kind           string `json:"kind"` // policy, rule, agent, key, plan or import
 	ID             string `json:"id"`
 	Revision       int64  `json:"revision"` // of the commit of documents that made it
 	Digest         string `json:"digest"`   // of the document as it is since; empty where it was removed
@@ -141,7 +141,7 @@ func (c *Change) Entry() *storage.Entry {
 // changeKinds are what kinds of documents are called in the chain.
 var changeKinds = map[storage.Kind]string{
 	storage.PolicyKind: "policy", storage.RuleKind: "rule", storage.AgentKind: "agent",
-	storage.TokenKind: "key", storage.SubscriptionKind: "plan",
+	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import",
 }
 
 // changeOf returns c as it is signed.

@@ -73,6 +73,11 @@ type Proof struct {
 	// newest of them, the time can be read; it is empty where there is none.
 	Removed       int
 	NewestRemoved string
+	// Foreign are the rows that were imported, by how many there were.
+	Foreign Foreign
+	// Unfinished are the organizations of which an import is not finished, in order:
+	// each row that is there is genuine, and others may be missing or one too many.
+	Unfinished []string
 	// Unplaced is how many tombstones are not proved to be what they say, because
 	// their heads also sign rows that left none.
 	Unplaced int
@@ -99,8 +104,13 @@ type Proof struct {
 // leaves nothing behind that would tell: only an anchor of that chain finds it. What
 // is left under the heads of a chain that is gone is a break.
 //
+// Rows and settlements under heads of chains that the history does not have were
+// imported: each is signed by itself, and all of an organization are those that its
+// import entry signs, none missing and none more.
+//
 // A head's signature is verified once, for all of its leaves. It takes some 80
-// bytes of memory a head, and 40 a leaf of heads that something was removed of.
+// bytes of memory a head, 40 a leaf of heads that something was removed of, and 56 a
+// leaf that was imported.
 //
 // The error is a *storage.BreakError where the history does not hold together,
 // the first such place in the order of the chains and then of the rows, and
@@ -110,6 +120,7 @@ type Proof struct {
 // returns is not signed, and neither are settlements from before they were.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: make(verdicts)}
+	p.imports.heads.keys = cfg.Keys
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
 	}
@@ -130,6 +141,9 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if cfg.Partial {
 		return proof, nil
 	}
+	if err := p.imports.strangers(ctx, h); err != nil {
+		return Proof{}, err
+	}
 	if proof.Census, err = h.Census(ctx); err != nil {
 		return Proof{}, err
 	}
@@ -137,7 +151,9 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if err := cmp.Or(p.whole(proof.Census), p.verdicts.check()); err != nil {
 		return Proof{}, err
 	}
-	err = p.documents.prove(ctx, h)
+	if err = p.documents.prove(ctx, h); err == nil {
+		proof.Foreign, proof.Unfinished, err = p.imports.prove(p.documents.unfinished)
+	}
 	proof.Waiting, proof.NewestWaiting = p.documents.waiting, p.documents.newest
 	return proof, err
 }
@@ -156,6 +172,7 @@ type prover struct {
 	gone              graves
 	verdicts          verdicts
 	documents         documents
+	imports           imports
 
 	proved, rows, settled, unsigned, older, unlisted atomic.Int64
 }
@@ -171,6 +188,14 @@ func (p *prover) proof() Proof {
 		proof.Ends = append(proof.Ends, c.last)
 	}
 	return proof
+}
+
+// rowLeaf is leaf of a decision or of its settlement, which may have been imported.
+func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [sha256.Size]byte, settlement bool) (c *provenChain, seq uint64, err error) {
+	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
+		return p.leaf(in, leaf)
+	}
+	return nil, 0, p.foreignLeaf(r, in, leaf, settlement)
 }
 
 // leaf proves a leaf to be under the head that in says, and returns its chain and its

@@ -18,6 +18,8 @@ type documents struct {
 	// waiting is how many changes are not signed yet, and newest the last of them.
 	waiting int
 	newest  Change
+	// unfinished are the organizations that have the document of an import.
+	unfinished []string
 }
 
 // lastChange is the last change of a document, and whether that is there.
@@ -65,6 +67,9 @@ func (d *documents) prove(ctx context.Context, h History) error {
 	}
 	err = h.Documents(ctx, func(c storage.Change) error {
 		document, err := changeOf(&c)
+		if c.Kind == storage.ImportKind {
+			d.unfinished = append(d.unfinished, c.Org)
+		}
 		if err == nil {
 			err = d.document(document)
 		}

@@ -83,6 +83,8 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		return nil
 	case storage.VerdictEntry:
 		return p.verdict(e)
+	case storage.ImportEntry:
+		return p.imports.entry(e)
 	}
 	return errors.New("no such entry is known")
 }
@@ -139,10 +141,17 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	if err != nil {
 		return fmt.Errorf("its id: %w", err)
 	}
+	if t.Imported {
+		return p.imports.tombstone(t, id)
+	}
 	if err := cmp.Or(announced.cover(id, len(t.Leaves)), p.verdicts.on(t.OrganizationID, t.DecisionID, 0)); err != nil {
 		return err
 	}
-	for _, l := range t.Leaves {
+	for i, l := range t.Leaves {
+		if p.chains[l.Chain] == nil {
+			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0}, fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
+			continue
+		}
 		if err := p.listed(l.Chain, l.Seq); err != nil {
 			return fmt.Errorf("its tombstone is %w", err)
 		}

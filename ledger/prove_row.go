@@ -79,11 +79,11 @@ func (p *prover) proveRow(r *storage.Record) error {
 	if r.AuditDigest == "" {
 		p.older.Add(1)
 	}
-	c, seq, err := p.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash())
+	c, seq, err := p.rowLeaf(r, r.Receipt.Inclusion(), r.Receipt.LeafHash(), false)
 	if err != nil && r.Writer != "" {
 		return fmt.Errorf("%w (writer %q decided it)", err, r.Writer)
 	}
-	if err == nil && c == nil {
+	if err == nil && c == nil && p.cfg.Partial {
 		p.unlisted.Add(1)
 	}
 	if err != nil || r.Settlement == nil {
@@ -94,13 +94,13 @@ func (p *prover) proveRow(r *storage.Record) error {
 		return err
 	}
 	if r.Settlement.Receipt == nil {
-		if c != nil && p.recent(c, seq) {
+		if c == nil && !p.cfg.Partial || c != nil && p.recent(c, seq) {
 			return errors.New("its settlement has no receipt, and it was decided when settlements had one")
 		}
 		p.unsigned.Add(1)
 		return nil
 	}
-	if _, _, err := p.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+	if _, _, err := p.rowLeaf(r, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body), true); err != nil {
 		return fmt.Errorf("its settlement: %w", err)
 	}
 	return nil

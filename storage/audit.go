@@ -56,6 +56,8 @@ type Tombstone struct {
 	// Leaves are the decision's and, where it had one that was signed, its
 	// settlement's.
 	Leaves []receipt.Leaf
+	// Imported says that it was removed before [Importer] stored what is left of it.
+	Imported bool
 }
 
 // Census is what a history counts beside the rows that are there.

@@ -91,11 +91,16 @@ var (
 	AllDetails = of(Collection{Kind: DetailsKind, Name: "details", Quiet: true},
 		func(d *Details) (org, id string) { return "", d.DecisionID },
 		func(d *Details) ([]Key, string, string) { return nil, d.DecisionID, "" })
+
+	// Imports are those that are not finished, one of an organization at most.
+	Imports = of(Collection{Kind: ImportKind, Name: "import"},
+		func(*Import) (org, id string) { return "", "" },
+		func(*Import) ([]Key, string, string) { return nil, "", "" })
 )
 
 var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
-	&PublicKeys.Collection, &AllDetails.Collection,
+	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 }
 
 // Collections returns every collection.

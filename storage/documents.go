@@ -19,6 +19,7 @@ const (
 	CountsKind       Kind = 'c'
 	PublicKeyKind    Kind = 'k'
 	DetailsKind      Kind = 'd'
+	ImportKind       Kind = 'i'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

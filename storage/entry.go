@@ -10,12 +10,13 @@ import (
 type EntryKind string
 
 // The kinds of entries. Their keys are the decision's id, what was decided on, a
-// UUIDv7, and kind/id/revision of what was changed.
+// UUIDv7, kind/id/revision of what was changed, and the id of what was imported.
 const (
 	SettlementEntry EntryKind = "settlement"
 	VerdictEntry    EntryKind = "verdict"
 	RetentionEntry  EntryKind = "retention"
 	ChangeEntry     EntryKind = "change"
+	ImportEntry     EntryKind = "import"
 )
 
 // Entry is a leaf of the chain that is no decision. It never changes.

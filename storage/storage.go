@@ -48,6 +48,7 @@ type Store interface {
 	Log
 	Quotas
 	Retention
+	Importer
 
 	// Healthy returns nil while the store can commit, otherwise why it cannot.
 	// The reason is for operators and may name paths.

@@ -73,3 +73,48 @@ func headOver(leaf [32]byte, text, kid string) (SignedHead, uint32, error) {
 	s.head.Root = root
 	return SignedHead{Head: s.head, KeyID: kid, Sig: s.sig}, s.index, nil
 }
+
+// Chain returns the chain of the head that i claims, at less cost than
+// [Inclusion.SignedHead].
+func (i Inclusion) Chain() (chain [16]byte, err error) {
+	const chars = 24 // of version, chain and one byte more
+	var b [chars * 6 / 8]byte
+	if len(i.Sig) < chars {
+		return chain, fmt.Errorf("%w: sig", ErrMalformed)
+	}
+	if _, err := encoding().Decode(b[:], []byte(i.Sig[:chars])); err != nil || b[0] != sigVersion {
+		return chain, fmt.Errorf("%w: sig", ErrMalformed)
+	}
+	copy(chain[:], b[1:])
+	return chain, nil
+}
+
+// Forest computes the root of a tree whose leaves it gets one after the other. It
+// takes memory for the logarithm of their number. The zero Forest has none.
+type Forest struct {
+	n     uint64
+	nodes [][32]byte // roots of whole trees, the greatest first: one for each bit of n
+}
+
+// Add adds the next leaf.
+func (f *Forest) Add(leaf [32]byte) {
+	for bits := f.n; bits&1 == 1; bits >>= 1 {
+		last := len(f.nodes) - 1
+		leaf = hashNode(&f.nodes[last], &leaf)
+		f.nodes = f.nodes[:last]
+	}
+	f.nodes = append(f.nodes, leaf)
+	f.n++
+}
+
+// Root returns the root of the leaves that were added, as [Root] does.
+func (f *Forest) Root() [32]byte {
+	if f.n == 0 {
+		return sha256.Sum256(nil)
+	}
+	root := f.nodes[len(f.nodes)-1]
+	for i := len(f.nodes) - 2; i >= 0; i-- {
+		root = hashNode(&f.nodes[i], &root)
+	}
+	return root
+}

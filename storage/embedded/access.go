@@ -150,8 +150,9 @@ func (s *Store) each(
 
 // batch collects what one write changes. Its methods remember the first error.
 type batch struct {
-	b   *pebble.Batch
-	err error
+	b     *pebble.Batch
+	chain [16]byte // the directory's, where rows are removed
+	err   error
 }
 
 func (b *batch) set(k key, v []byte) {

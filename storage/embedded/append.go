@@ -109,7 +109,7 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 
 // standing returns the record of i, of which v is stored.
 func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
-	id, left, err := parseIntent(v)
+	id, left, _, err := parseIntent(v, s.tip.ID)
 	if err != nil || len(left) > 0 {
 		return i.removed(id), err
 	}

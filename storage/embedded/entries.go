@@ -45,6 +45,7 @@ func (b key) place(at place) key {
 // kindBytes are what entries' kinds are in keys.
 var kindBytes = map[storage.EntryKind]byte{
 	storage.VerdictEntry: 'v', storage.RetentionEntry: 'r', storage.ChangeEntry: 'c',
+	storage.ImportEntry: 'i',
 }
 
 func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }

@@ -60,7 +60,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 	dug := func(f func(left []receipt.Leaf) []receipt.Leaf) func(*testing.T, *Store) {
 		return func(t *testing.T, s *Store) {
 			v, _ := s.get(w.grave)
-			id, left, err := parseIntent(v)
+			id, left, _, err := parseIntent(v, [16]byte{})
 			if err != nil || len(left) != 2 {
 				t.Fatalf("of a settled row %d leaves are left, %v; want 2", len(left), err)
 			}
@@ -126,7 +126,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 			var unsettled key
 			prefix := orgKey(kindIntent, "acme")
 			if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
-				_, left, err := parseIntent(v)
+				_, left, _, err := parseIntent(v, [16]byte{})
 				if len(left) == 1 {
 					unsettled = bytes.Clone(k)
 				}
@@ -195,7 +195,7 @@ func hideIn(t *testing.T, s *Store, r *storage.Record, grave key) {
 	}
 	erase(t, s, r)
 	v, err := s.get(grave)
-	if _, left, _ := parseIntent(v); err != nil || len(left) == 0 {
+	if _, left, _, _ := parseIntent(v, [16]byte{}); err != nil || len(left) == 0 {
 		t.Fatalf("there is no tombstone: %d leaves, %v", len(left), err)
 	}
 	put(t, s, grave, appendLeaf(bytes.Clone(v), leaf))

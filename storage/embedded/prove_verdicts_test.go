@@ -43,7 +43,7 @@ func TestProve_Verdicts(t *testing.T) {
 	removed := ""
 	w.change(t, func(s *Store) {
 		v, _ := s.get(w.grave)
-		id, _, err := parseIntent(v)
+		id, _, _, err := parseIntent(v, [16]byte{})
 		if err != nil {
 			t.Fatal(err)
 		}

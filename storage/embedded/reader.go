@@ -338,7 +338,7 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 	prefix = orgKey(kindIntent, org)
 	err = r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		name := k[len(prefix):]
-		id, left, err := parseIntent(v)
+		id, left, _, err := parseIntent(v, r.chain)
 		if err != nil {
 			return true, err
 		}

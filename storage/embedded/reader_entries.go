@@ -87,17 +87,18 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 				return true, err
 			}
 		}
-		id, left, err := parseIntent(v)
+		id, left, imported, err := parseIntent(v, r.chain)
 		if err != nil {
 			return true, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id: %w", name, len(v), err)}
 		}
 		switch {
 		case len(left) > 0:
-			for i := range left {
-				left[i].Chain = r.chain
+			if left[0].Chain == r.chain {
+				r.months.remove(org, id)
 			}
-			r.months.remove(org, id)
-			return false, f(&storage.Tombstone{OrganizationID: org, IntentID: string(name), DecisionID: id.String(), Leaves: left})
+			return false, f(&storage.Tombstone{
+				OrganizationID: org, IntentID: string(name), DecisionID: id.String(), Leaves: left, Imported: imported,
+			})
 		case bytes.Compare(id[:], rows.removed) > 0:
 			rows.led.add(r.seed, string(name), id[:])
 			return false, nil

@@ -143,7 +143,9 @@ func (w *walk) row(position, v []byte) error {
 		}
 	} else {
 		w.kept.add(w.r.seed, r.IntentID, position)
-		w.months[storage.MonthOf(r.DecidedAt)]++
+		if chain, err := r.Receipt.Inclusion().Chain(); err != nil || chain == w.r.chain {
+			w.months[storage.MonthOf(r.DecidedAt)]++
+		}
 	}
 	w.last = r
 	return nil

@@ -22,6 +22,9 @@ import (
 //
 //	intent = decision-id(16) *leaf    of the decision and then of its settlement
 //	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
+//	       | 00 imported(1) chain(16) uvarint(head's sequence) uvarint(index) hash(32)    of another
+//
+// Imported is 1 where the row was removed before it could be imported, else 0.
 //
 // Until format 4 nothing was left: kindRemoved holds the greatest id that was
 // removed by then.
@@ -34,23 +37,42 @@ func appendLeaf(v []byte, l receipt.Leaf) []byte {
 	return append(v, l.Hash[:]...)
 }
 
-// parseIntent reads the row of an intent.
-func parseIntent(v []byte) (id uuid.UUID, left []receipt.Leaf, err error) {
+// appendForeignLeaf appends l, which is of another chain than the directory's.
+func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
+	e := encoder(append(v, 0))
+	e.present(imported)
+	return appendLeaf(append(e, l.Chain[:]...), l)
+}
+
+// parseIntent reads the row of an intent in a directory of a chain. It returns the
+// leaves that are left where the row was removed, and whether it was imported so.
+func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, imported bool, err error) {
 	if len(v) < idLen {
-		return id, nil, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
+		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
 	}
 	copy(id[:], v)
 	d := decoder{rest: string(v[idLen:])}
 	for d.err == nil && len(d.rest) > 0 {
-		l := receipt.Leaf{Seq: d.uint(), Index: uint32(d.uint())}
-		if len(d.rest) < copy(l.Hash[:], d.rest) || len(d.rest) < len(l.Hash) {
-			d.fail("leaf")
-			break
+		l := receipt.Leaf{Chain: chain, Seq: d.uint()}
+		if l.Seq == 0 {
+			imported = d.present() || imported
+			d.bytes(l.Chain[:])
+			l.Seq = d.uint()
 		}
-		d.rest = d.rest[len(l.Hash):]
+		l.Index = uint32(d.uint())
+		d.bytes(l.Hash[:])
 		left = append(left, l)
 	}
-	return id, left, d.err
+	return id, left, imported, d.err
+}
+
+// bytes reads as many as there is room for.
+func (d *decoder) bytes(to []byte) {
+	if len(d.rest) < len(to) {
+		d.fail("leaf")
+		return
+	}
+	d.rest = d.rest[copy(to, d.rest):]
 }
 
 // CountExpired implements storage.Retention.
@@ -133,7 +155,11 @@ func (s *Store) RemoveRecords(
 	if err := s.health.writable(); err != nil {
 		return none, err
 	}
-	entered, b := s.entered.Load(), &batch{b: s.db.NewBatch()}
+	tip, err := s.Tip(ctx)
+	if err != nil {
+		return none, err
+	}
+	entered, b := s.entered.Load(), &batch{b: s.db.NewBatch(), chain: tip.ID}
 	if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
 		return none, errors.Join(err, b.b.Close())
 	}
@@ -171,12 +197,12 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 		if err != nil {
 			return fmt.Errorf("%w: the receipt of decision %s: %w", errCorrupt, id, err)
 		}
-		v = appendLeaf(v, leaf)
+		v = b.appendLeaf(v, leaf)
 		if s := r.Settlement; s != nil && s.Receipt != nil {
 			if leaf, err = s.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
 				return fmt.Errorf("%w: the settlement of decision %s: %w", errCorrupt, id, err)
 			}
-			v = appendLeaf(v, leaf)
+			v = b.appendLeaf(v, leaf)
 		}
 		b.set(orgKey(kindIntent, org).text(r.IntentID), v)
 	}
@@ -186,6 +212,14 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 		b.deleteIDs(byDecisionKey(org, d), first, last)
 	}
 	return nil
+}
+
+// appendLeaf appends l, which is of b's chain or of another.
+func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
+	if l.Chain != b.chain {
+		return appendForeignLeaf(v, l, false)
+	}
+	return appendLeaf(v, l)
 }
 
 // deleteIDs deletes the keys that continue prefix with an id from first to

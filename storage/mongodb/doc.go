@@ -17,7 +17,8 @@
 //	replicas   {_id: slot, chain, holder, dead, until, beat, heard, sessions}
 //	records    {_id: text(org) intent, o: org, d: decision id, k: decision, a: agent, p: policy,
 //	            t: action type, at: time of decision, ns: its nanoseconds below a millisecond, s: receipt, ...}
-//	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}]}
+//	           and of a removed one {_id, g: decision id, l: [{c: chain, s: head, n: index, h: hash}],
+//	           f: true where it was imported so}
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}]}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}

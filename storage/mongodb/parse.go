@@ -146,7 +146,7 @@ func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 			p.receipt(v, &r.Receipt)
 		case "st":
 			settled = p.settlement(v)
-		case "l": // see tombstone
+		case "l", "f": // see tombstone
 		default:
 			p.field(r, key, v)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -166,6 +167,10 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 				}
 				t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
 			}
+			t.Imported = left.Imported
+			if len(t.Leaves) > 0 && !r.own(t.Leaves[0].Chain) {
+				return f(t)
+			}
 			at := storage.IDTime(w.id)
 			r.decided(org, storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew)))
 			return f(t)
@@ -188,6 +193,10 @@ func (r *Reader) decided(org string, first, last storage.Month) {
 		r.meters[m] = n
 	}
 }
+
+// own reports whether a chain is of this store: what is under heads of others was
+// imported, and no meter counts it.
+func (r *Reader) own(chain [16]byte) bool { return slices.Contains(r.chains, chain) }
 
 // cutOrg takes apart a key of the collection records, text(org) intent.
 func cutOrg(key []byte) (org, intent string, err error) {
@@ -266,7 +275,9 @@ func (r *Reader) part(ctx context.Context, org string, selected bson.D, f func(*
 			if err != nil {
 				return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
 			}
-			months[storage.MonthOf(w.record.DecidedAt)]++
+			if chain, err := w.record.Receipt.Inclusion().Chain(); err != nil || r.own(chain) {
+				months[storage.MonthOf(w.record.DecidedAt)]++
+			}
 			return true, f(w.record)
 		})
 	})

@@ -106,9 +106,10 @@ func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, 
 
 // tombstone is what is left of a row.
 type tombstone struct {
-	Intent  []byte    `bson:"_id"`
-	Removed []byte    `bson:"g"`
-	Left    []leafRow `bson:"l"`
+	Intent   []byte    `bson:"_id"`
+	Removed  []byte    `bson:"g"`
+	Left     []leafRow `bson:"l"`
+	Imported bool      `bson:"f,omitempty"`
 }
 
 // leafRow is a leaf that was removed.
@@ -119,15 +120,18 @@ type leafRow struct {
 	Hash  []byte `bson:"h"`
 }
 
+func (t *tombstone) add(l receipt.Leaf) {
+	t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]}) //nolint:gosec // they count
+}
+
 // removed returns what is left of a row when it is removed.
 func (w *parsedRow) removed() (tombstone, error) {
 	left, r := tombstone{Intent: w.intent, Removed: w.id[:]}, w.record
 	var err error
 	add := func(in receipt.Inclusion, hash [32]byte) {
-		h, headErr := in.SignedHead(hash)
 		leaf, leafErr := in.Leaf(hash)
-		err = errors.Join(err, headErr, leafErr)
-		left.Left = append(left.Left, leafRow{Chain: h.Chain[:], Seq: int64(leaf.Seq), Index: int64(leaf.Index), Hash: hash[:]}) //nolint:gosec // they count
+		err = errors.Join(err, leafErr)
+		left.add(leaf)
 	}
 	add(r.Receipt.Inclusion(), r.Receipt.LeafHash())
 	if r.Settlement != nil && r.Settlement.Receipt != nil {

@@ -144,6 +144,9 @@ func (d *document) row(key string, r *storage.Record, id uuid.UUID) {
 	d.optional("se", r.SessionID)
 	d.optional("ap", r.ApprovalID)
 	d.digest("dd", r.DetailsDigest)
+	if r.Settlement != nil { // it was imported
+		d.settlement("st", r.SettlementEntry())
+	}
 	d.end(row)
 }
 
@@ -164,9 +167,14 @@ func (d *document) receipt(r *storage.Record) {
 
 // settlementRow returns what a settlement is in the row of its decision.
 func settlementRow(e *storage.Entry) bson.Raw {
-	s := e.Settlement
 	var d document
-	at := d.start("")
+	d.settlement("", e)
+	return bson.Raw(d)
+}
+
+func (d *document) settlement(key string, e *storage.Entry) {
+	s := e.Settlement
+	at := d.start(key)
 	d.text("o", s.Outcome)
 	d.time(s.RecordedAt)
 	d.sig("s", e.Sig)
@@ -177,7 +185,6 @@ func settlementRow(e *storage.Entry) bson.Raw {
 	d.optional("c", s.Currency)
 	d.optional("x", s.ExternalRef)
 	d.end(at)
-	return bson.Raw(d)
 }
 
 // below returns the part of t that a date of the server does not keep, which rounds

@@ -287,3 +287,38 @@ func each[T any](all []T, f func(T) error) error {
 	}
 	return nil
 }
+
+// Import implements storage.Importer.
+func (h *LogHandle) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
+	if err := cmp.Or(ctx.Err(), storage.CheckImport(org, rows, removed)); err != nil {
+		return err
+	}
+	m := h.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var fresh []*storage.Record
+	for _, r := range rows {
+		stands := m.intent(org, r.IntentID)
+		if stands == nil && m.record(org, r.DecisionID) == nil {
+			fresh = append(fresh, r)
+		} else if stands == nil {
+			return storage.ErrConflict
+		} else if err := storage.SameRow(stands, r); err != nil {
+			return err
+		}
+	}
+	var left []*storage.Tombstone
+	for _, t := range removed {
+		stands := m.intent(org, t.IntentID)
+		switch {
+		case stands == nil && m.record(org, t.DecisionID) == nil:
+			imported := *t
+			imported.Imported = true
+			left = append(left, &imported)
+		case stands == nil || !stands.Removed() || stands.DecisionID != t.DecisionID:
+			return storage.ErrConflict
+		}
+	}
+	m.Records, m.Graves = append(m.Records, fresh...), append(m.Graves, left...)
+	return nil
+}

@@ -21,6 +21,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"History", historyTests},
 		{"Quotas", quotaTests},
 		{"Retention", retentionTests},
+		{"Import", importTests},
 		{"Store", storeTests},
 		{"Tenancy", tenancyTests},
 		{"Races", raceTests},

@@ -1,0 +1,154 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Import says that an organization's history was taken in from another store. Its
+// entry is the canonical JSON of {entry, id, imported_at, organization_id, removed,
+// root, rows, settled}, imported_at with milliseconds at most.
+//
+// Root is the root of the RFC 9162 tree, as "sha256:" and hex, of what was imported,
+// in the order of decision ids: for each row its leaf and then, if it has a settlement
+// that the other store has signed, that one's leaf; for each row that the other store
+// had removed the leaf of [storage.Tombstone.Entry].
+type Import struct {
+	ID             string    `json:"id"` // of the export, a UUIDv7
+	OrganizationID string    `json:"organization_id"`
+	Rows           int64     `json:"rows"`
+	Settled        int64     `json:"settled"` // settlements in the tree
+	Removed        int64     `json:"removed"`
+	Root           string    `json:"root"`
+	ImportedAt     time.Time `json:"imported_at"`
+}
+
+func (i *Import) entry() *storage.Entry {
+	dst := receipt.AppendString([]byte(`{"entry":`), string(storage.ImportEntry))
+	dst = receipt.AppendString(append(dst, `,"id":`...), i.ID)
+	dst = i.ImportedAt.UTC().AppendFormat(append(dst, `,"imported_at":"`...), time.RFC3339Nano)
+	dst = receipt.AppendString(append(dst, `","organization_id":`...), i.OrganizationID)
+	dst = receipt.AppendInt(append(dst, `,"removed":`...), i.Removed)
+	dst = receipt.AppendString(append(dst, `,"root":`...), i.Root)
+	dst = receipt.AppendInt(append(dst, `,"rows":`...), i.Rows)
+	dst = receipt.AppendInt(append(dst, `,"settled":`...), i.Settled)
+	return &storage.Entry{Kind: storage.ImportEntry, OrganizationID: i.OrganizationID, Key: i.ID, Body: append(dst, '}')}
+}
+
+// ParseImport reads the entry of an import.
+func ParseImport(e *storage.Entry) (Import, error) { return parseBody(e, (*Import).entry) }
+
+// SignImport ends an import, of which all is stored, by its entry. It sets ImportedAt
+// and returns the import that stands. Said again, it is what was said first; its error
+// is storage.ErrConflict where that is of another history.
+func (l *Ledger) SignImport(ctx context.Context, i Import) (Import, error) {
+	i.ImportedAt = l.cfg.Now().Truncate(time.Millisecond)
+	stands, err := l.append(ctx, i.entry())
+	if err != nil {
+		return i, fmt.Errorf("committing an import: %w", err)
+	}
+	first, err := ParseImport(stands[0])
+	if i.ImportedAt = first.ImportedAt; err == nil && first != i {
+		err = fmt.Errorf("%w: the import %s was signed for another history", storage.ErrConflict, i.ID)
+	}
+	return first, err
+}
+
+// Tree is what an [Import] says of rows that are added in the order of their ids. It
+// takes memory for the logarithm of their number. The zero Tree has none.
+type Tree struct {
+	Rows, Settled, Removed int64
+
+	forest receipt.Forest
+}
+
+// AddRow adds a row, with its settlement if that is signed.
+func (t *Tree) AddRow(r *storage.Record) {
+	t.Rows++
+	t.forest.Add(r.Receipt.LeafHash())
+	if r.Settlement != nil && r.Settlement.Receipt != nil {
+		t.Settled++
+		t.forest.Add(receipt.EntryLeaf(r.SettlementEntry().Body))
+	}
+}
+
+// AddRemoved adds what is left of a row.
+func (t *Tree) AddRemoved(left *storage.Tombstone) {
+	t.Removed++
+	t.forest.Add(receipt.EntryLeaf(left.Entry()))
+}
+
+// Root returns the root as [Import] has it.
+func (t *Tree) Root() string { return rootText(t.forest.Root()) }
+
+func rootText(root [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(root[:]) }
+
+// Verifier verifies rows wherever they are from. Many rows are under one head, whose
+// signature it verifies once. It is safe for concurrent use.
+type Verifier struct {
+	keys receipt.Keys
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]struct{} // heads that are verified
+}
+
+// NewVerifier returns a Verifier that trusts keys.
+func NewVerifier(keys receipt.Keys) *Verifier { return &Verifier{keys: keys} }
+
+// Verify returns nil if r is the row that its receipt is of, and its settlement, if it
+// has one, is its own, and keys have signed both. A settlement without a receipt is
+// from before settlements had any: it fits its decision, no more.
+func (v *Verifier) Verify(r *storage.Record) error {
+	if err := VerifyRow(r); err != nil {
+		return err
+	}
+	if err := v.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash()); err != nil || r.Settlement == nil {
+		return err
+	}
+	if err := fits(r); err != nil || r.Settlement.Receipt == nil {
+		return err
+	}
+	if err := v.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
+		return fmt.Errorf("its settlement: %w", err)
+	}
+	return nil
+}
+
+// knownHeads bounds how many heads a Verifier remembers: some 3 MiB.
+const knownHeads = 1 << 16
+
+// leaf verifies that keys have signed a leaf.
+func (v *Verifier) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) error {
+	h, err := in.SignedHead(leaf)
+	if err != nil {
+		return err
+	}
+	if h.Seq == 0 {
+		return errors.New("its head has the sequence 0, and the first one is 1")
+	}
+	sum := sumOf(&h)
+	v.mu.Lock()
+	_, known := v.known[sum]
+	v.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := h.Verify(v.keys); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known == nil || len(v.known) >= knownHeads {
+		v.known = make(map[[sha256.Size]byte]struct{})
+	}
+	v.known[sum] = struct{}{}
+	return nil
+}

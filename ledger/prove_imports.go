@@ -1,0 +1,209 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Foreign counts what was imported.
+type Foreign struct {
+	// Organizations is how many have an import entry.
+	Organizations int
+	// Rows are there. Settled is how many settlements were imported with rows.
+	Rows, Settled int
+	// Removed is how many rows were removed before they could be imported. What is left
+	// of them is as it was imported.
+	Removed int
+}
+
+// imports holds what is under heads of other chains to the import entries.
+type imports struct {
+	heads Verifier
+
+	mu   sync.Mutex
+	orgs map[string]*imported
+}
+
+// imported is what is there of an organization.
+type imported struct {
+	entry  *Import // nil: there is none
+	leaves []foreign
+	// stranger is the first row where there is no entry, and why it can't be one of the
+	// history.
+	stranger    uuid.UUID
+	strangerErr error
+}
+
+// foreign is a leaf of what was imported.
+type foreign struct {
+	id         uuid.UUID
+	leaf       [32]byte
+	settlement bool
+	removed    bool // before it was imported
+	there      bool // the row is
+}
+
+func (i *imports) orgLocked(org string) *imported {
+	if i.orgs == nil {
+		i.orgs = make(map[string]*imported)
+	}
+	if i.orgs[org] == nil {
+		i.orgs[org] = new(imported)
+	}
+	return i.orgs[org]
+}
+
+// entry takes an import entry.
+func (i *imports) entry(e *storage.Entry) error {
+	parsed, err := ParseImport(e)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	of := i.orgLocked(e.OrganizationID)
+	if of.entry != nil {
+		return fmt.Errorf("the organization has another import entry, %q", of.entry.ID)
+	}
+	of.entry = &parsed
+	return nil
+}
+
+// foreignLeaf proves that somebody else has signed a leaf of r, and takes it.
+func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) error {
+	id, err := uuid.Parse(r.DecisionID)
+	if err != nil {
+		return fmt.Errorf("its id: %w", err)
+	}
+	h, err := in.SignedHead(leaf)
+	if err != nil {
+		return err
+	}
+	strange := fmt.Errorf("its receipt is %w", p.listed(h.Chain, h.Seq))
+	if r.Writer != "" {
+		strange = fmt.Errorf("%w (writer %q decided it)", strange, r.Writer)
+	}
+	if err := p.imports.heads.leaf(in, leaf); err != nil {
+		return fmt.Errorf("%w, and it does not verify by itself: %w", strange, err)
+	}
+	p.imports.add(r.OrganizationID, foreign{id: id, leaf: leaf, settlement: settlement, there: true}, strange)
+	return nil
+}
+
+// add takes a leaf. strange is why it is none of the history's chains.
+func (i *imports) add(org string, f foreign, strange error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	of := i.orgLocked(org)
+	if of.entry != nil {
+		of.leaves = append(of.leaves, f)
+		return
+	}
+	if of.strangerErr == nil || bytes.Compare(f.id[:], of.stranger[:]) < 0 {
+		of.stranger, of.strangerErr = f.id, strange
+	}
+}
+
+// tombstone takes what is left of a row that was removed before it was imported.
+func (i *imports) tombstone(t *storage.Tombstone, id uuid.UUID) error {
+	i.add(t.OrganizationID, foreign{id: id, leaf: receipt.EntryLeaf(t.Entry()), removed: true},
+		errors.New("it was imported as one that had been removed"))
+	return nil
+}
+
+// strangers returns the first row that is of no chain of h's, of an organization that
+// has no import entry and no import that is under way.
+func (i *imports) strangers(ctx context.Context, h History) error {
+	orgs := slices.DeleteFunc(slices.Sorted(maps.Keys(i.orgs)), func(org string) bool { return i.orgs[org].entry != nil })
+	if len(orgs) == 0 {
+		return nil
+	}
+	open := make(map[string]bool)
+	if err := h.Documents(ctx, func(c storage.Change) error {
+		open[c.Org] = open[c.Org] || c.Kind == storage.ImportKind
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, org := range orgs {
+		if of := i.orgs[org]; !open[org] {
+			return &storage.BreakError{OrganizationID: org, DecisionID: of.stranger.String(), Err: fmt.Errorf("%w; no import entry is of the organization", of.strangerErr)}
+		}
+	}
+	return nil
+}
+
+// prove holds what is there of each organization to its import entry. Of those that
+// are unfinished it returns the ones that have none.
+func (i *imports) prove(unfinished []string) (n Foreign, open []string, err error) {
+	for _, org := range slices.Sorted(maps.Keys(i.orgs)) {
+		of := i.orgs[org]
+		if of.entry == nil {
+			continue
+		}
+		n.Organizations++
+		if err := of.prove(&n); err != nil {
+			return n, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("import %q: %w", of.entry.ID, err)}
+		}
+	}
+	for _, org := range unfinished {
+		if of := i.orgs[org]; of == nil || of.entry == nil {
+			open = append(open, org)
+		}
+	}
+	slices.Sort(open)
+	return n, open, nil
+}
+
+func (of *imported) prove(n *Foreign) error {
+	slices.SortFunc(of.leaves, func(a, b foreign) int {
+		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmpBool(a.settlement, b.settlement))
+	})
+	var forest receipt.Forest
+	var rows, settled, removed int64
+	for _, f := range of.leaves {
+		switch forest.Add(f.leaf); {
+		case f.removed:
+			removed++
+		case f.settlement:
+			settled++
+		default:
+			rows++
+			if f.there {
+				n.Rows++
+			}
+		}
+	}
+	n.Settled += int(settled)
+	n.Removed += int(removed)
+	e := of.entry
+	if rows != e.Rows || settled != e.Settled || removed != e.Removed {
+		return fmt.Errorf("it took in %d rows, %d settlements of them and what was left of %d removed ones, and %d, %d and %d are there",
+			e.Rows, e.Settled, e.Removed, rows, settled, removed)
+	}
+	if rootText(forest.Root()) != e.Root {
+		return errors.New("it took in other rows than those that are there: one of them was swapped")
+	}
+	return nil
+}
+
+func cmpBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,106 @@
+package storage
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"writ/ledger/receipt"
+)
+
+// Importer takes in history that another store has decided.
+type Importer interface {
+	// Import stores rows of org with their settlements, and what is left of rows that
+	// the other store had removed, in one write. They are under heads of chains that
+	// this store does not have: no head is written, and no meter counts them. In all
+	// else they must be as rows that were appended.
+	//
+	// What is stored already stays as it is. Import must return ErrConflict with
+	// nothing stored where another decision stands for one of the intents, or a
+	// decision id is of another intent; a row that [Retention] has removed since is the
+	// same one. It must refuse, with nothing stored, what [CheckImport] refuses.
+	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
+}
+
+// Import is an import that is not finished: until it is, some of the
+// organization's history may be missing.
+type Import struct {
+	ID      string    `json:"id"` // of the export
+	BeganAt time.Time `json:"began_at"`
+}
+
+// CheckImport returns why no backend imports rows or removed into org.
+func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
+	intents, ids := make(map[string]bool), make(map[string]bool)
+	once := func(of, intent, id string) error {
+		at, ok := ParseID(id)
+		switch {
+		case of != org:
+			return fmt.Errorf("decision %.64q is of organization %.64q, not %.64q", id, of, org)
+		case !ok || at.Version() != 7:
+			return fmt.Errorf("decision id %.64q is not a canonical UUIDv7", id)
+		case intents[intent] || ids[id]:
+			return fmt.Errorf("decision %s or its intent is there twice", id)
+		}
+		intents[intent], ids[id] = true, true
+		return nil
+	}
+	for _, r := range rows {
+		if err := once(r.OrganizationID, r.IntentID, r.DecisionID); err != nil {
+			return err
+		}
+		id, _ := ParseID(r.DecisionID)
+		if skew := r.DecidedAt.Sub(IDTime(id)).Abs(); skew > MaxSkew {
+			return fmt.Errorf("decision id %s carries a time that is %v away from decided_at", id, skew)
+		}
+		if r.Removed() || r.Settlement != nil && r.Settlement.Receipt == nil {
+			return fmt.Errorf("decision %s has no outcome, or a settlement without a receipt", id)
+		}
+	}
+	for _, t := range removed {
+		if err := once(t.OrganizationID, t.IntentID, t.DecisionID); err != nil {
+			return err
+		}
+		if n := len(t.Leaves); n < 1 || n > 2 {
+			return fmt.Errorf("%d leaves are left of decision %s, and it had one and its settlement another", n, t.DecisionID)
+		}
+	}
+	return nil
+}
+
+// SameRow returns nil where r is what is stored already, and otherwise an
+// ErrConflict. A settlement that only the stored row has was posted since.
+func SameRow(stored, r *Record) error {
+	same := stored.DecisionID == r.DecisionID
+	if same && !stored.Removed() {
+		same = stored.IntentID == r.IntentID && stored.IntentDigest == r.IntentDigest && stored.AuditDigest == r.AuditDigest && stored.Receipt == r.Receipt
+		if a, b := stored.Settlement, r.Settlement; same && b != nil {
+			same = a != nil && a.Receipt != nil && SameSettlement(*a, *b) && *a.Receipt == *b.Receipt
+		}
+	}
+	if same {
+		return nil
+	}
+	return fmt.Errorf("%w: decision %s stands for the intent of decision %s, or is not the same", ErrConflict, stored.DecisionID, r.DecisionID)
+}
+
+// Entry returns what an import signs of t, which must be Imported: the canonical
+// JSON of {decision_id, entry, intent_id, leaves, organization_id}, entry being
+// "removed" and a leaf {chain, hash, index, seq}, chain and hash in hex.
+func (t *Tombstone) Entry() []byte {
+	dst := receipt.AppendString([]byte(`{"decision_id":`), t.DecisionID)
+	dst = receipt.AppendString(append(dst, `,"entry":"removed","intent_id":`...), t.IntentID)
+	dst = append(dst, `,"leaves":[`...)
+	for i, l := range t.Leaves {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = hex.AppendEncode(append(dst, `{"chain":"`...), l.Chain[:])
+		dst = hex.AppendEncode(append(dst, `","hash":"`...), l.Hash[:])
+		dst = receipt.AppendInt(append(dst, `","index":`...), int64(l.Index))
+		dst = append(receipt.AppendInt(append(dst, `,"seq":`...), int64(l.Seq)), '}') //nolint:gosec // it counts
+	}
+	dst = receipt.AppendString(append(dst, `],"organization_id":`...), t.OrganizationID)
+	return append(dst, '}')
+}

@@ -1,0 +1,192 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// elsewhere returns n records of org, a second apart, that another store has decided.
+// Every third is settled.
+func (w *world) elsewhere(org string, n int) []*storage.Record {
+	w.Helper()
+	log := &LogHandle{m: NewMemoryLog(), end: receipt.Chain{ID: [16]byte{0xfe, 0xed}}}
+	rows := make([]*storage.Record, n)
+	for i := range rows {
+		rows[i] = w.record(org)
+	}
+	_, err := w.writer.Commit(w.ctx, log, rows...)
+	w.must("Commit elsewhere", err)
+	for i := 0; i < n; i += 3 {
+		_, err := w.writer.Settle(w.ctx, log, rows[i], storage.Settlement{Outcome: storage.Executed, ExternalRef: "tx", RecordedAt: noon.Add(time.Hour)})
+		w.must("Settle elsewhere", err)
+	}
+	return rows
+}
+
+// buried returns what would be left of records if their store removed them.
+func (w *world) buried(records ...*storage.Record) (left []*storage.Tombstone) {
+	w.Helper()
+	for _, r := range records {
+		leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+		w.must("Leaf", err)
+		left = append(left, &storage.Tombstone{
+			OrganizationID: r.OrganizationID, IntentID: r.IntentID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}, Imported: true,
+		})
+	}
+	return left
+}
+
+func (w *world) imports(rows []*storage.Record, removed []*storage.Tombstone) {
+	w.Helper()
+	w.must("Import", w.Import(w.ctx, "org", rows, removed))
+	for _, r := range rows {
+		w.remember(r)
+	}
+}
+
+var importTests = []test{
+	{"imported rows are found as those that were appended; no head is written and no meter counts them", func(w *world) {
+		rows := w.elsewhere("org", 10)
+		tip := w.tip()
+		w.imports(rows[:4], nil)
+		w.imports(rows[4:], nil)
+		if w.tip() != tip {
+			w.Errorf("Tip = %v, want %v", w.tip(), tip)
+		}
+		w.commit(w.record("org"))
+		w.check()
+		w.wantMeter("org", storage.MonthOf(noon), 1)
+		for _, r := range rows {
+			got, err := w.Decided(w.ctx, "org", r.IntentID)
+			w.must("Decided", err)
+			w.wantSame("Decided", got, r)
+		}
+		if got := w.organizations(); !slices.Equal(got, []string{"org"}) {
+			w.Errorf("Organizations = %q, want org", got)
+		}
+	}},
+	{"what is stored already stays as it is", func(w *world) {
+		rows := w.elsewhere("org", 6)
+		left := w.buried(w.elsewhere("org", 2)...)
+		w.imports(rows[:3], left[:1])
+		later := *rows[1] // is settled since
+		w.settle(&later, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
+		w.must("Import again", w.Import(w.ctx, "org", rows, left))
+		w.must("Import again", w.Import(w.ctx, "org", rows, left))
+		for _, r := range rows {
+			w.remember(r)
+		}
+		w.records["org"][rows[1].IntentID] = &later
+		w.check()
+		n, err := w.RemoveRecords(w.ctx, "org", noon.AddDate(1, 0, 0), storage.Expired{Records: 6, Settled: 6})
+		w.must("RemoveRecords", err)
+		if n.Records != 6 || n.Settled != 3 {
+			w.Errorf("RemoveRecords = %+v, want 6, 3 of them settled", n)
+		}
+		w.must("Import of what is removed since", w.Import(w.ctx, "org", rows, left))
+		w.wantLeft("org", rows, nil)
+	}},
+	{"another decision of an intent, or another intent of a decision, must give ErrConflict with nothing stored", func(w *world) {
+		rows, own := w.elsewhere("org", 2), w.record("org")
+		w.commit(own)
+		w.imports(rows[:1], nil)
+		swapped := *rows[0]
+		swapped.IntentID = "another"
+		changed := *rows[0]
+		changed.AuditDigest = ""
+		unsettled := *rows[1]
+		unsettled.Settlement = rows[0].Settlement
+		for name, bad := range map[string]*storage.Record{
+			"another decision": w.again(own), "another intent": &swapped, "another row": &changed, "an intent that was removed elsewhere": rows[0],
+		} {
+			if name == "an intent that was removed elsewhere" {
+				w.wantErr(name, w.Import(w.ctx, "org", rows[1:], w.buried(bad)), storage.ErrConflict)
+			} else {
+				w.wantErr(name, w.Import(w.ctx, "org", []*storage.Record{rows[1], bad}, nil), storage.ErrConflict)
+			}
+			w.wantMissing(rows[1])
+		}
+		w.imports(rows[1:], nil)
+		w.wantErr("another settlement", w.Import(w.ctx, "org", []*storage.Record{&unsettled}, nil), storage.ErrConflict)
+		w.check()
+	}},
+	{"the intent of a row that was removed before it was imported stays decided", func(w *world) {
+		rows := w.elsewhere("org", 3)
+		w.imports(nil, w.buried(rows...))
+		w.wantLeft("org", rows, nil)
+		for _, r := range rows {
+			existing, err := w.append(w.noSeal, w.again(r))
+			w.must("Append", err)
+			if len(existing) != 1 || existing[0] == nil || !existing[0].Removed() || existing[0].DecisionID != r.DecisionID {
+				w.Errorf("existing = %+v, want what is left of %s", existing, r.DecisionID)
+			}
+			other := w.elsewhere("org", 1)[0]
+			other.IntentID = r.IntentID
+			w.wantErr("Import of another decision", w.Import(w.ctx, "org", []*storage.Record{other}, nil), storage.ErrConflict)
+			w.wantErr("Import of what is left of another", w.Import(w.ctx, "org", nil, w.buried(other)), storage.ErrConflict)
+		}
+	}},
+	{"a settlement of an imported row is one of the store's own; one that was imported stands", func(w *world) {
+		rows := w.elsewhere("org", 2)
+		w.imports(rows, nil)
+		other := *rows[0]
+		w.wantSame("existing", w.settle(&other, storage.Settlement{Outcome: "failed", RecordedAt: noon}), rows[0].SettlementEntry())
+		if stands := w.settle(rows[1], storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)}); stands != nil {
+			w.Errorf("existing = %v, want nil", stands)
+		}
+		w.check()
+	}},
+	{"Import must refuse, with nothing stored, what CheckImport refuses, and all under a context that has ended", func(w *world) {
+		good := w.elsewhere("org", 2)
+		bad := func(change func(*storage.Record)) *storage.Record {
+			r := *good[1]
+			change(&r)
+			return &r
+		}
+		for i, r := range []*storage.Record{
+			good[0], w.elsewhere("other", 1)[0], bad(func(r *storage.Record) { r.DecisionID = "x" }), bad(func(r *storage.Record) { r.IntentID = good[0].IntentID }),
+			bad(func(r *storage.Record) { r.Decision = 0 }), bad(func(r *storage.Record) { r.DecidedAt = noon.AddDate(1, 0, 0) }),
+			bad(func(r *storage.Record) { r.Settle(storage.Settlement{Outcome: "failed", RecordedAt: noon}) }),
+		} {
+			if err := w.Import(w.ctx, "org", []*storage.Record{good[0], r}, nil); err == nil {
+				w.Errorf("Import of bad row %d = nil, want an error", i)
+			}
+		}
+		left := w.buried(good[1])
+		left[0].Leaves = nil
+		if err := w.Import(w.ctx, "org", good[:1], left); err == nil {
+			w.Error("Import of a removed row without leaves = nil, want an error")
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		w.wantErr("Import", w.Import(ctx, "org", good, nil), context.Canceled)
+		for _, r := range good {
+			w.wantMissing(r)
+		}
+		if n := len(w.history("org", storage.Filter{}, 9)); n > 0 {
+			w.Errorf("%d rows are there, want none", n)
+		}
+	}},
+	{"imports and appends of the same intents that race leave one decision for each", func(w *world) {
+		rows := w.elsewhere("org", 24)
+		race(func(racer int) {
+			for i, r := range rows {
+				if racer%2 == 0 {
+					if err := w.Import(w.ctx, "org", rows[i:i+1], nil); err == nil {
+						w.remember(r)
+					} else {
+						w.wantErr(fmt.Sprint("Import ", i), err, storage.ErrConflict)
+					}
+				} else {
+					w.commit(w.again(r))
+				}
+			}
+		})
+		w.check()
+	}},
+}
