@@ -130,6 +130,11 @@ func (d dataDir) trust(pub ed25519.PublicKey) (receipt.Keys, error) {
 	if err != nil {
 		return receipt.Keys{}, err
 	}
+	return d.trustAll(own)
+}
+
+// trustAll is trust for several keys.
+func (d dataDir) trustAll(own receipt.Keys) (receipt.Keys, error) {
 	data, err := os.ReadFile(d.jwks())
 	if errors.Is(err, fs.ErrNotExist) {
 		return own, replaceFile(d.jwks(), own.JWKS())

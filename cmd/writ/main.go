@@ -39,6 +39,8 @@ type cli struct {
 	Check  checkCmd  `cmd:"" help:"Validate policy, rule and intent files."`
 	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
+	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`
+	Import importCmd `cmd:"" help:"Take an organization in from a file of writ export, verifying each row."`
 	Token  tokenCmd  `cmd:"" help:"Mint credentials for development."`
 	Keys   keysCmd   `cmd:"" help:"Generate and show signing keys."`
 

@@ -35,7 +35,7 @@ type node struct {
 	server   *api.Server
 	sweeper  *task // of history past its retention
 	signing  *task // of changes of documents
-	namer    *task // of stored policies that deny because they no longer compile
+	namer    *task // of imports that are not finished, and of stored policies that no longer compile
 	rotation *task // of the signing key
 	api      net.Listener
 	admin    net.Listener
@@ -172,7 +172,10 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)
 	n.signing = inBackground(ctx, n.signChanges)
-	n.namer = inBackground(ctx, n.nameUnreadable)
+	n.namer = inBackground(ctx, func(ctx context.Context) {
+		n.nameUnfinished(ctx)
+		n.nameUnreadable(ctx)
+	})
 	n.rotation = inBackground(ctx, func(ctx context.Context) {
 		n.rotate(ctx, c.Data, c.keyFiles.in(c.Data).SigningKey, signer.KeyID())
 	})

@@ -23,6 +23,42 @@ type storeFlags struct {
 	Replica string `placeholder:"NAME" help:"Name of this process in the rows that it decides. Default: with the store mongodb the host's."`
 }
 
+// checkURI refuses a URI without its store, and the store without a URI.
+func (f *storeFlags) checkURI() error {
+	switch mongo := f.Store == "mongodb"; {
+	case mongo && f.MongoDB.URI == "":
+		return errors.New("--store mongodb needs --mongodb-uri, such as mongodb://db1,db2,db3/?replicaSet=rs")
+	case !mongo && f.MongoDB.URI != "":
+		return errors.New("--mongodb-uri is for --store mongodb")
+	}
+	return nil
+}
+
+// open opens the store that the flags name.
+func (f *storeFlags) open(ctx context.Context, data dataDir, e embedded.Options, m mongodb.Options) (storage.Store, error) {
+	if f.Store == "mongodb" {
+		m.URI, m.Database = f.MongoDB.URI, f.MongoDB.Database
+		s, err := mongodb.Open(ctx, m)
+		if err != nil {
+			return nil, err // a nil *mongodb.Store is no nil Store
+		}
+		return s, nil
+	}
+	s, err := embedded.Open(data.store(), e)
+	if err != nil {
+		return nil, err // a nil *embedded.Store is no nil Store
+	}
+	return s, nil
+}
+
+// openReader opens the store that the flags name to be read alone.
+func (f *storeFlags) openReader(ctx context.Context, data dataDir) (wholeHistory, error) {
+	if f.Store == "mongodb" {
+		return mongodb.OpenReader(ctx, mongodb.Options{URI: f.MongoDB.URI, Database: f.MongoDB.Database})
+	}
+	return embedded.OpenReader(data.store(), embedded.Options{})
+}
+
 // writer returns the name of this process in the history.
 func (c *serveCmd) writer() (string, error) {
 	if c.Replica != "" || c.Store == "embedded" {
@@ -39,10 +75,8 @@ func (c *serveCmd) writer() (string, error) {
 func (c *serveCmd) checkStore() error {
 	mongo := c.Store == "mongodb"
 	switch {
-	case mongo && c.MongoDB.URI == "":
-		return errors.New("--store mongodb needs --mongodb-uri, such as mongodb://db1,db2,db3/?replicaSet=rs")
-	case !mongo && c.MongoDB.URI != "":
-		return errors.New("--mongodb-uri is for --store mongodb")
+	case c.checkURI() != nil:
+		return c.checkURI()
 	case mongo && c.AuditAck.behind() > 0:
 		return errors.New("--audit-ack queued is for --store embedded: mongodb answers when a majority has a decision")
 	case mongo && c.AcceptRollback != nil:
@@ -54,20 +88,7 @@ func (c *serveCmd) checkStore() error {
 // openStore opens the store of the deployment. Nothing else here knows which it
 // is. lost is called once the store is of no use to this process any more.
 func (c *serveCmd) openStore(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer, lost func(error)) (storage.Store, error) {
-	if c.Store == "mongodb" {
-		s, err := mongodb.Open(ctx, mongodb.Options{
-			URI: c.MongoDB.URI, Database: c.MongoDB.Database, Lost: lost, Log: log, Metrics: metrics,
-		})
-		if err != nil {
-			return nil, err // a nil *mongodb.Store is no nil Store
-		}
-		return s, nil
-	}
-	s, err := embedded.Open(c.Data.store(), embedded.Options{
+	return c.open(ctx, c.Data, embedded.Options{
 		WriteBehind: c.AuditAck.behind(), AcceptRollback: c.AcceptRollback, Log: log, Metrics: metrics,
-	})
-	if err != nil {
-		return nil, err // a nil *embedded.Store is no nil Store
-	}
-	return s, nil
+	}, mongodb.Options{Lost: lost, Log: log, Metrics: metrics})
 }

@@ -146,10 +146,14 @@ func (c *verifyCmd) read(s streams, name string) (held, error) {
 
 // trusted loads the key set from a file or an address.
 func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
+	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.jwks()))
+}
+
+// readKeys reads the key set of a file or an address.
+func readKeys(ctx context.Context, s streams, name string) (receipt.Keys, error) {
 	var (
 		data []byte
 		err  error
-		name = cmp.Or(c.Keys, c.Data.jwks())
 	)
 	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
 		data, err = download(ctx, name)

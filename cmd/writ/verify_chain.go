@@ -19,8 +19,7 @@ import (
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
-	"writ/storage/embedded"
-	"writ/storage/mongodb"
+	"writ/transfer"
 )
 
 // chain verifies a whole history. Every error but the reported ones is that the
@@ -81,15 +80,8 @@ func (c *verifyCmd) checkMongoDB() error {
 // wholeHistory is one that is all there, not what a server shows of it.
 type wholeHistory interface {
 	ledger.History
+	transfer.Source
 	io.Closer
-}
-
-// openHistory opens the store that the flags name.
-func (c *verifyCmd) openHistory(ctx context.Context) (wholeHistory, error) {
-	if c.Store == "mongodb" {
-		return mongodb.OpenReader(ctx, mongodb.Options{URI: c.MongoDB.URI, Database: c.MongoDB.Database})
-	}
-	return embedded.OpenReader(c.Data.store(), embedded.Options{})
 }
 
 // prove proves the history that the flags name.
@@ -109,7 +101,7 @@ func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err e
 	if c.URL != "" {
 		return ledger.Prove(ctx, &remote{client: client{base: strings.TrimRight(c.URL, "/"), token: c.APIKey}}, cfg)
 	}
-	r, err := c.openHistory(ctx)
+	r, err := c.openReader(ctx, c.Data)
 	if err != nil {
 		return ledger.Proof{}, err
 	}
@@ -181,6 +173,13 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	}
 	if p.Unlisted > 0 {
 		fmt.Fprintf(w, "%s: %s under heads that are not listed yet: each verified by itself\n", name, count(p.Unlisted, "row"))
+	}
+	if f := p.Foreign; f.Organizations > 0 {
+		fmt.Fprintf(w, "%s: %s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import entries sign\n",
+			name, count(f.Rows, "row"), count(f.Organizations, "organization"), count(f.Settled, "settlement"), count(f.Removed, "removed row"))
+	}
+	for _, org := range p.Unfinished {
+		fmt.Fprintf(w, "%s: not proved: that no imported row of organization %q is missing or one too many: its import is not finished: run writ import again\n", name, org)
 	}
 	if p.Removed > 0 {
 		fmt.Fprintf(w, "%s: %s that retention removed, as it had announced, the newest decided at %s\n", name, count(p.Removed, "row"), decidedAt(p.NewestRemoved))

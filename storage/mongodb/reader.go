@@ -145,37 +145,45 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 	noRow := bson.D{{Key: "$nor", Value: bson.A{bson.D{{Key: "o", Value: bson.D{{Key: "$type", Value: "string"}}}}}}}
 	return r.read(ctx, "reading what is left of removed rows", func(ctx context.Context) error {
 		return r.scan(ctx, recordsName, noRow, func(raw bson.Raw) error {
-			var left tombstone
-			if err := decode(raw, &left); err != nil {
-				return err
-			}
-			org, intent, err := cutOrg(left.Intent)
+			w, t, err := readTombstone(raw)
 			if err != nil {
 				return err
 			}
-			w, err := parseRow(org, raw)
-			if err == nil && len(left.Removed) == 0 {
-				err = errors.New("it is neither a row nor what is left of one")
-			}
-			if err != nil {
-				return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
-			}
-			t := &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID}
-			for _, l := range left.Left {
-				if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
-					return &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
-				}
-				t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
-			}
-			t.Imported = left.Imported
 			if len(t.Leaves) > 0 && !r.own(t.Leaves[0].Chain) {
 				return f(t)
 			}
 			at := storage.IDTime(w.id)
-			r.decided(org, storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew)))
+			r.decided(t.OrganizationID, storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew)))
 			return f(t)
 		})
 	})
+}
+
+// readTombstone reads what is left of a removed row.
+func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
+	var left tombstone
+	if err := decode(raw, &left); err != nil {
+		return w, nil, err
+	}
+	org, intent, err := cutOrg(left.Intent)
+	if err != nil {
+		return w, nil, err
+	}
+	w, err = parseRow(org, raw)
+	if err == nil && len(left.Removed) == 0 {
+		err = errors.New("it is neither a row nor what is left of one")
+	}
+	if err != nil {
+		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
+	}
+	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID, Imported: left.Imported}
+	for _, l := range left.Left {
+		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
+			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
+		}
+		t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
+	}
+	return w, t, nil
 }
 
 // decided counts what was removed, of one of two months that may be the same.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/scrub"
+	"writ/storage"
+	"writ/storage/embedded"
+	"writ/storage/mongodb"
+	"writ/storage/registry"
+	"writ/transfer"
+)
+
+type importCmd struct {
+	File       string  `arg:"" help:"File of writ export."`
+	Keys       string  `required:"" placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
+	Data       dataDir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
+	SigningKey string  `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
+	storeFlags `embed:""`
+}
+
+// Help explains what is verified.
+func (c *importCmd) Help() string {
+	return `Takes in what writ export has written: documents, the history, public keys. First
+the whole file is read: each row must be the one of its receipt and its audit
+digest, signed by the given keys, and so must its settlement. The first line that
+is not ends it, before anything is stored. Keys in the file are never trusted.
+
+The store must have nothing of the organization. Interrupted, the command is run
+again with the same file: what is stored stays, and the result is the same.
+Imported rows are no part of the store's own chain: they are proved by one signed
+entry, which is written last. Until then serve and verify --chain say that the
+import is not finished.
+
+What is not signed is as good as the file: documents, what is left of removed rows,
+and that no row is missing. Compare the digest that export and import print.
+
+  curl -s https://source.example/.well-known/jwks.json > source.jwks
+  writ import acme.ndjson --keys source.jwks --data ./data`
+}
+
+// Validate refuses flags that make no sense.
+func (c *importCmd) Validate() error { return c.checkURI() }
+
+// Run checks the file and then stores it.
+func (c *importCmd) Run(ctx context.Context, s streams) error {
+	keys, err := readKeys(ctx, s, c.Keys)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return &inputError{name: c.File, err: errors.Unwrap(err)}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	bar := newProgress(s.err)
+	defer bar.end()
+	checked, err := transfer.Check(ctx, f, info.Size(), keys, bar.show)
+	bar.end()
+	if err != nil {
+		return &inputError{name: c.File, err: err}
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	entry, err := c.store(ctx, s, f, &checked, bar)
+	bar.end()
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	c.report(s.out, &checked, entry)
+	return nil
+}
+
+// store stores what was checked.
+func (c *importCmd) store(ctx context.Context, s streams, f io.Reader, checked *transfer.Checked, bar *progress) (entry ledger.Import, err error) {
+	if err := c.Data.create(); err != nil {
+		return entry, err
+	}
+	log := quietLogger(s.err)
+	store, err := c.open(ctx, c.Data, embedded.Options{Log: log}, mongodb.Options{Log: log})
+	if err != nil {
+		return entry, fmt.Errorf("opening the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	l, publish, err := c.ledger(ctx, store, log)
+	if err != nil {
+		return entry, err
+	}
+	defer func() { err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) }()
+	return transfer.Import(ctx, transfer.Target{Store: store, Ledger: l, Publish: publish, Now: time.Now, Progress: bar.show}, f, checked)
+}
+
+// ledger opens a ledger on the store, which decides nothing, and returns what publishes
+// keys in the store and the data directory.
+func (c *importCmd) ledger(
+	ctx context.Context, store storage.Store, log *slog.Logger,
+) (l *ledger.Ledger, publish func(context.Context, receipt.Keys) error, err error) {
+	signer, own, _, err := c.Data.loadSigner(c.SigningKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	docs := registry.New(store)
+	if err := docs.PublishKeys(ctx, own); err != nil {
+		return nil, nil, fmt.Errorf("publishing the public keys of receipts: %w", err)
+	}
+	scrubber, err := scrub.New()
+	if err != nil {
+		return nil, nil, err
+	}
+	key := make([]byte, 32) // of tags that are never made
+	rand.Read(key)          // never fails: it would crash the process
+	tagger, err := scrubber.Tagger(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err = ledger.Open(ctx, ledger.Config{Store: store, Signer: signer, Scrub: tagger, Log: log})
+	return l, func(ctx context.Context, keys receipt.Keys) error {
+		if _, err := c.Data.trustAll(keys); err != nil {
+			return err
+		}
+		return docs.PublishKeys(ctx, keys)
+	}, err
+}
+
+// report says what was imported, and what was not verified.
+func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Import) {
+	fmt.Fprintf(w, "%s: imported: organization %q: %s\n", c.File, entry.OrganizationID, carriedCounts(found.Footer))
+	fmt.Fprintf(w, "%s: entry %s of %s, root %s\n", c.File, entry.ID, entry.ImportedAt.Format(time.RFC3339), entry.Root)
+	fmt.Fprintf(w, "%s: %s: compare it with what the export printed: documents are not signed, nor is it that no row is missing\n", c.File, found.Footer.Digest)
+	if found.Older > 0 {
+		fmt.Fprintf(w, "%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", c.File, count(found.Older, "row"))
+	}
+	if found.Unsigned > 0 {
+		fmt.Fprintf(w, "%s: not verified: %s from before they were signed, which this store has signed\n", c.File, count(found.Unsigned, "settlement"))
+	}
+	if found.Footer.Removed > 0 {
+		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File, count(int(found.Footer.Removed), "removed row"))
+	}
+	if len(found.Untrusted) > 0 {
+		fmt.Fprintf(w, "%s: not published: keys that the file names and --keys does not have: %s\n", c.File, strings.Join(found.Untrusted, ", "))
+	}
+}
+
+// nameUnfinished logs every organization whose import is not finished: decisions that
+// it had elsewhere may be missing, and an intent of one be decided again.
+func (n *node) nameUnfinished(ctx context.Context) {
+	err := n.store.View(ctx, func(r storage.Reader) error {
+		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true}, func(_ []byte, d storage.Document) (bool, error) {
+			n.log.Error("the import of an organization is not finished: run writ import again", "organization", d.Org)
+			return true, nil
+		})
+	})
+	if err != nil && ctx.Err() == nil {
+		n.log.Error("could not look for imports that are not finished", "error", err)
+	}
+}

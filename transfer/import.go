@@ -1,0 +1,316 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// Actor is who makes the changes of documents that an import is, as the history of
+// changes names it.
+const Actor = "import"
+
+// Target is a store that takes an organization in.
+type Target struct {
+	Store storage.Store
+	// Ledger is the one on Store: it signs the import, and the changes of documents.
+	Ledger *ledger.Ledger
+	// Publish has everybody know public keys, before anything that they have signed is
+	// stored.
+	Publish func(ctx context.Context, keys receipt.Keys) error
+	// Now is the clock.
+	Now func() time.Time
+	// Progress is told now and then how many rows of how many are stored. It may be nil.
+	Progress func(what string, done, total int)
+}
+
+// ErrHere means that the target has the organization already.
+var ErrHere = errors.New("the store has the organization already")
+
+// Import stores what Check has found in a file, which is read again. It may have been
+// interrupted: what an earlier Import of the same file has stored is found and stays.
+// Once it is done nothing changes any more. Its error is a *LineError, ErrHere, or what
+// kept it from reading or storing.
+func Import(ctx context.Context, t Target, in io.Reader, checked *Checked) (ledger.Import, error) {
+	ctx = storage.WithActor(ctx, Actor)
+	if t.Progress == nil {
+		t.Progress = func(string, int, int) {}
+	}
+	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
+	done, err := i.begin()
+	if err != nil {
+		return ledger.Import{}, err
+	}
+	if done == nil {
+		if err := i.file(in); err != nil {
+			return ledger.Import{}, err
+		}
+		if err := i.sign(); err != nil {
+			return ledger.Import{}, err
+		}
+	} else if i.signed = *done; i.signed.Root != checked.Footer.Root {
+		return ledger.Import{}, fmt.Errorf("%w: it was imported from this export at %s, and the file was another then", ErrHere, done.ImportedAt.Format(time.RFC3339))
+	}
+	return i.signed, i.end()
+}
+
+type importer struct {
+	Target
+	ctx     context.Context
+	checked *Checked
+	org     string
+
+	state     state
+	rows      []*storage.Record
+	removed   []*storage.Tombstone
+	documents []storage.Document
+	bytes     int // of what is not stored yet
+	signed    ledger.Import
+}
+
+// What is stored at a time: so much that a durable write costs little beside it, and so
+// little that a transaction is short.
+const (
+	runRows  = 1024
+	runBytes = 2 << 20
+)
+
+// begin makes the import known, or returns the one that is done. Anything else of the
+// organization in the store is an error.
+func (i *importer) begin() (done *ledger.Import, err error) {
+	tip, err := i.Store.Tip(i.ctx)
+	if err == nil {
+		err = i.checked.ownChain(tip.ID)
+	}
+	if err == nil {
+		err = i.Store.Chains(i.ctx, func(end receipt.Chain) error { return i.checked.ownChain(end.ID) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	if done, err = i.done(); done != nil || err != nil {
+		return done, err
+	}
+	if err := i.claim(); err != nil {
+		return nil, err
+	}
+	return nil, i.publish()
+}
+
+// done returns the import of the organization that is signed, if it is of this file.
+func (i *importer) done() (*ledger.Import, error) {
+	entries, _, err := i.Store.Entries(i.ctx, i.org, storage.ImportEntry, storage.Page{Limit: 1})
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	done, err := ledger.ParseImport(entries[0])
+	if err == nil && done.ID != i.checked.Header.ID {
+		err = fmt.Errorf("%w: it was imported at %s, from the export %s", ErrHere, done.ImportedAt.Format(time.RFC3339), done.ID)
+	}
+	return &done, err
+}
+
+// claim stores that the import is under way, where nothing of the organization is there.
+func (i *importer) claim() error {
+	h := &i.checked.Header
+	empty := i.empty()
+	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
+		earlier, err := storage.Imports.Get(tx, i.org, "")
+		switch {
+		case err == nil && earlier.ID == h.ID:
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: the import of another file, the export %s, is not finished", ErrHere, earlier.ID)
+		case !errors.Is(err, storage.ErrNotFound):
+			return err
+		case empty != nil:
+			return empty
+		}
+		if err := eachDocument(tx, i.org, func(c *storage.Collection, _ storage.Document) error {
+			return fmt.Errorf("%w: it has a %s", ErrHere, c.Name)
+		}); err != nil {
+			return err
+		}
+		_, err = storage.Imports.Put(tx, i.org, &storage.Import{ID: h.ID, BeganAt: i.Now().UTC().Truncate(time.Millisecond)})
+		return err
+	})
+	return err
+}
+
+// empty returns nil where the organization has no history.
+func (i *importer) empty() error {
+	rows, _, err := i.Store.ListRecords(i.ctx, i.org, storage.Filter{}, storage.Page{Limit: 1})
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("%w: it has decisions", ErrHere)
+	}
+	for _, kind := range []storage.EntryKind{storage.ChangeEntry, storage.RetentionEntry, storage.VerdictEntry} {
+		if err != nil {
+			return err
+		}
+		var entries []*storage.Entry
+		if entries, _, err = i.Store.Entries(i.ctx, i.org, kind, storage.Page{Limit: 1}); len(entries) > 0 && err == nil {
+			err = fmt.Errorf("%w: its history has a %s", ErrHere, kind)
+		}
+	}
+	return err
+}
+
+// publish publishes the keys of the file that are trusted.
+func (i *importer) publish() error {
+	published, err := registry.New(i.Store).PublicKeys(i.ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range i.checked.Keys.IDs() {
+		there := published.Only(id)
+		if len(there.IDs()) > 0 && !bytes.Equal(there.JWKS(), i.checked.Keys.Only(id).JWKS()) {
+			return fmt.Errorf("the store has another key of the id %q", id)
+		}
+	}
+	return i.Publish(i.ctx, i.checked.Keys)
+}
+
+// file stores what is in the file.
+func (i *importer) file(in io.Reader) error {
+	r := newReader(in)
+	for {
+		l, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		left, err := i.state.take(r, l)
+		if err == nil {
+			err = i.line(r, l, left)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := i.flush(); err != nil {
+		return err
+	}
+	if i.state.footer == nil || *i.state.footer != i.checked.Footer {
+		return errors.New("the file has changed since it was checked: run the import again")
+	}
+	return nil
+}
+
+// line takes a line, and stores those that were taken once there are enough of a kind.
+func (i *importer) line(r *reader, l *line, left *storage.Tombstone) error {
+	if l.Document != nil && len(i.rows)+len(i.removed) > 0 {
+		if err := i.flush(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.Row != nil:
+		i.rows = append(i.rows, l.Row)
+	case left != nil:
+		i.removed = append(i.removed, left)
+	case l.Document != nil:
+		d, err := l.Document.stored(i.org)
+		if err != nil {
+			return &LineError{Line: r.n, Err: err}
+		}
+		d.Value = bytes.Clone(d.Value)
+		i.documents = append(i.documents, d)
+	}
+	i.bytes += len(r.buf)
+	if len(i.rows)+len(i.removed)+len(i.documents) < runRows && i.bytes < runBytes {
+		return nil
+	}
+	return i.flush()
+}
+
+// flush stores what was taken.
+func (i *importer) flush() error {
+	stored := make([]*storage.Record, len(i.rows))
+	for n, r := range i.rows {
+		stored[n] = withReceipt(r)
+	}
+	if len(i.rows)+len(i.removed) > 0 {
+		if err := i.Store.Import(i.ctx, i.org, stored, i.removed); err != nil {
+			return fmt.Errorf("storing decisions up to %s: %w", i.state.last, err)
+		}
+	}
+	for n, r := range i.rows {
+		if stored[n] == r {
+			continue
+		}
+		if _, err := i.Ledger.Settle(i.ctx, i.org, r.DecisionID, *r.Settlement); err != nil {
+			return fmt.Errorf("signing the settlement of decision %s: %w", r.DecisionID, err)
+		}
+	}
+	if err := i.putDocuments(); err != nil {
+		return err
+	}
+	i.rows, i.removed, i.documents, i.bytes = nil, nil, nil, 0
+	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
+	return nil
+}
+
+// putDocuments stores the documents that are not there.
+func (i *importer) putDocuments() error {
+	if len(i.documents) == 0 {
+		return nil
+	}
+	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
+		for _, d := range i.documents {
+			name := storage.CollectionOf(d.Kind).Name
+			there, err := tx.Get(d.Kind, d.Org, d.ID)
+			switch {
+			case err == nil && there.Org != d.Org:
+				return fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict, name, d.ID)
+			case err == nil && bytes.Equal(there.Value, d.Value):
+				continue
+			case err == nil:
+				return fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
+			case !errors.Is(err, storage.ErrNotFound):
+				return err
+			}
+			if err := tx.Put(d); err != nil {
+				return fmt.Errorf("storing the %s %q: %w", name, d.ID, err)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// sign signs the import, all of which is stored.
+func (i *importer) sign() (err error) {
+	if err = i.Ledger.SignChanges(i.ctx, i.Store); err != nil {
+		return err
+	}
+	f := &i.checked.Footer
+	i.signed, err = i.Ledger.SignImport(i.ctx, ledger.Import{
+		ID: i.checked.Header.ID, OrganizationID: i.org, Rows: f.Rows, Settled: f.Settled, Removed: f.Removed, Root: f.Root,
+	})
+	return err
+}
+
+// end takes away what said that the import was not finished.
+func (i *importer) end() error {
+	_, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error {
+		err := tx.Delete(storage.ImportKind, i.org, "")
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return i.Ledger.SignChanges(i.ctx, i.Store)
+}

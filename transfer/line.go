@@ -1,0 +1,223 @@
+package transfer
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+const format = "writ-export/1"
+
+// Header is the first line.
+type Header struct {
+	Format         string         `json:"format"`
+	ID             string         `json:"id"`
+	OrganizationID string         `json:"organization_id"`
+	ExportedAt     time.Time      `json:"exported_at"`
+	Last           string         `json:"last"`
+	Keys           jsontext.Value `json:"keys"`
+}
+
+// Footer is the last line.
+type Footer struct {
+	Rows      int64  `json:"rows"`
+	Settled   int64  `json:"settled"`
+	Removed   int64  `json:"removed"`
+	Documents int64  `json:"documents"`
+	Root      string `json:"root"`
+	Digest    string `json:"digest"`
+}
+
+// line is one of the file; one member is set.
+type line struct {
+	Header   *Header         `json:"header,omitzero"`
+	Row      *storage.Record `json:"row,omitzero"`
+	Removed  *removed        `json:"removed,omitzero"`
+	Document *document       `json:"document,omitzero"`
+	Footer   *Footer         `json:"footer,omitzero"`
+}
+
+// members returns how many are set.
+func (l *line) members() (n int) {
+	for _, is := range []bool{l.Header != nil, l.Row != nil, l.Removed != nil, l.Document != nil, l.Footer != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// id returns the decision id of a row or of a removed one.
+func (l *line) id() string {
+	switch {
+	case l.Row != nil:
+		return l.Row.DecisionID
+	case l.Removed != nil:
+		return l.Removed.DecisionID
+	}
+	return ""
+}
+
+type removed struct {
+	IntentID   string `json:"intent_id"`
+	DecisionID string `json:"decision_id"`
+	Leaves     []leaf `json:"leaves"`
+}
+
+type leaf struct {
+	Chain string `json:"chain"`
+	Seq   uint64 `json:"seq"`
+	Index uint32 `json:"index"`
+	Hash  string `json:"hash"`
+}
+
+func removedOf(t *storage.Tombstone) *removed {
+	r := &removed{IntentID: t.IntentID, DecisionID: t.DecisionID}
+	for _, l := range t.Leaves {
+		r.Leaves = append(r.Leaves, leaf{Chain: hex.EncodeToString(l.Chain[:]), Seq: l.Seq, Index: l.Index, Hash: hex.EncodeToString(l.Hash[:])})
+	}
+	return r
+}
+
+func (r *removed) tombstone(org string) (*storage.Tombstone, error) {
+	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, DecisionID: r.DecisionID, Imported: true}
+	for _, l := range r.Leaves {
+		next := receipt.Leaf{Seq: l.Seq, Index: l.Index}
+		if !unhex(next.Chain[:], l.Chain) || !unhex(next.Hash[:], l.Hash) || l.Seq > 1<<53-1 {
+			return nil, errors.New("a leaf of it is none")
+		}
+		t.Leaves = append(t.Leaves, next)
+	}
+	return t, nil
+}
+
+// unhex reads lower-case hex of exactly the length of to.
+func unhex(to []byte, s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == len(to) && copy(to, b) == len(b) && hex.EncodeToString(b) == s
+}
+
+type document struct {
+	Kind  string         `json:"kind"`
+	ID    string         `json:"id"`
+	Value jsontext.Value `json:"value"`
+}
+
+// carried are the collections that a file has, in its order: an agent's kill switch and
+// the rules are there before a policy allows anything, and all before a key lets anybody
+// in.
+var carried = []*storage.Collection{
+	&storage.Agents.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection, &storage.AllCounts.Collection,
+	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
+}
+
+// rank returns the place of a document's kind in the order of the file.
+func (d *document) rank() (int, error) {
+	for i, c := range carried {
+		if c.Name == d.Kind {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("a document of the kind %.32q", d.Kind)
+}
+
+// stored returns the document as org's.
+func (d *document) stored(org string) (storage.Document, error) {
+	rank, err := d.rank()
+	if err != nil {
+		return storage.Document{}, err
+	}
+	id, err := base64.RawURLEncoding.Strict().DecodeString(d.ID)
+	if err != nil {
+		return storage.Document{}, fmt.Errorf("the id of a document, %.64q, is not base64url without padding", d.ID)
+	}
+	doc := storage.Document{Kind: carried[rank].Kind, Org: org, ID: string(id), Value: d.Value}
+	if _, _, _, err := carried[rank].Describe(doc); err != nil {
+		return doc, err
+	}
+	return doc, nil
+}
+
+// LineError says which line of a file is wrong.
+type LineError struct {
+	Line       int    // from 1
+	DecisionID string // empty where the line is of none
+	Err        error
+}
+
+func (e *LineError) Error() string {
+	if e.DecisionID != "" {
+		return fmt.Sprintf("line %d: decision %.64s: %v", e.Line, e.DecisionID, e.Err)
+	}
+	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ErrNotWhole means that a file ends before its footer.
+var ErrNotWhole = errors.New("the file has no footer: it is not whole, go on with writ export --resume")
+
+// maxLine bounds a line. A row holds no more than twice the 4 MiB of a request.
+const maxLine = 32 << 20
+
+// reader reads a file line by line.
+type reader struct {
+	in     *bufio.Reader
+	buf    []byte
+	n      int       // of the last line
+	offset int64     // of the end of the last line
+	before hash.Hash // of the lines before the last one
+}
+
+func newReader(in io.Reader) *reader {
+	return &reader{in: bufio.NewReaderSize(in, 1<<20), before: sha256.New()}
+}
+
+// next returns the next line, io.EOF after the last one, and io.ErrUnexpectedEOF where
+// that is not ended.
+func (r *reader) next() (*line, error) {
+	r.before.Write(r.buf) // never fails
+	r.buf = r.buf[:0]
+	for {
+		piece, err := r.in.ReadSlice('\n')
+		r.buf = append(r.buf, piece...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, io.EOF) && len(r.buf) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if len(r.buf) > maxLine {
+			return nil, &LineError{Line: r.n + 1, Err: fmt.Errorf("it is longer than %d bytes", maxLine)}
+		}
+	}
+	r.n++
+	r.offset += int64(len(r.buf))
+	l := new(line)
+	err := json.Unmarshal(r.buf, l, json.RejectUnknownMembers(true))
+	if err == nil && l.members() != 1 {
+		err = errors.New("want one of header, row, removed, document, footer")
+	}
+	if err != nil {
+		return nil, &LineError{Line: r.n, Err: fmt.Errorf("it is no line of an export: %w", err)}
+	}
+	return l, nil
+}
+
+func digestOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }

@@ -1,0 +1,119 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"writ/ledger"
+	"writ/storage"
+)
+
+// state is how far a file was read, and holds each line to those before it.
+type state struct {
+	header    *Header
+	last      string // decision id
+	tree      ledger.Tree
+	documents int64
+	rank      int // of the last document
+	footer    *Footer
+}
+
+// take takes the next line. tombstone is set where the line is of a removed row.
+func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err error) {
+	switch {
+	case s.footer != nil:
+		err = errors.New("it is after the footer")
+	case s.header == nil && l.Header == nil, s.header != nil && l.Header != nil:
+		err = errors.New("the first line, and no other, is the header")
+	case l.Header != nil:
+		s.header, err = l.Header, l.Header.check()
+	case l.Row != nil:
+		if err = s.decision(l.Row.OrganizationID, l.Row.DecisionID); err == nil {
+			err = storage.CheckImport(s.header.OrganizationID, []*storage.Record{withReceipt(l.Row)}, nil)
+		}
+		if err == nil {
+			s.tree.AddRow(l.Row)
+		}
+	case l.Removed != nil:
+		if tombstone, err = l.Removed.tombstone(s.header.OrganizationID); err == nil {
+			err = s.decision(s.header.OrganizationID, l.Removed.DecisionID)
+		}
+		if err == nil {
+			err = storage.CheckImport(s.header.OrganizationID, nil, []*storage.Tombstone{tombstone})
+		}
+		if err == nil {
+			s.tree.AddRemoved(tombstone)
+		}
+	case l.Document != nil:
+		err = s.document(l.Document)
+	case l.Footer != nil:
+		s.footer = l.Footer
+		if want := s.foot(r); *l.Footer != want {
+			err = fmt.Errorf("the footer says %+v, and the lines above it are %+v: the file was changed or cut", *l.Footer, want)
+		}
+	}
+	if err != nil {
+		return nil, &LineError{Line: r.n, DecisionID: l.id(), Err: err}
+	}
+	return tombstone, nil
+}
+
+func (h *Header) check() error {
+	id, err := uuid.Parse(h.ID)
+	switch {
+	case h.Format != format:
+		return fmt.Errorf("its format is %.32q, this writ knows %s", h.Format, format)
+	case err != nil || id.Version() != 7 || id.String() != h.ID:
+		return fmt.Errorf("its id, %.64q, is no UUIDv7", h.ID)
+	case h.OrganizationID == "":
+		return errors.New("it names no organization")
+	}
+	return nil
+}
+
+// decision holds the order of decisions.
+func (s *state) decision(org, id string) error {
+	switch {
+	case org != s.header.OrganizationID:
+		return fmt.Errorf("it is of organization %.64q, and the file of %.64q", org, s.header.OrganizationID)
+	case s.documents > 0:
+		return errors.New("it is after the documents")
+	case strings.Compare(id, s.last) <= 0:
+		return fmt.Errorf("it is there twice or out of order: the one before is %s", s.last)
+	case strings.Compare(id, s.header.Last) > 0:
+		return fmt.Errorf("the header says that %.64s is the last", s.header.Last)
+	}
+	s.last = id
+	return nil
+}
+
+func (s *state) document(d *document) error {
+	rank, err := d.rank()
+	if err == nil && rank < s.rank {
+		err = fmt.Errorf("a %s is out of order", d.Kind)
+	}
+	s.rank = rank
+	s.documents++
+	return err
+}
+
+// foot returns the footer of the lines that were taken, the last line that was read being
+// the footer itself.
+func (s *state) foot(r *reader) Footer {
+	return Footer{
+		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents, Root: s.tree.Root(), Digest: digestOf(r.before),
+	}
+}
+
+// withReceipt returns r as it is imported: without a settlement that has no receipt.
+func withReceipt(r *storage.Record) *storage.Record {
+	if r.Settlement == nil || r.Settlement.Receipt != nil {
+		return r
+	}
+	stored := *r
+	stored.Settlement = nil
+	return &stored
+}
