@@ -49,7 +49,7 @@ func Check(ctx context.Context, in io.Reader, size int64, keys receipt.Keys, pro
 			}
 			c.found.Header, c.found.Footer = *c.state.header, *c.state.footer
 			return c.found, nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, errPartial):
 			return Checked{}, fmt.Errorf("line %d is not ended: %w", r.n+1, ErrNotWhole)
 		case err != nil:
 			return Checked{}, err

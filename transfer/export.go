@@ -97,7 +97,7 @@ func (e *exporter) resume() error {
 	end := int64(0)
 	for {
 		l, err := r.next()
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, errPartial) {
 			break
 		}
 		if err == nil {

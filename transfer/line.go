@@ -186,8 +186,11 @@ func newReader(in io.Reader) *reader {
 	return &reader{in: bufio.NewReaderSize(in, 1<<20), before: sha256.New()}
 }
 
-// next returns the next line, io.EOF after the last one, and io.ErrUnexpectedEOF where
-// that is not ended.
+// errPartial means that the last line is not ended.
+var errPartial = errors.New("the last line is not ended")
+
+// next returns the next line, io.EOF after the last one, and errPartial where that is
+// not ended.
 func (r *reader) next() (*line, error) {
 	r.before.Write(r.buf) // never fails
 	r.buf = r.buf[:0]
@@ -199,7 +202,7 @@ func (r *reader) next() (*line, error) {
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if errors.Is(err, io.EOF) && len(r.buf) > 0 {
-				err = io.ErrUnexpectedEOF
+				err = errPartial
 			}
 			return nil, err
 		}

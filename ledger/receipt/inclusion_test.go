@@ -25,6 +25,14 @@ func TestInclusion_ProvesAnEntryBesideReceipts(t *testing.T) {
 	if got, err := in.Leaf(leaves[1]); err != nil || got != (Leaf{Chain: head.Chain, Seq: 1, Index: 1, Hash: leaves[1]}) {
 		t.Errorf("Leaf = %+v, %v, want leaf 1 of head 1", got, err)
 	}
+	if got, err := in.Chain(); err != nil || got != head.Chain {
+		t.Errorf("Chain = %x, %v, want %x", got, err, head.Chain)
+	}
+	for _, sig := range []string{"", sigs[1][:20], "B" + sigs[1][1:], "*" + sigs[1][1:]} {
+		if got, err := (Inclusion{Sig: sig}).Chain(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("Chain of %.30q = %x, %v, want ErrMalformed", sig, got, err)
+		}
+	}
 	if Root(leaves) != head.Root {
 		t.Error("Root is not the head's")
 	}

@@ -165,3 +165,20 @@ func TestProofLargestTree(t *testing.T) {
 		t.Error("index = size is taken")
 	}
 }
+
+// TestForest_IsTheTree holds the root that is computed leaf by leaf to that of the tree.
+func TestForest_IsTheTree(t *testing.T) {
+	var f Forest
+	leaves := testLeaves(300)
+	for n := range len(leaves) + 1 {
+		if got, want := f.Root(), Root(leaves[:n]); got != want {
+			t.Fatalf("Root of %d leaves = %x, want %x", n, got, want)
+		}
+		if n < len(leaves) {
+			f.Add(leaves[n])
+		}
+	}
+	if len(f.nodes) > 9 {
+		t.Errorf("a Forest of 300 leaves holds %d nodes, want at most 9", len(f.nodes))
+	}
+}

@@ -1,0 +1,256 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// byID sorts rows, and what is left of them, by their ids.
+func byID(a, b *storage.Record) int { return cmp.Compare(a.DecisionID, b.DecisionID) }
+
+// movedHistory is a history into which acme was imported from severalChains: 8 rows, 2
+// of them settled there, and what is left of one. Since then one more was settled, the
+// oldest is removed, and an intent is decided. With it come a row of the source's that
+// the export does not have and the import as it is signed.
+func movedHistory(t *testing.T) (log *storagetest.MemoryLog, own [16]byte, more *storage.Record, signed Import) {
+	t.Helper()
+	source, _ := severalChains(t)
+	more, source.Records = source.Records[len(source.Records)-1], source.Records[:len(source.Records)-1]
+	log = storagetest.NewMemoryLog()
+	h := log.OpenLog()
+	for range 6 { // whose chain is none of the source's
+		h = log.OpenLog()
+	}
+	tip, err := h.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &clock{now: noon.Add(2 * time.Hour)}
+	l := open(t, handle{h, unmetered{newFake()}}, func(c *Config) { c.Now = now.Now })
+	rows := slices.SortedFunc(slices.Values(source.Records), byID)
+	var tree Tree
+	left := *source.Graves[0]
+	left.Imported = true
+	tree.AddRemoved(&left)
+	for _, r := range rows {
+		tree.AddRow(r)
+	}
+	if err := h.Import(t.Context(), "acme", rows, source.Graves); err != nil {
+		t.Fatal(err)
+	}
+	signed, err = l.SignImport(t.Context(), Import{
+		ID: "01a1fdfb-3060-7000-bdb6-3453771df8f2", OrganizationID: "acme", Rows: tree.Rows, Settled: tree.Settled, Removed: tree.Removed, Root: tree.Root(),
+	})
+	if err == nil {
+		_, err = l.Settle(t.Context(), "acme", rows[3].DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now.Now()})
+	}
+	if err == nil {
+		_, err = decide(t.Context(), l, "acme", entry(intent(100), engine.Allow))
+	}
+	if err == nil {
+		_, err = decide(t.Context(), l, "rival", entry(intent(1), engine.Allow))
+	}
+	if err == nil {
+		err = l.Retain(t.Context(), "acme", noon.Add(time.Hour), storage.Expired{Records: 1})
+	}
+	if err == nil {
+		err = log.Bury("acme")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, tip.ID, more, signed
+}
+
+func TestProve_Imports(t *testing.T) {
+	log, _, _, signed := movedHistory(t)
+	got, err := proveLog(t, log)
+	want := Foreign{Organizations: 1, Rows: 6, Settled: 2, Removed: 1}
+	if err != nil || got.Foreign != want || got.Rows != 8 || len(got.Unfinished) > 0 {
+		t.Errorf("Prove = %+v, %v, want %+v of 8 rows", got, err, want)
+	}
+	if signed.Rows != 7 || signed.Settled != 2 || signed.Removed != 1 || !signed.ImportedAt.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("the import is signed as %+v", signed)
+	}
+	if _, err := Prove(t.Context(), log, ProveConfig{Keys: testKeys(t, testSigner(2))}); err == nil {
+		t.Error("Prove with other keys = nil, want an error")
+	}
+}
+
+// TestProve_Imports_Forged does to an imported history what somebody who holds the
+// store can do: rows that are genuine come and go with all that finds them.
+func TestProve_Imports_Forged(t *testing.T) {
+	foreignRow := func(log *storagetest.MemoryLog, own [16]byte, n int) int {
+		for i, r := range log.Records {
+			if chain, _ := r.Receipt.Inclusion().Chain(); chain != own && r.OrganizationID == "acme" {
+				if n == 0 {
+					return i
+				}
+				n--
+			}
+		}
+		panic("there is no such row")
+	}
+	for _, test := range []struct {
+		name string
+		do   func(log *storagetest.MemoryLog, own [16]byte, more *storage.Record)
+		want string
+	}{
+		{"a row deleted", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			i := foreignRow(log, own, 1)
+			log.Records = slices.Delete(log.Records, i, i+1)
+		}, "it took in 7 rows, 2 settlements of them and what was left of 1 removed ones, and 6, "},
+		{"a genuine row added", func(log *storagetest.MemoryLog, _ [16]byte, more *storage.Record) {
+			log.Records = append(log.Records, more)
+		},
+			"it took in 7 rows, 2 settlements of them and what was left of 1 removed ones, and 8, "},
+		{"a row given twice", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			log.Records = append(log.Records, log.Records[foreignRow(log, own, 1)])
+		}, "and 8, "},
+		{"a row swapped for another genuine one", func(log *storagetest.MemoryLog, own [16]byte, more *storage.Record) {
+			i := slices.IndexFunc(log.Records, func(r *storage.Record) bool { return r.Settlement == nil && r != more })
+			log.Records[i] = more
+		}, "one of them was swapped"},
+		{"a row changed", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			i := foreignRow(log, own, 0)
+			r := *log.Records[i]
+			r.AgentID = "another"
+			log.Records[i] = &r
+		}, "its row is not the one of its audit digest"},
+		{"a receipt under another head", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			i, j := foreignRow(log, own, 0), foreignRow(log, own, 1)
+			r := *log.Records[i]
+			r.Receipt.Sig = log.Records[j].Receipt.Sig
+			log.Records[i] = &r
+		}, "and it does not verify by itself: receipt: signature does not verify"},
+		{"a settlement deleted", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			i := slices.IndexFunc(log.Records, func(r *storage.Record) bool {
+				if r.Settlement == nil {
+					return false
+				}
+				chain, _ := r.Settlement.Receipt.Chain()
+				return chain != own
+			})
+			r := *log.Records[i]
+			r.Settlement = nil
+			log.Records[i] = &r
+		}, "and 7, 1 and 1 are there"},
+		{"a settlement without a receipt", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			i := slices.IndexFunc(log.Records, func(r *storage.Record) bool { return r.Settlement == nil })
+			r := *log.Records[i]
+			r.Settle(storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
+			log.Records[i] = &r
+		}, "its settlement has no receipt"},
+		{"a row passed for one that had been removed before", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			if err := log.Bury("acme"); err != nil {
+				t.Fatal(err)
+			}
+			log.Graves[len(log.Graves)-1].Imported = true
+		}, "and 6, 2 and 2 are there"},
+		{"a row removed without an announcement", func(log *storagetest.MemoryLog, _ [16]byte, _ *storage.Record) {
+			if err := log.Bury("acme"); err != nil {
+				t.Fatal(err)
+			}
+		}, "2 rows were removed that only retention entries for 1 cover"},
+		{"what is left of a removed row deleted", func(log *storagetest.MemoryLog, _ [16]byte, _ *storage.Record) {
+			log.Graves = slices.DeleteFunc(log.Graves, func(t *storage.Tombstone) bool { return t.Imported })
+		}, "and 7, 2 and 0 are there"},
+		{"the intent of a removed row changed", func(log *storagetest.MemoryLog, _ [16]byte, _ *storage.Record) {
+			i := slices.IndexFunc(log.Graves, func(t *storage.Tombstone) bool { return t.Imported })
+			left := *log.Graves[i]
+			left.IntentID = "5eed0000-0000-4000-8000-0000000000ff"
+			log.Graves[i] = &left
+		}, "one of them was swapped"},
+		{"rows of an organization that imported nothing", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			log.Others = slices.DeleteFunc(log.Others, func(e *storage.Entry) bool { return e.Kind == storage.ImportEntry })
+		}, "no import entry is of the organization"},
+		{"the import of other rows", func(log *storagetest.MemoryLog, own [16]byte, _ *storage.Record) {
+			for i, e := range log.Others {
+				if e.Kind == storage.ImportEntry {
+					changed := *e
+					changed.Body = []byte(strings.Replace(string(e.Body), `"rows":7`, `"rows":6`, 1))
+					log.Others[i] = &changed
+				}
+			}
+		}, `import "01a1fdfb-3060-7000-bdb6-3453771df8f2": it is not what head `},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log, own, more, _ := movedHistory(t)
+			test.do(log, own, more)
+			_, err := proveLog(t, log)
+			if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Prove = %v, want a break that says %q", err, test.want)
+			}
+		})
+	}
+}
+
+// unfinishedLog is a history with the document of an import.
+type unfinishedLog struct{ *storagetest.MemoryLog }
+
+func (unfinishedLog) Documents(_ context.Context, f func(storage.Change) error) error {
+	return f(storage.Change{Kind: storage.ImportKind, Org: "acme", Revision: 1, Digest: [32]byte{1}})
+}
+
+func (u unfinishedLog) Waiting(ctx context.Context, f func(storage.Change) error) error {
+	return u.Documents(ctx, f)
+}
+
+// TestProve_Imports_Unfinished: rows without an import entry are no break where an
+// import is under way, and it is said.
+func TestProve_Imports_Unfinished(t *testing.T) {
+	source, _ := severalChains(t)
+	log := storagetest.NewMemoryLog()
+	h := log.OpenLog()
+	if err := h.Import(t.Context(), "acme", source.Records[3:], source.Graves); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Prove(t.Context(), unfinishedLog{log}, ProveConfig{Keys: testKeys(t, testSigner(1))})
+	if err != nil || !slices.Equal(got.Unfinished, []string{"acme"}) {
+		t.Errorf("Prove = %+v, %v, want acme's to be unfinished", got, err)
+	}
+	if _, err := proveLog(t, log); err == nil || !strings.Contains(err.Error(), "no import entry is of the organization") {
+		t.Errorf("Prove without an import under way = %v, want a break", err)
+	}
+	log, _, _, _ = movedHistory(t)
+	if got, err := Prove(t.Context(), unfinishedLog{log}, ProveConfig{Keys: testKeys(t, testSigner(1))}); err != nil || len(got.Unfinished) > 0 {
+		t.Errorf("Prove of an import that is signed = %+v, %v, want none unfinished", got, err)
+	}
+	i := slices.IndexFunc(log.Others, func(e *storage.Entry) bool { return e.Kind == storage.ImportEntry })
+	var two imports
+	if err := two.entry(log.Others[i]); err != nil {
+		t.Errorf("an import entry = %v", err)
+	}
+	if err := two.entry(log.Others[i]); err == nil {
+		t.Error("another import entry of an organization = nil, want an error")
+	}
+}
+
+func TestSignImport_Once(t *testing.T) {
+	store := newFake()
+	now := &clock{now: noon}
+	l := open(t, store, func(c *Config) { c.Now = now.Now })
+	var tree Tree
+	i := Import{ID: "01a1fdfb-3060-7000-bdb6-3453771df8f2", OrganizationID: "acme", Root: tree.Root()}
+	first, err := l.SignImport(t.Context(), i)
+	if err != nil || !first.ImportedAt.Equal(noon) {
+		t.Fatalf("SignImport = %+v, %v", first, err)
+	}
+	now.set(noon.Add(time.Hour))
+	if again, err := l.SignImport(t.Context(), i); err != nil || again != first {
+		t.Errorf("SignImport again = %+v, %v, want %+v", again, err, first)
+	}
+	i.Rows++
+	if _, err := l.SignImport(t.Context(), i); !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("SignImport of other rows = %v, want a conflict", err)
+	}
+}

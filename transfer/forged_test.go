@@ -1,0 +1,291 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/registry"
+	"writ/transfer"
+)
+
+// TestCheck_Forged changes a file as somebody can who carries it, and names the line.
+func TestCheck_Forged(t *testing.T) {
+	from := inMemory(1)
+	from.fill(t, rows)
+	file, _ := from.export(t)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := inMemory(1)
+	elsewhere.fill(t, rows)
+	another, _ := elsewhere.export(t)
+	others, err := os.ReadFile(another)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(of []byte) []string {
+		all := strings.SplitAfter(string(of), "\n")
+		return all[:len(all)-1]
+	}
+	// Lines 2 to 6 are of removed rows, 7 to 46 rows, 47 to 53 documents.
+	find := func(all []string, part string) int {
+		return slices.IndexFunc(all, func(l string) bool { return strings.Contains(l, part) })
+	}
+	replace := func(i int, from, to string) func([]string) []string {
+		return func(all []string) []string {
+			if !strings.Contains(all[i], from) {
+				t.Fatalf("line %d is %s, want it to have %q", i+1, all[i], from)
+			}
+			all[i] = strings.Replace(all[i], from, to, 1)
+			return all
+		}
+	}
+	for _, test := range []struct {
+		name string
+		do   func(all []string) []string
+		want string
+	}{
+		{"a row changed", replace(9, `"agent_id":"bot"`, `"agent_id":"tob"`), "line 10: decision "},
+		{"a row's decision changed", replace(9, `"reasons":["policy`, `"reasons":["policx`), "its row is not the one of its audit digest"},
+		{"a row's audit digest taken away", func(all []string) []string {
+			all[9] = regexp.MustCompile(`,"audit_digest":"[^"]*"`).ReplaceAllString(all[9], "")
+			return all
+		}, "payload does not match: digest"},
+		{"a receipt's time changed", replace(9, `"exp":1`, `"exp":2`), "line 10: decision "},
+		{"a signature changed", replace(9, `"sig":"A`, `"sig":"B`), "line 10: decision "},
+		{"a settlement changed", func(all []string) []string {
+			return replace(find(all, `"settlement"`), `"outcome":"executed"`, `"outcome":"skipped"`)(all)
+		}, "its settlement"},
+		{"a settlement taken to another row", func(all []string) []string {
+			i := find(all, `"settlement"`)
+			j := i + 1 + find(all[i+1:], `"settlement"`)
+			_, settlement, _ := strings.Cut(all[i], `"settlement"`)
+			before, _, _ := strings.Cut(all[j], `"settlement"`)
+			all[j] = before + `"settlement"` + settlement
+			return all
+		}, "its settlement"},
+		{"a settlement deleted", func(all []string) []string {
+			i := find(all, `"settlement"`)
+			before, _, _ := strings.Cut(all[i], `,"settlement"`)
+			all[i] = before + "}}\n"
+			return all
+		}, "the file was changed or cut"},
+		{"a row deleted", func(all []string) []string { return slices.Delete(all, 9, 10) }, "the file was changed or cut"},
+		{"a row twice", func(all []string) []string { return slices.Insert(all, 9, all[9]) }, "line 11: decision "},
+		{"rows exchanged", func(all []string) []string { all[9], all[10] = all[10], all[9]; return all }, "it is there twice or out of order"},
+		{"a row of another store with the same key", func(all []string) []string {
+			theirs := lines(others)
+			all[len(all)-9] = theirs[len(theirs)-9]
+			return all
+		}, "line "},
+		{"a row of another organization", replace(9, `"organization_id":"acme"`, `"organization_id":"rival"`), `it is of organization "rival", and the file of "acme"`},
+		{"another organization's name", replace(0, `"organization_id":"acme"`, `"organization_id":"rival"`), `it is of organization "acme", and the file of "rival"`},
+		{"no footer", func(all []string) []string { return all[:len(all)-1] }, "it is not whole"},
+		{"half a footer", func(all []string) []string { return append(all[:len(all)-1], all[len(all)-1][:20]) }, "it is not whole"},
+		{"a footer of fewer rows", replace(53, `"rows":40`, `"rows":39`), "the file was changed or cut"},
+		{"a line after the footer", func(all []string) []string { return append(all, all[9]) }, "it is after the footer"},
+		{"no header", func(all []string) []string { return all[1:] }, "the first line, and no other, is the header"},
+		{"two headers", func(all []string) []string { return slices.Insert(all, 1, all[0]) }, "the first line, and no other, is the header"},
+		{"another format", replace(0, `"writ-export/1"`, `"writ-export/2"`), `this writ knows writ-export/1`},
+		{"an id that is none", replace(0, `"id":"`, `"id":"x`), "is no UUIDv7"},
+		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
+		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},
+		{"a document changed", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"none"`, `"some"`)(all) }, "the file was changed or cut"},
+		{"a document of another kind", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"rule"`, `"public key"`)(all) }, `a document of the kind "public key"`},
+		{"a document of another organization", func(all []string) []string {
+			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":"rival"`)(all)
+		}, "line 53: "},
+		{"a document before the rows", func(all []string) []string { return slices.Insert(all, 1, all[50]) }, "it is after the documents"},
+		{"documents exchanged", func(all []string) []string { all[46], all[52] = all[52], all[46]; return all }, "is out of order"},
+		{"what is left of a row changed", replace(2, `"intent_id":"5`, `"intent_id":"6`), "the file was changed or cut"},
+		{"what is left of a row without leaves", func(all []string) []string {
+			before, _, _ := strings.Cut(all[2], `"leaves"`)
+			all[2] = before + `"leaves":[]}}` + "\n"
+			return all
+		}, "0 leaves are left of decision"},
+		{"a leaf that is none", replace(2, `"chain":"`, `"chain":"x`), "a leaf of it is none"},
+		{"a member that is not known", replace(9, `{"row":{`, `{"row":{"x":1,`), "it is no line of an export"},
+		{"a member twice", replace(9, `{"row":{`, `{"row":{"intent_id":"x",`), "it is no line of an export"},
+		{"two things on a line", replace(9, `{"row":`, `{"header":{},"row":`), "want one of header, row, removed, document, footer"},
+		{"nothing on a line", func(all []string) []string { all[9] = "{}\n"; return all }, "want one of header, row, removed, document, footer"},
+		{"an empty line", func(all []string) []string { all[9] = "\n"; return all }, "line 10: "},
+		{"nothing at all", func([]string) []string { return nil }, "it is not whole"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			forged := []byte(strings.Join(test.do(lines(whole)), ""))
+			_, err := transfer.Check(t.Context(), bytes.NewReader(forged), int64(len(forged)), keysOf(t, 1), nil)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Check = %v, want %q", err, test.want)
+			}
+		})
+	}
+	for name, keys := range map[string]receipt.Keys{"other keys": keysOf(t, 2), "no keys": {}} {
+		_, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), keys, nil)
+		if line := (*transfer.LineError)(nil); !errors.As(err, &line) || line.Line != 7 || !errors.Is(err, receipt.ErrUnknownKey) {
+			t.Errorf("Check with %s = %v, want that the key of line 7 is unknown", name, err)
+		}
+	}
+	if found, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), keysOf(t, 1, 2), nil); err != nil || !slices.Equal(found.Keys.IDs(), keysOf(t, 1).IDs()) {
+		t.Errorf("Check = keys %q, %v, want those of the file alone", found.Keys.IDs(), err)
+	}
+}
+
+// TestImport_Refused: what can't be taken in leaves nothing behind.
+func TestImport_Refused(t *testing.T) {
+	from := inMemory(1)
+	from.fill(t, rows)
+	file, _ := from.export(t)
+	for name, test := range map[string]struct {
+		before func(s storage.Store, l *ledger.Ledger) error
+		want   error
+		said   string
+	}{
+		"decisions": {func(_ storage.Store, l *ledger.Ledger) error {
+			_, err := decide(t.Context(), l, "acme", 1000)
+			return err
+		}, transfer.ErrHere, "it has decisions"},
+		"a document": {func(s storage.Store, _ *ledger.Ledger) error {
+			_, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
+				_, err := storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
+				return err
+			})
+			return err
+		}, transfer.ErrHere, "it has a plan"},
+		"a change of something that is gone": {func(s storage.Store, l *ledger.Ledger) error {
+			for _, f := range []func(tx storage.Tx) error{
+				func(tx storage.Tx) error {
+					_, err := storage.Subscriptions.Put(tx, "acme", &storage.Subscription{OrganizationID: "acme", Plan: "free"})
+					return err
+				},
+				func(tx storage.Tx) error { return tx.Delete(storage.SubscriptionKind, "acme", "") },
+			} {
+				if _, err := s.Update(t.Context(), "acme", f); err != nil {
+					return err
+				}
+			}
+			return l.SignChanges(t.Context(), s)
+		}, transfer.ErrHere, "its history has a change"},
+		"another import that is not finished": {func(s storage.Store, _ *ledger.Ledger) error {
+			_, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
+				_, err := storage.Imports.Put(tx, "acme", &storage.Import{ID: "another", BeganAt: noon})
+				return err
+			})
+			return err
+		}, transfer.ErrHere, "the export another, is not finished"},
+		"another key of the same id": {func(s storage.Store, _ *ledger.Ledger) error {
+			jwks := strings.ReplaceAll(string(keysOf(t, 9).JWKS()), signerOf(9).KeyID(), signerOf(1).KeyID())
+			keys, err := receipt.ParseKeys([]byte(jwks))
+			if err == nil {
+				err = registry.New(s).PublishKeys(t.Context(), keys)
+			}
+			return err
+		}, nil, "the store has another key of the id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := inMemory(2)
+			to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
+				if err := test.before(s, l); err != nil {
+					t.Fatal(err)
+				}
+			})
+			_, err := to.importInto(t, file, keysOf(t, 1))
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.said) {
+				t.Errorf("Import beside %s = %v, want %q", name, err, test.said)
+			}
+			if proof, err := to.prove(t, keysOf(t, 1, 2)); err != nil || proof.Foreign.Rows > 0 {
+				t.Errorf("Prove = %+v, %v, want nothing that was imported", proof.Foreign, err)
+			}
+		})
+	}
+	if _, err := from.importInto(t, file, keysOf(t, 1)); err == nil || !strings.Contains(err.Error(), "the one they were exported from") {
+		t.Errorf("Import into the source = %v, want that it is the source", err)
+	}
+}
+
+// TestImport_KeyOfAnother: the id of an API key is unique in a store. Once it is free
+// the import goes on.
+func TestImport_KeyOfAnother(t *testing.T) {
+	from, to := inMemory(1), inMemory(2)
+	from.fill(t, rows)
+	file, _ := from.export(t)
+	taken := func(f func(tx storage.Tx) error) {
+		t.Helper()
+		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+			if _, err := s.Update(t.Context(), "other", f); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	taken(func(tx storage.Tx) error {
+		_, err := storage.Tokens.Put(tx, "other", &storage.Token{ID: "k", OrganizationID: "other", CreatedAt: noon})
+		return err
+	})
+	_, err := to.importInto(t, file, keysOf(t, 1))
+	if !errors.Is(err, storage.ErrConflict) || !strings.Contains(err.Error(), `the id of the key "k" is taken by another organization`) {
+		t.Errorf("Import = %v, want that the key's id is taken", err)
+	}
+	if proof, err := to.prove(t, keysOf(t, 1, 2)); err != nil || len(proof.Unfinished) != 1 {
+		t.Errorf("Prove = %q, %v, want an import that is not finished", proof.Unfinished, err)
+	}
+	// What is not finished is no source.
+	if _, err := to.exportTo(t, t.TempDir()+"/acme"); err == nil || !strings.Contains(err.Error(), "its import into this store is not finished") {
+		t.Errorf("Export = %v, want that the import is not finished", err)
+	}
+	taken(func(tx storage.Tx) error { return tx.Delete(storage.TokenKind, "other", "k") })
+	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
+		t.Errorf("Import = %v", err)
+	}
+	wantWhole(t, to, keysOf(t, 1, 2))
+}
+
+// TestImport_UnsignedSettlement: one from before settlements were signed becomes one of
+// the target's own.
+func TestImport_UnsignedSettlement(t *testing.T) {
+	from, to := inMemory(1), inMemory(2)
+	from.fill(t, rows)
+	file, _ := unsigned(t, from)
+	i, err := to.importInto(t, file, keysOf(t, 1))
+	if err != nil || i.Settled != 9 {
+		t.Fatalf("Import = %+v, %v, want 9 settlements that are signed", i, err)
+	}
+	proof := wantWhole(t, to, keysOf(t, 1, 2))
+	if proof.Settled != 10 || proof.Unsigned != 0 || proof.Foreign.Settled != 9 {
+		t.Errorf("Prove = %d settlements, %d of them unsigned, %d imported; want 10, 0 and 9", proof.Settled, proof.Unsigned, proof.Foreign.Settled)
+	}
+	if again, err := to.importInto(t, file, keysOf(t, 1)); err != nil || again != i {
+		t.Errorf("Import again = %+v, %v", again, err)
+	}
+}
+
+// unsigned exports a place whose rows have one settlement that is not signed.
+func unsigned(t *testing.T, from place) (string, transfer.Footer) {
+	t.Helper()
+	read := from.read
+	from.read = func(t *testing.T) reader { return &oldSettlement{reader: read(t)} }
+	return from.export(t)
+}
+
+// oldSettlement is a store whose first settlement is not signed.
+type oldSettlement struct{ reader }
+
+func (o *oldSettlement) RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) error {
+	done := false
+	return o.reader.RowsOf(ctx, org, after, func(r *storage.Record) error {
+		if r.Settlement != nil && !done {
+			done = true
+			old := *r.Settlement
+			old.Receipt, r.Settlement = nil, &old
+		}
+		return f(r)
+	})
+}
