@@ -31,7 +31,7 @@ func TestStore_SurvivesItsPrimary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newDatabase(t, set)
-			o.Timeout = 2 * time.Second
+			o.URI += "&timeoutMS=2000"
 			tr := trace(t)
 			handles := []*recorded{tr.of(openTest(t, o)), tr.of(openTest(t, o))}
 			l := &load{T: t, writer: storagetest.NewWriter(), acknowledged: make(map[string]*storage.Record)}

@@ -51,7 +51,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			o := newDatabase(t, sharedSet(t))
 			app := o.Database + "-" + name
 			o.URI += "&appName=" + app
-			o.Timeout = time.Second
+			o.URI += "&timeoutMS=1000"
 			s, w := trace(t).of(openTest(t, o)), storagetest.NewWriter()
 			first := w.Record("org")
 			if _, err := w.Commit(t.Context(), s, first); err != nil {
@@ -137,7 +137,7 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	dead := o
 	app := o.Database + "-dead"
 	dead.URI += "&appName=" + app
-	dead.Timeout = time.Second
+	dead.URI += "&timeoutMS=1000"
 	tr := trace(t)
 	a, b := tr.of(openTest(t, dead)), tr.of(openTest(t, o))
 	a.stop()

@@ -25,14 +25,13 @@ var _ storage.Store = (*Store)(nil)
 // Options configure a Store.
 type Options struct {
 	// URI is where the replica set is. TLS, authentication, pool sizes, connection
-	// timeouts and appName are options of the URI. Its read and write concerns and
-	// its read preference are not used: writ reads from the primary what a majority
-	// has, and writes to a majority's journals.
+	// timeouts and appName are options of the URI, and timeoutMS, which bounds each
+	// operation of the store: 5 s unless it is given, 1 s at least. Its read and write
+	// concerns and its read preference are not used: writ reads from the primary what
+	// a majority has, and writes to a majority's journals.
 	URI string
 	// Database is writ's own; "writ" if it is empty.
 	Database string
-	// Timeout bounds each operation of the store; 5 s if it is 0.
-	Timeout time.Duration
 	// Lost, if not nil, is called once this handle was given up by another and can
 	// commit nothing any more, with what to do.
 	Lost func(error)
@@ -71,6 +70,9 @@ type Store struct {
 const (
 	// openPatience is how long Open waits for a set that has no primary.
 	openPatience = 30 * time.Second
+	// leastTimeout is the least that an operation may be given: a majority write to
+	// members of different regions takes some 100 ms, and several of them queue.
+	leastTimeout = time.Second
 	// openQuiet is how long it does so without a word.
 	openQuiet = 2 * time.Second
 )
@@ -101,7 +103,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 
 // connect returns what reads and writes the database, and has no part in it yet.
 func connect(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{timeout: cmp.Or(o.Timeout, 5*time.Second), began: time.Now(), metrics: newMetrics()}
+	s := &Store{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
 	s.slot.news = make(chan struct{}, 1)
 	s.lost = func(error) {}
@@ -110,10 +112,13 @@ func connect(ctx context.Context, o Options) (*Store, error) {
 	}
 	majority := writeconcern.Majority()
 	majority.Journal = new(true)
-	config := options.Client().SetAppName("writ").ApplyURI(o.URI).SetTimeout(s.timeout).
+	config := options.Client().SetAppName("writ").SetTimeout(s.timeout).ApplyURI(o.URI).
 		SetReadConcern(readconcern.Majority()).SetReadPreference(readpref.Primary()).SetWriteConcern(majority).
 		SetMonitor(s.metrics.command()).SetPoolMonitor(s.metrics.pool()).
 		SetBSONOptions(&options.BSONOptions{BinaryAsSlice: true})
+	if s.timeout = *config.Timeout; s.timeout < leastTimeout {
+		return nil, fmt.Errorf("the URI has a timeoutMS of %d: want %d or more, or none for 5000", s.timeout.Milliseconds(), leastTimeout.Milliseconds())
+	}
 	var err error
 	if s.client, err = mongo.Connect(config); err != nil {
 		return nil, err

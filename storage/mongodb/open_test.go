@@ -48,6 +48,22 @@ func TestOpen_CredentialsAreNeverTold(t *testing.T) {
 	}
 }
 
+func TestOpen_TimeoutOfTheURI(t *testing.T) {
+	set := sharedSet(t)
+	for query, want := range map[string]time.Duration{"": 5 * time.Second, "&timeoutMS=1000": time.Second, "&timeoutMS=7500": 7500 * time.Millisecond} {
+		o := newDatabase(t, set)
+		o.URI = set.URI() + query
+		if s := openTest(t, o); s.timeout != want {
+			t.Errorf("with %q the timeout is %v, want %v", query, s.timeout, want)
+		}
+	}
+	for _, ms := range []string{"0", "999"} {
+		if _, err := Open(t.Context(), Options{URI: "mongodb://127.0.0.1:1/?timeoutMS=" + ms}); err == nil || !strings.Contains(err.Error(), "timeoutMS of "+ms+": want 1000 or more") {
+			t.Errorf("with timeoutMS=%s: %v", ms, err)
+		}
+	}
+}
+
 // unwrapAll returns err and all that it wraps.
 func unwrapAll(err error) []error {
 	all := []error{err}

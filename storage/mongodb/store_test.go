@@ -83,7 +83,7 @@ func newDatabase(t testing.TB, set *mongotest.Set) Options {
 		}
 	})
 	return Options{
-		URI: set.URI(), Database: fmt.Sprint("writ", shared.dbs.Add(1)), Timeout: 20 * time.Second,
+		URI: set.URI() + "&timeoutMS=20000", Database: fmt.Sprint("writ", shared.dbs.Add(1)),
 		Log: log.logger(),
 	}
 }
