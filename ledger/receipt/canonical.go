@@ -51,10 +51,14 @@ func AppendString(dst []byte, s string) []byte {
 }
 
 // skipPlain moves i on by eights while the next eight bytes of s are ASCII that
-// needs no escape: nearly everything is, and a decision hashes it three times.
+// needs no escape, and to the end where the last eight are: nearly everything is, and
+// a decision hashes it three times.
 func skipPlain(s string, i int) int {
 	for i+8 <= len(s) && plain8(s[i:i+8]) {
 		i += 8
+	}
+	if n := len(s); i+8 > n && n >= 8 && plain8(s[n-8:]) {
+		return n
 	}
 	return i
 }
