@@ -15,10 +15,8 @@ import (
 // notCaused are the alerts whose fault cannot be caused here, and why. promtool
 // fires them on series made up for it, in alerts_test.yml.
 var notCaused = map[string]string{
-	"WritQuota":           "the embedded store grants places in meters from memory",
-	"WritPanic":           "no request is known to panic",
-	"WritCustomerRefused": "plans other than free are bought",
-	"WritRetention":       "a pass is late after three hours",
+	"WritPanic":     "no request is known to panic",
+	"WritRetention": "a pass is late after three hours",
 }
 
 // TestDashboardsAndAlerts_OnARealPrometheus has Prometheus scrape real servers
@@ -53,6 +51,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	f.freeze(t)
 	f.overload(t)
 	if f.set != nil {
+		f.refusePlaces(t)
 		f.silence(t)
 		f.loseMongoDB(t)
 	}
@@ -84,7 +83,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 		drop("WritStoreSpace")
 	}
 	if f.set == nil {
-		drop("WritStale", "WritGivenUp", "WritNoConnection")
+		drop("WritQuota", "WritStale", "WritGivenUp", "WritNoConnection")
 	}
 	if f.full == nil && f.set == nil {
 		drop("WritRefuses")

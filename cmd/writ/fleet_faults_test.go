@@ -42,6 +42,22 @@ func (f *fleet) loseMongoDB(t *testing.T) {
 	}
 }
 
+// refusePlaces has MongoDB refuse to change meters, and a decision want a place in one.
+func (f *fleet) refusePlaces(t *testing.T) {
+	t.Helper()
+	allow, err := f.set.RefuseCommand(t.Context(), "findAndModify", "writ.quotas")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newSender(t, signed(t, f.shares.data, "newcomer"), 1).evaluate(f.shares.url, newIntent("bot", "deploy", "d"))
+	if err != nil || a.status != http.StatusServiceUnavailable {
+		t.Fatalf("evaluate without a place in the meter = %+v, %v, want 503", a, err)
+	}
+	if err := allow(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // causeOutcomes has the first server answer in each way that a panel shows, and
 // the core decide.
 func (f *fleet) causeOutcomes(t *testing.T) {
@@ -88,12 +104,14 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 		guess := oneConnection{sender{operator.http, "writ_" + uuid.NewString()}, f.first.url}
 		guess.do(t, "GET", "/v1/rules", "", http.StatusUnauthorized, nil)
 	}
-	for _, r := range []*replica{f.core, f.shares} {
+	others := newSender(t, f.first.token, 1)
+	defer others.http.CloseIdleConnections() // the odd one takes few
+	for _, r := range []*replica{f.core, f.shares, f.odd, f.odd, f.odd} {
 		if r == nil {
 			continue
 		}
-		if a, err := operator.evaluate(r.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
-			t.Fatalf("evaluate with an external core or MongoDB = %+v, %v", a, err)
+		if a, err := others.evaluate(r.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
+			t.Fatalf("evaluate with an external core, MongoDB or a plan that is used up = %+v, %v", a, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
+	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
@@ -26,7 +28,7 @@ type fleet struct {
 	core          *replica // asks an external core
 	frozen        *replica // is stopped for moments, then overloaded
 	full          *replica // its disk fills; nil where none can be mounted
-	odd           *replica // its tip cannot be noted, few connections are allowed, it dies
+	odd           *replica // its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
 	set           *mongotest.Set
 	shares, mute  *replica // share the set; the second is frozen until it is given up. nil where there is no mongod
 	coreFails     *atomic.Bool
@@ -65,7 +67,13 @@ func startFleet(t *testing.T) *fleet {
 		}
 		return other
 	}
-	storeUnreadablePolicy(t, data)
+	storeIn(t, data, func(r *registry.Registry) error { // a policy that could not be registered
+		_, err := r.PutPolicy(t.Context(), &engine.ActionPolicy{
+			PolicyID: unreadablePolicy, Version: 1, OrganizationID: examples.Organization, AgentID: "*", AllowedActionTypes: []string{"*"},
+			BlockedResourcePatterns: []string{"a["}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
+		}, 0)
+		return err
+	})
 	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if f.coreFails.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -75,12 +83,16 @@ func startFleet(t *testing.T) *fleet {
 		_, _ = io.WriteString(w, `{"result":{"decision":"deny","reasons":["core.finding: no"]}}`) // who asked may be gone
 	}))
 	t.Cleanup(core.Close)
-	many := manyEvaluations(t)
+	many, few := manyEvaluations(t), plansOf(t, 1, 2)
 	f.first = run(data) // the free plan, which the load uses up
 	f.second = run(shared(t.TempDir()), many)
 	f.core = run(shared(t.TempDir()), many, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result")
 	f.frozen = run(shared(t.TempDir()), many, "--queue-deadline", "10ms")
-	f.odd = run(shared(t.TempDir()), many, "--connections-per-address", "4")
+	paying := shared(t.TempDir())
+	storeIn(t, paying, func(r *registry.Registry) error {
+		return r.PutSubscription(t.Context(), &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
+	})
+	f.odd = run(paying, few, "--connections-per-address", "4")
 	if _, err := mongotest.Binary(t.Context()); err != nil {
 		t.Logf("SKIPPED the panels and alerts of MongoDB: there is no real mongod: %.300q", err)
 	} else {
@@ -96,21 +108,14 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// storeUnreadablePolicy stores a policy that could not be registered.
-func storeUnreadablePolicy(t *testing.T, data dataDir) {
+// storeIn changes the documents of a directory that no server uses yet.
+func storeIn(t *testing.T, data dataDir, f func(*registry.Registry) error) {
 	t.Helper()
 	store, err := embedded.Open(data.store(), embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &engine.ActionPolicy{
-		PolicyID: unreadablePolicy, Version: 1, OrganizationID: examples.Organization, AgentID: "*", AllowedActionTypes: []string{"*"},
-		BlockedResourcePatterns: []string{"a["}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
-	}
-	if _, err := registry.New(store).PutPolicy(t.Context(), p, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
+	if err := errors.Join(f(registry.New(store)), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -177,12 +177,24 @@ func signed(t *testing.T, data dataDir, org string) string {
 // manyEvaluations returns the flag of a plan that no test exhausts.
 func manyEvaluations(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "plans.json")
-	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 10, "agents": 10, "retention_days": 7}}`
-	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
+	return plansOf(t, 1_000_000_000, 1)
+}
+
+// plansOf returns the flag of plans free and pro with so many evaluations.
+func plansOf(t *testing.T, free, pro int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plans.json")
+	plan := func(name string, evaluations int) object {
+		return object{"name": name, "evaluations": evaluations, "policies": 10, "agents": 10, "retention_days": 7}
+	}
+	plans, err := json.Marshal(object{"free": plan("free", free), "pro": plan("pro", pro)})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return "--plans=" + name
+	if err := os.WriteFile(file, plans, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--plans=" + file
 }
 
 const testPolicy = "0c0ffee0-0000-4000-8000-00000000beef"

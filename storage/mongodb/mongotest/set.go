@@ -159,6 +159,16 @@ func (s *Set) AdminOf(ctx context.Context, i int, command bson.D) error {
 	return s.admin(ctx, s.direct(i), command)
 }
 
+// RefuseCommand has the primary refuse a command on a collection until allow is called.
+func (s *Set) RefuseCommand(ctx context.Context, command, collection string) (allow func() error, err error) {
+	point := func(mode string, data bson.D) error {
+		return s.Admin(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
+	}
+	const authenticationFailed = 8000 // an error that is not tried again
+	err = point("alwaysOn", bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "namespace", Value: collection}, {Key: "errorCode", Value: authenticationFailed}})
+	return func() error { return point("off", bson.D{}) }, err
+}
+
 func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error) {
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetServerSelectionTimeout(patience))
 	if err != nil {
