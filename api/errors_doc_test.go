@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
@@ -37,8 +38,27 @@ func errorRows(t *testing.T, head string) []string {
 	return rows
 }
 
+// balancerFile has a problem that the balancer answers in place of every replica.
+const balancerFile = "../deploy/haproxy/haproxy.cfg"
+
+// balancerProblem returns that, which must be a problem as writ's are.
+func balancerProblem(t *testing.T) (p problem) {
+	t.Helper()
+	text, err := os.ReadFile(balancerFile)
+	must(t, err)
+	answers := regexp.MustCompile(`(?m)^ *http-error status (\d+) content-type (\S+) .*string '(.*)'$`).FindAllStringSubmatch(string(text), -1)
+	if len(answers) != 1 {
+		t.Fatalf("%s has %d answers of its own, want 1", balancerFile, len(answers))
+	}
+	must(t, json.Unmarshal([]byte(answers[0][3]), &p, json.RejectUnknownMembers(true)))
+	if answers[0][1] != fmt.Sprint(p.Status) || answers[0][2] != typeProblem || p.Type != "urn:writ:problem:"+p.Code || p.Title == "" || p.Detail == "" || p.OK {
+		t.Errorf("%s answers %s as %s with status %s", balancerFile, answers[0][3], answers[0][2], answers[0][1])
+	}
+	return p
+}
+
 // TestErrors_EveryCodeIsDocumented holds the table of codes to openapi.yaml, to
-// which the tests hold every answer.
+// which the tests hold every answer, and to the balancer's.
 func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 	var doc struct {
 		Components struct {
@@ -76,6 +96,8 @@ func TestErrors_EveryCodeIsDocumented(t *testing.T) {
 			}
 		}
 	}
+	balancer := balancerProblem(t)
+	statuses[balancer.Code] = map[int]bool{balancer.Status: true}
 	var want []string
 	for code, of := range statuses {
 		list := fmt.Sprint(slices.Sorted(maps.Keys(of)))

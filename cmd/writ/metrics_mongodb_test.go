@@ -12,6 +12,19 @@ import (
 // mongodbMetrics begins the names of what the store mongodb shows.
 const mongodbMetrics = "writ_mongodb_"
 
+// storeMetrics begins the names of what the embedded store shows.
+const storeMetrics = "writ_store_"
+
+// TestMetrics_IdleReplica: a replica beats, listens and looks around, each with a
+// histogram of a command of 15 samples.
+func TestMetrics_IdleReplica(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	data, _ := newData(t)
+	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 450, storeMetrics)
+}
+
 // TestMetrics_MongoDB holds docs/metrics.md and GET /metrics with the store mongodb
 // to each other, and that no credential of the store is shown.
 func TestMetrics_MongoDB(t *testing.T) {

@@ -167,14 +167,14 @@ type selector struct{ name, labels string }
 
 // alertSelectors returns what the alerts need from the first scrape on: all they
 // name but the rates of histograms, which have none before the first
-// observation, the external core's and MongoDB's.
-func alertSelectors(t *testing.T) []selector {
+// observation, the external core's and what begins with absent.
+func alertSelectors(t *testing.T, absent string) []selector {
 	t.Helper()
 	rows := readMetricsTable(t)
 	var all []selector
 	for _, r := range readAlerts(t) {
 		for _, m := range regexp.MustCompile(`\b(writ_[a-z0-9_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(r.Expr, -1) {
-			if rows[m[1]].kind == "" || strings.HasPrefix(m[1], "writ_core_") || strings.HasPrefix(m[1], mongodbMetrics) {
+			if rows[m[1]].kind == "" || strings.HasPrefix(m[1], "writ_core_") || strings.HasPrefix(m[1], absent) {
 				continue
 			}
 			all = append(all, selector{m[1], m[2]})

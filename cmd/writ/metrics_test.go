@@ -176,17 +176,24 @@ func TestMetrics(t *testing.T) {
 // alert asks for is there before it happens.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
-	body, _ := scrape(t, start(t, data), acceptText)
+	idle(t, start(t, data), 300, mongodbMetrics)
+}
+
+// idle holds a server that has done nothing to a number of samples, and to what alerts
+// ask for but for metrics whose names begin with absent.
+func idle(t *testing.T, p *process, most int, absent string) {
+	t.Helper()
+	body, _ := scrape(t, p, acceptText)
 	samples := make(map[string]bool)
 	for line := range strings.Lines(string(body)) {
 		if !strings.HasPrefix(line, "#") {
 			samples[line[:strings.LastIndex(line, " ")]] = true
 		}
 	}
-	if len(samples) > 300 {
-		t.Errorf("an idle server shows %d samples, want at most 300", len(samples))
+	if len(samples) > most {
+		t.Errorf("an idle server shows %d samples, want at most %d", len(samples), most)
 	}
-	for _, named := range alertSelectors(t) {
+	for _, named := range alertSelectors(t, absent) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(samples)), named.matches) {
 			t.Errorf("an alert names %s, which an idle server does not show", named)
 		}
