@@ -46,6 +46,6 @@
 // says whether the model can do the same. What cannot be seen from outside (a commit
 // that takes effect late, a rollback, a slot that is lost) Replay finds. A test of faults
 // wraps each handle with [Recorder.Handle] before a ledger gets it, notes a Crash where
-// it kills one, and replays the trace once all calls have returned. The switch and the
-// grants are not replayed.
+// it kills one and Buried where it has one given up, and replays the trace once all calls
+// have returned. The switch and the grants are not replayed.
 package protocol

@@ -23,6 +23,7 @@ const (
 	Doubt  = "doubt"  // got an error after which nobody knows
 	Refuse = "refuse" // got another error: nothing was stored
 	Crash  = "crash"  // ended without a word
+	Buried = "buried" // has its slot no more, at the latest now
 )
 
 // Event is one line of a trace.
@@ -68,7 +69,7 @@ type Handle struct {
 }
 
 // Handle returns s with its appends recorded. No two handles have one name. Whoever
-// crashes it notes that.
+// crashes it or gives it up notes that.
 func (r *Recorder) Handle(ctx context.Context, name string, s ledger.Store) (*Handle, error) {
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -77,6 +78,9 @@ func (r *Recorder) Handle(ctx context.Context, name string, s ledger.Store) (*Ha
 	r.Note(Event{Replica: name, Did: Start, Chain: hex.EncodeToString(tip.ID[:])})
 	return &Handle{s, r, name}, nil
 }
+
+// Note writes an event of the handle that has no rows.
+func (h *Handle) Note(did string) { h.to.Note(Event{Replica: h.name, Did: did}) }
 
 // Append implements storage.Log.
 func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
@@ -96,9 +100,9 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	})
 	switch {
 	case errors.Is(err, storage.ErrUnknown):
-		h.to.Note(Event{Replica: h.name, Did: Doubt})
+		h.Note(Doubt)
 	case err != nil:
-		h.to.Note(Event{Replica: h.name, Did: Refuse})
+		h.Note(Refuse)
 	default:
 		h.to.Note(h.answer(batch, existing, sealed, head))
 	}

@@ -29,10 +29,14 @@ func Replay(trace io.Reader) error {
 		return fmt.Errorf("the trace has %d replicas: at most %d can be replayed", r.w.Replicas, maxReplayed)
 	}
 	can := []*state{r.w.start()}
-	for n, e := range events {
-		if can = r.after(r.hidden(can, &e), &e); len(can) == 0 {
-			line, err := json.Marshal(e)
+	for n := range r.events {
+		e := &r.events[n]
+		if can = r.after(r.hidden(can, e), e); len(can) == 0 {
+			line, err := json.Marshal(e.Event)
 			return errors.Join(fmt.Errorf("event %d is none that the protocol has: %s", n+1, line), err)
+		}
+		for _, s := range can {
+			s.retire(e.last)
 		}
 	}
 	return nil
@@ -40,32 +44,25 @@ func Replay(trace io.Reader) error {
 
 // replayer knows what the names of a trace stand for.
 type replayer struct {
-	w                         World
-	keys                      *keys
-	replicas, chains, intents map[string]int
-	decisions                 map[string]uint16
-	doubts                    map[int]bool // replicas of whose batch an answer was lost
+	w                World
+	keys             *keys
+	events           []numbered
+	replicas, chains map[string]int
+	doubts           map[int]bool // replicas of whose batch an answer was lost
 }
 
 func newReplayer(events []Event) *replayer {
-	r := &replayer{
-		replicas: make(map[string]int), chains: make(map[string]int), intents: make(map[string]int),
-		decisions: make(map[string]uint16), doubts: make(map[int]bool),
-	}
+	r := &replayer{replicas: make(map[string]int), chains: make(map[string]int), doubts: make(map[int]bool)}
 	for _, e := range events {
 		add(r.replicas, e.Replica)
 		if e.Did == Start {
 			add(r.chains, e.Chain)
 		}
-		for intent, decision := range e.Rows {
-			add(r.intents, intent)
-			if r.decisions[decision] == 0 {
-				r.decisions[decision] = uint16(len(r.decisions) + 1)
-			}
-		}
 	}
-	r.w = World{Replicas: len(r.replicas), Intents: len(r.intents)}
-	r.keys = &keys{replicas: [][]int{upTo(r.w.Replicas)}, intents: [][]int{upTo(r.w.Intents)}}
+	var intents int
+	r.events, intents = number(events)
+	r.w = World{Replicas: len(r.replicas), Intents: intents}
+	r.keys = &keys{replicas: [][]int{upTo(r.w.Replicas)}, intents: [][]int{upTo(intents)}}
 	return r
 }
 
@@ -82,18 +79,9 @@ func upTo(n int) (all []int) {
 	return all
 }
 
-// rows returns decisions by intent as they are numbered.
-func (r *replayer) rows(e *Event) map[int]uint16 {
-	rows := make(map[int]uint16, len(e.Rows))
-	for intent, decision := range e.Rows {
-		rows[r.intents[intent]] = r.decisions[decision]
-	}
-	return rows
-}
-
 // hidden returns the states that steps which no trace tells of lead to, before an
 // event.
-func (r *replayer) hidden(from []*state, e *Event) []*state {
+func (r *replayer) hidden(from []*state, e *numbered) []*state {
 	known := make(map[string]bool)
 	var all []*state
 	visit := func(s *state) {
@@ -135,7 +123,7 @@ func (r *replayer) commits(s *state, p int) *state {
 	return t
 }
 
-func (r *replayer) hides(s *state, step *step, e *Event) bool {
+func (r *replayer) hides(s *state, step *step, e *numbered) bool {
 	switch step.does {
 	case begins, meets, late, spreads, lost:
 		return true
@@ -147,9 +135,8 @@ func (r *replayer) hides(s *state, step *step, e *Event) bool {
 }
 
 // after returns the states in which an event has happened.
-func (r *replayer) after(from []*state, e *Event) (then []*state) {
+func (r *replayer) after(from []*state, e *numbered) (then []*state) {
 	p := r.replicas[e.Replica]
-	rows := r.rows(e)
 	for _, s := range from {
 		switch e.Did {
 		case Start:
@@ -159,9 +146,9 @@ func (r *replayer) after(from []*state, e *Event) (then []*state) {
 				then = append(then, t)
 			}
 		case Append:
-			then = append(then, r.appends(s, p, rows)...)
+			then = append(then, r.appends(s, p, e.rows)...)
 		case Answer:
-			if t := r.answers(s, p, rows, e.Head); t != nil {
+			if t := r.answers(s, p, e.rows, e.Head); t != nil {
 				then = append(then, t)
 			}
 		case Doubt:
@@ -174,6 +161,12 @@ func (r *replayer) after(from []*state, e *Event) (then []*state) {
 			then = append(then, r.refuses(s, p)...)
 		case Crash:
 			then = append(then, r.steps(s, p, crashes)...)
+		case Buried:
+			if s.holds(p) {
+				then = append(then, r.steps(s, p, givenUp)...)
+			} else {
+				then = append(then, s)
+			}
 		}
 	}
 	switch e.Did {

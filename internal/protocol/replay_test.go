@@ -175,6 +175,12 @@ func TestReplay_Refuses(t *testing.T) {
 			{"replica":"h","did":"start","chain":"1"}
 			{"replica":"a","did":"append","rows":{"i":"d1"}}
 			{"replica":"a","did":"answer","rows":{"i":"d1"},"head":1}`,
+		"an answer of who was given up and whose slot nobody has taken": `
+			{"replica":"a","did":"start","chain":"1"}
+			{"replica":"b","did":"start","chain":"2"}
+			{"replica":"a","did":"buried"}
+			{"replica":"a","did":"append","rows":{"i":"d1"}}
+			{"replica":"a","did":"answer","rows":{"i":"d1"},"head":1}`,
 		"what was found not to be stored, stored after all": `
 			{"replica":"a","did":"start","chain":"1"}
 			{"replica":"b","did":"start","chain":"2"}
