@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
+	"writ/internal/protocol"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/storagetest"
@@ -177,6 +178,7 @@ func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	if err := s.Barrier(t.Context()); err != nil {
 		t.Fatalf("Barrier = %v", err)
 	}
+	frozen.handle.Note(protocol.Buried)
 	late := w.Record("org")
 	if _, err := w.Commit(t.Context(), frozen, late); !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("Append by who was frozen = %v, want %v", err, storage.ErrConflict)

@@ -50,11 +50,11 @@ func TestMetrics_OfTheDriverUntilClose(t *testing.T) {
 func TestMetrics_StreamsAndReplicas(t *testing.T) {
 	set := sharedSet(t)
 	o := newDatabase(t, set)
-	c := &cluster{set: set, options: o, names: make(map[storagetest.Replica]string)}
-	dead := c.OpenHandle(t).(*Store)
+	c := &cluster{set: set, options: o, trace: trace(t), names: make(map[storagetest.Replica]string)}
+	dead := c.OpenHandle(t).(*recorded)
 	reg := prometheus.NewRegistry()
 	c.options.Metrics = reg
-	s := c.OpenHandle(t).(*Store)
+	s := c.OpenHandle(t).(*recorded)
 	count := func(name string) float64 { return metricstest.Read(t, reg)[name].Value }
 	if n := count("writ_mongodb_streams_replaced_total"); n != 0 {
 		t.Errorf("%v streams were replaced, want none", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +114,67 @@ func TestSlot_LostIsFinal(t *testing.T) {
 	if c := openTest(t, o); c.slot.id != a.slot.id || c.slot.chain != a.slot.chain {
 		t.Errorf("the slot that was taken is %d, want %d", c.slot.id, a.slot.id)
 	}
+}
+
+// TestSlot_OfTwoAtOnce gives up a handle and opens two at the same time, which race for
+// its slot, many times: one goes on with its chain, the other with another, and of the
+// intent that both append one decision is first.
+func TestSlot_OfTwoAtOnce(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	keeper, w := openTest(t, o), storagetest.NewWriter()
+	l := &load{T: t, writer: w, acknowledged: make(map[string]*storage.Record)}
+	for round := range 20 {
+		dead := openTest(t, o)
+		if _, err := w.Commit(t.Context(), dead, w.Record("org-0")); err != nil {
+			t.Fatal(err)
+		}
+		dead.silence(t)
+		if err := keeper.bury(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var two [2]*Store
+		var errs [2]error
+		first := make(chan *storage.Record, len(two))
+		intent := w.Record("org-0")
+		begin, all := make(chan struct{}), new(sync.WaitGroup)
+		for i := range two {
+			all.Go(func() {
+				<-begin
+				if two[i], errs[i] = Open(t.Context(), o); errs[i] != nil {
+					return
+				}
+				own := w.Again(intent)
+				existing, err := w.Commit(t.Context(), two[i], own)
+				if errs[i] = err; err == nil && existing[0] == nil {
+					first <- own
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+		if len(first) != 1 {
+			t.Fatalf("round %d: %d of two decisions of one intent are first", round, len(first))
+		}
+		l.acknowledged[intent.IntentID] = <-first
+		a, b := &two[0].slot, &two[1].slot
+		if heirs := btoi(a.chain == dead.slot.chain) + btoi(b.chain == dead.slot.chain); heirs != 1 || a.id == b.id || a.chain == b.chain {
+			t.Errorf("round %d: the slots are %d and %d, the chains %x and %x, of which %d are that of %d, want one", round, a.id, b.id, a.chain, b.chain, heirs, dead.slot.id)
+		}
+		if err := errors.Join(two[0].Close(), two[1].Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.check(keeper)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // TestUpdate_OfADeadHandleIsInNobodysWay holds a transaction of a handle open that

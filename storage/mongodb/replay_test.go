@@ -31,6 +31,7 @@ func (tr *traced) replay() {
 	events := bytes.Count(tr.trace.Bytes(), []byte("\n"))
 	if err := protocol.Replay(bytes.NewReader(tr.trace.Bytes())); err != nil || tr.rec.Err() != nil {
 		tr.t.Errorf("Replay of %d events = %v, %v\n%s", events, err, tr.rec.Err(), tr.trace.String())
+		return
 	}
 	tr.t.Logf("the model can do the trace of %d events", events)
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"writ/internal/protocol"
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
@@ -167,6 +168,7 @@ func (c *cluster) TakeOver(t *testing.T, h storagetest.Replica) storagetest.Repl
 	if err := dead.bury(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	dead.handle.Note(protocol.Buried)
 	return c.OpenHandle(t)
 }
 
