@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/scrub"
+	"writ/storage"
+	"writ/storage/embedded"
+	"writ/storage/mongodb/mongotest"
+)
+
+// moved is a deployment that an organization is moved from or to.
+type moved struct {
+	data  dataDir
+	token string
+	flags []string // of the store
+}
+
+func newMoved(t *testing.T, flags ...string) moved {
+	t.Helper()
+	data, token := newData(t)
+	return moved{data: data, token: token, flags: flags}
+}
+
+func inMongoDB(t *testing.T, set *mongotest.Set, name string) moved {
+	t.Helper()
+	return newMoved(t, "--store=mongodb", "--mongodb-uri", set.URI(), "--mongodb-database", name)
+}
+
+// writ runs the real binary, which must end with an exit code, and returns what it says.
+func writ(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("writ", args...).CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || err == nil && code != exitOK || exit != nil && exit.ExitCode() != code {
+		t.Fatalf("writ %s = %v, want exit code %d\n%s", strings.Join(args, " "), err, code, out)
+	}
+	return string(out)
+}
+
+func (m moved) run(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	return writ(t, code, append(append(args, "--data", string(m.data)), m.flags...)...)
+}
+
+// wantWhole proves all of it.
+func (m moved) wantWhole(t *testing.T, want ...string) {
+	t.Helper()
+	said := m.run(t, exitOK, "verify", "--chain", "--keys", m.data.jwks())
+	for _, part := range append(want, ": whole: ") {
+		if !strings.Contains(said, part) {
+			t.Errorf("writ verify --chain says %s\nwant %q", said, part)
+		}
+	}
+}
+
+// TestMove carries an organization between stores, by the real binary, and goes on
+// with it where it has come to.
+func TestMove(t *testing.T) {
+	t.Run("embedded to embedded", func(t *testing.T) { move(t, newMoved(t), newMoved(t)) })
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	set := mongotest.For(t, 1)
+	t.Run("embedded to MongoDB", func(t *testing.T) { move(t, newMoved(t), inMongoDB(t, set, "to")) })
+	t.Run("MongoDB to embedded", func(t *testing.T) { move(t, inMongoDB(t, set, "from"), newMoved(t)) })
+}
+
+func move(t *testing.T, from, to moved) {
+	p := start(t, from.data, from.flags...)
+	register(t, p.url, from.token)
+	source := oneConnection{newSender(t, from.token, 1), p.url}
+	answers := make(map[string]answer)
+	var intents []intent
+	for i := range 20 {
+		intents = append(intents, newIntent([]string{"bot", "another"}[i%2], []string{"deploy", "delete"}[i%4/2], "k8s/staging"))
+		a, err := source.evaluate(p.url, intents[i])
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("evaluate = %d %s, %v", a.status, a.body, err)
+		}
+		answers[intents[i].id] = a
+	}
+	decision := func(in intent) string {
+		res, err := receipt.ParseResult([]byte(answers[in.id].body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Receipt.DecisionID
+	}
+	settle := func(c oneConnection, in intent) {
+		t.Helper()
+		c.do(t, http.MethodPost, "/v1/actions/record", fmt.Sprintf(`{"decision_id": %q, "outcome": "executed"}`, decision(in)), http.StatusOK, nil)
+	}
+	settle(source, intents[0])
+	p.stop(t)
+
+	file := filepath.Join(t.TempDir(), "org.ndjson")
+	exported := from.run(t, exitOK, "export", "--org", examples.Organization, "-o", file)
+	imported := to.run(t, exitOK, "import", file, "--keys", from.data.jwks())
+	if !strings.Contains(exported, "20 rows, 1 settled, 0 removed rows") || !strings.Contains(imported, "20 rows, 1 settled, 0 removed rows") {
+		t.Errorf("writ export says %s\nand writ import %s\nwant 20 rows", exported, imported)
+	}
+	to.wantWhole(t, "20 rows that 1 organization imported, with 1 settlement")
+
+	p = start(t, to.data, to.flags...)
+	target := oneConnection{newSender(t, to.token, 1), p.url}
+	for _, in := range intents {
+		got, err := target.evaluate(p.url, in)
+		if err != nil || got.body != answers[in.id].body || got.replayed != "true" {
+			t.Fatalf("the same intent at the target = %+v, %v, want what the source has answered: %s", got, err, answers[in.id].body)
+		}
+	}
+	_, jwks := get(t, p.url+"/.well-known/jwks.json")
+	keys, err := receipt.ParseKeys([]byte(jwks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := history(t, p.url, to.token)
+	if len(rows) != len(intents) {
+		t.Errorf("the target lists %d rows, want %d", len(rows), len(intents))
+	}
+	for _, r := range rows {
+		if err := errors.Join(receipt.Verify(r.Receipt, keys, r.DecidedAt), ledger.VerifyRow(r), ledger.VerifySettlement(r, keys)); err != nil {
+			t.Errorf("a row at the target does not verify with the target's keys: %v", err)
+		}
+	}
+	settle(target, intents[0]) // said again
+	settle(target, intents[1])
+	if got, err := target.evaluate(p.url, newIntent("bot", "deploy", "k8s/staging")); err != nil || !strings.Contains(got.body, `"decision":"allow"`) {
+		t.Errorf("a new intent at the target = %+v, %v, want an allow by the policy that came along", got, err)
+	}
+	p.stop(t)
+	if log := p.stderr.String(); strings.Contains(log, "not finished") {
+		t.Errorf("writ serve says %s, want nothing of an unfinished import", log)
+	}
+	to.wantWhole(t, "21 decisions, 2 settled", "20 rows that 1 organization imported, with 1 settlement")
+}
+
+// manyRows fills a new data directory with rows of an organization.
+func manyRows(t *testing.T, n int) moved {
+	t.Helper()
+	const batch = 250
+	m := newMoved(t)
+	signer, _, _, err := m.data.loadSigner("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := embedded.Open(m.data.store(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrubber, err := scrub.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	tagger, err := scrubber.Tagger(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n / batch {
+		turns, entries, outs := make([]ledger.Turn, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
+		for i := range entries {
+			if turns[i], err = l.Begin(t.Context(), examples.Organization, 1<<40); err != nil {
+				t.Fatal(err)
+			}
+			entries[i] = ledger.Entry{
+				Intent: &engine.Intent{
+					IntentID: uuid.NewString(), PolicyID: testPolicy, AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
+				},
+				PolicyVersion: 1,
+				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
+			}
+		}
+		p, err := l.Enqueue(t.Context(), turns, entries, false)
+		if err == nil {
+			err = p.Wait(t.Context(), outs)
+		}
+		if err == nil {
+			_, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(l.Close(context.WithoutCancel(t.Context())), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// killed starts writ and kills it once it has come as far as when says, or it has ended.
+func killed(t *testing.T, when func() bool, args ...string) {
+	t.Helper()
+	cmd := exec.Command("writ", args...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // how it ended is in its ProcessState
+	}()
+	late := time.After(patience)
+	for ended := false; !ended && !when(); {
+		select {
+		case <-done:
+			ended = true
+		case <-late:
+			t.Fatalf("writ %s has not come far enough after %v", args[0], patience)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	<-done
+}
+
+// TestMove_Killed kills exports and imports with kill -9 in their middle, time and
+// again, and runs them once more: they end as if nothing had happened.
+func TestMove_Killed(t *testing.T) {
+	const n = 20_000
+	from := manyRows(t, n)
+	dir := t.TempDir()
+	whole, file := filepath.Join(dir, "whole.ndjson"), filepath.Join(dir, "killed.ndjson")
+	from.run(t, exitOK, "export", "--org", examples.Organization, "-o", whole)
+	args := []string{"export", "--org", examples.Organization, "--data", string(from.data), "-o", file}
+	for kills, size := 0, int64(0); kills < 3; kills++ {
+		killed(t, func() bool {
+			info, err := os.Stat(file)
+			return err == nil && info.Size() > size+1<<20
+		}, args...)
+		if info, err := os.Stat(file); err == nil {
+			size = info.Size()
+		}
+		if kills == 0 {
+			writ(t, exitInvalid, "import", file, "--keys", from.data.jwks(), "--data", filepath.Join(dir, "none"))
+			if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
+				t.Error("an import of half a file has made a data directory")
+			}
+			writ(t, exitFailed, args...) // the file exists
+			args = append(args, "--resume")
+		}
+	}
+	writ(t, exitOK, args...)
+	if a, b := afterHeader(t, whole), afterHeader(t, file); a != b {
+		t.Error("an export that was killed and gone on with is not the one that was not")
+	}
+
+	to := newMoved(t)
+	args = []string{"import", file, "--keys", from.data.jwks(), "--data", string(to.data)}
+	unfinished := 0
+	for kills := range 6 {
+		var began time.Time
+		killed(t, func() bool {
+			if _, err := os.Stat(filepath.Join(to.data.store(), "LOCK")); err == nil && began.IsZero() {
+				began = time.Now()
+			}
+			return !began.IsZero() && time.Since(began) > time.Duration(kills)*100*time.Millisecond
+		}, args...)
+		if _, err := os.Stat(to.data.jwks()); err != nil {
+			continue // it had not come so far
+		}
+		said := to.run(t, exitOK, "verify", "--chain", "--keys", to.data.jwks())
+		if strings.Contains(said, "its import is not finished") {
+			unfinished++
+		}
+	}
+	t.Logf("%d of 6 kills left an import that is not finished", unfinished)
+	if unfinished == 0 {
+		t.Error("no kill has met an import in its middle")
+	}
+	said := writ(t, exitOK, args...)
+	if again := writ(t, exitOK, args...); again != said {
+		t.Errorf("writ import of what is imported says %s\nwant %s", again, said)
+	}
+	to.wantWhole(t, fmt.Sprintf("%d rows that 1 organization imported, with %d settlements", n, n/250))
+}
+
+// afterHeader returns a file without its first line and the digest of its last.
+func afterHeader(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "\n")
+	rest, _, _ = strings.Cut(rest, `,"digest":`)
+	return rest
+}
