@@ -48,8 +48,19 @@
 //
 // What happens to a decision later, and what else a history must show, is an entry
 // of its own in the same chain, made final like a decision: [Ledger.Settle],
-// [Ledger.Retain], [Ledger.SignChanges]. Each is unique under its key, has a receipt,
-// and is proved by [Prove].
+// [Ledger.Retain], [Ledger.SignChanges], [Ledger.SignImport]. Each is unique under its
+// key, has a receipt, and is proved by [Prove].
+//
+// # Imported rows
+//
+// A row under a head of a chain that the store does not have is foreign: another store
+// has decided it, and it was imported ([storage.Importer]). Its own receipt proves it,
+// by a key that must be trusted, and one entry, [Import], proves all foreign rows of an
+// organization by the root of their leaves: none is missing, none was added, none was
+// put in another's place. Without the entry a foreign row is a break, unless an import is
+// under way. A settlement that is posted later is an entry of the store's own chain;
+// retention removes foreign rows like others. No meter counts them: the meter of a month
+// in which an organization has moved starts anew.
 //
 // # Acknowledging before durability
 //

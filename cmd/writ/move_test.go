@@ -276,12 +276,13 @@ func TestMove_Killed(t *testing.T) {
 	args = []string{"import", file, "--keys", from.data.jwks(), "--data", string(to.data)}
 	unfinished := 0
 	for kills := range 6 {
-		var began time.Time
+		started, opened := time.Now(), time.Time{}
 		killed(t, func() bool {
-			if _, err := os.Stat(filepath.Join(to.data.store(), "LOCK")); err == nil && began.IsZero() {
-				began = time.Now()
+			// Opening the store makes files in it.
+			if info, err := os.Stat(to.data.store()); err == nil && opened.IsZero() && info.ModTime().After(started) {
+				opened = time.Now()
 			}
-			return !began.IsZero() && time.Since(began) > time.Duration(kills)*100*time.Millisecond
+			return !opened.IsZero() && time.Since(opened) > time.Duration(kills+1)*100*time.Millisecond
 		}, args...)
 		if _, err := os.Stat(to.data.jwks()); err != nil {
 			continue // it had not come so far

@@ -62,7 +62,7 @@
 //
 // Other leaves of the same chain say what was no decision, or what became of one.
 // An entry is the canonical JSON of an object whose member entry names its kind,
-// a member that no receipt has: settlement, verdict, retention or change. Its leaf
+// a member that no receipt has: settlement, verdict, retention, change or import. Its leaf
 // is that JSON, and its receipt is the object {sig, kid}, which is verified like
 // that of a decision: see [Inclusion]. What a removed leaf leaves is its hash.
 //

@@ -15,6 +15,7 @@
 //	'h' org decision-id(16)                      history row   see record.go
 //	'h' org decision-id(16) 's'                  its settlement: see entries.go
 //	'i' org intent-id                            decision-id(16), and what is left of a removed row: see retention.go
+//	                                             Rows of other chains were imported: see import.go
 //	'k' seq(8)                                   head          receipt.SignedHead
 //	'l' org entry-kind(1) seq(8) index(4)        entry         see entries.go
 //	'm' org month(4)                             meter         8 bytes

@@ -96,12 +96,16 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	return i.compare(s, noted)
 }
 
+// readOnlyCache is enough for what reads each row once, in the order of its key.
+const readOnlyCache = 16 << 20
+
 // openReadOnly returns a store that can only be read, or
 // pebble.ErrDBDoesNotExist. Its db must be closed.
 func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, error) {
 	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: filesystem, troubles: make(map[trouble]error)}
 	options := pebbleOptions(filesystem, h, lock)
 	options.ReadOnly = true
+	options.CacheSize = readOnlyCache
 	db, err := pebble.Open(dir, options)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,11 @@
 // keeps a chain from forking. After an unknown outcome the next transaction of the
 // same session ends the one before or finds what it has stored.
 //
+// # Imports
+//
+// An import inserts rows, and what is left of removed ones, in a transaction without a
+// head: their receipts name chains that no slot has. No meter counts them.
+//
 // # Meters
 //
 // A head says how many decisions of which meters it signs; some time after, heads are
