@@ -93,7 +93,7 @@ func inMemory(key byte) place {
 var databases atomic.Int64
 
 func inMongoDB(set *mongotest.Set, key byte) place {
-	o := mongodb.Options{URI: set.URI(), Database: fmt.Sprint("transfer", databases.Add(1)), Timeout: 20 * time.Second}
+	o := mongodb.Options{URI: set.URI(), Database: fmt.Sprint("transfer", databases.Add(1))}
 	return place{
 		key: key,
 		open: func(t *testing.T) storage.Store {
