@@ -61,7 +61,8 @@
 // A handle tells its watchers of changes in the order of revisions: of its own when
 // they are committed, of others' as they come through one change stream. What it
 // finds missing it reads from changes; what was trimmed there is EverythingChanged.
-// A stream that is cut is therefore replaced by a new one and never resumed.
+// A stream that fails is replaced by a new one, before which what was missed is read:
+// nothing depends on its being resumed, nor on how far back the oplog goes.
 //
 // # Replicas
 //

@@ -1,0 +1,109 @@
+package mongodb
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// historyLost is ChangeStreamHistoryLost: the oplog no longer has the point of a stream.
+const historyLost = 286
+
+// TestWatch_OfAStreamWhoseHistoryIsLost: the oplog has lost the point of a handle's
+// stream, and for a while no other begins. The handle hears of each change once and in
+// order where none was trimmed meanwhile, otherwise of EverythingChanged, and then of
+// what follows. Labels are what the server says of the error: the driver resumes a
+// stream by itself after a resumable one.
+func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels bson.A
+		trim   bool
+	}{
+		"and nothing was trimmed":                      {bson.A{}, false},
+		"and changes were":                             {bson.A{}, true},
+		"when it is resumed":                           {bson.A{"ResumableChangeStreamError"}, false},
+		"when it is resumed, and changes were trimmed": {bson.A{"ResumableChangeStreamError"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, o := sharedSet(t), newDatabase(t, sharedSet(t))
+			late := o
+			late.URI += "&appName=" + o.Database + "-late"
+			a, b := openTest(t, o), openTest(t, late)
+			var heard revisions
+			stop, err := b.Watch(storage.Now, func(c storage.Change) {
+				if c.Kind == storage.EverythingChanged {
+					c.Revision = 0
+				}
+				heard.add(c)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop()
+			lose := func(mode string) {
+				t.Helper()
+				err := set.Admin(context.Background(), bson.D{
+					{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
+					{Key: "data", Value: bson.D{
+						{Key: "failCommands", Value: bson.A{"getMore", "aggregate"}}, {Key: "errorCode", Value: historyLost},
+						{Key: "errorLabels", Value: test.labels}, {Key: "appName", Value: o.Database + "-late"},
+					}},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			lose("alwaysOn")
+			t.Cleanup(func() { lose("off") })
+			for end := time.Now().Add(time.Minute); b.health.trouble(streaming) == nil; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the stream goes on")
+				}
+			}
+			var want []uint64
+			for range 150 { // more than one batch of a cursor
+				want = append(want, updateRule(t, a))
+			}
+			if test.trim {
+				if err := a.Trim(t.Context(), want[100]); err != nil {
+					t.Fatal(err)
+				}
+				want = []uint64{0}
+			}
+			lose("off")
+			wait := func() {
+				t.Helper()
+				for end := time.Now().Add(time.Minute); len(heard.list()) < len(want); time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						break
+					}
+				}
+				if got := heard.list(); !slices.Equal(got, want) {
+					t.Fatalf("heard of the revisions %v, want %v", got, want)
+				}
+			}
+			wait()
+			want = append(want, updateRule(t, a))
+			wait()
+		})
+	}
+}
+
+// updateRule writes a rule and returns the revision.
+func updateRule(t *testing.T, s *Store) uint64 {
+	t.Helper()
+	revision, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
+		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
