@@ -15,7 +15,8 @@ type Quotas interface {
 	// one for each. The places that a handle held when it was lost come back, and it gets
 	// ErrConflict instead of more.
 	Grant(ctx context.Context, org string, month Month, limit, want int64) (granted int64, err error)
-	// Return gives back n of the places that this handle holds. After an error it may
+	// Return gives back n of the places that this handle holds, at once or, where the
+	// store can't commit, once it can. After an error it may
 	// have done so: they are not to be used any more, nor returned again.
 	Return(ctx context.Context, org string, month Month, n int64) error
 	// Metered returns how many distinct intents org had decided in month, counted

@@ -3,8 +3,11 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
 	"writ/storage"
@@ -57,6 +60,10 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			t.Fatalf("%s = %v", name, err)
 		}
 	}
+	const held = 50
+	if n, err := s.Grant(t.Context(), "org", month, 1000, held); n != held || err != nil {
+		t.Fatalf("Grant = %d, %v, want %d", n, err, held)
+	}
 	for _, member := range []int{0, 1} {
 		if err := set.Kill(member); err != nil {
 			t.Fatal(err)
@@ -80,12 +87,18 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%d refusals took %v, want less than one deadline", 20*len(operations), took)
 	}
+	for range held / 2 {
+		if err := s.Return(t.Context(), "org", month, 1); err != nil {
+			t.Fatalf("Return without a majority = %v", err)
+		}
+	}
 	for _, member := range []int{0, 1} {
 		if err := set.Restart(member); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, do := range operations {
+	again := func(name string, do func(context.Context) error) {
+		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			err := do(t.Context())
 			if err == nil {
@@ -95,6 +108,18 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 				t.Fatalf("%s with a majority again = %v", name, err)
 			}
 		}
+	}
+	const few = 3 // that Append and Grant took
+	again("the places that were returned", func(ctx context.Context) error {
+		var row quotaRow
+		err := s.quotaRows().FindOne(ctx, bson.D{}).Decode(&row)
+		if err == nil && (len(row.Given) != 1 || row.Given[0].N > held/2+few) {
+			err = fmt.Errorf("the handle is given %+v, want about %d", row.Given, held/2)
+		}
+		return err
+	})
+	for name, do := range operations {
+		again(name, do)
 	}
 	storagetest.Check(t, s, w.Keys(t), "org")
 }

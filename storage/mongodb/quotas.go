@@ -73,6 +73,30 @@ func ticksOf(records []*storage.Record) (ticks []tick) {
 type quotas struct {
 	mu   sync.Mutex
 	held map[meter]int64
+	// owed are places that were returned while there was no majority. They go back with
+	// the first beat that comes through.
+	owed map[meter]int64
+}
+
+// owe notes places to give back.
+func (q *quotas) owe(m meter, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.owed == nil {
+		q.owed = make(map[meter]int64)
+	}
+	q.owed[m] += n
+}
+
+// nextOwed takes one of the meters to give places back to, if there is any.
+func (q *quotas) nextOwed() (m meter, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for m, n = range q.owed {
+		delete(q.owed, m)
+		break
+	}
+	return m, n
 }
 
 // add changes how many are held, and reports whether there are as many.
@@ -212,7 +236,8 @@ func (s *Store) grant(ctx context.Context, m meter, limit, want int64) (int64, e
 	return row.Last, err
 }
 
-// Return implements storage.Quotas.
+// Return implements storage.Quotas. Without a majority the places go back once there is
+// one.
 func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
 	if err := checkPlaces(ctx, org, n); err != nil || n == 0 {
 		return err
@@ -221,9 +246,30 @@ func (s *Store) Return(ctx context.Context, org string, month storage.Month, n i
 	if !s.quotas.add(m, -n) {
 		return fmt.Errorf("returning %d places of %q in %d, of which fewer are held", n, org, month)
 	}
+	if s.available() != nil {
+		s.quotas.owe(m, n)
+		return nil
+	}
+	return failed(ctx, "returning places", s.giveBack(ctx, m, n))
+}
+
+func (s *Store) giveBack(ctx context.Context, m meter, n int64) error {
 	_, err := s.quotaRows().UpdateOne(ctx, bson.D{{Key: "_id", Value: m.key()}},
 		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "g", Value: moved(s.slot.holder, -n)}}}}})
-	return failed(ctx, "returning places", err)
+	return err
+}
+
+// repay gives back what is owed. What fails may have been done, and is not tried again.
+func (s *Store) repay(ctx context.Context) error {
+	for {
+		m, n := s.quotas.nextOwed()
+		if n == 0 {
+			return nil
+		}
+		if err := s.giveBack(ctx, m, n); err != nil {
+			return err
+		}
+	}
 }
 
 func checkPlaces(ctx context.Context, org string, places int64) error {

@@ -197,8 +197,8 @@ func (s *Store) beatOnce(ctx context.Context) error {
 		return err
 	}
 	s.slot.beaten.Store(began)
-	if !s.maySettle() {
-		return nil
+	if err := s.repay(ctx); err != nil || !s.maySettle() {
+		return err
 	}
 	return errors.Join(s.slot.lead(ctx, s, began), s.bury(ctx))
 }
