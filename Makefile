@@ -48,7 +48,7 @@ oracles: ## Install the programs that engine/oracles asks: node, Python, urllib3
 soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases, and replicas race and fail
 	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^TestReference$$' -v -timeout 4h
-	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^TestReplicas$$' -v -timeout 1h
+	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
 	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./decision/... ./storage ./storage/registry ./billing .

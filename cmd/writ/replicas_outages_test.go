@@ -39,7 +39,7 @@ func steppedDown(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
 			l.during(t, "the primary steps down", 0, func(primary int) error {
-				return c.set.AdminOf(t.Context(), primary, bson.D{{Key: "replSetStepDown", Value: 10}, {Key: "force", Value: true}})
+				return c.set.AdminOf(t.Context(), primary, bson.D{{Key: "replSetStepDown", Value: 20}})
 			}, ended, c.primary(t))
 		}
 	})

@@ -16,7 +16,7 @@ func twoForOneSlot(t *testing.T, c *cluster) {
 	stop := l.start(t, 8)
 	f := newFlip(t, c, "other")
 	operator := newSender(t, c.token, 1)
-	for range rounds(2, 20) {
+	for range rounds(1, 20) {
 		l.await(t, between)
 		c.replicas[1].kill(t)
 		f.set(operator, c.replicas[0]) // is answered once who is dead was given up

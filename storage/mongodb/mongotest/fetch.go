@@ -227,7 +227,7 @@ func extract(f *zip.File, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it was read
+	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
 	if err != nil {
 		return err
