@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -190,14 +188,6 @@ func (p *prover) proof() Proof {
 	return proof
 }
 
-// rowLeaf is leaf of a decision or of its settlement, which may have been imported.
-func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [sha256.Size]byte, settlement bool) (c *provenChain, seq uint64, err error) {
-	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
-		return p.leaf(in, leaf)
-	}
-	return nil, 0, p.foreignLeaf(r, in, leaf, settlement)
-}
-
 // leaf proves a leaf to be under the head that in says, and returns its chain and its
 // sequence, nil where it is none of the history's.
 func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (c *provenChain, seq uint64, err error) {
@@ -300,32 +290,3 @@ func (p *prover) unmarked() error {
 // timeOf returns the time in a UUIDv7.
 func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }
 
-// inParallel calls f with 0 to n-1, on all processors, and returns the error of
-// the least for which there is one. Once one has failed no greater one is begun.
-func inParallel(n int, f func(i int) error) (err error) {
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex // guards next, end and err
-		next int
-		end  = n
-	)
-	work := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for next < end {
-			i := next
-			next++
-			mu.Unlock()
-			why := f(i)
-			mu.Lock()
-			if why != nil && i < end {
-				end, err = i, why
-			}
-		}
-	}
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(work)
-	}
-	wg.Wait()
-	return err
-}

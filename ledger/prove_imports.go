@@ -80,6 +80,14 @@ func (i *imports) entry(e *storage.Entry) error {
 	return nil
 }
 
+// rowLeaf is leaf of a decision or of its settlement, which may have been imported.
+func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) (c *provenChain, seq uint64, err error) {
+	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
+		return p.leaf(in, leaf)
+	}
+	return nil, 0, p.foreignLeaf(r, in, leaf, settlement)
+}
+
 // foreignLeaf proves that somebody else has signed a leaf of r, and takes it.
 func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) error {
 	id, err := uuid.Parse(r.DecisionID)

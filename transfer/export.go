@@ -245,7 +245,7 @@ func (e *exporter) removedBefore(id string) error {
 		if err := e.line(&line{Removed: removedOf(t)}); err != nil {
 			return err
 		}
-		e.graves.some = e.graves.some[1:]
+		e.some = e.some[1:]
 	}
 }
 
@@ -256,20 +256,6 @@ func (e *exporter) writeDocuments(r storage.Reader) error {
 			Kind: c.Name, ID: base64.RawURLEncoding.EncodeToString([]byte(d.ID)), Value: slices.Clone(d.Value),
 		}})
 	})
-}
-
-// eachDocument calls f for the documents of org that are carried, in the file's order.
-func eachDocument(r storage.Reader, org string, f func(*storage.Collection, storage.Document) error) error {
-	for _, c := range carried {
-		q := storage.Query{Kind: c.Kind, Org: org}
-		if c.Global {
-			q.Index = storage.ByOwnName
-		}
-		if err := r.Scan(q, func(_ []byte, d storage.Document) (bool, error) { return true, f(c, d) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // line writes a line.

@@ -20,15 +20,15 @@ type graves struct {
 
 // nextGrave returns the next removed row, nil after the last one.
 func (e *exporter) nextGrave() (*storage.Tombstone, error) {
-	if len(e.graves.some) == 0 && !e.graves.all {
+	if len(e.some) == 0 && !e.all {
 		if err := e.refill(); err != nil {
 			return nil, err
 		}
 	}
-	if len(e.graves.some) == 0 {
+	if len(e.some) == 0 {
 		return nil, nil
 	}
-	return e.graves.some[0], nil
+	return e.some[0], nil
 }
 
 // refill chooses the first removed rows after the last line.

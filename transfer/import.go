@@ -77,10 +77,12 @@ type importer struct {
 }
 
 // What is stored at a time: so much that a durable write costs little beside it, and so
-// little that a transaction is short.
+// little that a transaction is short. A document takes several round trips of a
+// database, and all rows of a run take three.
 const (
-	runRows  = 1024
-	runBytes = 2 << 20
+	runRows      = 1024
+	runDocuments = 64
+	runBytes     = 2 << 20
 )
 
 // begin makes the import known, or returns the one that is done. Anything else of the
@@ -227,7 +229,7 @@ func (i *importer) line(r *reader, l *line, left *storage.Tombstone) error {
 		i.documents = append(i.documents, d)
 	}
 	i.bytes += len(r.buf)
-	if len(i.rows)+len(i.removed)+len(i.documents) < runRows && i.bytes < runBytes {
+	if len(i.rows)+len(i.removed) < runRows && len(i.documents) < runDocuments && i.bytes < runBytes {
 		return nil
 	}
 	return i.flush()
@@ -257,62 +259,6 @@ func (i *importer) flush() error {
 	}
 	i.rows, i.removed, i.documents, i.bytes = nil, nil, nil, 0
 	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
-	return nil
-}
-
-// putDocuments stores the documents that are not there. A write that leaves two
-// versions of a policy makes one change, so that each has one of its own.
-func (i *importer) putDocuments() error {
-	for rest := i.documents; len(rest) > 0; {
-		n, err := distinct(rest)
-		if err != nil {
-			return err
-		}
-		if _, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error { return put(tx, rest[:n]) }); err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	return nil
-}
-
-// distinct returns how many of the documents their organization knows by names of their
-// own.
-func distinct(documents []storage.Document) (n int, err error) {
-	type name struct {
-		kind storage.Kind
-		id   string
-	}
-	names := make(map[name]bool)
-	for n, d := range documents {
-		_, id, _, err := storage.CollectionOf(d.Kind).Describe(d)
-		if err != nil || names[name{d.Kind, id}] {
-			return n, err
-		}
-		names[name{d.Kind, id}] = true
-	}
-	return len(documents), nil
-}
-
-// put stores those of the documents that are not there.
-func put(tx storage.Tx, documents []storage.Document) error {
-	for _, d := range documents {
-		name := storage.CollectionOf(d.Kind).Name
-		there, err := tx.Get(d.Kind, d.Org, d.ID)
-		switch {
-		case err == nil && there.Org != d.Org:
-			return fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict, name, d.ID)
-		case err == nil && bytes.Equal(there.Value, d.Value):
-			continue
-		case err == nil:
-			return fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
-		case !errors.Is(err, storage.ErrNotFound):
-			return err
-		}
-		if err := tx.Put(d); err != nil {
-			return fmt.Errorf("storing the %s %q: %w", name, d.ID, err)
-		}
-	}
 	return nil
 }
 

@@ -275,7 +275,7 @@ func TestImport_Interrupted(t *testing.T) {
 		if done = err == nil; !done && !errors.Is(err, errDead) {
 			t.Fatalf("Import with %d writes = %v, want that it is dead", n, err)
 		}
-		if err := s.Store.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		proof, err := to.prove(t, keysOf(t, 1, 2))

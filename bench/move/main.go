@@ -54,7 +54,7 @@ func measure(ctx context.Context, writ, kept, uri string, rows int) (err error) 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	from, to, file := filepath.Join(cmp.Or(kept, dir), fmt.Sprint("from-", rows)), filepath.Join(dir, "to"), filepath.Join(dir, "org.ndjson")
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		if err := fill(ctx, from, rows); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"writ/ledger/receipt"
@@ -65,6 +66,9 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	bar.end()
 	if errors.Is(err, transfer.ErrNothing) {
 		return errors.Join(fmt.Errorf("%w %q", err, c.Org), os.Remove(c.Out))
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(c.Out))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Out, err)

@@ -62,7 +62,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return &inputError{name: c.File, err: errors.Unwrap(err)}
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was read alone
 	info, err := f.Stat()
 	if err != nil {
 		return err

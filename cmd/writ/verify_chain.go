@@ -172,7 +172,7 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 		fmt.Fprintf(w, "%s: not proved: that no row is missing: a server shows the rows of one organization\n", name)
 	}
 	if p.Unlisted > 0 {
-		fmt.Fprintf(w, "%s: %s under heads that are not listed yet: each verified by itself\n", name, count(p.Unlisted, "row"))
+		fmt.Fprintf(w, "%s: %s under heads that are not listed, young ones or other stores': each verified by itself\n", name, count(p.Unlisted, "row"))
 	}
 	if f := p.Foreign; f.Organizations > 0 {
 		fmt.Fprintf(w, "%s: %s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import entries sign\n",

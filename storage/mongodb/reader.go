@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -159,33 +157,6 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 	})
 }
 
-// readTombstone reads what is left of a removed row.
-func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
-	var left tombstone
-	if err := decode(raw, &left); err != nil {
-		return w, nil, err
-	}
-	org, intent, err := cutOrg(left.Intent)
-	if err != nil {
-		return w, nil, err
-	}
-	w, err = parseRow(org, raw)
-	if err == nil && len(left.Removed) == 0 {
-		err = errors.New("it is neither a row nor what is left of one")
-	}
-	if err != nil {
-		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
-	}
-	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID, Imported: left.Imported}
-	for _, l := range left.Left {
-		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
-			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
-		}
-		t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
-	}
-	return w, t, nil
-}
-
 // decided counts what was removed, of one of two months that may be the same.
 func (r *Reader) decided(org string, first, last storage.Month) {
 	r.mu.Lock()
@@ -205,20 +176,6 @@ func (r *Reader) decided(org string, first, last storage.Month) {
 // own reports whether a chain is of this store: what is under heads of others was
 // imported, and no meter counts it.
 func (r *Reader) own(chain [16]byte) bool { return slices.Contains(r.chains, chain) }
-
-// cutOrg takes apart a key of the collection records, text(org) intent.
-func cutOrg(key []byte) (org, intent string, err error) {
-	for i := 0; i+1 < len(key); i++ {
-		if key[i] != 0 {
-			continue
-		}
-		if key[i+1] == 1 {
-			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), string(key[i+2:]), nil
-		}
-		i++
-	}
-	return "", "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
-}
 
 // Parts divides the rows by their indexed ids. All parts must be read before Census is
 // asked; they can be read at the same time.

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -85,9 +88,9 @@ func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.T
 	if err := checkOrg(org); err != nil {
 		return err
 	}
+	prefix := storage.Text(org)
 	for n := range maxIntent {
-		prefix := storage.Text(org)
-		lower := append(prefix, make([]byte, n+1)...)
+		lower := append(slices.Clone(prefix), make([]byte, n+1)...)
 		last := append(slices.Clone(prefix), bytes.Repeat([]byte{0xff}, n+1)...)
 		for lower != nil {
 			var err error
@@ -124,4 +127,45 @@ func (r *Reader) tombstonesFrom(ctx context.Context, lower, last []byte, f func(
 		})
 	})
 	return next, err
+}
+
+// readTombstone reads what is left of a removed row.
+func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
+	var left tombstone
+	if err := decode(raw, &left); err != nil {
+		return w, nil, err
+	}
+	org, intent, err := cutOrg(left.Intent)
+	if err != nil {
+		return w, nil, err
+	}
+	w, err = parseRow(org, raw)
+	if err == nil && len(left.Removed) == 0 {
+		err = errors.New("it is neither a row nor what is left of one")
+	}
+	if err != nil {
+		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
+	}
+	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID, Imported: left.Imported}
+	for _, l := range left.Left {
+		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
+			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
+		}
+		t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
+	}
+	return w, t, nil
+}
+
+// cutOrg takes apart a key of the collection records, text(org) intent.
+func cutOrg(key []byte) (org, intent string, err error) {
+	for i := 0; i+1 < len(key); i++ {
+		if key[i] != 0 {
+			continue
+		}
+		if key[i+1] == 1 {
+			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), string(key[i+2:]), nil
+		}
+		i++
+	}
+	return "", "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
 }

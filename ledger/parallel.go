@@ -1,0 +1,36 @@
+package ledger
+
+import (
+	"runtime"
+	"sync"
+)
+
+// inParallel calls f with 0 to n-1, on all processors, and returns the error of
+// the least for which there is one. Once one has failed no greater one is begun.
+func inParallel(n int, f func(i int) error) (err error) {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex // guards next, end and err
+		next int
+		end  = n
+	)
+	work := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for next < end {
+			i := next
+			next++
+			mu.Unlock()
+			why := f(i)
+			mu.Lock()
+			if why != nil && i < end {
+				end, err = i, why
+			}
+		}
+	}
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(work)
+	}
+	wg.Wait()
+	return err
+}
