@@ -74,8 +74,8 @@
 // A handle of which no beat has come through for as long as an operation may take
 // refuses at once what would wait as long: the set has no majority.
 //
-// The live handle with the first slot leads, once its own beats have come through for
-// the lease of a slot: who led before believes that no more by then.
+// The holder of the first slot leads, once its own beats have come through for the
+// lease of a slot: who led before believes that no more by then.
 //
 // A handle whose slot has expired is given up by any other whose own beats have come
 // through for as long, which then ends the transactions that it left open (the server

@@ -246,11 +246,11 @@ func (s *Store) Return(ctx context.Context, org string, month storage.Month, n i
 	if !s.quotas.add(m, -n) {
 		return fmt.Errorf("returning %d places of %q in %d, of which fewer are held", n, org, month)
 	}
-	if s.available() != nil {
-		s.quotas.owe(m, n)
-		return nil
+	if s.available() == nil {
+		return failed(ctx, "returning places", s.giveBack(ctx, m, n))
 	}
-	return failed(ctx, "returning places", s.giveBack(ctx, m, n))
+	s.quotas.owe(m, n)
+	return nil
 }
 
 func (s *Store) giveBack(ctx context.Context, m meter, n int64) error {

@@ -66,8 +66,8 @@ type slot struct {
 	// until is when the slot expires at the earliest, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
-	// led is how old the handle was when it began the last beat after which no slot
-	// before its own was live; 0 where there was none.
+	// led is how old the handle was when it began the last beat after which nobody
+	// held a slot before its own; 0 where there was none.
 	led atomic.Int64
 }
 
@@ -167,16 +167,14 @@ func (l *slot) mine() bson.D {
 // replica set that was gone.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
-// Leads implements storage.Documents: the live handle with the first slot does, once
-// its beats have come through for longer than another that led may still believe it.
+// Leads implements storage.Documents: the holder of the first slot does, once its
+// beats have come through for longer than another that led may still believe it.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= believed }
 
 // lead finds out whether this handle leads, after a beat that was begun at an age.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
-	err := s.slots().FindOne(ctx, bson.D{
-		{Key: "_id", Value: bson.D{{Key: "$lt", Value: l.id}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}},
-		{Key: "$expr", Value: bson.D{{Key: "$gte", Value: bson.A{"$until", "$$NOW"}}}},
-	}).Err()
+	before := bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: l.id}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}
+	err := s.slots().FindOne(ctx, before).Err()
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		l.led.Store(began)
@@ -200,7 +198,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	if err := s.repay(ctx); err != nil || !s.maySettle() {
 		return err
 	}
-	return errors.Join(s.slot.lead(ctx, s, began), s.bury(ctx))
+	return errors.Join(s.bury(ctx), s.slot.lead(ctx, s, began))
 }
 
 // beat renews the slot until ctx ends, and gives up for dead who is silent.
