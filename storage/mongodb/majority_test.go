@@ -97,6 +97,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	began = time.Now()
 	again := func(name string, do func(context.Context) error) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -121,5 +122,6 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	for name, do := range operations {
 		again(name, do)
 	}
+	t.Logf("%v after two members were started again everything succeeds", time.Since(began).Round(time.Millisecond))
 	storagetest.Check(t, s, w.Keys(t), "org")
 }
