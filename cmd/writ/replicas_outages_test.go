@@ -39,7 +39,7 @@ func steppedDown(t *testing.T, c *cluster) {
 	underLoad(t, c, func(l *replicaLoad) {
 		for range rounds(1, 10) {
 			l.during(t, "the primary steps down", 0, func(primary int) error {
-				return c.set.AdminOf(t.Context(), primary, bson.D{{Key: "replSetStepDown", Value: 20}})
+				return c.set.AdminOf(t.Context(), primary, bson.D{{Key: "replSetStepDown", Value: 3}, {Key: "secondaryCatchUpPeriodSecs", Value: 2}})
 			}, ended, c.primary(t))
 		}
 	})
@@ -61,16 +61,17 @@ func refusedPrimary(t *testing.T, c *cluster) {
 }
 
 // swallowed has the network lose what is sent to the primary while connections stay
-// open, and what it answers if both.
+// open, and what it answers if both. MongoDB elects another only where no answer comes
+// through.
 func swallowed(both bool) func(*testing.T, *cluster) {
-	what := "what is sent to the primary is lost"
+	what, lasts := "what is sent to the primary is lost", 10*time.Second
 	if both {
-		what += ", and what it answers"
+		what, lasts = what+", and what it answers", 20*time.Second
 	}
 	return func(t *testing.T, c *cluster) {
 		underLoad(t, c, func(l *replicaLoad) {
 			for range 3 {
-				l.during(t, what, 10*time.Second, func(primary int) error { return c.set.Swallow(primary, both) }, c.mend(t), c.primary(t))
+				l.during(t, what, lasts, func(primary int) error { return c.set.Swallow(primary, both) }, c.mend(t), c.primary(t))
 			}
 		})
 	}

@@ -122,7 +122,9 @@ func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
 func (s *Set) initiate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	config := bson.D{{Key: "_id", Value: setName}, {Key: "settings", Value: bson.D{{Key: "electionTimeoutMillis", Value: 2000}}}}
+	config := bson.D{{Key: "_id", Value: setName}, {Key: "settings", Value: bson.D{ // as in docker-compose.yml
+		{Key: "electionTimeoutMillis", Value: 2000}, {Key: "heartbeatTimeoutSecs", Value: 2},
+	}}}
 	var members bson.A
 	for i, m := range s.members {
 		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: m.public}})
