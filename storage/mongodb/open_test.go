@@ -161,7 +161,8 @@ func TestSlot_OfTwoAtOnce(t *testing.T) {
 		l.acknowledged[intent.IntentID] = <-first
 		a, b := &two[0].slot, &two[1].slot
 		if heirs := btoi(a.chain == dead.slot.chain) + btoi(b.chain == dead.slot.chain); heirs != 1 || a.id == b.id || a.chain == b.chain {
-			t.Errorf("round %d: the slots are %d and %d, the chains %x and %x, of which %d are that of %d, want one", round, a.id, b.id, a.chain, b.chain, heirs, dead.slot.id)
+			t.Errorf("round %d: slots %d and %d with chains %x and %x, of which %d are that of slot %d, want two and one",
+				round, a.id, b.id, a.chain, b.chain, heirs, dead.slot.id)
 		}
 		if err := errors.Join(two[0].Close(), two[1].Close()); err != nil {
 			t.Fatal(err)
