@@ -289,4 +289,3 @@ func (p *prover) unmarked() error {
 
 // timeOf returns the time in a UUIDv7.
 func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }
-

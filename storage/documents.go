@@ -19,7 +19,7 @@ const (
 	CountsKind       Kind = 'c'
 	PublicKeyKind    Kind = 'k'
 	DetailsKind      Kind = 'd'
-	ImportKind       Kind = 'i'
+	ImportKind       Kind = 'I'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique
