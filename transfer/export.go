@@ -59,7 +59,7 @@ var ErrNothing = errors.New("the store has nothing of the organization")
 // whole already stays as it is. It takes memory for some rows and the ids of 65,536
 // removed ones, however many there are.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
-	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f}
+	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, graves: graves{most: graveRun}}
 	if e.cfg.Progress == nil {
 		e.cfg.Progress = func(string, int, int) {}
 	}

@@ -13,6 +13,7 @@ const graveRun = 1 << 16
 // graves are the removed rows that come next. A source gives them in any order, so as
 // many as there is room for are chosen in a pass over all.
 type graves struct {
+	most     int                  // of some
 	some     []*storage.Tombstone // in the order of their ids
 	all      bool                 // no others are left
 	greatest string               // id of all
@@ -41,9 +42,9 @@ func (e *exporter) refill() error {
 			return nil
 		}
 		n++
-		if g.some = append(g.some, t); len(g.some) == 2*graveRun {
+		if g.some = append(g.some, t); len(g.some) == 2*g.most {
 			g.first()
-			bound = g.some[graveRun-1].DecisionID
+			bound = g.some[g.most-1].DecisionID
 		}
 		return nil
 	})
@@ -57,8 +58,8 @@ func (e *exporter) refill() error {
 // first keeps the first ones.
 func (g *graves) first() {
 	slices.SortFunc(g.some, func(a, b *storage.Tombstone) int { return strings.Compare(a.DecisionID, b.DecisionID) })
-	if len(g.some) > graveRun {
-		clear(g.some[graveRun:])
-		g.some = g.some[:graveRun]
+	if len(g.some) > g.most {
+		clear(g.some[g.most:])
+		g.some = g.some[:g.most]
 	}
 }
