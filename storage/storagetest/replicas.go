@@ -85,7 +85,7 @@ func (r *replicas) leader(handles []Replica) (leader int) {
 			if !h.Leads() {
 				continue
 			}
-			if leader >= 0 {
+			if leader >= 0 && handles[leader].Leads() { // still
 				r.a.Errorf("handles %d and %d lead", leader, i)
 			}
 			leader = i
