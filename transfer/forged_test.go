@@ -66,6 +66,9 @@ func TestCheck_Forged(t *testing.T) {
 		{"a settlement changed", func(all []string) []string {
 			return replace(find(all, `"settlement"`), `"outcome":"executed"`, `"outcome":"skipped"`)(all)
 		}, "its settlement"},
+		{"a settlement's reference changed", func(all []string) []string {
+			return replace(find(all, `"settlement"`), `"external_ref":"tx"`, `"external_ref":"ty"`)(all)
+		}, "its settlement: receipt: signature does not verify"},
 		{"a settlement taken to another row", func(all []string) []string {
 			i := find(all, `"settlement"`)
 			j := i + 1 + find(all[i+1:], `"settlement"`)

@@ -88,14 +88,7 @@ const (
 // begin makes the import known, or returns the one that is done. Anything else of the
 // organization in the store is an error.
 func (i *importer) begin() (done *ledger.Import, err error) {
-	tip, err := i.Store.Tip(i.ctx)
-	if err == nil {
-		err = i.checked.ownChain(tip.ID)
-	}
-	if err == nil {
-		err = i.Store.Chains(i.ctx, func(end receipt.Chain) error { return i.checked.ownChain(end.ID) })
-	}
-	if err != nil {
+	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error { return i.checked.ownChain(end.ID) }); err != nil {
 		return nil, err
 	}
 	if done, err = i.done(); done != nil || err != nil {
