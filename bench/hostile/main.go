@@ -23,6 +23,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"writ/bench/proc"
 )
 
 // What is held, from decisions.md: "Bounds that protect the others".
@@ -30,6 +32,14 @@ const (
 	heldRatio  = 3
 	heldP99    = 15 * time.Millisecond
 	heldMemory = 1 << 30
+)
+
+const (
+	// attempts is how often an attack is measured at most.
+	attempts = 4
+	// stolenAtMost is the share of processor time that may be withheld in a
+	// measurement: a hundredth of the victim's requests is what its p99 stands on.
+	stolenAtMost = 0.003
 )
 
 // settle is how long what went before may take to end.
@@ -107,11 +117,11 @@ func run(ctx context.Context, o options) error {
 // of this machine to others meanwhile: what that delays is no work of the server's.
 func (s *server) measureUndisturbed(ctx context.Context, v *victim, name string, attacks ...string) (held bool, err error) {
 	for range attempts {
-		before := readProcessors()
+		before := proc.ReadProcessors()
 		if held, err = s.measure(ctx, v, name, attacks...); err != nil {
 			return false, err
 		}
-		stolen := readProcessors().stolenSince(before)
+		stolen := proc.ReadProcessors().StolenSince(before)
 		if stolen <= stolenAtMost {
 			break
 		}

@@ -29,6 +29,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"writ/bench/proc"
 )
 
 func main() {
@@ -89,12 +91,12 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	before := spent(o.pid)
+	before := proc.Spent(o.pid)
 	res, err := drive(ctx, u, keys, body, o, o.duration)
 	if err != nil {
 		return err
 	}
-	res.server = spent(o.pid) - before
+	res.server = proc.Spent(o.pid) - before
 	res.print(o)
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *server) call(ctx context.Context, method, path string, body, answer any
 	if err != nil {
 		return 0, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	took := time.Since(began)
 	if err != nil || resp.StatusCode/100 != 2 {

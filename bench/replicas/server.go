@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"writ/bench/proc"
 	"writ/storage/mongodb/mongotest"
 )
 
@@ -134,7 +135,7 @@ func (b *bench) closed(ctx context.Context, s *server, round int) error {
 			return err
 		}
 	}
-	writ, members := spent(s.process.Process.Pid), spent(s.members...)
+	writ, members := proc.Spent(s.process.Process.Pid), proc.Spent(s.members...)
 	out, err := b.load(ctx, s, fmt.Sprintf("%s/%d", s.name, round+1))
 	if err != nil {
 		return err
@@ -143,8 +144,8 @@ func (b *bench) closed(ctx context.Context, s *server, round int) error {
 	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / cmp.Or(decided, 1) }
 	s.decided += decided
 	s.rates = append(s.rates, rate)
-	s.writs = append(s.writs, each(spent(s.process.Process.Pid)-writ))
-	s.mongods = append(s.mongods, each(spent(s.members...)-members))
+	s.writs = append(s.writs, each(proc.Spent(s.process.Process.Pid)-writ))
+	s.mongods = append(s.mongods, each(proc.Spent(s.members...)-members))
 	s.drivers = append(s.drivers, each(s.driverSpent))
 	return nil
 }
@@ -173,23 +174,9 @@ func (s *server) grown(ctx context.Context, before mongotest.Sizes) error {
 func field(out, name string) float64 {
 	_, rest, _ := strings.Cut(out, " "+name)
 	number, _, _ := strings.Cut(rest, " ")
-	n, _ := strconv.ParseFloat(number, 64) //nolint:errcheck // 0 is seen
-	return n
-}
-
-// spent returns the processor time of processes so far.
-func spent(pids ...int) (sum time.Duration) {
-	const tick = 10 * time.Millisecond // of /proc
-	for _, pid := range pids {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the state, field 3, on
-		for _, n := range []int{14 - 3, 15 - 3} {
-			ticks, _ := strconv.Atoi(fields[n]) //nolint:errcheck // a number
-			sum += time.Duration(ticks) * tick
-		}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0 // which is seen
 	}
-	return sum
+	return n
 }
