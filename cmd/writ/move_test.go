@@ -314,3 +314,30 @@ func afterHeader(t *testing.T, name string) string {
 	rest, _, _ = strings.Cut(rest, `,"digest":`)
 	return rest
 }
+
+// TestMove_Unfinished: serve and verify --chain say which organization's import has not
+// ended.
+func TestMove_Unfinished(t *testing.T) {
+	m := newMoved(t)
+	store, err := embedded.Open(m.data.store(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Update(t.Context(), "acme", func(tx storage.Tx) error {
+		_, err := storage.Imports.Put(tx, "acme", &storage.Import{ID: uuid.NewString(), BeganAt: time.Now()})
+		return err
+	})
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, m.data)
+	waitFor(t, "a line about the import", func() bool {
+		return strings.Contains(p.stderr.String(), `level=ERROR msg="the import of an organization is not finished: run writ import again" organization=acme`)
+	})
+	p.stop(t)
+	m.wantWhole(t, `one too many: its import is not finished: run writ import again`, `organization "acme"`)
+	file := filepath.Join(t.TempDir(), "acme.ndjson")
+	if said := m.run(t, exitFailed, "export", "--org", "acme", "-o", file); !strings.Contains(said, "its import into this store is not finished") {
+		t.Errorf("writ export says %s, want that the import is not finished", said)
+	}
+}
