@@ -11,35 +11,43 @@ import (
 // maxReplayed bounds the replicas of a trace, which the keys of states do.
 const maxReplayed = 12
 
-// Replay reads a trace and returns nil if the model can do what it tells, or the first
-// event that it can't do.
-func Replay(trace io.Reader) error {
+// maxVisited bounds the states that Replay looks at: some 15 s of them. After outages
+// there may be thousands before each event.
+const maxVisited = 200_000
+
+// Replay reads a trace and returns how many of its events the model can do: all, but
+// where too many states are possible on the way. The error names the first event that
+// it can't do.
+func Replay(trace io.Reader) (replayed int, err error) {
 	var events []Event
 	for in := json.NewDecoder(trace); ; {
 		var e Event
 		if err := in.Decode(&e); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return fmt.Errorf("reading event %d: %w", len(events)+1, err)
+			return 0, fmt.Errorf("reading event %d: %w", len(events)+1, err)
 		}
 		events = append(events, e)
 	}
 	r := newReplayer(events)
 	if r.w.Replicas > maxReplayed {
-		return fmt.Errorf("the trace has %d replicas: at most %d can be replayed", r.w.Replicas, maxReplayed)
+		return 0, fmt.Errorf("the trace has %d replicas: at most %d can be replayed", r.w.Replicas, maxReplayed)
 	}
 	can := []*state{r.w.start()}
 	for n := range r.events {
+		if r.visited > maxVisited {
+			return n, nil
+		}
 		e := &r.events[n]
 		if can = r.after(r.hidden(can, e), e); len(can) == 0 {
 			line, err := json.Marshal(e.Event)
-			return errors.Join(fmt.Errorf("event %d is none that the protocol has: %s", n+1, line), err)
+			return n, errors.Join(fmt.Errorf("event %d is none that the protocol has: %s", n+1, line), err)
 		}
 		for _, s := range can {
 			s.retire(e.last)
 		}
 	}
-	return nil
+	return len(r.events), nil
 }
 
 // replayer knows what the names of a trace stand for.
@@ -49,6 +57,7 @@ type replayer struct {
 	events           []numbered
 	replicas, chains map[string]int
 	doubts           map[int]bool // replicas of whose batch an answer was lost
+	visited          int          // states so far
 }
 
 func newReplayer(events []Event) *replayer {
@@ -88,6 +97,7 @@ func (r *replayer) hidden(from []*state, e *numbered) []*state {
 		if key := r.keys.of(s); !known[string(key)] {
 			known[string(key)] = true
 			all = append(all, s)
+			r.visited++
 		}
 	}
 	for _, s := range from {

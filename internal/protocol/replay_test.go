@@ -126,7 +126,7 @@ func TestReplay_OfLedgersWithFaults(t *testing.T) {
 				}
 			}
 			events := strings.Count(c.trace.String(), "\n")
-			if err := Replay(bytes.NewReader(c.trace.Bytes())); err != nil || c.rec.Err() != nil {
+			if n, err := Replay(bytes.NewReader(c.trace.Bytes())); err != nil || n != events || c.rec.Err() != nil {
 				t.Errorf("Replay of %d events = %v, %v\n%s", events, err, c.rec.Err(), c.trace.String())
 			}
 			t.Logf("%d events", events)
@@ -193,10 +193,10 @@ func TestReplay_Refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := strings.Split(strings.TrimSpace(trace), "\n")
-			if err := Replay(strings.NewReader(strings.Join(events[:len(events)-1], "\n"))); err != nil {
+			if _, err := Replay(strings.NewReader(strings.Join(events[:len(events)-1], "\n"))); err != nil {
 				t.Errorf("Replay without the last event = %v, want nil", err)
 			}
-			if err := Replay(strings.NewReader(trace)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("event %d ", len(events))) {
+			if _, err := Replay(strings.NewReader(trace)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("event %d ", len(events))) {
 				t.Errorf("Replay = %v, want event %d refused", err, len(events))
 			}
 		})

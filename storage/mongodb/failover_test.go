@@ -145,6 +145,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 				l.Errorf("Append = %v", err)
 				return
 			}
+			pause(ctx, 20) // a refusal can come at once
 			existing, err = l.writer.Commit(ctx, s, batch...)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"writ/internal/protocol"
 	"writ/storage"
@@ -29,11 +30,13 @@ func trace(t testing.TB) *traced {
 
 func (tr *traced) replay() {
 	events := bytes.Count(tr.trace.Bytes(), []byte("\n"))
-	if err := protocol.Replay(bytes.NewReader(tr.trace.Bytes())); err != nil || tr.rec.Err() != nil {
+	began := time.Now()
+	n, err := protocol.Replay(bytes.NewReader(tr.trace.Bytes()))
+	if err != nil || tr.rec.Err() != nil {
 		tr.t.Errorf("Replay of %d events = %v, %v\n%s", events, err, tr.rec.Err(), tr.trace.String())
 		return
 	}
-	tr.t.Logf("the model can do the trace of %d events", events)
+	tr.t.Logf("the model can do the first %d of %d events: %v", n, events, time.Since(began).Round(time.Millisecond))
 }
 
 // recorded is a handle whose appends are in a trace.
