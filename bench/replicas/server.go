@@ -57,7 +57,7 @@ func (b *bench) serve(ctx context.Context, name, data string, set *mongotest.Set
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--data", data, "--plans", file}
+	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--data", data, "--plans", file, "--queue-deadline", "2s"} // throughput is asked for, not refusal
 	s := &server{name: name, url: "http://" + addr}
 	if set != nil {
 		args = append(args, "--store=mongodb", "--mongodb-uri", set.URI())
