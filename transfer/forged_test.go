@@ -108,6 +108,12 @@ func TestCheck_Forged(t *testing.T) {
 		{"a document of another organization", func(all []string) []string {
 			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":"rival"`)(all)
 		}, "line 53: "},
+		{"a key of no organization", func(all []string) []string {
+			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":""`)(all)
+		}, `line 53: the key is of organization "", and the file of "acme"`},
+		{"a plan that names no organization", func(all []string) []string {
+			return replace(find(all, `"kind":"plan"`), `"organization_id":"acme",`, ``)(all)
+		}, `the plan is of organization "", and the file of "acme"`},
 		{"a document before the rows", func(all []string) []string { return slices.Insert(all, 1, all[50]) }, "it is after the documents"},
 		{"documents exchanged", func(all []string) []string { all[46], all[52] = all[52], all[46]; return all }, "is out of order"},
 		{"what is left of a row changed", replace(2, `"intent_id":"5`, `"intent_id":"6`), "the file was changed or cut"},

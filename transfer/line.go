@@ -147,7 +147,28 @@ func (d *document) stored(org string) (storage.Document, error) {
 	if _, _, _, err := carried[rank].Describe(doc); err != nil {
 		return doc, err
 	}
-	return doc, nil
+	return doc, d.owned(doc)
+}
+
+// owned returns why doc does not say that it is its organization's, if documents of its
+// kind say so. [storage.Collection] lets one be silent; a key that is would let its
+// holder act for an organization without a name.
+func (d *document) owned(doc storage.Document) error {
+	switch doc.Kind {
+	case storage.PolicyKind, storage.TokenKind, storage.SubscriptionKind:
+	default:
+		return nil
+	}
+	var says struct {
+		OrganizationID string `json:"organization_id"`
+	}
+	if err := json.Unmarshal(doc.Value, &says); err != nil {
+		return err
+	}
+	if says.OrganizationID != doc.Org {
+		return fmt.Errorf("the %s is of organization %.64q, and the file of %.64q", d.Kind, says.OrganizationID, doc.Org)
+	}
+	return nil
 }
 
 // LineError says which line of a file is wrong.
