@@ -115,6 +115,15 @@ func TestCheck_Forged(t *testing.T) {
 			return replace(find(all, `"kind":"plan"`), `"organization_id":"acme",`, ``)(all)
 		}, `the plan is of organization "", and the file of "acme"`},
 		{"a document before the rows", func(all []string) []string { return slices.Insert(all, 1, all[50]) }, "it is after the documents"},
+		{"a document twice, the second one another", func(all []string) []string {
+			i := find(all, `"kind":"policy"`)
+			return slices.Insert(all, i, strings.Replace(all[i], `"max_cost_minor":0`, `"max_cost_minor":9`, 1))
+		}, "a policy is there twice or is out of order"},
+		{"documents of a kind exchanged", func(all []string) []string {
+			i := find(all, `"kind":"policy"`)
+			all[i], all[i+1] = all[i+1], all[i]
+			return all
+		}, "a policy is there twice or is out of order"},
 		{"documents exchanged", func(all []string) []string { all[46], all[52] = all[52], all[46]; return all }, "is out of order"},
 		{"what is left of a row changed", replace(2, `"intent_id":"5`, `"intent_id":"6`), "the file was changed or cut"},
 		{"what is left of a row without leaves", func(all []string) []string {

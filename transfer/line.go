@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -123,27 +124,27 @@ var carried = []*storage.Collection{
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 
-// rank returns the place of a document's kind in the order of the file.
-func (d *document) rank() (int, error) {
-	for i, c := range carried {
-		if c.Name == d.Kind {
-			return i, nil
-		}
+// place returns where a document is in the order of the file: by the place of its kind,
+// and then by its id, which is decoded.
+func (d *document) place() (rank int, id string, err error) {
+	rank = slices.IndexFunc(carried, func(c *storage.Collection) bool { return c.Name == d.Kind })
+	if rank < 0 {
+		return 0, "", fmt.Errorf("a document of the kind %.32q", d.Kind)
 	}
-	return 0, fmt.Errorf("a document of the kind %.32q", d.Kind)
+	decoded, err := base64.RawURLEncoding.Strict().DecodeString(d.ID)
+	if err != nil {
+		return 0, "", fmt.Errorf("the id of a document, %.64q, is not base64url without padding", d.ID)
+	}
+	return rank, string(decoded), nil
 }
 
 // stored returns the document as org's.
 func (d *document) stored(org string) (storage.Document, error) {
-	rank, err := d.rank()
+	rank, id, err := d.place()
 	if err != nil {
 		return storage.Document{}, err
 	}
-	id, err := base64.RawURLEncoding.Strict().DecodeString(d.ID)
-	if err != nil {
-		return storage.Document{}, fmt.Errorf("the id of a document, %.64q, is not base64url without padding", d.ID)
-	}
-	doc := storage.Document{Kind: carried[rank].Kind, Org: org, ID: string(id), Value: d.Value}
+	doc := storage.Document{Kind: carried[rank].Kind, Org: org, ID: id, Value: d.Value}
 	if _, _, _, err := carried[rank].Describe(doc); err != nil {
 		return doc, err
 	}

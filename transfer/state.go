@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,7 +18,8 @@ type state struct {
 	last      string // decision id
 	tree      ledger.Tree
 	documents int64
-	rank      int // of the last document
+	rank      int    // of the last document
+	id        string // of the last document
 	footer    *Footer
 }
 
@@ -91,11 +93,11 @@ func (s *state) decision(org, id string) error {
 }
 
 func (s *state) document(d *document) error {
-	rank, err := d.rank()
-	if err == nil && rank < s.rank {
-		err = fmt.Errorf("a %s is out of order", d.Kind)
+	rank, id, err := d.place()
+	if err == nil && s.documents > 0 && cmp.Or(cmp.Compare(rank, s.rank), cmp.Compare(id, s.id)) <= 0 {
+		err = fmt.Errorf("a %s is there twice or is out of order", d.Kind)
 	}
-	s.rank = rank
+	s.rank, s.id = rank, id
 	s.documents++
 	return err
 }
