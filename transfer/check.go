@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -27,6 +28,7 @@ type Checked struct {
 	Untrusted []string
 
 	chains map[[16]byte]bool // of the heads of rows and settlements
+	counts storage.Counts    // of the documents
 }
 
 // Check reads a whole file and verifies each row and each settlement with keys, never
@@ -68,6 +70,7 @@ type checker struct {
 	keys     receipt.Keys
 	state    state
 	found    Checked
+	policy   string // of the last version
 }
 
 func (c *checker) line(r *reader, l *line) error {
@@ -81,10 +84,41 @@ func (c *checker) line(r *reader, l *line) error {
 	case l.Row != nil:
 		err = c.row(l.Row)
 	case l.Document != nil:
-		_, err = l.Document.stored(c.state.header.OrganizationID)
+		err = c.document(l.Document)
 	}
 	if err != nil {
 		return &LineError{Line: r.n, DecisionID: l.id(), Err: err}
+	}
+	return nil
+}
+
+// document verifies that a document is one of the organization, and counts it.
+func (c *checker) document(d *document) error {
+	doc, err := d.stored(c.state.header.OrganizationID)
+	if err != nil {
+		return err
+	}
+	n := &c.found.counts
+	switch doc.Kind {
+	case storage.RuleKind:
+		n.Rules++
+	case storage.AgentKind:
+		agent, err := storage.Agents.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if n.Agents++; agent.Status == engine.AgentDisabled {
+			n.Disabled++
+		}
+	case storage.PolicyKind:
+		policy, err := storage.Policies.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if n.VersionBytes += int64(len(doc.Value)); policy.PolicyID != c.policy { // versions of a policy follow each other
+			n.Policies++
+		}
+		c.policy = policy.PolicyID
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -264,6 +265,48 @@ func TestImport_KeyOfAnother(t *testing.T) {
 		t.Errorf("Import = %v", err)
 	}
 	wantWhole(t, to, keysOf(t, 1, 2))
+}
+
+// TestImport_Counts: a file's counts of documents give no plan more room.
+func TestImport_Counts(t *testing.T) {
+	from := inMemory(1)
+	from.fill(t, rows)
+	from.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		if _, err := s.Update(t.Context(), "acme", func(tx storage.Tx) error {
+			if _, err := storage.Agents.Put(tx, "acme", &engine.Agent{ID: "b", Status: engine.AgentDisabled, CreatedAt: noon}); err != nil {
+				return err
+			}
+			_, err := storage.AllCounts.Put(tx, "acme", &storage.Counts{Policies: -100_000, Agents: -5, Disabled: 7})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	file, _ := from.export(t)
+	to := inMemory(2)
+	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		if err := s.View(t.Context(), func(r storage.Reader) error {
+			want := storage.Counts{Policies: 1, Rules: 1, Agents: 2, Disabled: 1}
+			err := storage.Policies.Scan(r, storage.Query{Org: "acme"}, func(_ []byte, p *engine.ActionPolicy) (bool, error) {
+				value, err := storage.Policies.Encode(p)
+				want.VersionBytes += int64(len(value))
+				return true, err
+			})
+			if err != nil {
+				return err
+			}
+			got, err := storage.AllCounts.Get(r, "acme", "")
+			if err == nil && *got != want {
+				t.Errorf("counts = %+v, want %+v", *got, want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // TestImport_UnsignedSettlement: one from before settlements were signed becomes one of

@@ -214,18 +214,34 @@ func (i *importer) line(r *reader, l *line, left *storage.Tombstone) error {
 	case left != nil:
 		i.removed = append(i.removed, left)
 	case l.Document != nil:
-		d, err := l.Document.stored(i.org)
-		if err != nil {
+		if err := i.document(l.Document); err != nil {
 			return &LineError{Line: r.n, Err: err}
 		}
-		d.Value = bytes.Clone(d.Value)
-		i.documents = append(i.documents, d)
 	}
 	i.bytes += len(r.buf)
 	if len(i.rows)+len(i.removed) < runRows && len(i.documents) < runDocuments && i.bytes < runBytes {
 		return nil
 	}
 	return i.flush()
+}
+
+// document takes a document. The first one comes after the counts, which plans limit:
+// they are those of the documents that Check has found, whatever the file says.
+func (i *importer) document(d *document) error {
+	if i.state.documents == 1 && i.checked.counts != (storage.Counts{}) {
+		value, err := storage.AllCounts.Encode(&i.checked.counts)
+		if err != nil {
+			return err
+		}
+		i.documents = append(i.documents, storage.Document{Kind: storage.CountsKind, Org: i.org, Value: value})
+	}
+	doc, err := d.stored(i.org)
+	if err != nil || doc.Kind == storage.CountsKind {
+		return err
+	}
+	doc.Value = bytes.Clone(doc.Value)
+	i.documents = append(i.documents, doc)
+	return nil
 }
 
 // flush stores what was taken.
