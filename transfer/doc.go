@@ -39,7 +39,7 @@
 // [Check] holds them to keys that it was given. Documents, what is left of removed rows,
 // and that no row is missing, are as good as the file: whoever can change the file can
 // change these, the footer too. Carry the digest of the footer by another way, and
-// compare.
+// compare. The counts in a file are not used: [Import] counts its documents.
 //
 // # Exporting and importing again
 //

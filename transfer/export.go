@@ -97,6 +97,9 @@ func (e *exporter) resume() error {
 	end := int64(0)
 	for {
 		l, err := r.next()
+		if errors.Is(err, errPartial) && kept.header == nil && !begins(r.buf) {
+			return errors.New("it is no export, and stays as it is")
+		}
 		if errors.Is(err, io.EOF) || errors.Is(err, errPartial) {
 			break
 		}
@@ -117,6 +120,13 @@ func (e *exporter) resume() error {
 		return nil
 	}
 	return e.cut(end)
+}
+
+// begins reports whether a part of a line can be one of a header.
+func begins(part []byte) bool {
+	const header = `{"header":`
+	n := min(len(part), len(header))
+	return string(part[:n]) == header[:n]
 }
 
 // cut leaves the first bytes of the file alone, and hashes them.

@@ -65,7 +65,11 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	written, err := transfer.Export(ctx, src, f, transfer.ExportConfig{Organization: c.Org, Keys: keys, Now: time.Now, Progress: bar.show})
 	bar.end()
 	if errors.Is(err, transfer.ErrNothing) {
-		return errors.Join(fmt.Errorf("%w %q", err, c.Org), os.Remove(c.Out))
+		err = fmt.Errorf("%w %q", err, c.Org)
+		if !c.Resume {
+			err = errors.Join(err, os.Remove(c.Out))
+		}
+		return err
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(c.Out))

@@ -71,6 +71,9 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	defer bar.end()
 	checked, err := transfer.Check(ctx, f, info.Size(), keys, bar.show)
 	bar.end()
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%s: interrupted while it was checked, nothing is stored: %w", c.File, err)
+	}
 	if err != nil {
 		return &inputError{name: c.File, err: err}
 	}
