@@ -149,6 +149,12 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeOverloaded, Detail: "Too much is waiting. Nothing was decided or stored; try again.", retryAfter: retryOverload}
 	case errors.Is(err, registry.ErrStale):
 		return &problem{Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, Detail: "The store cannot be read, and what is known of it may be out of date. Nothing was allowed; try again.", retryAfter: 1, logged: true}
+	case errors.Is(err, storage.ErrImporting):
+		return &problem{
+			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 60,
+			Detail: "The import of your organization into this deployment is not finished. Nothing was stored; try again once it is.",
+			logged: true,
+		}
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, storage.ErrUnknown):
 		return &problem{
 			Status: http.StatusServiceUnavailable, Code: codeStoreUnavailable, retryAfter: 1,

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,11 @@ type Importer interface {
 	// same one. It must refuse, with nothing stored, what [CheckImport] refuses.
 	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
 }
+
+// ErrImporting means that an import of the organization is not finished. A policy that is
+// registered meanwhile would have intents decided whose decisions are still to be
+// imported.
+var ErrImporting = errors.New("an import of the organization is not finished")
 
 // Import is an import that is not finished: until it is, some of the
 // organization's history may be missing.

@@ -260,10 +260,22 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	if _, err := to.exportTo(t, t.TempDir()+"/acme"); err == nil || !strings.Contains(err.Error(), "its import into this store is not finished") {
 		t.Errorf("Export = %v, want that the import is not finished", err)
 	}
+	// Nobody decides before all decisions are there, and other organizations go on.
+	register := func(org string, want error) {
+		t.Helper()
+		to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+			if _, err := registry.New(s).PutPolicy(t.Context(), &engine.ActionPolicy{OrganizationID: org, PolicyID: "new", Version: 1, AgentID: "bot"}, 0); !errors.Is(err, want) {
+				t.Errorf("PutPolicy of %s = %v, want %v", org, err, want)
+			}
+		})
+	}
+	register("acme", storage.ErrImporting)
+	register("other", nil)
 	taken(func(tx storage.Tx) error { return tx.Delete(storage.TokenKind, "other", "k") })
 	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
 		t.Errorf("Import = %v", err)
 	}
+	register("acme", nil)
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 

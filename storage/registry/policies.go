@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -16,11 +17,15 @@ import (
 // two successes apart. It returns a *storage.LimitError when the version is a new
 // policy's first and the organization has maxPolicies policies already, and when
 // the versions of all its policies would take more than maxPolicies times
-// VersionBytes (0: no limit of either kind).
+// VersionBytes (0: no limit of either kind). It returns storage.ErrImporting, and
+// stores nothing, until an import of the organization is finished.
 func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPolicies int) (created bool, err error) {
 	org := p.OrganizationID
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		created = false
+		if _, err := storage.Imports.Get(tx, org, ""); !errors.Is(err, storage.ErrNotFound) {
+			return cmp.Or(err, storage.ErrImporting)
+		}
 		stored, err := newest(tx, org, p.PolicyID)
 		isNew := errors.Is(err, storage.ErrNotFound)
 		switch {
