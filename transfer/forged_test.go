@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"writ/engine"
 	"writ/ledger"
@@ -276,6 +277,36 @@ func TestImport_KeyOfAnother(t *testing.T) {
 		t.Errorf("Import = %v", err)
 	}
 	register("acme", nil)
+	wantWhole(t, to, keysOf(t, 1, 2))
+}
+
+// TestImport_Changed: of a file that is another one once it is checked, what is read
+// last is not stored.
+func TestImport_Changed(t *testing.T) {
+	from, to := inMemory(1), inMemory(2)
+	from.fill(t, rows)
+	file, _ := from.export(t)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), keysOf(t, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
+	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
+		target := transfer.Target{Store: s, Ledger: l, Publish: registry.New(s).PublishKeys, Now: time.Now}
+		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(cut), &checked); err == nil || !strings.Contains(err.Error(), "the file has changed") {
+			t.Errorf("Import = %v, want that the file has changed", err)
+		}
+		if _, err := registry.New(s).Token(t.Context(), "k"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("Token = %v, want that the key is not stored", err)
+		}
+	})
+	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
+		t.Errorf("Import again = %v", err)
+	}
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 

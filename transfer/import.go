@@ -192,13 +192,10 @@ func (i *importer) file(in io.Reader) error {
 			return err
 		}
 	}
-	if err := i.flush(); err != nil {
-		return err
-	}
 	if i.state.footer == nil || *i.state.footer != i.checked.Footer {
 		return errors.New("the file has changed since it was checked: run the import again")
 	}
-	return nil
+	return i.flush()
 }
 
 // line takes a line, and stores those that were taken once there are enough of a kind.
