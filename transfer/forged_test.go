@@ -280,8 +280,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Changed: of a file that is another one once it is checked, what is read
-// last is not stored.
+// TestImport_Changed: of a file that is another one once it is checked, no row that does
+// not verify is stored, and nothing of what is read last.
 func TestImport_Changed(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)
@@ -294,9 +294,13 @@ func TestImport_Changed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	swapped := bytes.Replace(data, []byte(`"agent_id":"bot","action_type":"deploy"`), []byte(`"agent_id":"tob","action_type":"deploy"`), 1)
 	cut := data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
 	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
 		target := transfer.Target{Store: s, Ledger: l, Publish: registry.New(s).PublishKeys, Now: time.Now}
+		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(swapped), &checked); err == nil || !strings.Contains(err.Error(), "its row is not the one of its audit digest") {
+			t.Errorf("Import of another row = %v, want that it does not verify", err)
+		}
 		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(cut), &checked); err == nil || !strings.Contains(err.Error(), "the file has changed") {
 			t.Errorf("Import = %v, want that the file has changed", err)
 		}

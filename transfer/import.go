@@ -35,16 +35,16 @@ type Target struct {
 // ErrHere means that the target has the organization already.
 var ErrHere = errors.New("the store has the organization already")
 
-// Import stores what Check has found in a file, which is read again. It may have been
-// interrupted: what an earlier Import of the same file has stored is found and stays.
-// Once it is done nothing changes any more. Its error is a *LineError, ErrHere, or what
-// kept it from reading or storing.
+// Import stores what Check has found in a file, which is read and whose rows are verified
+// again: it could be another one by now. What an earlier, interrupted Import of the same
+// file has stored is found and stays. Once it is done nothing changes any more. Its error
+// is a *LineError, ErrHere, or what kept it from reading or storing.
 func Import(ctx context.Context, t Target, in io.Reader, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
 	if t.Progress == nil {
 		t.Progress = func(string, int, int) {}
 	}
-	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
+	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID, verifier: ledger.NewVerifier(checked.Keys)}
 	done, err := i.begin()
 	if err != nil {
 		return ledger.Import{}, err
@@ -64,9 +64,10 @@ func Import(ctx context.Context, t Target, in io.Reader, checked *Checked) (ledg
 
 type importer struct {
 	Target
-	ctx     context.Context
-	checked *Checked
-	org     string
+	ctx      context.Context
+	checked  *Checked
+	org      string
+	verifier *ledger.Verifier
 
 	state     state
 	rows      []*storage.Record
@@ -207,6 +208,9 @@ func (i *importer) line(r *reader, l *line, left *storage.Tombstone) error {
 	}
 	switch {
 	case l.Row != nil:
+		if err := i.verifier.Verify(l.Row); err != nil { // the file may be another since Check
+			return &LineError{Line: r.n, DecisionID: l.id(), Err: err}
+		}
 		i.rows = append(i.rows, l.Row)
 	case left != nil:
 		i.removed = append(i.removed, left)
