@@ -33,7 +33,7 @@ func TestLayering(t *testing.T) {
 		"writ/storage/retention": {"writ/storage"},
 		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
 		"writ/ledger":            {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/transfer":          {"writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
+		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/admission":         {},
 		"writ/decision":          {"writ/admission", "writ/engine", "writ/ledger"},
 		"writ/api":               {"writ/admission", "writ/decision", "writ/engine", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
