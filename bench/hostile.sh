@@ -11,6 +11,6 @@ E2
   wait_for 127.0.0.1:3870
   echo "# hostile: server and driver share $(nproc) cores; ${CONNS:-16} connections an attack, ${DURATION:-4s} each; load average $(cut -d' ' -f1-3 /proc/loadavg)"
   "$tmp/hostile" -url http://127.0.0.1:3870 -writ "$tmp/writ" -data "$tmp/data" -pid "$server" \
-    -conns "${CONNS:-16}" -duration "${DURATION:-4s}" -rate "${RATE:-200}" -only "${ONLY:-}" || { tail -5 "$tmp/writ.log"; exit 1; }
+    -conns "${CONNS:-16}" -duration "${DURATION:-4s}" -alone "${ALONE:-3s}" -rounds "${ROUNDS:-3}" -rate "${RATE:-200}" -only "${ONLY:-}" || { tail -5 "$tmp/writ.log"; exit 1; }
   echo "# load average $(cut -d' ' -f1-3 /proc/loadavg)"
 }
