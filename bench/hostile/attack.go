@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func everyScope() []string {
 
 // prepare registers what a needs and connects.
 func (s *server) prepare(ctx context.Context, a *attack) error {
-	a.org = "hostile-" + a.name
+	a.org = fmt.Sprintf("hostile-%s-%d", a.name, os.Getpid()) // of each round its own: changes are limited
 	op, err := s.operator(ctx, a.org)
 	if err != nil {
 		return err
