@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/ledger"
 	"writ/storage"
 )
 
@@ -135,11 +136,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
-	now := settled.RecordedAt
-	if now.Before(record.DecidedAt) { // by another replica's clock
-		now = record.DecidedAt
-	}
-	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(now) {
+	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(ledger.RecordedAt(record, settled.RecordedAt)) {
 		s.unapproved(record)
 	}
 	return response{status: http.StatusOK, body: record}, nil

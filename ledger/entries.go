@@ -18,10 +18,7 @@ import (
 // though it was not allowed. Said again, it is what was said first. Its error is
 // storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
 // another settlement stands, or what kept the store from committing it.
-//
-// No settlement is recorded before its decision was made: RecordedAt is the later of
-// both times. The clock of the replica that settles may be behind that of the one that
-// decided.
+// When it is recorded is what [RecordedAt] makes of s.RecordedAt.
 func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (*storage.Record, error) {
 	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err != nil {
@@ -29,9 +26,7 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 	}
 	r := *stored
 	if r.Settlement == nil {
-		if s.RecordedAt.Before(r.DecidedAt) {
-			s.RecordedAt = r.DecidedAt
-		}
+		s.RecordedAt = RecordedAt(&r, s.RecordedAt)
 		r.Settle(s)
 		e := r.SettlementEntry()
 		stands, err := l.append(ctx, e)
@@ -51,6 +46,16 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 		return nil, storage.ErrConflict
 	}
 	return &r, nil
+}
+
+// RecordedAt returns when a settlement of r is recorded that comes at a time: never
+// before the decision was made. The clock of the replica that settles may be behind
+// that of the one that decided.
+func RecordedAt(r *storage.Record, at time.Time) time.Time {
+	if at.Before(r.DecidedAt) {
+		return r.DecidedAt
+	}
+	return at
 }
 
 // append makes entries final and returns what stands for each of them. They wait
