@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -55,8 +56,8 @@ func checkNewAgent(_ *request, in *agentBody) error {
 	bad.name("name", in.Name)
 	if in.ExternalID != nil {
 		bad.optionalName("externalId", *in.ExternalID)
-		if len(*in.ExternalID) > engine.MaxAgentID {
-			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", engine.MaxAgentID))
+		if len(*in.ExternalID) > condition.MaxAgentID {
+			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", condition.MaxAgentID))
 		}
 	}
 	return bad.err()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -42,7 +43,7 @@ func (a *auth) notBound(who *principal) error {
 	a.failures.agent.Inc()
 	return refuse(problem{
 		Status: http.StatusForbidden, Code: codeAgentNotBound,
-		Detail: "The key is bound to the agents " + engine.Quote(who.agents.String()) + ".",
+		Detail: "The key is bound to the agents " + condition.Quote(who.agents.String()) + ".",
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -168,8 +169,8 @@ func (in *actionBody) validate() error {
 	if !storage.IsOutcome(in.Outcome) {
 		bad.add("outcome", "must be executed, failed or skipped")
 	}
-	if n := in.AmountMinor; n != nil && (*n < 0 || *n > engine.MaxInteger) {
-		bad.add("amount_minor", fmt.Sprintf("must be an integer from 0 to %d", engine.MaxInteger))
+	if n := in.AmountMinor; n != nil && (*n < 0 || *n > condition.MaxInteger) {
+		bad.add("amount_minor", fmt.Sprintf("must be an integer from 0 to %d", condition.MaxInteger))
 	}
 	if in.Currency != nil && !isCurrency(*in.Currency) {
 		bad.add("currency", "must be three upper-case letters (ISO 4217)")

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 )
 
@@ -15,7 +16,7 @@ import (
 type metrics struct {
 	evaluation  prometheus.Histogram
 	evaluations atomic.Uint64 // to sample evaluation
-	condErrors  [engine.Causes]prometheus.Counter
+	condErrors  [condition.Causes]prometheus.Counter
 	byCode      map[engine.Code]prometheus.Counter // one for each of engine.Codes
 	byPlan      map[string]planTicks
 }
@@ -51,7 +52,7 @@ func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
 	}
 	reg.MustRegister(m.evaluation, condErrors, findings, ticks)
 	for cause := range m.condErrors {
-		m.condErrors[cause] = condErrors.WithLabelValues(engine.Cause(cause).String())
+		m.condErrors[cause] = condErrors.WithLabelValues(condition.Cause(cause).String())
 	}
 	for _, code := range engine.Codes() {
 		m.byCode[code] = findings.WithLabelValues(string(code))

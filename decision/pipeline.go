@@ -8,6 +8,7 @@ import (
 
 	"writ/admission"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 )
 
@@ -106,7 +107,7 @@ type batch struct {
 type item struct {
 	index    int // of the request
 	exceeded bool
-	errors   engine.CauseCounts
+	errors   condition.CauseCounts
 }
 
 func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error) {

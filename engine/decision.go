@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"writ/engine/condition"
+)
 
 // Decision is the outcome of an evaluation. Greater is more restrictive, so the
 // decision of several findings is their maximum. The zero Decision is invalid
@@ -72,7 +76,7 @@ type Result struct {
 	Decision Decision
 	Findings []Finding
 	// ConditionErrors counts the rule conditions that could not be evaluated.
-	ConditionErrors CauseCounts
+	ConditionErrors condition.CauseCounts
 }
 
 // Reasons returns the findings' reasons in order.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"writ/engine/condition"
 	"writ/engine/resource"
 )
 
@@ -17,7 +18,7 @@ type Input struct {
 	RequireRegistered bool
 	Usage             Usage
 	// Turn is offered to others while conditions take long; nil if it is not shared.
-	Turn Turn
+	Turn condition.Turn
 	// Trace receives what the evaluation came past; nil if nobody asks.
 	Trace *Trace
 }
@@ -35,14 +36,14 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 		return result([]Finding{{
 			Code: CodePolicyMissing, Outcome: Deny,
 			Reason: string(CodePolicyMissing) + ": there is no policy to evaluate",
-		}}, CauseCounts{})
+		}}, condition.CauseCounts{})
 	}
-	f := p.env.frames.get(p.doc, in)
-	defer p.env.frames.put(f)
+	e := newEvaluation(p.doc, in)
+	defer e.Free()
 	in.Trace.begin(p, rs)
 
-	findings := p.check(f)
-	ruled, errs := rs.decide(f)
+	findings := p.check(&e)
+	ruled, errs := rs.decide(&e)
 	switch {
 	case len(findings) == 0 && len(ruled) > 0:
 		findings = ruled
@@ -54,13 +55,47 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	return result(findings, errs)
 }
 
+// evaluation is one evaluation of a policy and rules. It lives as long as [Evaluate].
+type evaluation struct {
+	*condition.Frame
+	in     *Input
+	policy *ActionPolicy
+}
+
+func newEvaluation(p *ActionPolicy, in *Input) evaluation {
+	f, i := condition.NewFrame(), in.Intent
+	f.SetText(condition.IntentID, i.IntentID)
+	f.SetText(condition.PolicyID, i.PolicyID)
+	f.SetText(condition.AgentID, i.AgentID)
+	f.SetText(condition.ActionType, i.ActionType)
+	f.SetResource(i.Resource)
+	f.SetText(condition.IssuedAt, i.IssuedAt)
+	f.SetMetadata(i.Metadata)
+	if i.Cost != nil {
+		f.SetInt(condition.CostAmount, i.Cost.AmountMinor)
+		f.SetText(condition.CostCurrency, i.Cost.Currency)
+	} else {
+		f.SetAbsent(condition.Cost, condition.CostAmount, condition.CostCurrency)
+	}
+	f.SetText(condition.GovernedAgentID, i.AgentID)
+	f.SetText(condition.GovernedAgentStatus, in.Agent.String())
+	f.SetText(condition.PolicyPolicyID, p.PolicyID)
+	f.SetInt(condition.PolicyVersion, p.Version)
+	f.SetText(condition.PolicyOrganizationID, p.OrganizationID)
+	f.SetText(condition.PolicyAgentID, p.AgentID)
+	f.SetText(condition.PolicyStatus, string(p.Status))
+	f.SetBool(condition.UsageExceeded, in.Usage.Exceeded)
+	f.SetBool(condition.RequireRegistered, in.RequireRegistered)
+	return evaluation{Frame: f, in: in, policy: p}
+}
+
 // check returns the findings of the checks that fail, nil where none does.
-func (p *Policy) check(f *frame) []Finding {
+func (p *Policy) check(e *evaluation) []Finding {
 	findings := slices.Clone(p.unreadable)
-	readings, err := f.in.Intent.Readings()
+	readings, err := e.in.Intent.Readings()
 	readable := err == nil
 	if readable {
-		f.readings = readings
+		e.SetReadings(readings)
 	} else {
 		findings = append(findings, unreadable(err))
 	}
@@ -69,8 +104,8 @@ func (p *Policy) check(f *frame) []Finding {
 		if c.resource && !readable {
 			continue
 		}
-		found := c.evaluate(f)
-		f.in.Trace.checked(i, found)
+		found := c.evaluate(e)
+		e.in.Trace.checked(i, found)
 		if found != nil {
 			findings = append(findings, *found)
 		}
@@ -86,8 +121,8 @@ func unreadable(err error) Finding {
 }
 
 // evaluate returns what the check finds, nil where it holds.
-func (c *compiledCheck) evaluate(f *frame) *Finding {
-	holds, err := c.program.eval(f)
+func (c *compiledCheck) evaluate(e *evaluation) *Finding {
+	holds, err := c.program.Eval(e.Frame)
 	switch {
 	case err != nil:
 		return &Finding{
@@ -95,26 +130,20 @@ func (c *compiledCheck) evaluate(f *frame) *Finding {
 			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, c.finding.Code),
 		}
 	case !holds:
-		found := c.failure(f)
+		found := c.failure(e.Frame)
 		return &found
 	}
 	return nil
 }
 
 // failure returns the finding of a check that fails, naming what objected.
-func (c *compiledCheck) failure(f *frame) Finding {
+func (c *compiledCheck) failure(f *condition.Frame) Finding {
 	finding := c.finding
 	if c.named == "" {
 		return finding
 	}
-	if c.program.list != nil {
-		if i, by := c.program.list.Blocked(&f.readings); i >= 0 {
-			finding.Reason = fmt.Sprintf(c.named, Quote(c.patterns[i])) + asRead(by)
-		}
-		return finding
-	}
-	if i := c.program.matcher.Match(f.in.Intent.ActionType); i >= 0 {
-		finding.Reason = fmt.Sprintf(c.named, Quote(c.patterns[i]))
+	if i, by := c.program.Objected(f); i >= 0 {
+		finding.Reason = fmt.Sprintf(c.named, condition.Quote(c.patterns[i])) + asRead(by)
 	}
 	return finding
 }
@@ -128,7 +157,7 @@ func asRead(by resource.Reader) string {
 }
 
 // result combines findings, of which there is at least one.
-func result(findings []Finding, errs CauseCounts) Result {
+func result(findings []Finding, errs condition.CauseCounts) Result {
 	decision := Allow
 	for i := range findings {
 		outcome := findings[i].Outcome

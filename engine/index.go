@@ -1,6 +1,10 @@
 package engine
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"writ/engine/condition"
+)
 
 // ruleIndex finds the rules that an intent can concern without asking the
 // others. A rule is filed under one equality that its condition demands: where
@@ -27,26 +31,26 @@ type valueIndex struct {
 	absent []int32
 }
 
-// fieldIndex is the valueIndex of a variable.
+// fieldIndex is the valueIndex of a field.
 type fieldIndex struct {
-	id varID
+	id condition.FieldID
 	valueIndex
 }
 
-// candidates adds to set, which is empty, every rule that can match f's intent
+// candidates adds to set, which is empty, every rule that can match the intent
 // or be an error of it.
-func (x *ruleIndex) candidates(f *frame, set bitset) bitset {
+func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 	copy(set, x.always)
 	for i := range x.fields {
-		value, ok := f.str(x.fields[i].id)
+		value, ok := f.Text(x.fields[i].id)
 		x.fields[i].add(set, value, ok)
 	}
 	if len(x.keys) > 0 {
-		x.addMetadata(f.in.Intent.Metadata, set)
+		x.addMetadata(f.Metadata(), set)
 	}
 	if x.resources.used {
-		for i := range f.readings.BlockLen() {
-			x.resources.add(set, f.readings.BlockAt(i).Text)
+		for i := range f.Readings().BlockLen() {
+			x.resources.add(set, f.Readings().BlockAt(i).Text)
 		}
 	}
 	return set
@@ -81,35 +85,18 @@ type resourceIndex struct {
 	within map[string][]int32
 }
 
-// maxDirectories is how many slashes of a resource are looked at: rules are not
-// filed under deeper directories.
-const maxDirectories = 6
-
 func (x *resourceIndex) add(set bitset, resource string) {
 	set.addAll(x.exact[resource])
 	if len(x.within) == 0 {
 		return
 	}
 	slashes := 0
-	for i := 0; i < len(resource) && slashes < maxDirectories; i++ {
+	for i := 0; i < len(resource) && slashes < condition.MaxDirectories; i++ {
 		if resource[i] == '/' {
 			slashes++
 			set.addAll(x.within[resource[:i+1]])
 		}
 	}
-}
-
-// directory returns the part of prefix up to the last slash that the index
-// looks at, empty where there is none.
-func directory(prefix string) string {
-	end, slashes := 0, 0
-	for i := 0; i < len(prefix) && slashes < maxDirectories; i++ {
-		if prefix[i] == '/' {
-			slashes++
-			end = i + 1
-		}
-	}
-	return prefix[:end]
 }
 
 // bitset is a set of rules by their place in the deciding order.

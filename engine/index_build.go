@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"writ/engine/condition"
 )
 
 // newRuleIndex files each rule, in the deciding order, under the demand that
@@ -11,17 +13,17 @@ import (
 func newRuleIndex(rules []*CompiledRule) ruleIndex {
 	seen := distinctValues{}
 	for _, r := range rules {
-		for _, d := range r.cond.demands {
+		for _, d := range r.cond.Demands {
 			seen.add(d)
 		}
 	}
 	x := ruleIndex{always: make(bitset, (len(rules)+63)/64), keys: map[string]*valueIndex{}}
 	for i, r := range rules {
-		if len(r.cond.demands) == 0 {
+		if len(r.cond.Demands) == 0 {
 			x.always.add(i)
 			continue
 		}
-		best := slices.MinFunc(r.cond.demands, func(a, b demand) int {
+		best := slices.MinFunc(r.cond.Demands, func(a, b condition.Demand) int {
 			return cmp.Compare(seen.likelihood(a), seen.likelihood(b))
 		})
 		x.file(int32(i), best) //nolint:gosec // no organization has 2^31 rules
@@ -35,65 +37,64 @@ func newRuleIndex(rules []*CompiledRule) ruleIndex {
 }
 
 // file files rule i under d.
-func (x *ruleIndex) file(i int32, d demand) {
+func (x *ruleIndex) file(i int32, d condition.Demand) {
 	switch {
-	case d.field.name == resourceField:
+	case d.Field.ID == condition.Resource:
 		x.resources.file(i, d)
-	case d.field.keyed:
-		if x.keys[d.field.key] == nil {
-			x.keys[d.field.key] = &valueIndex{}
+	case d.Field.ID == condition.MetadataValue:
+		if x.keys[d.Field.Key] == nil {
+			x.keys[d.Field.Key] = &valueIndex{}
 		}
-		x.keys[d.field.key].file(i, d)
+		x.keys[d.Field.Key].file(i, d)
 	default:
-		x.fieldIndex(d.field).file(i, d)
+		x.fieldIndex(d.Field).file(i, d)
 	}
 }
 
-func (x *ruleIndex) fieldIndex(f field) *fieldIndex {
-	v, _ := findVariable(f.path)
+func (x *ruleIndex) fieldIndex(f condition.Field) *fieldIndex {
 	for i := range x.fields {
-		if x.fields[i].id == v.id {
+		if x.fields[i].id == f.ID {
 			return &x.fields[i]
 		}
 	}
-	x.fields = append(x.fields, fieldIndex{id: v.id})
+	x.fields = append(x.fields, fieldIndex{id: f.ID})
 	return &x.fields[len(x.fields)-1]
 }
 
-func (v *valueIndex) file(i int32, d demand) {
+func (v *valueIndex) file(i int32, d condition.Demand) {
 	if v.values == nil {
 		v.values = map[string][]int32{}
 	}
-	for _, value := range d.values {
+	for _, value := range d.Values {
 		v.values[value] = append(v.values[value], i)
 	}
-	if d.absent {
+	if d.Absent {
 		v.absent = append(v.absent, i)
 	}
 }
 
-func (x *resourceIndex) file(i int32, d demand) {
+func (x *resourceIndex) file(i int32, d condition.Demand) {
 	if !x.used {
 		*x = resourceIndex{used: true, exact: map[string][]int32{}, within: map[string][]int32{}}
 	}
-	for _, value := range d.values {
+	for _, value := range d.Values {
 		x.exact[value] = append(x.exact[value], i)
 	}
-	for _, dir := range d.within {
+	for _, dir := range d.Within {
 		x.within[dir] = append(x.within[dir], i)
 	}
 }
 
 // distinctValues counts, for each field, the values that any rule demands of it.
-type distinctValues map[field]map[string]struct{}
+type distinctValues map[condition.Field]map[string]struct{}
 
-func (s distinctValues) add(d demand) {
-	if s[d.field] == nil {
-		s[d.field] = map[string]struct{}{}
+func (s distinctValues) add(d condition.Demand) {
+	if s[d.Field] == nil {
+		s[d.Field] = map[string]struct{}{}
 	}
-	for _, list := range [][]string{d.values, d.within} {
+	for _, list := range [][]string{d.Values, d.Within} {
 		for _, value := range list {
-			s[d.field][value] = struct{}{}
+			s[d.Field][value] = struct{}{}
 		}
 	}
 }
@@ -101,9 +102,9 @@ func (s distinctValues) add(d demand) {
 // likelihood guesses how likely an intent meets d: its values, and any other,
 // are taken to be equally frequent, and an optional field to be absent from
 // half of the intents.
-func (s distinctValues) likelihood(d demand) float64 {
-	p := float64(len(d.values)+len(d.within)) / float64(len(s[d.field])+1)
-	if d.absent {
+func (s distinctValues) likelihood(d condition.Demand) float64 {
+	p := float64(len(d.Values)+len(d.Within)) / float64(len(s[d.Field])+1)
+	if d.Absent {
 		p += 0.5
 	}
 	return p

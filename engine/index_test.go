@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"writ/engine/condition"
 )
 
 var indexCases = flag.Int("index-cases", 20_000, "how many intents the index is tried on")
@@ -34,10 +36,10 @@ func TestDecision_Rules_IndexNeverChangesAnOutcome(t *testing.T) {
 		plain := withoutIndex(rs)
 		for range intentsPerSet {
 			in := g.intent()
-			f := testFrame(t, in)
+			f := testEvaluation(t, in)
 			got, gotErrs := rs.decide(f)
-			if f.reading.Text != in.Resource {
-				t.Fatalf("decide left the resource %q, want %q", f.reading.Text, in.Resource)
+			if f.Reading().Text != in.Resource {
+				t.Fatalf("decide left the resource %q, want %q", f.Reading().Text, in.Resource)
 			}
 			want, wantErrs := plain.decide(f)
 			if diff := cmp.Diff(want, got); diff != "" || gotErrs != wantErrs {
@@ -84,7 +86,7 @@ func TestIndex_Demands(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			for _, d := range mustCondition(t, tt.doc).demands {
+			for _, d := range mustCondition(t, tt.doc).Demands {
 				if got == "" || tt.name == "value or absence" {
 					got = describeDemand(d)
 				}
@@ -96,15 +98,15 @@ func TestIndex_Demands(t *testing.T) {
 	}
 }
 
-func describeDemand(d demand) string {
-	s := d.field.label()
-	if len(d.values) > 0 || len(d.within) == 0 {
-		s += fmt.Sprintf("=%v", d.values)
+func describeDemand(d condition.Demand) string {
+	s := d.Field.Label()
+	if len(d.Values) > 0 || len(d.Within) == 0 {
+		s += fmt.Sprintf("=%v", d.Values)
 	}
-	if len(d.within) > 0 {
-		s += fmt.Sprintf(" within %v", d.within)
+	if len(d.Within) > 0 {
+		s += fmt.Sprintf(" within %v", d.Within)
 	}
-	if d.absent {
+	if d.Absent {
 		s += " or absent"
 	}
 	return s
@@ -121,9 +123,9 @@ func TestIndex_AsksOnlyCandidates(t *testing.T) {
 		})
 	}
 	rs := CompileRules(rules, Options{})
-	f := testFrame(t, intentWith(func(in *Intent) { in.ActionType, in.Resource = "deploy", "team-7/x" }))
+	f := testEvaluation(t, intentWith(func(in *Intent) { in.ActionType, in.Resource = "deploy", "team-7/x" }))
 	var buffer bitsetBuffer
-	candidates, n := rs.index.candidates(f, buffer.sized(len(rules))), 0
+	candidates, n := rs.index.candidates(f.Frame, buffer.sized(len(rules))), 0
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		n++
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxMistakes bounds how many mistakes of one document are named.
-const maxMistakes = 50
-
 // mistakes walks a document that the decoder has refused, beside the value that it
 // is read into, fills in what fits and names every member that does not. The decoder
 // itself stops at the first.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"writ/engine/condition"
 	"writ/engine/glob"
 )
 
@@ -14,7 +15,6 @@ import (
 // for concurrent use.
 type Policy struct {
 	doc    *ActionPolicy
-	env    *env
 	checks []compiledCheck
 	// allowed is the finding of an intent that nothing objects to.
 	allowed []Finding
@@ -27,7 +27,7 @@ type Policy struct {
 
 // compiledCheck is a check as it runs.
 type compiledCheck struct {
-	program *program
+	program *condition.Program
 	finding Finding
 	// patterns and named are the check's: see [Check].
 	patterns []string
@@ -46,16 +46,12 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p.validateFields(&e); e.err() != nil {
 		return nil, p.Validate()
 	}
-	env, err := standardEnv()
-	if err != nil {
-		return nil, err
-	}
-	c := &Policy{doc: p, env: env, allowed: []Finding{{
+	c := &Policy{doc: p, allowed: []Finding{{
 		Code: CodePolicyAllowed, Outcome: Allow,
 		Reason: fmt.Sprintf("%s: version %d of the policy allows it", CodePolicyAllowed, p.Version),
 	}}}
-	for _, check := range table(p) {
-		compiled, err := env.compileCheck(check)
+	for _, check := range Checks(p) {
+		compiled, err := compileCheck(check)
 		if err != nil {
 			return nil, cmp.Or(p.Validate(), err)
 		}
@@ -74,11 +70,7 @@ func compileStored(p *ActionPolicy) (*Policy, error) {
 	if !errors.As(err, &refused) {
 		return c, err
 	}
-	env, err := standardEnv()
-	if err != nil {
-		return nil, err
-	}
-	c = &Policy{doc: p, env: env, unreadable: []Finding{{
+	c = &Policy{doc: p, unreadable: []Finding{{
 		Code: CodePolicyUnreadable, Outcome: Deny,
 		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does", CodePolicyUnreadable, p.Version),
 	}}}
@@ -107,8 +99,8 @@ func (p *ActionPolicy) Warnings() []FieldError {
 	return w.fields
 }
 
-func (e *env) compileCheck(c Check) (compiledCheck, error) {
-	program, err := e.checks.compile(c.CEL)
+func compileCheck(c Check) (compiledCheck, error) {
+	program, err := condition.Plan(c.Holds)
 	if err != nil {
 		return compiledCheck{}, fmt.Errorf("compiling the check %s: %w", c.Code, err)
 	}
@@ -142,13 +134,7 @@ func (p *Policy) measure() int {
 	}
 	for i := range p.checks {
 		c := &p.checks[i]
-		size += int(unsafe.Sizeof(*c)) + len(c.finding.Reason) + programBytes
-		if sized, ok := c.program.matcher.(interface{ Size() int }); ok {
-			size += sized.Size()
-		}
-		if c.program.list != nil {
-			size += c.program.list.Size()
-		}
+		size += int(unsafe.Sizeof(*c)) + len(c.finding.Reason) + programBytes + c.program.Bytes()
 	}
 	return size
 }

@@ -17,8 +17,8 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return Evaluate(p, nil, in)
 	}
-	f := p.env.frames.get(p.doc, in)
-	defer p.env.frames.put(f)
+	e := newEvaluation(p.doc, in)
+	defer e.Free()
 	added := false
 	findings := slices.Clone(res.Findings)
 	for i := range p.checks {
@@ -26,7 +26,7 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 		if !reserved(c.finding.Code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == c.finding.Code }) {
 			continue
 		}
-		if holds, err := c.program.eval(f); err == nil && holds {
+		if holds, err := c.program.Eval(e.Frame); err == nil && holds {
 			continue
 		}
 		findings = append(findings, c.finding)

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"testing"
+
+	"writ/engine/condition"
 )
 
 // ruleSource gives the rules that are set, and nothing else.
@@ -14,18 +16,18 @@ type ruleSource struct {
 func (s *ruleSource) AllRules(context.Context, string) ([]Rule, int64, error) { return s.rules, 0, nil }
 
 func TestSetsCompileOnlyTheRulesThatChanged(t *testing.T) {
-	rule := func(id, condition string) Rule {
-		return Rule{ID: id, Name: id, Condition: condition, Action: `{"decision":"deny"}`, IsActive: true}
+	rule := func(id, doc string) Rule {
+		return Rule{ID: id, Name: id, Condition: doc, Action: `{"decision":"deny"}`, IsActive: true}
 	}
 	src := &ruleSource{rules: []Rule{rule("a", `{"action_type":"x"}`), rule("b", `{"action_type":"y"}`)}}
 	sets := NewSets(src, Options{}, 1<<20)
-	load := func() map[string]*condition {
+	load := func() map[string]*condition.Condition {
 		t.Helper()
 		rs, err := sets.rules.Get(t.Context(), "org")
 		if err != nil {
 			t.Fatal(err)
 		}
-		conditions := make(map[string]*condition)
+		conditions := make(map[string]*condition.Condition)
 		for _, c := range rs.Rules() {
 			conditions[c.Rule().ID] = c.cond
 		}

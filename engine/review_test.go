@@ -3,8 +3,6 @@ package engine
 import (
 	"strings"
 	"testing"
-
-	"writ/engine/resource"
 )
 
 // "… and `writ check` warns where a deny or an approval rests on a key that the
@@ -90,11 +88,7 @@ func TestWarnings_OfWhatCELExceptsAreTrue(t *testing.T) {
 		`{"cel":"intent.resource != '` + excepted + `'"}`: true,
 		`{"resource":{"$ne":"` + excepted + `"}}`:         false,
 	} {
-		f := testFrame(t, in)
-		var err error
-		if f.readings, err = resource.Read(in.Resource); err != nil {
-			t.Fatal(err)
-		}
+		f := testEvaluation(t, in)
 		findings, failed := CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}).decide(f)
 		if len(findings) > 0 != denies || failed.Total() > 0 {
 			t.Errorf("%s of %s: %v, errors %v, want denied: %v", condition, excepted, findings, failed, denies)

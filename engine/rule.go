@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"writ/engine/condition"
 )
 
 // The codes of a rule's finding, one for each outcome.
@@ -15,9 +17,6 @@ const (
 	CodeRuleApprovalRequired Code = "rule.approval_required"
 	CodeRuleAllow            Code = "rule.allow"
 )
-
-// MaxReason is the number of characters that the reason of a rule may have.
-const MaxReason = 500
 
 // Options are what compiling rules needs from outside the engine.
 type Options struct {
@@ -31,8 +30,6 @@ type Options struct {
 	// stored compiles rules that were accepted once: what is only refused because
 	// its author must have meant something else keeps running.
 	stored bool
-	// outcome is that of the rule whose condition is compiled.
-	outcome Decision
 }
 
 // RegoCondition is a compiled condition in Rego. It is safe for concurrent use.
@@ -60,7 +57,7 @@ type RegoInput struct {
 	// Work is what the conditions of this evaluation did together so far, and Spent
 	// how long those in Rego took. Match adds to them, and ends with an error once
 	// they are too much. They may be nil.
-	Work  *Work
+	Work  *condition.Work
 	Spent *time.Duration
 }
 
@@ -69,7 +66,8 @@ type RegoInput struct {
 type CompiledRule struct {
 	rule    Rule
 	outcome Decision
-	cond    *condition
+	cond    *condition.Condition
+	rego    RegoCondition // nil unless the condition is in Rego
 	// finding is reported where the rule decides, and errored in its place
 	// where its condition could not be evaluated. Both are one finding, as a
 	// slice that every result can share.
@@ -87,7 +85,7 @@ func ValidateRule(r Rule, o Options) error {
 
 // CompileRule compiles r. What is wrong with its condition or its action is
 // reported as an *[InvalidError] whose fields are "condition" and "action". The
-// forms of a condition are documented in condition.go; an action is
+// forms of a condition are in package condition; an action is
 //
 //	{"decision": "allow" | "deny" | "approval_required", "reason": string}
 //
@@ -99,12 +97,45 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 	if actErr != nil {
 		act.decision = Deny
 	}
-	o.outcome = act.decision
-	cond, condErr := compileCondition(r.Condition, o)
+	cond, rego, condErr := compileCondition(r.Condition, act.decision, o)
 	if err := errors.Join(condErr, actErr); err != nil {
 		return nil, joinInvalid(condErr, actErr)
 	}
-	return newCompiledRule(r, act, cond), nil
+	c := newCompiledRule(r, act, cond)
+	c.rego = rego
+	return c, nil
+}
+
+// compileCondition compiles the condition of a rule with an outcome.
+func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
+	c, err := condition.Compile(doc, condition.Options{Stricter: outcome != Allow, Stored: o.stored})
+	if err != nil || c.Rego == "" {
+		return c, nil, badCondition(err)
+	}
+	if o.CompileRego == nil {
+		return nil, nil, invalid("condition", "at /rego: conditions in Rego are not supported here")
+	}
+	rego, err := o.CompileRego(c.Rego)
+	if err == nil && !o.stored {
+		err = rego.Review().Misordered
+	}
+	if err != nil {
+		return nil, nil, invalid("condition", "at /rego: %v", err)
+	}
+	return c, rego, nil
+}
+
+// badCondition reports what package condition found under the field "condition".
+func badCondition(err error) error {
+	var bad *condition.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	var p problems
+	for _, m := range bad.Mistakes {
+		p.add("condition", "%s", m)
+	}
+	return p.err()
 }
 
 // joinInvalid returns one *InvalidError for those that errs are, or the first
@@ -124,7 +155,7 @@ func joinInvalid(errs ...error) error {
 	return &joined
 }
 
-func newCompiledRule(r Rule, act action, cond *condition) *CompiledRule {
+func newCompiledRule(r Rule, act action, cond *condition.Condition) *CompiledRule {
 	code, reason := CodeRuleDeny, "a rule of the organization denies this"
 	switch act.decision {
 	case Allow:
@@ -136,7 +167,7 @@ func newCompiledRule(r Rule, act action, cond *condition) *CompiledRule {
 		reason = act.reason
 	}
 	find := func(reason string) []Finding {
-		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, Quote(r.Name))
+		text := fmt.Sprintf("%s: %s (rule %s)", code, reason, condition.Quote(r.Name))
 		return []Finding{{Code: code, Outcome: act.decision, Reason: text, RuleID: r.ID}}
 	}
 	return &CompiledRule{
@@ -153,7 +184,7 @@ func brokenRule(r Rule, err error) *CompiledRule {
 	if actErr != nil {
 		act = action{decision: Deny}
 	}
-	broken := newCompiledRule(r, act, &condition{holds: always(false), fails: always(false)})
+	broken := newCompiledRule(r, act, condition.Never())
 	broken.err = err
 	return broken
 }
@@ -167,55 +198,23 @@ func (c *CompiledRule) Outcome() Decision { return c.outcome }
 // Finding returns what is found where the rule decides.
 func (c *CompiledRule) Finding() Finding { return c.finding[0] }
 
-// CEL returns the condition as it runs, or false where it is in Rego or does
-// not compile.
-func (c *CompiledRule) CEL() (string, bool) { return c.cond.cel, c.cond.cel != "" }
+// CEL returns the condition in CEL, or false where it is in Rego or does not compile.
+func (c *CompiledRule) CEL() (string, bool) { return c.cond.CEL() }
 
 // RegoSource returns the source of a condition that was written in Rego.
-func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.source, c.cond.source != "" }
+func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.Rego, c.cond.Rego != "" }
 
-// Rego returns the condition as Rego v1 functions of a reading of the resource,
-// which has text and readers: name, which is defined, and true, where the rule matches, and its
-// helpers name_1, name_2, …. So the names of a module's rules must not be one
-// another with a number behind an underscore.
-//
-// The functions read input.intent, input.agent and input.policy, whose members
-// are those of the JSON documents and, of the agent, id and status
-// ("unregistered" where there is none). A condition that ends in an error
-// matches unless the rule allows.
-//
-// Rego reports an error where the condition says more than a tree of
-// comparisons can: in some conditions in CEL, and in all that are in Rego.
-func (c *CompiledRule) Rego(name string) (string, error) {
-	matches := c.cond.holds
-	if c.outcome != Allow {
-		matches = not(c.cond.fails)
+// Matches returns the tree of the intents that the rule matches: those of which its
+// condition is true and, unless the rule allows, those of which it is an error.
+func (c *CompiledRule) Matches() *condition.Node {
+	if c.outcome == Allow {
+		return c.cond.Holds
 	}
-	if matches.some((*node).isOpaque) {
-		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
-	}
-	return renderRego(matches, name, c.outcome == Allow), nil
+	return condition.Negate(c.cond.Fails)
 }
 
-// RegoCertain returns, like [CompiledRule.Rego], where a rule that asks for
-// approval matches without its condition being an error, or "" where the
-// condition is never one: a deny of a lower rule holds against an error.
-func (c *CompiledRule) RegoCertain(name string) (string, error) {
-	if c.outcome != ApprovalRequired || c.cond.source != "" {
-		return "", nil
-	}
-	matches, err := c.Rego(name)
-	if err != nil {
-		return "", err
-	}
-	if c.cond.holds.some((*node).isOpaque) {
-		return "", fmt.Errorf("rendering rule %s in Rego: %w", c.rule.ID, errNotRendered)
-	}
-	if certain := renderRego(c.cond.holds, name, false); certain != matches {
-		return certain, nil
-	}
-	return "", nil
-}
+// Certain returns the tree of the intents of which the condition is true.
+func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
 
 // action is what a rule's action document says.
 type action struct {

@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"writ/engine/condition"
 )
 
 // RuleSet is an organization's active rules, compiled. It is immutable and safe
@@ -47,7 +49,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 			}
 		}
 		next.rules = append(next.rules, compiled)
-		next.hasRego = next.hasRego || compiled.cond.rego != nil
+		next.hasRego = next.hasRego || compiled.rego != nil
 	}
 	slices.SortFunc(next.rules, compareDeciding)
 	next.index = newRuleIndex(next.rules)
@@ -115,7 +117,7 @@ func (rs *RuleSet) Broken() []BrokenRule {
 // Size returns about how many bytes the set holds on to.
 func (rs *RuleSet) Size() int { return rs.size }
 
-// decide returns what the rules find about f's intent, nil where none matches,
+// decide returns what the rules find about the intent, nil where none matches,
 // and how many conditions were an error. The rules are asked in deciding order
 // until one matches; those after it are not, so that their errors do not count.
 //
@@ -124,23 +126,23 @@ func (rs *RuleSet) Size() int { return rs.size }
 // caller could lift that deny by leaving out what the condition asks for. Both
 // findings are reported then.
 //
-// f's resource is the raw one before and after. The slice is shared and must not
+// The resource is the raw one before and after. The slice is shared and must not
 // be modified. A nil set has no rules.
-func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
+func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCounts) {
 	if rs == nil || len(rs.rules) == 0 {
 		return nil, failed
 	}
 	var buffer bitsetBuffer
-	candidates := rs.index.candidates(f, buffer.sized(len(rs.rules)))
+	candidates := rs.index.candidates(e.Frame, buffer.sized(len(rs.rules)))
 	var unsure []Finding // of the first rule to ask for approval by an error
-	f.work = newWork(f.in.Turn)
+	e.Work = condition.NewWork(e.in.Turn)
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		rule := rs.rules[i]
-		finding, err := rule.decide(f)
+		finding, err := rule.decide(e)
 		if err != nil {
-			failed[causeOf(err)]++
+			failed[condition.CauseOf(err)]++
 		}
-		f.in.Trace.ruled(i, finding != nil, err)
+		e.in.Trace.ruled(i, finding != nil, err)
 		switch {
 		case finding == nil:
 		case unsure == nil && (err == nil || rule.outcome == Deny):
@@ -153,13 +155,13 @@ func (rs *RuleSet) decide(f *frame) (_ []Finding, failed CauseCounts) {
 			return unsure, failed
 		}
 	}
-	f.in.Trace.ruledOut(len(rs.rules))
+	e.in.Trace.ruledOut(len(rs.rules))
 	return unsure, failed
 }
 
 // decide returns what the rule finds, or nil where it does not match.
-func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
-	ok, err := c.matches(f)
+func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
+	ok, err := c.matches(e)
 	switch {
 	case err != nil && c.outcome != Allow:
 		return c.errored, err
@@ -174,30 +176,30 @@ func (c *CompiledRule) decide(f *frame) ([]Finding, error) {
 // allowance has to cover, any other matches where it does for one that a block
 // looks at. It stops at the first reading that settles it or is an error. Match
 // objects and trees read each comparison with the resource by itself.
-func (c *CompiledRule) matches(f *frame) (bool, error) {
-	if !c.cond.readsResource {
-		return c.cond.eval(f)
+func (c *CompiledRule) matches(e *evaluation) (bool, error) {
+	if !c.cond.ReadsResource {
+		return c.ask(e)
 	}
-	defer f.setReading(f.reading)
+	defer e.SetReading(e.Reading())
 	if c.outcome != Allow {
-		return c.matchesAny(f)
+		return c.matchesAny(e)
 	}
-	f.every = true
-	defer func() { f.every = false }()
-	for i := range f.readings.AllowLen() {
-		f.setReading(f.readings.AllowAt(i))
-		if ok, err := c.cond.eval(f); err != nil || !ok {
+	e.SetEvery(true)
+	defer e.SetEvery(false)
+	for i := range e.Readings().AllowLen() {
+		e.SetReading(e.Readings().AllowAt(i))
+		if ok, err := c.ask(e); err != nil || !ok {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
+func (c *CompiledRule) matchesAny(e *evaluation) (bool, error) {
 	var failed error
-	for i := range f.readings.BlockLen() {
-		f.setReading(f.readings.BlockAt(i))
-		switch ok, err := c.cond.eval(f); {
+	for i := range e.Readings().BlockLen() {
+		e.SetReading(e.Readings().BlockAt(i))
+		switch ok, err := c.ask(e); {
 		case err != nil:
 			failed = err
 		case ok:
@@ -207,26 +209,22 @@ func (c *CompiledRule) matchesAny(f *frame) (bool, error) {
 	return false, failed
 }
 
-// eval asks the condition about f's intent and resource.
-func (c *condition) eval(f *frame) (bool, error) {
+// ask asks the condition about the intent and a reading of its resource.
+func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	switch {
-	case c.program != nil:
-		return c.program.eval(f)
+	case c.cond.Program != nil:
+		return c.cond.Program.Eval(e.Frame)
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
-			Intent: f.in.Intent, AgentID: f.in.Intent.AgentID, Agent: f.in.Agent, Policy: f.policy, Resource: f.reading.Text,
-			Work: &f.work, Spent: &f.spent,
+			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy, Resource: e.Reading().Text,
+			Work: &e.Work, Spent: &e.Spent,
 		})
 	}
-	return false, errBroken
+	return false, condition.ErrBroken
 }
 
-// What a compiled rule takes beyond its texts, measured: its own fields and its
-// condition's program, per node of the tree.
-const (
-	ruleBytes = 800
-	nodeBytes = 150
-)
+// ruleBytes is what a compiled rule takes beyond its texts and its condition, measured.
+const ruleBytes = 800
 
 func (rs *RuleSet) measure() int {
 	size := rs.index.size()
@@ -239,10 +237,9 @@ func (rs *RuleSet) measure() int {
 // Size returns about how many bytes the rule holds on to.
 func (c *CompiledRule) Size() int {
 	size := ruleBytes + len(c.rule.Condition) + len(c.rule.Action) + len(c.rule.Name) + len(c.rule.Description) +
-		len(c.finding[0].Reason) + len(c.errored[0].Reason) + 3*len(c.cond.cel) + c.cond.patternBytes +
-		nodeBytes*(c.cond.holds.count()+c.cond.fails.count())
-	if c.cond.rego != nil {
-		size += len(c.cond.source) + c.cond.rego.Size()
+		len(c.finding[0].Reason) + len(c.errored[0].Reason) + c.cond.Bytes()
+	if c.rego != nil {
+		size += c.rego.Size()
 	}
 	return size
 }

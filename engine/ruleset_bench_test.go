@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"writ/engine/condition"
 )
 
 // benchRules returns n rules as an organization writes them, none of which
@@ -36,10 +38,10 @@ func BenchmarkRuleSet(b *testing.B) {
 			rs := CompileRules(benchRules(n, match), Options{})
 			for name, set := range map[string]*RuleSet{"indexed": rs, "unindexed": withoutIndex(rs)} {
 				b.Run(fmt.Sprintf("rules=%d/match=%v/%s", n, match, name), func(b *testing.B) {
-					f := testFrame(b, intentWith(nil))
+					f := testEvaluation(b, intentWith(nil))
 					b.ReportAllocs()
 					var findings []Finding
-					var failed CauseCounts
+					var failed condition.CauseCounts
 					for b.Loop() {
 						findings, failed = set.decide(f)
 					}
@@ -131,7 +133,7 @@ func TestRuleSet_DecidesWithoutAllocating(t *testing.T) {
 	for _, match := range []bool{false, true} {
 		rs := CompileRules(benchRules(1000, match), Options{})
 		for _, resource := range []string{"prod/web/api", "prod//web/%61pi"} {
-			f := testFrame(t, intentWith(func(in *Intent) { in.Resource = resource }))
+			f := testEvaluation(t, intentWith(func(in *Intent) { in.Resource = resource }))
 			if got := testing.AllocsPerRun(100, func() { rs.decide(f) }); got != 0 {
 				t.Errorf("decide of %s with match=%v allocates %v times, want 0", resource, match, got)
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/engine/condition"
 )
 
 // stored returns an active rule with a decision, a condition and a priority.
@@ -19,7 +21,7 @@ func stored(id, decision, condition string, priority int64) Rule {
 // decided returns "outcome by rule, n errors" for rules on in.
 func decided(t *testing.T, in *Intent, o Options, rules ...Rule) string {
 	t.Helper()
-	findings, failed := CompileRules(rules, o).decide(testFrame(t, in))
+	findings, failed := CompileRules(rules, o).decide(testEvaluation(t, in))
 	s := "nothing"
 	for i, finding := range findings {
 		s = strings.Repeat(s+" and ", i) + finding.Outcome.String() + " by " + finding.RuleID
@@ -163,7 +165,7 @@ func TestRuleSet_Reasons(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			rule := Rule{ID: "r", Name: `No "prod"`, Condition: tt.condition, Action: tt.action, IsActive: true}
-			findings, _ := CompileRules([]Rule{rule}, Options{}).decide(testFrame(t, intentWith(nil)))
+			findings, _ := CompileRules([]Rule{rule}, Options{}).decide(testEvaluation(t, intentWith(nil)))
 			if len(findings) != 1 || findings[0].Reason != tt.want {
 				t.Errorf("decide = %+v, want the reason %q", findings, tt.want)
 			}
@@ -207,20 +209,53 @@ func TestRuleSet_Update(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			findings, _ := rs.Update(tt.rules, Options{}).decide(testFrame(t, intentWith(nil)))
+			findings, _ := rs.Update(tt.rules, Options{}).decide(testEvaluation(t, intentWith(nil)))
 			if got := findings[0].Outcome.String() + " by " + findings[0].RuleID; got != tt.want {
 				t.Errorf("decide after Update = %s, want %s", got, tt.want)
 			}
 		})
 	}
-	if findings, _ := rs.decide(testFrame(t, intentWith(nil))); findings[0].RuleID != "b" {
+	if findings, _ := rs.decide(testEvaluation(t, intentWith(nil))); findings[0].RuleID != "b" {
 		t.Errorf("the set that was updated changed: %+v", findings)
 	}
 }
 
 func TestRuleSet_NilHasNoRules(t *testing.T) {
 	var rs *RuleSet
-	if findings, failed := rs.decide(testFrame(t, intentWith(nil))); findings != nil || failed.Total() != 0 {
+	if findings, failed := rs.decide(testEvaluation(t, intentWith(nil))); findings != nil || failed.Total() != 0 {
 		t.Errorf("decide = %v, %v, want nothing", findings, failed)
+	}
+}
+
+// What is done with each item is charged while it is done: a list costs as much
+// work as it has items, and conditions that ask about lists do not use up the work
+// of all others.
+func TestRuleSet_ListsAreCharged(t *testing.T) {
+	rules := make([]Rule, 0, 200)
+	for i := range cap(rules) {
+		rules = append(rules, stored(string(rune('a'+i)), "deny", `{"metadata.to":{"$every":{"$regex":"^[a-z]{1,50}$"}}}`, 1))
+	}
+	for _, tt := range []struct{ to, want string }{
+		{"A,b", "nothing"},
+		{strings.Repeat("a,", condition.MaxMetadataValue/2-1) + "A", "deny"},
+	} {
+		got := decided(t, intentWith(func(in *Intent) { in.Metadata = map[string]string{"to": tt.to} }), Options{}, rules...)
+		if !strings.HasPrefix(got, tt.want) {
+			t.Errorf("decide of %d bytes = %s, want %s", len(tt.to), got, tt.want)
+		}
+	}
+}
+
+// Stored rules keep what they were accepted with.
+func TestDecision_Rules_StoredRulesKeepRunning(t *testing.T) {
+	for _, doc := range []string{`{"metadata.n":{"$gt":"5000"}}`, `{"cel":"intent.metadata.n > '5000'"}`} {
+		r := stored("a", "deny", doc, 1)
+		if _, err := CompileRule(r, Options{}); err == nil {
+			t.Errorf("CompileRule(%s) accepts a new rule", doc)
+		}
+		in := intentWith(func(in *Intent) { in.Metadata = map[string]string{"n": "6"} })
+		if got := decided(t, in, Options{}, r); got != "deny by a" {
+			t.Errorf("%s decides %s, want deny by a", doc, got)
+		}
 	}
 }

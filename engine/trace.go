@@ -1,5 +1,7 @@
 package engine
 
+import "writ/engine/condition"
+
 // Verdict is what a rule said of an intent.
 type Verdict uint8
 
@@ -21,7 +23,7 @@ func (v Verdict) String() string {
 type Asked struct {
 	Rule    *CompiledRule
 	Verdict Verdict
-	Err     *ConditionError
+	Err     *condition.ConditionError
 }
 
 // Checked is a check of a policy and what it found.
@@ -71,7 +73,7 @@ func (t *Trace) ruled(i int, matched bool, err error) {
 	switch {
 	case t == nil:
 	case err != nil:
-		t.Rules[i].Verdict, t.Rules[i].Err = Failed, diagnose(err)
+		t.Rules[i].Verdict, t.Rules[i].Err = Failed, condition.Diagnose(err)
 	case matched:
 		t.Rules[i].Verdict = Matched
 	default:

@@ -109,6 +109,14 @@ const (
 	AgentUnregistered AgentStatus = ""
 )
 
+// String returns the status as conditions see it.
+func (s AgentStatus) String() string {
+	if s == AgentUnregistered {
+		return "unregistered"
+	}
+	return string(s)
+}
+
 // Agent is a governed agent of an organization. An intent names it by its ID
 // or, where it has one, by its ExternalID.
 type Agent struct {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"writ/engine/condition"
 	"writ/engine/glob"
 	"writ/engine/resource"
 )
@@ -43,7 +43,7 @@ func (in *Intent) Validate() error {
 	var p problems
 	p.uuid("intent.intent_id", in.IntentID)
 	p.uuid("intent.policy_id", in.PolicyID)
-	p.text("intent.agent_id", in.AgentID, MaxAgentID)
+	p.text("intent.agent_id", in.AgentID, condition.MaxAgentID)
 	p.actionType("intent.action_type", in.ActionType, "")
 	in.readings = p.resource("intent.resource", in.Resource)
 	if in.Cost != nil {
@@ -77,11 +77,11 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	e.uuid("policy.policy_id", p.PolicyID)
 	switch {
 	case p.Version == 0:
-		e.add("policy.version", "is required: want an integer from 1 to %d", int64(MaxInteger))
-	case p.Version < 1 || p.Version > MaxInteger:
-		e.add("policy.version", "want an integer from 1 to %d", int64(MaxInteger))
+		e.add("policy.version", "is required: want an integer from 1 to %d", int64(condition.MaxInteger))
+	case p.Version < 1 || p.Version > condition.MaxInteger:
+		e.add("policy.version", "want an integer from 1 to %d", int64(condition.MaxInteger))
 	}
-	e.text("policy.organization_id", p.OrganizationID, MaxOrganizationID)
+	e.text("policy.organization_id", p.OrganizationID, condition.MaxOrganizationID)
 	e.agentPattern("policy.agent_id", p.AgentID)
 	if p.AllowedActionTypes == nil {
 		e.add("policy.allowed_action_types", "is required; [] allows nothing")
@@ -116,7 +116,7 @@ func (r *Rule) Validate() error {
 	var p problems
 	p.text("name", r.Name, MaxRuleName)
 	p.optionalText("description", r.Description, MaxRuleDescription)
-	p.document("condition", r.Condition, MaxCondition)
+	p.document("condition", r.Condition, condition.MaxCondition)
 	p.document("action", r.Action, MaxRuleAction)
 	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
 		p.add("priority", "want an integer from %d to %d", -MaxPriority, MaxPriority)
@@ -194,28 +194,9 @@ func (p *problems) uuid(field, s string) {
 		p.add(field, "is required")
 		return
 	}
-	if !isUUID(s) {
+	if !condition.IsUUID(s) {
 		p.add(field, `want a UUID such as "123e4567-e89b-12d3-a456-426614174000"`)
 	}
-}
-
-func isUUID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		default:
-			if !isDigit(c) && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // actionType checks a name of the action taxonomy; extra lists characters that
@@ -224,8 +205,8 @@ func (p *problems) actionType(field, s, extra string) {
 	switch {
 	case s == "":
 		p.add(field, "is required")
-	case len(s) > MaxActionType:
-		p.add(field, "is longer than %d bytes", MaxActionType)
+	case len(s) > condition.MaxActionType:
+		p.add(field, "is longer than %d bytes", condition.MaxActionType)
 	case !isActionType(s, extra):
 		p.add(field, "want letters, digits and . _ - : / + @%s, such as sql.write", extra)
 	}
@@ -244,8 +225,8 @@ func (p *problems) resource(field, s string) resource.Readings {
 	switch {
 	case s == "":
 		p.add(field, "is required")
-	case len(s) > MaxResource:
-		p.add(field, "is longer than %d bytes", MaxResource)
+	case len(s) > condition.MaxResource:
+		p.add(field, "is longer than %d bytes", condition.MaxResource)
 	default:
 		readings, err := resource.Read(s)
 		if err != nil {
@@ -258,36 +239,32 @@ func (p *problems) resource(field, s string) resource.Readings {
 
 // amount checks an amount of minor units.
 func (p *problems) amount(field string, n int64) {
-	if n < 0 || n > MaxInteger {
-		p.add(field, "want an integer from 0 to %d", int64(MaxInteger))
+	if n < 0 || n > condition.MaxInteger {
+		p.add(field, "want an integer from 0 to %d", int64(condition.MaxInteger))
 	}
 }
 
 func (p *problems) currency(field, s string) {
-	ok := len(s) == 3
-	for i := range len(s) {
-		ok = ok && 'A' <= s[i] && s[i] <= 'Z'
-	}
-	if !ok {
+	if !condition.IsCurrency(s) {
 		p.add(field, "want an ISO 4217 code of three upper-case letters such as EUR")
 	}
 }
 
 func (p *problems) metadata(field string, m map[string]string) {
-	if len(m) > MaxMetadataKeys {
-		p.add(field, "has more than %d keys", MaxMetadataKeys)
+	if len(m) > condition.MaxMetadataKeys {
+		p.add(field, "has more than %d keys", condition.MaxMetadataKeys)
 		return
 	}
 	for k, v := range m {
 		switch {
 		case k == "":
 			p.add(field, "has an empty key")
-		case len(k) > MaxMetadataKey:
-			p.add(field, "has a key longer than %d bytes", MaxMetadataKey)
+		case len(k) > condition.MaxMetadataKey:
+			p.add(field, "has a key longer than %d bytes", condition.MaxMetadataKey)
 		case !utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r"):
 			p.add(field, "has a key with control characters or invalid UTF-8")
 		default:
-			if problem := textProblem(v, MaxMetadataValue); problem != "" {
+			if problem := textProblem(v, condition.MaxMetadataValue); problem != "" {
 				p.add(field+"."+k, "%s", problem)
 			}
 		}
@@ -299,31 +276,15 @@ func (p *problems) timestamp(field, s string) {
 		p.add(field, "is required: want an RFC 3339 time")
 		return
 	}
-	if t, err := parseTime(s); err != nil || !inNanoseconds(t) {
+	if _, err := condition.ParseTime(s); err != nil {
 		p.add(field, `want an RFC 3339 time such as "2026-01-31T09:30:00Z", between the years 1678 and 2261`)
 	}
-}
-
-// inNanoseconds reports whether t can be counted in nanoseconds of 64 bits, as
-// Rego counts time.
-func inNanoseconds(t time.Time) bool {
-	y := t.UTC().Year()
-	return y >= 1678 && y <= 2261
-}
-
-// parseTime reads an RFC 3339 time. Package time also takes a comma before the
-// fraction, which RFC 3339 has not.
-func parseTime(s string) (time.Time, error) {
-	if len(s) > 64 || strings.IndexByte(s, ',') >= 0 {
-		return time.Time{}, errors.New("not an RFC 3339 time")
-	}
-	return time.Parse(time.RFC3339, s)
 }
 
 // agentPattern checks the agent id of a policy, which may be a glob.
 func (p *problems) agentPattern(field, s string) {
 	before := len(p.fields)
-	p.text(field, s, MaxAgentID)
+	p.text(field, s, condition.MaxAgentID)
 	if len(p.fields) > before || !hasMeta(s) {
 		return
 	}
@@ -345,7 +306,7 @@ func (p *problems) actionTypes(field string, types []string) {
 		return
 	}
 	for i, t := range types {
-		if t == "" || len(t) > MaxActionType || !isActionType(t, "*") {
+		if t == "" || len(t) > condition.MaxActionType || !isActionType(t, "*") {
 			p.actionType(fmt.Sprintf("%s[%d]", field, i), t, "*")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/engine/resource"
 )
 
@@ -53,7 +54,7 @@ func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 		{"no cost and no metadata", func(in *engine.Intent) { in.Cost, in.Metadata = nil, nil }, nil},
 		{"text in metadata", func(in *engine.Intent) { in.Metadata = map[string]string{"note": "two\n\tlines"} }, nil},
 		{"free cost", func(in *engine.Intent) { in.Cost.AmountMinor = 0 }, nil},
-		{"greatest cost", func(in *engine.Intent) { in.Cost.AmountMinor = engine.MaxInteger }, nil},
+		{"greatest cost", func(in *engine.Intent) { in.Cost.AmountMinor = condition.MaxInteger }, nil},
 		{"fraction and offset in the time", func(in *engine.Intent) { in.IssuedAt = "2026-01-31T09:30:00.123+02:00" }, nil},
 		{"empty", func(in *engine.Intent) { *in = engine.Intent{} }, []string{
 			"intent.intent_id", "intent.policy_id", "intent.agent_id", "intent.action_type", "intent.resource", "intent.issued_at",
@@ -62,7 +63,7 @@ func TestDecision_Evaluation_InvalidIntents(t *testing.T) {
 		{"id in braces", func(in *engine.Intent) { in.IntentID = "{" + in.IntentID + "}" }, []string{"intent.intent_id"}},
 		{"id not normalised", func(in *engine.Intent) { in.PolicyID = strings.ToUpper(in.PolicyID) }, []string{"intent.policy_id"}},
 		{"negative cost", func(in *engine.Intent) { in.Cost.AmountMinor = -1 }, []string{"intent.cost.amount_minor"}},
-		{"unsafe cost", func(in *engine.Intent) { in.Cost.AmountMinor = engine.MaxInteger + 1 }, []string{"intent.cost.amount_minor"}},
+		{"unsafe cost", func(in *engine.Intent) { in.Cost.AmountMinor = condition.MaxInteger + 1 }, []string{"intent.cost.amount_minor"}},
 		{"least cost", func(in *engine.Intent) { in.Cost.AmountMinor = math.MinInt64 }, []string{"intent.cost.amount_minor"}},
 		{"currency in lower case", func(in *engine.Intent) { in.Cost.Currency = "eur" }, []string{"intent.cost.currency"}},
 		{"currency too long", func(in *engine.Intent) { in.Cost.Currency = "EURO" }, []string{"intent.cost.currency"}},
@@ -117,11 +118,11 @@ func TestActionPolicy_Validate(t *testing.T) {
 			"policy.allowed_action_types", "policy.status", "policy.updated_at",
 		}},
 		{"version 0", func(p *engine.ActionPolicy) { p.Version = 0 }, []string{"policy.version"}},
-		{"unsafe version", func(p *engine.ActionPolicy) { p.Version = engine.MaxInteger + 1 }, []string{"policy.version"}},
+		{"unsafe version", func(p *engine.ActionPolicy) { p.Version = condition.MaxInteger + 1 }, []string{"policy.version"}},
 		{"unknown status", func(p *engine.ActionPolicy) { p.Status = "Active" }, []string{"policy.status"}},
 		{"broken agent glob", func(p *engine.ActionPolicy) { p.AgentID = "team-[" }, []string{"policy.agent_id"}},
 		{"negative cap", func(p *engine.ActionPolicy) { p.MaxCostMinor = amount(-1) }, []string{"policy.max_cost_minor"}},
-		{"unsafe cap", func(p *engine.ActionPolicy) { p.MaxCostMinor = amount(engine.MaxInteger + 1) }, []string{"policy.max_cost_minor"}},
+		{"unsafe cap", func(p *engine.ActionPolicy) { p.MaxCostMinor = amount(condition.MaxInteger + 1) }, []string{"policy.max_cost_minor"}},
 		{"currency", func(p *engine.ActionPolicy) { p.Currency = "€" }, []string{"policy.currency"}},
 		{"action types", func(p *engine.ActionPolicy) {
 			p.AllowedActionTypes, p.DeniedActionTypes = []string{"ok", ""}, []string{"a b", "ok.*", "x?"}
@@ -157,7 +158,7 @@ func TestRule_Validate(t *testing.T) {
 		{"empty", func(r *engine.Rule) { *r = engine.Rule{} }, []string{"name", "condition", "action"}},
 		{"long", func(r *engine.Rule) {
 			r.Name, r.Description = strings.Repeat("n", 201), strings.Repeat("d", 2001)
-			r.Condition, r.Action = strings.Repeat(" ", engine.MaxCondition+1), strings.Repeat(" ", engine.MaxRuleAction+1)
+			r.Condition, r.Action = strings.Repeat(" ", condition.MaxCondition+1), strings.Repeat(" ", engine.MaxRuleAction+1)
 		}, []string{"name", "description", "condition", "action"}},
 		{"description of several lines", func(r *engine.Rule) { r.Description = "a\nb" }, nil},
 		{"control characters", func(r *engine.Rule) { r.Name, r.Description = "a\nb", "\x00" }, []string{"name", "description"}},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -88,7 +89,7 @@ func decided(e Entry) error {
 			return fmt.Errorf("a reason that is not UTF-8: %q", f.Reason)
 		}
 	}
-	if e.PolicyVersion < 1 || e.PolicyVersion > engine.MaxInteger {
+	if e.PolicyVersion < 1 || e.PolicyVersion > condition.MaxInteger {
 		return fmt.Errorf("policy version %d is out of range", e.PolicyVersion)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -170,7 +171,7 @@ func TestIntentDigest_IsOfTheCanonicalJSON(t *testing.T) {
 		"metadata beyond the basic plane": {
 			Metadata: map[string]string{"\U0001F600": "a", "\uFB33": "b", "a\"b": "c\n", "": "\u2028"}},
 		"many keys": {Metadata: many(100)},
-		"limits":    {Cost: &engine.Cost{AmountMinor: engine.MaxInteger, Currency: "EUR"}},
+		"limits":    {Cost: &engine.Cost{AmountMinor: condition.MaxInteger, Currency: "EUR"}},
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -49,7 +50,7 @@ func fits(r *storage.Record) error {
 	switch {
 	case !storage.IsOutcome(s.Outcome):
 		return fmt.Errorf("its settlement has the outcome %.32q", s.Outcome)
-	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > engine.MaxInteger):
+	case s.AmountMinor != nil && (*s.AmountMinor < 0 || *s.AmountMinor > condition.MaxInteger):
 		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
 	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
 		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339), r.DecidedAt.Format(time.RFC3339))

@@ -68,7 +68,7 @@ func BenchmarkCondition(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c.(*condition).timeout = time.Minute
+	c.(*sandboxed).timeout = time.Minute
 	in := sampleInput()
 	b.ReportAllocs()
 	for b.Loop() {

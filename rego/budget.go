@@ -3,7 +3,7 @@ package rego
 import (
 	"time"
 
-	"writ/engine"
+	"writ/engine/condition"
 )
 
 // budget ends one evaluation. It implements OPA's Cancel by counting steps, and
@@ -13,7 +13,7 @@ import (
 //
 // It belongs to one evaluation, on one goroutine.
 type budget struct {
-	work  *engine.Work // nil: not counted
+	work  *condition.Work // nil: not counted
 	now   func() time.Time
 	end   time.Time
 	asked uint
@@ -23,7 +23,7 @@ type budget struct {
 // askedPerLook is how many times OPA asks for each look at the clock.
 const askedPerLook = 16
 
-func newBudget(work *engine.Work, now func() time.Time, d time.Duration) *budget {
+func newBudget(work *condition.Work, now func() time.Time, d time.Duration) *budget {
 	return &budget{work: work, now: now, end: now().Add(d)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // entry is the rule of a condition that is asked.
@@ -53,7 +54,7 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &condition{source: source, question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+	return &sandboxed{source: source, question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
 }
 
 // packageClause finds the clause that makes a source a module. No rule's body
@@ -122,7 +123,8 @@ const (
 // bytes: as many as can be written in it, and a few that its input holds.
 func patternsKept(bytes int) int { return 16 + bytes/32 }
 
-type condition struct {
+// sandboxed is an [engine.RegoCondition] that runs in the sandbox.
+type sandboxed struct {
 	source   string
 	question *prepared
 	size     int
@@ -131,17 +133,17 @@ type condition struct {
 }
 
 // Match implements [engine.RegoCondition].
-func (c *condition) Match(in *engine.RegoInput) (bool, error) {
+func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	work := in.Work
 	if work == nil {
-		work = new(engine.Work)
+		work = new(condition.Work)
 	}
 	// While others run, the condition's time stands still.
 	now := func() time.Time { return c.now().Add(-work.Yielded()) }
 	limit := c.timeout
 	if in.Spent != nil {
 		if limit -= *in.Spent; limit <= 0 {
-			return false, engine.ErrTooMuchWork
+			return false, condition.ErrTooMuchWork
 		}
 		start := now()
 		defer func() { *in.Spent += now().Sub(start) }()
@@ -149,7 +151,7 @@ func (c *condition) Match(in *engine.RegoInput) (bool, error) {
 	left := newBudget(work, now, limit)
 	v, err := c.question.ask(conditionInput(in), left)
 	if err != nil && (left.spent || topdown.IsCancel(err)) {
-		err = engine.ErrTooMuchWork
+		err = condition.ErrTooMuchWork
 	}
 	if err != nil {
 		return false, fmt.Errorf("evaluating a condition: %w", err)
@@ -164,4 +166,4 @@ func (c *condition) Match(in *engine.RegoInput) (bool, error) {
 }
 
 // Size implements [engine.RegoCondition].
-func (c *condition) Size() int { return c.size }
+func (c *sandboxed) Size() int { return c.size }

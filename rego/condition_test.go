@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 func sampleInput() *engine.RegoInput {
@@ -55,7 +56,7 @@ func TestDecision_Rules_Rego(t *testing.T) {
 			if err != nil {
 				t.Fatalf("CompileCondition(%q): %v", tt.source, err)
 			}
-			c.(*condition).timeout = time.Minute // the machine may be busy with other tests
+			c.(*sandboxed).timeout = time.Minute // the machine may be busy with other tests
 			got, err := c.Match(sampleInput())
 			if got != tt.want || (err != nil) != tt.wantErr {
 				t.Errorf("Match(%q) = %v, %v, want %v, error %v", tt.source, got, err, tt.want, tt.wantErr)
@@ -161,7 +162,7 @@ func TestCondition_AllOfOneEvaluationShareTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := time.Unix(0, 0)
-	c.(*condition).now = func() time.Time {
+	c.(*sandboxed).now = func() time.Time {
 		clock = clock.Add(DefaultTimeout / 2)
 		return clock
 	}
@@ -204,7 +205,7 @@ func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 			in = hostileInput(nil).Intent
 		)
 		res := engine.Evaluate(policy, rules, &engine.Input{Intent: in, Turn: &o})
-		if res.ConditionErrors != (engine.CauseCounts{}) || o.times == 0 {
+		if res.ConditionErrors != (condition.CauseCounts{}) || o.times == 0 {
 			t.Errorf("Evaluate = %v conditions in error while others ran %d times, want none while they ran", res.ConditionErrors, o.times)
 		}
 	})

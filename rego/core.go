@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // coreFile is the name of the main module that [LowerCore] writes.
@@ -111,7 +112,7 @@ result := {"decision": data.%[4]s.decision, "reasons": data.%[4]s.reasons} if {
 	input.digests.policy == %[2]s
 	input.digests.rules == %[3]s
 }
-`, engine.Quote(policyID), engine.Quote(policy), engine.Quote(rules), pkg)
+`, condition.Quote(policyID), condition.Quote(policy), condition.Quote(rules), pkg)
 }
 
 // coreSchema is the schema of the input of what [LowerCore] writes, as far as

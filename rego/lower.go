@@ -2,11 +2,13 @@ package rego
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // File is one Rego source of a lowered policy.
@@ -86,7 +88,11 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 			return nil, err
 		}
 	}
-	source, err := format.Source(mainFile, []byte(l.module()))
+	module, err := l.module()
+	if err != nil {
+		return nil, err
+	}
+	source, err := format.Source(mainFile, []byte(module))
 	if err != nil {
 		return nil, fmt.Errorf("formatting the module: %w", err)
 	}
@@ -107,11 +113,13 @@ type lowering struct {
 }
 
 // module returns the policy's module.
-func (l *lowering) module() string {
-	parts := []string{l.header(), l.entryPoints()}
-	parts = append(parts, l.checks()...)
-	parts = append(parts, l.rules...)
-	return strings.Join(parts, "\n\n") + "\n"
+func (l *lowering) module() (string, error) {
+	checks, err := l.checks()
+	if err != nil {
+		return "", err
+	}
+	parts := slices.Concat([]string{l.header(), l.entryPoints()}, checks, l.rules)
+	return strings.Join(parts, "\n\n") + "\n", nil
 }
 
 func (l *lowering) header() string {
@@ -125,9 +133,9 @@ func (l *lowering) header() string {
 #   organization_id: %s
 #   status: %s
 package %s`,
-		engine.Quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
-		engine.Quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
-		engine.Quote(p.PolicyID), p.Version, engine.Quote(p.OrganizationID), engine.Quote(string(p.Status)), l.pkg)
+		condition.Quote(fmt.Sprintf("Policy %s, version %d", p.PolicyID, p.Version)),
+		condition.Quote("Decides what an agent may do: every check is made, and the most restrictive finding decides."),
+		condition.Quote(p.PolicyID), p.Version, condition.Quote(p.OrganizationID), condition.Quote(string(p.Status)), l.pkg)
 }
 
 // entryPoints defines what is asked of the module.
@@ -168,7 +176,7 @@ check_reasons := [sentence |
 	some [code, sentence] in sentences
 	code in codes
 ]
-%[4]s`, engine.Quote(string(engine.CodePolicyAllowed)), reasons, engine.Quote(string(engine.CodeRuleAllow)), ruled)
+%[4]s`, condition.Quote(string(engine.CodePolicyAllowed)), reasons, condition.Quote(string(engine.CodeRuleAllow)), ruled)
 }
 
 // ruleFinding adds the finding of the rule that decides, and returns the reasons
@@ -196,6 +204,6 @@ deciding_rules := {unsure, sure} if {
 else := {min(matching_rules)}
 
 unsure_rules := {%s} - certain_rules
-`, engine.Quote(string(engine.CodeRuleDeny)), strings.Join(l.errable, ", ")),
+`, condition.Quote(string(engine.CodeRuleDeny)), strings.Join(l.errable, ", ")),
 		"array.concat(check_reasons, [sentence | some [_, _, sentence] in sort(deciding_rules)])"
 }

@@ -8,7 +8,7 @@ import (
 // A condition is charged in steps: some for each expression that OPA evaluates,
 // and one for each byte that a built-in function is given or makes. OPA asks
 // whether to go on before each expression, but not within a function. So a
-// condition calls its functions through meters, which charge before a function
+// sandboxed calls its functions through meters, which charge before a function
 // runs for what it could make, and afterwards for what it made.
 //
 // Comparing values is not charged: the time that a condition takes has a limit,

@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // exploding are conditions that make far more than they are given, out of the
@@ -30,12 +31,12 @@ func exploding() map[string]string {
 	}
 }
 
-func hostileInput(work *engine.Work) *engine.RegoInput {
+func hostileInput(work *condition.Work) *engine.RegoInput {
 	in := sampleInput()
 	intent := *in.Intent
-	intent.Resource = strings.Repeat("ab/", engine.MaxResource/3)
+	intent.Resource = strings.Repeat("ab/", condition.MaxResource/3)
 	intent.Metadata = map[string]string{"n": "3000", "great": "999999999999999"}
-	for i := range engine.MaxMetadataKeys - 2 {
+	for i := range condition.MaxMetadataKeys - 2 {
 		intent.Metadata[fmt.Sprint("k", i)] = strings.Repeat("v", 20)
 	}
 	in.Intent, in.Resource, in.Work = &intent, intent.Resource, work
@@ -57,15 +58,15 @@ func TestDecision_Bounds_RegoIsChargedByStepsAndBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.(*condition).timeout = forever
+			c.(*sandboxed).timeout = forever
 			var (
-				work          engine.Work
+				work          condition.Work
 				before, after runtime.MemStats
 			)
 			runtime.ReadMemStats(&before)
 			got, err := c.Match(hostileInput(&work))
 			runtime.ReadMemStats(&after)
-			if got || !errors.Is(err, engine.ErrTooMuchWork) || work.Left() != 0 {
+			if got || !errors.Is(err, condition.ErrTooMuchWork) || work.Left() != 0 {
 				t.Errorf("Match = %v, %v with %d steps left, want an error with none", got, err, work.Left())
 			}
 			if made := after.TotalAlloc - before.TotalAlloc; made > mostMade {
@@ -81,8 +82,8 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.(*condition).timeout = forever
-	var work engine.Work
+	c.(*sandboxed).timeout = forever
+	var work condition.Work
 	in, all := hostileInput(&work), work.Left()
 	if ok, err := c.Match(in); !ok || err != nil {
 		t.Fatalf("the first Match = %v, %v, want true", ok, err)
@@ -96,10 +97,10 @@ func TestDecision_Bounds_ConditionsShareTheirSteps(t *testing.T) {
 	for range work.Left()/each + 1 {
 		_, err = c.Match(in)
 	}
-	if !errors.Is(err, engine.ErrTooMuchWork) {
-		t.Errorf("Match after the steps were done = %v, want %v", err, engine.ErrTooMuchWork)
+	if !errors.Is(err, condition.ErrTooMuchWork) {
+		t.Errorf("Match after the steps were done = %v, want %v", err, condition.ErrTooMuchWork)
 	}
-	if ok, err := c.Match(hostileInput(new(engine.Work))); !ok || err != nil {
+	if ok, err := c.Match(hostileInput(new(condition.Work))); !ok || err != nil {
 		t.Errorf("Match of another evaluation = %v, %v, want true", ok, err)
 	}
 }
@@ -148,15 +149,15 @@ func TestMeters_AreCalledEverywhere(t *testing.T) {
 					return false
 				})
 			}
-			condition, err := CompileCondition(source)
+			compiled, err := CompileCondition(source)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var work engine.Work
+			var work condition.Work
 			in := sampleInput()
 			in.Work = &work
 			all := work.Left()
-			if _, err := condition.Match(in); err != nil || all-work.Left() <= stepsPerExpr {
+			if _, err := compiled.Match(in); err != nil || all-work.Left() <= stepsPerExpr {
 				t.Errorf("Match = %v with %d steps, want nil and what its functions made", err, all-work.Left())
 			}
 		})

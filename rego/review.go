@@ -7,13 +7,14 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // Review implements [engine.RegoCondition]. It follows names that stand for a
 // reference or a call, imports and rules of the module, and through these what
 // `not`, `!=` and a value of false turn around. What functions of the module do
 // with their arguments is not followed.
-func (c *condition) Review() engine.RegoReview {
+func (c *sandboxed) Review() engine.RegoReview {
 	m, err := parseCondition(c.source)
 	if err != nil {
 		return engine.RegoReview{} // it has compiled
@@ -278,7 +279,7 @@ func (r *reviewer) misordered() (found Errors) {
 			}
 			switch other := call[2-i].Value.(type) {
 			case ast.String:
-				if engine.LooksLikeNumber(string(other)) {
+				if condition.LooksLikeNumber(string(other)) {
 					found = append(found, mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
 				}
 			case ast.Number:

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // review compiles source and reviews it.
@@ -143,7 +144,7 @@ func TestReview_IsLinearInNames(t *testing.T) {
 		}
 		source.WriteString("x" + string(i) + " := concat(\"\", [" + strings.TrimSuffix(strings.Repeat(previous+", ", 2), ", ") + "])\n")
 	}
-	c := &condition{source: source.String() + `xz != "a"`}
+	c := &sandboxed{source: source.String() + `xz != "a"`}
 	if got := c.Review(); !got.ExceptsResource {
 		t.Error("ExceptsResource = false, want true through 26 names")
 	}
@@ -155,8 +156,8 @@ func TestExplain_CausesOfRego(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for source, want := range map[string]engine.Cause{
-		`to_number(input.intent.metadata.env) > 5`: engine.CauseFunction,
+	for source, want := range map[string]condition.Cause{
+		`to_number(input.intent.metadata.env) > 5`: condition.CauseFunction,
 	} {
 		rules := engine.CompileRules([]engine.Rule{sampleRule("r", "r", `{"rego":"`+source+`"}`, `{"decision":"deny"}`)}, engine.Options{CompileRego: CompileCondition})
 		if broken := rules.Broken(); len(broken) > 0 {

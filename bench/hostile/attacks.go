@@ -10,6 +10,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // attacks lists what an organization can do with an ordinary credential that
@@ -36,8 +37,8 @@ func attacks() []*attack {
 // wide has as many metadata keys as there can be, with values of so many bytes.
 func wide(size int) func(*engine.Intent) {
 	return func(in *engine.Intent) {
-		in.Metadata = make(map[string]string, engine.MaxMetadataKeys)
-		for i := range engine.MaxMetadataKeys {
+		in.Metadata = make(map[string]string, condition.MaxMetadataKeys)
+		for i := range condition.MaxMetadataKeys {
 			in.Metadata[fmt.Sprintf("key%02d", i)] = fmt.Sprintf("%02d", i) + strings.Repeat("v", size-2)
 		}
 	}

@@ -110,7 +110,7 @@ func explain(w io.Writer, p *engine.Policy, in *engine.Input) error {
 		if in.Trace.Checks[i].Finding != nil {
 			verdict = "FAILS"
 		}
-		fmt.Fprintf(w, "  %s %-20s %s\n", verdict, c.Code, c.CEL)
+		fmt.Fprintf(w, "  %s %-20s %s\n", verdict, c.Code, c.Holds.CEL())
 	}
 	if len(in.Trace.Rules) == 0 {
 		return nil

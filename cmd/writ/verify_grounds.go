@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -151,7 +152,7 @@ func following(reasons []string, alone engine.Result) (rest []string, err error)
 		code, _, _ := strings.Cut(reason, ":")
 		switch c := engine.Code(code); {
 		case !slices.Contains(engine.Codes(), c):
-			return []string{engine.Quote(code)}, nil // an external core has decided
+			return []string{condition.Quote(code)}, nil // an external core has decided
 		case needsMore(c):
 			rest = append(rest, code)
 		default:

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"writ/engine"
+	"writ/engine/condition"
 )
 
 var (
@@ -60,7 +60,7 @@ func (m *mutator) spellings(guards []*guard, n int) []spelling {
 		if m.IntN(3) == 0 {
 			from = g.via
 		}
-		if text := m.mutate(g.form, from); text != "" && len(text) <= engine.MaxResource {
+		if text := m.mutate(g.form, from); text != "" && len(text) <= condition.MaxResource {
 			out = append(out, spelling{g, text})
 		}
 	}

@@ -1,0 +1,278 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	celparser "github.com/google/cel-go/parser"
+
+	"writ/engine/glob"
+)
+
+// Names that only macros can write.
+const (
+	varHasCost     = "@has_cost"
+	varHasMetadata = "@has_metadata"
+)
+
+// language is CEL as authors of conditions write it, over intent.*, agent.* and
+// policy.*. It is immutable.
+type language struct {
+	cel *cel.Env
+	// planner is shared by every program: the one that [cel.Env.Program] makes
+	// for each program is a kilobyte of closures.
+	planner interpreter.Interpreter
+}
+
+// cels returns the one language of the process.
+var cels = sync.OnceValues(func() (*language, error) {
+	return newLanguage(
+		cel.ParserExpressionSizeLimit(8*MaxCondition),
+		patternFunction(table[Glob].symbol),
+		patternFunction(table[ResourceGlob].symbol),
+		patternFunction(table[ActionGlob].symbol),
+	)
+})
+
+// newLanguage returns CEL with the fields of an evaluation and options.
+func newLanguage(options ...cel.EnvOption) (*language, error) {
+	env, err := cel.NewCustomEnv(append(options,
+		variables(),
+		cel.StdLib(),
+		ext.Strings(ext.StringsVersion(4)),
+		cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas)),
+		cel.DefaultUTCTimeZone(true),
+		cel.Function(fnItems, cel.Overload(fnItems, []*cel.Type{cel.StringType}, cel.ListType(cel.StringType),
+			cel.UnaryBinding(func(ref.Val) ref.Val { return types.NewErr("%s was not planned", fnItems) }))),
+		cel.Function(fnDecimalCompare, cel.Overload(fnDecimalCompare, []*cel.Type{cel.StringType, cel.StringType}, cel.IntType,
+			cel.BinaryBinding(decimalCompare))),
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("building the environment of CEL: %w", err)
+	}
+	l := &language{cel: env}
+	return l, l.init()
+}
+
+// init makes the planner over the functions of the environment.
+func (s *language) init() error {
+	dispatcher := interpreter.NewDispatcher()
+	for name, fn := range s.cel.Functions() {
+		bindings, err := fn.Bindings()
+		if err != nil {
+			return fmt.Errorf("binding %s: %w", name, err)
+		}
+		if err := dispatcher.Add(bindings...); err != nil {
+			return fmt.Errorf("binding %s: %w", name, err)
+		}
+	}
+	adapter, provider := s.cel.CELTypeAdapter(), s.cel.CELTypeProvider()
+	attributes := interpreter.NewAttributeFactory(s.cel.Container, adapter, provider)
+	s.planner = interpreter.NewInterpreter(dispatcher, s.cel.Container, provider, adapter, attributes)
+	return nil
+}
+
+// variables declares the fields that a condition can ask about.
+func variables() cel.EnvOption {
+	return func(e *cel.Env) (*cel.Env, error) {
+		options := []cel.EnvOption{cel.Variable(varHasCost, cel.BoolType), cel.Variable(varHasMetadata, cel.BoolType)}
+		for id := range MetadataValue {
+			if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
+				options = append(options, cel.Variable(f.Path(), f.celType()))
+			}
+		}
+		return e.Extend(options...)
+	}
+}
+
+// knownNames are the variables, in messages.
+func knownNames() string {
+	var names []string
+	for id := range MetadataValue {
+		if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
+			names = append(names, f.Path())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// roots are the names that no local variable of an expression may hide.
+var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true}
+
+// patternFunction declares a function of (patterns, text). It has no binding
+// of its own: planning replaces every call by its compiled matcher.
+func patternFunction(name string) cel.EnvOption {
+	unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val {
+		return types.NewErr("%s was not planned", name)
+	})
+	return cel.Function(name,
+		cel.Overload(name+"_list", []*cel.Type{cel.ListType(cel.StringType), cel.StringType}, cel.BoolType, unplanned),
+		cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned),
+	)
+}
+
+// expandHas is the has() macro over flat variables: it knows which members of
+// an intent are optional and leaves everything else to CEL's own macro.
+func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+	name, ok := dottedName(args[0])
+	if !ok {
+		return celparser.MakeHas(eh, target, args)
+	}
+	if f, known := fieldByPath(name); known && f.Kind != Bool {
+		switch {
+		case !f.Optional():
+			return eh.NewLiteral(types.True), nil
+		case f.ID == Metadata:
+			return eh.NewIdent(varHasMetadata), nil
+		}
+		return eh.NewIdent(varHasCost), nil
+	}
+	if strings.HasPrefix(name, fields[Metadata].path+".") {
+		sel := args[0].AsSelect()
+		if operand, _ := dottedName(sel.Operand()); operand == fields[Metadata].path {
+			key := eh.NewLiteral(types.String(sel.FieldName()))
+			return eh.NewCall(operators.In, key, sel.Operand()), nil
+		}
+	}
+	if root, _, _ := strings.Cut(name, "."); roots[root] {
+		return nil, eh.NewError(args[0].ID(), fmt.Sprintf("has(%s): no such field", name))
+	}
+	return celparser.MakeHas(eh, target, args)
+}
+
+// dottedName returns a.b.c for the chain of selections that e is.
+func dottedName(e ast.Expr) (string, bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return e.AsIdent(), true
+	case ast.SelectKind:
+		operand, ok := dottedName(e.AsSelect().Operand())
+		return operand + "." + e.AsSelect().FieldName(), ok
+	}
+	return "", false
+}
+
+// ExprError says where in a CEL expression what is wrong.
+type ExprError struct {
+	// Line and Column count from 1; both are 0 where the expression as a whole
+	// is refused.
+	Line, Column int
+	Message      string
+}
+
+// Error implements error.
+func (e *ExprError) Error() string {
+	if e.Line == 0 {
+		return e.Message
+	}
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
+}
+
+func issuesError(issues *cel.Issues) error {
+	errs := issues.Errors()
+	if len(errs) == 0 {
+		return &ExprError{Message: issues.String()}
+	}
+	first := errs[0]
+	message := first.Message
+	if strings.Contains(message, "undeclared reference") {
+		message += "; known are " + knownNames()
+	}
+	if first.Location.Line() < 1 {
+		return &ExprError{Message: message}
+	}
+	return &ExprError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: message}
+}
+
+// check parses and type-checks expr, which must be a condition: its type is bool.
+func (s *language) check(expr string) (*cel.Ast, error) {
+	if len(expr) > MaxCondition {
+		return nil, &ExprError{Message: fmt.Sprintf("the expression is longer than %d characters", MaxCondition)}
+	}
+	checked, issues := s.cel.Compile(expr)
+	if issues.Err() != nil {
+		return nil, issuesError(issues)
+	}
+	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
+		return nil, &ExprError{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, want a bool", got)}
+	}
+	if name := shadowed(checked); name != "" {
+		return nil, &ExprError{Message: fmt.Sprintf("a local variable must not be named %q", name)}
+	}
+	return checked, s.bound(checked)
+}
+
+// shadowed returns the name of a comprehension's variable that hides one of the
+// environment's roots, because has() is expanded before scopes are known.
+func shadowed(checked *cel.Ast) (name string) {
+	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.ComprehensionKind {
+			return
+		}
+		c := e.AsComprehension()
+		for _, v := range []string{c.IterVar(), c.IterVar2(), c.AccuVar()} {
+			if roots[v] {
+				name = v
+			}
+		}
+	}))
+	return name
+}
+
+// load returns what an expression does at most for itself, in steps: see maxWork.
+func (s *language) load(checked *cel.Ast) (int, error) {
+	cost, err := s.cost(checked, false)
+	if err != nil {
+		return 0, &ExprError{Message: fmt.Sprintf("estimating the load: %v", err)}
+	}
+	load := int(min(cost, maxCost))
+	if len(ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0 {
+		load *= macroSteps
+	}
+	return load, nil
+}
+
+// bound refuses an expression whose worst case costs too much.
+func (s *language) bound(checked *cel.Ast) error {
+	cost, err := s.cost(checked, true)
+	if err != nil {
+		return &ExprError{Message: fmt.Sprintf("estimating the cost: %v", err)}
+	}
+	if cost > maxCost {
+		return &ExprError{Message: fmt.Sprintf("the worst case costs %d units, at most %d are allowed", cost, maxCost)}
+	}
+	return nil
+}
+
+// plan turns a checked expression into a program. use is that of its calls of
+// resource_glob.
+func (s *language) plan(checked *cel.Ast, use glob.Use) (*Program, error) {
+	load, err := s.load(checked)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{load: load, use: use, charged: true}
+	root, err := s.planner.NewInterpretable(checked.NativeRep(),
+		interpreter.CustomDecoratorV2(decorator(p)),
+		interpreter.Optimize(),
+		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization))
+	if err != nil {
+		return nil, &ExprError{Message: err.Error()}
+	}
+	p.root = &expression{root}
+	return p, nil
+}
+
+// expression is a planned expression of CEL.
+type expression struct{ root interpreter.InterpretableV2 }
+
+func (n *expression) ask(f *Frame) ref.Val { return n.root.Exec(f.exec) }

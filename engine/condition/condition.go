@@ -1,0 +1,148 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	"writ/engine/glob"
+)
+
+// forms is what an author who wrote something else is shown.
+const forms = `a condition is a JSON object in one of four forms: ` +
+	`a match object such as {"action_type":"deploy","cost.amount_minor":{"$gt":5000}}; ` +
+	`a tree such as {"all":[{"field":"action_type","op":"eq","value":"deploy"},{"not":{"field":"cost","op":"exists","value":true}}]}; ` +
+	`{"cel":"intent.cost.amount_minor > 5000"}; ` +
+	`or {"rego":"input.intent.cost.amount_minor > 5000"}`
+
+// Condition is a compiled condition. It is immutable and safe for concurrent use.
+type Condition struct {
+	// Outcomes are exact but for what CEL says more than a tree can. Both trees are
+	// opaque where the condition is in Rego.
+	Outcomes
+	// Demands are what every intent has of which the condition is not false.
+	Demands []Demand
+	// ReadsResource says whether the condition has to be asked for every reading.
+	ReadsResource bool
+	// Program runs the condition; nil where it is in Rego.
+	Program *Program
+	// Rego is the source of a condition in Rego, which this package does not run.
+	Rego string
+
+	tree         *Node  // of a match object or a tree
+	cel          string // of a condition in CEL
+	patternBytes int
+}
+
+// Options say how a condition is compiled.
+type Options struct {
+	// Stricter is set where a match makes the outcome stricter: the rule denies or asks
+	// for approval.
+	Stricter bool
+	// Stored compiles what was accepted once: what is only refused because its author
+	// must have meant something else keeps running.
+	Stored bool
+}
+
+// Compile returns the condition that doc is. What is wrong with it is an [*Error].
+func Compile(doc string, o Options) (*Condition, error) {
+	root, err := decode(doc)
+	if err != nil {
+		return nil, err
+	}
+	c, err := compile(root, o)
+	if err != nil {
+		return nil, err
+	}
+	c.Demands = demandsOf(c.Fails, false)
+	return c, nil
+}
+
+func compile(root jsonNode, o Options) (*Condition, error) {
+	for _, form := range []string{"cel", "rego"} {
+		source, ok := root.member(form)
+		switch {
+		case !ok:
+		case len(root.members) > 1:
+			return nil, refuse("", "%q stands alone, no other key may be beside it; %s", form, forms)
+		case source.kind != '"' || strings.TrimSpace(source.text) == "":
+			return nil, refuse("/"+form, "want a string that holds the source, got %s", source.describe())
+		case form == "cel":
+			return compileCEL(source.text, o)
+		default:
+			return &Condition{Outcomes: unknown(), ReadsResource: true, Rego: source.text}, nil
+		}
+	}
+	tree, patterns, err := parse(root, o.Stored)
+	if err != nil {
+		return nil, err
+	}
+	tree = tree.reading(o.Stricter)
+	program, err := Plan(tree)
+	if err != nil {
+		return nil, refuse("", "%v", err)
+	}
+	program.charged = true
+	return &Condition{Outcomes: tree.outcomes(), Program: program, tree: tree, patternBytes: patterns.bytes}, nil
+}
+
+// Never is a condition that is false of every intent, and runs nothing.
+func Never() *Condition { return &Condition{Outcomes: Outcomes{Always(false), Always(false)}} }
+
+// CEL returns the condition in CEL, or false where it is in Rego. What it renders of a
+// match object or a tree is never an error but for a decimal.
+func (c *Condition) CEL() (string, bool) {
+	if c.tree != nil {
+		return c.tree.CEL(), true
+	}
+	return c.cel, c.cel != ""
+}
+
+// nodeBytes is about what a node of a tree takes, with what runs it.
+const nodeBytes = 200
+
+// Bytes returns about how many bytes the condition holds on to.
+func (c *Condition) Bytes() int {
+	return 3*len(c.cel) + len(c.Rego) + c.patternBytes + nodeBytes*(c.Holds.Count()+c.Fails.Count())
+}
+
+// Mistake is one thing that is wrong with a condition.
+type Mistake struct {
+	At      string // the JSON pointer of the value in the condition, empty for all of it
+	Message string
+}
+
+// Error is what is wrong with a condition.
+type Error struct{ Mistakes []Mistake }
+
+// Error implements error.
+func (e *Error) Error() string {
+	messages := make([]string, len(e.Mistakes))
+	for i, m := range e.Mistakes {
+		messages[i] = m.String()
+	}
+	return strings.Join(messages, "; ")
+}
+
+// String is the mistake and where it is.
+func (m Mistake) String() string {
+	if m.At == "" {
+		return m.Message
+	}
+	return "at " + m.At + ": " + m.Message
+}
+
+// add reports a mistake at the JSON pointer at.
+func (e *Error) add(at, format string, args ...any) {
+	if len(e.Mistakes) < maxMistakes {
+		e.Mistakes = append(e.Mistakes, Mistake{At: at, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func refuse(at, format string, args ...any) error {
+	e := new(Error)
+	e.add(at, format, args...)
+	return e
+}
+
+// use is that of the lists of patterns in a condition.
+func (o Options) use() glob.Use { return glob.Use(o.Stricter) }

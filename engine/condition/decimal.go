@@ -1,0 +1,90 @@
+package condition
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// A decimal is an optional sign, digits and, behind a point, optionally further
+// digits, at most maxDigits on each side: no exponent, no white space.
+
+// DecimalExpression is the regular expression of a decimal.
+func DecimalExpression() string {
+	return fmt.Sprintf(`^[+-]?[0-9]{1,%[1]d}(?:[.][0-9]{1,%[1]d})?$`, maxDigits)
+}
+
+// decimal is a decimal without zeros that say nothing.
+type decimal struct {
+	negative        bool
+	whole, fraction string
+}
+
+func parseDecimal(s string) (d decimal, ok bool) {
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		d.negative, s = s[0] == '-', s[1:]
+	}
+	whole, fraction, point := strings.Cut(s, ".")
+	if !isDigits(whole) || point && !isDigits(fraction) {
+		return d, false
+	}
+	d.whole, d.fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	d.negative = d.negative && d.whole+d.fraction != ""
+	return d, true
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxDigits
+}
+
+func (d decimal) compare(e decimal) int {
+	switch {
+	case d.negative && e.negative:
+		return e.magnitude(d)
+	case d.negative:
+		return -1
+	case e.negative:
+		return 1
+	}
+	return d.magnitude(e)
+}
+
+func (d decimal) magnitude(e decimal) int {
+	return cmp.Or(
+		cmp.Compare(len(d.whole), len(e.whole)),
+		strings.Compare(d.whole, e.whole),
+		strings.Compare(d.fraction, e.fraction),
+	)
+}
+
+// LooksLikeNumber reports whether who orders by s most likely meant a number.
+func LooksLikeNumber(s string) bool {
+	_, ok := parseDecimal(strings.TrimSpace(s))
+	return ok
+}
+
+var errNoDecimal = errors.New("a metadata value that is compared with a number is not a decimal")
+
+// decimalCompare is decimal_compare(a, b), -1, 0 or 1.
+func decimalCompare(a, b ref.Val) ref.Val {
+	s, ok := a.(types.String)
+	t, okToo := b.(types.String)
+	if !ok || !okToo {
+		return types.MaybeNoSuchOverloadErr(a)
+	}
+	d, ok := parseDecimal(string(s))
+	e, okToo := parseDecimal(string(t))
+	if !ok || !okToo {
+		return notDecimal
+	}
+	return types.Int(d.compare(e))
+}

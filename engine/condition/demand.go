@@ -1,0 +1,138 @@
+package condition
+
+import (
+	"slices"
+
+	"writ/engine/glob"
+)
+
+// Demand is a necessary condition of a rule: the field has one of values, is
+// absent where that is accepted, or, of the resource, starts with one of within.
+type Demand struct {
+	Field  Field
+	Values []string
+	Within []string
+	Absent bool
+}
+
+// demandsOf returns what n demands, or what it demands to be false. Each of
+// them holds of every intent of which n is true (false); what n says besides
+// is left out.
+func demandsOf(n *Node, truth bool) []Demand {
+	switch {
+	case n.Kind == Not:
+		return demandsOf(n.Kids[0], !truth)
+	case n.Kind == Leaf && truth:
+		return leafDemand(n)
+	case n.Kind == Leaf:
+		return absenceDemand(n)
+	case n.Kind == Opaque || len(n.Kids) == 0:
+		return nil
+	case (n.Kind == All) == truth:
+		var demands []Demand
+		for _, k := range n.Kids {
+			demands = append(demands, demandsOf(k, truth)...)
+		}
+		return demands
+	}
+	common := demandsOf(n.Kids[0], truth)
+	for _, k := range n.Kids[1:] {
+		if common = eitherDemand(common, demandsOf(k, truth)); len(common) == 0 {
+			return nil
+		}
+	}
+	return common
+}
+
+// eitherDemand returns what is demanded where a or b is.
+func eitherDemand(a, b []Demand) []Demand {
+	var both []Demand
+	for _, d := range a {
+		i := slices.IndexFunc(b, func(e Demand) bool { return e.Field == d.Field })
+		if i < 0 {
+			continue
+		}
+		both = append(both, Demand{
+			Field:  d.Field,
+			Values: slices.Concat(d.Values, b[i].Values),
+			Within: slices.Concat(d.Within, b[i].Within),
+			Absent: d.Absent || b[i].Absent,
+		})
+	}
+	return both
+}
+
+// leafDemand returns what a true comparison demands.
+func leafDemand(n *Node) []Demand {
+	if n.Field.Kind != Text {
+		return nil
+	}
+	d := Demand{Field: n.Field}
+	switch {
+	case n.isResource() && n.Reads != ReadsOne && (n.Op == Eq || n.Op == In):
+		if list, err := glob.Exactly(n.Texts(), glob.Use(n.Reads == ReadsAny)); err == nil {
+			d.literals(list)
+		}
+	case n.Op == Eq || n.Op == In:
+		for _, v := range n.Values {
+			d.Values = append(d.Values, v.Str)
+		}
+		return []Demand{d}
+	case !n.isResource():
+		return nil
+	case n.Op == StartsWith:
+		d.Within = append(d.Within, directory(n.Values[0].Str))
+	case n.Op == ResourceGlob:
+		list, err := glob.Compile(n.Texts(), glob.Blocks)
+		if err != nil {
+			return nil
+		}
+		d.literals(list)
+	}
+	if len(d.Values)+len(d.Within) == 0 || slices.Contains(d.Within, "") {
+		return nil
+	}
+	return []Demand{d}
+}
+
+// literals adds what the patterns of list start with, as each reader has them.
+func (d *Demand) literals(list *glob.List) {
+	for literal, whole := range list.Literals {
+		if whole {
+			d.Values = append(d.Values, literal)
+		} else {
+			d.Within = append(d.Within, directory(literal))
+		}
+	}
+}
+
+// absenceDemand returns what a false comparison demands: that the field whose
+// existence was asked is absent. The cost and its currency are absent together.
+func absenceDemand(n *Node) []Demand {
+	switch {
+	case n.Op != Exists || n.Field.Kind == Digits:
+		return nil
+	case n.Field.isMetadata():
+		return []Demand{{Field: n.Field, Absent: true}}
+	case n.Field.row().owner == Cost && n.Field.Optional():
+		return []Demand{{Field: FieldOf(CostCurrency), Absent: true}}
+	}
+	return nil
+}
+
+// MaxDirectories is how many slashes of a resource an index looks at: what a resource
+// is within ends at one of them.
+const MaxDirectories = 6
+
+// directory returns the part of prefix up to the last slash that the index
+// looks at, empty where there is none.
+func directory(prefix string) string {
+	end, slashes := 0, 0
+	for i := 0; i < len(prefix) && slashes < MaxDirectories; i++ {
+		if prefix[i] == '/' {
+			slashes++
+			end = i + 1
+		}
+	}
+	return prefix[:end]
+}

@@ -1,0 +1,296 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+
+	"writ/engine/resource"
+)
+
+// FieldID numbers the rows of the table of fields.
+type FieldID uint8
+
+// The fields of an evaluation.
+const (
+	IntentID FieldID = iota
+	PolicyID
+	AgentID
+	ActionType
+	Resource
+	Cost
+	CostAmount
+	CostCurrency
+	Metadata
+	IssuedAt
+	GovernedAgentID
+	GovernedAgentStatus
+	PolicyPolicyID
+	PolicyVersion
+	PolicyOrganizationID
+	PolicyAgentID
+	PolicyStatus
+	// UsageExceeded and RequireRegistered are for the checks of policies alone.
+	UsageExceeded
+	RequireRegistered
+
+	// MetadataValue is the value of one metadata key, and Item an item of the list
+	// that such a value is.
+	MetadataValue
+	Item
+
+	fieldCount
+)
+
+// Kind is what a field holds, or is read as.
+type Kind uint8
+
+const (
+	Text Kind = iota
+	Int
+	// Time is a text that is an RFC 3339 time; it is compared as a time.
+	Time
+	// Bool is true or false.
+	Bool
+	// Digits is a text that is a decimal integer of 64 bits, as CEL's int() reads
+	// it; it is compared as a number, and exists where it can be read.
+	Digits
+	// Decimal is a text that is a decimal; it is compared as a number, and is an
+	// error where it is none.
+	Decimal
+	// Size is how many items a text holds.
+	Size
+	// Object can only be asked whether it exists.
+	Object
+)
+
+// fieldRow is what there is to know of a field.
+type fieldRow struct {
+	// name is what match objects and trees call it, empty where they cannot.
+	name string
+	// path is the field's path in CEL and, below input, in Rego.
+	path string
+	kind Kind
+	// size is the greatest length of a text, in bytes, and how many members of an
+	// object there can be.
+	size uint64
+	// owner is the field with which this one is absent, if it can be.
+	owner FieldID
+	// optional fields are absent from some intents.
+	optional bool
+	// literal fields are never spelled with a `*`, so that one in a constant can
+	// only be meant as a pattern.
+	literal bool
+	// glob is the kind of glob that match objects and trees mean of the field.
+	glob Operator
+	// admits returns why the field can never equal a text; nil: it can equal any.
+	admits func(string) error
+}
+
+// fields is the one table of fields: all that an evaluation can ask of an intent, its
+// agent and its policy.
+var fields = [fieldCount]fieldRow{
+	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, admits: admitsUUID},
+	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, admits: admitsUUID},
+	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxAgentID, glob: Glob, literal: true},
+	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxActionType, glob: ActionGlob, literal: true},
+	Resource:             {name: "resource", path: "intent.resource", size: MaxResource, glob: ResourceGlob, literal: true, admits: admitsResource},
+	Cost:                 {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
+	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
+	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
+	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
+	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: 1},
+	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxAgentID, glob: Glob, literal: true},
+	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, admits: oneOf("active", "disabled", "unregistered")},
+	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
+	PolicyVersion:        {name: "policy.version", path: "policy.version", kind: Int, size: 1},
+	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxOrganizationID, glob: Glob},
+	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxAgentID, glob: Glob},
+	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, admits: oneOf("active", "suspended", "revoked")},
+	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
+	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
+	MetadataValue:        {path: "intent.metadata", size: MaxMetadataValue, glob: Glob, optional: true, owner: MetadataValue},
+	Item:                 {path: "item", size: MaxMetadataValue, glob: Glob},
+}
+
+// Field is a field as a condition asks about it.
+type Field struct {
+	ID   FieldID
+	Kind Kind
+	// Key is the metadata key of a MetadataValue.
+	Key string
+}
+
+// FieldOf returns a field as it is.
+func FieldOf(id FieldID) Field { return Field{ID: id, Kind: fields[id].kind} }
+
+// MetadataKey returns the value of a metadata key.
+func MetadataKey(key string) Field { return Field{ID: MetadataValue, Key: key} }
+
+func (f Field) row() *fieldRow { return &fields[f.ID] }
+
+// Path is the field's path in CEL and, below input, in Rego, without a metadata key.
+func (f Field) Path() string { return f.row().path }
+
+// Optional reports whether some intents lack the field.
+func (f Field) Optional() bool { return f.row().optional }
+
+func (f Field) as(kind Kind) Field {
+	f.Kind = kind
+	return f
+}
+
+// isMetadata reports whether f is read from one metadata key.
+func (f Field) isMetadata() bool { return f.ID == MetadataValue }
+
+// isFree reports whether f holds text that the caller writes as they like.
+func (f Field) isFree() bool { return f.ID == MetadataValue || f.ID == Item }
+
+// Label is f as its author writes it.
+func (f Field) Label() string {
+	switch f.ID {
+	case MetadataValue:
+		return fields[Metadata].name + "." + f.Key
+	case Item:
+		return f.Path()
+	}
+	return f.row().name
+}
+
+// describe names what f holds, in messages.
+func (f Field) describe() string {
+	switch f.Kind {
+	case Int, Size:
+		return "an integer"
+	case Time:
+		return "an RFC 3339 time"
+	case Object:
+		return "an object"
+	}
+	return "a string"
+}
+
+// lookupField returns the field that match objects and trees call name.
+func lookupField(name string) (Field, error) {
+	short := strings.TrimPrefix(name, "intent.")
+	if key, ok := strings.CutPrefix(short, fields[Metadata].name+"."); ok && key != "" {
+		return MetadataKey(key), nil
+	}
+	for id := range fields {
+		if row := &fields[id]; row.name == short && short != "" && (short == name || strings.HasPrefix(row.path, "intent.")) {
+			return FieldOf(FieldID(id)), nil //nolint:gosec // fieldCount fits
+		}
+	}
+	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, fieldNames())
+}
+
+func fieldNames() string {
+	var b strings.Builder
+	for i := range fields {
+		if fields[i].name != "" {
+			b.WriteString(fields[i].name + ", ")
+		}
+	}
+	return b.String() + "metadata.<key>"
+}
+
+// fieldByPath returns the field whose path in CEL is path.
+func fieldByPath(path string) (Field, bool) {
+	for id := range MetadataValue {
+		if fields[id].path == path {
+			return FieldOf(id), true
+		}
+	}
+	return Field{}, false
+}
+
+// celType is the type of a field's variable in CEL, nil where it has none.
+func (f Field) celType() *cel.Type {
+	switch {
+	case f.ID == Metadata:
+		return cel.MapType(cel.StringType, cel.StringType)
+	case f.Kind == Object:
+		return nil
+	case f.Kind == Int:
+		return cel.IntType
+	case f.Kind == Time:
+		return cel.TimestampType
+	case f.Kind == Bool:
+		return cel.BoolType
+	}
+	return cel.StringType
+}
+
+func admitsResource(s string) error {
+	if _, err := resource.Read(s); err != nil {
+		return fmt.Errorf("no resource equals this: %w", err)
+	}
+	return nil
+}
+
+func oneOf(names ...string) func(string) error {
+	list := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return func(s string) error {
+		for _, name := range names {
+			if s == name {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s, got %q", list, s)
+	}
+}
+
+func admitsUUID(s string) error {
+	if !IsUUID(s) {
+		return fmt.Errorf("want a UUID in lower case, got %q", s)
+	}
+	return nil
+}
+
+// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits.
+func IsUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func admitsCurrency(s string) error {
+	if !IsCurrency(s) {
+		return fmt.Errorf("want a currency of three upper-case letters such as EUR, got %q", s)
+	}
+	return nil
+}
+
+// IsCurrency reports whether s has the form of an ISO 4217 code.
+func IsCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// ParseTime reads an RFC 3339 time. Package time also takes a comma before the
+// fraction, which RFC 3339 has not. A time that cannot be counted in nanoseconds of 64
+// bits, as Rego counts it, is an error.
+func ParseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || len(s) > 64 || strings.IndexByte(s, ',') >= 0 {
+		return time.Time{}, fmt.Errorf("want an RFC 3339 time such as 2026-01-31T12:00:00Z, got %q", s)
+	}
+	if y := t.UTC().Year(); y < 1678 || y > 2261 {
+		return time.Time{}, fmt.Errorf("want a time between the years 1678 and 2261, got %q", s)
+	}
+	return t, nil
+}

@@ -1,0 +1,169 @@
+package condition
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/resource"
+)
+
+// Frame holds the values of one evaluation: every program of a policy and of its rules
+// reads the same frame. One goroutine at a time uses it. Take it from [NewFrame].
+type Frame struct {
+	// Work is what the conditions did together.
+	Work Work
+	// Spent is how long those in Rego took.
+	Spent time.Duration
+
+	texts    [fieldCount]string
+	numbers  [fieldCount]int64
+	absent   [fieldCount]bool
+	metadata map[string]string
+	readings resource.Readings
+	// reading is the value of Resource, and every says whether a rule that allows is
+	// asked, which has to match to every reader of it.
+	reading resource.Reading
+	every   bool
+	// exec and boxed are for CEL: boxed are the values that an expression asked for as
+	// CEL values, made at most once per evaluation.
+	exec  *interpreter.ExecutionFrame
+	boxed [fieldCount]ref.Val
+}
+
+var frames = sync.Pool{New: func() any {
+	f := new(Frame)
+	f.exec = &interpreter.ExecutionFrame{Activation: f}
+	return f
+}}
+
+// NewFrame returns a frame without values. Free it after use.
+func NewFrame() *Frame { return frames.Get().(*Frame) } //nolint:forcetypeassert // the pool has no other
+
+// Free gives the frame back, which must not be used afterwards.
+func (f *Frame) Free() {
+	*f = Frame{exec: f.exec}
+	frames.Put(f)
+}
+
+// SetText sets a field that holds text.
+func (f *Frame) SetText(id FieldID, s string) { f.texts[id] = s }
+
+// SetInt sets a field that holds an integer.
+func (f *Frame) SetInt(id FieldID, n int64) { f.numbers[id] = n }
+
+// SetBool sets a field that is true or false.
+func (f *Frame) SetBool(id FieldID, b bool) {
+	if b {
+		f.numbers[id] = 1
+	}
+}
+
+// SetMetadata sets the metadata; nil is none.
+func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
+
+// SetAbsent says that the intent has none of an optional field.
+func (f *Frame) SetAbsent(ids ...FieldID) {
+	for _, id := range ids {
+		f.absent[id] = true
+	}
+}
+
+// SetResource sets the resource as it was written.
+func (f *Frame) SetResource(s string) {
+	f.texts[Resource], f.reading = s, resource.Reading{Text: s, Readers: resource.All}
+}
+
+// SetReadings sets the readings of the resource.
+func (f *Frame) SetReadings(r resource.Readings) { f.readings = r }
+
+// Readings are those of the resource.
+func (f *Frame) Readings() *resource.Readings { return &f.readings }
+
+// Reading returns the reading that a condition is asked for.
+func (f *Frame) Reading() resource.Reading { return f.reading }
+
+// SetReading makes r the value of Resource until it is set again.
+func (f *Frame) SetReading(r resource.Reading) {
+	if r.Text != f.reading.Text {
+		f.boxed[Resource] = nil
+	}
+	f.texts[Resource], f.reading = r.Text, r
+}
+
+// SetEvery says whether what is asked next has to hold to every reader of a reading, as
+// for a rule that allows.
+func (f *Frame) SetEvery(every bool) { f.every = every }
+
+// Text returns the value of a field that holds text, or false where the intent lacks it.
+func (f *Frame) Text(id FieldID) (string, bool) { return f.texts[id], f.has(id) }
+
+// Metadata returns the intent's metadata.
+func (f *Frame) Metadata() map[string]string { return f.metadata }
+
+func (f *Frame) has(id FieldID) bool { return !f.absent[id] }
+
+// items returns the items of a text, at the charge of what is done with each.
+func (f *Frame) items(text string) ([]string, ref.Val) {
+	items := itemsOf(text)
+	if !f.Work.Charge(len(text) + itemSteps*len(items)) {
+		return nil, tooMuchWork
+	}
+	return items, nil
+}
+
+// Parent implements [interpreter.Activation].
+func (f *Frame) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements [interpreter.Activation].
+func (f *Frame) ResolveName(name string) (any, bool) {
+	switch name {
+	case varHasCost:
+		return types.Bool(f.has(Cost)), true
+	case varHasMetadata:
+		return types.Bool(f.has(Metadata)), true
+	}
+	field, ok := fieldByPath(name)
+	if !ok {
+		return nil, false
+	}
+	return f.box(field.ID), true
+}
+
+// box returns the CEL value of a variable, or a CEL error where it has none.
+func (f *Frame) box(id FieldID) ref.Val {
+	if f.boxed[id] == nil {
+		f.boxed[id] = f.value(id)
+	}
+	return f.boxed[id]
+}
+
+func (f *Frame) value(id FieldID) ref.Val {
+	switch row := &fields[id]; {
+	case id == Metadata:
+		return newOrderedMetadata(f.metadata)
+	case !f.has(id):
+		return noCost
+	case row.kind == Time:
+		t, err := ParseTime(f.texts[id])
+		if err != nil {
+			return types.NewErr("%s is not an RFC 3339 time", row.path)
+		}
+		return types.Timestamp{Time: t}
+	case row.kind == Bool:
+		return types.Bool(f.numbers[id] != 0)
+	case row.kind == Int:
+		return types.Int(f.numbers[id])
+	}
+	return types.String(f.texts[id])
+}
+
+// What is the same of every intent. Errors of CEL are immutable.
+var (
+	noCost      = types.WrapErr(&absentError{"the intent has no cost"})
+	tooMuchWork = types.WrapErr(ErrTooMuchWork)
+	notDecimal  = types.WrapErr(errNoDecimal)
+)

@@ -1,0 +1,190 @@
+package condition
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/condition/conditiontest"
+	"writ/engine/glob"
+)
+
+// withChecks is CEL with what only the checks of policies and the renderings of trees
+// ask, which the decorator below gives a meaning.
+var withChecks = sync.OnceValues(func() (*language, error) {
+	options := []cel.EnvOption{
+		cel.ParserExpressionSizeLimit(4 << 20),
+		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
+	}
+	for _, op := range []Operator{Glob, ResourceGlob, ActionGlob, ActionDenied} {
+		options = append(options, patternFunction(table[op].symbol))
+	}
+	for _, name := range []string{fnResourceAny, fnResourceEvery} {
+		unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val { return types.NewErr("%s was not planned", name) })
+		options = append(options, cel.Function(name,
+			cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType)}, cel.BoolType, unplanned),
+			cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType, unplanned)))
+	}
+	return newLanguage(options...)
+})
+
+// compileTree compiles what [Node.CEL] writes, as CEL runs it. Only the functions of
+// patterns and of readings are writ's.
+func compileTree(t testing.TB, expr string) *Program {
+	t.Helper()
+	l, err := withChecks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, issues := l.cel.Compile(expr)
+	if issues.Err() != nil {
+		t.Fatalf("%s: %v", expr, issues.Err())
+	}
+	p := &Program{}
+	root, err := l.planner.NewInterpretable(checked.NativeRep(), interpreter.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		call, ok := i.(interpreter.InterpretableCall)
+		switch {
+		case ok && (call.Function() == fnResourceAny || call.Function() == fnResourceEvery):
+			op, err := constantPatterns("", call.Args()[0])
+			if err != nil {
+				return nil, err
+			}
+			values, err := constantPatterns("", call.Args()[1])
+			if err != nil {
+				return nil, err
+			}
+			for id := range table {
+				if table[id].symbol == op[0] {
+					asked, err := p.readings(Operator(id), values, call.Function() == fnResourceEvery)
+					return &fused{call.ID(), asked}, err
+				}
+			}
+		case ok && (takesPatterns(call.Function()) || call.Function() == fnItems):
+			return fuseCall(p, call)
+		}
+		return i, nil
+	}), interpreter.Optimize())
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	p.root = &expression{root}
+	return p
+}
+
+// Fused nodes mean what CEL means: true, false and errors alike.
+func TestDecorator_ChangesNoMeaning(t *testing.T) {
+	l, err := withChecks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := intentWith(bare)
+	other := intentWith(func(in *intent) {
+		in.Cost = &cost{AmountMinor: -1, Currency: "USD"}
+		in.Metadata = map[string]string{"env": "", "prod": "env"}
+	})
+	frames := []*Frame{testFrame(t, celIntent()), testFrame(t, bare), testFrame(t, other)}
+	frames[2].SetText(GovernedAgentStatus, "unregistered")
+
+	fused := 0
+	for _, expr := range comparisons() {
+		plain := compileTree(t, expr)
+		checked, err := l.check(expr)
+		if err != nil {
+			t.Fatalf("%s: %v", expr, err)
+		}
+		planned, err := l.plan(checked, glob.Blocks)
+		if err != nil {
+			t.Fatalf("%s: %v", expr, err)
+		}
+		if isFused(planned.root.(*expression).root) {
+			fused++
+		}
+		for i, f := range frames {
+			want, wantErr := plain.Eval(f)
+			got, gotErr := planned.Eval(f)
+			if got != want || (gotErr == nil) != (wantErr == nil) {
+				t.Errorf("%s over frame %d = %v, %v, without fusing %v, %v", expr, i, got, gotErr, want, wantErr)
+			}
+		}
+	}
+	if all := len(comparisons()); fused < all*2/3 {
+		t.Errorf("%d of %d expressions are fused, want two thirds", fused, all)
+	}
+}
+
+// What the checks of policies ask means in CEL what it means as it runs.
+func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
+	g := conditiontest.New(5)
+	text := func(id FieldID, op Operator, reads Reads, values ...string) *Node {
+		n := Compare(FieldOf(id), op, Texts(values...)...)
+		n.Reads = reads
+		return n
+	}
+	statuses := []string{"active", "disabled", "unregistered"}
+	for range 2_000 {
+		amount := Constant{Num: int64(g.IntN(4))}
+		list := []string{conditiontest.Pick(g, "prod/**", "**/db", "prod/*"), conditiontest.Pick(g, "https://api.example.com/**", "staging/**")}
+		types := []string{conditiontest.Pick(g, "sql.*", "deploy"), conditiontest.Pick(g, "pay", "SQL_write", "*")}
+		nodes := []*Node{
+			text(PolicyStatus, Eq, 0, conditiontest.Pick(g, "active", "revoked")),
+			text(GovernedAgentStatus, In, 0, statuses[0], conditiontest.Pick(g, statuses...)),
+			Either(Negate(Compare(FieldOf(RequireRegistered), IsTrue)), Negate(text(GovernedAgentStatus, Eq, 0, "unregistered"))),
+			Either(text(AgentID, Eq, 0, "team-a/*"), text(AgentID, Glob, 0, "team-a/*")),
+			Negate(text(ActionType, ActionDenied, 0, types...)), text(ActionType, ActionGlob, 0, types[g.IntN(3):]...),
+			Negate(text(Resource, ResourceGlob, ReadsAny, list...)), text(Resource, ResourceGlob, ReadsEvery, list[g.IntN(2):]...),
+			Either(Negate(Has(FieldOf(Cost))), Compare(FieldOf(CostAmount), Lte, amount)),
+			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)),
+		}
+		f := testFrame(t, g.Intent())
+		f.SetText(GovernedAgentStatus, conditiontest.Pick(g, statuses...))
+		f.SetBool(UsageExceeded, g.IntN(2) == 0)
+		f.SetBool(RequireRegistered, g.IntN(2) == 0)
+		n := nodes[g.IntN(len(nodes))]
+		p, err := Plan(n)
+		if err != nil {
+			t.Fatalf("Plan(%s): %v", n.CEL(), err)
+		}
+		got, gotErr := p.Eval(f)
+		want, wantErr := compileTree(t, n.CEL()).Eval(f)
+		if got != want || gotErr != nil || wantErr != nil {
+			t.Fatalf("%s = %v, %v, in CEL %v, %v", n.CEL(), got, gotErr, want, wantErr)
+		}
+	}
+}
+
+func isFused(root interpreter.InterpretableV2) bool {
+	_, ok := root.(*fused)
+	return ok
+}
+
+// comparisons returns `field op constant` in every combination that type-checks.
+func comparisons() []string {
+	var all []string
+	for _, field := range []string{
+		"intent.action_type", "intent.agent_id", "intent.resource", "intent.cost.currency", "agent.status",
+		"policy.status", "intent.metadata.env", `intent.metadata["prod"]`,
+	} {
+		for _, s := range []string{`"sql.write"`, `"USD"`, `"prod"`, `"unregistered"`, `""`} {
+			for _, op := range []string{"==", "!=", "<", ">="} {
+				all = append(all, fmt.Sprintf("%s %s %s", field, op, s), fmt.Sprintf("%s %s %s", s, op, field))
+			}
+			all = append(all, fmt.Sprintf("%s in [%s, 'active']", field, s), fmt.Sprintf("!(%s in [%s])", field, s))
+			for _, fn := range []string{"startsWith", "endsWith", "contains", "matches"} {
+				all = append(all, fmt.Sprintf("%s.%s(%s)", field, fn, s))
+			}
+		}
+	}
+	for _, field := range []string{"intent.cost.amount_minor", "policy.version"} {
+		for _, op := range []string{"==", "!=", "<", "<=", ">", ">="} {
+			for _, n := range []int{-1, 3, 1249, 1250, 1251} {
+				all = append(all, fmt.Sprintf("%s %s %d", field, op, n), fmt.Sprintf("%d %s %s", n, op, field))
+			}
+		}
+	}
+	return append(all, `has(intent.cost)`, `"env" in intent.metadata`, `has(intent.metadata.team)`)
+}

@@ -1,0 +1,42 @@
+package condition
+
+import (
+	"errors"
+	"testing"
+
+	"writ/engine/condition/conditiontest"
+)
+
+func FuzzCondition(f *testing.F) {
+	g := conditiontest.New(3)
+	for range 50 {
+		f.Add(g.Condition())
+	}
+	for _, doc := range []string{
+		`{}`, `{"$or":[{"action_type":"a*"},{"metadata.x":{"$nin":["1"]}}]}`,
+		`{"all":[{"field":"cost","op":"exists","value":false}]}`, `{"rego":"true"}`,
+		`{"metadata.\u0000\ud83d\ude00":{"$regex":"\\pL{3,5}"}}`, `{"resource":{"$glob":["{a,b}/**","\\*"]}}`,
+		`{"cel":"intent.metadata.exists(k, k.matches('^a')) ? has(intent.cost) : !(5 > intent.cost.amount_minor)"}`,
+	} {
+		f.Add(doc)
+	}
+	in := intentWith(nil)
+	f.Fuzz(func(t *testing.T, doc string) {
+		c, err := Compile(doc, Options{Stricter: true})
+		if err != nil {
+			var bad *Error
+			if !errors.As(err, &bad) || len(bad.Mistakes) == 0 {
+				t.Errorf("Compile(%q) = %v, want an *Error", doc, err)
+			}
+			return
+		}
+		frame := testFrame(t, in)
+		if c.Program == nil || c.ReadsResource || !c.Holds.IsRendered() || !c.Fails.IsRendered() {
+			return
+		}
+		got, err := c.Program.Eval(frame)
+		if holds, fails := askTree(t, c.Holds, frame), askTree(t, c.Fails, frame); holds != (err == nil && got) || fails != (err == nil && !got) {
+			t.Errorf("%q = %v, %v, and its trees are %v and %v", doc, got, err, holds, fails)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package condition
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+)
+
+// itemsOf returns the elements of a text that is a list: those of a JSON array
+// of strings, else the parts between commas. They are trimmed, and empty ones
+// dropped.
+func itemsOf(text string) []string {
+	parts, ok := stringArray(text)
+	if !ok {
+		parts = strings.Split(text, ",")
+	}
+	items := parts[:0]
+	for _, part := range parts {
+		if item := strings.TrimSpace(part); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// stringArray returns the members of a JSON array of nothing but strings.
+func stringArray(text string) ([]string, bool) {
+	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "[") {
+		return nil, false
+	}
+	var members []any
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		return nil, false
+	}
+	parts := make([]string, len(members))
+	for i, member := range members {
+		s, ok := member.(string)
+		if !ok {
+			return nil, false
+		}
+		parts[i] = s
+	}
+	return parts, true
+}
+
+// itemsNode is items(text). What a macro does with each element is charged here,
+// where it is known how many there are.
+type itemsNode struct {
+	id  int64
+	arg interpreter.InterpretableV2
+}
+
+// itemSteps is what a macro takes for each element, in steps: see maxWork. The
+// patterns in it charge for themselves.
+const itemSteps = 128
+
+// ID implements [interpreter.Interpretable].
+func (n *itemsNode) ID() int64 { return n.id }
+
+// Eval implements [interpreter.Interpretable].
+func (n *itemsNode) Eval(a interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(a)) }
+
+// Exec implements [interpreter.InterpretableV2].
+func (n *itemsNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
+	switch v := n.arg.Exec(ef).(type) {
+	case types.String:
+		items, failed := frameOf(ef.Activation).items(string(v))
+		if failed != nil {
+			return failed
+		}
+		return types.NewStringList(types.DefaultTypeAdapter, items)
+	case *types.Err:
+		return v
+	default:
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+}

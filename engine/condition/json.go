@@ -1,0 +1,133 @@
+package condition
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// jsonNode is a JSON value that knows where it stands, for messages.
+type jsonNode struct {
+	kind jsontext.Kind
+	// at is the value's JSON pointer, empty for the root.
+	at string
+	// text is a string's value or a number's literal.
+	text    string
+	members []jsonMember
+	items   []jsonNode
+}
+
+type jsonMember struct {
+	name  string
+	value jsonNode
+}
+
+// member returns the value of the member called name.
+func (n jsonNode) member(name string) (jsonNode, bool) {
+	for _, m := range n.members {
+		if m.name == name {
+			return m.value, true
+		}
+	}
+	return jsonNode{}, false
+}
+
+// describe names the kind of value that n is, in messages.
+func (n jsonNode) describe() string {
+	switch n.kind {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	}
+	return "a boolean"
+}
+
+// decode parses doc as one JSON object, without duplicate names,
+// invalid UTF-8, null, or anything after it.
+func decode(doc string) (jsonNode, error) {
+	if len(doc) > MaxCondition {
+		return jsonNode{}, refuse("", "is %d bytes long, at most %d are allowed", len(doc), MaxCondition)
+	}
+	dec := jsontext.NewDecoder(strings.NewReader(doc))
+	if kind := dec.PeekKind(); kind != '{' {
+		return jsonNode{}, refuse("", "is not a JSON object; %s", forms)
+	}
+	root, err := decodeNode(dec)
+	if err != nil {
+		return jsonNode{}, err
+	}
+	if strings.TrimLeft(doc[dec.InputOffset():], " \t\r\n") != "" {
+		return jsonNode{}, refuse("", "something follows the JSON object; %s", forms)
+	}
+	return root, nil
+}
+
+func decodeNode(dec *jsontext.Decoder) (jsonNode, error) {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return jsonNode{}, badJSON(err)
+	}
+	n := jsonNode{kind: token.Kind(), at: string(dec.StackPointer())}
+	if dec.StackDepth() > maxDepth {
+		return n, refuse("", "is nested deeper than %d levels", maxDepth)
+	}
+	switch n.kind {
+	case '"', '0':
+		n.text = token.String()
+	case '{':
+		return n, n.decodeMembers(dec)
+	case '[':
+		return n, n.decodeItems(dec)
+	case 'n':
+		return n, refuse(n.at, `null is not a value here; a missing field is {"$exists": false}`)
+	}
+	return n, nil
+}
+
+func (n *jsonNode) decodeMembers(dec *jsontext.Decoder) error {
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return badJSON(err)
+		}
+		member := jsonMember{name: name.String()}
+		if member.value, err = decodeNode(dec); err != nil {
+			return err
+		}
+		n.members = append(n.members, member)
+	}
+	_, err := dec.ReadToken()
+	return badJSON(err)
+}
+
+func (n *jsonNode) decodeItems(dec *jsontext.Decoder) error {
+	for dec.PeekKind() != ']' {
+		item, err := decodeNode(dec)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := dec.ReadToken()
+	return badJSON(err)
+}
+
+// badJSON says where a document stops being JSON.
+func badJSON(err error) error {
+	if err == nil {
+		return nil
+	}
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return refuse("", "is not JSON: %v; %s", err, forms)
+	}
+	return refuse(string(syntax.JSONPointer), "is not JSON at byte %d: %v; %s", syntax.ByteOffset, syntax.Err, forms)
+}

@@ -1,0 +1,281 @@
+package condition
+
+import "slices"
+
+// Node is a condition as a tree whose every node is true or false of any intent: a
+// comparison with a field that is missing is false. Match objects and trees parse into
+// one Node, in which a comparison of Decimal can also fail; that and a CEL expression
+// become two (see outcomes). Both renderings are written from it. Nodes are never
+// modified.
+type Node struct {
+	Kind NodeKind
+	// Kids are the operands of All, Any (none make All true and Any false) and Not
+	// (exactly one), and what Every and Some ask of an item.
+	Kids []*Node
+	// Field, Op and Values are a Leaf's. Only In and the globs, which ask whether any of
+	// them fits, have several values, and Exists and IsTrue have none.
+	Field  Field
+	Op     Operator
+	Values []Constant
+	// Reads says how a comparison with the resource reads it.
+	Reads Reads
+}
+
+// NodeKind is what a Node is.
+type NodeKind uint8
+
+// The kinds of nodes.
+const (
+	All NodeKind = iota
+	Any
+	Not
+	Leaf
+	// Opaque stands for a part of a CEL expression of which nothing is known. It can be
+	// indexed around and cannot be rendered.
+	Opaque
+)
+
+// Reads is how a comparison with the resource reads it.
+type Reads uint8
+
+const (
+	// ReadsOne: the condition is asked as a whole, for one reading at a time.
+	ReadsOne Reads = iota
+	// ReadsAny: the comparison is true where it is for one reading that a block
+	// looks at, ReadsEvery where it is for all that an allowance has to cover.
+	ReadsAny
+	ReadsEvery
+)
+
+// Constant is what a field is compared with: Num for a field of Int, Digits or Size,
+// Str for any other.
+type Constant struct {
+	Str string
+	Num int64
+}
+
+// Both returns what is true where all of kids are.
+func Both(kids ...*Node) *Node { return combine(All, kids) }
+
+// Either returns what is true where one of kids is.
+func Either(kids ...*Node) *Node { return combine(Any, kids) }
+
+// combine flattens nested operands of the same kind and drops the neutral ones,
+// so that equal conditions render alike however they were written.
+func combine(kind NodeKind, kids []*Node) *Node {
+	flat := make([]*Node, 0, len(kids))
+	for _, k := range kids {
+		switch {
+		case k.Kind == kind:
+			flat = append(flat, k.Kids...)
+		case k.IsConst(kind == Any):
+			return k
+		default:
+			flat = append(flat, k)
+		}
+	}
+	if len(flat) == 1 {
+		return flat[0]
+	}
+	return &Node{Kind: kind, Kids: flat}
+}
+
+// Negate returns what is true where n is false.
+func Negate(n *Node) *Node {
+	switch {
+	case n.Kind == Not:
+		return n.Kids[0]
+	case n.IsConst(true):
+		return Always(false)
+	case n.IsConst(false):
+		return Always(true)
+	}
+	return &Node{Kind: Not, Kids: []*Node{n}}
+}
+
+// Always returns what is true, or false, of every intent.
+func Always(truth bool) *Node {
+	if truth {
+		return &Node{Kind: All}
+	}
+	return &Node{Kind: Any}
+}
+
+func opaque() *Node { return &Node{Kind: Opaque} }
+
+// Compare returns a leaf.
+func Compare(f Field, op Operator, values ...Constant) *Node {
+	return &Node{Kind: Leaf, Field: f, Op: op, Values: values}
+}
+
+// Texts returns constants of a field that holds text.
+func Texts(texts ...string) []Constant {
+	values := make([]Constant, len(texts))
+	for i, s := range texts {
+		values[i].Str = s
+	}
+	return values
+}
+
+// Has is true of an intent that has f, as f is read.
+func Has(f Field) *Node {
+	switch {
+	case f.Kind == Digits || f.Kind == Decimal:
+		return Compare(f, Exists)
+	case !f.Optional():
+		return Always(true)
+	case f.row().owner == Cost:
+		return Compare(FieldOf(Cost), Exists)
+	}
+	return Compare(f, Exists)
+}
+
+// IsConst reports whether n is Always(truth).
+func (n *Node) IsConst(truth bool) bool {
+	kind := Any
+	if truth {
+		kind = All
+	}
+	return n.Kind == kind && len(n.Kids) == 0
+}
+
+// some reports whether pred holds for n or a node below it.
+func (n *Node) some(pred func(*Node) bool) bool {
+	return pred(n) || slices.ContainsFunc(n.Kids, func(k *Node) bool { return k.some(pred) })
+}
+
+// IsRendered reports whether n has a rendering in Rego: nothing in it is opaque.
+func (n *Node) IsRendered() bool { return !n.some(func(n *Node) bool { return n.Kind == Opaque }) }
+
+func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resource }
+
+// ReadsOneReading reports whether n needs one reading of the resource to be chosen.
+func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Reads == ReadsOne }
+
+// Texts returns the values of a leaf over a text.
+func (n *Node) Texts() []string {
+	texts := make([]string, len(n.Values))
+	for i, v := range n.Values {
+		texts[i] = v.Str
+	}
+	return texts
+}
+
+// reading returns n with each comparison with the resource as the outcome of the
+// rule wants it read. stricter says whether n being true makes the outcome
+// stricter: then one reading of a block is enough. Where it makes the outcome
+// milder, every reading of an allowance is needed.
+func (n *Node) reading(stricter bool) *Node {
+	switch {
+	case n.Kind == Not:
+		return Negate(n.Kids[0].reading(!stricter))
+	case n.isResource():
+		leaf := *n
+		leaf.Reads = ReadsEvery
+		if stricter {
+			leaf.Reads = ReadsAny
+		}
+		return &leaf
+	case n.Kind == Leaf || len(n.Kids) == 0:
+		return n
+	}
+	return combine(n.Kind, each(n.Kids, func(k *Node) *Node { return k.reading(stricter) }))
+}
+
+func each(kids []*Node, f func(*Node) *Node) []*Node {
+	out := make([]*Node, len(kids))
+	for i, k := range kids {
+		out[i] = f(k)
+	}
+	return out
+}
+
+// Affirm returns n with every negation at a leaf. What has to hold is then said as
+// such where it can be: OPA's index finds rules by the equalities they ask for, but
+// not under a negation.
+func (n *Node) Affirm() *Node {
+	switch {
+	case n.Kind == All || n.Kind == Any:
+		return combine(n.Kind, each(n.Kids, (*Node).Affirm))
+	case n.Kind != Not:
+		return n
+	}
+	deny := func(k *Node) *Node { return Negate(k).Affirm() }
+	switch k := n.Kids[0]; k.Kind {
+	case All:
+		return Either(each(k.Kids, deny)...)
+	case Any:
+		return Both(each(k.Kids, deny)...)
+	}
+	return n
+}
+
+// quantified is true where n is of each (Every) or some (Some) item of f.
+func quantified(f Field, op Operator, n *Node) *Node {
+	return &Node{Kind: Leaf, Field: f, Op: op, Kids: []*Node{n}}
+}
+
+// Outcomes are a condition as two trees: of the intents of which it is true and of
+// those of which it is false. It is an error of all others. CEL's && and || let an
+// operand that decides win over one that fails, in either order, which makes both
+// trees exact.
+type Outcomes struct{ Holds, Fails *Node }
+
+// total is an expression that is never an error.
+func total(n *Node) Outcomes { return Outcomes{n, Negate(n)} }
+
+func unknown() Outcomes { return Outcomes{opaque(), opaque()} }
+
+func (o Outcomes) not() Outcomes { return Outcomes{o.Fails, o.Holds} }
+
+func (o Outcomes) and(u Outcomes) Outcomes {
+	return Outcomes{Both(o.Holds, u.Holds), Either(o.Fails, u.Fails)}
+}
+
+func (o Outcomes) or(u Outcomes) Outcomes { return o.not().and(u.not()).not() }
+
+// outcomes returns of which intents the tree n of a match object or a tree is true and
+// of which it is false.
+func (n *Node) outcomes() Outcomes {
+	switch n.Kind {
+	case All:
+		o := total(Always(true))
+		for _, k := range n.Kids {
+			o = o.and(k.outcomes())
+		}
+		return o
+	case Any:
+		o := total(Always(false))
+		for _, k := range n.Kids {
+			o = o.or(k.outcomes())
+		}
+		return o
+	case Not:
+		return n.Kids[0].outcomes().not()
+	case Leaf:
+		return n.leafOutcomes()
+	}
+	return unknown()
+}
+
+func (n *Node) leafOutcomes() Outcomes {
+	missing := Negate(Has(n.Field.as(Text)))
+	switch {
+	case n.Op == Every || n.Op == Some:
+		item := n.Kids[0].outcomes()
+		other := Every + Some - n.Op
+		return Outcomes{quantified(n.Field, n.Op, item.Holds), Either(missing, quantified(n.Field, other, item.Fails))}
+	case n.Field.Kind == Decimal:
+		return Outcomes{n, Either(missing, Both(Has(n.Field), Negate(n)))}
+	}
+	return total(n)
+}
+
+// Count returns the number of nodes.
+func (n *Node) Count() int {
+	total := 1
+	for _, k := range n.Kids {
+		total += k.Count()
+	}
+	return total
+}

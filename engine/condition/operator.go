@@ -1,0 +1,185 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+)
+
+// Operator is a comparison of a field. There are no negated ones: a negation is a node
+// of its own, so that it is true of a missing field.
+type Operator uint8
+
+// The operators.
+const (
+	Eq Operator = iota
+	Gt
+	Gte
+	Lt
+	Lte
+	In
+	Exists
+	Glob
+	ResourceGlob
+	ActionGlob
+	// ActionDenied is the glob of denied action types, which also matches other
+	// spellings of one. It is for the checks of policies alone.
+	ActionDenied
+	Regex
+	// Every and Some are true where the field is there and their operand is of each or
+	// of one item of the list that its text is.
+	Every
+	Some
+	// CountIs is an operator of match objects and trees alone: it becomes a comparison
+	// of Size.
+	CountIs
+	Contains
+	StartsWith
+	EndsWith
+	// IsTrue is for the checks of policies alone.
+	IsTrue
+
+	operatorCount
+)
+
+// operandForm is what stands behind an operator.
+type operandForm uint8
+
+const (
+	oneConstant operandForm = iota
+	oneText
+	constantList
+	patternList
+	regularExpression
+	truthValue
+	itemTest
+	sizeTest
+)
+
+// operatorRow is what there is to know of an operator.
+type operatorRow struct {
+	// match and tree are its names in match objects and in trees, separated by spaces,
+	// the one to show first; notMatch and notTree those of its negation.
+	match, notMatch, tree, notTree string
+	operand                        operandForm
+	// symbol is the operator, the method or the function that it is in CEL, and call
+	// that in CEL's syntax tree.
+	symbol, call string
+	// cel and rego write a comparison of %[1]s, the field, with %[2]s, the constant or
+	// the list of them.
+	cel, rego string
+	// order says which order of field and constant makes it true, text which texts.
+	order func(c int) bool
+	text  func(field, constant string) bool
+}
+
+// table is the one table of operators.
+var table = [operatorCount]operatorRow{
+	Eq: {match: "$eq", notMatch: "$ne", tree: "eq equal", notTree: "ne notEqual",
+		symbol: "==", call: operators.Equals, cel: infix, rego: infix, order: func(c int) bool { return c == 0 }},
+	Gt: {match: "$gt", tree: "gt greaterThan",
+		symbol: ">", call: operators.Greater, cel: infix, rego: infix, order: func(c int) bool { return c > 0 }},
+	Gte: {match: "$gte", tree: "gte greaterThanInclusive",
+		symbol: ">=", call: operators.GreaterEquals, cel: infix, rego: infix, order: func(c int) bool { return c >= 0 }},
+	Lt: {match: "$lt", tree: "lt lessThan",
+		symbol: "<", call: operators.Less, cel: infix, rego: infix, order: func(c int) bool { return c < 0 }},
+	Lte: {match: "$lte", tree: "lte lessThanInclusive",
+		symbol: "<=", call: operators.LessEquals, cel: infix, rego: infix, order: func(c int) bool { return c <= 0 }},
+	In: {match: "$in", notMatch: "$nin", tree: "in", notTree: "nin notIn", operand: constantList,
+		symbol: "in", cel: infix, rego: infix},
+	Exists: {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
+	Glob: {match: "$glob", tree: "glob", operand: patternList,
+		symbol: "glob", call: "glob", cel: function},
+	ResourceGlob: {operand: patternList, symbol: "resource_glob", call: "resource_glob", cel: function},
+	ActionGlob:   {operand: patternList, symbol: "action_matches", call: "action_matches", cel: function},
+	ActionDenied: {operand: patternList, symbol: "action_denied", call: "action_denied", cel: function},
+	Regex: {match: "$regex", tree: "regex", operand: regularExpression,
+		symbol: "matches", call: overloads.Matches, cel: method, rego: "regex.match(%[2]s, %[1]s)"},
+	Every:   {match: "$every", tree: "every", operand: itemTest, symbol: "all"},
+	Some:    {match: "$some", tree: "some", operand: itemTest, symbol: "exists"},
+	CountIs: {match: "$size", tree: "size", operand: sizeTest},
+	Contains: {tree: "contains", notTree: "doesNotContain", operand: oneText,
+		symbol: "contains", call: overloads.Contains, cel: method, rego: "contains(%[1]s, %[2]s)", text: strings.Contains},
+	StartsWith: {tree: "startsWith", operand: oneText,
+		symbol: "startsWith", call: overloads.StartsWith, cel: method, rego: "startswith(%[1]s, %[2]s)", text: strings.HasPrefix},
+	EndsWith: {tree: "endsWith", operand: oneText,
+		symbol: "endsWith", call: overloads.EndsWith, cel: method, rego: "endswith(%[1]s, %[2]s)", text: strings.HasSuffix},
+	IsTrue: {cel: "%[1]s", rego: "%[1]s"},
+}
+
+// How comparisons are written: %[3]s is the symbol.
+const (
+	infix    = "%[1]s %[3]s %[2]s"
+	method   = "%[1]s.%[3]s(%[2]s)"
+	function = "%[3]s(%[2]s, %[1]s)"
+)
+
+// comparison is an operator as an author has spelt it.
+type comparison struct {
+	name    string
+	op      Operator
+	negated bool
+}
+
+// IsGlob reports whether o takes patterns.
+func (o Operator) IsGlob() bool { return table[o].operand == patternList }
+
+// named returns the operator that match objects ("$eq") or trees ("eq") call name.
+func named(name string) (comparison, bool) {
+	for i := range table {
+		row := &table[i]
+		for _, list := range []string{row.match, row.tree} {
+			if hasWord(list, name) {
+				return comparison{name: name, op: Operator(i)}, true
+			}
+		}
+		for _, list := range []string{row.notMatch, row.notTree} {
+			if hasWord(list, name) {
+				return comparison{name: name, op: Operator(i), negated: true}, true
+			}
+		}
+	}
+	return comparison{}, false
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.FieldsSeq(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// operatorNames returns the names to show of all operators of match objects or trees.
+func operatorNames(ofTrees bool) (names []string) {
+	for i := range table {
+		pair := [2]string{table[i].match, table[i].notMatch}
+		if ofTrees {
+			pair = [2]string{table[i].tree, table[i].notTree}
+		}
+		for _, list := range pair {
+			if first, _, _ := strings.Cut(list, " "); first != "" {
+				names = append(names, first)
+			}
+		}
+	}
+	return names
+}
+
+// called returns the operator that a call in CEL's syntax tree is.
+func called(call string) (Operator, bool) {
+	for i := range table {
+		if table[i].call == call && call != "" {
+			return Operator(i), true
+		}
+	}
+	return 0, false
+}
+
+// Rego writes a comparison of field with constants, as Rego has them.
+func (o Operator) Rego(field, constants string) string {
+	return fmt.Sprintf(table[o].rego, field, constants, table[o].symbol)
+}

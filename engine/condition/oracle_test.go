@@ -1,0 +1,186 @@
+package condition
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"writ/engine/glob"
+)
+
+// askTree evaluates a tree without CEL: it is the meaning that both renderings
+// are held to.
+func askTree(t testing.TB, n *Node, f *Frame) bool {
+	t.Helper()
+	ask := func(k *Node) bool { return askTree(t, k, f) }
+	switch n.Kind {
+	case All:
+		return !slices.ContainsFunc(n.Kids, func(k *Node) bool { return !ask(k) })
+	case Any:
+		return slices.ContainsFunc(n.Kids, ask)
+	case Not:
+		return !ask(n.Kids[0])
+	case Leaf:
+		return askLeaf(t, n, f)
+	}
+	t.Fatal("askTree of an opaque node")
+	return false
+}
+
+func askLeaf(t testing.TB, n *Node, f *Frame) bool {
+	t.Helper()
+	if n.isResource() && n.Reads != ReadsOne {
+		return askReadings(t, n, f)
+	}
+	if n.Op == Exists {
+		return present(n.Field, f)
+	}
+	if !present(n.Field, f) {
+		return false
+	}
+	return slices.ContainsFunc(n.Values, func(c Constant) bool {
+		switch n.Field.Kind {
+		case Int, Digits:
+			return ordered(n.Op, compareInt(number(n.Field, f), c.Num))
+		case Decimal:
+			got, ok := parseDecimal(text(n.Field, f))
+			want, _ := parseDecimal(c.Str)
+			return ok && ordered(n.Op, got.compare(want))
+		case Time:
+			return ordered(n.Op, timeOf(t, f.texts[IssuedAt]).Compare(timeOf(t, c.Str)))
+		}
+		return askText(t, n.Op, text(n.Field, f), c.Str)
+	})
+}
+
+// askReadings asks a leaf of each reading.
+func askReadings(t testing.TB, n *Node, f *Frame) bool {
+	t.Helper()
+	one := *n
+	one.Reads = ReadsOne
+	defer f.SetReading(f.reading)
+	if n.Reads == ReadsAny {
+		for i := range f.readings.BlockLen() {
+			if f.SetReading(f.readings.BlockAt(i)); askResource(t, &one, f, glob.Blocks) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range f.readings.AllowLen() {
+		if f.SetReading(f.readings.AllowAt(i)); !askResource(t, &one, f, glob.Allows) {
+			return false
+		}
+	}
+	return true
+}
+
+// askResource asks a leaf of f's reading, to one of its readers or to all.
+func askResource(t testing.TB, n *Node, f *Frame, use glob.Use) bool {
+	t.Helper()
+	var list *glob.List
+	var err error
+	switch n.Op {
+	case ResourceGlob:
+		list, err = glob.Compile(n.Texts(), use)
+	case Eq, In:
+		list, err = glob.Exactly(n.Texts(), use)
+	default:
+		return askLeaf(t, n, f)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if use == glob.Allows {
+		return list.MatchEvery(f.reading, f.readings.Stops())
+	}
+	i, _ := list.MatchAny(f.reading)
+	return i >= 0
+}
+
+func askText(t testing.TB, op Operator, got, want string) bool {
+	t.Helper()
+	switch op {
+	case Glob, ResourceGlob, ActionGlob:
+		m, err := compileMatcher(op, []string{want}, glob.Blocks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Match(got) >= 0
+	case Regex:
+		return regexp.MustCompile(want).MatchString(got)
+	case Contains:
+		return strings.Contains(got, want)
+	case StartsWith:
+		return strings.HasPrefix(got, want)
+	case EndsWith:
+		return strings.HasSuffix(got, want)
+	}
+	return ordered(op, strings.Compare(got, want))
+}
+
+func ordered(op Operator, c int) bool {
+	switch op {
+	case Gt:
+		return c > 0
+	case Gte:
+		return c >= 0
+	case Lt:
+		return c < 0
+	case Lte:
+		return c <= 0
+	}
+	return c == 0
+}
+
+func compareInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func timeOf(t testing.TB, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func present(fd Field, f *Frame) bool {
+	switch {
+	case fd.Kind == Digits:
+		_, err := strconv.ParseInt(text(fd, f), 10, 64)
+		return err == nil && present(fd.as(Text), f)
+	case fd.ID == MetadataValue:
+		_, ok := f.metadata[fd.Key]
+		return ok
+	}
+	return !f.absent[fd.ID]
+}
+
+func number(fd Field, f *Frame) int64 {
+	if fd.Kind == Digits {
+		n, _ := strconv.ParseInt(text(fd, f), 10, 64) // it is present
+		return n
+	}
+	return f.numbers[fd.ID]
+}
+
+func text(fd Field, f *Frame) string {
+	switch fd.ID {
+	case MetadataValue:
+		return f.metadata[fd.Key]
+	case Resource:
+		return f.reading.Text
+	}
+	return f.texts[fd.ID]
+}

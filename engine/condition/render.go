@@ -1,0 +1,192 @@
+package condition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// CEL returns the CEL expression that is true of exactly the intents that n is true
+// of. n has no opaque node.
+func (n *Node) CEL() string {
+	var b strings.Builder
+	writeCEL(&b, n)
+	return b.String()
+}
+
+func writeCEL(b *strings.Builder, n *Node) {
+	switch n.Kind {
+	case All:
+		writeOperands(b, n, " && ", "true")
+	case Any:
+		writeOperands(b, n, " || ", "false")
+	case Not:
+		b.WriteByte('!')
+		writeOperand(b, n.Kids[0])
+	default:
+		writeLeaf(b, n)
+	}
+}
+
+func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
+	if len(n.Kids) == 0 {
+		b.WriteString(empty)
+	}
+	for i, k := range n.Kids {
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		// A leaf is a comparison or, behind a guard, a conjunction.
+		if k.Kind == Leaf && (n.Kind == All || !k.Guarded()) {
+			writeLeaf(b, k)
+			continue
+		}
+		writeOperand(b, k)
+	}
+}
+
+// writeOperand writes n so that it binds tighter than any operator before it.
+func writeOperand(b *strings.Builder, n *Node) {
+	if n.Kind == Not || n.Kind != Leaf && len(n.Kids) == 0 || n.Kind == Leaf && n.Op == IsTrue {
+		writeCEL(b, n)
+		return
+	}
+	b.WriteByte('(')
+	writeCEL(b, n)
+	b.WriteByte(')')
+}
+
+// writeLeaf writes a leaf behind the guard that keeps a missing field from
+// being an error.
+func writeLeaf(b *strings.Builder, n *Node) {
+	f := n.Field
+	if n.isResource() && n.Reads != ReadsOne {
+		writeReadings(b, n)
+		return
+	}
+	guard := celGuard(f)
+	if n.Op == Exists {
+		b.WriteString(guard)
+		return
+	}
+	if guard != "" {
+		b.WriteString(guard + " && ")
+	}
+	ref, row := fieldRef(f), &table[n.Op]
+	switch f.Kind {
+	case Digits:
+		ref = "int(" + ref + ")"
+	case Decimal:
+		fmt.Fprintf(b, "%s(%s, %s) %s 0", fnDecimalCompare, ref, Quote(n.Values[0].Str), row.symbol)
+		return
+	case Size:
+		ref = fmt.Sprintf("size(%s(%s))", fnItems, ref)
+	}
+	if n.Op == Every || n.Op == Some {
+		fmt.Fprintf(b, "%s(%s).%s(%s, ", fnItems, ref, row.symbol, fields[Item].path)
+		writeCEL(b, n.Kids[0])
+		b.WriteByte(')')
+		return
+	}
+	constants := celConstants(f, n.Values)
+	if n.Op == In && len(n.Values) == 1 {
+		constants = "[" + constants + "]"
+	}
+	fmt.Fprintf(b, row.cel, ref, constants, row.symbol)
+}
+
+// writeReadings writes a comparison with the readings of the resource.
+func writeReadings(b *strings.Builder, n *Node) {
+	function, op := fnResourceAny, n.Op
+	if n.Reads == ReadsEvery {
+		function = fnResourceEvery
+	}
+	if op == Eq {
+		op = In
+	}
+	fmt.Fprintf(b, "%s(%s, %s)", function, Quote(table[op].symbol), celConstants(n.Field, n.Values))
+}
+
+// Guarded reports whether n is rendered as more than one comparison.
+func (n *Node) Guarded() bool {
+	return n.Field.Kind == Digits || n.Field.Kind == Decimal || n.Op != Exists && n.Field.Optional()
+}
+
+func fieldRef(f Field) string {
+	if f.isMetadata() {
+		return f.Path() + "[" + Quote(f.Key) + "]"
+	}
+	return f.Path()
+}
+
+func celGuard(f Field) string {
+	switch {
+	case f.Kind == Digits:
+		guard := fieldRef(f) + ".matches(" + Quote(DigitsExpression()) + ")"
+		if present := celGuard(f.as(Text)); present != "" {
+			guard = present + " && " + guard
+		}
+		return guard
+	case f.isMetadata():
+		return Quote(f.Key) + " in " + f.Path()
+	case f.Optional():
+		return "has(" + fields[f.row().owner].path + ")"
+	}
+	return ""
+}
+
+// celConstants writes a list, or its only member where there is one.
+func celConstants(f Field, values []Constant) string {
+	if len(values) == 1 {
+		return celConstant(f, values[0])
+	}
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = celConstant(f, v)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+func celConstant(f Field, v Constant) string {
+	switch f.Kind {
+	case Int, Digits, Size:
+		return strconv.FormatInt(v.Num, 10)
+	case Time:
+		return "timestamp(" + Quote(v.Str) + ")"
+	}
+	return Quote(v.Str)
+}
+
+// DigitsExpression is the regular expression of what CEL's int() reads of a string: a
+// decimal integer of 64 bits.
+func DigitsExpression() string {
+	const most = "9223372036854775807"
+	forms := []string{"[0-9]{1,18}"}
+	for i, digit := range []byte(most) {
+		if digit > '0' {
+			forms = append(forms, fmt.Sprintf("%s[0-%c][0-9]{%d}", most[:i], digit-1, len(most)-1-i))
+		}
+	}
+	return "^(?:[+-]?0*(?:" + strings.Join(append(forms, most), "|") + ")|-0*9223372036854775808)$"
+}
+
+// Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
+// be seen is escaped, so that a rendering reads as what it says.
+func Quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case !unicode.IsPrint(r) && r <= 0xFFFF:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

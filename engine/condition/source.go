@@ -1,0 +1,173 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+)
+
+// compileCEL compiles a condition in CEL.
+func compileCEL(source string, o Options) (*Condition, error) {
+	l, err := cels()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNesting(l, source); err != nil {
+		return nil, celError(err)
+	}
+	checked, err := l.check(source)
+	if err != nil {
+		return nil, celError(err)
+	}
+	expr := checked.NativeRep().Expr()
+	if err := checkOrder(expr); err != nil && !o.Stored {
+		return nil, celError(err)
+	}
+	patterns, err := checkPatterns(checked.NativeRep())
+	if err != nil {
+		return nil, celError(err)
+	}
+	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes, ReadsResource: mentions(expr, fields[Resource].path)}
+	if c.Program, err = l.plan(checked, o.use()); err != nil {
+		return nil, celError(err)
+	}
+	return c, nil
+}
+
+// checkOrder refuses to order a metadata value by a text that must have been
+// meant as a number.
+func checkOrder(expr ast.Expr) (err error) {
+	ast.PostOrderVisit(expr, ast.NewExprVisitor(func(e ast.Expr) {
+		if err != nil || e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+			return
+		}
+		switch mirrored(e.AsCall().FunctionName()) {
+		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+			f, s := e.AsCall().Args()[0], e.AsCall().Args()[1]
+			if f.Kind() == ast.LiteralKind {
+				f, s = s, f
+			}
+			metadata, ok := fieldOf(f)
+			text, constant := textLiteral(s)
+			if ok && constant && metadata.isMetadata() && LooksLikeNumber(text) {
+				err = fmt.Errorf(`%[1]s orders as text, in which "10" comes before "9": write %[2]s(intent.%[1]s, %[3]s) and compare that with 0`,
+					metadata.Label(), fnDecimalCompare, Quote(text))
+			}
+		}
+	}))
+	return err
+}
+
+func celError(err error) error {
+	var at *ExprError
+	if errors.As(err, &at) && at.Line > 0 {
+		return refuse("/cel, line "+strconv.Itoa(at.Line)+", column "+strconv.Itoa(at.Column), "%s", at.Message)
+	}
+	return refuse("/cel", "%v", err)
+}
+
+// checkNesting refuses literals that are nested too deeply, before they are
+// type-checked. Only a source with as many brackets open at once is parsed for it.
+func checkNesting(l *language, source string) error {
+	open, deepest := 0, 0
+	for _, r := range source {
+		switch r {
+		case '[', '{':
+			open++
+			deepest = max(deepest, open)
+		case ']', '}':
+			open = max(open-1, 0)
+		}
+	}
+	if deepest <= maxDepth {
+		return nil
+	}
+	parsed, issues := l.cel.Parse(source)
+	if issues.Err() != nil {
+		return issuesError(issues)
+	}
+	if literalDepth(parsed.NativeRep()) > maxDepth {
+		return fmt.Errorf("lists and maps are nested deeper than %d levels", maxDepth)
+	}
+	return nil
+}
+
+func literalDepth(parsed *ast.AST) (deepest int) {
+	isLiteral := func(e ast.NavigableExpr) bool { return e.Kind() == ast.ListKind || e.Kind() == ast.MapKind }
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(parsed), isLiteral) {
+		depth := 1
+		for p, ok := e.Parent(); ok; p, ok = p.Parent() {
+			if isLiteral(p) {
+				depth++
+			}
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
+}
+
+// checkPatterns refuses regular expressions that are not constant, because
+// their author would be the caller, and too many or too large patterns. It
+// leaves globs that are not constant to planning.
+func checkPatterns(checked *ast.AST) (b budget, err error) {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.CallKind)) {
+		call := e.AsCall()
+		args := call.Args()
+		switch name := call.FunctionName(); {
+		case name == overloads.Matches:
+			err = b.match(e, args[len(args)-1])
+		case takesPatterns(name):
+			err = b.globs(name, args[0])
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// match adds the regular expression expr of call, once for every metadata key
+// that a macro around it runs it for.
+func (b *budget) match(call ast.NavigableExpr, expr ast.Expr) error {
+	text, ok := textLiteral(expr)
+	if !ok {
+		return errors.New("matches: the regular expression must be a constant string")
+	}
+	times := 1
+	for e, ok := call.Parent(); ok && times <= maxInstructions; e, ok = e.Parent() {
+		if e.Kind() == ast.ComprehensionKind {
+			times *= MaxMetadataKeys
+		}
+	}
+	return b.regexp(text, times)
+}
+
+func (b *budget) globs(function string, patterns ast.Expr) error {
+	op, _ := called(function)
+	list := []ast.Expr{patterns}
+	if patterns.Kind() == ast.ListKind {
+		list = patterns.AsList().Elements()
+	}
+	for _, e := range list {
+		text, ok := textLiteral(e)
+		if !ok {
+			continue
+		}
+		if err := b.glob(op, text); err != nil {
+			return fmt.Errorf("%s: %w", function, err)
+		}
+	}
+	return nil
+}
+
+// mentions reports whether e reads the variable called name.
+func mentions(e ast.Expr, name string) (found bool) {
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		found = found || isIdent(e, name)
+	}))
+	return found
+}

@@ -1,0 +1,73 @@
+package condition
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// most is a regular expression of nearly as many instructions as a condition may have,
+// which matches nothing without a z.
+const most = `(.*.*[ab]){1,110}z$`
+
+// offers counts how often a turn is offered.
+type offers int
+
+func (o *offers) Yield() time.Duration { *o++; return time.Second }
+
+// Work is offered once for so many steps.
+func TestWork_OffersAreSpaced(t *testing.T) {
+	var n offers
+	w := NewWork(&n)
+	for range 10 {
+		w.Charge(yieldEvery / 2)
+	}
+	if got := w.Yielded(); got != 5*time.Second || n != 5 {
+		t.Errorf("ten halves of what an offer is due for = %v yielded in %d offers, want 5 offers of a second each", got, n)
+	}
+}
+
+// A match that takes long offers its turn meanwhile and decides the same.
+func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
+	for _, expr := range []string{most, `^(.*.*[ab]){1,110}b$`, `\b(é|[^a]|.*.*){1,90}\x{FFFD}`, `(?m:^b(a|.*.*){1,90}$)`, `(.*.*[ab]){1,110}\z`} {
+		re := mustRegex(t, expr)
+		for _, s := range []string{strings.Repeat("ab", 500), strings.Repeat("é b", 300) + "\xff", strings.Repeat("ba\n", 300) + "b", "b"} {
+			var n offers
+			w := NewWork(&n)
+			if got, want := re.matches(&w, s), re.re.MatchString(s); got != want {
+				t.Errorf("%s matches %.9q… with a turn = %t, without %t", expr, s, got, want)
+			}
+			if limit := offers(2 * re.Steps(s) / yieldEvery); n > limit || s == "b" && n > 0 {
+				t.Errorf("%s for %.9q…: offered %d times, at most %d", expr, s, n, limit)
+			}
+		}
+	}
+	var n offers
+	w, text := NewWork(&n), strings.Repeat("ab", MaxResource/2)
+	re := mustRegex(t, most)
+	if re.matches(&w, text); int(n) < re.Steps(text)/yieldEvery/2 {
+		t.Errorf("%d offers in %d steps, want one for each %d about", n, re.Steps(text), yieldEvery)
+	}
+}
+
+func TestWork_RegexOfAComputedTextMatches(t *testing.T) {
+	for expr, want := range map[string]bool{
+		`(intent.action_type + "!").matches("^deploy.*!$")`:               true,
+		`(intent.action_type + "!").matches("^deploy$")`:                  false,
+		`["a", "b"].exists(x, (x + intent.action_type).matches("^bdep"))`: true,
+	} {
+		got, err := mustCondition(t, `{"cel":`+Quote(expr)+`}`).Program.Eval(testFrame(t, intentWith(nil)))
+		if got != want || err != nil {
+			t.Errorf("%s = %v, %v, want %v", expr, got, err, want)
+		}
+	}
+}
+
+func mustRegex(t *testing.T, expr string) *regex {
+	t.Helper()
+	re, err := compileRegex(expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return re
+}

@@ -1,0 +1,200 @@
+package rego
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// checks defines what the policy's own checks find, and what each code means.
+func (l *lowering) checks() ([]string, error) {
+	parts := []string{readingsOfResource}
+	var sentences strings.Builder
+	sentences.WriteString(sentence(engine.CodeResourceUnreadable,
+		string(engine.CodeResourceUnreadable)+": the input does not say how the resource is read"))
+	asking := []string{condition.Quote(string(engine.CodeRuleApprovalRequired))}
+	for _, c := range engine.Checks(l.policy) {
+		rules, err := check(l.policy, c.Code)
+		if err != nil {
+			return nil, err
+		}
+		if rules != "" {
+			parts = append(parts, rules)
+		}
+		if c.Outcome == engine.ApprovalRequired {
+			asking = append(asking, condition.Quote(string(c.Code)))
+		}
+		sentences.WriteString(sentence(c.Code, c.Reason))
+	}
+	sentences.WriteString(sentence(engine.CodePolicyAllowed,
+		fmt.Sprintf("%s: version %d of the policy allows it", engine.CodePolicyAllowed, l.policy.Version)))
+	return append(parts, "asking := {"+strings.Join(asking, ", ")+"}", "sentences := [\n"+sentences.String()+"]"), nil
+}
+
+func sentence(code engine.Code, text string) string {
+	return fmt.Sprintf("\t[%s, %s],\n", condition.Quote(string(code)), condition.Quote(text))
+}
+
+// readingsOfResource defines the readings of the resource that the checks are tried on.
+// A caller that cannot compute them, such as a plain OPA, is denied.
+const readingsOfResource = `findings contains "resource.unreadable" if not resource_read
+
+# What writ makes of the resource: see "writ rego --help" for how to have it.
+resource_read if {
+	count(blocked_readings) > 0
+	count(allowed_readings) > 0
+	every reading in array.concat(blocked_readings, allowed_readings) {
+		is_string(reading.text)
+		count(reading.readers) > 0
+	}
+	input.readings.stops in {"", "list", "address"}
+}
+
+blocked_readings := input.readings.blocked
+
+allowed_readings := input.readings.allowed`
+
+// check writes the rules, separated by empty lines, that add a check's code to the set
+// findings where the check fails, over input = {intent, agent: {status}, usage:
+// {exceeded}, require_registered_agents} and what [readingsOfResource] defines. What is
+// missing from the input fails the check. It is empty where the check cannot fail.
+//
+// A negated comparison other than `==` is undefined in Rego, not true, where its operand
+// is: it stands in a rule of its own.
+func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
+	switch code {
+	case engine.CodePolicyInactive:
+		if p.Status == engine.StatusActive {
+			return "", nil
+		}
+		return "findings contains " + condition.Quote(string(code)), nil
+	case engine.CodeAgentDisabled:
+		return finding(code, `not input.agent.status == "active"`, `not input.agent.status == "unregistered"`), nil
+	case engine.CodeAgentUnregistered:
+		return finding(code, `not input.require_registered_agents == false`,
+			`not input.agent.status == "active"`, `not input.agent.status == "disabled"`), nil
+	case engine.CodeAgentMismatch:
+		return agentMismatch(p, code), nil
+	case engine.CodeActionDenied:
+		return denied("findings contains "+condition.Quote(string(code)), p.DeniedActionTypes), nil
+	case engine.CodeActionNotAllowed:
+		if len(p.AllowedActionTypes) == 0 {
+			return "findings contains " + condition.Quote(string(code)), nil
+		}
+		return finding(code, "not action_allowed") + "\n\n" + actions("action_allowed", "input.intent.action_type", p.AllowedActionTypes), nil
+	case engine.CodeResourceBlocked:
+		return comments(p.BlockedResourcePatterns...) + finding(code, "resource_blocked") + "\n\n" +
+			someReading("resource_blocked", glob.Expressions(p.BlockedResourcePatterns, glob.Blocks)), nil
+	case engine.CodeResourceNotAllowed:
+		return finding(code, "not resource_allowed") + "\n\n" + comments(p.AllowedResourcePatterns...) +
+			everyReading("resource_allowed", glob.Expressions(p.AllowedResourcePatterns, glob.Allows)), nil
+	case engine.CodeCostExceeded:
+		return finding(code, fmt.Sprintf("input.intent.cost.amount_minor > %d", *p.MaxCostMinor)) + "\n\n" +
+			finding(code, "input.intent.cost", "not input.intent.cost.amount_minor"), nil
+	case engine.CodeCostCurrency:
+		return finding(code, "input.intent.cost", "not input.intent.cost.currency == "+condition.Quote(p.Currency)), nil
+	case engine.CodeUsageLimit:
+		return finding(code, "not input.usage.exceeded == false"), nil
+	}
+	return "", fmt.Errorf("the check %s has no rendering in Rego", code)
+}
+
+func agentMismatch(p *engine.ActionPolicy, code engine.Code) string {
+	if !strings.ContainsAny(p.AgentID, `*?[]{}\`) {
+		return finding(code, "not input.intent.agent_id == "+condition.Quote(p.AgentID))
+	}
+	return finding(code, "not agent_matches") + "\n\n" + comments(p.AgentID) +
+		"agent_matches if regex.match(" + union([]string{p.AgentID}, agentExpressions) + ", input.intent.agent_id)"
+}
+
+// finding defines a rule that adds code to the findings where all of exprs
+// hold.
+func finding(code engine.Code, exprs ...string) string {
+	head := "findings contains " + condition.Quote(string(code)) + " if "
+	if len(exprs) == 1 {
+		return head + exprs[0]
+	}
+	return head + "{\n\t" + strings.Join(exprs, "\n\t") + "\n}"
+}
+
+// comments lists patterns as comments.
+func comments(patterns ...string) string {
+	var b strings.Builder
+	for _, pattern := range patterns {
+		b.WriteString("# " + condition.Quote(pattern) + "\n")
+	}
+	return b.String()
+}
+
+// union returns the one regular expression that patterns amount to: one
+// match is several times faster than a glob.match for each.
+func union(patterns []string, expressions func(string) []string) string {
+	var all []string
+	for _, pattern := range patterns {
+		all = append(all, expressions(pattern)...)
+	}
+	return anchored(strings.Join(all, "|"))
+}
+
+// anchored quotes an expression that has to match a whole text.
+func anchored(expression string) string { return condition.Quote("^(?:" + expression + ")$") }
+
+// agentExpressions are the plain expressions of an agent's pattern and the
+// pattern itself, which an agent's id can be too.
+func agentExpressions(pattern string) []string {
+	return append(glob.PlainExpressions(pattern), regexp.QuoteMeta(pattern))
+}
+
+// denied is actions for denied types, which also match what equals them
+// after folding: see [condition.FoldAction].
+func denied(head string, types []string) string {
+	var words, patterns []string
+	for _, t := range types {
+		folded := string(condition.FoldAction(nil, t, !strings.Contains(t, "*")))
+		if strings.Contains(t, "*") {
+			patterns = appendDistinct(patterns, folded)
+		} else {
+			words = appendDistinct(words, folded)
+		}
+	}
+	rules := actions(head, "input.intent.action_type", types)
+	for _, folded := range []struct {
+		types []string
+		runs  string
+	}{{words, `[._-]+`}, {patterns, `[.]+`}} {
+		if len(folded.types) > 0 {
+			action := fmt.Sprintf(`regex.replace(lower(input.intent.action_type), "%s", ".")`, folded.runs)
+			rules += "\n\n" + actions(head, action, folded.types)
+		}
+	}
+	return rules
+}
+
+// actions defines rules with the given head, which hold where action matches
+// one of types.
+func actions(head, action string, types []string) string {
+	var exact, patterns, rules []string
+	for _, t := range types {
+		if strings.Contains(t, "*") {
+			patterns = append(patterns, t)
+		} else {
+			exact = append(exact, "\t"+condition.Quote(t)+",\n")
+		}
+	}
+	if len(exact) > 0 {
+		rules = append(rules, head+" if "+action+" in {\n"+strings.Join(exact, "")+"}")
+	}
+	if len(patterns) > 0 {
+		rules = append(rules, comments(patterns...)+
+			head+" if regex.match("+union(patterns, actionExpression)+", "+action+")")
+	}
+	return strings.Join(rules, "\n\n")
+}
+
+func actionExpression(pattern string) []string {
+	return []string{strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `(?s:.*)`)}
+}

@@ -1,0 +1,84 @@
+package rego
+
+import (
+	"strings"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
+	"writ/engine/resource"
+)
+
+// The readings of the resource in Rego: see [RegoReadings].
+const (
+	someBlocked  = "some reading in blocked_readings"
+	haveAllowed  = "count(allowed_readings) > 0"
+	everyAllowed = "every reading in allowed_readings {"
+)
+
+// someReading defines the rule called name, which holds where a reading that a block
+// looks at matches one of exprs.
+func someReading(name string, exprs []glob.Expression) string {
+	return strings.Join(matches(name, []string{someBlocked}, exprs), "\n\n")
+}
+
+// matches defines head, which holds where reading matches one of exprs after
+// the lines before.
+func matches(head string, before []string, exprs []glob.Expression) []string {
+	rules := make([]string, len(exprs))
+	for i, e := range exprs {
+		lines := before
+		if e.Readers != resource.All {
+			lines = append(lines[:len(lines):len(lines)], "some reader in reading.readers", "reader in "+readers(e.Readers))
+		}
+		rules[i] = ruleOf(head, append(lines[:len(lines):len(lines)], "regex.match("+anchored(e.Text)+", reading.text)"))
+	}
+	return rules
+}
+
+// everyReading defines the rule called name, which holds where all readings that an
+// allowance has to cover match exprs.
+func everyReading(name string, exprs []glob.Expression) string {
+	covered, helpers := covers(name, exprs)
+	rule := ruleOf(name, []string{haveAllowed, everyAllowed, "\t" + covered, "}"})
+	return strings.Join(append([]string{rule}, helpers...), "\n\n")
+}
+
+// covers returns the expression that holds where reading matches exprs to each
+// of its readers, and the rules that it needs.
+func covers(name string, exprs []glob.Expression) (covered string, helpers []string) {
+	if len(exprs) == 1 && exprs[0].Readers == resource.All && exprs[0].Stopped == nil {
+		return "regex.match(" + anchored(exprs[0].Text) + ", reading.text)", nil
+	}
+	for _, e := range exprs {
+		head, lines := name+"_covers(_, text)", []string(nil)
+		if e.Readers != resource.All {
+			head, lines = name+"_covers(reader, text)", []string{"reader in " + readers(e.Readers)}
+		}
+		if e.Stopped == nil {
+			helpers = append(helpers, ruleOf(head, append(lines, "regex.match("+anchored(e.Text)+", text)")))
+			continue
+		}
+		for _, stops := range []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt} {
+			text := e.Text
+			if stops != resource.StopsAtSlash {
+				text = e.Stopped[stops]
+			}
+			helpers = append(helpers, ruleOf(head, append(lines[:len(lines):len(lines)],
+				"input.readings.stops == "+condition.Quote(stops.String()), "regex.match("+anchored(text)+", text)")))
+		}
+	}
+	return "every reader in reading.readers { " + name + "_covers(reader, reading.text) }", helpers
+}
+
+func ruleOf(head string, lines []string) string {
+	return head + " if {\n\t" + strings.Join(lines, "\n\t") + "\n}"
+}
+
+// readers writes a set of readers.
+func readers(readers resource.Reader) string {
+	names := readers.Names()
+	for i, name := range names {
+		names[i] = condition.Quote(name)
+	}
+	return "{" + strings.Join(names, ", ") + "}"
+}

@@ -1,0 +1,377 @@
+package rego
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// rendering is a tree as Rego v1 functions of one reading of the resource:
+//
+//	name(reading) if {
+//		input.intent.action_type == "deploy"
+//		name_1(reading)
+//		not name_2(reading)
+//	}
+//
+// A function is defined, and true, of exactly the intents its node is true of.
+// Alternatives are further bodies of the same function, and what needs a body
+// of its own is a function called name_1, name_2, …. A field that the intent
+// lacks leaves a comparison undefined, which is the tree's false. Nothing but
+// input is read.
+type rendering struct {
+	name string
+	// bodies are those of the function called name; helpers are the functions that
+	// they call.
+	bodies  [][]line
+	helpers []string
+	count   int
+	// every says that a reading has to match to each of its readers.
+	every bool
+	// param is what the functions are of: a reading of the resource or, within a
+	// list, an item.
+	param string
+	// items is the function that makes a list of a text, empty until one is asked.
+	items string
+}
+
+const (
+	paramReading = "reading"
+	paramItem    = "item"
+)
+
+// line is one expression of a body; param says whether it mentions the
+// parameter.
+type line struct {
+	text  string
+	param bool
+}
+
+// render returns the functions that render n, in which nothing is opaque. every is set
+// for a rule that allows.
+func render(n *condition.Node, name string, every bool) *rendering {
+	w := &rendering{name: name, param: paramReading, every: every}
+	w.bodies = w.alternatives(n.Affirm())
+	return w
+}
+
+// String returns the functions, name's first, separated by empty lines.
+func (w *rendering) String() string {
+	return strings.Join(append([]string{w.function(w.name, w.bodies)}, w.helpers...), "\n")
+}
+
+// readsResource reports whether an expression of the function reads the resource.
+func (w *rendering) readsResource() bool {
+	return slices.ContainsFunc(w.bodies, func(lines []line) bool {
+		return slices.ContainsFunc(lines, func(l line) bool { return l.param })
+	})
+}
+
+// define adds the function called name, which renders n.
+func (w *rendering) define(name string, n *condition.Node) {
+	at := len(w.helpers)
+	w.helpers = append(w.helpers, "")
+	w.helpers[at] = w.function(name, w.alternatives(n))
+}
+
+// alternatives returns the bodies of a function that renders n.
+func (w *rendering) alternatives(n *condition.Node) [][]line {
+	if n.IsConst(true) {
+		return [][]line{{{text: "true"}}}
+	}
+	kids := []*condition.Node{n}
+	if n.Kind == condition.Any && len(n.Kids) > 0 {
+		kids = n.Kids
+	}
+	bodies := make([][]line, len(kids))
+	for i, k := range kids {
+		bodies[i] = w.lines(k)
+	}
+	return bodies
+}
+
+// function writes a function of these bodies.
+func (w *rendering) function(name string, bodies [][]line) string {
+	if len(bodies) == 1 && len(bodies[0]) == 1 && bodies[0][0] == (line{text: "true"}) {
+		return name + "(_) := true\n"
+	}
+	texts := make([]string, len(bodies))
+	for i, lines := range bodies {
+		texts[i] = w.body(name, lines)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// body writes one body of a function. A parameter without a use is called
+// _, as the compiler's strict mode demands.
+func (w *rendering) body(name string, lines []line) string {
+	param := "_"
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("\t" + line.text + "\n")
+		if line.param {
+			param = w.param
+		}
+	}
+	return name + "(" + param + ") if {\n" + b.String() + "}\n"
+}
+
+// lines returns the expressions that hold together where n is true.
+func (w *rendering) lines(n *condition.Node) []line {
+	if n.Kind != condition.All || len(n.Kids) == 0 {
+		return []line{w.line(n)}
+	}
+	lines := make([]line, 0, len(n.Kids))
+	for _, k := range n.Kids {
+		lines = append(lines, w.line(k))
+	}
+	return lines
+}
+
+func (w *rendering) line(n *condition.Node) line {
+	f := n.Field
+	switch {
+	case n.IsConst(false):
+		return line{text: "false"}
+	case n.IsConst(true):
+		return line{text: "true"}
+	case n.Kind == condition.Not:
+		negated := w.negatable(n.Kids[0])
+		return line{text: "not " + negated.text, param: negated.param}
+	case n.Kind != condition.Leaf:
+		return w.call(func(name string) { w.define(name, n) })
+	case f.ID == condition.Resource && n.Reads != condition.ReadsOne:
+		return w.readings(n)
+	case n.Op == condition.ResourceGlob:
+		return w.resourceGlobs(n)
+	case n.Op.IsGlob():
+		return w.globs(n)
+	case n.Op == condition.Every || n.Op == condition.Some:
+		return w.quantified(n)
+	case f.Kind == condition.Size:
+		return line{text: n.Op.Rego(fmt.Sprintf("count(%s(%s))", w.itemsFunction(), ref(f)), constant(f, n.Values[0]))}
+	case (f.Kind == condition.Digits || f.Kind == condition.Decimal) && n.Op != condition.Exists:
+		return w.call(func(name string) {
+			w.helpers = append(w.helpers, w.body(name, []line{w.line(condition.Has(f)), {leaf(n), readsParam(n)}}))
+		})
+	}
+	return line{text: leaf(n), param: readsParam(n)}
+}
+
+// readsParam reports whether a leaf reads what the functions are of.
+func readsParam(n *condition.Node) bool {
+	return n.ReadsOneReading() || n.Field.ID == condition.Item
+}
+
+// quantified renders a leaf that asks each or some item of a list: a function of
+// one item, and one that asks it.
+func (w *rendering) quantified(n *condition.Node) line {
+	items := fmt.Sprintf("%s(%s)", w.itemsFunction(), ref(n.Field))
+	outer := w.param
+	w.param = paramItem
+	inner := w.call(func(name string) { w.define(name, n.Kids[0].Affirm()) })
+	w.param = outer
+	lines := []line{{text: "some item in " + items}, {text: inner.text}}
+	if n.Op == condition.Every {
+		lines = []line{{text: fmt.Sprintf("every item in %s { %s }", items, inner.text)}}
+	}
+	return w.call(func(name string) { w.helpers = append(w.helpers, w.body(name, lines)) })
+}
+
+// itemsFunction returns the name of a function of a text that is the list of its
+// items: see package condition.
+func (w *rendering) itemsFunction() string {
+	if w.items != "" {
+		return w.items
+	}
+	w.count += 2
+	w.items = w.name + "_" + strconv.Itoa(w.count-1)
+	parts := w.name + "_" + strconv.Itoa(w.count)
+	w.helpers = append(w.helpers,
+		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items, parts),
+		fmt.Sprintf(`%s(text) := parts if {
+	json.is_valid(text)
+	parts := json.unmarshal(text)
+	is_array(parts)
+	every part in parts { is_string(part) }
+} else := split(text, ",")
+`, parts))
+	return w.items
+}
+
+// negatable is line for use under a `not`. An undefined operand of a built-in
+// leaves `not` undefined too, because the compiler takes it out of the negation,
+// so that a comparison of an optional field needs a function around it.
+func (w *rendering) negatable(n *condition.Node) line {
+	if n.Kind == condition.Leaf && n.Guarded() {
+		return w.call(func(name string) { w.define(name, n) })
+	}
+	return w.line(n)
+}
+
+// call has a further function defined and returns its call.
+func (w *rendering) call(define func(name string)) line {
+	w.count++
+	name := w.name + "_" + strconv.Itoa(w.count)
+	define(name)
+	return line{text: name + "(" + w.param + ")", param: true}
+}
+
+// rule has a further rule, without a parameter, defined and returns its name.
+func (w *rendering) rule(define func(name string) string) line {
+	w.count++
+	name := w.name + "_" + strconv.Itoa(w.count)
+	w.helpers = append(w.helpers, define(name)+"\n")
+	return line{text: name}
+}
+
+// readings renders a comparison with the readings of the resource.
+func (w *rendering) readings(n *condition.Node) line {
+	use, every := glob.Use(n.Reads == condition.ReadsAny), n.Reads == condition.ReadsEvery
+	var exprs []glob.Expression
+	switch n.Op {
+	case condition.ResourceGlob:
+		exprs = glob.Expressions(n.Texts(), use)
+	case condition.Eq, condition.In:
+		exprs = glob.ExactExpressions(n.Texts(), use)
+	}
+	return w.rule(func(name string) string {
+		switch {
+		case exprs != nil && every:
+			return everyReading(name, exprs)
+		case exprs != nil:
+			return someReading(name, exprs)
+		case every:
+			return ruleOf(name, []string{haveAllowed, everyAllowed, "\t" + leaf(n), "}"})
+		}
+		return ruleOf(name, []string{someBlocked, leaf(n)})
+	})
+}
+
+// resourceGlobs renders resource_glob on one reading of the resource, or on
+// another text.
+func (w *rendering) resourceGlobs(n *condition.Node) line {
+	exprs := glob.Expressions(n.Texts(), glob.Use(!w.every))
+	if n.Field.ID != condition.Resource {
+		return line{text: "regex.match(" + anchored(glob.Join(exprs)) + ", " + ref(n.Field) + ")", param: readsParam(n)}
+	}
+	return w.call(func(name string) {
+		rules := matches(name+"(reading)", nil, exprs)
+		if w.every {
+			covered, helpers := covers(name, exprs)
+			rules = append([]string{ruleOf(name+"(reading)", []string{covered})}, helpers...)
+		}
+		w.helpers = append(w.helpers, strings.Join(rules, "\n\n")+"\n")
+	})
+}
+
+// globs renders a leaf of globs: a call where there is one, else a function
+// that tries each. Where glob.match does not fit, a regular expression stands for
+// all of them.
+func (w *rendering) globs(n *condition.Node) line {
+	if expressions := searching(n); expressions != nil {
+		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)), param: readsParam(n)}
+	}
+	delimiters := `["/"]`
+	if n.Op == condition.ActionGlob {
+		delimiters = "null"
+	}
+	var patterns []string
+	for _, text := range n.Texts() {
+		patterns = appendDistinct(patterns, condition.Quote(text))
+	}
+	match := func(pattern string) line {
+		return line{text: fmt.Sprintf("glob.match(%s, %s, %s)", pattern, delimiters, ref(n.Field)), param: readsParam(n)}
+	}
+	if len(patterns) == 1 {
+		return match(patterns[0])
+	}
+	some := line{text: "some pattern in {" + strings.Join(patterns, ", ") + "}"}
+	return w.call(func(name string) {
+		w.helpers = append(w.helpers, w.body(name, []line{some, match("pattern")}))
+	})
+}
+
+// searching returns what makes expressions of the patterns of a leaf, or nil where
+// glob.match will do for all of them.
+func searching(n *condition.Node) (expressions func(string) []string) {
+	if !slices.ContainsFunc(n.Texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
+		return nil
+	}
+	if n.Op == condition.ActionGlob {
+		return actionExpression
+	}
+	return glob.PlainExpressions
+}
+
+// appendDistinct appends s unless list has it.
+func appendDistinct(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+func leaf(n *condition.Node) string {
+	f := n.Field
+	read := ref(f)
+	switch {
+	case n.Op == condition.Exists && f.Kind == condition.Digits:
+		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DigitsExpression()), read)
+	case n.Op == condition.Exists && f.Kind == condition.Decimal:
+		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DecimalExpression()), read)
+	case n.Op == condition.Exists:
+		return read
+	case n.Op == condition.In:
+		var members []string
+		for _, v := range n.Values {
+			members = appendDistinct(members, constant(f, v))
+		}
+		return n.Op.Rego(read, "{"+strings.Join(members, ", ")+"}")
+	case n.Op == condition.Regex:
+		return n.Op.Rego(read, constant(f, n.Values[0]))
+	}
+	switch f.Kind {
+	case condition.Time:
+		read = "time.parse_rfc3339_ns(" + read + ")"
+	case condition.Digits, condition.Decimal:
+		read = "to_number(" + read + ")"
+	}
+	return n.Op.Rego(read, constant(f, n.Values[0]))
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ref writes what reads a field.
+func ref(f condition.Field) string {
+	switch {
+	case f.ID == condition.Resource:
+		return paramReading + ".text"
+	case f.ID == condition.Item:
+		return paramItem
+	case f.ID == condition.MetadataValue && identifier.MatchString(f.Key) && !slices.Contains(ast.KeywordsV1[:], f.Key):
+		return "input." + f.Path() + "." + f.Key
+	case f.ID == condition.MetadataValue:
+		return "input." + f.Path() + "[" + condition.Quote(f.Key) + "]"
+	}
+	return "input." + f.Path()
+}
+
+func constant(f condition.Field, v condition.Constant) string {
+	switch f.Kind {
+	case condition.Int, condition.Digits, condition.Size:
+		return strconv.FormatInt(v.Num, 10)
+	case condition.Decimal:
+		return v.Str
+	case condition.Time:
+		return "time.parse_rfc3339_ns(" + condition.Quote(v.Str) + ")"
+	}
+	return condition.Quote(v.Str)
+}
