@@ -22,24 +22,44 @@ func writeCEL(b *strings.Builder, n *Node) {
 	case Any:
 		writeOperands(b, n, " || ", "false")
 	case Not:
-		b.WriteByte('!')
-		writeOperand(b, n.Kids[0])
+		writeNegation(b, n.Kids[0])
 	default:
-		writeLeaf(b, n)
+		writeLeaf(b, n, celGuard(n))
 	}
 }
 
+// writeOperands writes the operands of a conjunction or a disjunction. An operand that
+// asks whether a field is there guards the others.
 func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 	if len(n.Kids) == 0 {
 		b.WriteString(empty)
+	}
+	guards := map[string]bool{}
+	for _, k := range n.Kids {
+		if n.Kind == Any && k.Kind == Not {
+			k = k.Kids[0]
+		} else if n.Kind == Any {
+			continue
+		}
+		if k.Kind == Leaf && k.Op == Exists {
+			guards[presenceOf(k.Field)] = true
+		}
 	}
 	for i, k := range n.Kids {
 		if i > 0 {
 			b.WriteString(sep)
 		}
+		if k.Kind != Leaf {
+			writeOperand(b, k)
+			continue
+		}
+		guard := celGuard(k)
+		if guards[guard] {
+			guard = ""
+		}
 		// A leaf is a comparison or, behind a guard, a conjunction.
-		if k.Kind == Leaf && (n.Kind == All || !k.Guarded()) {
-			writeLeaf(b, k)
+		if n.Kind == All || guard == "" && !isMany(k) {
+			writeLeaf(b, k, guard)
 			continue
 		}
 		writeOperand(b, k)
@@ -48,7 +68,7 @@ func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 
 // writeOperand writes n so that it binds tighter than any operator before it.
 func writeOperand(b *strings.Builder, n *Node) {
-	if n.Kind == Not || n.Kind != Leaf && len(n.Kids) == 0 || n.Kind == Leaf && n.Op == IsTrue {
+	if n.Kind == Not || n.Kind != Leaf && len(n.Kids) == 0 || isCall(n) {
 		writeCEL(b, n)
 		return
 	}
@@ -57,17 +77,43 @@ func writeOperand(b *strings.Builder, n *Node) {
 	b.WriteByte(')')
 }
 
+func writeNegation(b *strings.Builder, n *Node) {
+	if n.Kind == Leaf && n.Op == Eq && n.Field.Kind == Text && n.Reads == ReadsOne && !n.Guarded() {
+		fmt.Fprintf(b, "%s != %s", fieldRef(n.Field), celConstants(n.Field, n.Values))
+		return
+	}
+	b.WriteByte('!')
+	writeOperand(b, n)
+}
+
+// isCall reports whether n is written as a call or a name.
+func isCall(n *Node) bool {
+	if n.Kind != Leaf || n.Guarded() {
+		return false
+	}
+	switch row := &table[n.Op]; {
+	case n.isResource() && n.Reads != ReadsOne, n.Op == IsTrue:
+		return true
+	case n.Op == Exists:
+		return !n.Field.isMetadata()
+	default:
+		return row.cel == method || row.cel == function
+	}
+}
+
+// isMany reports whether a leaf is more than one comparison even without its guard.
+func isMany(n *Node) bool { return n.Op == Exists && n.Field.Kind == Digits }
+
 // writeLeaf writes a leaf behind the guard that keeps a missing field from
 // being an error.
-func writeLeaf(b *strings.Builder, n *Node) {
+func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	f := n.Field
 	if n.isResource() && n.Reads != ReadsOne {
 		writeReadings(b, n)
 		return
 	}
-	guard := celGuard(f)
 	if n.Op == Exists {
-		b.WriteString(guard)
+		b.WriteString(presenceOf(f))
 		return
 	}
 	if guard != "" {
@@ -120,11 +166,20 @@ func fieldRef(f Field) string {
 	return f.Path()
 }
 
-func celGuard(f Field) string {
+// celGuard is what has to be asked before a leaf, empty where its field is always there.
+func celGuard(n *Node) string {
+	if n.Op == Exists || n.isResource() {
+		return ""
+	}
+	return presenceOf(n.Field)
+}
+
+// presenceOf asks whether a field is there, as it is read; empty where it always is.
+func presenceOf(f Field) string {
 	switch {
 	case f.Kind == Digits:
 		guard := fieldRef(f) + ".matches(" + Quote(DigitsExpression()) + ")"
-		if present := celGuard(f.as(Text)); present != "" {
+		if present := presenceOf(f.as(Text)); present != "" {
 			guard = present + " && " + guard
 		}
 		return guard

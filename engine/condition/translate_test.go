@@ -54,8 +54,8 @@ func TestCondition_Translate(t *testing.T) {
 			`has(intent.cost) && !(has(intent.cost) && intent.cost.amount_minor > 5)`},
 		{`has(intent.cost) && intent.action_type in ["a", "b"]`,
 			`has(intent.cost) && intent.action_type in ["a", "b"]`,
-			`!(has(intent.cost)) || !(intent.action_type in ["a", "b"])`},
-		{`has(intent.cost.currency)`, `has(intent.cost)`, `!(has(intent.cost))`},
+			`!has(intent.cost) || !(intent.action_type in ["a", "b"])`},
+		{`has(intent.cost.currency)`, `has(intent.cost)`, `!has(intent.cost)`},
 		{`has(intent.agent_id)`, `true`, `false`},
 		{`has(intent.metadata.env) || !("a.b" in intent.metadata)`,
 			`"env" in intent.metadata || !("a.b" in intent.metadata)`,
@@ -64,11 +64,11 @@ func TestCondition_Translate(t *testing.T) {
 			`intent.issued_at > timestamp("2026-01-31T12:00:00Z")`,
 			`!(intent.issued_at > timestamp("2026-01-31T12:00:00Z"))`},
 		{`has(intent.cost) ? intent.agent_id == "x" : intent.metadata.env == "y"`,
-			`(has(intent.cost) && intent.agent_id == "x") || (!(has(intent.cost)) && "env" in intent.metadata && intent.metadata["env"] == "y")`,
-			`(has(intent.cost) && !(intent.agent_id == "x")) || ` +
-				`(!(has(intent.cost)) && "env" in intent.metadata && !("env" in intent.metadata && intent.metadata["env"] == "y"))`},
+			`(has(intent.cost) && intent.agent_id == "x") || (!has(intent.cost) && "env" in intent.metadata && intent.metadata["env"] == "y")`,
+			`(has(intent.cost) && intent.agent_id != "x") || ` +
+				`(!has(intent.cost) && "env" in intent.metadata && !("env" in intent.metadata && intent.metadata["env"] == "y"))`},
 		{`resource_glob(["a/**", "b"], intent.resource)`,
-			`resource_glob(["a/**", "b"], intent.resource)`, `!(resource_glob(["a/**", "b"], intent.resource))`},
+			`resource_glob(["a/**", "b"], intent.resource)`, `!resource_glob(["a/**", "b"], intent.resource)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.cel, func(t *testing.T) {
