@@ -44,7 +44,7 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	if err != nil {
 		return engine.Result{}, err
 	}
-	if now.Policy.Digest() != set.Policy.Digest() || now.Rules.Digest() != set.Rules.Digest() {
+	if now.Revisions.Policy != set.Revisions.Policy || now.Revisions.Rules != set.Revisions.Rules {
 		return engine.Result{}, &CoreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
 	}
 	in.Agent = now.Agent

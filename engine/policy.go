@@ -11,6 +11,11 @@ import (
 	"writ/engine/glob"
 )
 
+// Semantics numbers what policies and rules mean. It grows with every release that
+// decides otherwise by an unchanged document, so that an external core which holds
+// what an earlier release exported decides nothing for this one.
+const Semantics = 3
+
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
 // for concurrent use.
 type Policy struct {
@@ -22,7 +27,6 @@ type Policy struct {
 	// has no checks; it is nil otherwise.
 	unreadable []Finding
 	size       int
-	digest     lazyDigest
 }
 
 // compiledCheck is a check as it runs.

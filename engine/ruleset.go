@@ -16,7 +16,6 @@ type RuleSet struct {
 	hasRego bool
 	index   ruleIndex
 	size    int
-	digest  lazyDigest
 	json    []byte // nil where it is not kept, or there is none
 	// revision is of the store that the rules are of.
 	revision int64

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/open-policy-agent/opa/v1/format"
 
 	"writ/engine"
@@ -20,35 +21,43 @@ const coreFile = "core.rego"
 // LowerCore writes policies of one organization, with its rules, for an OPA that
 // is writ's external evaluation core. Its one document, data.writ.core.result, is
 //
-//	{"decision": …, "reasons": […]}
+//	{"decision": …, "reasons": […], "policy_version": …, "rules_revision": …}
 //
-// of the module that [Lower] writes of the policy in the input, whose version,
-// content and active rules must be exactly these: input.digests.policy and
-// input.digests.rules are [engine.Policy.Digest] and [engine.RuleSet.Digest].
-// Of all else the document is undefined, so that an OPA that was not given the
-// newest version decides nothing.
+// of the module that [Lower] writes of the policy in the input. input.policy and
+// input.rules must be what was exported, member by member: an OPA that holds an
+// older or another export decides nothing, even if its version numbers are the
+// same. Only what decides nothing may differ: the policy's updated_at, and of
+// rules all but name, condition, action, priority and order. input.semantics must
+// be [engine.Semantics].
 //
-// Each module's package has these digests in its name. What an earlier export
-// left in the same OPA, or one of another organization, changes nothing.
+// The names of packages have a SHA-256 of what was exported in them, so that an
+// earlier export, or one of another organization, changes nothing in the same OPA.
 func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
 	if len(policies) == 0 {
 		return nil, errors.New("there is no policy")
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Digest()
+	ruled, err := rulesHeld(rules)
+	if err != nil {
+		return nil, err
+	}
 	var files []File
-	main := coreHeader
+	set := "rules_" + nameOf(ruled)
+	main := coreHeader + fmt.Sprintf(coreRules, set, ruled)
 	for i, p := range policies {
 		if err := fitsCore(p, policies[:i]); err != nil {
 			return nil, err
 		}
-		digest := engine.DigestPolicy(p)
-		pkg := corePackage(p.PolicyID, digest, set)
+		held, err := literal(p)
+		if err != nil {
+			return nil, err
+		}
+		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + nameOf(held, ruled)
 		modules, err := lower(pkg, p, rules)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, moduleFiles(p.PolicyID, modules)...)
-		main += dispatch(p.PolicyID, digest, set, pkg)
+		main += fmt.Sprintf(coreResult, pkg, condition.Quote(p.PolicyID), engine.Semantics, held, set)
 	}
 	source, err := format.Source(coreFile, []byte(main))
 	if err != nil {
@@ -90,36 +99,63 @@ func moduleFiles(policyID string, modules []File) []File {
 	return files
 }
 
-// corePackage returns the package of what is decided for a policy with rules.
-func corePackage(policyID, policy, rules string) string {
-	sum := sha256.Sum256([]byte(policy + " " + rules))
-	return "writ.core." + strings.TrimPrefix(PackageName(policyID), policiesPackage) + "_" + hex.EncodeToString(sum[:16])
+// rulesHeld returns what the active ones of rules decide by, in deciding order.
+func rulesHeld(rules []engine.Rule) (string, error) {
+	list := [][]any{}
+	for _, compiled := range engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).Rules() {
+		r := compiled.Rule()
+		list = append(list, []any{r.Name, r.Condition, r.Action, r.Priority})
+	}
+	return literal(list)
 }
 
+// literal returns a value as JSON, which is Rego for it but for a byte order mark.
+func literal(v any) (string, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encoding what is exported: %w", err)
+	}
+	return strings.ReplaceAll(string(text), "\ufeff", `\ufeff`), nil
+}
+
+// nameOf returns the part of a name in Rego that stands for what was exported.
+func nameOf(literals ...string) string {
+	sum := sha256.Sum256([]byte(fmt.Sprint(engine.Semantics, literals)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// The main module is coreHeader, coreRules, and a coreResult for each policy.
 // coreHeader is no annotation, of which a package can have one: exports may stand
 // beside each other in one OPA.
-const coreHeader = `# writ's evaluation core: decides by the policies beside this module as writ would. Of an intent under any other
+const (
+	coreHeader = `# writ's evaluation core: decides by the policies beside this module as writ would. Of an intent under any other
 # version of a policy, or with other rules in force, it decides nothing.
 package writ.core
-`
 
-// dispatch writes what the document is under one policy.
-func dispatch(policyID, policy, rules, pkg string) string {
-	return fmt.Sprintf(`
-result := {"decision": data.%[4]s.decision, "reasons": data.%[4]s.reasons} if {
-	input.policy.policy_id == %[1]s
-	input.intent.policy_id == %[1]s
-	input.digests.policy == %[2]s
-	input.digests.rules == %[3]s
+decides(policy) := {name: value | some name, value in policy; name != "updated_at"; value != []}
+`
+	coreRules = `
+%[1]s if [[r.name, r.condition, r.action, r.priority] | some r in input.rules] == %[2]s
+`
+	coreResult = `
+result := {
+	"decision": data.%[1]s.decision, "reasons": data.%[1]s.reasons,
+	"policy_version": input.policy.version, "rules_revision": input.rules_revision,
+} if {
+	input.intent.policy_id == %[2]s
+	input.semantics == %[3]d
+	decides(input.policy) == decides(%[4]s)
+	%[5]s
 }
-`, condition.Quote(policyID), condition.Quote(policy), condition.Quote(rules), pkg)
-}
+`
+)
 
 // coreSchema is the schema of the input of what [LowerCore] writes, as far as
 // its modules may use it.
 func coreSchema() map[string]any {
 	s := querySchema()
 	members, _ := s["properties"].(map[string]any)
-	members["digests"] = closed(texts("policy", "rules"))
+	members["policy"], members["rules"] = map[string]any{}, map[string]any{}
+	members["rules_revision"], members["semantics"] = typed("integer"), typed("integer")
 	return s
 }

@@ -1,8 +1,10 @@
 package rego
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +26,23 @@ func coreQuestion(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule, in 
 	if !ok {
 		t.Fatalf("Input = %v, want an object", v)
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
-	input.Insert(ast.StringTerm("digests"), ast.ObjectTerm(
-		ast.Item(ast.StringTerm("policy"), ast.StringTerm(engine.DigestPolicy(p))),
-		ast.Item(ast.StringTerm("rules"), ast.StringTerm(set.Digest()))))
+	inForce, err := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}).JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"policy": string(doc), "rules": string(inForce), "rules_revision": "57", "semantics": strconv.Itoa(engine.Semantics),
+	} {
+		value, err := ast.ValueFromReader(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		input.Insert(ast.StringTerm(name), ast.NewTerm(value))
+	}
 	return input
 }
 
@@ -68,56 +83,114 @@ func TestLowerCore_DecidesTheExamplesAsTheEngineDoes(t *testing.T) {
 	for i, want := range set.Cases {
 		in := &engine.Input{Intent: set.Intents[i]}
 		got, _ := askCore(t, files, coreQuestion(t, set.Policies[want.Policy], set.Rules, in)).(map[string]any)
-		if got == nil || got["decision"] != want.Want.String() || len(got) != 2 {
-			t.Errorf("%s/%s: the core decides %v, want %v", want.Policy, want.Intent, got, want.Want)
+		version, _ := got["policy_version"].(json.Number)
+		if got == nil || got["decision"] != want.Want.String() || len(got) != 4 ||
+			version.String() != strconv.FormatInt(set.Policies[want.Policy].Version, 10) || got["rules_revision"] != json.Number("57") {
+			t.Errorf("%s/%s: the core decides %v, want %v of these versions", want.Policy, want.Intent, got, want.Want)
 		}
 	}
 }
 
-// An OPA that holds anything but what is in force decides nothing.
+// An OPA decides by what it holds only where that is in force, whatever the
+// version numbers are: they repeat after a restore and in another store.
 func TestLowerCore_IsUndefinedOfWhatItWasNotMadeFor(t *testing.T) {
 	p, rules := samplePolicy(), sampleRules()
+	rules[0].Name = "a \ufeff byte order mark, and {\"quotes\"} \u2028"
 	files, err := LowerCore([]*engine.ActionPolicy{p}, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &engine.Input{Intent: &engine.Intent{
-		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: p.PolicyID, AgentID: "team-a/x", ActionType: "deploy", Resource: "prod/web",
-		IssuedAt: "2026-01-02T00:00:00Z",
-	}}
-	if got := askCore(t, files, coreQuestion(t, p, rules, in)); got == nil {
-		t.Fatal("the core decides nothing of what it was made for")
-	}
-	changed := func(change func(*engine.ActionPolicy)) *engine.ActionPolicy {
+	in := coreInput(p)
+	limit := int64(7)
+	for name, change := range map[string]func(p *engine.ActionPolicy){
+		"the next version":     func(p *engine.ActionPolicy) { p.Version++ },
+		"a version before":     func(p *engine.ActionPolicy) { p.Version-- },
+		"another organization": func(p *engine.ActionPolicy) { p.OrganizationID = "rival" },
+		"another policy":       func(p *engine.ActionPolicy) { p.PolicyID = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11" },
+		"another agent":        func(p *engine.ActionPolicy) { p.AgentID += "x" },
+		"other actions":        func(p *engine.ActionPolicy) { p.AllowedActionTypes = []string{"*"} },
+		"no actions":           func(p *engine.ActionPolicy) { p.AllowedActionTypes = []string{} },
+		"other denied actions": func(p *engine.ActionPolicy) { p.DeniedActionTypes = []string{"sql.*"} },
+		"no denied actions":    func(p *engine.ActionPolicy) { p.DeniedActionTypes = nil },
+		"more resources":       func(p *engine.ActionPolicy) { p.AllowedResourcePatterns = nil },
+		"no blocked resources": func(p *engine.ActionPolicy) { p.BlockedResourcePatterns = nil },
+		"another cap":          func(p *engine.ActionPolicy) { p.MaxCostMinor = &limit },
+		"no cap":               func(p *engine.ActionPolicy) { p.MaxCostMinor = nil },
+		"another currency":     func(p *engine.ActionPolicy) { p.Currency = "CHF" },
+		"another status":       func(p *engine.ActionPolicy) { p.Status = engine.StatusRevoked },
+	} {
 		next := *p
 		change(&next)
-		return &next
+		if got := askCore(t, files, coreQuestion(t, &next, rules, in)); got != nil {
+			t.Errorf("%s: the core decides %v, want nothing", name, got)
+		}
 	}
-	other := *in
-	intent := *in.Intent
-	intent.PolicyID = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11"
-	other.Intent = &intent
+	for name, change := range map[string]func(l []engine.Rule) []engine.Rule{
+		"a rule's name":      func(l []engine.Rule) []engine.Rule { l[0].Name += "x"; return l },
+		"a rule's condition": func(l []engine.Rule) []engine.Rule { l[0].Condition = `{}`; return l },
+		"a rule's action":    func(l []engine.Rule) []engine.Rule { l[0].Action = `{"decision":"deny"}`; return l },
+		"a rule's priority":  func(l []engine.Rule) []engine.Rule { l[0].Priority++; return l },
+		"an inactive rule":   func(l []engine.Rule) []engine.Rule { l[0].IsActive = false; return l },
+		"a rule more":        func(l []engine.Rule) []engine.Rule { return append(l, l[0]) },
+		"a rule fewer":       func(l []engine.Rule) []engine.Rule { return l[1:] },
+		"no rules":           func([]engine.Rule) []engine.Rule { return nil },
+	} {
+		if got := askCore(t, files, coreQuestion(t, p, change(slices.Clone(rules)), in)); got != nil {
+			t.Errorf("%s: the core decides %v, want nothing", name, got)
+		}
+	}
+	question := coreQuestion(t, p, rules, in)
+	for _, member := range []string{"policy", "rules", "rules_revision", "semantics", "intent"} {
+		if got := askCore(t, files, question.Diff(ast.NewObject(ast.Item(ast.StringTerm(member), ast.NullTerm())))); got != nil {
+			t.Errorf("no %s: the core decides %v, want nothing", member, got)
+		}
+	}
+	question.Insert(ast.StringTerm("semantics"), ast.InternedTerm(engine.Semantics+1))
+	other := *in.Intent
+	other.PolicyID = "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11"
 	for name, input := range map[string]ast.Value{
-		"the next version":     coreQuestion(t, changed(func(p *engine.ActionPolicy) { p.Version++ }), rules, in),
-		"a version before":     coreQuestion(t, changed(func(p *engine.ActionPolicy) { p.Version-- }), rules, in),
-		"another content":      coreQuestion(t, changed(func(p *engine.ActionPolicy) { p.AllowedActionTypes = []string{"*"} }), rules, in),
-		"another organization": coreQuestion(t, changed(func(p *engine.ActionPolicy) { p.OrganizationID = "rival" }), rules, in),
-		"another policy":       coreQuestion(t, p, rules, &other),
-		"fewer rules":          coreQuestion(t, p, rules[1:], in),
-		"no rules":             coreQuestion(t, p, nil, in),
-		"no digests": func() ast.Value {
-			v, err := Input(p, in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}(),
-		"nothing": ast.NewObject(),
+		"another release": question,
+		"another intent":  coreQuestion(t, p, rules, &engine.Input{Intent: &other}),
+		"nothing":         ast.NewObject(),
 	} {
 		if got := askCore(t, files, input); got != nil {
 			t.Errorf("%s: the core decides %v, want nothing", name, got)
 		}
 	}
+}
+
+// What changes no decision and no reason needs no export.
+func TestLowerCore_DecidesWhereNothingThatDecidesDiffers(t *testing.T) {
+	p, rules := samplePolicy(), sampleRules()
+	p.BlockedResourcePatterns = nil
+	files, err := LowerCore([]*engine.ActionPolicy{p}, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := coreInput(p)
+	for name, change := range map[string]func(p *engine.ActionPolicy, l []engine.Rule){
+		"nothing":            func(*engine.ActionPolicy, []engine.Rule) {},
+		"updated_at":         func(p *engine.ActionPolicy, _ []engine.Rule) { p.UpdatedAt = p.UpdatedAt.Add(time.Hour) },
+		"an empty list":      func(p *engine.ActionPolicy, _ []engine.Rule) { p.BlockedResourcePatterns = []string{} },
+		"a rule's id":        func(_ *engine.ActionPolicy, l []engine.Rule) { l[3].ID += "x" },
+		"a rule's updatedAt": func(_ *engine.ActionPolicy, l []engine.Rule) { l[0].UpdatedAt = time.Now() },
+		"a description":      func(_ *engine.ActionPolicy, l []engine.Rule) { l[0].Description += "x" },
+		"the order given":    func(_ *engine.ActionPolicy, l []engine.Rule) { slices.Reverse(l) },
+	} {
+		next, list := *p, slices.Clone(rules)
+		change(&next, list)
+		if got := askCore(t, files, coreQuestion(t, &next, list, in)); got == nil {
+			t.Errorf("%s differs: the core decides nothing", name)
+		}
+	}
+}
+
+// coreInput is an intent under p.
+func coreInput(p *engine.ActionPolicy) *engine.Input {
+	return &engine.Input{Intent: &engine.Intent{
+		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: p.PolicyID, AgentID: "team-a/x", ActionType: "deploy", Resource: "prod/web",
+		IssuedAt: "2026-01-02T00:00:00Z",
+	}}
 }
 
 // What an earlier export left in the same OPA neither decides nor adds to what
@@ -139,10 +212,7 @@ func TestLowerCore_EarlierExportsDoNotMix(t *testing.T) {
 	for _, f := range before {
 		both = append(both, File{Name: "old/" + f.Name, Source: f.Source})
 	}
-	in := &engine.Input{Intent: &engine.Intent{
-		IntentID: "7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11", PolicyID: strict.PolicyID, AgentID: "team-a/x", ActionType: "deploy", Resource: "prod/web",
-		IssuedAt: "2026-01-02T00:00:00Z",
-	}}
+	in := coreInput(strict)
 	got, _ := askCore(t, both, coreQuestion(t, strict, nil, in)).(map[string]any)
 	if got["decision"] != "deny" {
 		t.Errorf("beside an earlier export the core decides %v, want deny", got)

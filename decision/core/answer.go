@@ -25,12 +25,15 @@ type body struct {
 }
 
 type verdict struct {
-	Decision string   `json:"decision"`
-	Reasons  []string `json:"reasons"`
+	Decision      string   `json:"decision"`
+	Reasons       []string `json:"reasons"`
+	PolicyVersion *int64   `json:"policy_version"`
+	RulesRevision *int64   `json:"rules_revision"`
 }
 
-// decision reads a 200. Whatever is not exactly a decision is an error.
-func decision(answer []byte) (engine.Result, error) {
+// decision reads a 200. Whatever is not exactly a decision under the versions that
+// were asked about is an error.
+func decision(answer []byte, asked versions) (engine.Result, error) {
 	var b body
 	// What differs from the documented answer by a name, a type, a repeated
 	// member, or text that is not UTF-8 is an error of the decoder's, whose text
@@ -38,8 +41,13 @@ func decision(answer []byte) (engine.Result, error) {
 	if err := json.Unmarshal(answer, &b, json.RejectUnknownMembers(true)); err != nil {
 		return engine.Result{}, failure(Answer, "it is not the documented JSON")
 	}
-	if b.Result == nil {
+	switch r := b.Result; {
+	case r == nil:
 		return engine.Result{}, failure(Undefined, "the core has no decision for this version of the policy with these rules")
+	case r.PolicyVersion == nil || r.RulesRevision == nil:
+		return engine.Result{}, failure(Answer, "it does not say which policy_version and rules_revision it is of")
+	case versions{*r.PolicyVersion, *r.RulesRevision} != asked:
+		return engine.Result{}, failure(Undefined, "the core decided under another version of the policy or other rules")
 	}
 	outcome, err := engine.ParseDecision(b.Result.Decision)
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return engine.Result{}, failure(Answer, "it is not application/json")
 	}
-	return decision(answer)
+	return decision(answer, q.under)
 }
 
 // cause is err without the URL that net/http puts into its errors.

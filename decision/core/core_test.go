@@ -62,7 +62,8 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 		},
 		"usage":                     map[string]any{"exceeded": true},
 		"require_registered_agents": true,
-		"digests":                   map[string]any{"policy": set.Policy.Digest(), "rules": set.Rules.Digest()},
+		"rules_revision":            57.0,
+		"semantics":                 float64(engine.Semantics),
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the question (-want +got):\n%s", diff)
@@ -89,7 +90,7 @@ func TestEvaluate_Decides(t *testing.T) {
 		"its own yes":    {"allow", `"ok: why not"`, engine.Allow, []engine.Code{engine.CodeCoreFinding}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := serve(t, constant(http.StatusOK, `{"decision_id":"x","result":{"decision":"`+tc.decision+`","reasons":[`+tc.reasons+`]}}`))
+			c := serve(t, constant(http.StatusOK, `{"decision_id":"x","result":`+verdictOf(tc.decision, tc.reasons)+`}`))
 			got, err := c.decide(t)
 			if err != nil {
 				t.Fatalf("Evaluate = %v", err)

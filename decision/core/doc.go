@@ -17,18 +17,36 @@
 //	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
-//	digests                     {"policy", "rules"}: see [engine.Policy.Digest], by
-//	                            which a core tells that it holds what is in force
+//	rules_revision              the write of the store that left the rules as they are
+//	semantics                   [engine.Semantics]: what policies and rules mean
 //
 // # The answer
 //
 // Only this is a decision, as a 200 of type application/json:
 //
-//	{"result": {"decision": "allow", "reasons": ["policy.allowed: version 3 of the policy allows it"]}}
+//	{"result": {
+//	  "decision": "allow", "reasons": ["policy.allowed: version 3 of the policy allows it"],
+//	  "policy_version": 3, "rules_revision": 57
+//	}}
 //
-// Both members are required, a decision_id of OPA's own may stand beside result,
-// and nothing else may: what writ does not know, such as an obligation, it could
-// not honour. A reason is a code, a colon, a space and a sentence. writ's own
+// The four members are required, a decision_id of OPA's own may stand beside
+// result, and nothing else may: what writ does not know, such as an obligation, it
+// could not honour. policy_version and rules_revision are those that the core
+// decided under. They must be policy.version and rules_revision of the input: a
+// decision under others is [Undefined].
+//
+// # Cores that hold policies
+//
+// These two numbers do not identify what a core holds. They repeat with other
+// content where a store was restored from a backup and in another store, and the
+// rules' revision grows without a change of the rules. A core that does not decide
+// by the policy and the rules of the input must therefore compare what it holds
+// with them before it answers, and semantics with that of the writ which it was
+// made by. The modules of `writ rego --core` do, member by member.
+//
+// # Reasons
+//
+// A reason is a code, a colon, a space and a sentence. writ's own
 // codes must agree with the decision: an allow for "resource.blocked: …" is no
 // decision. Other codes, in lower case with dots, may come with any decision.
 //

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,12 @@ import (
 	"writ/engine"
 )
 
-const allowed = `{"result":{"decision":"allow","reasons":["policy.allowed: version 1 of the policy allows it"]}}`
+var allowed = `{"result":` + verdictOf("allow", `"policy.allowed: version 1 of the policy allows it"`) + `}`
+
+// verdictOf is a decision for reasons, in JSON, under the versions of testSet.
+func verdictOf(decision, reasons string) string {
+	return fmt.Sprintf(`{"decision":%q,"reasons":[%s],"policy_version":1,"rules_revision":57}`, decision, reasons)
+}
 
 func testSet(t testing.TB, rules ...engine.Rule) engine.Set {
 	t.Helper()
@@ -25,7 +31,7 @@ func testSet(t testing.TB, rules ...engine.Rule) engine.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.Set{Policy: p, Rules: engine.CompileRules(rules, engine.Options{})}
+	return engine.Set{Policy: p, Rules: engine.CompileRules(rules, engine.Options{}), Revisions: engine.Revisions{Policy: 9, Rules: 57}}
 }
 
 func testInput() *engine.Input {

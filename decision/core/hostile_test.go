@@ -71,8 +71,43 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 		"evaluation is canceled": {500, `{"code":"internal_error","errors":[{"code":"eval_cancel_error"}]}`, Status},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := serve(t, constant(tc.status, tc.body)).decide(t)
+			body := strings.ReplaceAll(tc.body, `"result":{"`, `"result":{"policy_version":1,"rules_revision":57,"`)
+			got, err := serve(t, constant(tc.status, body)).decide(t)
 			wantReason(t, got, err, tc.want)
+		})
+	}
+}
+
+// What a core decides by anything but what it was asked about is no decision,
+// and none of the core's failures: it needs another export.
+func TestDecision_ExternalEvaluationCore_AnswersUnderOtherVersionsAreErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		versions string
+		want     Reason
+	}{
+		"an older version":      {`,"policy_version":0,"rules_revision":57`, Undefined},
+		"a newer version":       {`,"policy_version":2,"rules_revision":57`, Undefined},
+		"older rules":           {`,"policy_version":1,"rules_revision":56`, Undefined},
+		"newer rules":           {`,"policy_version":1,"rules_revision":58`, Undefined},
+		"the two exchanged":     {`,"policy_version":57,"rules_revision":1`, Undefined},
+		"the policy's revision": {`,"policy_version":9,"rules_revision":57`, Undefined},
+		"none":                  {``, Answer},
+		"no version":            {`,"rules_revision":57`, Answer},
+		"no rules":              {`,"policy_version":1`, Answer},
+		"null":                  {`,"policy_version":1,"rules_revision":null`, Answer},
+		"text":                  {`,"policy_version":"1","rules_revision":57`, Answer},
+		"a fraction":            {`,"policy_version":1.5,"rules_revision":57`, Answer},
+		"two versions":          {`,"policy_version":2,"policy_version":1,"rules_revision":57`, Answer},
+		"another member":        {`,"policy_version":1,"rules_revision":57,"agent_revision":3`, Answer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, constant(200, `{"result":{"decision":"allow","reasons":["policy.allowed: yes"]`+tc.versions+`}}`),
+				func(c *Config) { c.Failures = 1 })
+			got, err := c.decide(t)
+			wantReason(t, got, err, tc.want)
+			if open := map[Reason]float64{Answer: 2}[tc.want]; c.breaker.state() != open {
+				t.Errorf("breaker state = %v, want %v", c.breaker.state(), open)
+			}
 		})
 	}
 }

@@ -19,7 +19,8 @@ type input struct {
 	Readings          readings             `json:"readings"`
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
-	Digests           digests              `json:"digests"`
+	RulesRevision     int64                `json:"rules_revision"`
+	Semantics         int                  `json:"semantics"`
 }
 
 type agent struct {
@@ -42,11 +43,6 @@ type usage struct {
 	Exceeded bool `json:"exceeded"`
 }
 
-type digests struct {
-	Policy string `json:"policy"`
-	Rules  string `json:"rules"`
-}
-
 // The body of a question is openInput, the rules, and the input as it is encoded
 // after its opening brace, then closeInput.
 const (
@@ -59,7 +55,11 @@ const (
 type question struct {
 	rules []byte
 	rest  []byte // what follows them
+	under versions
 }
+
+// versions are what a decision is made under.
+type versions struct{ policy, rules int64 }
 
 // newQuestion encodes what the core is asked.
 func newQuestion(set engine.Set, in *engine.Input) (question, error) {
@@ -76,7 +76,8 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		Agent:             agent{in.Intent.AgentID, in.Agent.String()},
 		Usage:             usage{in.Usage.Exceeded},
 		RequireRegistered: in.RequireRegistered,
-		Digests:           digests{set.Policy.Digest(), set.Rules.Digest()},
+		RulesRevision:     set.Revisions.Rules,
+		Semantics:         engine.Semantics,
 	}
 	for i := range read.BlockLen() {
 		r := read.BlockAt(i)
@@ -96,7 +97,9 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		return question{}, err
 	}
 	rest[0] = ','
-	return question{rules: rules, rest: append(rest, closeInput...)}, nil
+	return question{
+		rules: rules, rest: append(rest, closeInput...), under: versions{q.Policy.Version, q.RulesRevision},
+	}, nil
 }
 
 func (q question) len() int64 { return int64(len(openInput) + len(q.rules) + len(q.rest)) }

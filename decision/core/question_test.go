@@ -60,8 +60,8 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 		}
 		var got struct {
 			Input struct {
-				Rules   []engine.Rule `json:"rules"`
-				Digests digests       `json:"digests"`
+				Rules         []engine.Rule `json:"rules"`
+				RulesRevision int64         `json:"rules_revision"`
 			} `json:"input"`
 		}
 		q, err := newQuestion(set, in)
@@ -80,9 +80,8 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 			if err != nil || int64(len(text)) != q.len() {
 				t.Fatalf("read %d bytes of %d: %v", len(text), q.len(), err)
 			}
-			want := engine.CompileRules(src.rules, engine.Options{}).Digest()
-			if len(got.Input.Rules) != n || got.Input.Digests.Rules != want {
-				t.Errorf("%d rules of the digest %s, want %d of %s", len(got.Input.Rules), got.Input.Digests.Rules, n, want)
+			if len(got.Input.Rules) != n || got.Input.RulesRevision != int64(n) || q.under != (versions{1, int64(n)}) {
+				t.Errorf("%d rules of revision %d, asked under %v, want %d of as many writes", len(got.Input.Rules), got.Input.RulesRevision, q.under, n)
 			}
 		}
 	}
@@ -98,7 +97,7 @@ func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, 
 	return s.policy, nil
 }
 func (s *source) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
-	return s.rules, 0, nil
+	return s.rules, int64(len(s.rules)), nil
 }
 func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
 	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
