@@ -60,7 +60,7 @@ func TestLayering(t *testing.T) {
 		"github.com/google/cel-go":         {"writ/engine/condition"},
 		"github.com/cockroachdb/pebble":    {"writ/storage/embedded"},
 		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
-		"github.com/golang-jwt/jwt":        {"writ/api"},
+		"github.com/lestrrat-go/jwx":       {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
 		"github.com/sony/gobreaker":        {"writ/decision/core"},

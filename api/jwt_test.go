@@ -5,8 +5,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -23,24 +25,31 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/golang-jwt/jwt/v5"
+	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
 // sign makes an HS256 token with claims.
 func (h *harness) sign(t testing.TB, claims obj) string {
-	return signJWT(t, jwt.SigningMethodHS256, []byte(testSecret), "", claims)
+	return signJWT(t, jwa.HS256(), []byte(testSecret), "", claims)
 }
 
-func signJWT(t testing.TB, method jwt.SigningMethod, key any, kid string, claims obj) string {
+func signJWT(t testing.TB, alg jwa.SignatureAlgorithm, key any, kid string, claims obj) string {
 	t.Helper()
-	token := jwt.NewWithClaims(method, jwt.MapClaims(claims))
+	headers := jws.NewHeaders()
 	if kid != "" {
-		token.Header["kid"] = kid
+		must(t, headers.Set(jws.KeyIDKey, kid))
 	}
-	s, err := token.SignedString(key)
+	with := jws.WithInsecureNoSignature(jws.WithProtectedHeaders(headers))
+	if alg != jwa.NoSignature() {
+		with = jws.WithKey(alg, key, jws.WithProtectedHeaders(headers))
+	}
+	payload, err := json.Marshal(claims)
 	must(t, err)
-	return s
+	token, err := jws.Sign(payload, with)
+	must(t, err)
+	return string(token)
 }
 
 func (h *harness) claims(changes ...obj) obj {
@@ -111,24 +120,15 @@ func TestDecision_Credentials_ClaimsHaveOneReading(t *testing.T) {
 		"exp twice":              {fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"exp":%d}`, past, future), 401},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.do("GET", "/v1/rules", h.signText(t, tc.claims), nil).wantStatus(tc.want)
+			h.do("GET", "/v1/rules", signHS256(`{"alg":"HS256"}`, tc.claims), nil).wantStatus(tc.want)
 		})
 	}
 
 	acmes := fmt.Sprintf(`{"org_id":"acme","sub":"op","exp":%d,"Org_Id":"globex"}`, future)
-	who, err := h.server.auth.operators.verify(t.Context(), h.signText(t, acmes))
+	who, err := h.server.auth.operators.verify(t.Context(), signHS256(`{"alg":"HS256"}`, acmes))
 	if err != nil || who.org != acme {
 		t.Errorf("verify(%s) = %q, %v, want %q", acmes, who.org, err, acme)
 	}
-}
-
-// signText signs claims as they are written.
-func (h *harness) signText(t *testing.T, claims string) string {
-	t.Helper()
-	signed := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
-	sig, err := jwt.SigningMethodHS256.Sign(signed, []byte(testSecret))
-	must(t, err)
-	return signed + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
 func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAuth_AVerifiedTokenIsCachedUntilItExpires(t *testing.T) {
 
 // keyPair is a signing key with the algorithm it is for.
 type keyPair struct {
-	method  jwt.SigningMethod
+	method  jwa.SignatureAlgorithm
 	private crypto.Signer
 }
 
@@ -159,9 +159,9 @@ func keyPairs(t testing.TB) map[string]keyPair {
 	_, edKey, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
 	return map[string]keyPair{
-		algRS256: {jwt.SigningMethodRS256, rsaKey},
-		algES256: {jwt.SigningMethodES256, ecKey},
-		algEdDSA: {jwt.SigningMethodEdDSA, edKey},
+		algRS256: {jwa.RS256(), rsaKey},
+		algES256: {jwa.ES256(), ecKey},
+		algEdDSA: {jwa.EdDSA(), edKey},
 	}
 }
 
@@ -217,9 +217,9 @@ func (h *harness) wantConfusionRefused(pair keyPair, kid string) {
 	must(h.t, err)
 	pemBytes := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 	for _, secret := range [][]byte{der, pemBytes, []byte(testSecret)} {
-		h.do("GET", "/v1/rules", signJWT(h.t, jwt.SigningMethodHS256, secret, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
+		h.do("GET", "/v1/rules", signJWT(h.t, jwa.HS256(), secret, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
 	}
-	h.do("GET", "/v1/rules", signJWT(h.t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", signJWT(h.t, jwa.NoSignature(), nil, kid, h.claims()), nil).wantStatus(http.StatusUnauthorized)
 	good := signJWT(h.t, pair.method, pair.private, kid, h.claims())
 	dot := strings.LastIndexByte(good, '.') + 1
 	h.do("GET", "/v1/rules", good[:dot]+flip(good[dot:dot+1])+good[dot+1:], nil).wantStatus(http.StatusUnauthorized)
@@ -232,15 +232,40 @@ func TestDecision_Credentials_HS256TakesNoOther(t *testing.T) {
 	for alg, pair := range keyPairs(t) {
 		h.do("GET", "/v1/rules", signJWT(t, pair.method, pair.private, alg, h.claims()), nil).wantStatus(http.StatusUnauthorized)
 	}
-	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
-	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodHS512, []byte(testSecret), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
-	h.do("GET", "/v1/rules", signJWT(t, jwt.SigningMethodHS256, []byte(strings.Repeat("x", 32)), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
-	crit := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(h.claims()))
-	crit.Header["crit"] = []string{"x"}
-	token, err := crit.SignedString([]byte(testSecret))
+	h.do("GET", "/v1/rules", signJWT(t, jwa.NoSignature(), nil, "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", signJWT(t, jwa.HS512(), []byte(testSecret), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	h.do("GET", "/v1/rules", signJWT(t, jwa.HS256(), []byte(strings.Repeat("x", 32)), "", h.claims()), nil).wantStatus(http.StatusUnauthorized)
+	claims, err := json.Marshal(h.claims())
 	must(t, err)
-	h.do("GET", "/v1/rules", token, nil).wantStatus(http.StatusUnauthorized)
+	for _, header := range []string{
+		`{"alg":"HS256","crit":["x"],"x":1}`, `{"alg":"HS256","crit":[]}`, `{"alg":"HS256","b64":false}`, `{"alg":"HS256","alg":"HS256"}`,
+		`{"alg":"HS256","ALG":"none","alg":"none"}`, `{"Alg":"HS256"}`, `{}`,
+	} {
+		h.do("GET", "/v1/rules", signHS256(header, string(claims)), nil).wantStatus(http.StatusUnauthorized)
+	}
+	good := signHS256(`{"alg":"HS256","typ":"JWT","cty":"x"}`, string(claims))
+	h.do("GET", "/v1/rules", good, nil).wantStatus(http.StatusOK)
+	for _, bad := range []string{good + "=", good + ".", good + ".x", strings.Replace(good, ".", "=.", 1), respell(good)} {
+		if who, err := h.server.auth.operators.verify(t.Context(), bad); err == nil {
+			t.Errorf("verify(%s) = %v, want an error", bad, who)
+		}
+	}
 	h.do("GET", "/v1/rules", h.sign(t, h.claims()), nil).wantStatus(http.StatusOK)
+}
+
+// signHS256 signs a header and claims as they are written.
+func signHS256(header, claims string) string {
+	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	mac := hmac.New(sha256.New, []byte(testSecret))
+	mac.Write([]byte(text))
+	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// respell changes the bits of the last character that encode nothing.
+func respell(token string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(token) - 1
+	return token[:last] + string(alphabet[strings.IndexByte(alphabet, token[last])^1])
 }
 
 func TestDecision_Credentials_JWKSByURLRotates(t *testing.T) {
