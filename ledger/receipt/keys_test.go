@@ -81,7 +81,7 @@ func TestParseKeysRefuses(t *testing.T) {
 	set := func(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
 	good := key("a", rfc8037X, "")
 	for _, tc := range []struct{ name, in, because string }{
-		{"not JSON", `keys`, "no value"},
+		{"not JSON", `keys`, "looking for beginning of value"},
 		{"data after it", set(good) + set(good), "data after"},
 		{"a bare key", good, "no array keys"},
 		{"keys not an array", `{"keys":{}}`, "no array keys"},
