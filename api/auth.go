@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"writ/apikey"
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
@@ -53,7 +54,7 @@ func (p *principal) credential() string {
 // in a cache: keys by id, dropped as soon as the store tells of a change,
 // verified operator tokens by their hash until they expire.
 type auth struct {
-	keys      *engine.Cache[keyID, apiKey]
+	keys      *engine.Cache[apikey.ID, apiKey]
 	jwts      *engine.Cache[jwtKey, principal]
 	operators *operators         // nil: none are accepted
 	service   *[sha256.Size]byte // of the service bearer; nil: none is accepted
@@ -110,7 +111,7 @@ func newAuth(tokens *registry.Registry, operators *operators, serviceToken strin
 	}
 	a.keys = engine.NewCache(keyCacheBytes, func(k apiKey) int64 {
 		return k.who.bytes()
-	}, func(ctx context.Context, id keyID) (apiKey, error) {
+	}, func(ctx context.Context, id apikey.ID) (apiKey, error) {
 		t, err := tokens.Token(ctx, string(id[:]))
 		if err != nil {
 			return apiKey{}, err
@@ -161,13 +162,13 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 		return principal{}, false
 	case want == service:
 		return principal{}, a.isService(token)
-	case bytes.HasPrefix(token, []byte(keyPrefix)):
-		id, err := parseKey(token)
+	case bytes.HasPrefix(token, []byte(apikey.Prefix)):
+		id, err := apikey.Parse(token)
 		if err != nil {
 			return principal{}, false
 		}
 		key, kept := a.keys.Kept(id)
-		hash := hashKey(token)
+		hash := apikey.Hash(token)
 		if !kept || subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1 || key.revoked {
 			return principal{}, false
 		}
@@ -223,7 +224,7 @@ func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, want
 	case want == service:
 		a.failures.service.Inc()
 		return principal{}, errNoService
-	case bytes.HasPrefix(token, []byte(keyPrefix)):
+	case bytes.HasPrefix(token, []byte(apikey.Prefix)):
 		return a.byKey(ctx, token, now)
 	case a.operators != nil:
 		return a.byJWT(ctx, token, now)
@@ -244,7 +245,7 @@ func bearer(h *fasthttp.RequestHeader) []byte {
 }
 
 func (a *auth) byKey(ctx context.Context, token []byte, now time.Time) (principal, error) {
-	id, err := parseKey(token)
+	id, err := apikey.Parse(token)
 	if err != nil {
 		a.failures.malformed.Inc()
 		return principal{}, errUnauthorized
@@ -257,7 +258,7 @@ func (a *auth) byKey(ctx context.Context, token []byte, now time.Time) (principa
 	if err != nil {
 		return principal{}, fmt.Errorf("looking up an API key: %w", err)
 	}
-	hash := hashKey(token)
+	hash := apikey.Hash(token)
 	switch {
 	case subtle.ConstantTimeCompare(hash[:], key.hash[:]) != 1:
 		a.failures.mismatch.Inc()
@@ -309,7 +310,7 @@ func (c *jwtContext) Value(key any) any {
 
 // forget drops what is cached of a token, when the store tells that it changed.
 func (a *auth) forget(tokenID string) {
-	if len(tokenID) == keyIDLen {
-		a.keys.Invalidate(keyID([]byte(tokenID)))
+	if len(tokenID) == apikey.IDLen {
+		a.keys.Invalidate(apikey.ID([]byte(tokenID)))
 	}
 }

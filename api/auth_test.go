@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"writ/apikey"
 	"writ/storage"
 )
 
@@ -24,9 +25,9 @@ func flip(s string) string {
 
 func (h *harness) keyExpiring(org string, scopes ...string) (key, id string) {
 	h.t.Helper()
-	key, id = newKey()
+	key, id = apikey.New()
 	must(h.t, h.docs.PutToken(context.Background(), &storage.Token{
-		ID: id, OrganizationID: org, Scopes: scopes, Hash: hashKey([]byte(key)),
+		ID: id, OrganizationID: org, Scopes: scopes, Hash: apikey.Hash([]byte(key)),
 		CreatedAt: h.clock.Now(), ExpiresAt: h.clock.Now(),
 	}, 0))
 	return key, id
@@ -70,7 +71,7 @@ func anonymous(r *reply, id string) string {
 func TestDecision_Credentials_OneBodyForEveryCauseOf401(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme)
-	unknown, _ := newKey()
+	unknown, _ := apikey.New()
 	want := ""
 	for name, header := range map[string]string{
 		"none": "", "basic": "Basic Zm9v", "bearer alone": "Bearer", "bearer space": "Bearer ",
@@ -211,9 +212,9 @@ func TestDecision_Credentials_KeysAreStoredAsSHA256Only(t *testing.T) {
 	h := start(t)
 	key, _ := h.key(acme, "rules:read")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
-	tok, err := h.docs.Token(context.Background(), key[len(keyPrefix):keyIDEnd])
+	tok, err := h.docs.Token(context.Background(), key[len(apikey.Prefix):len(apikey.Prefix)+apikey.IDLen])
 	must(t, err)
-	if bytes.Contains([]byte(key), tok.Hash[:8]) || tok.Hint != key[len(key)-4:] || tok.Hash != hashKey([]byte(key)) {
+	if bytes.Contains([]byte(key), tok.Hash[:8]) || tok.Hint != key[len(key)-4:] || tok.Hash != apikey.Hash([]byte(key)) {
 		t.Errorf("stored token = %+v, want a hash and four characters of %s", tok, key)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"writ/apikey"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
@@ -73,7 +74,7 @@ func TestTokens_ABindingIsShown(t *testing.T) {
 	var rows []tokenSummary
 	h.do("GET", "/v1/tokens", h.operator(acme), nil).wantStatus(http.StatusOK).into(&rows)
 	want := tokenSummary{
-		ID: made.ID, Name: "test", Token: maskKey(made.ID, keyHint(made.Token)), Scopes: []string{"policy:evaluate"},
+		ID: made.ID, Name: "test", Token: apikey.Mask(made.ID, apikey.Hint(made.Token)), Scopes: []string{"policy:evaluate"},
 		CreatedAt: h.clock.Now(), AgentID: "team-a/*", PolicyID: policyID,
 	}
 	if diff := cmp.Diff([]tokenSummary{want}, rows); diff != "" {
@@ -178,7 +179,7 @@ func TestTokens_ABoundKeySeesAndRevokesKeysBoundAsTightlyOnly(t *testing.T) {
 		h.do("DELETE", "/v1/tokens/"+id, key, nil).wantProblem(http.StatusForbidden, codeAgentNotBound)
 	}
 	_, theirs := h.key(rival)
-	for _, id := range []string{theirs, second(newKey()), "x"} {
+	for _, id := range []string{theirs, second(apikey.New()), "x"} {
 		h.do("DELETE", "/v1/tokens/"+id, key, nil).wantProblem(http.StatusNotFound, "token_not_found")
 	}
 	h.do("DELETE", "/v1/tokens/"+mate, key, nil).wantStatus(http.StatusNoContent)
@@ -262,10 +263,10 @@ func TestPolicies_ABoundKeyWritesPoliciesOfItsAgentsOnly(t *testing.T) {
 func TestAuth_ATokenWhoseBindingDoesNotCompileIsRefused(t *testing.T) {
 	h := start(t)
 	h.register(acme)
-	key, id := newKey()
+	key, id := apikey.New()
 	must(t, h.docs.PutToken(t.Context(), &storage.Token{
 		ID: id, OrganizationID: acme, Name: "n", Scopes: []string{"policy:evaluate"}, AgentID: "team-[a",
-		Hash: hashKey([]byte(key)), CreatedAt: h.clock.Now(),
+		Hash: apikey.Hash([]byte(key)), CreatedAt: h.clock.Now(),
 	}, 0))
 	h.do("POST", "/v1/policy/evaluate", key, intent()).wantProblem(http.StatusInternalServerError, codeInternal)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
+	"writ/apikey"
 	"writ/engine"
 )
 
@@ -37,7 +38,7 @@ func (h *harness) foreignIDs() []foreignID {
 	return []foreignID{
 		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
 		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
-		{"DELETE", "/v1/tokens/ID", tokenID, second(newKey()), nil},
+		{"DELETE", "/v1/tokens/ID", tokenID, second(apikey.New()), nil},
 		{"PATCH", "/v1/agents/ID/status", agent.ID, uuid.NewString(), obj{"status": "disabled"}},
 		{"POST", "/v1/actions/record", decided.DecisionID, uuid.NewString(), obj{"decision_id": "ID", "outcome": "executed"}},
 		{"GET", "/v1/authorizations/ID", decided.DecisionID, uuid.NewString(), nil},

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"writ/apikey"
+
 	"flag"
 	"fmt"
 	"net/http"
@@ -76,7 +78,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	expired, _ := h.keyExpiring(acme, scopes...)
 	revoked, id := h.key(acme, scopes...)
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
-	unknown, _ := newKey()
+	unknown, _ := apikey.New()
 	forged, err := SignOperatorToken([]byte(strings.Repeat("x", minSecret)), acme, "op", h.clock.Now(), time.Hour)
 	must(h.t, err)
 	return need, map[string][]string{

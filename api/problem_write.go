@@ -56,11 +56,11 @@ func (p *problem) complete(instance, requestID string) {
 // instance is the request's path as it was sent, without the query, which may
 // hold what does not belong in a log. A path that holds a credential is "/".
 func instance(fc *fiber.Ctx) string {
-	original := fc.Request().URI().PathOriginal()
+	original := string(fc.Request().URI().PathOriginal())
 	if holdsCredential(original) {
 		return "/"
 	}
-	path := strings.ToValidUTF8(string(original), "�")
+	path := strings.ToValidUTF8(original, "�")
 	if len(path) > maxInstance {
 		path = strings.ToValidUTF8(path[:maxInstance], "")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/apikey"
 	"writ/internal/metricstest"
 )
 
@@ -115,7 +116,7 @@ func TestThrottle_HealthIsNeverLimited(t *testing.T) {
 }
 
 func TestThrottle_AnAddressPaysForWhatNeedsNoGoodCredential(t *testing.T) {
-	unknown, _ := newKey()
+	unknown, _ := apikey.New()
 	for name, request := range map[string]func(h *harness) *reply{
 		"a public page":      func(h *harness) *reply { return h.do("GET", "/", "", nil) },
 		"an unknown path":    func(h *harness) *reply { return h.do("GET", "/nope", "", nil) },
@@ -168,7 +169,7 @@ func TestThrottle_GuessesLockOutNobody(t *testing.T) {
 	h.do("GET", "/v1/rules", known, nil).wantStatus(http.StatusOK)
 	before := h.store.count("Token")
 	for range 50 {
-		guess, _ := newKey()
+		guess, _ := apikey.New()
 		h.do("GET", "/v1/rules", guess, nil)
 	}
 	if n := h.store.count("Token") - before; n > 10 {
@@ -208,7 +209,7 @@ func TestThrottle_AUsedUpAddressIsNoOracle(t *testing.T) {
 	expired, _ := h.keyExpiring(acme, "rules:read")
 	h.do("GET", "/v1/rules", key, nil).wantStatus(http.StatusOK)
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
-	unknown, _ := newKey()
+	unknown, _ := apikey.New()
 	for h.do("GET", "/v1/rules", "", nil).status != http.StatusTooManyRequests {
 	}
 	want := ""

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"writ/apikey"
 	"writ/engine"
 	"writ/storage"
 )
@@ -52,10 +53,10 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	if !r.who.scopes.has(scopes) {
 		return response{}, insufficientScope(scopes &^ r.who.scopes)
 	}
-	key, id := newKey()
+	key, id := apikey.New()
 	t := &storage.Token{
 		ID: id, OrganizationID: r.who.org, Name: in.Name, Scopes: scopes.names(),
-		Hash: hashKey([]byte(key)), Hint: keyHint(key), CreatedAt: r.stamp(), ExpiresAt: r.who.keyExpiry(),
+		Hash: apikey.Hash([]byte(key)), Hint: apikey.Hint(key), CreatedAt: r.stamp(), ExpiresAt: r.who.keyExpiry(),
 	}
 	if r.who.isKey {
 		t.ParentID = r.who.subject
@@ -148,7 +149,7 @@ func (s *Server) listTokens(r *request) (response, error) {
 
 func summary(t *storage.Token) tokenSummary {
 	row := tokenSummary{
-		ID: t.ID, Name: t.Name, Token: maskKey(t.ID, t.Hint), Scopes: t.Scopes, CreatedAt: t.CreatedAt,
+		ID: t.ID, Name: t.Name, Token: apikey.Mask(t.ID, t.Hint), Scopes: t.Scopes, CreatedAt: t.CreatedAt,
 		AgentID: t.AgentID, PolicyID: t.PolicyID,
 	}
 	if !t.ExpiresAt.IsZero() {

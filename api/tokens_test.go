@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"writ/apikey"
 	"writ/engine"
 )
 
@@ -23,7 +24,7 @@ func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {
 	}).wantStatus(http.StatusCreated)
 	var made tokenSecret
 	r.into(&made)
-	if id, err := ParseKey(made.Token); err != nil || id != made.ID {
+	if id, err := apikey.Parse([]byte(made.Token)); err != nil || string(id[:]) != made.ID {
 		t.Errorf("token = %s with id %s, want a key of that id", made.Token, made.ID)
 	}
 	list := h.do("GET", "/v1/tokens", op, nil).wantStatus(http.StatusOK)
@@ -36,7 +37,7 @@ func TestDecision_Credentials_AKeyIsShownOnce(t *testing.T) {
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("GET (-want +got):\n%s", diff)
 	}
-	if strings.Contains(string(list.body), made.Token[keyIDEnd:keyIDEnd+9]) {
+	if strings.Contains(string(list.body), made.Token[len(apikey.Prefix)+apikey.IDLen:len(apikey.Prefix)+apikey.IDLen+9]) {
 		t.Errorf("the list %s shows the secret", list.body)
 	}
 	for range 2 {

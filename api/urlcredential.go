@@ -1,8 +1,11 @@
 package api
 
 import (
-	"bytes"
+	"writ/apikey"
+	"writ/engine/resource"
+
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -25,16 +28,16 @@ const credentialParams = " access_token token api_key apikey auth_token authoriz
 // a path with a parameter, or an unknown one, can hold one.
 func carriesCredential(fc *fiber.Ctx, openPath bool) bool {
 	uri := fc.Request().URI()
-	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(q) {
+	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(string(q)) {
 		return true
 	}
-	return openPath && holdsCredential(uri.PathOriginal())
+	return openPath && holdsCredential(string(uri.PathOriginal()))
 }
 
-func queryHoldsCredential(query []byte) bool {
-	for param := range bytes.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
-		name, value, _ := bytes.Cut(param, []byte("="))
-		if len(value) > 0 && isCredentialParam(string(unescaped(name))) || holdsCredential(param) {
+func queryHoldsCredential(query string) bool {
+	for param := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := strings.Cut(param, "=")
+		if value != "" && isCredentialParam(resource.Decode(name)) || holdsCredential(param) {
 			return true
 		}
 	}
@@ -46,14 +49,17 @@ func isCredentialParam(name string) bool {
 	return name != "" && !strings.Contains(name, " ") && strings.Contains(credentialParams, " "+name+" ")
 }
 
+// keys matches what looks like an API key.
+var keys = regexp.MustCompile(apikey.Pattern)
+
 // holdsCredential reports whether text, percent-encoded or not, has what looks
 // like an API key or a JWT in it.
-func holdsCredential(text []byte) bool {
+func holdsCredential(text string) bool {
 	for range 3 { // one layer for the URL, more for who encodes twice
-		if findKey(text) || findJWT(text) {
+		if keys.MatchString(text) || findJWT(text) {
 			return true
 		}
-		plain := unescaped(text)
+		plain := resource.Decode(text)
 		if len(plain) == len(text) {
 			return false
 		}
@@ -62,27 +68,12 @@ func holdsCredential(text []byte) bool {
 	return false
 }
 
-// findKey looks for the beginning of an API key up to its secret: one that was
-// cut or mistyped is as much of a leak.
-func findKey(text []byte) bool {
-	for {
-		i := bytes.Index(text, []byte(keyPrefix))
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(keyPrefix):]
-		if len(text) > keyIDLen+1 && isBase62(text[:keyIDLen]) && text[keyIDLen] == '_' {
-			return true
-		}
-	}
-}
-
 // findJWT looks for three dotted parts of base64url, of which the first is a
 // JSON object.
-func findJWT(text []byte) bool {
+func findJWT(text string) bool {
 	const least = 8 // characters of a part
 	for {
-		i := bytes.Index(text, []byte("eyJ"))
+		i := strings.Index(text, "eyJ")
 		if i < 0 {
 			return false
 		}
@@ -108,43 +99,13 @@ func findJWT(text []byte) bool {
 }
 
 // base64URLRun is how many characters of base64url b begins with.
-func base64URLRun(b []byte) int {
-	for i, c := range b {
+func base64URLRun(b string) int {
+	for i, c := range []byte(b) {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '-' && c != '_' {
 			return i
 		}
 	}
 	return len(b)
-}
-
-// unescaped decodes the escapes of b that are well-formed and leaves the others.
-func unescaped(b []byte) []byte {
-	if bytes.IndexByte(b, '%') < 0 {
-		return b
-	}
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); i++ {
-		if b[i] == '%' && i+2 < len(b) {
-			if hi, lo := unhex(b[i+1]), unhex(b[i+2]); hi >= 0 && lo >= 0 {
-				out = append(out, byte(hi<<4|lo))
-				i += 2
-				continue
-			}
-		}
-		out = append(out, b[i])
-	}
-	return out
-}
-
-// unhex is the value of a hexadecimal digit, negative if it is none.
-func unhex(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
-	}
-	return -1
 }
 
 // refuseURL is the problem of a request that carries a credential in its URL.

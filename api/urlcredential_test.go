@@ -1,12 +1,13 @@
 package api
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"writ/apikey"
 )
 
 // escapeAll percent-encodes every byte.
@@ -79,10 +80,10 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 	h := start(t)
 	key, id := h.key(acme, Scopes()...)
 	for target, want := range map[string]int{
-		"/v1/authorizations?agent_id=writ_bot":                              200,
-		"/v1/authorizations?agent_id=token":                                 200,
-		"/v1/authorizations?action_type=eyJhbGci.x.y":                       200,
-		"/v1/authorizations?agent_id=writ_" + strings.Repeat("a", keyIDLen): 200, // an id alone is public
+		"/v1/authorizations?agent_id=writ_bot":                                  200,
+		"/v1/authorizations?agent_id=token":                                     200,
+		"/v1/authorizations?action_type=eyJhbGci.x.y":                           200,
+		"/v1/authorizations?agent_id=writ_" + strings.Repeat("a", apikey.IDLen): 200, // an id alone is public
 		"/health?probe=1":                 200,
 		"/v1/rules?token=":                400, // an unknown parameter like any other
 		"/v1/rules?cursor=eyJhIjoxfQ":     400,
@@ -100,24 +101,24 @@ func TestCredentialInURL_OthersAreLeftAlone(t *testing.T) {
 // nobody needs a credential to send it. As the square of its length it would
 // take minutes.
 func TestHoldsCredential_TakesTimeInProportion(t *testing.T) {
-	if holdsCredential(bytes.Repeat([]byte("eyJ"), 1<<20)) {
+	if holdsCredential(strings.Repeat("eyJ", 1<<20)) {
 		t.Error("holdsCredential of a JWT's beginning over and over = true, want false")
 	}
 	for _, jwt := range []string{"eyJeyJ_-8.12345678.12345678", "eyJ.eyJ45678.12345678.12345678", "xxeyJ45678.eyJ45678.eyJ45678"} {
-		if !holdsCredential([]byte(jwt)) {
+		if !holdsCredential(jwt) {
 			t.Errorf("holdsCredential(%q) = false, want true", jwt)
 		}
 	}
 }
 
 func FuzzHoldsCredential(f *testing.F) {
-	key, _ := makeKey([16]byte{1}, [32]byte{2})
+	key, _ := apikey.New()
 	for _, prefix := range []string{"", "writ_", "eyJ", "eyJ.eyJ.", "%", "%7", "writ_01tRy6czI6jAOLpZvq3hw1"} {
 		f.Add(prefix, "")
 	}
 	f.Fuzz(func(t *testing.T, before, after string) {
-		holdsCredential([]byte(before + after))
-		if !holdsCredential([]byte(before + key + after)) {
+		holdsCredential(before + after)
+		if !holdsCredential(before + key + after) {
 			t.Errorf("holdsCredential(%q) = false, want true", before+key+after)
 		}
 	})

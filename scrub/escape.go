@@ -133,13 +133,5 @@ func hexAt(s string, i int) int {
 	if i >= len(s) {
 		return -1
 	}
-	switch b := s[i]; {
-	case b >= '0' && b <= '9':
-		return int(b - '0')
-	case b >= 'a' && b <= 'f':
-		return int(b-'a') + 10
-	case b >= 'A' && b <= 'F':
-		return int(b-'A') + 10
-	}
-	return -1
+	return int(hexDigits.values[s[i]])
 }

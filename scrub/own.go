@@ -3,6 +3,8 @@ package scrub
 import (
 	"regexp"
 	"strings"
+
+	"writ/apikey"
 )
 
 // ownRules are the rules that gitleaks lacks.
@@ -13,7 +15,7 @@ func ownRules() []*rule {
 		userinfo(),
 		assignment(),
 		mustRule("telegram-bot-api-token", `(?:^|[^0-9])([0-9]{5,16}:AA[\w-]{32,34})(?:$|[^\w-])`, ":aa"),
-		mustRule("writ-api-key", `writ_[0-9A-Za-z]+_[0-9A-Za-z]{40,}`, "writ_"),
+		mustRule("writ-api-key", apikey.Pattern, apikey.Prefix),
 		basic(),
 		mustRule("authorization-header", `(?i)\b(?:bearer|basic)[ +]+([\w.~+/=-]*[0-9][\w.~+/=-]{11,})`, "bearer", "basic"),
 		// gitleaks wants the whole key; half of one is a secret too.

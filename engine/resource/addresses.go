@@ -21,7 +21,7 @@ func (t *text) readAddresses() {
 	lists := []string{list}
 	for field := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(field, "=")
-		switch asciiLower(decode(name)) {
+		switch asciiLower(Decode(name)) {
 		case "to", "cc", "bcc":
 			if t.scheme == "mailto" {
 				lists = append(lists, value)
@@ -29,7 +29,7 @@ func (t *text) readAddresses() {
 		}
 	}
 	for _, list := range lists {
-		for _, address := range t.addressesIn(decode(list), prefix != "") {
+		for _, address := range t.addressesIn(Decode(list), prefix != "") {
 			t.add(reader, letters(prefix+address))
 		}
 	}

@@ -54,8 +54,8 @@ func (t *text) readFilePath(base, rest string, u url) {
 		t.add(Client, base+canonical(path)+query)
 	}
 	t.add(POSIX, base+letters(posixPath(rest)))
-	t.add(DecodedPOSIX, base+letters(posixPath(decode(rest))))
-	for _, path := range [...]string{rest, decode(rest), browsed, decode(browsed)} {
+	t.add(DecodedPOSIX, base+letters(posixPath(Decode(rest))))
+	for _, path := range [...]string{rest, Decode(rest), browsed, Decode(browsed)} {
 		t.add(Windows, base+letters(fileWindowsPath(path)))
 		t.add(Windows, base+letters(fileWindowsPath(windowsPath(path, strings.Clone))))
 	}

@@ -72,7 +72,7 @@ func (t *text) readSchemeless() {
 	}
 	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
 	if hasEscape(path) {
-		t.add(DecodedPOSIX, letters(posixPath(decode(path))))
+		t.add(DecodedPOSIX, letters(posixPath(Decode(path))))
 	}
 	t.addWindows(path)
 	t.addServed("", "", true, false, path, posixPath(path))

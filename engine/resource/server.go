@@ -11,9 +11,9 @@ func (t *text) addServed(base, query string, deep, parameters bool, sent ...stri
 		t.add(Server, base+letters(resolve(mergeSlashes(path), literalDots))+query)
 	}
 	for _, path := range sent {
-		decoded := []string{decode(path)}
+		decoded := []string{Decode(path)}
 		if deep && hasEscape(decoded[0]) {
-			decoded = append(decoded, decode(decoded[0]), decodeAll(decoded[0]))
+			decoded = append(decoded, Decode(decoded[0]), decodeAll(decoded[0]))
 		}
 		for _, path := range decoded {
 			for _, path := range bothSlashes(path) {

@@ -50,10 +50,10 @@ func unhex(c byte) byte {
 }
 
 // hasEscape reports whether s has an escape.
-func hasEscape(s string) bool { return len(decode(s)) < len(s) }
+func hasEscape(s string) bool { return len(Decode(s)) < len(s) }
 
-// decode decodes every escape of s once. The result may be no UTF-8.
-func decode(s string) string { return decoded(s, false) }
+// Decode decodes every escape of s once. The result may be no UTF-8.
+func Decode(s string) string { return decoded(s, false) }
 
 // decodeAll decodes s until no escape is left: what an escape stands for may end
 // another one.

@@ -95,7 +95,7 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode what they then encode in their own way
-			t.blocks = append(t.blocks, Reading{base + letters(decode(path)) + query, Literal})
+			t.blocks = append(t.blocks, Reading{base + letters(Decode(path)) + query, Literal})
 		}
 	}
 	if zone.MatchString(base) { // which leaves the address what it is
@@ -108,7 +108,7 @@ var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
 // checkWebPath refuses escapes that servers read in several ways.
 func checkWebPath(path string) *Error {
-	decoded := decode(path)
+	decoded := Decode(path)
 	switch {
 	case !utf8.ValidString(decoded):
 		return &Error{"its path has an escape that is no UTF-8"}
@@ -119,7 +119,7 @@ func checkWebPath(path string) *Error {
 }
 
 func checkEscapedControls(path string) *Error {
-	if strings.ContainsFunc(decode(path), unicode.IsControl) {
+	if strings.ContainsFunc(Decode(path), unicode.IsControl) {
 		return &Error{"its path has an escaped control character"}
 	}
 	return nil

@@ -1,0 +1,125 @@
+// Package apikey has the form of API keys: makes and reads them, and finds them in
+// texts where they do not belong.
+//
+// An API key is 77 ASCII characters:
+//
+//	key      = "writ_" id "_" secret checksum
+//	id       = 22 base62 digits: 16 random bytes, big endian
+//	secret   = 43 base62 digits: 32 random bytes, big endian
+//	checksum =  6 base62 digits: CRC-32 (IEEE) of all that stands before it
+//
+// Base62 digits are 0-9, A-Z, a-z in this order, most significant first, with
+// leading zeros up to the fixed width. The id is public: it finds the key and
+// names it in lists. The secret is never stored; the SHA-256 of the whole key
+// is. The checksum protects nothing: it lets junk and typing errors be refused
+// without a look-up, and secret scanners know a key when they see one.
+//
+// Worked example, with 16 bytes 0x01 as id and 32 bytes 0x02 as secret:
+//
+//	writ_01tRy6czI6jAOLpZvq3hw1_0TWD4V5tkyUQGc5qXvlBDd2Fj97aqsMoBGJJjsttG4I4GQovr
+package apikey
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"hash/crc32"
+	"math/big"
+)
+
+// Pattern is the regular expression of what looks like an API key or, with its
+// whole id, the beginning of one: a key that was cut or mistyped is a leak as well.
+const Pattern = `writ_(?:[0-9A-Za-z]{22}_[0-9A-Za-z]|[0-9A-Za-z]+_[0-9A-Za-z]{40})[0-9A-Za-z]*`
+
+// Prefix begins every key, and IDLen is the length of its id in characters.
+const (
+	Prefix      = "writ_"
+	IDLen       = 22
+	secretLen   = 43
+	checksumLen = 6
+	idEnd       = len(Prefix) + IDLen
+	secretEnd   = idEnd + 1 + secretLen
+	length      = secretEnd + checksumLen
+	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// ID is the public part of an API key.
+type ID [IDLen]byte
+
+// errNotKey says no more than that: which rule a key breaks is nobody's business.
+var errNotKey = errors.New("not an API key")
+
+// Parse returns the id of a well-formed API key. It makes no statement on whether
+// the key was ever issued.
+func Parse(key []byte) (id ID, err error) {
+	if len(key) != length || string(key[:len(Prefix)]) != Prefix || key[idEnd] != '_' {
+		return ID{}, errNotKey
+	}
+	if !isBase62(key[len(Prefix):idEnd]) || !isBase62(key[idEnd+1:secretEnd]) {
+		return ID{}, errNotKey
+	}
+	if checksum(key[:secretEnd]) != [checksumLen]byte(key[secretEnd:]) {
+		return ID{}, errNotKey
+	}
+	return ID(key[len(Prefix):idEnd]), nil
+}
+
+// New returns a fresh API key and its id.
+func New() (key string, id string) {
+	var idBytes [16]byte
+	var secret [32]byte
+	rand.Read(idBytes[:]) // never fails: crypto/rand crashes the program instead
+	rand.Read(secret[:])
+	return build(idBytes, secret)
+}
+
+func build(idBytes [16]byte, secret [32]byte) (key string, id string) {
+	b := make([]byte, 0, length)
+	b = append(b, Prefix...)
+	b = appendBase62(b, idBytes[:], IDLen)
+	b = append(b, '_')
+	b = appendBase62(b, secret[:], secretLen)
+	sum := checksum(b)
+	b = append(b, sum[:]...)
+	return string(b), string(b[len(Prefix):idEnd])
+}
+
+// Hash is what is stored of a key.
+func Hash(key []byte) [sha256.Size]byte { return sha256.Sum256(key) }
+
+// Mask shows which key a list row is about and nothing to guess the rest
+// from.
+func Mask(id, hint string) string { return Prefix + id + "_…" + hint }
+
+// Hint is the end of a key, which its owner can compare.
+func Hint(key string) string { return key[len(key)-4:] }
+
+func checksum(b []byte) [checksumLen]byte {
+	var sum [checksumLen]byte
+	n := crc32.ChecksumIEEE(b)
+	for i := checksumLen - 1; i >= 0; i-- {
+		sum[i] = base62[n%62]
+		n /= 62
+	}
+	return sum
+}
+
+func appendBase62(dst, b []byte, width int) []byte {
+	n, digit, base := new(big.Int).SetBytes(b), new(big.Int), big.NewInt(62)
+	start := len(dst)
+	dst = append(dst, make([]byte, width)...)
+	for i := start + width - 1; i >= start; i-- {
+		n.DivMod(n, base, digit)
+		dst[i] = base62[digit.Int64()]
+	}
+	return dst
+}
+
+func isBase62(b []byte) bool {
+	for _, c := range b {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
