@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // envelope is the member of a body that holds a document. Who sends the document
@@ -23,9 +24,13 @@ func policyEnvelope() envelope {
 }
 
 func intentEnvelope() envelope {
-	return envelope{"intent", []string{
-		"intent_id", "agent_id", "action_type", "resource", "cost", "metadata", "issued_at",
-	}}
+	members := []string{"cost", "metadata"}
+	for _, m := range condition.Members {
+		if m.ID != condition.PolicyID {
+			members = append(members, m.Name)
+		}
+	}
+	return envelope{"intent", members}
 }
 
 // hint adds to err, which is of decoding a body, where the field that it names

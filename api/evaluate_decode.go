@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // maxShared is the greatest body whose strings may share one copy of it. A
@@ -91,26 +92,15 @@ func (c *plainReader) intent(body *evaluateBody) bool {
 	var seen memberSet
 	return c.object(func(name string) bool {
 		switch name {
-		case "intent_id":
-			return seen.add(0) && c.text(&in.IntentID)
-		case "policy_id":
-			return seen.add(1) && c.text(&in.PolicyID)
-		case "agent_id":
-			return seen.add(2) && c.text(&in.AgentID)
-		case "action_type":
-			return seen.add(3) && c.text(&in.ActionType)
-		case "resource":
-			return seen.add(4) && c.text(&in.Resource)
-		case "issued_at":
-			return seen.add(5) && c.text(&in.IssuedAt)
 		case "cost":
 			in.Cost = &body.cost
-			return seen.add(6) && c.cost(in.Cost)
+			return seen.add(int(condition.Cost)) && c.cost(in.Cost)
 		case "metadata":
 			in.Metadata = make(map[string]string)
-			return seen.add(7) && c.metadata(in.Metadata)
+			return seen.add(int(condition.Metadata)) && c.metadata(in.Metadata)
 		}
-		return false
+		m, ok := condition.MemberNamed(name)
+		return ok && seen.add(int(m.ID)) && c.text(in.Text(m.ID))
 	})
 }
 

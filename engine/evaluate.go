@@ -64,12 +64,11 @@ type evaluation struct {
 
 func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	f, i := condition.NewFrame(), in.Intent
-	f.SetText(condition.IntentID, i.IntentID)
-	f.SetText(condition.PolicyID, i.PolicyID)
-	f.SetText(condition.AgentID, i.AgentID)
-	f.SetText(condition.ActionType, i.ActionType)
+	for k := range condition.Members {
+		id := condition.Members[k].ID
+		f.SetText(id, *i.Text(id))
+	}
 	f.SetResource(i.Resource)
-	f.SetText(condition.IssuedAt, i.IssuedAt)
 	f.SetMetadata(i.Metadata)
 	if i.Cost != nil {
 		f.SetInt(condition.CostAmount, i.Cost.AmountMinor)

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"writ/engine/condition"
 	"writ/engine/resource"
 )
 
@@ -33,6 +34,25 @@ type Intent struct {
 
 	// readings are those of the Resource that Validate has seen.
 	readings resource.Readings
+}
+
+// Text returns where the intent keeps a member that is a text: see [condition.Members].
+func (in *Intent) Text(id condition.FieldID) *string {
+	switch id {
+	case condition.IntentID:
+		return &in.IntentID
+	case condition.PolicyID:
+		return &in.PolicyID
+	case condition.AgentID:
+		return &in.AgentID
+	case condition.ActionType:
+		return &in.ActionType
+	case condition.Resource:
+		return &in.Resource
+	case condition.IssuedAt:
+		return &in.IssuedAt
+	}
+	return nil
 }
 
 // Readings returns the readings of the intent's resource, or a *[resource.Error].

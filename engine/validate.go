@@ -41,18 +41,34 @@ func (p *ActionPolicy) Normalize() { p.PolicyID = strings.ToLower(p.PolicyID) }
 // of the resource in the intent, so nobody else may use that meanwhile.
 func (in *Intent) Validate() error {
 	var p problems
-	p.uuid("intent.intent_id", in.IntentID)
-	p.uuid("intent.policy_id", in.PolicyID)
-	p.text("intent.agent_id", in.AgentID, condition.MaxAgentID)
-	p.actionType("intent.action_type", in.ActionType, "")
-	in.readings = p.resource("intent.resource", in.Resource)
+	for i := range condition.Members {
+		m := &condition.Members[i]
+		if s := *in.Text(m.ID); s != "" || !m.Optional {
+			p.member(m, s, in)
+		}
+	}
 	if in.Cost != nil {
 		p.amount("intent.cost.amount_minor", in.Cost.AmountMinor)
 		p.currency("intent.cost.currency", in.Cost.Currency)
 	}
 	p.metadata("intent.metadata", in.Metadata)
-	p.timestamp("intent.issued_at", in.IssuedAt)
 	return p.err()
+}
+
+// member checks a text of an intent.
+func (p *problems) member(m *condition.Member, s string, in *Intent) {
+	switch m.Form {
+	case condition.UUIDForm:
+		p.uuid(m.Path, s)
+	case condition.ActionForm:
+		p.actionType(m.Path, s, "")
+	case condition.ResourceForm:
+		in.readings = p.resource(m.Path, s)
+	case condition.TimeForm:
+		p.timestamp(m.Path, s)
+	default:
+		p.text(m.Path, s, m.Size)
+	}
 }
 
 // Validate returns an [*InvalidError] that names every invalid field, or nil.

@@ -212,18 +212,31 @@ func IntentDigest(in *engine.Intent) string {
 	return receipt.DigestBytes(appendIntent(buf[:0], in))
 }
 
+// intentMembers are the members of an intent, in the order of the canonical form.
+var intentMembers = func() []condition.Member {
+	all := append(slices.Clone(condition.Members), condition.Member{ID: condition.Cost, Name: "cost"}, condition.Member{ID: condition.Metadata, Name: "metadata"})
+	slices.SortFunc(all, func(a, b condition.Member) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}()
+
 func appendIntent(dst []byte, in *engine.Intent) []byte {
-	dst = receipt.AppendString(append(dst, `{"action_type":`...), in.ActionType)
-	dst = receipt.AppendString(append(dst, `,"agent_id":`...), in.AgentID)
-	if in.Cost != nil {
-		dst = appendCost(append(dst, `,"cost":`...), in.Cost)
+	separator := byte('{')
+	for i := range intentMembers {
+		m := &intentMembers[i]
+		if m.ID == condition.Cost && in.Cost == nil || m.ID == condition.Metadata && in.Metadata == nil ||
+			m.Optional && *in.Text(m.ID) == "" {
+			continue
+		}
+		dst = append(append(append(dst, separator, '"'), m.Name...), `":`...)
+		switch m.ID {
+		case condition.Cost:
+			dst = appendCost(dst, in.Cost)
+		case condition.Metadata:
+			dst = receipt.AppendMap(dst, in.Metadata)
+		default:
+			dst = receipt.AppendString(dst, *in.Text(m.ID))
+		}
+		separator = ','
 	}
-	dst = receipt.AppendString(append(dst, `,"intent_id":`...), in.IntentID)
-	dst = receipt.AppendString(append(dst, `,"issued_at":`...), in.IssuedAt)
-	if in.Metadata != nil {
-		dst = receipt.AppendMap(append(dst, `,"metadata":`...), in.Metadata)
-	}
-	dst = receipt.AppendString(append(dst, `,"policy_id":`...), in.PolicyID)
-	dst = receipt.AppendString(append(dst, `,"resource":`...), in.Resource)
 	return append(dst, '}')
 }

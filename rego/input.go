@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/engine/resource"
 )
 
@@ -18,8 +19,7 @@ var (
 	keyReadings, keyBlocked, keyAllowed      = ast.StringTerm("readings"), ast.StringTerm("blocked"), ast.StringTerm("allowed")
 	keyText, keyReaders, keyStops            = ast.StringTerm("text"), ast.StringTerm("readers"), ast.StringTerm("stops")
 	keyRequireRegistered, keyExceeded        = ast.StringTerm("require_registered_agents"), ast.StringTerm("exceeded")
-	keyIntentID, keyPolicyID, keyAgentID     = ast.StringTerm("intent_id"), ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
-	keyActionType, keyResource, keyIssuedAt  = ast.StringTerm("action_type"), ast.StringTerm("resource"), ast.StringTerm("issued_at")
+	keyPolicyID, keyAgentID                  = ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
 	keyCost, keyAmount, keyCurrency          = ast.StringTerm("cost"), ast.StringTerm("amount_minor"), ast.StringTerm("currency")
 	keyMetadata, keyID, keyStatus            = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
 	keyVersion, keyOrganizationID            = ast.StringTerm("version"), ast.StringTerm("organization_id")
@@ -27,6 +27,14 @@ var (
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
 )
+
+// memberKeys are the names of [condition.Members].
+var memberKeys = func() (keys []*ast.Term) {
+	for _, m := range condition.Members {
+		keys = append(keys, ast.StringTerm(m.Name))
+	}
+	return keys
+}()
 
 // Input returns the input document of a lowered policy; [Lower] says what is in
 // it. Its String is JSON. It is an error where the resource cannot be read.
@@ -96,15 +104,19 @@ func conditionInput(in *engine.RegoInput) ast.Value {
 
 // intentTerm is the intent with resource in the place of its own.
 func intentTerm(in *engine.Intent, agent, resource *ast.Term) *ast.Term {
-	members := make([][2]*ast.Term, 0, 8)
-	members = append(members,
-		ast.Item(keyIntentID, ast.StringTerm(in.IntentID)),
-		ast.Item(keyPolicyID, ast.StringTerm(in.PolicyID)),
-		ast.Item(keyAgentID, agent),
-		ast.Item(keyActionType, ast.StringTerm(in.ActionType)),
-		ast.Item(keyResource, resource),
-		ast.Item(keyIssuedAt, ast.StringTerm(in.IssuedAt)),
-	)
+	members := make([][2]*ast.Term, 0, len(memberKeys)+2)
+	for i, m := range condition.Members {
+		text := *in.Text(m.ID)
+		switch {
+		case text == "" && m.Optional:
+		case m.ID == condition.AgentID:
+			members = append(members, ast.Item(memberKeys[i], agent))
+		case m.ID == condition.Resource:
+			members = append(members, ast.Item(memberKeys[i], resource))
+		default:
+			members = append(members, ast.Item(memberKeys[i], ast.StringTerm(text)))
+		}
+	}
 	if in.Cost != nil {
 		members = append(members, ast.Item(keyCost, ast.ObjectTerm(
 			ast.Item(keyAmount, integer(in.Cost.AmountMinor)),

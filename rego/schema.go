@@ -1,5 +1,7 @@
 package rego
 
+import "writ/engine/condition"
+
 // closed is the JSON schema of an object that has these members and no other,
 // so that a misspelt one is a mistake.
 func closed(properties map[string]any) map[string]any {
@@ -18,7 +20,10 @@ func texts(names ...string) map[string]any {
 
 // intentSchema is the schema of input.intent: the contract's ActionIntent.
 func intentSchema() map[string]any {
-	p := texts("intent_id", "policy_id", "agent_id", "action_type", "resource", "issued_at")
+	p := map[string]any{}
+	for _, m := range condition.Members {
+		p[m.Name] = typed("string")
+	}
 	p["cost"] = closed(map[string]any{"amount_minor": typed("integer"), "currency": typed("string")})
 	p["metadata"] = map[string]any{"type": "object", "additionalProperties": typed("string")}
 	return closed(p)

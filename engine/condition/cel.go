@@ -18,11 +18,9 @@ import (
 	"writ/engine/glob"
 )
 
-// Names that only macros can write.
-const (
-	varHasCost     = "@has_cost"
-	varHasMetadata = "@has_metadata"
-)
+// presenceOfField begins the names, which only macros can write, of the variables that
+// say whether an intent has a field. Behind it is the field's path.
+const presenceOfField = "@has "
 
 // language is CEL as authors of conditions write it, over intent.*, agent.* and
 // policy.*. It is immutable.
@@ -84,8 +82,11 @@ func (s *language) init() error {
 // variables declares the fields that a condition can ask about.
 func variables() cel.EnvOption {
 	return func(e *cel.Env) (*cel.Env, error) {
-		options := []cel.EnvOption{cel.Variable(varHasCost, cel.BoolType), cel.Variable(varHasMetadata, cel.BoolType)}
+		var options []cel.EnvOption
 		for id := range MetadataValue {
+			if row := &fields[id]; row.optional && row.owner == id {
+				options = append(options, cel.Variable(presenceOfField+row.path, cel.BoolType))
+			}
 			if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
 				options = append(options, cel.Variable(f.Path(), f.celType()))
 			}
@@ -128,13 +129,10 @@ func expandHas(eh celparser.ExprHelper, target ast.Expr, args []ast.Expr) (ast.E
 		return celparser.MakeHas(eh, target, args)
 	}
 	if f, known := fieldByPath(name); known && f.Kind != Bool {
-		switch {
-		case !f.Optional():
+		if !f.Optional() {
 			return eh.NewLiteral(types.True), nil
-		case f.ID == Metadata:
-			return eh.NewIdent(varHasMetadata), nil
 		}
-		return eh.NewIdent(varHasCost), nil
+		return eh.NewIdent(presenceOfField + fields[f.row().owner].path), nil
 	}
 	if strings.HasPrefix(name, fields[Metadata].path+".") {
 		sel := args[0].AsSelect()

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"math"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -203,9 +204,12 @@ func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 		return &checker.SizeEstimate{Max: size}
 	}
 	if f, ok := fieldByPath(path[0]); ok {
+		if f.Kind == Time {
+			return &checker.SizeEstimate{Max: 1}
+		}
 		return &checker.SizeEstimate{Max: f.row().size}
 	}
-	if path[0] == varHasCost || path[0] == varHasMetadata {
+	if strings.HasPrefix(path[0], presenceOfField) {
 		return &checker.SizeEstimate{Max: 1}
 	}
 	return nil

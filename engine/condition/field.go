@@ -85,23 +85,72 @@ type fieldRow struct {
 	literal bool
 	// glob is the kind of glob that match objects and trees mean of the field.
 	glob Operator
+	// form is that of a text in an intent.
+	form Form
 	// admits returns why the field can never equal a text; nil: it can equal any.
 	admits func(string) error
+}
+
+// Form is what a text of an intent has to look like.
+type Form uint8
+
+// The forms of texts.
+const (
+	// NameForm is one line without control and invisible characters.
+	NameForm Form = iota
+	UUIDForm
+	ActionForm
+	ResourceForm
+	TimeForm
+)
+
+// Member is a member of an intent's document that is a text.
+type Member struct {
+	ID       FieldID
+	Name     string // in the document
+	Path     string // in CEL and Rego, such as "intent.agent_id"
+	Form     Form
+	Size     int // its greatest length, in bytes
+	Optional bool
+}
+
+// Members are the members of an intent that are texts, in the order of the table.
+var Members = members()
+
+func members() (all []Member) {
+	for id := range UsageExceeded {
+		row := &fields[id]
+		name, isIntent := strings.CutPrefix(row.path, "intent.")
+		if isIntent && !strings.Contains(name, ".") && (row.kind == Text || row.kind == Time) {
+			all = append(all, Member{ID: id, Name: name, Path: row.path, Form: row.form, Size: int(row.size), Optional: row.optional}) //nolint:gosec // bounded by the table
+		}
+	}
+	return all
+}
+
+// MemberNamed returns the member of that name.
+func MemberNamed(name string) (*Member, bool) {
+	for i := range Members {
+		if Members[i].Name == name {
+			return &Members[i], true
+		}
+	}
+	return nil, false
 }
 
 // fields is the one table of fields: all that an evaluation can ask of an intent, its
 // agent and its policy.
 var fields = [fieldCount]fieldRow{
-	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, admits: admitsUUID},
-	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, admits: admitsUUID},
+	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
+	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
 	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxAgentID, glob: Glob, literal: true},
-	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxActionType, glob: ActionGlob, literal: true},
-	Resource:             {name: "resource", path: "intent.resource", size: MaxResource, glob: ResourceGlob, literal: true, admits: admitsResource},
+	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxActionType, glob: ActionGlob, form: ActionForm, literal: true},
+	Resource:             {name: "resource", path: "intent.resource", size: MaxResource, glob: ResourceGlob, form: ResourceForm, literal: true, admits: admitsResource},
 	Cost:                 {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
 	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
 	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
 	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
-	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: 1},
+	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: 64, form: TimeForm},
 	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxAgentID, glob: Glob, literal: true},
 	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, admits: oneOf("active", "disabled", "unregistered")},
 	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -49,8 +50,11 @@ func (f *Frame) Free() {
 	frames.Put(f)
 }
 
-// SetText sets a field that holds text.
-func (f *Frame) SetText(id FieldID, s string) { f.texts[id] = s }
+// SetText sets a field that holds text. An optional one that is empty is absent.
+func (f *Frame) SetText(id FieldID, s string) {
+	f.texts[id] = s
+	f.absent[id] = s == "" && fields[id].optional
+}
 
 // SetInt sets a field that holds an integer.
 func (f *Frame) SetInt(id FieldID, n int64) { f.numbers[id] = n }
@@ -120,15 +124,13 @@ func (f *Frame) Parent() interpreter.Activation { return nil }
 
 // ResolveName implements [interpreter.Activation].
 func (f *Frame) ResolveName(name string) (any, bool) {
-	switch name {
-	case varHasCost:
-		return types.Bool(f.has(Cost)), true
-	case varHasMetadata:
-		return types.Bool(f.has(Metadata)), true
-	}
-	field, ok := fieldByPath(name)
-	if !ok {
+	path, presence := strings.CutPrefix(name, presenceOfField)
+	field, ok := fieldByPath(path)
+	switch {
+	case !ok:
 		return nil, false
+	case presence:
+		return types.Bool(f.has(field.ID)), true
 	}
 	return f.box(field.ID), true
 }
@@ -146,7 +148,7 @@ func (f *Frame) value(id FieldID) ref.Val {
 	case id == Metadata:
 		return newOrderedMetadata(f.metadata)
 	case !f.has(id):
-		return noCost
+		return FieldOf(id).missing()
 	case row.kind == Time:
 		t, err := ParseTime(f.texts[id])
 		if err != nil {
@@ -159,6 +161,17 @@ func (f *Frame) value(id FieldID) ref.Val {
 		return types.Int(f.numbers[id])
 	}
 	return types.String(f.texts[id])
+}
+
+// missing is the error of CEL where the intent lacks f.
+func (f Field) missing() ref.Val {
+	switch f.row().owner {
+	case Cost:
+		return noCost
+	case MetadataValue:
+		return types.WrapErr(&absentError{f.Path() + "." + f.Key})
+	}
+	return types.WrapErr(&absentError{f.Path()})
 }
 
 // What is the same of every intent. Errors of CEL are immutable.

@@ -124,8 +124,8 @@ func Has(f Field) *Node {
 		return Compare(f, Exists)
 	case !f.Optional():
 		return Always(true)
-	case f.row().owner == Cost:
-		return Compare(FieldOf(Cost), Exists)
+	case f.row().owner != f.ID:
+		return Compare(FieldOf(f.row().owner), Exists)
 	}
 	return Compare(f, Exists)
 }

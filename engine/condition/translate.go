@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"strings"
+
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -30,23 +32,21 @@ func translate(e ast.Expr) Outcomes {
 	case ast.IdentKind:
 		return translatePresence(e.AsIdent())
 	case ast.CallKind:
-		return translateCBoth(e.AsCall())
+		return translateCall(e.AsCall())
 	}
 	return unknown()
 }
 
 // translatePresence translates the variables that has() becomes.
 func translatePresence(name string) Outcomes {
-	switch name {
-	case varHasCost:
-		return total(Has(FieldOf(Cost)))
-	case varHasMetadata:
-		return total(Has(FieldOf(Metadata)))
+	path, presence := strings.CutPrefix(name, presenceOfField)
+	if f, ok := fieldByPath(path); ok && presence {
+		return total(Has(f))
 	}
 	return unknown()
 }
 
-func translateCBoth(call ast.CallExpr) Outcomes {
+func translateCall(call ast.CallExpr) Outcomes {
 	args := call.Args()
 	if call.IsMemberFunction() {
 		args = append([]ast.Expr{call.Target()}, args...)
