@@ -17,22 +17,32 @@ import (
 //	policy_id, policy_version, agent_id, action_type, resource,
 //	cost_amount_minor, cost_currency, metadata_keys, metadata, issued_at,
 //	receipt_digest, receipt_exp, receipt_kid,
-//	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at
+//	outcome, outcome_amount_minor, outcome_currency, external_ref, recorded_at,
+//	credential, writer, session_id, approval_id
 //
 // What a row lacks is an empty cell. Lists are joined by "; ". The metadata, which
 // only the audit mode full keeps, is a JSON object. Times are RFC
 // 3339 in UTC, but issued_at is as the intent had it, and receipt_exp is Unix
-// seconds. The last five are what became of the action.
+// seconds. From outcome to recorded_at is what became of the action.
 //
 // A text that a spreadsheet would run as a formula gets a leading apostrophe:
 // one that begins with = + - @ (or their full-width forms), a tab or a line
 // break, white space and quotes before it not counted. To undo that, take one
 // apostrophe off a cell whose rest is such a text.
-const csvHeader = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
+var csvHeader = csvColumns + recordTexts() + "\r\n"
+
+const csvColumns = "decision_id,decided_at,decision,reasons,intent_id,intent_digest," +
 	"policy_id,policy_version,agent_id,action_type,resource," +
 	"cost_amount_minor,cost_currency,metadata_keys,metadata,issued_at," +
 	"receipt_digest,receipt_exp,receipt_kid," +
-	"outcome,outcome_amount_minor,outcome_currency,external_ref,recorded_at\r\n"
+	"outcome,outcome_amount_minor,outcome_currency,external_ref,recorded_at"
+
+func recordTexts() (columns string) {
+	for _, t := range storage.RecordTexts {
+		columns += "," + t.Name
+	}
+	return columns
+}
 
 // csvRows appends rows.
 type csvRows struct {
@@ -65,6 +75,9 @@ func (c *csvRows) record(r *storage.Record) {
 	c.number(r.Receipt.Exp)
 	c.text(r.Receipt.KeyID)
 	c.settlement(r.Settlement)
+	for i := range storage.RecordTexts {
+		c.text(*storage.RecordTexts[i].Of(r))
+	}
 	c.buf = append(c.buf[:len(c.buf)-1], '\r', '\n')
 }
 

@@ -98,6 +98,7 @@ func TestCSV_EveryColumn(t *testing.T) {
 		Metadata: map[string]string{"t": "1", "@env": "a;\"b\""}, IssuedAt: "2026-11-21T10:00:00Z",
 		Settlement: &storage.Settlement{Outcome: "executed", AmountMinor: &amount, Currency: "USD", ExternalRef: "+ref", RecordedAt: at},
 	}
+	full.Credential, full.Writer, full.SessionID, full.ApprovalID = "key_1", "eu-1", "=s", "a"
 	full.Receipt.Digest, full.Receipt.Exp, full.Receipt.KeyID, full.Receipt.Sig = "sha256:1f", 300, "-kid", "unseen"
 	var rows csvRows
 	rows.record(full)
@@ -109,13 +110,13 @@ func TestCSV_EveryColumn(t *testing.T) {
 		{
 			"d", "2026-11-21T10:00:00.000005Z", "deny", "a: b; =c", "i", "sha256:0a", "p", "3", "'=agent", "deploy", "'-x",
 			"12", "EUR", "'@env; t", `{"@env":"a;\"b\"","t":"1"}`, "2026-11-21T10:00:00Z", "sha256:1f", "300", "'-kid",
-			"executed", "0", "USD", "'+ref", "2026-11-21T10:00:00.000005Z",
+			"executed", "0", "USD", "'+ref", "2026-11-21T10:00:00.000005Z", "key_1", "eu-1", "'=s", "a",
 		},
 		{
 			"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "",
-			"failed", "", "", "", "2026-11-21T10:00:00.000005Z",
+			"failed", "", "", "", "2026-11-21T10:00:00.000005Z", "", "", "", "",
 		},
-		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", ""},
+		{"", "2026-11-21T10:00:00.000005Z", "allow", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", "0", "", "", "", "", "", "", "", "", "", ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)

@@ -49,6 +49,22 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
+// RecordText is a text of a record that is absent where it is empty.
+type RecordText struct {
+	Name  string // in JSON, and of the column in the export
+	Short string // in stored rows: two letters that no other has, and which never change
+	Of    func(*Record) *string
+}
+
+// RecordTexts are the texts of a record that it may lack. Stores write them, audit
+// digests cover them and the export has a column for each, in this order.
+var RecordTexts = []RecordText{
+	{"credential", "by", func(r *Record) *string { return &r.Credential }},
+	{"writer", "wr", func(r *Record) *string { return &r.Writer }},
+	{"session_id", "se", func(r *Record) *string { return &r.SessionID }},
+	{"approval_id", "ap", func(r *Record) *string { return &r.ApprovalID }},
+}
+
 // Removed reports that [Retention] has removed r: of what it was only
 // OrganizationID, IntentID and DecisionID are left.
 func (r *Record) Removed() bool { return r.Decision == 0 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"writ/storage"
@@ -154,13 +155,48 @@ func (d *decoder) receipt(r *storage.Record) {
 	r.Receipt.KeyID = d.text()
 }
 
-func (d *decoder) under(r *storage.Record, version byte) {
-	r.Writer = d.text()
+func (d *decoder) revisions(r *storage.Record) {
 	r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
-	r.SessionID = d.text()
-	r.ApprovalID = d.text()
-	if version >= versionOfDetails {
-		r.DetailsDigest = d.digest()
+}
+
+// optional reads texts of which each is there once, and not empty.
+func (d *decoder) optional(r *storage.Record) {
+	for range d.length() {
+		short := string([]byte{d.byte(), d.byte()})
+		i := slices.IndexFunc(storage.RecordTexts, func(t storage.RecordText) bool { return t.Short == short })
+		if i < 0 {
+			d.fail("text that this version of writ does not know")
+			return
+		}
+		to := storage.RecordTexts[i].Of(r)
+		if *to != "" {
+			d.fail("text that is there twice")
+			return
+		}
+		*to = d.text()
+	}
+}
+
+// before6 reads the end of a row of an earlier version.
+func (d *decoder) before6(r *storage.Record, version byte) {
+	if version >= versionOfCredential {
+		r.Credential = d.text()
+	}
+	if version >= versionOfAuditDigest {
+		r.AuditDigest = d.digest()
+	}
+	switch {
+	case !d.present():
+	case version < versionOfUnder:
+		r.Settle(d.settlement())
+	default:
+		r.Writer = d.text()
+		d.revisions(r)
+		r.SessionID = d.text()
+		r.ApprovalID = d.text()
+		if version >= versionOfDetails {
+			r.DetailsDigest = d.digest()
+		}
 	}
 }
 

@@ -22,15 +22,14 @@ import (
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
-//	version    = 05
+//	version    = 06
 //	filtered   = decision(1) time text(policy-id) text(agent-id) text(action-type)
 //	rest       = text(intent-id) text(intent-digest) zigzag(policy-version)
 //	             text(resource) [cost] texts(metadata-keys) [metadata]
-//	             texts(reasons) receipt text(issued-at) text(credential)
-//	             digest(audit-digest) [under]
-//	under      = text(writer) zigzag(policy-revision) zigzag(rules-revision)
-//	             zigzag(agent-revision) text(session-id) text(approval-id)
-//	             digest(details-digest)
+//	             texts(reasons) receipt text(issued-at) digest(audit-digest)
+//	             [revisions] digest(details-digest) optional
+//	revisions  = zigzag(policy-revision) zigzag(rules-revision) zigzag(agent-revision)
+//	optional   = uvarint(n) n * (short(2) text), of storage.RecordTexts
 //	cost       = zigzag(amount-minor) text(currency)
 //	metadata   = uvarint(n) n * (text(key) text(value)), by key
 //	receipt    = text(decision) text(decision-id) text(digest) zigzag(exp)
@@ -45,16 +44,23 @@ import (
 //
 // Where the receipt's decision or decision-id is the record's own, as it should
 // be, it is written as the empty text. Whether a settlement is unapproved follows
-// from the decision and is not written. Until version 03 a row ends in [settlement]
-// instead of [under], which is beside it since: see entries.go. A row of version 04
-// has no digest of details, one of version 02
-// no audit digest either and one of version 01 no credential.
+// from the decision and is not written. Before version 06 text(credential) follows
+// issued-at, and the end is
+//
+//	[under]
+//	under      = text(writer) revisions text(session-id) text(approval-id)
+//	             digest(details-digest)
+//
+// Until version 03 a row ends in [settlement] instead of [under], which is beside it
+// since: see entries.go. A row of version 04 has no digest of details, one of version
+// 02 no audit digest either and one of version 01 no credential.
 const (
-	recordVersion        = 5
+	recordVersion        = 6
 	versionOfCredential  = 2 // the first with one
 	versionOfAuditDigest = 3
 	versionOfUnder       = 4
 	versionOfDetails     = 5
+	versionOfOptional    = 6
 )
 
 // encoder appends to its bytes.
@@ -141,19 +147,31 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	e.texts(r.Reasons)
 	e.receipt(r)
 	e.text(r.IssuedAt)
-	e.text(r.Credential)
 	e.digest(r.AuditDigest)
-	if e.present(r.Writer != "" || r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0 || r.SessionID != "" ||
-		r.ApprovalID != "" || r.DetailsDigest != "") {
-		e.text(r.Writer)
+	if e.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
 		e.int(r.PolicyRevision)
 		e.int(r.RulesRevision)
 		e.int(r.AgentRevision)
-		e.text(r.SessionID)
-		e.text(r.ApprovalID)
-		e.digest(r.DetailsDigest)
 	}
+	e.digest(r.DetailsDigest)
+	e.optional(r)
 	return e
+}
+
+func (e *encoder) optional(r *storage.Record) {
+	n := uint64(0)
+	for i := range storage.RecordTexts {
+		if *storage.RecordTexts[i].Of(r) != "" {
+			n++
+		}
+	}
+	e.uint(n)
+	for i := range storage.RecordTexts {
+		if t := &storage.RecordTexts[i]; *t.Of(r) != "" {
+			*e = append(*e, t.Short...)
+			e.text(*t.Of(r))
+		}
+	}
 }
 
 func (e *encoder) metadata(m map[string]string) {
@@ -241,18 +259,15 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	r.Reasons = d.texts()
 	d.receipt(r)
 	r.IssuedAt = d.text()
-	if version >= versionOfCredential {
-		r.Credential = d.text()
-	}
-	if version >= versionOfAuditDigest {
+	if version < versionOfOptional {
+		d.before6(r, version)
+	} else {
 		r.AuditDigest = d.digest()
-	}
-	if d.present() {
-		if version >= versionOfUnder {
-			d.under(r, version)
-		} else {
-			r.Settle(d.settlement())
+		if d.present() {
+			d.revisions(r)
 		}
+		r.DetailsDigest = d.digest()
+		d.optional(r)
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = fmt.Errorf("%w: %d bytes too many", errCorrupt, len(d.rest))

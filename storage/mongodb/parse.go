@@ -207,25 +207,23 @@ func (p *parser) field(r *storage.Record, key string, v bsoncore.Value) {
 		r.Reasons = p.texts(v)
 	case "i":
 		r.IssuedAt = p.text(v)
-	case "by":
-		r.Credential = p.text(v)
 	case "ad":
 		r.AuditDigest = p.packed(v, digestText)
-	case "wr":
-		r.Writer = p.text(v)
 	case "pr":
 		r.PolicyRevision = p.int(v)
 	case "rr":
 		r.RulesRevision = p.int(v)
 	case "ar":
 		r.AgentRevision = p.int(v)
-	case "se":
-		r.SessionID = p.text(v)
-	case "ap":
-		r.ApprovalID = p.text(v)
 	case "dd":
 		r.DetailsDigest = p.packed(v, digestText)
 	default:
+		for i := range storage.RecordTexts {
+			if t := &storage.RecordTexts[i]; t.Short == key {
+				*t.Of(r) = p.text(v)
+				return
+			}
+		}
 		p.fail(fmt.Sprintf("row with the field %q, which this version of writ does not know", key))
 	}
 }

@@ -135,15 +135,15 @@ func (d *document) row(key string, r *storage.Record, id uuid.UUID) {
 	}
 	d.texts("w", r.Reasons)
 	d.optional("i", r.IssuedAt)
-	d.optional("by", r.Credential)
 	d.digest("ad", r.AuditDigest)
-	d.optional("wr", r.Writer)
 	d.optionalInt("pr", r.PolicyRevision)
 	d.optionalInt("rr", r.RulesRevision)
 	d.optionalInt("ar", r.AgentRevision)
-	d.optional("se", r.SessionID)
-	d.optional("ap", r.ApprovalID)
 	d.digest("dd", r.DetailsDigest)
+	for i := range storage.RecordTexts {
+		t := &storage.RecordTexts[i]
+		d.optional(t.Short, *t.Of(r))
+	}
 	if r.Settlement != nil { // it was imported
 		d.settlement("st", r.SettlementEntry())
 	}
