@@ -3,10 +3,11 @@ package api
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	"writ/engine"
-	"writ/engine/condition"
 )
 
 // envelope is the member of a body that holds a document. Who sends the document
@@ -16,21 +17,19 @@ type envelope struct {
 	members []string // of the document, as far as the body has none of that name
 }
 
-func policyEnvelope() envelope {
-	return envelope{"policy", []string{
-		"policy_id", "version", "organization_id", "agent_id", "allowed_action_types", "denied_action_types",
-		"allowed_resource_patterns", "blocked_resource_patterns", "max_cost_minor", "currency", "status", "updated_at",
-	}}
-}
+func policyEnvelope() envelope { return envelope{"policy", membersOf[engine.ActionPolicy]("")} }
 
-func intentEnvelope() envelope {
-	members := []string{"cost", "metadata"}
-	for _, m := range condition.Members {
-		if m.ID != condition.PolicyID {
-			members = append(members, m.Name)
+// intentEnvelope is that of an evaluation, whose body has a policy_id of its own.
+func intentEnvelope() envelope { return envelope{"intent", membersOf[engine.Intent]("policy_id")} }
+
+// membersOf returns the members of a document but one.
+func membersOf[T any](but string) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "" && name != "-" && name != but {
+			names = append(names, name)
 		}
 	}
-	return envelope{"intent", members}
+	return names
 }
 
 // hint adds to err, which is of decoding a body, where the field that it names
