@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -74,13 +73,12 @@ func startFleet(t *testing.T) *fleet {
 		}, 0)
 		return err
 	})
-	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.coreFails.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"result":{"decision":"deny","reasons":["core.finding: no"]}}`) // who asked may be gone
+		denyAsCore(w, r)
 	}))
 	t.Cleanup(core.Close)
 	many, few := manyEvaluations(t), plansOf(t, 1, 2)

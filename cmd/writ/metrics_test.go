@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -11,11 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"writ/engine"
 	"writ/examples"
 )
 
@@ -200,13 +203,27 @@ func idle(t *testing.T, p *process, most int, absent string) {
 	}
 }
 
+// denyAsCore answers as an external core that denies, under the versions asked about.
+func denyAsCore(w http.ResponseWriter, r *http.Request) {
+	var question struct {
+		Input struct {
+			Policy        engine.ActionPolicy `json:"policy"`
+			RulesRevision int64               `json:"rules_revision"`
+		} `json:"input"`
+	}
+	if err := json.UnmarshalRead(r.Body, &question); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"result":{"decision":"deny","reasons":["core.finding: no"],"policy_version":%d,"rules_revision":%d}}`,
+		question.Input.Policy.Version, question.Input.RulesRevision)
+}
+
 // coreFamilies returns the metrics of a deployment whose decisions an external
 // core makes, which the others lack.
 func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
-	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"result":{"decision":"deny","reasons":["core.finding: no"]}}`)
-	}))
+	core := httptest.NewServer(http.HandlerFunc(denyAsCore))
 	t.Cleanup(core.Close)
 	data, _ := newData(t)
 	p := start(t, data, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result")
