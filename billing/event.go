@@ -1,10 +1,10 @@
 package billing
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stripe/stripe-go/v85"
 
 	"writ/engine"
