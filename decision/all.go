@@ -44,7 +44,7 @@ func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]l
 	if err != nil {
 		return nil, err
 	}
-	defer b.end()
+	defer b.release()
 	outs := make([]ledger.Outcome, len(requests))
 	allowed := true
 	for i := range requests {

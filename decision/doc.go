@@ -3,12 +3,11 @@
 //
 //	plan ─▶ reserve ─▶ load ─▶ evaluate, or ask a core ─▶ commit
 //
-// The turn begins before anything is looked up, because its time is the
+// The reservation is made before anything is looked up, because its time is the
 // decision's: an intent decided after a kill switch was thrown was evaluated
-// under it. What is answered is what the commit returns, never this
-// evaluation's result. So a replay gives the first answer whatever has become
-// of the policy, the rules, the agent and the meter since, and the turn of a
-// replay costs nothing.
+// under it. The answer is what the commit returns, never this evaluation's
+// result. So a replay gives the first answer whatever has become of the policy,
+// the rules, the agent and the meter since, and is not metered again.
 //
 // The one thing that must still exist for a replay is the policy that the
 // intent names; no version is ever removed, so a policy that an intent was

@@ -91,15 +91,15 @@ type batch struct {
 	who  Caller
 	plan engine.Plan
 
-	// items are what is to be committed, with the turn and the entry of each.
-	items   []item
-	turns   []ledger.Turn
-	entries []ledger.Entry
+	// items are what is to be committed, with the reservation and the entry of each.
+	items    []item
+	reserved []ledger.Reservation
+	entries  []ledger.Entry
 
 	one struct { // where they are of one request
-		item  [1]item
-		turn  [1]ledger.Turn
-		entry [1]ledger.Entry
+		item        [1]item
+		reservation [1]ledger.Reservation
+		entry       [1]ledger.Entry
 	}
 }
 
@@ -117,9 +117,9 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 	}
 	b := &batch{Pipeline: p, who: who, plan: plan}
 	if n == 1 {
-		b.items, b.turns, b.entries = b.one.item[:0], b.one.turn[:0], b.one.entry[:0]
+		b.items, b.reserved, b.entries = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0]
 	} else {
-		b.items, b.turns, b.entries = make([]item, 0, n), make([]ledger.Turn, 0, n), make([]ledger.Entry, 0, n)
+		b.items, b.reserved, b.entries = make([]item, 0, n), make([]ledger.Reservation, 0, n), make([]ledger.Entry, 0, n)
 	}
 	return b, nil
 }
@@ -129,16 +129,16 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 // before, it returns that decision instead.
 func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall bool) (earlier ledger.Outcome, err error) {
 	b.who.Slot.Yield()
-	turn, err := b.cfg.Ledger.Begin(ctx, b.who.Organization, b.plan.Evaluations)
+	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	n := len(b.turns)
-	b.turns = append(b.turns, turn)
+	n := len(b.reserved)
+	b.reserved = append(b.reserved, reservation)
 	defer func() {
 		if len(b.entries) == n {
-			b.turns[n].End()
-			b.turns = b.turns[:n]
+			b.reserved[n].Release()
+			b.reserved = b.reserved[:n]
 		}
 	}()
 	set, err := b.cfg.Sets.Load(ctx, b.who.Organization, in.PolicyID, in.AgentID)
@@ -154,7 +154,7 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		Intent:            in,
 		Agent:             set.Agent,
 		RequireRegistered: b.cfg.RequireRegistered,
-		Usage:             engine.Usage{Exceeded: turn.Exceeded()},
+		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
 		Turn:              b.who.Slot,
 	}
 	result, err := b.evaluate(ctx, set, input)
@@ -185,7 +185,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if len(b.items) == 0 {
 		return nil
 	}
-	pending, err := b.cfg.Ledger.Enqueue(ctx, b.turns, b.entries, whole)
+	pending, err := b.cfg.Ledger.Enqueue(ctx, b.reserved, b.entries, whole)
 	if err != nil {
 		return err
 	}
@@ -204,9 +204,9 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	return nil
 }
 
-// end gives the turns back that were not committed.
-func (b *batch) end() {
-	for i := range b.turns {
-		b.turns[i].End()
+// release gives back the reservations that were not committed.
+func (b *batch) release() {
+	for i := range b.reserved {
+		b.reserved[i].Release()
 	}
 }

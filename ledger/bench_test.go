@@ -34,7 +34,7 @@ func (noop) Append(_ context.Context, batch storage.Batch, seal storage.Seal) (s
 
 func (noop) Metered(context.Context, string, storage.Month) (int64, error) { return 0, nil }
 
-// BenchmarkCommit is a turn and its commit, by many callers at once.
+// BenchmarkCommit is a reservation and its commit, by many callers at once.
 func BenchmarkCommit(b *testing.B) {
 	b.Run("callers=64/store=noop", func(b *testing.B) { benchmarkCommit(b, noop{newFake()}) })
 	b.Run("callers=64/store=embedded", func(b *testing.B) { benchmarkCommit(b, openEmbedded(b)) })
@@ -114,22 +114,22 @@ func BenchmarkCaller(b *testing.B) {
 	b.Run("begin", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			turn, err := l.Begin(b.Context(), "acme", plenty)
+			reservation, err := l.Reserve(b.Context(), "acme", plenty)
 			if err != nil {
 				b.Fatal(err)
 			}
-			turn.End()
+			reservation.Release()
 		}
 	})
-	turn, err := l.Begin(b.Context(), "acme", plenty)
+	reservation, err := l.Reserve(b.Context(), "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer turn.End()
+	defer reservation.Release()
 	b.Run("project", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			r, err := project(&l.cfg, &turn, e)
+			r, err := project(&l.cfg, &reservation, e)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -166,11 +166,11 @@ func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	c := l.committer
-	turn, err := l.Begin(b.Context(), "acme", plenty)
+	reservation, err := l.Reserve(b.Context(), "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer turn.End()
+	defer reservation.Release()
 	e := entry(benchIntent, engine.Allow)
 	var n int64
 	b.ReportAllocs()
@@ -182,8 +182,8 @@ func benchmarkStore(b *testing.B, size int) {
 			n++
 			in := *e.Intent
 			in.IntentID = benchID(n)
-			turn.id, turn.at = l.ids.next(time.Now())
-			r, err := project(&l.cfg, &turn, Entry{Intent: &in, PolicyVersion: 1, Result: e.Result})
+			reservation.id, reservation.at = l.ids.next(time.Now())
+			r, err := project(&l.cfg, &reservation, Entry{Intent: &in, PolicyVersion: 1, Result: e.Result})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,16 +1,16 @@
 // Package ledger makes decisions final.
 //
-// A caller begins a [Turn] for the organization, which says whether its plan is
+// A caller takes a [Reservation] for the organization, which says whether its plan is
 // used up, evaluates the intent, commits what it decided and answers with
 // the [Outcome], never with its own result:
 //
-//	turn, err := l.Begin(ctx, org, plan.Evaluations)
+//	reservation, err := l.Reserve(ctx, org, plan.Evaluations)
 //	if err != nil {
 //		return err // refuse: nothing was decided
 //	}
-//	defer turn.End()
-//	result := evaluate(intent, engine.Usage{Exceeded: turn.Exceeded()})
-//	out, err := l.Commit(ctx, &turn, ledger.Entry{Intent: intent, PolicyVersion: v, Result: result})
+//	defer reservation.Release()
+//	result := evaluate(intent, engine.Usage{Exceeded: reservation.Exceeded()})
+//	out, err := l.Commit(ctx, &reservation, ledger.Entry{Intent: intent, PolicyVersion: v, Result: result})
 //
 // It may then rely on this:
 //
@@ -33,13 +33,13 @@
 //     it, which the store hands out with what is first. Where it is not known
 //     whether a batch was stored, the ledger appends the same batch again before
 //     another.
-//   - A limit that is never passed. A turn within it holds a place that the store
-//     has granted, so of a thousand that begin together exactly those within the
+//   - A limit that is never passed. A reservation within it holds a place that the store
+//     has granted, so of a thousand that are made together exactly those within the
 //     limit learn so, whichever processes share the store.
 //
 // # Time
 //
-// A decision's time is when its turn began, not when it was written: an allow
+// A decision's time is when its place was reserved, not when it was written: an allow
 // whose DecidedAt lies after a kill switch was thrown was evaluated after it.
 // The decision id is a UUIDv7 of the same millisecond, the meter's month is the
 // one it falls in (UTC), and the receipt expires TTL after it.

@@ -162,14 +162,14 @@ func entry(in *engine.Intent, d engine.Decision) Entry {
 	}}
 }
 
-// decide takes e through a turn of org.
+// decide takes e through a reservation of org.
 func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
-	turn, err := l.Begin(ctx, org, plenty)
+	reservation, err := l.Reserve(ctx, org, plenty)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer turn.End()
-	return l.Commit(ctx, &turn, e)
+	defer reservation.Release()
+	return l.Commit(ctx, &reservation, e)
 }
 
 // mustDecide is decide of an intent that is allowed, which can't fail.
@@ -190,12 +190,12 @@ const plenty = 1_000_000
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {
-		turn, err := l.Begin(t.Context(), org, limit)
+		reservation, err := l.Reserve(t.Context(), org, limit)
 		if err != nil {
-			t.Fatalf("Begin: %v", err)
+			t.Fatalf("Reserve: %v", err)
 		}
-		turn.End()
-		if !turn.Exceeded() {
+		reservation.Release()
+		if !reservation.Exceeded() {
 			return limit
 		}
 	}

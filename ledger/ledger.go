@@ -148,10 +148,10 @@ type Outcome struct {
 // or tells why e is no decision or what kept the store from committing it. When
 // ctx ends while the commit waits, Commit returns ctx's error at once, yet e may
 // become final: the same intent committed again gets what became of it.
-func (l *Ledger) Commit(ctx context.Context, t *Turn, e Entry) (Outcome, error) {
-	turns, outs := [1]Turn{*t}, [1]Outcome{}
+func (l *Ledger) Commit(ctx context.Context, t *Reservation, e Entry) (Outcome, error) {
+	reserved, outs := [1]Reservation{*t}, [1]Outcome{}
 	t.claim.quota = nil
-	p, err := l.Enqueue(ctx, turns[:], []Entry{e}, false)
+	p, err := l.Enqueue(ctx, reserved[:], []Entry{e}, false)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -171,13 +171,13 @@ type Pending struct {
 }
 
 // Enqueue is the part of [Ledger.Commit] that takes a processor: it makes the
-// records of entries, which are of one organization, each with the turn of its
+// records of entries, which are of one organization, each with the reservation of its
 // index, and queues them for one batch. What is left is waiting. Where whole is
-// set they are stored all or none. It ends the turns, whatever it returns.
-func (l *Ledger) Enqueue(ctx context.Context, turns []Turn, entries []Entry, whole bool) (p Pending, err error) {
+// set they are stored all or none. It settles the reservations, whatever it returns.
+func (l *Ledger) Enqueue(ctx context.Context, reserved []Reservation, entries []Entry, whole bool) (p Pending, err error) {
 	defer func() {
-		for i := range turns {
-			turns[i].End()
+		for i := range reserved {
+			reserved[i].Release()
 		}
 		if err != nil {
 			err = fmt.Errorf("committing a decision: %w", err)
@@ -189,9 +189,9 @@ func (l *Ledger) Enqueue(ctx context.Context, turns []Turn, entries []Entry, who
 	w := l.waiters.get(len(entries))
 	w.whole = whole
 	for i := range entries {
-		t := &turns[i]
+		t := &reserved[i]
 		if t.claim.quota == nil {
-			return Pending{}, errors.New("its turn has ended")
+			return Pending{}, errors.New("its reservation is committed or released already")
 		}
 		record, err := project(&l.cfg, t, entries[i])
 		if err != nil {
@@ -202,8 +202,8 @@ func (l *Ledger) Enqueue(ctx context.Context, turns []Turn, entries []Entry, who
 	if err := l.queue.put(w); err != nil {
 		return Pending{}, err
 	}
-	for i := range turns {
-		turns[i].claim.quota = nil // it's the committer's to settle now
+	for i := range reserved {
+		reserved[i].claim.quota = nil // it's the committer's to settle now
 	}
 	return Pending{l, w}, nil
 }

@@ -311,17 +311,17 @@ func TestCommit_RefusesWhatIsNoDecision(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			turn, err := l.Begin(t.Context(), "acme", plenty)
+			reservation, err := l.Reserve(t.Context(), "acme", plenty)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := entry(intent(1), engine.Allow)
 			test.change(&e)
-			if out, err := l.Commit(test.ctx, &turn, e); err == nil || out != (Outcome{}) {
+			if out, err := l.Commit(test.ctx, &reservation, e); err == nil || out != (Outcome{}) {
 				t.Errorf("Commit = %+v, %v, want an error", out, err)
 			}
-			if out, err := l.Commit(t.Context(), &turn, entry(intent(1), engine.Allow)); err == nil {
-				t.Errorf("Commit on the ended turn = %+v, want an error", out)
+			if out, err := l.Commit(t.Context(), &reservation, entry(intent(1), engine.Allow)); err == nil {
+				t.Errorf("Commit on the ended reservation = %+v, want an error", out)
 			}
 		})
 	}
@@ -341,17 +341,17 @@ func TestClose_DrainsAndRefuses(t *testing.T) {
 		answers = append(answers, goDecide(t.Context(), l, "acme", entry(intent(1+i), engine.Allow)))
 	}
 	awaitQueued(l, 3)
-	turn, err := l.Begin(t.Context(), "acme", plenty)
+	reservation, err := l.Reserve(t.Context(), "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close(t.Context()) }()
-	for err := error(nil); !errors.Is(err, ErrClosed); _, err = l.Begin(t.Context(), "acme", plenty) {
+	for err := error(nil); !errors.Is(err, ErrClosed); _, err = l.Reserve(t.Context(), "acme", plenty) {
 	}
 	for err := error(nil); !errors.Is(err, ErrClosed); err = l.Healthy(t.Context()) {
 	}
-	if _, err := l.Commit(t.Context(), &turn, entry(intent(9), engine.Allow)); !errors.Is(err, ErrClosed) {
+	if _, err := l.Commit(t.Context(), &reservation, entry(intent(9), engine.Allow)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Commit while closing = %v, want ErrClosed", err)
 	}
 	close(g.open)

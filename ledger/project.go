@@ -16,7 +16,7 @@ import (
 
 // project returns the audit projection of e as cfg.Audit has it, with a receipt
 // that lacks nothing but its signature.
-func project(cfg *Config, t *Turn, e Entry) (*storage.Record, error) {
+func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
 	in := e.Intent
 	if err := decided(e); err != nil {
 		return nil, err

@@ -47,18 +47,18 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				turn, err := l.Begin(t.Context(), "acme", limit)
+				reservation, err := l.Reserve(t.Context(), "acme", limit)
 				if err != nil {
-					t.Errorf("Begin = %v", err)
+					t.Errorf("Reserve = %v", err)
 					return
 				}
 				d := engine.Allow
-				if turn.Exceeded() {
+				if reservation.Exceeded() {
 					d = engine.Deny
 				} else {
 					within.Add(1)
 				}
-				if _, err := l.Commit(t.Context(), &turn, entry(intent(before+c*each+i), d)); err != nil {
+				if _, err := l.Commit(t.Context(), &reservation, entry(intent(before+c*each+i), d)); err != nil {
 					t.Errorf("Commit = %v", err)
 				}
 			}
@@ -66,7 +66,7 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 	}
 	wg.Wait()
 	if got := within.Load(); got != limit-before {
-		t.Errorf("%d turns were within the limit, want %d", got, limit-before)
+		t.Errorf("%d reserved were within the limit, want %d", got, limit-before)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	for i := range 3 {
 		mustDecide(t, l, "acme", intent(i))
 	}
-	inFlight, err := l.Begin(t.Context(), "acme", plenty)
+	inFlight, err := l.Reserve(t.Context(), "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,13 +86,13 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	if got := ordinal(t, l, "acme"); got != 1 {
 		t.Errorf("ordinal in the new month = %d, want 1", got)
 	}
-	// A turn keeps the month it began in, as does its record.
+	// A reservation keeps the month it began in, as does its record.
 	out, err := l.Commit(t.Context(), &inFlight, entry(intent(4), engine.Allow))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := storage.MonthOf(out.Record.DecidedAt); got != 202611 {
-		t.Errorf("the turn begun in November is of %d, want 202611", got)
+		t.Errorf("the reservation begun in November is of %d, want 202611", got)
 	}
 	mustDecide(t, l, "acme", intent(5))
 	for month, want := range map[storage.Month]int64{202611: 4, 202612: 1} {
@@ -104,30 +104,30 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 
 func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	l := open(t, newFake())
-	begin := func(limit int64, exceeded bool) *Turn {
+	begin := func(limit int64, exceeded bool) *Reservation {
 		t.Helper()
-		turn, err := l.Begin(t.Context(), "acme", limit)
+		reservation, err := l.Reserve(t.Context(), "acme", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if turn.Exceeded() != exceeded {
+		if reservation.Exceeded() != exceeded {
 			t.Errorf("Exceeded of a limit of %d = %v, want %v", limit, !exceeded, exceeded)
 		}
-		return &turn
+		return &reservation
 	}
 	a, b := begin(2, false), begin(2, false)
-	begin(2, true).End()
-	a.End()
-	a.End()
+	begin(2, true).Release()
+	a.Release()
+	a.Release()
 	c := begin(2, false)
-	begin(2, true).End()
-	c.End()
+	begin(2, true).Release()
+	c.Release()
 	if _, err := l.Commit(t.Context(), b, entry(intent(1), engine.Allow)); err != nil {
 		t.Fatal(err)
 	}
-	b.End()
+	b.Release()
 	if got := ordinal(t, l, "acme"); got != 2 {
-		t.Errorf("ordinal after End of a committed turn = %d, want 2", got)
+		t.Errorf("ordinal after End of a committed reservation = %d, want 2", got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	for i := range 5 {
 		mustDecide(t, l, "acme", intent(i))
 	}
-	held, err := l.Begin(t.Context(), "acme", 100)
+	held, err := l.Reserve(t.Context(), "acme", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,18 +146,18 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 		limit    int64
 		exceeded bool
 	}{{6, true}, {7, false}, {100, false}, {6, true}, {0, true}, {7, false}, {-1, true}} {
-		turn, err := l.Begin(t.Context(), "acme", test.limit)
-		if err != nil || turn.Exceeded() != test.exceeded {
-			t.Errorf("Begin with a limit of %d: exceeded = %v, %v, want %v", test.limit, turn.Exceeded(), err, test.exceeded)
+		reservation, err := l.Reserve(t.Context(), "acme", test.limit)
+		if err != nil || reservation.Exceeded() != test.exceeded {
+			t.Errorf("Reserve with a limit of %d: exceeded = %v, %v, want %v", test.limit, reservation.Exceeded(), err, test.exceeded)
 		}
-		turn.End()
+		reservation.Release()
 	}
-	if turn, err := l.Begin(t.Context(), "acme", 6); err != nil || !turn.Exceeded() {
-		t.Errorf("Begin at the limit = %v, %v, want one above it", turn, err)
+	if reservation, err := l.Reserve(t.Context(), "acme", 6); err != nil || !reservation.Exceeded() {
+		t.Errorf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 	}
-	held.End() // of a limit of 100: no place within 6
-	if turn, err := l.Begin(t.Context(), "acme", 6); err != nil || !turn.Exceeded() {
-		t.Errorf("Begin after a place of another limit came back = %v, %v, want one above this", turn, err)
+	held.Release() // of a limit of 100: no place within 6
+	if reservation, err := l.Reserve(t.Context(), "acme", 6); err != nil || !reservation.Exceeded() {
+		t.Errorf("Reserve after a place of another limit came back = %v, %v, want one above this", reservation, err)
 	}
 }
 
@@ -172,9 +172,9 @@ func TestQuotas_OneGrantForManyDecisions(t *testing.T) {
 	}
 	store.grants = 0
 	for range 2 * grantBeyond {
-		turn, err := l.Begin(t.Context(), "acme", 100)
-		if err != nil || !turn.Exceeded() {
-			t.Fatalf("Begin at the limit = %v, %v, want one above it", turn, err)
+		reservation, err := l.Reserve(t.Context(), "acme", 100)
+		if err != nil || !reservation.Exceeded() {
+			t.Fatalf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 		}
 	}
 	if store.grants != 4 {
@@ -187,7 +187,7 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	l := open(t, store)
 	key := quotaKey{"acme", storage.MonthOf(noon)}
 	mustDecide(t, l, "acme", intent(1))
-	turn, err := l.Begin(t.Context(), "acme", plenty)
+	reservation, err := l.Reserve(t.Context(), "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	if got := held(); got != grantSize-1 {
 		t.Errorf("%d places are held while one is in use, want %d", got, grantSize-1)
 	}
-	turn.End()
+	reservation.Release()
 	l.quotas.sweep(t.Context())
 	l.quotas.sweep(t.Context())
 	if got := held(); got != 0 || len(l.quotas.recent)+len(l.quotas.rest) != 0 {
@@ -225,27 +225,27 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 			l.quotas.sweep(t.Context())
 		},
 		"of another limit": func(l *Ledger) {
-			if _, err := l.Begin(t.Context(), "acme", 20); !errors.Is(err, errFault) {
-				t.Errorf("Begin = %v, want the fault", err)
+			if _, err := l.Reserve(t.Context(), "acme", 20); !errors.Is(err, errFault) {
+				t.Errorf("Reserve = %v, want the fault", err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := newFake()
 			l := open(t, store)
-			turn, err := l.Begin(t.Context(), "acme", 10)
+			reservation, err := l.Reserve(t.Context(), "acme", 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn.End()
+			reservation.Release()
 			store.set(func(f *fake) { f.quotaErr = errFault })
 			giveBack(l)
 			store.set(func(f *fake) { f.quotaErr = nil })
 			if n, err := store.Grant(t.Context(), "acme", storage.MonthOf(noon), 10, 10); n != 10 || err != nil {
 				t.Fatalf("Grant to another = %d, %v, want all 10", n, err)
 			}
-			if turn, err := l.Begin(t.Context(), "acme", 10); err != nil || !turn.Exceeded() {
-				t.Errorf("Begin = %v, %v, want a place above the limit", turn, err)
+			if reservation, err := l.Reserve(t.Context(), "acme", 10); err != nil || !reservation.Exceeded() {
+				t.Errorf("Reserve = %v, %v, want a place above the limit", reservation, err)
 			}
 		})
 	}
@@ -255,8 +255,8 @@ func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
 	store.set(func(f *fake) { f.quotaErr = errFault })
-	if _, err := l.Begin(t.Context(), "acme", plenty); !errors.Is(err, errFault) {
-		t.Errorf("Begin = %v, want the fault", err)
+	if _, err := l.Reserve(t.Context(), "acme", plenty); !errors.Is(err, errFault) {
+		t.Errorf("Reserve = %v, want the fault", err)
 	}
 	store.set(func(f *fake) { f.quotaErr = nil })
 	if got := ordinal(t, l, "acme"); got != 1 {
@@ -284,13 +284,13 @@ func (s slow) Grant(ctx context.Context, org string, month storage.Month, limit,
 	}
 }
 
-// begins calls Begin of l as often and returns where their errors come.
-func begins(ctx context.Context, l *Ledger, n int) <-chan error {
+// reserves calls Reserve of l as often and returns where their errors come.
+func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
-			turn, err := l.Begin(ctx, "acme", plenty)
-			turn.End()
+			reservation, err := l.Reserve(ctx, "acme", plenty)
+			reservation.Release()
 			errs <- err
 		}()
 	}
@@ -300,11 +300,11 @@ func begins(ctx context.Context, l *Ledger, n int) <-chan error {
 func TestQuotas_OneAskingHoweverManyWait(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	const callers = 8
-	errs := begins(t.Context(), open(t, store), callers)
+	errs := reserves(t.Context(), open(t, store), callers)
 	(<-store.asked) <- nil
 	for range callers {
 		if err := <-errs; err != nil {
-			t.Errorf("Begin = %v", err)
+			t.Errorf("Reserve = %v", err)
 		}
 	}
 	if len(store.asked) != 0 || store.grants != 1 {
@@ -318,16 +318,16 @@ func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)
 	ctx, cancel := context.WithCancel(t.Context())
-	asker := begins(ctx, l, 1)
+	asker := reserves(ctx, l, 1)
 	asked := <-store.asked
 	cancel()
 	if err := <-asker; !errors.Is(err, context.Canceled) {
-		t.Errorf("the asker's Begin = %v, want context.Canceled", err)
+		t.Errorf("the asker's Reserve = %v, want context.Canceled", err)
 	}
-	waiter := begins(t.Context(), l, 1)
+	waiter := reserves(t.Context(), l, 1)
 	asked <- nil
 	if err := <-waiter; err != nil {
-		t.Errorf("the waiter's Begin = %v", err)
+		t.Errorf("the waiter's Reserve = %v", err)
 	}
 	if store.grants != 1 {
 		t.Errorf("the store was asked %d times, want once", store.grants)
@@ -342,19 +342,19 @@ func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 func TestQuotas_WaitersShareTheStoresFaultOrLeave(t *testing.T) {
 	store := slow{newFake(), make(chan chan error, 1)}
 	l := open(t, store)
-	asker := begins(t.Context(), l, 1)
+	asker := reserves(t.Context(), l, 1)
 	asked := <-store.asked
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := <-begins(ended, l, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("Begin with an ended context = %v, want context.Canceled", err)
+	if err := <-reserves(ended, l, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("Reserve with an ended context = %v, want context.Canceled", err)
 	}
 	l.quotas.mu.Lock()
 	a := l.quotas.recent[quotaKey{"acme", storage.MonthOf(noon)}].asking
 	l.quotas.mu.Unlock()
 	asked <- errFault
 	if err := <-asker; !errors.Is(err, errFault) {
-		t.Errorf("the asker's Begin = %v, want the fault", err)
+		t.Errorf("the asker's Reserve = %v, want the fault", err)
 	}
 	if err := a.await(t.Context()); !errors.Is(err, errFault) {
 		t.Errorf("await = %v, want the fault", err)

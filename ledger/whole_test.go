@@ -14,15 +14,15 @@ import (
 
 // together commits intents in one commit.
 func together(ctx context.Context, l *Ledger, org string, whole bool, intents ...int) ([]Outcome, error) {
-	turns, entries := make([]Turn, len(intents)), make([]Entry, len(intents))
+	reserved, entries := make([]Reservation, len(intents)), make([]Entry, len(intents))
 	for i, n := range intents {
 		var err error
-		if turns[i], err = l.Begin(ctx, org, plenty); err != nil {
+		if reserved[i], err = l.Reserve(ctx, org, plenty); err != nil {
 			return nil, err
 		}
 		entries[i] = entry(intent(n), engine.Allow)
 	}
-	p, err := l.Enqueue(ctx, turns, entries, whole)
+	p, err := l.Enqueue(ctx, reserved, entries, whole)
 	if err != nil {
 		return nil, err
 	}

@@ -156,11 +156,11 @@ func intent(n int) *engine.Intent {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string, n int) (ledger.Outcome, error) {
-	turn, err := l.Begin(ctx, org, 1<<40)
+	reservation, err := l.Reserve(ctx, org, 1<<40)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	return l.Commit(ctx, &turn, ledger.Entry{
+	return l.Commit(ctx, &reservation, ledger.Entry{
 		Intent: intent(n), PolicyVersion: 1, Credential: "operator:alice",
 		Result: engine.Result{Decision: engine.Decision(1 + n%3), Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 	})

@@ -150,9 +150,9 @@ func fill(ctx context.Context, dir string, rows int) error {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, n int) (err error) {
-	turns, entries, outs := make([]ledger.Turn, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
+	reserved, entries, outs := make([]ledger.Reservation, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
 	for i := range entries {
-		if turns[i], err = l.Begin(ctx, "org", 1<<40); err != nil {
+		if reserved[i], err = l.Reserve(ctx, "org", 1<<40); err != nil {
 			return err
 		}
 		entries[i] = ledger.Entry{
@@ -167,7 +167,7 @@ func decide(ctx context.Context, l *ledger.Ledger, n int) (err error) {
 			}},
 		}
 	}
-	p, err := l.Enqueue(ctx, turns, entries, false)
+	p, err := l.Enqueue(ctx, reserved, entries, false)
 	if err == nil {
 		err = p.Wait(ctx, outs)
 	}

@@ -181,9 +181,9 @@ func manyRows(t *testing.T, n int) moved {
 		t.Fatal(err)
 	}
 	for range n / batch {
-		turns, entries, outs := make([]ledger.Turn, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
+		reserved, entries, outs := make([]ledger.Reservation, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
 		for i := range entries {
-			if turns[i], err = l.Begin(t.Context(), examples.Organization, 1<<40); err != nil {
+			if reserved[i], err = l.Reserve(t.Context(), examples.Organization, 1<<40); err != nil {
 				t.Fatal(err)
 			}
 			entries[i] = ledger.Entry{
@@ -194,7 +194,7 @@ func manyRows(t *testing.T, n int) moved {
 				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 			}
 		}
-		p, err := l.Enqueue(t.Context(), turns, entries, false)
+		p, err := l.Enqueue(t.Context(), reserved, entries, false)
 		if err == nil {
 			err = p.Wait(t.Context(), outs)
 		}

@@ -55,11 +55,11 @@ func pastHistory(t *testing.T, n int) dataDir {
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
-			turn, err := l.Begin(t.Context(), org, 1<<40)
+			reservation, err := l.Reserve(t.Context(), org, 1<<40)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := l.Commit(t.Context(), &turn, ledger.Entry{
+			out, err := l.Commit(t.Context(), &reservation, ledger.Entry{
 				Intent: &engine.Intent{
 					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
 					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",

@@ -66,12 +66,12 @@ func (c *cluster) open(name string, h *storagetest.Handle) *member {
 
 // decide has a ledger decide an intent.
 func (m *member) decide(ctx context.Context, n int) error {
-	turn, err := m.Begin(ctx, "org", 1_000_000)
+	reservation, err := m.Reserve(ctx, "org", 1_000_000)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
-	_, err = m.Commit(ctx, &turn, ledger.Entry{
+	defer reservation.Release()
+	_, err = m.Commit(ctx, &reservation, ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 			AgentID: "team-a/deployer", ActionType: "deploy", Resource: "https://example.com/prod", IssuedAt: "2026-11-21T11:59:59Z",

@@ -32,9 +32,9 @@ func BenchmarkProve(b *testing.B) {
 	}
 	for n := 0; n < rows; n += size {
 		org := fmt.Sprintf("org-%d", n/size%4)
-		turns, entries, outs := make([]ledger.Turn, size), make([]ledger.Entry, size), make([]ledger.Outcome, size)
+		reserved, entries, outs := make([]ledger.Reservation, size), make([]ledger.Entry, size), make([]ledger.Outcome, size)
 		for i := range entries {
-			if turns[i], err = l.Begin(b.Context(), org, 1<<40); err != nil {
+			if reserved[i], err = l.Reserve(b.Context(), org, 1<<40); err != nil {
 				b.Fatal(err)
 			}
 			entries[i] = ledger.Entry{
@@ -49,7 +49,7 @@ func BenchmarkProve(b *testing.B) {
 				}},
 			}
 		}
-		p, err := l.Enqueue(b.Context(), turns, entries, false)
+		p, err := l.Enqueue(b.Context(), reserved, entries, false)
 		if err == nil {
 			err = p.Wait(b.Context(), outs)
 		}

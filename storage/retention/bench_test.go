@@ -100,12 +100,12 @@ func fill(b *testing.B, l *ledger.Ledger) {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string) error {
-	turn, err := l.Begin(ctx, org, 1<<40)
+	reservation, err := l.Reserve(ctx, org, 1<<40)
 	if err != nil {
 		return err
 	}
-	defer turn.End()
-	_, err = l.Commit(ctx, &turn, ledger.Entry{
+	defer reservation.Release()
+	_, err = l.Commit(ctx, &reservation, ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "ci",
 			ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
