@@ -58,7 +58,7 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 // asCrashed makes a directory that was closed one that was not.
 func asCrashed(t *testing.T, disk vfs.FS) {
 	t.Helper()
-	if err := disk.Remove(disk.PathJoin("data", closedName)); err != nil {
+	if err := disk.Remove(disk.PathJoin("data", shutdownManifest)); err != nil {
 		t.Fatal(err)
 	}
 }

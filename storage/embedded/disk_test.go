@@ -57,10 +57,10 @@ func TestDisk_ReserveOfFreeSpace(t *testing.T) {
 	storagetest.Check(t, s, w.Keys(t), "a")
 }
 
-// readOnlyFS refuses to make files, as a directory without write permission does.
-type readOnlyFS struct{ vfs.FS }
+// immutableFS refuses to make files, as a directory without write permission does.
+type immutableFS struct{ vfs.FS }
 
-func (readOnlyFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+func (immutableFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 }
 
@@ -78,7 +78,7 @@ func TestDisk_ReadOnly(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open("db", Options{FS: readOnlyFS{mem}, Log: slog.New(slog.DiscardHandler)})
+	_, err = Open("db", Options{FS: immutableFS{mem}, Log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "cannot be written to") {
 		t.Errorf("Open of a read-only directory = %v, want that it cannot be written to", err)
 	}

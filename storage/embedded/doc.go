@@ -50,23 +50,22 @@
 //
 // # Damage
 //
-// Close leaves a file "closed" that says how the others are, by which the next
-// opening refuses a directory that has lost something since. After a crash there
-// is none, and Pebble takes a log or a manifest that ends early for what the
-// crash left. So the tip of the store is noted beside its directory, at least
-// once a second and by Close: see tip.go. A store that lacks what was noted, or
-// lacks something between its first and its last write, is refused before
-// anything in it changes, unless [Options.AcceptRollback] says so: what is left
-// unnoticed is the loss of the last writes within a second of the crash. Other
-// files have checksums, and what can't be read is an error.
+// Close writes a file "closed" that lists the other files, and the next opening
+// refuses a directory in which one of them is missing or has changed: see
+// shutdown_manifest.go. After a crash there is none, and Pebble treats a truncated log
+// or manifest as what the crash left. Therefore the tip of the store is recorded beside
+// its directory, at least once a second and by Close: see tip.go. A store that ends
+// before the recorded tip, or lacks a write between its first and its last, is refused
+// before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the
+// loss of the last writes within a second of the crash is not noticed. Other files have
+// checksums, and what cannot be read is an error.
 //
-// This holds against accidents. Who can write the directory can write the note:
-// only a receipt or a head that somebody else keeps holds against that. A
-// directory of format 2 or less has no note; it is accepted as it is, once, and
-// logged.
+// This holds against accidents. Whoever can write the directory can write the recorded
+// tip: only a receipt or a head that somebody else keeps holds against that. A directory
+// of format 2 or less has no recorded tip; it is accepted as it is, once, and logged.
 //
-// # Writing behind
+// # Asynchronous sync
 //
-// Every write is durable when its method returns but, with
-// [Options.WriteBehind], commits of decisions: see there what a crash loses.
+// Every write is durable when its method returns, except commits of decisions with
+// [Options.WriteBehind], which says what a crash loses.
 package embedded

@@ -223,7 +223,7 @@ func (h *health) backgroundError(err error) {
 }
 
 // pebbleLogger hands Pebble's messages on. Pebble calls Fatalf where its state
-// is beyond repair and expects not to return from it; guardFS makes returning
+// is beyond repair and expects not to return from it; failStopFS makes returning
 // safe.
 type pebbleLogger struct{ health *health }
 

@@ -50,6 +50,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if u, err := h.fs.GetDiskUsage(h.dir); err == nil {
 		gauge(c.free, float64(u.AvailBytes))
 	}
-	gauge(c.behind, float64(c.store.notDurable()))
+	gauge(c.behind, float64(c.store.unsynced()))
 	gauge(c.used, float64(c.store.db.Metrics().DiskSpaceUsage()))
 }

@@ -88,8 +88,8 @@ func OpenReader(dir string, o Options) (_ *Reader, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	filesystem := readingFS{o.FS}
-	if err := checkClosed(dir, filesystem); errors.Is(err, errDamaged) {
+	filesystem := readOnlyFS{o.FS}
+	if err := checkShutdownManifest(dir, filesystem); errors.Is(err, errDamaged) {
 		return nil, &storage.BreakError{Err: fmt.Errorf("%s: %w", dir, err)}
 	} else if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)

@@ -59,7 +59,7 @@ func kill(t *testing.T, later, logs bool) killed {
 			}
 		}
 	}
-	s.note()
+	s.recordTip()
 	k.noted, k.want = s.end(), look(t, s)
 	if later {
 		fill(t, s, k.writer, 9)
@@ -241,7 +241,7 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil && !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("%s: Commit to what was accepted = %v", what, err)
 	}
-	s.note()
+	s.recordTip()
 	again := disk.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, s)
 	for _, disk := range []vfs.FS{again, disk} { // as killed, and as closed

@@ -76,11 +76,11 @@ type Store struct {
 	keys key
 	row  []byte
 
-	// noter notes the tip while the store is open. It is nil until then.
-	noter *noter
+	// tipWriter notes the tip while the store is open. It is nil until then.
+	tipWriter *tipWriter
 
 	// behind is nil where every commit is durable when it returns.
-	behind *behind
+	async *asyncSync
 
 	watchers storage.Watchers
 
@@ -141,14 +141,14 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s := &Store{health: h, closing: make(chan struct{}), unregister: func() {}, tip: newChain()}
-	guard := &guardFS{FS: o.FS, health: h, closing: s.closing}
+	guard := &failStopFS{FS: o.FS, health: h, closing: s.closing}
 	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
 	if o.WriteBehind > 0 {
-		s.startBehind(o.WriteBehind)
+		s.startAsyncSync(o.WriteBehind)
 	}
 	if err = h.stopped(); err == nil {
 		err = errors.Join(s.load(found), s.register(o.Metrics))
@@ -156,14 +156,14 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
-	s.startNoting()
+	s.startTipWriter()
 	return s, nil
 }
 
 // check returns what dir holds, or why it must not be opened. When it may,
 // the file of Close is gone.
 func check(dir string, o Options, lock *pebble.Lock) (inspection, error) {
-	if err := checkClosed(dir, o.FS); err != nil {
+	if err := checkShutdownManifest(dir, o.FS); err != nil {
 		return inspection{}, err
 	}
 	found, err := inspect(dir, o, lock)
@@ -173,7 +173,7 @@ func check(dir string, o Options, lock *pebble.Lock) (inspection, error) {
 	if err != nil {
 		return inspection{}, err
 	}
-	return found, forgetClosed(dir, o.FS)
+	return found, removeShutdownManifest(dir, o.FS)
 }
 
 func (s *Store) register(reg prometheus.Registerer) error {
@@ -332,12 +332,12 @@ func (s *Store) Healthy(ctx context.Context) error {
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
-	s.closeBehind()
-	s.stopNoting()
+	s.stopAsyncSync()
+	s.stopTipWriter()
 	close(s.closing)
 	err := s.db.Close()
 	if err == nil && s.health.stopped() == nil {
-		if err := noteClosed(s.health.dir, s.health.fs); err != nil {
+		if err := writeShutdownManifest(s.health.dir, s.health.fs); err != nil {
 			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err", err.Error())
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tip is how far a store has come: every write that is durable is one of its
+// tip is the position of a store's last write. Every durable write is one of its
 // heads or one of its changes.
 type tip struct {
 	// Head is the sequence of the last head, Hash its hash; zeros where there is

@@ -109,7 +109,7 @@ func storesToHarm(t *testing.T, closed bool) (disk, older, other *vfs.MemFS) {
 		if closed {
 			closeTest(t, s)
 		} else {
-			s.note()
+			s.recordTip()
 		}
 		return disk.CrashClone(vfs.CrashCloneCfg{})
 	}
@@ -193,7 +193,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 			t.Fatalf("Commit = %v", err)
 		}
-		s.note()
+		s.recordTip()
 	}
 	commit()
 	full.Store(true)
@@ -231,15 +231,15 @@ func TestTip_FullDisk(t *testing.T) {
 	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 		t.Fatal(err)
 	}
-	s.note()
-	s.noter.mu.Lock()
+	s.recordTip()
+	s.tipWriter.mu.Lock()
 	_, err = w.Commit(t.Context(), s, w.Record("a"))
 	ballast := fillDisk(t, root, 0)
-	s.noter.mu.Unlock()
+	s.tipWriter.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.note()
+	s.recordTip()
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 1 || err != nil {
 		t.Errorf("noted on a full disk is %+v, %v; want head 1, as before", got, err)
 	}
@@ -249,7 +249,7 @@ func TestTip_FullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	s.note()
+	s.recordTip()
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 2 || err != nil {
 		t.Errorf("noted with space again is %+v, %v; want head 2", got, err)
 	}
@@ -269,7 +269,7 @@ func TestTip_WrittenBehind(t *testing.T) {
 		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 			t.Fatal(err)
 		}
-		s.note()
+		s.recordTip()
 		crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 		noted, err := readTip("data", crashed)
 		if err != nil || noted.Head != s.tip.Seq {

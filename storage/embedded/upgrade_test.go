@@ -74,7 +74,7 @@ func rewrite(t *testing.T, fs vfs.FS, f func(db *pebble.DB) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f(db), db.Close(), forgetClosed("data", fs)); err != nil {
+	if err := errors.Join(f(db), db.Close(), removeShutdownManifest("data", fs)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -187,7 +187,7 @@ func (s *Store) apply(b *pebble.Batch) error {
 	if err := b.Commit(pebble.Sync); err != nil {
 		s.health.stop("writing a batch", err)
 	}
-	// Pebble takes a log that could not be written for written: see guardFS.
+	// Pebble takes a log that could not be written for written: see failStopFS.
 	if err := s.health.stopped(); err != nil {
 		return err
 	}

@@ -16,30 +16,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// closedName is the file that says how Close left the directory. Pebble takes a
-// manifest or a log that ends early for what a crash left, and opens without what
-// was in the rest: a kill switch could be among that. After Close there is no
-// such doubt. A directory that was not closed has no such file: it is removed
-// before Pebble opens. What a crash left is held to the tip alone: see inspect.
-const closedName = "closed"
+// shutdownManifest names the file in which Close lists the directory's files. Pebble
+// treats a truncated manifest or log as a crash and silently drops its tail, which
+// may hold a kill switch. After a clean Close any difference is damage. The file is
+// removed before Pebble opens, so a directory that was not closed has none; what a
+// crash left is compared with the tip alone: see inspect.
+const shutdownManifest = "closed"
 
 // manifestMarker begins the name of the file that names the manifest. Every
 // opening by Pebble replaces it by one of another name.
 const manifestMarker = "marker.manifest."
 
-// closedFile is how a file was left. Sum is the SHA-256 of what Pebble reads
-// without a size or a checksum to hold it to.
-type closedFile struct {
+// fileState describes a file at shutdown. Sum is the SHA-256 of files that have no
+// checksums of Pebble's.
+type fileState struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sha256,omitempty"`
 }
 
 var errDamaged = errors.New("the directory is not as it was when it was closed: restore it from a backup, " +
-	"or remove its file \"" + closedName + "\" to open what is left of it")
+	"or remove its file \"" + shutdownManifest + "\" to open what is left of it")
 
-// noteClosed says how the directory was left. Nothing else may use it meanwhile.
-func noteClosed(dir string, fs vfs.FS) error {
-	files, err := closedFiles(dir, fs)
+// writeShutdownManifest lists the files of dir, which nothing else may use meanwhile.
+func writeShutdownManifest(dir string, fs vfs.FS) error {
+	files, err := fileStates(dir, fs)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func noteClosed(dir string, fs vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(fs, fs.PathJoin(dir, closedName), text)
+	return replaceFile(fs, fs.PathJoin(dir, shutdownManifest), text)
 }
 
 // replaceFile writes a file whole or not at all, and durably.
@@ -70,10 +70,9 @@ func replaceFile(fs vfs.FS, name string, text []byte) error {
 	return syncDir(fs.PathDir(name), fs)
 }
 
-// checkClosed returns errDamaged when the directory was closed and is not as it
-// was.
-func checkClosed(dir string, fs vfs.FS) error {
-	name := fs.PathJoin(dir, closedName)
+// checkShutdownManifest returns errDamaged if dir was closed and has changed since.
+func checkShutdownManifest(dir string, fs vfs.FS) error {
+	name := fs.PathJoin(dir, shutdownManifest)
 	if _, err := fs.Stat(name); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -81,11 +80,11 @@ func checkClosed(dir string, fs vfs.FS) error {
 	if err != nil {
 		return err
 	}
-	var then map[string]closedFile
+	var then map[string]fileState
 	if err := json.Unmarshal(text, &then); err != nil {
-		return fmt.Errorf("%w: reading %s: %w", errDamaged, closedName, err)
+		return fmt.Errorf("%w: reading %s: %w", errDamaged, shutdownManifest, err)
 	}
-	now, err := closedFiles(dir, fs)
+	now, err := fileStates(dir, fs)
 	if err != nil {
 		return err
 	}
@@ -95,19 +94,19 @@ func checkClosed(dir string, fs vfs.FS) error {
 	return nil
 }
 
-// forgetClosed takes the file closedName away, before anything changes.
-func forgetClosed(dir string, fs vfs.FS) error {
-	err := fs.Remove(fs.PathJoin(dir, closedName))
+// removeShutdownManifest removes the file, before anything else changes.
+func removeShutdownManifest(dir string, fs vfs.FS) error {
+	err := fs.Remove(fs.PathJoin(dir, shutdownManifest))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return errors.Join(err, syncDir(dir, fs))
 }
 
-// missing returns the files that are not as they were then. A new marker of the
-// manifest says that a writ has opened the directory since that knows no
-// closedName, and has left files of its own.
-func missing(then, now map[string]closedFile) (differ []string) {
+// missing returns the files that have changed since shutdown. A new marker of
+// Pebble's manifest means that an older writ, which knows no shutdown manifest, has
+// opened the directory since: nothing is compared then.
+func missing(then, now map[string]fileState) (differ []string) {
 	for name := range now {
 		if _, old := then[name]; !old && strings.HasPrefix(name, manifestMarker) {
 			return nil
@@ -122,15 +121,15 @@ func missing(then, now map[string]closedFile) (differ []string) {
 	return differ
 }
 
-// closedFiles returns how the files of Pebble are.
-func closedFiles(dir string, fs vfs.FS) (map[string]closedFile, error) {
+// fileStates returns the states of Pebble's files, by name.
+func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 	names, err := fs.List(dir)
 	if err != nil {
 		return nil, err
 	}
-	files := make(map[string]closedFile, len(names))
+	files := make(map[string]fileState, len(names))
 	for _, name := range names {
-		if name == closedName || name == closedName+".new" {
+		if name == shutdownManifest || name == shutdownManifest+".new" {
 			continue
 		}
 		info, err := fs.Stat(fs.PathJoin(dir, name))
@@ -140,7 +139,7 @@ func closedFiles(dir string, fs vfs.FS) (map[string]closedFile, error) {
 		if info.IsDir() {
 			continue
 		}
-		file := closedFile{Size: info.Size()}
+		file := fileState{Size: info.Size()}
 		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt { // whose blocks have checksums
 			if file.Sum, err = sumOf(fs, fs.PathJoin(dir, name)); err != nil {
 				return nil, err

@@ -16,12 +16,12 @@ import (
 	"writ/storage/storagetest"
 )
 
-const testBehind = 3
+const testUnsynced = 3
 
-// openBehind opens a store of which testBehind commits may not be durable.
-func openBehind(t *testing.T, fs vfs.FS) *Store {
+// openAsync opens a store of which testUnsynced commits may not be durable.
+func openAsync(t *testing.T, fs vfs.FS) *Store {
 	t.Helper()
-	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger(), WriteBehind: testBehind})
+	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger(), WriteBehind: testUnsynced})
 	if err != nil {
 		t.Fatalf("Open = %v", err)
 	}
@@ -32,11 +32,11 @@ func openBehind(t *testing.T, fs vfs.FS) *Store {
 // TestDecision_Audit_Queued_Contract: all but the moment of durability is as
 // ever, a replay and a race of duplicates above all.
 func TestDecision_Audit_Queued_Contract(t *testing.T) {
-	storagetest.Run(t, func(t *testing.T) storage.Store { return openBehind(t, vfs.NewMem()) })
+	storagetest.Run(t, func(t *testing.T) storage.Store { return openAsync(t, vfs.NewMem()) })
 }
 
 // TestDecision_Audit_Queued_ACrashLosesTheLastOnly: what a crash of the machine
-// leaves is whole batches from the first on, of which at most testBehind are
+// leaves is whole batches from the first on, of which at most testUnsynced are
 // missing, and the chain and the meters go on from there.
 func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -44,7 +44,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	for round := range 12 {
 		disk := vfs.NewCrashableMem()
 		var slow atomic.Bool
-		s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			for slow.Load() && isLogSync(op) { // as if the disk took long
 				time.Sleep(time.Millisecond)
 			}
@@ -65,9 +65,9 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 		if round%2 == 0 {
 			rotate(t, s)
 		}
-		until(t, func() bool { return s.notDurable() == 0 })
+		until(t, func() bool { return s.unsynced() == 0 })
 		slow.Store(true)
-		commit(testBehind)
+		commit(testUnsynced)
 		crashed := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(2) * rng.IntN(101), RNG: rng})
 		slow.Store(false)
 		kept := wantPrefix(t, crashed, batches)
@@ -111,8 +111,8 @@ func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int)
 			kept++
 		}
 	}
-	if kept < len(batches)-testBehind {
-		t.Errorf("%d of %d batches are left, want at most %d lost", kept, len(batches), testBehind)
+	if kept < len(batches)-testUnsynced {
+		t.Errorf("%d of %d batches are left, want at most %d lost", kept, len(batches), testUnsynced)
 	}
 	head, err := s.lastHead()
 	if err != nil || head.Seq != uint64(kept) {
@@ -132,7 +132,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	release := make(chan struct{})
 	var stuck atomic.Bool
-	s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if stuck.Load() && isLogSync(op) {
 			<-release
 		}
@@ -142,7 +142,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 	w := storagetest.NewWriter()
 	var returned atomic.Int64
 	done := make(chan struct{})
-	batches := make([][]*storage.Record, 3*testBehind)
+	batches := make([][]*storage.Record, 3*testUnsynced)
 	go func() {
 		defer close(done)
 		for i := range batches {
@@ -153,18 +153,18 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 			returned.Add(1)
 		}
 	}()
-	until(t, func() bool { return returned.Load() == testBehind })
+	until(t, func() bool { return returned.Load() == testUnsynced })
 	select { // a commit that does not wait would return within that time
 	case <-done:
 	case <-time.After(20 * time.Millisecond):
 	}
-	if n := returned.Load(); n != testBehind || s.notDurable() != testBehind {
-		t.Errorf("%d commits returned with %d not durable, want %d", n, s.notDurable(), testBehind)
+	if n := returned.Load(); n != testUnsynced || s.unsynced() != testUnsynced {
+		t.Errorf("%d commits returned with %d not durable, want %d", n, s.unsynced(), testUnsynced)
 	}
 	stuck.Store(false)
 	close(release)
 	<-done
-	until(t, func() bool { return s.notDurable() == 0 })
+	until(t, func() bool { return s.unsynced() == 0 })
 	if kept := wantPrefix(t, disk.CrashClone(vfs.CrashCloneCfg{}), batches); kept != len(batches) {
 		t.Errorf("%d of %d batches are durable, want all", kept, len(batches))
 	}
@@ -175,7 +175,7 @@ func TestDecision_Audit_Queued_BlocksWhenFullAndDropsNothing(t *testing.T) {
 func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	var broken atomic.Bool
-	s := openBehind(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	s := openAsync(t, errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && isLogSync(op) {
 			return errDisk
 		}
@@ -191,10 +191,10 @@ func TestDecision_Audit_Queued_AFailedSyncRefusesAllAfter(t *testing.T) {
 		}
 		batches = append(batches, batch)
 		if i < 5 {
-			until(t, func() bool { return s.notDurable() == 0 })
+			until(t, func() bool { return s.unsynced() == 0 })
 		}
 	}
-	until(t, func() bool { return s.health.stopped() != nil && s.notDurable() == 0 })
+	until(t, func() bool { return s.health.stopped() != nil && s.unsynced() == 0 })
 	wantStopped(t, s, w)
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	if kept := wantPrefix(t, crashed, batches); kept < 5 {

@@ -1,0 +1,98 @@
+package embedded
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// asyncSync syncs commits after they have returned: see [Options.WriteBehind].
+// Pebble's log is the queue: it keeps the order of commits, and reads see what is in
+// it. asyncSync bounds how many commits of the log are not synced.
+type asyncSync struct {
+	// places holds a value for each commit that is not synced. Its capacity is the
+	// bound.
+	places chan struct{}
+	// written counts the commits in the log for which no sync has begun.
+	written atomic.Int64
+	wake    chan struct{}
+	stop    chan struct{} // closed by Close
+	done    chan struct{} // closed after the last sync
+}
+
+var errClosing = errors.New("the store is being closed")
+
+func (s *Store) startAsyncSync(most int) {
+	s.async = &asyncSync{
+		places: make(chan struct{}, most), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go func() {
+		defer close(s.async.done)
+		for stopping := false; !stopping; {
+			select {
+			case <-s.async.wake:
+			case <-s.async.stop:
+				stopping = true
+			}
+			s.syncWritten()
+		}
+	}()
+}
+
+// applyCommit makes a commit visible, and durable unless asyncSync will sync it.
+// commits is held.
+func (s *Store) applyCommit(b *pebble.Batch) error {
+	if s.async == nil {
+		return s.apply(b)
+	}
+	select { // waits while too many are not durable
+	case s.async.places <- struct{}{}:
+	case <-s.async.stop:
+		return errors.Join(errClosing, b.Close())
+	}
+	if err := b.Commit(pebble.NoSync); err != nil {
+		s.health.stop("writing a batch", err)
+	}
+	s.async.written.Add(1)
+	select {
+	case s.async.wake <- struct{}{}:
+	default: // it is awake
+	}
+	if err := s.health.stopped(); err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// syncWritten syncs the log and frees the places of its commits. If the sync fails
+// the store stops: commits that have returned may be lost, and no other returns.
+func (s *Store) syncWritten() {
+	n := s.async.written.Swap(0)
+	if n == 0 {
+		return
+	}
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		s.health.stop("syncing the log behind commits", err)
+	}
+	for range n {
+		<-s.async.places
+	}
+}
+
+// unsynced returns the most commits that have returned and are not durable.
+func (s *Store) unsynced() int {
+	if s.async == nil {
+		return 0
+	}
+	return len(s.async.places)
+}
+
+// stopAsyncSync returns after the last sync. No commit may follow.
+func (s *Store) stopAsyncSync() {
+	if s.async == nil {
+		return
+	}
+	close(s.async.stop)
+	<-s.async.done
+}

@@ -1,0 +1,269 @@
+package embedded
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// walCategory is the category under which Pebble creates its write-ahead log.
+const walCategory vfs.DiskWriteCategory = "pebble-wal"
+
+// errStopped is what every write gives once the store has stopped.
+var errStopped = errors.New("the store has stopped writing")
+
+// failStopFS stands between Pebble and the disk and stops the store at the first
+// failure that Pebble would not survive. Pebble ends the process when it cannot write
+// its log or its manifest, in part with a runtime error that nothing can recover, and
+// retries a failed flush without a pause. Pebble v2.1.7 also ends the process when
+// opening fails while a compaction runs or is due: the compaction uses what opening
+// has freed.
+//
+// The first failure to write the log, a directory or a file that is part of neither
+// tables nor manifests calls health.stop, after which every read and write of the
+// store is an error. Pebble is told that the write succeeded, so that it finishes
+// opening and stays intact until it is closed. No commit is acknowledged because of
+// that: opening and commits check health after Pebble returns. Nothing more reaches
+// the disk, which stays as a crash at that moment would have left it. Pebble recovers
+// from that at the next start.
+type failStopFS struct {
+	vfs.FS
+	health *health
+	// closing ends the pauses.
+	closing <-chan struct{}
+}
+
+// retryPause slows down what Pebble repeats after a failure.
+const retryPause = 20 * time.Millisecond
+
+// Unwrap implements vfs.FS.
+func (g *failStopFS) Unwrap() vfs.FS { return g.FS }
+
+// writable returns an error once the store has stopped.
+func (g *failStopFS) writable() error {
+	if g.health.stopped() == nil {
+		return nil
+	}
+	return g.paused(errStopped)
+}
+
+// paused returns err after a pause.
+func (g *failStopFS) paused(err error) error {
+	if err == nil {
+		return nil
+	}
+	pause := time.NewTimer(retryPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-g.closing:
+	}
+	return err
+}
+
+// orStop runs a write whose failure Pebble would not survive, and stops the store if
+// it fails. A stopped store writes nothing.
+func (g *failStopFS) orStop(activity string, write func() error) {
+	if g.health.stopped() != nil {
+		return
+	}
+	if err := write(); err != nil {
+		g.health.stop(activity, err)
+	}
+}
+
+// Create implements vfs.FS.
+func (g *failStopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	create := func() (vfs.File, error) { return g.FS.Create(name, c) }
+	if c == walCategory || c == vfs.WriteCategoryUnspecified {
+		return g.createLog(create)
+	}
+	return g.create(name, create)
+}
+
+// OpenReadWrite implements vfs.FS.
+func (g *failStopFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return g.create(name, func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
+}
+
+// ReuseForWrite implements vfs.FS.
+func (g *failStopFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	reuse := func() (vfs.File, error) { return g.FS.ReuseForWrite(from, to, c) }
+	if c == walCategory {
+		return g.createLog(reuse)
+	}
+	return g.create(to, reuse)
+}
+
+func (g *failStopFS) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	if err := g.writable(); err != nil {
+		return nil, err
+	}
+	f, err := open()
+	if err != nil {
+		return nil, g.paused(err)
+	}
+	file := failStopFile{File: f, fs: g}
+	if filepath.Ext(name) == blobExt {
+		return &failStopBlob{failStopFile: file}, nil
+	}
+	return &file, nil
+}
+
+func (g *failStopFS) createLog(open func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File
+	g.orStop("creating a file", func() (err error) {
+		f, err = open()
+		return err
+	})
+	if f == nil {
+		f = vfs.NewMemFile(nil)
+	}
+	return &failStopLog{File: f, fs: g}, nil
+}
+
+// OpenDir implements vfs.FS.
+func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failStopLog{File: f, fs: g}, nil
+}
+
+// List implements vfs.FS. Pebble lists the directory last before it has opened.
+func (g *failStopFS) List(dir string) (names []string, _ error) {
+	g.orStop("listing the directory", func() (err error) {
+		names, err = g.FS.List(dir)
+		return err
+	})
+	return names, nil
+}
+
+// Link implements vfs.FS.
+func (g *failStopFS) Link(from, to string) error {
+	return g.change(func() error { return g.FS.Link(from, to) })
+}
+
+// Rename implements vfs.FS.
+func (g *failStopFS) Rename(from, to string) error {
+	g.orStop("renaming a file", func() error { return g.FS.Rename(from, to) })
+	return nil
+}
+
+// Remove implements vfs.FS.
+func (g *failStopFS) Remove(name string) error {
+	return g.change(func() error { return g.FS.Remove(name) })
+}
+
+// RemoveAll implements vfs.FS.
+func (g *failStopFS) RemoveAll(name string) error {
+	return g.change(func() error { return g.FS.RemoveAll(name) })
+}
+
+func (g *failStopFS) change(f func() error) error {
+	if err := g.writable(); err != nil {
+		return err
+	}
+	return f()
+}
+
+// failStopFile is a file that is neither the log nor a directory.
+type failStopFile struct {
+	vfs.File
+	fs *failStopFS
+}
+
+func (f *failStopFile) Write(p []byte) (int, error) {
+	if err := f.fs.writable(); err != nil {
+		return 0, err
+	}
+	n, err := f.File.Write(p)
+	return n, f.fs.paused(err)
+}
+
+func (f *failStopFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.fs.writable(); err != nil {
+		return 0, err
+	}
+	n, err := f.File.WriteAt(p, at)
+	return n, f.fs.paused(err)
+}
+
+func (f *failStopFile) Sync() error { return f.sync(f.File.Sync) }
+
+func (f *failStopFile) SyncData() error { return f.sync(f.File.SyncData) }
+
+func (f *failStopFile) SyncTo(n int64) (full bool, err error) {
+	err = f.sync(func() (err error) {
+		full, err = f.File.SyncTo(n)
+		return err
+	})
+	return full, err
+}
+
+func (f *failStopFile) sync(sync func() error) error {
+	if err := f.fs.writable(); err != nil {
+		return err
+	}
+	return f.fs.paused(sync())
+}
+
+// failStopLog is a file of the log, a directory, whose only write is Sync, or a small
+// file that is written once.
+type failStopLog struct {
+	vfs.File
+	fs *failStopFS
+}
+
+func (f *failStopLog) Write(p []byte) (int, error) {
+	f.fs.orStop("writing the log", func() error {
+		_, err := f.File.Write(p)
+		return err
+	})
+	return len(p), nil
+}
+
+func (f *failStopLog) WriteAt(p []byte, at int64) (int, error) {
+	f.fs.orStop("writing the log", func() error {
+		_, err := f.File.WriteAt(p, at)
+		return err
+	})
+	return len(p), nil
+}
+
+// Preallocate may fail: Pebble asks for speed only and ignores the error.
+func (f *failStopLog) Preallocate(offset, length int64) error {
+	if err := f.fs.health.stopped(); err != nil {
+		return err
+	}
+	return f.File.Preallocate(offset, length)
+}
+
+func (f *failStopLog) Sync() error {
+	f.fs.orStop("syncing", f.File.Sync)
+	return nil
+}
+
+func (f *failStopLog) SyncData() error {
+	f.fs.orStop("syncing the log", f.File.SyncData)
+	return nil
+}
+
+func (f *failStopLog) SyncTo(n int64) (full bool, err error) {
+	f.fs.orStop("syncing the log", func() (err error) {
+		full, err = f.File.SyncTo(n)
+		return err
+	})
+	return full, nil
+}
+
+// Close closes the file even when the store has stopped.
+func (f *failStopLog) Close() error {
+	if err := f.File.Close(); err != nil {
+		f.fs.health.stop("closing the log", err)
+	}
+	return nil
+}

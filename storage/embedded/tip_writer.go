@@ -1,0 +1,89 @@
+package embedded
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// tipInterval is how often a tip that moves is recorded. The loss of what is older
+// than a second, which leaves room for a slow sync, is noticed after a crash.
+const tipInterval = 500 * time.Millisecond
+
+// tipWriter records the tip in a file beside the store. No write waits for it.
+type tipWriter struct {
+	stop chan struct{} // closed by Close
+	done chan struct{} // closed after the last tip is recorded
+
+	mu    sync.Mutex // held while the file is written
+	noted tip        // what it says
+}
+
+func (s *Store) startTipWriter() {
+	n := &tipWriter{stop: make(chan struct{}), done: make(chan struct{})}
+	s.tipWriter = n
+	go func() {
+		defer close(n.done)
+		tick := time.NewTicker(tipInterval)
+		defer tick.Stop()
+		for {
+			s.recordTip()
+			select {
+			case <-tick.C:
+			case <-n.stop:
+				s.recordTip()
+				return
+			}
+		}
+	}()
+}
+
+// stopTipWriter returns after the last tip is recorded. No write may follow.
+func (s *Store) stopTipWriter() {
+	if s.tipWriter == nil {
+		return
+	}
+	close(s.tipWriter.stop)
+	<-s.tipWriter.done
+}
+
+// recordTip records the tip if it has moved. A failure is reported, and the next
+// interval tries again; until then the file has an earlier tip.
+func (s *Store) recordTip() {
+	s.tipWriter.mu.Lock()
+	defer s.tipWriter.mu.Unlock()
+	t := s.end()
+	if t == s.tipWriter.noted || s.sync() != nil {
+		return
+	}
+	err := s.noteTip(t)
+	s.health.report(noting, err)
+	if err == nil {
+		s.tipWriter.noted = t
+	}
+}
+
+// end returns the tip. With [Options.WriteBehind] its last commits may not be
+// durable yet.
+func (s *Store) end() tip {
+	s.commits.Lock()
+	t := tip{Head: s.tip.Seq, Hash: s.tip.Prev}
+	s.commits.Unlock()
+	s.writes.Lock()
+	t.Change = s.change
+	s.writes.Unlock()
+	return t
+}
+
+// sync syncs the log, or returns why the store has stopped.
+func (s *Store) sync() error {
+	if s.async != nil {
+		if err := s.db.LogData(nil, pebble.Sync); err != nil {
+			s.health.stop("syncing the log behind commits", err)
+		}
+	}
+	return s.health.stopped()
+}
+
+func (s *Store) noteTip(t tip) error { return writeTip(s.health.dir, s.health.fs, t) }
