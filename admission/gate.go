@@ -41,7 +41,7 @@ type Kind uint8
 const (
 	// Deciding is the work on a decision.
 	Deciding Kind = iota
-	// Managing is the work on documents and on the history. It is dear.
+	// Managing is the work on documents and on the history. It is always costly.
 	Managing
 )
 
@@ -49,36 +49,36 @@ const (
 type Work struct {
 	Org  string
 	Kind Kind
-	// Dear is set where the work is known to be dear.
-	Dear bool
-	// Patient work was begun before and goes on: it is not refused, but waits until
-	// its context ends. The caller bounds how much of it there is.
+	// Costly is set where the work is known to take long.
+	Costly bool
+	// Patient work continues what was begun: it is never refused and waits until its
+	// context ends. The caller bounds how much of it there is.
 	Patient bool
 }
 
 // Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
 	slots    int
-	most     int // slots that one organization, or dear work, may hold: one fewer
+	most     int // slots that one organization, or costly work, may hold
 	deadline time.Duration
 	metrics  *metrics
 	waiters  sync.Pool
 
-	mu      sync.Mutex
-	tenants map[string]*tenant
-	queued  []*flow       // those with somebody waiting
-	waiting int           // in all queues
-	working int           // slots that are held
-	dearly  int           // of those, by dear work
-	paused  int           // dear work in all queues that was begun
-	now     time.Duration // what the queue served last had been charged
-	order   uint64        // of arrival
+	mu            sync.Mutex
+	organizations map[string]*organization
+	queued        []*orgQueue   // those with somebody waiting
+	waiting       int           // in all queues
+	working       int           // slots that are held
+	costlyWorking int           // of those, by costly work
+	paused        int           // costly work in all queues that was begun
+	now           time.Duration // what the queue served last had been charged
+	order         uint64        // of arrival
 }
 
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, tenants: make(map[string]*tenant),
+		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization),
 		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)
@@ -89,11 +89,11 @@ func New(cfg Config) *Gate {
 // waits for something, however it ends. A Slot belongs to one goroutine.
 type Slot struct {
 	gate     *Gate // nil: none, or given back
-	flow     *flow
+	queue    *orgQueue
 	start    time.Time
 	expected time.Duration // charged in advance
 	before   time.Duration // that the work held a slot before it yielded
-	dear     bool
+	costly   bool
 }
 
 // Leave gives the slot back and charges its time. A slot that was given back is
@@ -107,7 +107,7 @@ func (s *Slot) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stopLocked(s)
-	s.flow.ended(s.before)
+	s.queue.ended(s.before)
 	g.serveLocked()
 }
 
@@ -124,7 +124,7 @@ func (s *Slot) Yield() time.Duration {
 	began := time.Now()
 	g.mu.Lock()
 	g.stopLocked(s)
-	w := g.queueLocked(s.flow, s.dear, true)
+	w := g.queueLocked(s.queue, s.costly, true)
 	g.serveLocked()
 	g.mu.Unlock()
 	runtime.Gosched() // to requests that are not at the gate yet
@@ -139,23 +139,23 @@ func (s *Slot) Yield() time.Duration {
 func (g *Gate) stopLocked(s *Slot) {
 	held := time.Since(s.start)
 	g.working--
-	if s.dear {
-		g.dearly--
+	if s.costly {
+		g.costlyWorking--
 	}
 	s.before += held
-	s.flow.tenant.working--
-	s.flow.charged += held - s.expected
-	g.metrics.held[s.flow.kind].Add(held.Seconds())
+	s.queue.org.working--
+	s.queue.charged += held - s.expected
+	g.metrics.held[s.queue.kind].Add(held.Seconds())
 }
 
 // Enter asks for a slot and blocks while the work waits in its queue. If the
 // verdict is Admitted, the slot must be left.
 func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
-	f := g.flowLocked(w.Org, w.Kind)
-	dear := w.Dear || w.Kind == Managing
-	if len(f.waiting) == 0 && g.freeLocked(f, dear, false) {
-		s := g.startLocked(f, dear, f.mean)
+	q := g.orgQueueLocked(w.Org, w.Kind)
+	costly := w.Costly || w.Kind == Managing
+	if len(q.waiting) == 0 && g.freeLocked(q, costly, false) {
+		s := g.startLocked(q, costly, q.mean)
 		g.mu.Unlock()
 		return s, Admitted
 	}
@@ -164,30 +164,30 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 		patience *= managingPatience
 	}
 	if !w.Patient {
-		if v := g.judgeLocked(f, patience); v != Admitted {
+		if v := g.judgeLocked(q, patience); v != Admitted {
 			g.mu.Unlock()
 			g.metrics.rejected[v].Inc()
 			return Slot{}, v
 		}
 	}
-	waiter := g.queueLocked(f, dear, false)
+	waiter := g.queueLocked(q, costly, false)
 	g.mu.Unlock()
-	return g.wait(ctx, f, waiter, w.Patient, patience)
+	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
 
 // judgeLocked refuses what finds too much waiting before it.
-func (g *Gate) judgeLocked(f *flow, patience time.Duration) Verdict {
+func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
-	case len(f.waiting) >= maxQueue || g.waiting >= maxWaiting:
+	case len(q.waiting) >= maxQueue || g.waiting >= maxWaiting:
 		return QueueFull
-	case time.Duration(len(f.waiting))*f.mean > patience*time.Duration(g.most):
+	case time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most):
 		return QueueDeadline
 	}
 	return Admitted
 }
 
-// wait returns what becomes of w, which waits in f.
-func (g *Gate) wait(ctx context.Context, f *flow, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
+// wait returns what becomes of w, which waits in q.
+func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
 	began := time.Now()
 	defer func() { g.metrics.wait.Observe(time.Since(began).Seconds()) }()
 	var late <-chan time.Time
@@ -203,7 +203,7 @@ func (g *Gate) wait(ctx context.Context, f *flow, w *waiter, patient bool, patie
 	case <-late:
 	case <-ctx.Done():
 	}
-	if g.giveUp(f, w) {
+	if g.giveUp(q, w) {
 		g.waiters.Put(w)
 		g.metrics.rejected[QueueDeadline].Inc()
 		return Slot{}, QueueDeadline
@@ -214,62 +214,62 @@ func (g *Gate) wait(ctx context.Context, f *flow, w *waiter, patient bool, patie
 }
 
 // giveUp takes w out of its queue, and reports whether it was still there.
-func (g *Gate) giveUp(f *flow, w *waiter) bool {
+func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(f.waiting, w)
+	i := slices.Index(q.waiting, w)
 	if i < 0 {
 		return false
 	}
-	g.removeLocked(f, i)
-	g.serveLocked() // what was behind it may be less dear
+	g.removeLocked(q, i)
+	g.serveLocked() // what was behind it may be less costly
 	return true
 }
 
-// freeLocked reports whether there is a slot for f's work.
-func (g *Gate) freeLocked(f *flow, dear, begun bool) bool {
-	return g.working < g.slots && f.tenant.working < g.most &&
-		(!dear || g.dearly < g.most && (begun || g.dearly+g.paused < maxBegun))
+// freeLocked reports whether there is a slot for q's work.
+func (g *Gate) freeLocked(q *orgQueue, costly, begun bool) bool {
+	return g.working < g.slots && q.org.working < g.most &&
+		(!costly || g.costlyWorking < g.most && (begun || g.costlyWorking+g.paused < maxBegun))
 }
 
 // serveLocked gives free slots to the queues that have been charged least.
 func (g *Gate) serveLocked() {
 	for g.working < g.slots {
-		f := g.nextLocked()
-		if f == nil {
+		q := g.nextLocked()
+		if q == nil {
 			return
 		}
-		w := f.waiting[0]
-		dear, expected := w.dear, f.mean
+		w := q.waiting[0]
+		costly, expected := w.costly, q.mean
 		if w.begun {
 			expected = slice
 		}
-		g.removeLocked(f, 0)
-		w.verdict <- g.startLocked(f, dear, expected)
+		g.removeLocked(q, 0)
+		w.verdict <- g.startLocked(q, costly, expected)
 	}
 }
 
 // nextLocked returns the queue to serve, or nil where nobody may start.
-func (g *Gate) nextLocked() *flow {
-	var next *flow
-	for _, f := range g.queued {
-		if (next == nil || f.before(next)) && g.freeLocked(f, f.waiting[0].dear, f.waiting[0].begun) {
-			next = f
+func (g *Gate) nextLocked() *orgQueue {
+	var next *orgQueue
+	for _, q := range g.queued {
+		if (next == nil || q.before(next)) && g.freeLocked(q, q.waiting[0].costly, q.waiting[0].begun) {
+			next = q
 		}
 	}
 	return next
 }
 
-// startLocked takes a slot for f and charges what is expected.
-func (g *Gate) startLocked(f *flow, dear bool, expected time.Duration) Slot {
-	f.charged = max(f.charged, g.now)
-	g.now = f.charged
-	s := Slot{gate: g, flow: f, start: time.Now(), expected: expected, dear: dear}
-	f.charged += s.expected
-	f.tenant.working++
+// startLocked takes a slot for q and charges what is expected.
+func (g *Gate) startLocked(q *orgQueue, costly bool, expected time.Duration) Slot {
+	q.charged = max(q.charged, g.now)
+	g.now = q.charged
+	s := Slot{gate: g, queue: q, start: time.Now(), expected: expected, costly: costly}
+	q.charged += s.expected
+	q.org.working++
 	g.working++
-	if dear {
-		g.dearly++
+	if costly {
+		g.costlyWorking++
 	}
 	return s
 }

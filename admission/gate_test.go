@@ -136,7 +136,7 @@ func TestDecision_Bounds_QueuesAreServedInTurn(t *testing.T) {
 	})
 }
 
-// "Time in the slot is charged to the organization": ten times dearer requests
+// "Time in the slot is charged to the organization": ten times costlier requests
 // are served a tenth as often.
 func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,19 +144,19 @@ func TestDecision_Bounds_TimeInTheSlotIsCharged(t *testing.T) {
 		l := newLine(t, g)
 		first := enter(t, g, Work{Org: "z"})
 		for i := range 40 {
-			l.wait(fmt.Sprint("dear", i), Work{Org: "dear"})
+			l.wait(fmt.Sprint("costly", i), Work{Org: "costly"})
 			l.wait(fmt.Sprint("cheap", i), Work{Org: "cheap"})
 		}
 		first.Leave()
 		l.drain(func(name string) time.Duration {
-			if strings.HasPrefix(name, "dear") {
+			if strings.HasPrefix(name, "costly") {
 				return 100 * time.Microsecond
 			}
 			return 10 * time.Microsecond
 		})
 		last := slices.Index(l.order(), "cheap39")
-		if n := strings.Count(strings.Join(l.order()[:last], " "), "dear"); n < 3 || n > 6 {
-			t.Errorf("%d dear requests came before the last of 40 cheap ones, want about 4: %v", n, l.order())
+		if n := strings.Count(strings.Join(l.order()[:last], " "), "costly"); n < 3 || n > 6 {
+			t.Errorf("%d costly requests came before the last of 40 cheap ones, want about 4: %v", n, l.order())
 		}
 	})
 }
@@ -203,9 +203,9 @@ func TestGate_KeepsTheOrderOfAnOrganization(t *testing.T) {
 }
 
 // "A slot (as many as processors; Rego at most one fewer, at least one)."
-func TestDecision_Bounds_DearWorkLeavesASlot(t *testing.T) {
+func TestDecision_Bounds_CostlyWorkLeavesASlot(t *testing.T) {
 	for slots, most := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
-		for name, w := range map[string]Work{"rego": {Dear: true}, "managing": {Kind: Managing}} {
+		for name, w := range map[string]Work{"rego": {Costly: true}, "managing": {Kind: Managing}} {
 			t.Run(fmt.Sprint(name, slots), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					g := newTestGate(slots)
@@ -215,7 +215,7 @@ func TestDecision_Bounds_DearWorkLeavesASlot(t *testing.T) {
 						l.wait(w.Org, w)
 					}
 					if len(l.order()) != most {
-						t.Errorf("%d of %d slots went to dear work, want %d", len(l.order()), slots, most)
+						t.Errorf("%d of %d slots went to costly work, want %d", len(l.order()), slots, most)
 					}
 					if slots > 1 {
 						enter(t, g, Work{Org: "b"}).Leave() // at once
@@ -256,19 +256,19 @@ func TestDecision_Bounds_OneOrganizationLeavesASlot(t *testing.T) {
 	}
 }
 
-// A request that is not dear does not wait behind one that is and may not start.
-func TestGate_DearWorkHoldsUpNoOther(t *testing.T) {
+// A request that is not costly does not wait behind one that is and may not start.
+func TestGate_CostlyWorkHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(2)
 		l := newLine(t, g)
 		for i := range 5 {
-			l.wait(fmt.Sprint("dear", i), Work{Org: fmt.Sprint("a", i), Dear: true})
+			l.wait(fmt.Sprint("costly", i), Work{Org: fmt.Sprint("a", i), Costly: true})
 		}
 		light := enter(t, g, Work{Org: "b"})
 		l.wait("b", Work{Org: "b"})
 		light.Leave()
 		synctest.Wait()
-		if got, want := strings.Join(l.order(), " "), "dear0 b"; got != want {
+		if got, want := strings.Join(l.order(), " "), "costly0 b"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
 		l.drain(constant(0))
@@ -382,7 +382,7 @@ func (l *line) work(name string, w Work, units int, unit time.Duration) {
 // Long work of several organizations takes turns, and what comes meanwhile waits
 // for a slice, not for its end.
 func TestDecision_Bounds_LongWorkTakesTurns(t *testing.T) {
-	for name, kind := range map[string]Work{"decisions": {}, "rego": {Dear: true}, "scans": {Kind: Managing}} {
+	for name, kind := range map[string]Work{"decisions": {}, "rego": {Costly: true}, "scans": {Kind: Managing}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLine(t, newTestGate(1))
@@ -416,8 +416,8 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 		g := l.g
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.working != 0 || g.dearly != 0 || g.paused != 0 || len(g.queued) != 0 {
-			t.Errorf("at work %d, dearly %d, paused %d, in %d queues, want none", g.working, g.dearly, g.paused, len(g.queued))
+		if g.working != 0 || g.costlyWorking != 0 || g.paused != 0 || len(g.queued) != 0 {
+			t.Errorf("at work %d, costlyWorking %d, paused %d, in %d queues, want none", g.working, g.costlyWorking, g.paused, len(g.queued))
 		}
 	})
 }
@@ -442,7 +442,7 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 		s.Yield() // without a slot
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if mean, want := g.tenants["a"].flows[Deciding].mean, 3*slice/2/meanOver; mean != want {
+		if mean, want := g.organizations["a"].queues[Deciding].mean, 3*slice/2/meanOver; mean != want {
 			t.Errorf("mean = %v, want %v: one request of three halves of a slice", mean, want)
 		}
 	})
@@ -450,11 +450,11 @@ func TestSlot_YieldTellsWhatItTook(t *testing.T) {
 
 // What is begun keeps its memory, so only so much of it is, however many
 // organizations ask.
-func TestGate_BeginsSoMuchDearWork(t *testing.T) {
+func TestGate_BeginsSoMuchCostlyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, newTestGate(2))
 		for i := range 2 * maxBegun {
-			l.work(fmt.Sprint(i), Work{Org: fmt.Sprint(i), Dear: true, Patient: true}, maxBegun, slice)
+			l.work(fmt.Sprint(i), Work{Org: fmt.Sprint(i), Costly: true, Patient: true}, maxBegun, slice)
 		}
 		time.Sleep(maxBegun*maxBegun*slice/2 + slice/2) // none has ended
 		begun := make(map[string]bool)
@@ -500,11 +500,11 @@ func TestGate_GivesUpWithTheContext(t *testing.T) {
 
 func TestGate_ForgetsWhoIsGone(t *testing.T) {
 	g := newTestGate(1)
-	for i := range 3 * maxTenants {
+	for i := range 3 * maxOrganizations {
 		enter(t, g, Work{Org: fmt.Sprint(i)}).Leave()
 	}
-	if n := len(g.tenants); n > maxTenants {
-		t.Errorf("%d organizations are remembered, want at most %d", n, maxTenants)
+	if n := len(g.organizations); n > maxOrganizations {
+		t.Errorf("%d organizations are remembered, want at most %d", n, maxOrganizations)
 	}
 }
 
@@ -519,7 +519,7 @@ func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
 	for i := range 64 {
 		wg.Go(func() {
 			for n := range 200 {
-				s, v := g.Enter(context.Background(), Work{Org: fmt.Sprint(i % 7), Kind: Kind(i % 2), Dear: n%3 == 0})
+				s, v := g.Enter(context.Background(), Work{Org: fmt.Sprint(i % 7), Kind: Kind(i % 2), Costly: n%3 == 0})
 				if v != Admitted {
 					continue
 				}
@@ -534,9 +534,9 @@ func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most > slots || g.working != 0 || g.dearly != 0 || g.waiting != 0 || len(g.queued) != 0 {
-		t.Errorf("at work at most %d, in the end %d (%d dear) with %d waiting in %d queues, want at most %d and none",
-			most, g.working, g.dearly, g.waiting, len(g.queued), slots)
+	if most > slots || g.working != 0 || g.costlyWorking != 0 || g.waiting != 0 || len(g.queued) != 0 {
+		t.Errorf("at work at most %d, in the end %d (%d costly) with %d waiting in %d queues, want at most %d and none",
+			most, g.working, g.costlyWorking, g.waiting, len(g.queued), slots)
 	}
 }
 

@@ -6,7 +6,7 @@ const (
 	// slice is how long work holds a slot before it lets others go first. A
 	// thousand yields a second cost a thousandth of a core.
 	slice = time.Millisecond
-	// maxBegun is how much dear work may be begun at once, with or without a slot.
+	// maxBegun is how much costly work may be begun at once, with or without a slot.
 	// What is begun keeps its memory: conditions in Rego up to 16 MiB.
 	maxBegun = 16
 	// maxQueue is how many requests of one queue may wait. At 50 µs a decision
@@ -17,9 +17,9 @@ const (
 	maxWaiting = 2048
 	// meanOver is the weight of the mean against one more request.
 	meanOver = 8
-	// maxTenants is how many organizations are remembered: one that is forgotten
+	// maxOrganizations is how many organizations are remembered: one that is forgotten
 	// has its next request judged as its first.
-	maxTenants = 4096
+	maxOrganizations = 4096
 	// managingPatience is how many times longer than a decision work on documents
 	// may wait: a policy takes 100 ms to compile, and several may be registered at
 	// once.

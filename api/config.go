@@ -117,7 +117,7 @@ type Limits struct {
 	// Handle bounds the time to work on a request.
 	Handle time.Duration
 	// Slots is how many requests are worked on at once: the processors there are,
-	// but at least two, so that dear work leaves one.
+	// but at least two, so that costly work leaves one.
 	Slots int
 	// Queue bounds the time that a decision waits to be worked on when the server
 	// has more to decide than it can bear. It is then refused with a 503, as is at

@@ -15,7 +15,7 @@ func (s *Server) awaitTurn(rt *route, r *request) error {
 	w := admission.Work{Org: r.who.org, Kind: admission.Managing}
 	if rt.is(deciding) {
 		w.Kind = admission.Deciding
-		w.Dear = !s.cfg.Sets.Plain(r.who.org)
+		w.Costly = !s.cfg.Sets.Plain(r.who.org)
 	}
 	slot, verdict := s.gate.Enter(r.ctx, w)
 	if verdict != admission.Admitted {

@@ -245,7 +245,7 @@ func TestDecision_Bounds_RegoLeavesASlot(t *testing.T) {
 		wantDecision(t, h.evaluate(org, intent()), "allow") // compiles its rules
 	}
 	h.rule(acme, `{"rego":"input.intent.action_type == \"x\""}`, `{"decision":"deny"}`)
-	slot, v := h.server.gate.Enter(t.Context(), admission.Work{Org: "somebody else", Dear: true})
+	slot, v := h.server.gate.Enter(t.Context(), admission.Work{Org: "somebody else", Costly: true})
 	if v != admission.Admitted {
 		t.Fatalf("taking a slot: verdict %d", v)
 	}

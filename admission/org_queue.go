@@ -1,0 +1,104 @@
+package admission
+
+import (
+	"slices"
+	"time"
+)
+
+// organization has the queues of one organization.
+type organization struct {
+	queues  [Managing + 1]orgQueue
+	working int // slots held
+}
+
+// orgQueue is an organization's queue for one kind of work.
+type orgQueue struct {
+	org     *organization
+	kind    Kind
+	waiting []*waiter
+	// charged is the slot time that the queue was charged for, at least what the others
+	// had been charged when it last became busy. mean is that of its last requests.
+	charged, mean time.Duration
+}
+
+// waiter is a request in a queue. Whoever removes it sends its slot.
+type waiter struct {
+	verdict chan Slot // holds one
+	timer   *time.Timer
+	costly  bool
+	begun   bool // it had a slot and yielded
+	order   uint64
+}
+
+// before reports whether q is served before other: it was charged less, or the same and
+// its request arrived first.
+func (q *orgQueue) before(other *orgQueue) bool {
+	if q.charged != other.charged {
+		return q.charged < other.charged
+	}
+	return q.waiting[0].order < other.waiting[0].order
+}
+
+// ended adds a request that took so long to the mean.
+func (q *orgQueue) ended(took time.Duration) { q.mean += (took - q.mean) / meanOver }
+
+// orgQueueLocked returns the queue of an organization for a kind of work.
+func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
+	t := g.organizations[org]
+	if t == nil {
+		if len(g.organizations) >= maxOrganizations {
+			g.forgetLocked()
+		}
+		t = &organization{}
+		for k := range t.queues {
+			t.queues[k].org, t.queues[k].kind = t, Kind(k)
+		}
+		g.organizations[org] = t
+	}
+	return &t.queues[kind]
+}
+
+// forgetLocked drops the organizations that are idle.
+func (g *Gate) forgetLocked() {
+	for org, t := range g.organizations {
+		if t.working == 0 && len(t.queues[Deciding].waiting) == 0 && len(t.queues[Managing].waiting) == 0 {
+			delete(g.organizations, org)
+		}
+	}
+}
+
+// queueLocked adds a request at the end of q, or after those that have yielded.
+func (g *Gate) queueLocked(q *orgQueue, costly, begun bool) *waiter {
+	w := g.waiters.Get().(*waiter)
+	g.order++
+	w.costly, w.begun, w.order = costly, begun, g.order
+	if len(q.waiting) == 0 {
+		q.charged = max(q.charged, g.now)
+		g.queued = append(g.queued, q)
+	}
+	at := len(q.waiting)
+	if begun {
+		if i := slices.IndexFunc(q.waiting, func(w *waiter) bool { return !w.begun }); i >= 0 {
+			at = i
+		}
+		if costly {
+			g.paused++
+		}
+	}
+	q.waiting = slices.Insert(q.waiting, at, w)
+	g.waiting++
+	return w
+}
+
+// removeLocked removes the i-th request of q.
+func (g *Gate) removeLocked(q *orgQueue, i int) {
+	if w := q.waiting[i]; w.begun && w.costly {
+		g.paused--
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	g.waiting--
+	if len(q.waiting) == 0 {
+		at := slices.Index(g.queued, q)
+		g.queued = slices.Delete(g.queued, at, at+1)
+	}
+}
