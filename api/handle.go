@@ -116,7 +116,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	if rt.method != http.MethodGet && !rt.is(deciding) && rt.scope != public {
 		r.ctx = storage.WithActor(r.ctx, ledger.KeptCredential(r.who.credential(), s.cfg.Scrub.Identity))
 	}
-	if err = s.awaitTurn(rt, r); err != nil {
+	if err = s.awaitSlot(rt, r); err != nil {
 		return err
 	}
 	defer func() { r.slot.Leave() }()

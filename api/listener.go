@@ -28,7 +28,7 @@ const (
 // shortages and may be closed more than once.
 type limitListener struct {
 	net.Listener
-	addresses *occupancy
+	addresses *connectionLimit
 	slots     chan struct{}
 	closed    chan struct{}
 	closeOnce func() error
@@ -37,7 +37,7 @@ type limitListener struct {
 	fresh map[*conn]struct{} // what has sent nothing yet
 }
 
-func newLimitListener(ln net.Listener, maxConns int, addresses *occupancy) *limitListener {
+func newLimitListener(ln net.Listener, maxConns int, addresses *connectionLimit) *limitListener {
 	l := &limitListener{Listener: ln, addresses: addresses, slots: make(chan struct{}, maxConns),
 		closed: make(chan struct{}), fresh: make(map[*conn]struct{})}
 	l.closeOnce = sync.OnceValue(func() error {

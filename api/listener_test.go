@@ -26,8 +26,8 @@ func (l *scriptedListener) Accept() (net.Conn, error) { return (<-l.accepts)() }
 // Close implements net.Listener.
 func (l *scriptedListener) Close() error { return nil }
 
-// roomy is an occupancy that no test meets.
-func roomy() *occupancy { return newOccupancy(1<<20, nil, prometheus.NewRegistry()) }
+// roomy is a connection limit that no test meets.
+func roomy() *connectionLimit { return newConnectionLimit(1<<20, nil, prometheus.NewRegistry()) }
 
 func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 3)}
@@ -112,7 +112,7 @@ func (h *harness) connected() net.Conn {
 }
 
 func TestOccupancy_ATrustedProxyHasNoLimit(t *testing.T) {
-	o := newOccupancy(1, proxies{netip.MustParsePrefix("10.0.0.0/8")}, prometheus.NewRegistry())
+	o := newConnectionLimit(1, proxies{netip.MustParsePrefix("10.0.0.0/8")}, prometheus.NewRegistry())
 	for addr, want := range map[string]bool{"10.0.0.1": true, "192.0.2.1": false} {
 		c := peer{addr: &net.TCPAddr{IP: net.ParseIP(addr)}}
 		leave, ok := o.enter(c)

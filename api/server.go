@@ -21,23 +21,23 @@ import (
 
 // Server answers writ's HTTP interface. It is made by [New].
 type Server struct {
-	cfg       Config
-	docs      *registry.Registry // of cfg.Store
-	app       *fiber.App
-	admin     *http.Server
-	auth      *auth
-	plans     *plans
-	decisions *decision.Pipeline
-	metrics   *metrics
-	throttle  *throttle
-	occupancy *occupancy
-	site      *site
-	ids       *requestIDs
-	scratch   *sync.Pool
-	deadlines deadlines
-	headers   []header // of every response
-	gate      *admission.Gate
-	exports   exports
+	cfg         Config
+	docs        *registry.Registry // of cfg.Store
+	app         *fiber.App
+	admin       *http.Server
+	auth        *auth
+	plans       *plans
+	decisions   *decision.Pipeline
+	metrics     *metrics
+	throttle    *throttle
+	connections *connectionLimit
+	site        *site
+	ids         *requestIDs
+	scratch     *sync.Pool
+	deadlines   deadlines
+	headers     []header // of every response
+	gate        *admission.Gate
+	exports     exports
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
@@ -82,7 +82,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
-	s.occupancy = newOccupancy(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
+	s.connections = newConnectionLimit(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(s.docs, cfg.Plans)
 	s.decisions = decision.New(decision.Config{
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
@@ -114,7 +114,7 @@ func (s *Server) startOperators(life context.Context) (*operators, error) {
 	case algHS256:
 		return newOperators(a.Alg, a.Secret, nil, s.cfg.Now), nil
 	}
-	keys, err := newJWKS(life, a.Alg, a.JWKS, a.Client, s.cfg.Now, s.cfg.Log)
+	keys, err := newOperatorKeys(life, a.Alg, a.JWKS, a.Client, s.cfg.Now, s.cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (s *Server) newApp() *fiber.App {
 		ReadTimeout:                  l.Read,
 		WriteTimeout:                 l.Write,
 		IdleTimeout:                  l.Idle,
-		ErrorHandler:                 s.unhandled,
+		ErrorHandler:                 s.handleError,
 	})
 	s.mount(app)
 	server := app.Server()
@@ -203,7 +203,7 @@ func (s *Server) newApp() *fiber.App {
 // Serve answers requests of the public address until ln fails or Shutdown is
 // called, when it returns nil. It closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.occupancy)
+	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.connections)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

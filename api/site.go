@@ -40,7 +40,7 @@ type site struct {
 var loadSite = sync.OnceValues(func() (*site, error) {
 	s := site{assets: make(map[string]document)}
 	var err error
-	if s.yaml, s.json, err = describe(); err != nil {
+	if s.yaml, s.json, err = openAPI(); err != nil {
 		return nil, err
 	}
 	for page, to := range map[string]*document{"landing.html": &s.landing, "openapi.html": &s.viewer, "docs.html": &s.reference} {

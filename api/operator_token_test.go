@@ -398,10 +398,10 @@ func TestAuthConfig_Check(t *testing.T) {
 	}
 }
 
-func TestNewJWKS_AFileThatCannotBeReadIsAnError(t *testing.T) {
-	_, err := newJWKS(t.Context(), algEdDSA, filepath.Join(t.TempDir(), "missing"), http.DefaultClient, time.Now, slog.New(slog.DiscardHandler))
+func TestNewOperatorKeys_AFileThatCannotBeReadIsAnError(t *testing.T) {
+	_, err := newOperatorKeys(t.Context(), algEdDSA, filepath.Join(t.TempDir(), "missing"), http.DefaultClient, time.Now, slog.New(slog.DiscardHandler))
 	if err == nil {
-		t.Error("newJWKS of a missing file = nil, want an error")
+		t.Error("newOperatorKeys of a missing file = nil, want an error")
 	}
 }
 

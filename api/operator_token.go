@@ -52,12 +52,12 @@ type operatorClaims struct {
 // operators verifies operator tokens: JWTs of one pinned algorithm.
 type operators struct {
 	alg    jwa.SignatureAlgorithm
-	secret []byte // of HS256
-	keys   *jwks  // of the others
+	secret []byte        // of HS256
+	keys   *operatorKeys // of the others
 	now    func() time.Time
 }
 
-func newOperators(alg string, secret []byte, keys *jwks, now func() time.Time) *operators {
+func newOperators(alg string, secret []byte, keys *operatorKeys, now func() time.Time) *operators {
 	pinned, _ := jwa.LookupSignatureAlgorithm(alg) // one that is not known verifies nothing
 	return &operators{alg: pinned, secret: secret, keys: keys, now: now}
 }

@@ -27,9 +27,9 @@ const (
 	jwksMax     = 1 << 20
 )
 
-// jwks keeps the keys that may sign operator tokens, read from a file or URL.
+// operatorKeys keeps the keys that may sign operator tokens, read from a file or URL.
 // run keeps them fresh; a failed read keeps the keys there are.
-type jwks struct {
+type operatorKeys struct {
 	alg  string
 	read func(context.Context) ([]byte, error)
 	now  func() time.Time
@@ -44,10 +44,10 @@ type jwks struct {
 	pending chan struct{}
 }
 
-// newJWKS reads source, a path or an http(s) URL, for the first time. A file
+// newOperatorKeys reads source, a path or an http(s) URL, for the first time. A file
 // that cannot be read is an error; a URL may come up later than we do.
-func newJWKS(ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger) (*jwks, error) {
-	j := &jwks{alg: alg, now: now, log: log, kick: make(chan struct{}, 1)}
+func newOperatorKeys(ctx context.Context, alg, source string, client *http.Client, now func() time.Time, log *slog.Logger) (*operatorKeys, error) {
+	j := &operatorKeys{alg: alg, now: now, log: log, kick: make(chan struct{}, 1)}
 	j.set.Store(&keySet{})
 	remote := strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
 	if remote {
@@ -65,7 +65,7 @@ func newJWKS(ctx context.Context, alg, source string, client *http.Client, now f
 }
 
 // run refreshes the keys until ctx ends.
-func (j *jwks) run(ctx context.Context) {
+func (j *operatorKeys) run(ctx context.Context) {
 	tick := time.NewTicker(jwksRefresh)
 	defer tick.Stop()
 	for {
@@ -87,7 +87,7 @@ func (j *jwks) run(ctx context.Context) {
 	}
 }
 
-func (j *jwks) refresh(ctx context.Context) error {
+func (j *operatorKeys) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jwksTimeout)
 	defer cancel()
 	data, err := j.read(ctx)
@@ -111,11 +111,11 @@ func (j *jwks) refresh(ctx context.Context) error {
 // generation changes whenever the keys do, not whenever they are read: anybody
 // can have them read by making up a key id, and after a change every operator
 // is as good as unknown.
-func (j *jwks) generation() uint64 { return j.set.Load().gen }
+func (j *operatorKeys) generation() uint64 { return j.set.Load().gen }
 
 // key returns the key with the given id. If there is none it waits a little for
 // a read of the keys, unless one has just been asked for.
-func (j *jwks) key(ctx context.Context, kid string) (any, error) {
+func (j *operatorKeys) key(ctx context.Context, kid string) (any, error) {
 	if k := j.set.Load().key(kid); k != nil {
 		return k, nil
 	}
@@ -138,7 +138,7 @@ func (j *jwks) key(ctx context.Context, kid string) (any, error) {
 
 // ask has run read the keys soon and returns what is closed when it did; nil if
 // it is too early to ask again.
-func (j *jwks) ask() <-chan struct{} {
+func (j *operatorKeys) ask() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.pending != nil {

@@ -2,7 +2,8 @@ package api
 
 import "bytes"
 
-// framingError is a request that two servers may read as two different ones.
+// framingError says why two servers may read different requests from the same bytes,
+// which is known as request smuggling.
 type framingError string
 
 // Error implements error.
@@ -17,10 +18,9 @@ const (
 	errFolded     framingError = "a header goes on in another line"
 )
 
-// ambiguous returns why raw, a request's header lines, has no single meaning.
-// Fiber reads it one way; a proxy in front may read it another, and then what
-// one reads as a body or a header the other reads as the next request. Only
-// before HTTP/1.1 may the Host be missing.
+// ambiguous returns a framingError if raw, the header lines of a request, has more
+// than one reading. A proxy in front of Fiber could take for a body or a header what
+// Fiber takes for the next request. Host may be missing only before HTTP/1.1.
 func ambiguous(raw []byte, http11 bool) error {
 	lengths, hosts := 0, 0
 	for len(raw) > 0 {

@@ -16,8 +16,8 @@ import (
 //go:embed openapi.yaml
 var descriptionYAML []byte
 
-// describe returns the OpenAPI document as it was written and as JSON.
-func describe() (asYAML, asJSON document, err error) {
+// openAPI returns the OpenAPI document as it was written and as JSON.
+func openAPI() (asYAML, asJSON document, err error) {
 	text, err := jsonOf(descriptionYAML)
 	if err != nil {
 		return document{}, document{}, fmt.Errorf("reading openapi.yaml: %w", err)

@@ -10,9 +10,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// unhandled answers what no route did: unknown paths and methods, and requests
-// that are too large, too slow or not HTTP.
-func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
+// handleError answers requests that no route answers: unknown paths and methods, and
+// requests that are too large, too slow or not HTTP.
+func (s *Server) handleError(fc *fiber.Ctx, err error) error {
 	var (
 		fe      *fiber.Error
 		framing framingError
@@ -61,12 +61,12 @@ func (s *Server) unhandled(fc *fiber.Ctx, err error) error {
 	return nil
 }
 
-// refuseFraming answers a request that has no single meaning, and closes its
-// connection: nothing that follows can be told from its body.
+// refuseFraming answers an ambiguous request and closes its connection, because
+// the end of its body is unknown.
 func (s *Server) refuseFraming(app *fiber.App, ctx *fasthttp.RequestCtx, err error) {
 	fc := app.AcquireCtx(ctx)
 	defer app.ReleaseCtx(fc)
-	if err := s.unhandled(fc, err); err != nil {
+	if err := s.handleError(fc, err); err != nil {
 		ctx.SetStatusCode(http.StatusBadRequest)
 	}
 	ctx.SetConnectionClose()

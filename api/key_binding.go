@@ -12,17 +12,16 @@ import (
 	"writ/storage"
 )
 
-// A key can be bound to agents. What it does for an agent is held to that: it
-// evaluates for those agents only, records what became of their decisions alone,
-// registers and switches none but them, writes no policy of others, and makes,
-// sees and revokes keys that are bound at least as tightly. What a scope lets a
-// key read otherwise is its organization's.
+// A key can be bound to agents. It then evaluates and records settlements for these
+// agents only, registers and switches only them, writes only their policies, and makes,
+// sees and revokes only keys that are bound at least as tightly. The binding does not
+// limit what the key's scopes let it read.
 //
-// Ids are compared exactly. Folding them, as the kill switch does, would let a
-// key act for another agent than the one that it was made for.
+// Ids are compared exactly. Folding them, as the kill switch does, would let a key act
+// for an agent that it was not made for.
 
-// actFor refuses a key that is bound to agents and is to act for another one.
-// An agent may go by several names: one is enough.
+// actFor refuses a bound key that would act for another agent. One matching name of
+// the agent suffices.
 func (a *auth) actFor(who *principal, names ...string) error {
 	if who.agents == nil || slices.ContainsFunc(names, who.agents.Matches) {
 		return nil
@@ -30,8 +29,8 @@ func (a *auth) actFor(who *principal, names ...string) error {
 	return a.notBound(who)
 }
 
-// within refuses a key that is bound to agents and is to write what is about
-// those of pattern.
+// within refuses a bound key that would write a document about the agents of pattern,
+// unless its binding covers all of them.
 func (a *auth) within(who *principal, pattern string) error {
 	if who.agents == nil || who.agents.Covers(pattern) {
 		return nil
@@ -47,8 +46,8 @@ func (a *auth) notBound(who *principal) error {
 	})
 }
 
-// checkBound refuses a key that is bound to agents where p, or the version that it
-// is to replace, governs others.
+// checkBound refuses a bound key if p, or the version that p replaces, governs other
+// agents.
 func (s *Server) checkBound(r *request, p *engine.ActionPolicy) error {
 	if r.who.agents == nil {
 		return nil

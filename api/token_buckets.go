@@ -18,12 +18,11 @@ const (
 
 // buckets are the token buckets of one limit, by key.
 //
-// Their number is bounded, and only a full bucket is ever dropped: it says no
-// more than a new one. So nobody gets a used-up bucket renewed by making the
-// table overflow. Keeping a bucket from being full takes a request each time it
-// gets one back, so to fill the table somebody must send maxBuckets times the
-// limit's rate. Should that happen, newcomers share the bucket of their shard
-// until there is room; which shard a key has differs in each process.
+// Their number is bounded, and only full buckets are dropped: a full bucket equals a
+// new one, so nobody gets a used bucket renewed by filling the table. Filling it takes
+// maxBuckets times the limit's rate, because each bucket must be used again whenever it
+// refills. If the table is full, new keys share the bucket of their shard until there
+// is room. The assignment of keys to shards differs in each process.
 type buckets[K comparable] struct {
 	limit  RateLimit
 	seed   maphash.Seed
@@ -38,11 +37,11 @@ type bucketShard[K comparable] struct {
 	swept  time.Time
 }
 
-// level is how a bucket stands after a request.
+// level is the state of a bucket after a request.
 type level struct {
 	left int
 	full int // seconds until the bucket is full
-	wait int // seconds until it has a request again, at least 1
+	wait int // seconds until one request is left, at least 1
 }
 
 func newBuckets[K comparable](limit RateLimit) *buckets[K] {

@@ -5,10 +5,10 @@ import (
 	"writ/ledger"
 )
 
-// awaitTurn takes a slot for a request whose credential was accepted. Requests
-// without one are cheap and bounded by their address. Urgent ones, such as the
-// kill switch, are answered however much waits.
-func (s *Server) awaitTurn(rt *route, r *request) error {
+// awaitSlot waits for a slot for a request whose credential was accepted. Requests
+// without a credential need none: they are cheap and limited by address. Urgent ones,
+// such as the kill switch, do not wait.
+func (s *Server) awaitSlot(rt *route, r *request) error {
 	if rt.scope == public || rt.scope == service || rt.is(urgent) {
 		return nil
 	}
