@@ -59,7 +59,7 @@ var ErrNothing = errors.New("the store has nothing of the organization")
 // whole already stays as it is. It takes memory for some rows and the ids of 65,536
 // removed ones, however many there are.
 func Export(ctx context.Context, src Source, f File, cfg ExportConfig) (Footer, error) {
-	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, graves: graves{most: graveRun}}
+	e := exporter{ctx: ctx, src: src, cfg: cfg, file: f, tombstones: tombstones{most: tombstoneChunk}}
 	if e.cfg.Progress == nil {
 		e.cfg.Progress = func(string, int, int) {}
 	}
@@ -86,7 +86,7 @@ type exporter struct {
 	sum   hash.Hash // of what is in the file
 	out   *bufio.Writer
 	total int // rows of the source
-	graves
+	tombstones
 }
 
 // resume reads what the file has and cuts it after the last line that is kept: the
@@ -246,7 +246,7 @@ func (e *exporter) history() error {
 // empty.
 func (e *exporter) removedBefore(id string) error {
 	for {
-		t, err := e.nextGrave()
+		t, err := e.nextTombstone()
 		if t == nil || err != nil || id != "" && t.DecisionID >= id || t.DecisionID > e.state.header.Last {
 			return err
 		}

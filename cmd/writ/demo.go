@@ -63,14 +63,14 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{out: out, paint: paintFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
+	d := &demo{out: out, colors: colorsFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
 	return d.run(ctx)
 }
 
 // demo is one pass over the examples.
 type demo struct {
 	out      io.Writer
-	paint    paint
+	colors   colors
 	operator client
 	agent    client // what an agent's gateway holds: a key that can only evaluate
 	trusted  receipt.Keys
@@ -151,7 +151,7 @@ func (d *demo) table(ctx context.Context) error {
 	for i, c := range d.set.Cases {
 		if c.Policy != policy {
 			policy = c.Policy
-			fmt.Fprintf(d.out, "\n%s, by %s\n", d.paint.bold(policy), d.set.Policies[policy].AgentID)
+			fmt.Fprintf(d.out, "\n%s, by %s\n", d.colors.bold(policy), d.set.Policies[policy].AgentID)
 		}
 		in := *d.set.Intents[i]
 		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
@@ -170,7 +170,7 @@ func (d *demo) table(ctx context.Context) error {
 		if note != "" {
 			d.failed++
 		}
-		fmt.Fprintf(d.out, "  %s%s%s\n", d.paint.decision(fmt.Sprintf("%-35s", because(res.Receipt.Decision, codes)), res.Receipt.Decision),
+		fmt.Fprintf(d.out, "  %s%s%s\n", d.colors.decision(fmt.Sprintf("%-35s", because(res.Receipt.Decision, codes)), res.Receipt.Decision),
 			describe(&in, codes), note)
 	}
 	return nil
@@ -242,7 +242,7 @@ func (d *demo) killSwitch(ctx context.Context) error {
 			d.failed++
 			note = "  EXPECTED " + step.want.String()
 		}
-		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, d.paint.decision(res.Receipt.Decision, res.Receipt.Decision),
+		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision),
 			strings.Join(res.Reasons, " "), note)
 	}
 	return nil

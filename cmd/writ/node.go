@@ -159,9 +159,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Hosted:                  n.hosted(c),
 		ServiceToken:            c.ServiceToken,
 		Billing:                 sales,
-		RateLimits:              c.Abuse.rateLimits(),
+		RateLimits:              c.CallerLimits.rateLimits(),
 		Core:                    decider,
-		Limits:                  api.Limits{AddressConnections: c.Abuse.Connections, Queue: c.QueueDeadline, Slots: processors()},
+		Limits:                  api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline, Slots: processors()},
 	})
 	if err != nil {
 		return err

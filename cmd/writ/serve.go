@@ -42,10 +42,10 @@ type serveCmd struct {
 	PortalURL    string `name:"portal-url" placeholder:"URL" help:"Base URL of the portal, for GET /v1/hosted/config and where billing returns to. Default: api-url."`
 	ServiceToken string `name:"service-token" env:"WRIT_SERVICE_TOKEN,SERVICE_TOKEN" placeholder:"TOKEN" help:"Bearer of GET /v1/ops/usage, which refuses everyone without it. Prefer the variable: a flag shows in the list of processes."`
 
-	storeFlags `embed:""`
-	Billing    billingFlags `embed:""`
-	Abuse      abuseFlags   `embed:""`
-	Core       coreFlags    `embed:""`
+	storeFlags   `embed:""`
+	Billing      billingFlags `embed:""`
+	CallerLimits limitFlags   `embed:""`
+	Core         coreFlags    `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`
 	OperatorJWKS string `name:"operator-jwks" placeholder:"FILE|URL" help:"JSON Web Key Set that verifies operator tokens of RS256, ES256 or EdDSA."`
@@ -121,7 +121,7 @@ func (c *serveCmd) Validate() error {
 	if err := (api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}).Validate(); err != nil {
 		return fmt.Errorf("--api-url, --portal-url: %w", err)
 	}
-	return errors.Join(c.checkStore(), c.Abuse.check(), c.Core.check(), c.Billing.check(c.PortalURL))
+	return errors.Join(c.checkStore(), c.CallerLimits.check(), c.Core.check(), c.Billing.check(c.PortalURL))
 }
 
 // Run serves until ctx ends.

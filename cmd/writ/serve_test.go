@@ -20,8 +20,8 @@ func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {
 	if c.Audit != ledger.Minimal || c.Addr != ":3820" || c.ReceiptTTL != 300*time.Second || c.Core.URL != "" {
 		t.Errorf("defaultServe() = %+v, want the defaults of the flags", c)
 	}
-	if want := api.DefaultLimits(); c.QueueDeadline != want.Queue || c.Abuse.Connections != want.AddressConnections {
+	if want := api.DefaultLimits(); c.QueueDeadline != want.Queue || c.CallerLimits.Connections != want.AddressConnections {
 		t.Errorf("defaultServe() = a queue deadline of %v and %d connections, want %v and %d, which package api has",
-			c.QueueDeadline, c.Abuse.Connections, want.Queue, want.AddressConnections)
+			c.QueueDeadline, c.CallerLimits.Connections, want.Queue, want.AddressConnections)
 	}
 }

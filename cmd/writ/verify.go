@@ -77,7 +77,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	g, err := c.grounds(s)
+	g, err := c.evidence(s)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *verifyCmd) Run(ctx context.Context, s streams) error {
 }
 
 // verify says what was verified of d, or returns why it does not verify.
-func (c *verifyCmd) verify(w io.Writer, name string, d held, keys receipt.Keys, g grounds) error {
+func (c *verifyCmd) verify(w io.Writer, name string, d held, keys receipt.Keys, g evidence) error {
 	now := time.Now()
 	err := receipt.Verify(d.receipt, keys, now)
 	if c.AllowExpired && errors.Is(err, receipt.ErrExpired) {

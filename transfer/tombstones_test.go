@@ -61,7 +61,7 @@ func TestExporter_RemovedInOrder(t *testing.T) {
 		}
 		for _, from := range []int{0, 1, 33, 70, 99} {
 			var out bytes.Buffer
-			e := exporter{ctx: t.Context(), src: src, out: bufio.NewWriter(&out), graves: graves{most: most}}
+			e := exporter{ctx: t.Context(), src: src, out: bufio.NewWriter(&out), tombstones: tombstones{most: most}}
 			e.cfg.Organization, e.cfg.Progress = "acme", func(string, int, int) {}
 			e.state.header = &Header{OrganizationID: "acme", Last: want[n-2]}
 			if from > 0 {

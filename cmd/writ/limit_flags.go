@@ -7,8 +7,8 @@ import (
 	"writ/api"
 )
 
-// abuseFlags bound what one caller can take of the service.
-type abuseFlags struct {
+// limitFlags limit what one caller can use of the service.
+type limitFlags struct {
 	Credential     api.RateLimit  `name:"rate-limit-credential" default:"100/s:2000" placeholder:"LIMIT" help:"Requests of one API key or operator, except evaluations: a rate and a burst, such as 100/s:2000, 30/m:10 or off."`
 	Evaluate       api.RateLimit  `name:"rate-limit-evaluate" default:"off" placeholder:"LIMIT" help:"Evaluations of one API key or operator."`
 	Changes        api.RateLimit  `name:"rate-limit-changes" default:"10/s:2000" placeholder:"LIMIT" help:"Policies, rules, keys and agents that one organization makes, changes or enables. Disabling, revoking and deleting are never refused."`
@@ -17,12 +17,12 @@ type abuseFlags struct {
 	TrustedProxies []netip.Prefix `name:"trusted-proxies" placeholder:"CIDR,..." help:"Networks of the proxies in front, whose X-Forwarded-For tells the caller's address."`
 }
 
-func (f abuseFlags) rateLimits() api.RateLimits {
+func (f limitFlags) rateLimits() api.RateLimits {
 	return api.RateLimits{Credential: f.Credential, Evaluate: f.Evaluate, Changes: f.Changes, Address: f.Address, TrustedProxies: f.TrustedProxies}
 }
 
 // check refuses a bound that lets nobody in or bounds nothing.
-func (f abuseFlags) check() error {
+func (f limitFlags) check() error {
 	if most := api.DefaultLimits().Connections; f.Connections < 1 || f.Connections > most {
 		return fmt.Errorf("--connections-per-address: want 1 to %d, which is all there are", most)
 	}

@@ -7,20 +7,20 @@ import (
 	"writ/storage"
 )
 
-// graveRun is how many removed rows are held at a time: some 20 MiB.
-const graveRun = 1 << 16
+// tombstoneChunk is how many tombstones are held at a time: some 20 MiB.
+const tombstoneChunk = 1 << 16
 
-// graves are the removed rows that come next. A source gives them in any order, so as
-// many as there is room for are chosen in a pass over all.
-type graves struct {
-	most     int                  // of some
-	some     []*storage.Tombstone // in the order of their ids
-	all      bool                 // no others are left
-	greatest string               // id of all
+// tombstones holds the next tombstones in the order of their ids. A source gives them in
+// any order, so each chunk is chosen in a pass over all of them.
+type tombstones struct {
+	most     int                  // length of some
+	some     []*storage.Tombstone // sorted by id
+	all      bool                 // none is left after some
+	greatest string               // id of all tombstones
 }
 
-// nextGrave returns the next removed row, nil after the last one.
-func (e *exporter) nextGrave() (*storage.Tombstone, error) {
+// nextTombstone returns the next tombstone, nil after the last one.
+func (e *exporter) nextTombstone() (*storage.Tombstone, error) {
 	if len(e.some) == 0 && !e.all {
 		if err := e.refill(); err != nil {
 			return nil, err
@@ -32,9 +32,9 @@ func (e *exporter) nextGrave() (*storage.Tombstone, error) {
 	return e.some[0], nil
 }
 
-// refill chooses the first removed rows after the last line.
+// refill reads the next chunk, which begins after the last line written.
 func (e *exporter) refill() error {
-	g, n, bound := &e.graves, 0, ""
+	g, n, bound := &e.tombstones, 0, ""
 	g.some = g.some[:0:0]
 	err := e.src.TombstonesOf(e.ctx, e.cfg.Organization, func(t *storage.Tombstone) error {
 		g.greatest = max(g.greatest, t.DecisionID)
@@ -55,8 +55,8 @@ func (e *exporter) refill() error {
 	return nil
 }
 
-// first keeps the first ones.
-func (g *graves) first() {
+// first sorts some and keeps the first most of them.
+func (g *tombstones) first() {
 	slices.SortFunc(g.some, func(a, b *storage.Tombstone) int { return strings.Compare(a.DecisionID, b.DecisionID) })
 	if len(g.some) > g.most {
 		clear(g.some[g.most:])

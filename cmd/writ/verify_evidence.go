@@ -49,13 +49,14 @@ func parseRow(data []byte) (held, error) {
 	return held{receipt: row.Receipt, result: &receipt.Result{Reasons: row.Reasons, AuditDigest: row.AuditDigest}, row: row}, nil
 }
 
-// grounds are what a decision is checked to rest on; either may be missing.
-type grounds struct {
+// evidence is the intent and the policy that a decision is checked against; either may
+// be nil.
+type evidence struct {
 	intent *engine.Intent
 	policy *engine.Policy
 }
 
-func (c *verifyCmd) grounds(s streams) (g grounds, err error) {
+func (c *verifyCmd) evidence(s streams) (g evidence, err error) {
 	if c.Intent != "" {
 		if g.intent, err = readDocument(s, c.Intent, "intent", engine.DecodeIntent); err != nil {
 			return g, err
@@ -76,9 +77,9 @@ func (c *verifyCmd) grounds(s streams) (g grounds, err error) {
 	return g, nil
 }
 
-// check returns what of d's grounds was checked and what was not, in words, or
-// why d does not rest on g.
-func (g grounds) check(d held) (said []string, err error) {
+// check says what was checked of d and what was not, or returns why d does not follow
+// from e.
+func (e evidence) check(d held) (said []string, err error) {
 	if d.row != nil {
 		if err := ledger.VerifyRow(d.row); err != nil {
 			return nil, err
@@ -88,16 +89,16 @@ func (g grounds) check(d held) (said []string, err error) {
 	switch {
 	case d.result == nil:
 		return append(said, "not checked: the intent and the reasons, which a bare receipt does not name"), nil
-	case g.intent == nil || g.policy == nil && d.row == nil:
+	case e.intent == nil || e.policy == nil && d.row == nil:
 		return append(said, "not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
 	}
-	if d.row != nil && ledger.IntentDigest(g.intent) != d.row.IntentDigest {
-		return nil, fmt.Errorf("it is of another intent: the digest of this one is %s", ledger.IntentDigest(g.intent))
+	if d.row != nil && ledger.IntentDigest(e.intent) != d.row.IntentDigest {
+		return nil, fmt.Errorf("it is of another intent: the digest of this one is %s", ledger.IntentDigest(e.intent))
 	}
-	if g.policy == nil {
+	if e.policy == nil {
 		return append(said, "the intent is the one that was decided", "not checked: whether the reasons follow from the policy: give --policy"), nil
 	}
-	return g.follows(said, d)
+	return e.follows(said, d)
 }
 
 // unsigned names what of row is not signed.
@@ -115,15 +116,15 @@ func unsigned(row *storage.Record) string {
 	return ", but for its " + strings.Join(parts, " and ")
 }
 
-// follows checks d against both grounds.
-func (g grounds) follows(said []string, d held) ([]string, error) {
-	doc := g.policy.Document()
-	if g.intent.PolicyID != doc.PolicyID {
-		return nil, fmt.Errorf("the intent is for policy %s, and the policy is %s", g.intent.PolicyID, doc.PolicyID)
+// follows checks d against the intent and the policy.
+func (e evidence) follows(said []string, d held) ([]string, error) {
+	doc := e.policy.Document()
+	if e.intent.PolicyID != doc.PolicyID {
+		return nil, fmt.Errorf("the intent is for policy %s, and the policy is %s", e.intent.PolicyID, doc.PolicyID)
 	}
-	alone := engine.Evaluate(g.policy, nil, &engine.Input{Intent: g.intent})
+	alone := engine.Evaluate(e.policy, nil, &engine.Input{Intent: e.intent})
 	p := receipt.Payload{
-		OrganizationID: doc.OrganizationID, IntentID: g.intent.IntentID, IntentDigest: ledger.IntentDigest(g.intent),
+		OrganizationID: doc.OrganizationID, IntentID: e.intent.IntentID, IntentDigest: ledger.IntentDigest(e.intent),
 		PolicyID: doc.PolicyID, PolicyVersion: doc.Version, Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
 		Reasons: d.result.Reasons, Exp: d.receipt.Exp, AuditDigest: d.result.AuditDigest,
 	}

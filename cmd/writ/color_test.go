@@ -25,7 +25,7 @@ func TestPaint_TerminalsOnly(t *testing.T) {
 		name    string
 		out     io.Writer
 		noColor string
-		want    paint
+		want    colors
 	}{
 		{"terminal", terminal, "", true},
 		{"terminal with NO_COLOR", terminal, "1", false},
@@ -33,14 +33,14 @@ func TestPaint_TerminalsOnly(t *testing.T) {
 		{"no file", io.Discard, "", false},
 	} {
 		t.Setenv("NO_COLOR", tt.noColor)
-		if got := paintFor(tt.out); got != tt.want {
-			t.Errorf("%s: paintFor = %v, want %v", tt.name, got, tt.want)
+		if got := colorsFor(tt.out); got != tt.want {
+			t.Errorf("%s: colorsFor = %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := paint(true).decision("deny", "deny"); got != "\x1b[31mdeny\x1b[0m" {
-		t.Errorf("a painted deny = %q", got)
+	if got := colors(true).decision("deny", "deny"); got != "\x1b[31mdeny\x1b[0m" {
+		t.Errorf("a coloured deny = %q", got)
 	}
-	if got := paint(false).decision("deny", "deny"); got != "deny" {
+	if got := colors(false).decision("deny", "deny"); got != "deny" {
 		t.Errorf("a plain deny = %q", got)
 	}
 }
