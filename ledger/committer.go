@@ -31,8 +31,8 @@ type committer struct {
 	leaves  [][32]byte
 }
 
-// run commits what q has until q is closed and empty. Once ctx ends it refuses
-// instead.
+// run commits the waiters of q until q is closed and empty. After ctx ends it refuses
+// them.
 func (c *committer) run(ctx context.Context, q *queue) {
 	var batch []*waiter
 	for {
@@ -42,7 +42,7 @@ func (c *committer) run(ctx context.Context, q *queue) {
 		}
 		c.metrics.queueWait.Observe(time.Since(batch[0].queued).Seconds())
 		for rest := batch; len(rest) > 0; {
-			n := apart(rest)
+			n := separable(rest)
 			c.serve(ctx, rest[:n])
 			rest = rest[n:]
 		}
@@ -50,10 +50,10 @@ func (c *committer) run(ctx context.Context, q *queue) {
 	}
 }
 
-// apart returns how many of batch can be committed together. Records that are
-// stored all or none may be left out, so that nobody else in their batch may be
-// answered with one of them: whoever decides the same intent begins another.
-func apart(batch []*waiter) int {
+// separable returns how many waiters of batch can be committed together. The records of
+// a whole waiter may end up not stored, so no other waiter of the batch may be answered
+// with one of them: a second waiter with the same intent begins the next batch.
+func separable(batch []*waiter) int {
 	if !slices.ContainsFunc(batch, func(w *waiter) bool { return w.whole }) {
 		return len(batch)
 	}
@@ -75,7 +75,7 @@ func apart(batch []*waiter) int {
 
 // serve wakes all of batch.
 func (c *committer) serve(ctx context.Context, batch []*waiter) {
-	err := c.becomeSure(ctx)
+	err := c.recoverUnknown(ctx)
 	batch = wakeFlushes(batch, err)
 	if len(batch) == 0 {
 		return
@@ -105,7 +105,7 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	c.refuse(ctx, batch, err)
 }
 
-// remembered returns the places of batch, whose waiters go back to their callers.
+// remembered copies batch, whose waiters go back to their callers.
 func remembered(batch []*waiter) []*waiter {
 	kept := make([]*waiter, len(batch))
 	for i, w := range batch {
@@ -114,10 +114,11 @@ func remembered(batch []*waiter) []*waiter {
 	return kept
 }
 
-// becomeSure finds out what an unknown batch left behind, by appending it again
-// with nothing sealed: who was refused is not decided later. It returns nil if
-// nothing is unknown, and ErrClosed once ctx has ended.
-func (c *committer) becomeSure(ctx context.Context) error {
+// recoverUnknown finds out what is stored of a batch whose outcome is unknown, by
+// appending it again with a seal that signs nothing, so that an intent whose caller was
+// refused is not decided later. It returns nil if nothing is unknown, and ErrClosed
+// after ctx has ended.
+func (c *committer) recoverUnknown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ErrClosed
 	}

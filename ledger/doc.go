@@ -46,10 +46,10 @@
 //
 // # Entries
 //
-// What happens to a decision later, and what else a history must show, is an entry
-// of its own in the same chain, made final like a decision: [Ledger.Settle],
-// [Ledger.Retain], [Ledger.SignChanges], [Ledger.SignImport]. Each is unique under its
-// key, has a receipt, and is proved by [Prove].
+// Settlements, removals, changes of documents and imports are entries of their own in
+// the same chain, made final like a decision: [Ledger.Settle], [Ledger.Retain],
+// [Ledger.SignChanges], [Ledger.SignImport]. Each is unique under its key, has a receipt,
+// and is proved by [Prove].
 //
 // # Imported rows
 //
@@ -59,27 +59,26 @@
 // organization by the root of their leaves: none is missing, none was added, none was
 // put in another's place. Without the entry a foreign row is a break, unless an import is
 // under way. A settlement that is posted later is an entry of the store's own chain;
-// retention removes foreign rows like others. No meter counts them: the meter of a month
-// in which an organization has moved starts anew.
+// retention removes foreign rows like others. No meter counts them: the meter of the
+// month in which an organization has moved starts at zero.
 //
 // # Acknowledging before durability
 //
-// Under AUDIT_ACK=queued the queue is the store's log, not one of the ledger's:
-// a batch is decided, signed and written as ever, and can be read by everyone
-// from then on, but only its sync is awaited behind the answer. So idempotency
-// holds without an exception while the process lives: a replay and a concurrent
-// duplicate find an intent that was answered and is not durable yet. Only so
-// many batches are not durable at a time, and the next waits. A sync that fails
-// stops the store, which refuses everything after. A stopping process syncs all.
+// With AUDIT_ACK=queued the store's log is the queue. A batch is decided, signed and
+// written as always and can be read from then on; only its sync happens after the answer.
+// Idempotency holds while the process lives: a replay and a concurrent duplicate find an
+// intent that was answered and is not durable yet. The number of batches that are not
+// durable is bounded, and the next batch waits. A failed sync stops the store, which
+// refuses everything after it. A process that stops in order syncs all batches.
 //
-// A crash (kill -9, a machine without power) can lose the last batches, and
-// never one from between: the log is one sequence. What is lost with them:
+// A crash (kill -9, loss of power) can lose the last batches, never one from between:
+// the log is one sequence. With them are lost
 //
-//   - their rows of the history and their ticks of the meter;
-//   - idempotency of their intents, which are decided anew when they come again;
-//   - that no two heads follow the same one: a receipt that was given out for
-//     what was lost verifies still, offline, under a head that the chain does not
-//     have, and the chain goes on with another of its sequence.
+//   - their rows of the history and their counts in the meter;
+//   - idempotency of their intents, which are decided again when they are sent again;
+//   - the guarantee that a head has one successor: a receipt given out for a lost
+//     decision still verifies offline, under a head that the chain does not have, and
+//     the chain continues with another head of the same sequence number.
 //
 // # Intent digest
 //

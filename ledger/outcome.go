@@ -8,8 +8,8 @@ import (
 	"writ/storage"
 )
 
-// repeats returns nil where an intent of the digest is answered by earlier, the
-// decision that stands under its id, or why it is not.
+// repeats returns nil if earlier, the decision under the intent's id, answers an intent
+// with this digest, or why it does not.
 func repeats(earlier *storage.Record, digest string) error {
 	switch {
 	case earlier.Removed():
@@ -20,7 +20,7 @@ func repeats(earlier *storage.Record, digest string) error {
 	return nil
 }
 
-// answer tells the waiters of a committed batch what the store has.
+// answer gives the waiters of a committed batch their outcomes.
 func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Batch) {
 	var t tally
 	existing, entries := all.Records, all.Entries
@@ -43,14 +43,14 @@ func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Bat
 	wake(batch)
 }
 
-// tally counts what became of a batch.
+// tally counts the outcomes of a batch.
 type tally struct {
 	fresh              [engine.Deny + 1]int
 	replays, conflicts int
 }
 
-// outcome is what stands where the store has earlier in place of r, or r if
-// that is nil.
+// outcome returns the outcome of r: earlier if the store had that already, r if earlier
+// is nil.
 func (t *tally) outcome(r, earlier *storage.Record) Outcome {
 	if earlier == nil {
 		t.fresh[r.Decision]++
@@ -64,8 +64,8 @@ func (t *tally) outcome(r, earlier *storage.Record) Outcome {
 	return Outcome{Record: earlier, Replayed: true}
 }
 
-// refuse tells the waiters of a batch that err kept it from being committed. It
-// logs the first of a series of failures, unless the store has done so.
+// refuse gives the waiters of a batch the error that kept it from being committed. It
+// logs the first of a series of failures, unless the store has logged it.
 func (c *committer) refuse(ctx context.Context, batch []*waiter, err error) {
 	c.metrics.commitFailures.Inc()
 	if c.refused == 0 && !errors.Is(err, storage.ErrUnavailable) {

@@ -42,7 +42,7 @@ type History interface {
 type ProveConfig struct {
 	// Keys are those that may have signed heads.
 	Keys receipt.Keys
-	// Anchors are heads that somebody has kept, which their chains must go on from.
+	// Anchors are heads kept outside of the store. Their chains must contain them.
 	Anchors []receipt.SignedHead
 	// Partial says that the history is what a server shows to one organization:
 	// rows may be missing, and the last heads.

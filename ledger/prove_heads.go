@@ -111,7 +111,7 @@ func (p *prover) verifyHeads(c *provenChain, run []receipt.SignedHead) error {
 	pieces := slices.Collect(slices.Chunk(run, some))
 	err := inParallel(len(pieces), func(i int) error {
 		from := c.tip
-		if i > 0 { // who verifies the piece before this one finds whether its last head is good
+		if i > 0 { // the last head of the piece before is verified with that piece
 			from = from.Next(run[i*some-1].Head)
 		}
 		_, err := receipt.VerifyChain(from, slices.Values(pieces[i]), p.cfg.Keys)

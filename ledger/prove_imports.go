@@ -80,7 +80,7 @@ func (i *imports) entry(e *storage.Entry) error {
 	return nil
 }
 
-// rowLeaf is leaf of a decision or of its settlement, which may have been imported.
+// rowLeaf is leaf for a decision or its settlement, which may be imported.
 func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) (c *provenChain, seq uint64, err error) {
 	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
 		return p.leaf(in, leaf)
@@ -88,7 +88,7 @@ func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte,
 	return nil, 0, p.foreignLeaf(r, in, leaf, settlement)
 }
 
-// foreignLeaf proves that somebody else has signed a leaf of r, and takes it.
+// foreignLeaf proves a leaf of r that another store has signed, and adds it to the import.
 func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) error {
 	id, err := uuid.Parse(r.DecisionID)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// orgShare is the part of the queue that one organization may fill: a half, so
-// that its backlog leaves room for others'.
+// orgShare limits one organization to a half of the queue, so that its backlog leaves
+// room for others.
 const orgShare = 2
 
-// queue is what waits for the committer. It is bounded, for each organization too,
-// and drops nothing.
+// queue holds the waiters until the committer takes them. It is bounded, in all and for
+// each organization, and drops nothing.
 type queue struct {
 	limit int
 
@@ -29,7 +29,7 @@ func newQueue(limit int) *queue {
 	return q
 }
 
-// put returns nil if the committer will wake w.
+// put adds w, which the committer will wake, or returns why it cannot.
 func (q *queue) put(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,15 +50,14 @@ func (q *queue) put(w *waiter) error {
 	return nil
 }
 
-// take moves what waits, but at most limit, into batch, whose content it
-// replaces: where more waits, an equal share of each organization, so that one's
-// backlog does not delay another's row. It blocks until something waits, and
-// returns nothing once the queue is closed and empty.
+// take replaces the content of batch by up to limit waiting intents. If more wait, each
+// organization gets an equal share, so that one's backlog does not delay another's row.
+// It blocks until something waits, and returns nothing when the queue is closed and
+// empty.
 //
-// It yields once before it takes. On a busy CPU the scheduler runs the taker
-// right after the first arrival, before others that are ready to arrive too:
-// without the yield every commit pays for a signature and a write of its own.
-// On an idle one there is nothing to yield to.
+// It yields the processor once first. On a busy CPU the scheduler runs the taker right
+// after the first arrival, before others that are ready to arrive: without the yield
+// every commit would be a batch of its own, with its own signature and write.
 func (q *queue) take(batch []*waiter, limit int) []*waiter {
 	q.await()
 	runtime.Gosched()

@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// grantSize is how many places are asked for at once: the store is asked once for
-	// so many decisions.
+	// grantSize is how many places are requested at once: one request to the store
+	// serves as many decisions.
 	grantSize = 4096
-	// grantBeyond is how many are asked for above the limit. After so many decisions
-	// there the store is asked for places within it again.
+	// grantBeyond is how many places above the limit are requested. After as many
+	// decisions the store is asked again for places within the limit.
 	grantBeyond = 64
-	// quotaIdle is how long a quota rests before its places go back to the store, at
-	// least; at most it is twice that. It bounds the quotas to organizations that
-	// decide now.
+	// quotaIdle is the least idle time, and half of the longest, after which the places
+	// of a quota go back to the store. It bounds memory to organizations that are active.
 	quotaIdle = time.Second
 )
 
@@ -35,23 +34,25 @@ type quotaKey struct {
 	month storage.Month
 }
 
-// quota is what this ledger holds of the meter of one organization in one month.
-// A decision takes a place before it is evaluated and keeps it if it is stored.
+// quota holds the places that the store has granted to this ledger in one organization's
+// meter of one month. A decision takes a place before it is evaluated and uses it up if
+// it is stored.
 type quota struct {
 	key      quotaKey
 	limit    int64 // that free was granted under
 	free     places
 	inFlight int64
-	asking   *asking // not nil while the store is asked; then nobody takes a place
+	asking   *asking // not nil during a request to the store, when no place is taken
 }
 
-// asking is one asking of the store, for all who wait for places. done is closed when it has answered.
+// asking is a request to the store, for all that wait for places. done is closed when it
+// is answered.
 type asking struct {
 	done chan struct{}
 	err  error // set before
 }
 
-// claim is a place that was taken of a quota.
+// claim is a place taken from a quota.
 type claim struct {
 	quota  *quota // nil once it is given back or used
 	limit  int64  // that it was taken under
@@ -166,10 +167,10 @@ func (qs *quotas) endLocked(q *quota, err error) {
 	qs.asks.Done()
 }
 
-// ask has the store grant q places under limit, after it has taken back the stale
-// ones, which nobody uses any more whether that succeeds or not. It ends the asking.
-// It is of no caller: places that were granted when all have gone wait for the next
-// one, or go back with what is idle.
+// ask returns the stale places of q to the store and requests places under limit. Stale
+// places are not used again even if returning them fails. ask ends the asking. It does
+// not end with its caller: places that are granted after all callers have left serve the
+// next one, or go back when q is idle.
 func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) {
 	granted, returned, err := qs.exchange(ctx, q.key, limit, stale)
 	qs.grants.Add(1)
@@ -307,8 +308,8 @@ func (qs *quotas) close() {
 	}
 }
 
-// stop waits for who asks the store, and returns all places to it. It is called
-// after close, once no claim is left.
+// stop waits for the requests under way and returns all places to the store. It is
+// called after close, when no claim is left.
 func (qs *quotas) stop(ctx context.Context) {
 	<-qs.swept
 	qs.asks.Wait()

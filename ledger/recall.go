@@ -9,10 +9,10 @@ import (
 	"writ/storage"
 )
 
-// Recall returns what [Ledger.Commit] would if in was decided before, and false
-// where it was not, without making anything final. A caller whose evaluation is
-// dear or can fail asks first, so that a replay depends on neither; it commits
-// all the same, which alone decides who was first.
+// Recall returns the earlier decision of in, as [Ledger.Commit] would, or false if in
+// was not decided. It makes nothing final. A caller whose evaluation is expensive or can
+// fail calls Recall first, so that a replay does not depend on it. The caller still has
+// to commit: only the commit decides which decision was first.
 func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent) (Outcome, bool, error) {
 	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID)
 	if errors.Is(err, storage.ErrNotFound) {

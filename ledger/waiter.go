@@ -9,12 +9,11 @@ import (
 	"writ/storage"
 )
 
-// waiter is what one caller commits together, on its way through the queue. The
-// committer owns it until it sends on done; then the caller does, unless it has
-// gone, when the garbage collector does.
+// waiter is what one caller commits together. The committer owns it until it sends on
+// done, then the caller; a caller that has left drops it.
 type waiter struct {
-	// places and entries are what is committed. Where there are none it waits for
-	// the committer to reach it, no more.
+	// places and entries are what is committed. A waiter with neither only waits until
+	// the committer reaches it.
 	places  []place
 	entries []*storage.Entry
 	whole   bool // the records are stored all or none
@@ -22,7 +21,7 @@ type waiter struct {
 
 	done chan struct{} // holds one
 	outs []Outcome     // one for each place, unless err is set
-	// stand are what stands for each entry, nil where it was the first.
+	// stand has the stored entry for each entry, nil if that is the entry itself.
 	stand []*storage.Entry
 	err   error
 
@@ -30,15 +29,15 @@ type waiter struct {
 	oneOut [1]Outcome
 }
 
-// place is a record's place in flight.
+// place is a record in flight, with its place in the meter.
 type place struct {
 	record *storage.Record
 	leaf   [32]byte // of record's receipt
 	claim  claim
 }
 
-// under returns the leaf of p's record as it is signed with a key, which may be
-// another than when the record was made.
+// under returns the leaf of p's record as keyID signs it. The key may have changed since
+// the record was made.
 func (p *place) under(keyID string) [32]byte {
 	if p.record.Receipt.KeyID != keyID {
 		p.record.Receipt.KeyID = keyID
@@ -47,7 +46,7 @@ func (p *place) under(keyID string) [32]byte {
 	return p.leaf
 }
 
-// org is whose turn w is: nobody's where it commits nothing.
+// org is the organization whose share of the queue w uses, empty if w commits nothing.
 func (w *waiter) org() string {
 	switch {
 	case len(w.places) > 0:
@@ -58,11 +57,11 @@ func (w *waiter) org() string {
 	return ""
 }
 
-// size is what w takes of a bound on intents.
+// size is what w counts towards a bound on intents.
 func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 
-// raced reports whether w is not stored because one of its records is not the
-// first of its intent. existing is what stands for each of them, and more.
+// raced reports whether w was not stored because an earlier decision exists for one of
+// its intents. existing begins with the stored record for each place, nil if w's own.
 func (w *waiter) raced(existing []*storage.Record) bool {
 	return w.whole && slices.ContainsFunc(existing[:len(w.places)], func(r *storage.Record) bool { return r != nil })
 }
