@@ -323,7 +323,7 @@ func (u *update) changed(c *storage.Collection, change storage.Change) {
 	u.changes = append(u.changes, change)
 }
 
-// unindex takes away by what d is found.
+// unindex deletes the index entries of d.
 func (u *update) unindex(c *storage.Collection, d storage.Document) error {
 	keys, _, _, err := c.Describe(d)
 	for _, k := range keys {
@@ -345,11 +345,11 @@ func (b *batch) putDocument(c *storage.Collection, d storage.Document) (id, alia
 	return id, alias, b.err
 }
 
-// FreshFor implements storage.Documents: nobody else writes.
+// FreshFor implements storage.Documents. No other process writes.
 func (s *Store) FreshFor() time.Duration { return 0 }
 
 // Leads implements storage.Documents: there is no other handle.
 func (s *Store) Leads() bool { return true }
 
-// Barrier implements storage.Documents: nobody else has to hear anything.
+// Barrier implements storage.Documents. There is no other process to wait for.
 func (s *Store) Barrier(context.Context) error { return nil }

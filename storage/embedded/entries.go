@@ -15,8 +15,8 @@ import (
 	"writ/storage"
 )
 
-// A settlement is beside its row, under the row's key and settlementMark, so that
-// who reads rows in order comes by it:
+// A settlement has its row's key followed by settlementMark, so that a scan of the rows
+// reads it with its row:
 //
 //	settled = 01 settlement text(sig) text(kid)
 //
@@ -30,7 +30,7 @@ const (
 	entryVersion   = 1
 )
 
-// place is where a leaf is in the chain.
+// place is the position of a leaf in the chain.
 type place struct {
 	seq   uint64
 	index uint32
@@ -42,7 +42,7 @@ func (b key) place(at place) key {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, at.seq), at.index)
 }
 
-// kindBytes are what entries' kinds are in keys.
+// kindBytes are the kinds of entries in keys.
 var kindBytes = map[storage.EntryKind]byte{
 	storage.VerdictEntry: 'v', storage.RetentionEntry: 'r', storage.ChangeEntry: 'c',
 	storage.ImportEntry: 'i',

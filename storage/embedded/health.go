@@ -13,12 +13,11 @@ import (
 	"writ/storage"
 )
 
-// health knows whether the store can commit. It logs when that changes, and
-// only then.
+// health knows whether the store can commit, and logs each change of that.
 type health struct {
 	log     *slog.Logger
 	dir     string
-	fs      vfs.FS // not guarded
+	fs      vfs.FS // without failStopFS
 	minFree uint64
 
 	// final is why the store has stopped for good.
@@ -38,18 +37,18 @@ const (
 	lowSpace   trouble = "free space"
 	flushing   trouble = "flush"
 	compacting trouble = "compaction"
-	// reading refuses nothing by itself: the read that fails does, and the next
-	// one that succeeds is how it passes.
+	// reading refuses no write: the read that fails is an error itself. The next read
+	// that succeeds ends the trouble.
 	reading trouble = "read"
-	// noting refuses nothing: decisions are durable whether or not their tip is
-	// noted beside them.
-	noting trouble = "tip"
+	// tipTrouble refuses nothing: decisions are durable whether or not the tip is
+	// recorded.
+	tipTrouble trouble = "tip"
 )
 
-func (t trouble) refuses() bool { return t != reading && t != noting }
+func (t trouble) refuses() bool { return t != reading && t != tipTrouble }
 
-// unready reports whether nothing should be sent here while t lasts.
-func (t trouble) unready() bool { return t != noting }
+// unready reports whether t makes the process unready.
+func (t trouble) unready() bool { return t != tipTrouble }
 
 // stopped returns why the store has stopped for good, or nil.
 func (h *health) stopped() error {
@@ -59,7 +58,7 @@ func (h *health) stopped() error {
 	return nil
 }
 
-// stop ends all use of the store: what memory holds may differ from the disk.
+// stop ends all use of the store, because memory may differ from the disk.
 func (h *health) stop(activity string, err error) {
 	err = fmt.Errorf("%w until it is restarted: %s: %w", storage.ErrUnavailable, activity, err)
 	if h.final.CompareAndSwap(nil, &err) {
@@ -67,8 +66,8 @@ func (h *health) stop(activity string, err error) {
 	}
 }
 
-// report says whether trouble t is there (err is not nil) or has passed. Once
-// the store has stopped all else is a consequence of that.
+// report records that trouble t has come (err is not nil) or passed. A stopped store
+// records no further troubles: they follow from the stop.
 func (h *health) report(t trouble, err error) {
 	if err == nil && h.troubled.Load() == 0 {
 		return // every read comes here
@@ -93,7 +92,7 @@ func (h *health) report(t trouble, err error) {
 	if t.refuses() {
 		h.refusing.Add(1)
 	}
-	if t == noting {
+	if t == tipTrouble {
 		h.log.Error("how far the store has come cannot be noted: while this lasts, damage that follows a crash can go unnoticed", "file", tipName(h.dir), "err", err.Error())
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// stream is a series of writes whose order is known when they are made.
+// stream is a numbered series of writes.
 type stream byte
 
 const (
@@ -14,11 +14,11 @@ const (
 	changeStream stream = 'c' // all other writes, by Store.change
 )
 
-// Each write adds the link of its own number and takes away the one before, so
-// that one link is there, whatever the number of writes. Where the middle of a
-// stream is lost, the link before it stays: two are there. Pebble loses such a
-// middle without an error when its manifest has lost its end: it knows nothing of
-// the tables that were written last, yet reads the log that came after them.
+// Links detect gaps. Each write adds the link of its own number and deletes the one
+// before, so a whole stream has exactly one link. If writes are lost from the middle, the
+// link before the gap stays and there are two. Pebble loses such a middle without an
+// error when its manifest is truncated: it does not know the newest tables, but reads the
+// log written after them.
 
 func linkKey(s stream, n uint64) key {
 	return binary.BigEndian.AppendUint64(key{byte(kindLink), byte(s)}, n)
@@ -47,8 +47,8 @@ func (s *Store) links(of stream) (numbers []uint64, err error) {
 	return numbers, err
 }
 
-// mend leaves the last link of each stream alone. It is for a store whose losses
-// an operator has accepted.
+// mend deletes all links but the last of each stream. It is for a store whose losses an
+// operator has accepted.
 func (s *Store) mend() error {
 	last := s.end()
 	b := &batch{b: s.db.NewBatch()}
@@ -76,7 +76,7 @@ func (s *Store) mend() error {
 	return s.apply(b.b)
 }
 
-// begin adds the first links to b, those of a store that has come as far as t.
+// begin adds the first links to b, those of a store whose tip is t.
 func (b *batch) begin(t tip) {
 	b.set(linkKey(headStream, t.Head), nil)
 	b.set(linkKey(changeStream, t.Change), nil)

@@ -43,7 +43,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(c.trouble, there, string(name))
 	}
-	for _, t := range []trouble{lowSpace, flushing, compacting, reading, noting} {
+	for _, t := range []trouble{lowSpace, flushing, compacting, reading, tipTrouble} {
 		show(t, h.trouble(func(other trouble) bool { return other == t }))
 	}
 	show("stopped", h.stopped())

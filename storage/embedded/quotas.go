@@ -18,27 +18,25 @@ type meter struct {
 	month storage.Month
 }
 
-// quota is a meter in use. One process writes, so memory is where its places are
-// given out.
+// quota is a meter in use. Only one process writes, so places are granted in memory.
 type quota struct {
-	stored     int64 // what the meter says
-	held       int64 // places that are granted and not used
-	committing int64 // decisions that are being written
+	stored     int64 // the stored meter
+	held       int64 // places granted and not used
+	committing int64 // decisions being written
 }
 
-// quotas are the meters in use, in shards, so that the reading of one from the disk
-// holds up few others.
+// quotas are the meters in use, in shards, so that reading one from the disk delays few
+// others.
 type quotas [64]quotaShard
 
 type quotaShard struct {
 	mu    sync.Mutex
 	byKey map[meter]*quota
-	// full is how many there may be before those without places held are dropped.
+	// full is the number of meters at which those without held places are dropped.
 	full int
 }
 
-// maxMeters bounds what is kept of meters that nobody holds places of, at about two
-// megabytes.
+// maxMeters bounds the meters without held places, to about two megabytes.
 const maxMeters = 10_000
 
 var quotaSeed = maphash.MakeSeed()
@@ -68,12 +66,12 @@ func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
 		sh.full = max(maxMeters/len(s.quotas), 2*len(sh.byKey))
 	}
 	q := &quota{stored: stored}
-	m.org = strings.Clone(m.org) // it may be a piece of something large
+	m.org = strings.Clone(m.org) // it may share the memory of something large
 	sh.byKey[m] = q
 	return q, nil
 }
 
-// hold adds up to n to the places of m that are held, as far as limit goes.
+// hold grants up to n places of m, within limit.
 func (s *Store) hold(m meter, limit, n int64) (int64, error) {
 	sh := s.quotas.of(m)
 	sh.mu.Lock()

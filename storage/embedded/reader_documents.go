@@ -12,9 +12,8 @@ import (
 	"writ/storage"
 )
 
-// documents holds every document to what it is found by, and every entry of an
-// index to its document. Its error is a *storage.BreakError or what kept it from
-// reading.
+// documents checks that every document is in its indexes and that every index entry leads
+// to its document. Its error is a *storage.BreakError or a failure to read.
 func (r *Reader) documents(ctx context.Context) error {
 	if !r.hasDocuments {
 		return nil // their format is one that opening replaces
@@ -51,8 +50,7 @@ func (r *Reader) documents(ctx context.Context) error {
 	})
 }
 
-// Documents calls f for each document that makes changes, with the change that
-// would leave it so.
+// Documents calls f for each document whose writes are changes, with its last change.
 func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (err error) {
 	defer readPanic(&err)
 	if !r.hasDocuments {

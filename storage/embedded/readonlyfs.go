@@ -11,15 +11,14 @@ import (
 
 var errReading = errors.New("the directory is only read")
 
-// readOnlyFS refuses everything that would change a file. Its lock leaves the
-// file of the lock as it is, too.
+// readOnlyFS refuses all changes of files. Its lock does not change the lock file either.
 type readOnlyFS struct{ vfs.FS }
 
 // Unwrap implements vfs.FS.
 func (r readOnlyFS) Unwrap() vfs.FS { return r.FS }
 
-// Lock implements vfs.FS. A store that is open has its file: where there is none
-// nobody has it open.
+// Lock implements vfs.FS. An open store has a lock file, so without one the store is not
+// open.
 func (r readOnlyFS) Lock(name string) (io.Closer, error) {
 	if r.FS != vfs.Default {
 		return r.FS.Lock(name)

@@ -15,13 +15,12 @@ import (
 	"writ/storage"
 )
 
-// inspection is what a directory holds, before anything in it is changed.
+// inspection is the state of a directory before anything in it is changed.
 type inspection struct {
 	tip, noted tip
-	// linked is whether the store is of a format that notes its tip.
+	// linked reports whether the store has a format with links and a recorded tip.
 	linked bool
-	// reasons tell, each, why the directory may have lost something that was
-	// durable.
+	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
 
@@ -30,17 +29,17 @@ func (i *inspection) because(format string, args ...any) {
 }
 
 var (
-	// errRolledBack means that the store is not as it was noted to be.
+	// errRolledBack means that the store lacks what its recorded tip says.
 	errRolledBack = errors.New("the store has lost what was durable")
-	// errLost means that files are left of a store whose rows are gone. Opening it
-	// would remove them, so it can't be accepted.
+	// errLost means that the directory has files of a store but no rows. Opening it would
+	// remove the files, so --accept-rollback does not apply.
 	errLost = errors.New("files of a store are there, and nothing names them any more: restore the data directory from a backup, " +
 		"or move the store's directory away and start with --accept-rollback 0 to begin anew")
 )
 
-// inspect reads the store in dir without changing it, and holds it to the tip
-// that was noted: opening it for good would remove the files that a damaged
-// manifest does not name.
+// inspect reads the store in dir without changing it and compares it with the recorded
+// tip. Opening the store for writing would remove the files that a damaged manifest does
+// not name.
 func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error) {
 	defer readPanic(&err)
 	noted, notedErr := readTip(dir, o.FS)
@@ -66,7 +65,7 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 	return i, nil
 }
 
-// read opens the store for reading alone.
+// read opens the store read-only.
 func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (err error) {
 	s, err := openReadOnly(dir, o.FS, lock)
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {
@@ -96,11 +95,11 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	return i.compare(s, noted)
 }
 
-// readOnlyCache is enough for what reads each row once, in the order of its key.
+// readOnlyCache is enough for reading each row once, in key order.
 const readOnlyCache = 16 << 20
 
-// openReadOnly returns a store that can only be read, or
-// pebble.ErrDBDoesNotExist. Its db must be closed.
+// openReadOnly returns a read-only store, or pebble.ErrDBDoesNotExist. The caller closes
+// its db.
 func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, error) {
 	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: filesystem, troubles: make(map[trouble]error)}
 	options := pebbleOptions(filesystem, h, lock)
@@ -113,8 +112,8 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	return &Store{db: db, health: h}, nil
 }
 
-// empty returns errLost where the directory holds tables, though Pebble finds no
-// row of writ's: making a store has written one before it wrote the first table.
+// empty is called when Pebble finds no row of writ's. It returns errLost if the directory
+// holds tables: a new store has a row before it has a table.
 func (i *inspection) empty(dir string, o Options) error {
 	names, err := o.FS.List(dir)
 	if err != nil {
@@ -128,7 +127,7 @@ func (i *inspection) empty(dir string, o Options) error {
 	return nil
 }
 
-// compare finds the end of both streams, and whether they have gaps.
+// compare finds the ends of both streams and their gaps.
 func (i *inspection) compare(s *Store, noted tip) error {
 	head, err := s.lastHead()
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -153,7 +152,7 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	return nil
 }
 
-// follows holds the head that was noted to what is stored.
+// follows compares the recorded head with the stored one.
 func (i *inspection) follows(s *Store, noted tip) error {
 	var h receipt.SignedHead
 	v, err := s.get(headKey(noted.Head))
@@ -173,7 +172,7 @@ func (i *inspection) follows(s *Store, noted tip) error {
 	return nil
 }
 
-// unbroken sees whether a stream has lost something from its middle.
+// unbroken looks for a gap in a stream.
 func (i *inspection) unbroken(s *Store, of stream) error {
 	numbers, err := s.links(of)
 	if err != nil {
@@ -196,8 +195,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	return nil
 }
 
-// accept returns nil where the store is whole as far as inspect can tell, or
-// where o accepts what it is.
+// accept returns nil if inspect found nothing missing or if o accepts the losses.
 func (i *inspection) accept(dir string, o Options) error {
 	if len(i.reasons) == 0 {
 		if o.AcceptRollback != nil {

@@ -29,12 +29,12 @@ func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return s.iterOf(s.db, o)
 }
 
-// rows are the store's, or those with what a batch has besides.
+// rows are those of the store, or of the store with an uncommitted batch.
 type rows interface {
 	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
 }
 
-// iterOf is newIter over r.
+// iterOf is newIter for r.
 func (s *Store) iterOf(r rows, o *pebble.IterOptions) (*pebble.Iterator, error) {
 	if err := s.health.readable(); err != nil {
 		return nil, err
@@ -47,8 +47,7 @@ func (s *Store) iterOf(r rows, o *pebble.IterOptions) (*pebble.Iterator, error) 
 	return it, nil
 }
 
-// seek returns the value at k, which is it's until it moves, or
-// storage.ErrNotFound.
+// seek returns the value at k, valid until it moves, or storage.ErrNotFound.
 func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
 	v, found, err := s.lookUp(it, k)
 	switch {
@@ -60,8 +59,7 @@ func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
 	return v, nil
 }
 
-// lookUp returns the value at k, which is it's until it moves, and whether there
-// is one.
+// lookUp returns the value at k, valid until it moves, and whether it exists.
 func (s *Store) lookUp(it *pebble.Iterator, k key) (v []byte, found bool, err error) {
 	found = it.SeekPrefixGE(k)
 	if err = it.Error(); found {
@@ -71,21 +69,21 @@ func (s *Store) lookUp(it *pebble.Iterator, k key) (v []byte, found bool, err er
 	return v, found, err
 }
 
-// value returns the value at it. Pebble panics when that is in a file of values
-// whose end is damaged.
+// value returns the value at it. Pebble panics if the value is in a blob file whose end is
+// damaged.
 func value(it *pebble.Iterator) (v []byte, err error) {
 	defer readPanic(&err)
 	return it.ValueAndErr()
 }
 
-// readPanic makes an error of a panic.
+// readPanic turns a panic into an error.
 func readPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("reading a damaged file: %v", p)
 	}
 }
 
-// count reads an 8-byte number; a key that does not exist is 0.
+// count reads an 8-byte number, 0 if the key does not exist.
 func (s *Store) count(k key) (int64, error) {
 	v, err := s.get(k)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -100,8 +98,8 @@ func (s *Store) count(k key) (int64, error) {
 	return int64(binary.BigEndian.Uint64(v)), nil
 }
 
-// scan calls f for the rows from lower up to upper, until f says stop. The
-// slices are valid during the call only.
+// scan calls f for the rows from lower up to upper until f stops it. The slices are valid
+// only during the call.
 func (s *Store) scan(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
 	return s.iterate(ctx, lower, upper, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
 }
@@ -148,7 +146,7 @@ func (s *Store) each(
 	return nil
 }
 
-// batch collects what one write changes. Its methods remember the first error.
+// batch collects the changes of one write. Its methods keep the first error.
 type batch struct {
 	b     *pebble.Batch
 	chain [16]byte // the directory's, where rows are removed
@@ -181,20 +179,20 @@ func (b *batch) number(k key, n int64) {
 	b.set(k, binary.BigEndian.AppendUint64(nil, uint64(n)))
 }
 
-// apply makes b durable. When it fails the store has stopped, because nobody
-// can tell how much of b the log holds.
+// apply makes b durable. A failure stops the store, because it is unknown how much of b
+// the log holds.
 func (s *Store) apply(b *pebble.Batch) error {
 	if err := b.Commit(pebble.Sync); err != nil {
 		s.health.stop("writing a batch", err)
 	}
-	// Pebble takes a log that could not be written for written: see failStopFS.
+	// Pebble was told that the write succeeded even if it failed: see failStopFS.
 	if err := s.health.stopped(); err != nil {
 		return err
 	}
 	return b.Close()
 }
 
-// finish makes b durable as the next write that is no commit. writes is held.
+// finish makes b durable as the next write of changeStream. writes is held.
 func (s *Store) finish(b *batch) error {
 	if b.link(changeStream, s.change+1); b.err != nil {
 		return errors.Join(b.err, b.b.Close())

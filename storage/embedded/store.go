@@ -21,21 +21,20 @@ import (
 	"writ/storage"
 )
 
-// Options are how a directory is opened. The zero Options are those of a
-// service.
+// Options say how a directory is opened. The zero Options are those of a service.
 type Options struct {
 	// FS holds the directory; nil is the operating system's.
 	FS vfs.FS
-	// Log receives what an operator must know; nil is slog.Default().
+	// Log is for operators; nil is slog.Default().
 	Log *slog.Logger
 	// MinFreeBytes is the free space below which writes are refused; 0 means
 	// 256 MiB, which is room enough for Pebble to flush all that it holds.
 	MinFreeBytes uint64
-	// WriteBehind is how many commits may have returned before they are durable,
-	// 0 for none. Further ones wait. A crash loses the last of them at most, never
-	// one from between: what is left is as it was after an earlier commit. What
-	// was lost was seen, signed and answered: the intent can be decided anew, and
-	// another head can follow the same one. Documents are durable at once.
+	// WriteBehind is how many commits may have returned before they are durable; 0
+	// means that every commit is durable when it returns. Further commits wait. A crash
+	// loses at most the last of them, never one from between. What is lost was already
+	// signed and answered: the intent can be decided again, and another head can follow
+	// the same one. Documents are always durable when they return.
 	WriteBehind int
 	// AcceptRollback is the sequence of the last head of a store that is to be
 	// opened although it has lost something, nil for none: see the package's
@@ -52,34 +51,34 @@ const defaultMinFree = 256 << 20
 type Store struct {
 	db     *pebble.DB
 	health *health
-	// lock is what keeps others out until all is done that Close does: Pebble's
-	// own ends before. It is nil until the store is open.
+	// lock keeps other processes out until Close returns; Pebble's own lock ends earlier.
+	// It is nil until the store is open.
 	lock *pebble.Lock
 	// closing is closed by Close, before Pebble is.
 	closing chan struct{}
 
-	// writes orders all writes of documents and removals, which read before they
+	// writes serializes the writes of documents and removals, which read before they
 	// write. Watchers are called while it is held.
 	writes sync.Mutex
 	// change is the number of the last of these writes. writes guards it.
 	change uint64
 
-	// commits orders appends and guards what is below it. It may be taken while
-	// writes is held, and not the other way round.
+	// commits serializes appends and guards the fields below. It may be locked while
+	// writes is held, never the other way round.
 	commits sync.Mutex
-	// tip is where the next head must continue.
+	// tip is the end of the chain.
 	tip    receipt.Chain
 	quotas quotas
-	// entered counts the appends of entries, once their batch can be read.
+	// entered counts the appends of entries whose batch can be read.
 	entered atomic.Int64
-	// keys and row are the space in which keys and rows are built.
+	// keys and row are buffers for building keys and rows.
 	keys key
 	row  []byte
 
-	// tipWriter notes the tip while the store is open. It is nil until then.
+	// tipWriter records the tip while the store is open. It is nil until then.
 	tipWriter *tipWriter
 
-	// behind is nil where every commit is durable when it returns.
+	// async is nil if every commit is durable when it returns.
 	async *asyncSync
 
 	watchers storage.Watchers

@@ -199,7 +199,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	full.Store(true)
 	commit()
 	commit()
-	if got := s.health.trouble(func(t trouble) bool { return t == noting }); !errors.Is(got, errDisk) || s.Healthy(t.Context()) != nil || log.errors() != 1 {
+	if got := s.health.trouble(func(t trouble) bool { return t == tipTrouble }); !errors.Is(got, errDisk) || s.Healthy(t.Context()) != nil || log.errors() != 1 {
 		t.Errorf("trouble = %v, Healthy = %v, %d errors logged; want the failure, nil and 1", got, s.Healthy(t.Context()), log.errors())
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
@@ -214,7 +214,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	if got, err := readTip("data", disk); got.Head != 4 || err != nil {
 		t.Errorf("noted is %+v, %v; want head 4", got, err)
 	}
-	if got := s.health.trouble(func(t trouble) bool { return t == noting }); got != nil {
+	if got := s.health.trouble(func(t trouble) bool { return t == tipTrouble }); got != nil {
 		t.Errorf("trouble = %v after it has passed", got)
 	}
 }
@@ -243,7 +243,7 @@ func TestTip_FullDisk(t *testing.T) {
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 1 || err != nil {
 		t.Errorf("noted on a full disk is %+v, %v; want head 1, as before", got, err)
 	}
-	if s.health.trouble(func(t trouble) bool { return t == noting }) == nil {
+	if s.health.trouble(func(t trouble) bool { return t == tipTrouble }) == nil {
 		t.Error("a full disk is no trouble to who notes the tip")
 	}
 	if err := os.Remove(ballast); err != nil {

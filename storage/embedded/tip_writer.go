@@ -58,7 +58,7 @@ func (s *Store) recordTip() {
 		return
 	}
 	err := s.noteTip(t)
-	s.health.report(noting, err)
+	s.health.report(tipTrouble, err)
 	if err == nil {
 		s.tipWriter.noted = t
 	}
