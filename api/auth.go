@@ -20,20 +20,20 @@ import (
 	"writ/storage/registry"
 )
 
-// principal is whom a request acts for.
+// principal is the operator or key that a request acts for.
 type principal struct {
 	org     string
 	subject string // the operator's sub or the API key's id
 	scopes  scopeSet
 	expires time.Time // zero: never
 	isKey   bool      // an API key, not an operator
-	// agents are those that a key is bound to, nil if it is bound to none, and
-	// policy the one that it means where a request names none, if any.
+	// agents is the binding of a key, nil if it has none. policy is the key's policy for
+	// requests that name none, if any.
 	agents *engine.AgentPattern
 	policy string
 }
 
-// bytes is about what p takes in a cache.
+// bytes is the approximate size of p in a cache.
 func (p *principal) bytes() int64 {
 	n := credentialBytes + len(p.org) + len(p.subject) + len(p.policy)
 	if p.agents != nil {
@@ -42,7 +42,7 @@ func (p *principal) bytes() int64 {
 	return int64(n)
 }
 
-// credential is what the rows of the history say of who asked.
+// credential names p in the rows of the history.
 func (p *principal) credential() string {
 	if p.isKey {
 		return p.subject
@@ -50,9 +50,8 @@ func (p *principal) credential() string {
 	return ledger.OperatorPrefix + p.subject
 }
 
-// auth tells who sent a request. Credentials are looked up once and then found
-// in a cache: keys by id, dropped as soon as the store tells of a change,
-// verified operator tokens by their hash until they expire.
+// auth authenticates requests. It caches accepted credentials: keys by id until the store
+// reports a change, verified operator tokens by their hash until they expire.
 type auth struct {
 	keys      *engine.Cache[apikey.ID, apiKey]
 	jwts      *engine.Cache[jwtKey, principal]
@@ -78,7 +77,7 @@ type jwtKey struct {
 const (
 	keyCacheBytes = 16 << 20
 	jwtCacheBytes = 4 << 20
-	// credentialBytes is about what an entry of the caches takes besides names.
+	// credentialBytes is the approximate size of a cache entry without names.
 	credentialBytes = 320
 )
 
@@ -152,9 +151,8 @@ var errNoService = refuse(problem{
 	Detail: "Send Authorization: Bearer with the deployment's service token. API keys and operator tokens are not accepted here.",
 })
 
-// recognize returns whom the request acts for if its credential is one that was
-// accepted before and still is. It neither reads the store nor verifies a
-// signature, and counts no failure.
+// recognize returns the principal of a request whose credential is cached and still
+// valid. It neither reads the store nor verifies a signature, and counts no failure.
 func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time) (who principal, ok bool) {
 	token := bearer(h)
 	switch {
@@ -183,7 +181,7 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 	return who, !who.expired(now)
 }
 
-// permit refuses whoever may not do what needs the scope.
+// permit refuses a principal without the wanted scope.
 func (a *auth) permit(who *principal, want scopeSet) error {
 	if want != service && !who.scopes.has(want) {
 		a.failures.scope.Inc()
@@ -192,9 +190,8 @@ func (a *auth) permit(who *principal, want scopeSet) error {
 	return nil
 }
 
-// isService accepts the service bearer and nothing else. Both sides are hashed
-// first: comparing them takes the same time whatever they share, and tells
-// nothing of how long the token is.
+// isService reports whether token is the service bearer. It compares hashes, so the time
+// depends neither on a common prefix nor on the length of the token.
 func (a *auth) isService(token []byte) bool {
 	sent := sha256.Sum256(token)
 	return a.service != nil && subtle.ConstantTimeCompare(sent[:], a.service[:]) == 1
@@ -207,8 +204,8 @@ func insufficientScope(want scopeSet) error {
 	})
 }
 
-// authenticate returns whom the request acts for. It looks up and verifies what
-// [auth.recognize] does not know.
+// authenticate returns the principal of a request. It looks up and verifies credentials
+// that [auth.recognize] does not know.
 func (a *auth) authenticate(ctx context.Context, h *fasthttp.RequestHeader, want scopeSet, now time.Time) (principal, error) {
 	token := bearer(h)
 	if len(token) == 0 {
@@ -290,8 +287,8 @@ func (p *principal) expired(now time.Time) bool {
 	return !p.expires.IsZero() && !now.Before(p.expires)
 }
 
-// jwtContext carries the text of a token to where it is verified: the cache
-// knows its hash alone.
+// jwtContext carries the text of a token to its verification, because the cache's key
+// has only its hash.
 type jwtContext struct {
 	context.Context
 	token []byte
@@ -308,7 +305,7 @@ func (c *jwtContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// forget drops what is cached of a token, when the store tells that it changed.
+// forget drops a token from the cache after it has changed.
 func (a *auth) forget(tokenID string) {
 	if len(tokenID) == apikey.IDLen {
 		a.keys.Invalidate(apikey.ID([]byte(tokenID)))

@@ -10,11 +10,11 @@ import (
 	"writ/engine"
 )
 
-// envelope is the member of a body that holds a document. Who sends the document
-// itself as the body meets an unknown field first, and is told of the envelope.
+// envelope is the member of a body that holds a document. A client that sends the bare
+// document gets an unknown field as its first error; hint adds where the field belongs.
 type envelope struct {
 	name    string
-	members []string // of the document, as far as the body has none of that name
+	members []string // of the document, without names that the body has, too
 }
 
 func policyEnvelope() envelope { return envelope{"policy", membersOf[engine.ActionPolicy]("")} }
@@ -32,8 +32,8 @@ func membersOf[T any](but string) (names []string) {
 	return names
 }
 
-// hint adds to err, which is of decoding a body, where the field that it names
-// belongs, if that is in the envelope.
+// hint adds to err, an error of decoding the body, that the unknown field belongs into the
+// envelope.
 func (e envelope) hint(err error) error {
 	var fields *engine.InvalidError
 	if !errors.As(err, &fields) {

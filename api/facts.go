@@ -26,8 +26,8 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 	}
 }
 
-// readsAsFact reports whether key begins with the prefix once it is folded and
-// what nobody sees is taken out of it.
+// readsAsFact reports whether key begins with the prefix after folding and without its
+// invisible characters.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
 	if len(key) >= len(engine.FactPrefix) && isASCII(key) {
@@ -37,7 +37,7 @@ func readsAsFact(key string) bool {
 	return strings.HasPrefix(strings.TrimSpace(folded), engine.FactPrefix)
 }
 
-// visible returns s without what nobody sees.
+// visible returns s without invisible characters.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if resource.IsInvisible(r) {

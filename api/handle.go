@@ -15,20 +15,20 @@ import (
 	"writ/storage"
 )
 
-// handler answers one request, seeing nothing of Fiber.
+// handler answers one request. It does not see Fiber.
 type handler func(*request) (response, error)
 
-// withBody is a handler of a request whose body is a JSON document of type In.
-// check is run where members of the body are refused: what it finds in the others
-// is told besides. The handler itself checks what it is given.
+// withBody makes a handler of requests whose body is a JSON document of type In. If
+// members of the body are refused, check looks at the others, so that one answer names
+// all mistakes. f checks what it is given itself.
 func withBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
 	return withDecoder(func(r *request, in *In) error {
 		return engine.Decode(r.body, "", in, func() error { return check(r, in) })
 	}, f)
 }
 
-// withDecoder is withBody with another strict decoder, which must keep nothing of
-// the body.
+// withDecoder is withBody with another strict decoder, which must not keep memory of the
+// body.
 func withDecoder[In any](decode func(*request, *In) error, f func(*request, *In) (response, error)) handler {
 	return func(r *request) (response, error) {
 		in := new(In)
@@ -39,7 +39,7 @@ func withDecoder[In any](decode func(*request, *In) error, f func(*request, *In)
 	}
 }
 
-// withOptionalBody is withBody where an empty body reads as {}.
+// withOptionalBody is withBody for routes where an empty body means {}.
 func withOptionalBody[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
 	decode := withBody(f, check)
 	return func(r *request) (response, error) {
@@ -50,25 +50,24 @@ func withOptionalBody[In any](f func(*request, *In) (response, error), check fun
 	}
 }
 
-// unchecked is of bodies of which there is nothing to check.
+// unchecked is the check of bodies that need none.
 func unchecked[In any](*request, *In) error { return nil }
 
-// scratch is the memory a request needs only while it is handled.
+// scratch is the memory of a request, reused after it is handled.
 type scratch struct {
 	req request
 	id  []byte // its id
 	out []byte
 }
 
-// maxScratch is the greatest buffer worth keeping.
+// maxScratch is the size above which buffers are not reused.
 const maxScratch = 64 << 10
 
 func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxRequestID), out: make([]byte, 0, 2048)} }}
 }
 
-// serve makes a route's Fiber handler: it does everything that is the same for
-// all routes.
+// serve makes the Fiber handler of a route. It does what is common to all routes.
 func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
 	return func(fc *fiber.Ctx) error {
@@ -92,7 +91,7 @@ func (b *scratch) release(pool *sync.Pool) {
 	}
 }
 
-// begin settles the request's id and sets the headers that every response has.
+// begin sets the request's id and the headers of every response.
 func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
 	b.id = s.ids.append(b.id[:0], fc.Request().Header.Peek(headerRequestID))
 	h := &fc.Response().Header
@@ -100,8 +99,8 @@ func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
 	setAll(h, s.headers)
 }
 
-// handle authenticates and reads the request, calls the handler and writes what
-// it answers. A panic of any of it is an error.
+// handle authenticates and reads the request, calls the handler and writes its response.
+// It turns panics into errors.
 func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -137,8 +136,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 	return writeResponse(fc, b, res)
 }
 
-// fail answers with the problem that err is, and logs it if operators must
-// know.
+// fail answers with the problem of err, and logs it if it is of interest to operators.
 func (s *Server) fail(fc *fiber.Ctx, requestID []byte, err error) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()

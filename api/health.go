@@ -2,8 +2,8 @@ package api
 
 import "net/http"
 
-// health answers GET /health: the process runs. It says nothing of the store;
-// /readyz of the admin address does.
+// health answers GET /health: the process runs. The state of the store is in /readyz of
+// the admin address.
 func (s *Server) health(*request) (response, error) {
 	return response{status: http.StatusOK, body: healthBody{OK: true, Service: "writ"}}, nil
 }
@@ -13,8 +13,8 @@ type healthBody struct {
 	Service string `json:"service"`
 }
 
-// jwks answers GET /.well-known/jwks.json with the keys that receipts verify
-// with. Who verifies may keep them and asks whether they are still the same.
+// jwks answers GET /.well-known/jwks.json with the keys that verify receipts. Clients may
+// cache them and revalidate.
 func (s *Server) jwks(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err

@@ -84,8 +84,7 @@ func (s *Server) checkDecision(r *request, decisionID string) error {
 	return s.auth.actFor(&r.who, record.AgentID)
 }
 
-// checkAgent refuses a key that is bound to other agents than the one that goes
-// by name.
+// checkAgent refuses a bound key unless its binding covers the agent called name.
 func (s *Server) checkAgent(r *request, name string) error {
 	if r.who.agents == nil {
 		return nil
@@ -97,8 +96,7 @@ func (s *Server) checkAgent(r *request, name string) error {
 	return s.auth.actFor(&r.who, a.ID, a.ExternalID)
 }
 
-// checkToken refuses a key that is bound to agents where a token is bound less
-// tightly.
+// checkToken refuses a bound key if the token is bound less tightly.
 func (s *Server) checkToken(r *request, tokenID string) error {
 	if r.who.agents == nil {
 		return nil
@@ -121,8 +119,7 @@ func (p *principal) covers(t *storage.Token) bool {
 	return p.agents == nil || t.AgentID != "" && p.agents.Covers(t.AgentID)
 }
 
-// bind says what t is bound to: what its maker asks for, and where that asks
-// for nothing what the maker is bound to itself.
+// bind sets the binding of t: the one its maker asks for, otherwise the maker's own.
 func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	if r.who.agents != nil {
 		t.AgentID = r.who.agents.String()
@@ -141,7 +138,7 @@ func (s *Server) bind(r *request, in *tokenBody, t *storage.Token) error {
 	return nil
 }
 
-// checkPolicyID refuses a policy that is not the maker's, or none at all.
+// checkPolicyID refuses a policy that does not exist or is not the maker's.
 func (s *Server) checkPolicyID(r *request, policyID string) error {
 	if r.who.policy != "" && policyID != r.who.policy {
 		return invalid("policy_id", "must be %s, the policy of the key that makes it", r.who.policy)

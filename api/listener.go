@@ -18,14 +18,14 @@ const (
 	// that says why might never be read.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
-	// lastCall is how long a connection may take to begin its first request once
-	// the server stops.
+	// lastCall is how long a connection may take to begin its first request after the
+	// server has begun to stop.
 	lastCall = 500 * time.Millisecond
 )
 
-// limitListener bounds the open connections: further ones wait in the kernel's
-// backlog, those of an address with too many are closed. It survives passing
-// shortages and may be closed more than once.
+// limitListener bounds the open connections. Further connections wait in the kernel's
+// backlog; those of an address with too many are closed. Temporary errors of Accept do
+// not end it. It may be closed more than once.
 type limitListener struct {
 	net.Listener
 	addresses *connectionLimit
@@ -34,7 +34,7 @@ type limitListener struct {
 	closeOnce func() error
 
 	mu    sync.Mutex
-	fresh map[*conn]struct{} // what has sent nothing yet
+	fresh map[*conn]struct{} // connections that have sent nothing yet
 }
 
 func newLimitListener(ln net.Listener, maxConns int, addresses *connectionLimit) *limitListener {
@@ -49,8 +49,8 @@ func newLimitListener(ln net.Listener, maxConns int, addresses *connectionLimit)
 	return l
 }
 
-// hurry has the connections closed soon that have sent nothing: a client may
-// open some to spare, and stopping must not wait for what nobody will send.
+// hurry closes the connections that have sent nothing within lastCall: clients open
+// spare connections, and stopping must not wait for requests that never come.
 func (l *limitListener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *limitListener) hurry() {
 	}
 }
 
-// take returns an accepted connection, whose address counts it until leave.
+// take wraps an accepted connection, which counts for its address until leave.
 func (l *limitListener) take(c net.Conn, leave func()) *conn {
 	taken := &conn{Conn: c}
 	began := func() {

@@ -108,13 +108,12 @@ func (j *operatorKeys) refresh(ctx context.Context) error {
 	return nil
 }
 
-// generation changes whenever the keys do, not whenever they are read: anybody
-// can have them read by making up a key id, and after a change every operator
-// is as good as unknown.
+// generation changes when the keys change, not when they are read: anybody can cause a
+// read by making up a key id, and a change invalidates every cached operator token.
 func (j *operatorKeys) generation() uint64 { return j.set.Load().gen }
 
-// key returns the key with the given id. If there is none it waits a little for
-// a read of the keys, unless one has just been asked for.
+// key returns the key with the given id. For an unknown id it requests a read of the keys
+// and waits for it up to jwksWait, at most once in jwksPause.
 func (j *operatorKeys) key(ctx context.Context, kid string) (any, error) {
 	if k := j.set.Load().key(kid); k != nil {
 		return k, nil
@@ -136,8 +135,8 @@ func (j *operatorKeys) key(ctx context.Context, kid string) (any, error) {
 	return nil, errors.New("unknown key id")
 }
 
-// ask has run read the keys soon and returns what is closed when it did; nil if
-// it is too early to ask again.
+// ask requests a read of the keys and returns a channel that is closed after it, or nil if
+// the last request is less than jwksPause ago.
 func (j *operatorKeys) ask() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -16,15 +16,15 @@ type opsUsageBody struct {
 	Paid   paidUsage `json:"paid"`
 }
 
-// planUsage is what organizations used in the period. Only those that had an
-// intent decided in it are counted.
+// planUsage is the usage of organizations in the period. Only organizations with a
+// decision in it are counted.
 type planUsage struct {
 	Organizations int64 `json:"organizations"`
 	Evaluations   int64 `json:"evaluations"`
 }
 
-// paidUsage is what organizations on paid plans used, together and by plan. A
-// paid plan that nobody used has zeros.
+// paidUsage is the usage of organizations on paid plans, in all and by plan. An unused
+// plan has zeros.
 type paidUsage struct {
 	planUsage
 	ByPlan map[string]planUsage `json:"by_plan"`
@@ -35,7 +35,7 @@ func (u *planUsage) add(decided int64) {
 	u.Evaluations += decided
 }
 
-// opsUsage sums the month's meters by the plans that organizations are on now.
+// opsUsage sums the month's meters by the organizations' current plans.
 func (s *Server) opsUsage(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err

@@ -11,7 +11,7 @@ import (
 	"writ/storage/registry"
 )
 
-// planBytes is about what an organization's plan takes in the cache.
+// planBytes is the approximate size of a cached plan.
 const (
 	planBytes      = 256
 	planCacheBytes = 16 << 20
@@ -20,8 +20,8 @@ const (
 // plans knows each organization's plan.
 type plans struct {
 	cache *engine.Cache[string, engine.Plan]
-	// load reads a plan past the cache: for who asks for every organization and
-	// would drive those in use out of it.
+	// load reads a plan without the cache, for callers that ask for every organization
+	// and would evict the plans in use.
 	load func(ctx context.Context, org string) (engine.Plan, error)
 }
 
@@ -53,11 +53,10 @@ func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
 	return plan, nil
 }
 
-// Retention returns how long org's history is kept, 0 for good: as long as its
-// plan keeps it or, within Config.RetentionGrace of leaving a plan, as long as
-// that one did, whichever is longer. Unlike a limit, which falls back to the
-// free plan's, it is an error where the deployment does not know a plan: what is
-// removed does not come back.
+// Retention returns how long org's history is kept, 0 forever: as long as its plan says
+// or, within Config.RetentionGrace of leaving a plan, as long as that plan said, whichever
+// is longer. Limits fall back to the free plan if the deployment does not know a plan;
+// Retention returns an error instead, because removed rows cannot be restored.
 func (s *Server) Retention(ctx context.Context, org string) (time.Duration, error) {
 	names := []string{engine.FreePlan}
 	sub, err := s.docs.Subscription(ctx, org)

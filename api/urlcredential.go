@@ -11,21 +11,20 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// A credential in a URL is a leaked one: URLs are kept by browsers, proxies and
-// access logs. Such a request is refused even if it has a good Authorization
-// header, so that whoever sends it finds out at once, and its URL is neither
-// logged nor echoed.
+// A credential in a URL is leaked: browsers, proxies and access logs keep URLs. Such a
+// request is refused even if it has a good Authorization header, so that its sender finds
+// out at once. Its URL is neither logged nor echoed.
 //
-// With an Authorization header, or where no credential is needed, that is a 400,
-// as RFC 6750, section 3.1, has it for more than one way of sending a token.
-// Without the header the credential that is needed is missing: 401.
+// The status is 400 with an Authorization header or on a route that needs no credential,
+// as RFC 6750, section 3.1, says of a token that is sent in two ways. Otherwise the
+// credential is missing: 401.
 
-// credentialParams are query parameters that are there for credentials. Dashes
-// count as underscores.
+// credentialParams are the names of query parameters for credentials. Dashes count as
+// underscores.
 const credentialParams = " access_token token api_key apikey auth_token authorization bearer client_secret id_token jwt refresh_token secret "
 
-// carriesCredential reports whether a request has a credential in its URL. Only
-// a path with a parameter, or an unknown one, can hold one.
+// carriesCredential reports whether a request has a credential in its URL. Only paths
+// with a parameter, and unknown paths, can hold one.
 func carriesCredential(fc *fiber.Ctx, openPath bool) bool {
 	uri := fc.Request().URI()
 	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(string(q)) {
@@ -55,7 +54,7 @@ var keys = regexp.MustCompile(apikey.Pattern)
 // holdsCredential reports whether text, percent-encoded or not, has what looks
 // like an API key or a JWT in it.
 func holdsCredential(text string) bool {
-	for range 3 { // one layer for the URL, more for who encodes twice
+	for range 3 { // clients may encode more than once
 		if keys.MatchString(text) || findJWT(text) {
 			return true
 		}
