@@ -7,16 +7,14 @@ import (
 
 // Retention removes history that is older than its organization's plan keeps.
 //
-// An intent stays decided when its record is removed: what is left of it, some
-// 100 bytes, is for good, because an id that could be decided anew might be
-// allowed where it was denied.
+// An intent stays decided when its record is removed. Some 100 bytes of it stay forever,
+// because an id that could be decided again might be allowed where it was denied.
 type Retention interface {
-	// Organizations calls f for each organization that has records, once. Their
-	// order is the backend's. f may call the store; its error ends the walk and
-	// is returned.
+	// Organizations calls f once for each organization that has records, in any order.
+	// f may call the store; its error ends the walk and is returned.
 	Organizations(ctx context.Context, f func(org string) error) error
-	// CountExpired counts the records of org's that RemoveRecords would remove, max at
-	// most.
+	// CountExpired counts the records of org that RemoveRecords would remove, at most
+	// max.
 	CountExpired(ctx context.Context, org string, before time.Time, max int) (Expired, error)
 	// RemoveRecords removes, in one write, the oldest of org's records that were
 	// decided before a time, most at most (its Records must be positive), and returns
@@ -25,15 +23,15 @@ type Retention interface {
 	// within twice [MaxSkew] before the time, which may stay until a later call. It must
 	// remove none that was decided at the time or after.
 	//
-	// Nothing finds a removed record any more, but its head and its meter stay.
-	// Append must return a Record that is Removed as the existing one of its
-	// intent. The hashes of its leaf and of its settlement's stay in their places, so
-	// that what else their heads sign can be proved.
+	// A removed record cannot be read or listed any more. Its head and its meter stay.
+	// For its intent Append must return an existing Record that is Removed. The hashes of
+	// its leaf and of its settlement's leaf stay in their places, so that the other leaves
+	// of their heads can be proved.
 	RemoveRecords(ctx context.Context, org string, before time.Time, most Expired) (removed Expired, err error)
 }
 
-// Expired counts records that are kept no longer. What is announced of it bounds the
-// hashes that are left: nothing else can pass for the leaf of a removed record.
+// Expired counts records past their retention. The announced counts bound the hashes that
+// are left, so that no other leaf can pass for that of a removed record.
 type Expired struct {
 	Records int
 	Settled int // of Records, those with a settlement that has a receipt

@@ -90,7 +90,7 @@ type exporter struct {
 }
 
 // resume reads what the file has and cuts it after the last line that is kept: the
-// header, a row or a removed one. A file without a header is begun anew.
+// header, a row or a removed one. A file without a header is started from the beginning.
 func (e *exporter) resume() error {
 	r := newReader(e.file)
 	var kept state

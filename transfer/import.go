@@ -14,21 +14,19 @@ import (
 	"writ/storage/registry"
 )
 
-// Actor is who makes the changes of documents that an import is, as the history of
-// changes names it.
+// Actor is the actor of the changes of documents that an import makes.
 const Actor = "import"
 
-// Target is a store that takes an organization in.
+// Target is the store that an organization is imported into.
 type Target struct {
 	Store storage.Store
-	// Ledger is the one on Store: it signs the import, and the changes of documents.
+	// Ledger writes to Store. It signs the import and the changes of documents.
 	Ledger *ledger.Ledger
-	// Publish has everybody know public keys, before anything that they have signed is
-	// stored.
+	// Publish publishes public keys, before anything that they have signed is stored.
 	Publish func(ctx context.Context, keys receipt.Keys) error
 	// Now is the clock.
 	Now func() time.Time
-	// Progress is told now and then how many rows of how many are stored. It may be nil.
+	// Progress reports now and then how many rows of how many are stored. It may be nil.
 	Progress func(what string, done, total int)
 }
 

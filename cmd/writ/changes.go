@@ -8,12 +8,12 @@ import (
 	"writ/storage"
 )
 
-// signEvery is how often changes of documents are put into the chain.
+// signEvery is how often changes of documents are signed.
 const signEvery = 500 * time.Millisecond
 
-// signChanges puts changes of documents into the chain, soon after they were made by
-// any replica, while this one leads, and once ctx has ended a last time. A failure is logged once for as long as it
-// lasts: until then the changes wait in the store.
+// signChanges puts the changes of documents by any replica into the chain while this
+// replica leads, and once more after ctx has ended. A lasting failure is logged once. The
+// changes wait in the store meanwhile.
 func (n *node) signChanges(ctx context.Context) {
 	tick := time.NewTicker(signEvery)
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (n *node) signChanges(ctx context.Context) {
 	}
 }
 
-// signOnce signs what there is. It does not end with ctx, so that what is there at
-// a stop is signed.
+// signOnce signs the waiting changes. It does not end with ctx, so that none is left
+// unsigned at shutdown.
 func (n *node) signOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drain)
 	defer cancel()

@@ -24,10 +24,10 @@ var injected = regexp.MustCompile(`^WRIT(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_POR
 // unread are the names of WRIT_… variables that no flag reads, sorted.
 type unread []string
 
-// unreadVariables returns the names in environ, whose entries are name=value,
-// that look like writ's and are not. One that is nearly a variable of the
-// selected verb is an error: a setting that is silently not in force can allow
-// what it was to refuse.
+// unreadVariables returns the names in environ, whose entries are name=value, that begin
+// like writ's variables and that no flag reads. A name that is nearly a variable of the
+// selected verb is an error: a setting that is silently ignored can allow what it should
+// refuse.
 func unreadVariables(environ []string, k *kong.Context) (unread, error) {
 	known := make(map[string]bool)
 	for _, name := range variables(k.Model.Node) {

@@ -7,12 +7,12 @@ import (
 	"writ/ledger/receipt"
 )
 
-// rotateEvery is how often the file of the signing key is read again.
+// rotateEvery is how often the file of the signing key is read.
 const rotateEvery = 2 * time.Second
 
-// rotate signs with the key of a file from when it changes. Its public half is
-// published first, so that no receipt is older than what verifies it. A file that
-// can't be read changes nothing, and is logged once.
+// rotate signs with the key in a file when that changes. It publishes the public key
+// first, so that every receipt can be verified as soon as it exists. A file that cannot be
+// read changes nothing and is logged once.
 func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
 	tick := time.NewTicker(rotateEvery)
 	defer tick.Stop()
@@ -37,7 +37,7 @@ func (n *node) rotate(ctx context.Context, data dataDir, file, current string) {
 	}
 }
 
-// publish has everybody know the public half of a signing key.
+// publish publishes the public key of s to all replicas.
 func (n *node) publish(ctx context.Context, data dataDir, s *receipt.Signer) error {
 	keys, err := data.trust(s.Public())
 	if err != nil {

@@ -22,8 +22,7 @@ import (
 	"writ/storage/retention"
 )
 
-// node is a running deployment on one machine: the store and what is
-// wired on top of it.
+// node is a running process of a deployment: its store, ledger and server.
 type node struct {
 	log      *slog.Logger
 	scrub    *scrub.Tagger
@@ -41,15 +40,15 @@ type node struct {
 	admin    net.Listener
 	secret   []byte       // of operator tokens
 	trusted  receipt.Keys // that verify this deployment's receipts
-	first    bool         // the signing key was made by this start
-	lost     chan error   // told why the store is of no use any more: whoever runs the process starts another
+	first    bool         // this start has made the signing key
+	lost     chan error   // receives why the store cannot be used any more: the process must exit
 }
 
-// openNode opens the data directory and listens, so that whoever it returns to
-// can print the addresses; it serves nothing yet.
+// openNode opens the data directory and listens, so that the caller can print the
+// addresses. It does not serve yet.
 //
-// Keys are made last of what can be refused: a start that fails over a port in
-// use or a directory in use leaves the first start still to come.
+// Keys are made after everything else that can fail: after a start that fails because a
+// port or the directory is in use, the next start is still the first.
 func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err error) {
 	plans, err := c.plans()
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package retention removes the history that organizations' plans keep no
-// longer, in the background.
+// Package retention removes history past the retention of the organizations' plans, in the
+// background.
 //
-// The handle that leads goes through all organizations once in [Config.Every], announces in the chain
-// how many records of each it is about to remove, and removes the oldest in small
-// writes with pauses between them, so that decisions hardly wait for it. How long a plan keeps history is asked anew for
-// every organization, and where that can't be told nothing is removed. An answer
-// that keeps less from now on takes effect with the next pass, for good.
+// The handle that leads goes through all organizations once in [Config.Every]. It announces
+// in the chain how many records of each it is about to remove, and removes the oldest in
+// small writes with pauses between them, so that decisions hardly wait. It asks for the
+// retention of each organization in each pass, and removes nothing if that is unknown. A
+// shorter retention takes effect with the next pass and cannot be undone.
 package retention
 
 import (
@@ -20,7 +20,7 @@ import (
 	"writ/storage"
 )
 
-// Store is what a Sweeper needs of one.
+// Store is the part of a store that a Sweeper uses.
 type Store interface {
 	storage.Retention
 	// Leads is that of [storage.Documents].
@@ -30,8 +30,8 @@ type Store interface {
 // Config is what a Sweeper works with. Store, Announce and Keep are required.
 type Config struct {
 	Store Store
-	// Announce makes final that so many records of an organization which were decided
-	// before a time are about to be removed. Without it nothing is removed.
+	// Announce commits an entry that so many records of an organization, decided before
+	// a time, are about to be removed. If it fails nothing is removed.
 	Announce func(ctx context.Context, org string, before time.Time, count storage.Expired) error
 	// Keep returns how long an organization's history is kept: 0 means for good.
 	// An error keeps it until the next pass.
