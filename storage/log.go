@@ -7,47 +7,47 @@ import (
 	"writ/ledger/receipt"
 )
 
-// Batch is what one [Log.Append] writes, or what stands in place of each of it.
+// Batch is what one [Log.Append] writes, or what is stored in place of each element.
 type Batch struct {
 	Records []*Record
 	Entries []*Entry
 }
 
-// Seal signs what is new of a batch, or as much of it as is to be stored: it sets
-// the signatures and returns what it signed, in order, with the head that follows
-// tip and whose leaves are exactly those, the records before the entries. What it
-// leaves out is not stored. A backend calls it within Append, with the uniqueness
-// already decided; it may call it again when it has to try again with less.
+// Seal signs the new elements of a batch, or those of them that are to be stored. It sets
+// their signatures and returns them in order, with the head that follows tip and whose
+// leaves are exactly those, records before entries. Elements that it leaves out are not
+// stored. A backend calls it within Append after uniqueness is decided, and may call it
+// again with fewer elements.
 type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.SignedHead, err error)
 
-// Log makes decisions final, and what is said of them later. It is a chain of
-// signed heads for each handle that writes, and the rows under them.
+// Log makes decisions and entries final. It has a chain of signed heads for each handle
+// that writes, and the rows under them.
 type Log interface {
-	// Append writes a batch: it decides which records are the first of their
+	// Append writes a batch. It decides which records are the first of their
 	// (OrganizationID, IntentID) and which entries the first of their
-	// (OrganizationID, Kind, Key), has seal sign those on the tip of the handle's
-	// chain, and makes what it signed and the head durable in one atomic write.
-	// existing is nil where an element was first, otherwise what stands, which must
-	// be what an earlier Append or an earlier element of batch stored, or a Record or
-	// Entry that is Removed where that has outlived its retention. seal must not be called when nothing is first, and its error must
-	// be returned with nothing stored, as must nothing be where it seals none. A
-	// head that does not extend Tip by one, in sequence and by hash, must give
-	// ErrConflict with nothing stored; a record whose DecisionID is not as [Record]
-	// says, an error with nothing stored. A record counts for the month of its
-	// DecidedAt.
+	// (OrganizationID, Kind, Key), has seal sign these on the tip of the handle's chain,
+	// and makes what seal returns durable in one atomic write.
 	//
-	// A backend may be configured to return before a batch is durable: it must be
-	// visible then, what a crash loses must be the last batches, and only so many.
+	// existing has nil for each element that was first. For others it has what an earlier
+	// Append or an earlier element of batch stored, or a Record or Entry that is Removed
+	// if that is past its retention.
 	//
-	// After an error that is ErrUnknown the batch may or may not be stored: Append the
-	// same batch again. What that does not find must not become stored by the earlier
-	// call any more. After any other error nothing is stored, or the store has stopped
-	// for good.
+	// seal must not be called if no element is first. If seal fails its error must be
+	// returned and nothing stored; if it seals nothing, nothing must be stored. A head
+	// that does not extend Tip by one, in sequence and by hash, must give ErrConflict with
+	// nothing stored; a record whose DecisionID is not as [Record] says, an error with
+	// nothing stored. A record counts for the month of its DecidedAt.
+	//
+	// A backend may be configured to return before a batch is durable. The batch must be
+	// visible then, and a crash must lose only the last batches, up to a bound.
+	//
+	// After ErrUnknown the batch may or may not be stored: Append the same batch again.
+	// What that call does not find must not become stored by the earlier call. After any
+	// other error nothing is stored, or the store has stopped for good.
 	Append(ctx context.Context, batch Batch, seal Seal) (existing Batch, err error)
-	// Decided returns the record that stands for an intent, one that is Removed
-	// where that has outlived its retention, or ErrNotFound where none was
-	// appended before Decided was called. What it returns must be durable. Only
-	// Append tells who is first.
+	// Decided returns the record of an intent, one that is Removed if it is past its
+	// retention, or ErrNotFound if none was appended before the call. What it returns
+	// must be durable. Only Append decides which record is first.
 	Decided(ctx context.Context, org, intentID string) (*Record, error)
 	// Entries returns org's entries of a kind, newest first. Settlements are not
 	// listed: they come with their records.

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// EverythingChanged is the kind of a Change that stands for any number of them:
-// all that was ever read may be out of date.
+// EverythingChanged is the kind of a Change that stands for any number of changes: every
+// earlier read may be out of date.
 const EverythingChanged Kind = '*'
 
-// Now is the revision after which Watch tells only what is still to come.
+// Now is the revision from which Watch reports only later changes.
 const Now uint64 = math.MaxUint64
 
 // Change says that a document was written or removed.
@@ -18,21 +18,21 @@ type Change struct {
 	Revision uint64 `json:"revision"`
 	Kind     Kind   `json:"kind"`
 	Org      string `json:"org"`
-	// ID is the document's as its organization knows it: of a version of a policy,
-	// the policy's. Alias is another name that the document is asked for by.
+	// ID is the id of the document in its organization; that of a policy version is the
+	// policy's. Alias is another name by which the document is looked up.
 	ID    string `json:"id"`
 	Alias string `json:"alias,omitzero"`
 	// Digest is the SHA-256 of the document's value, zeros where it was removed.
 	Digest [32]byte `json:"digest"`
-	// Actor is who asked for it, as [WithActor] said; empty where nobody did.
+	// Actor is the actor given to [WithActor], empty if none was.
 	Actor string `json:"actor,omitzero"`
 }
 
 // actorKey is the key of the actor in a context.
 type actorKey struct{}
 
-// WithActor returns a context under which updates are made for actor: a credential
-// as the history names it, or what else asked for them.
+// WithActor returns a context whose updates are recorded as made by actor: a credential as
+// the history names it, or a part of writ.
 func WithActor(ctx context.Context, actor string) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
@@ -43,14 +43,14 @@ func Actor(ctx context.Context) string {
 	return actor
 }
 
-// Watchers are the functions that a handle calls for changes.
+// Watchers holds the functions that a handle calls for each change.
 type Watchers struct {
 	mu   sync.RWMutex
 	next int
 	by   map[int]func(Change)
 }
 
-// Add has Tell call f until stop, which returns when no call is under way.
+// Add registers f with Tell until stop is called, which waits for calls under way.
 func (w *Watchers) Add(f func(Change)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

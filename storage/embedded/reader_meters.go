@@ -10,19 +10,19 @@ import (
 	"writ/storage"
 )
 
-// meterTable is what meters must say, by the rows. A row that is removed has
-// nothing but its id to tell its month by, which may be off by
-// [storage.MaxSkew]: near the turn of a month it may be of either.
+// meterTable has the meters that follow from the rows. The month of a removed row is known
+// only by its id, whose time may be off by [storage.MaxSkew]: near the end of a month the
+// row may belong to either month.
 type meterTable map[meter]decided
 
-// decided is how many decisions are of a month for sure, and how many may be.
-type decided struct{ sure, either int64 }
+// decided counts the decisions that belong to a month and those that may.
+type decided struct{ certain, possible int64 }
 
-func (t meterTable) add(org string, month storage.Month, sure, either int64) {
+func (t meterTable) add(org string, month storage.Month, certain, possible int64) {
 	m := meter{org, month}
 	n := t[m]
-	n.sure += sure
-	n.either += either
+	n.certain += certain
+	n.possible += possible
 	t[m] = n
 }
 
@@ -38,7 +38,7 @@ func (t meterTable) remove(org string, id uuid.UUID) {
 	t.add(org, last, 0, 1)
 }
 
-// meters holds every meter to t.
+// meters compares every meter with t.
 func (r *Reader) meters(ctx context.Context, t meterTable) error {
 	prefix := key{byte(kindMeter)}
 	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
@@ -62,8 +62,8 @@ func (r *Reader) meters(ctx context.Context, t meterTable) error {
 }
 
 func (d decided) holds(org string, month storage.Month, n int64) error {
-	if n >= d.sure && n <= d.sure+d.either {
+	if n >= d.certain && n <= d.certain+d.possible {
 		return nil
 	}
-	return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", month, n, d.sure)}
+	return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", month, n, d.certain)}
 }
