@@ -44,9 +44,9 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 // time may skip some hundreds of rows, to find what its filter selects.
 const maxReads = 200
 
-// authorization returns one row of the history to who may read all of it or is
-// the credential that asked for the decision. Anybody else is refused alike
-// whether there is such a decision or not.
+// authorization returns one row of the history to credentials that may read all of it and
+// to the one that asked for the decision. Others get the same refusal whether or not the
+// decision exists.
 func (s *Server) authorization(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err
@@ -66,9 +66,8 @@ func (s *Server) authorization(r *request) (response, error) {
 	return response{status: http.StatusOK, body: record}, nil
 }
 
-// filter takes the filters of the history. An identity is looked for in every
-// spelling that a row may have of it, so that a row is found by what its intent
-// said and by what it shows.
+// filter takes the filters of the history. An identity is searched for in every spelling
+// that rows may have, so that a row is found by what its intent said and by what it shows.
 func (s *Server) filter(q query) (f storage.Filter, err error) {
 	if d, ok := q.take("decision"); ok {
 		if f.Decision, err = engine.ParseDecision(d); err != nil {
@@ -115,8 +114,8 @@ type actionBody struct {
 	ExternalRef *string `json:"external_ref"`
 }
 
-// recordAction adds to a decision what became of the action. The same record
-// again is the same answer; a different one is refused.
+// recordAction adds the settlement of a decision. The same settlement again gives the same
+// answer; a different one is refused.
 func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := in.validate(); err != nil {
 		return response{}, err
@@ -143,8 +142,8 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	return response{status: http.StatusOK, body: record}, nil
 }
 
-// unapproved tells operators that an action was executed which was not allowed:
-// nothing else shows that an integration does not enforce.
+// unapproved logs that an action was executed without being allowed. Nothing else shows
+// that an integration does not enforce decisions.
 func (s *Server) unapproved(record *storage.Record) {
 	s.metrics.unapproved.Inc()
 	s.cfg.Log.Warn("an action was executed that had not been allowed",

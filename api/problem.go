@@ -72,12 +72,12 @@ type problem struct {
 
 	// retryAfter is in seconds; 0 sends no header.
 	retryAfter int
-	// rateLimit and ratePolicy are headers of the limit that was met; empty ones are
+	// rateLimit and ratePolicy are the headers of the limit that refused; empty ones are
 	// not sent.
 	rateLimit, ratePolicy string
 	// allow is the Allow header of a 405.
 	allow string
-	// logged tells that operators must hear of the cause.
+	// logged reports that the cause is logged for operators.
 	logged   bool
 	replayed bool
 }
@@ -102,9 +102,8 @@ type aboutError struct {
 	err      error
 }
 
-// about marks err, if it is one, as being about a resource such as "policy",
-// which a 404 then names. Another organization's document gives the same error
-// as a missing one, and so the same problem.
+// about adds to an error the resource, such as "policy", that a 404 names. Another
+// organization's document gives the same error as a missing one, and so the same problem.
 func about(resource string, err error) error {
 	if err == nil {
 		return nil
@@ -115,8 +114,8 @@ func about(resource string, err error) error {
 func (e *aboutError) Error() string { return e.resource + ": " + e.err.Error() }
 func (e *aboutError) Unwrap() error { return e.err }
 
-// problemOf is the one place that chooses a status. What it does not know is a
-// 500 that tells the caller nothing.
+// problemOf is the one place that maps errors to statuses. An unknown error is a generic
+// 500.
 func problemOf(err error) *problem {
 	var (
 		chosen *refusalError

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// request is one call as a handler sees it. Everything in it but body is
-// memory of its own, and body is gone when the handler returns.
+// request is one call as a handler sees it. Its memory is its own, except body, which is
+// Fiber's and invalid after the handler returns.
 type request struct {
 	ctx   context.Context
 	now   time.Time
@@ -24,7 +24,7 @@ type request struct {
 	body  []byte // Fiber's memory
 	// signature is the header that signs the body of a signed route.
 	signature string
-	// slot is the request's right to run; who waits for something else leaves it.
+	// slot is the request's slot; a handler that waits for something else leaves it.
 	slot admission.Slot
 }
 
@@ -36,8 +36,8 @@ type response struct {
 	body any
 	// next is the cursor of the list's next page; it becomes a Link header.
 	next string
-	// replayed marks the answer of an earlier request, and expired one whose
-	// receipt says no longer that one may act.
+	// replayed marks the answer of an earlier request, expired one whose receipt has
+	// expired.
 	replayed, expired bool
 }
 
@@ -60,9 +60,8 @@ func list[T any](items []T, next string) response {
 	return response{status: http.StatusOK, body: body, next: next}
 }
 
-// query holds the query parameters of a request. A handler takes what it
-// knows; whatever is left is unknown and refused, because a misspelt filter
-// must not silently select everything.
+// query holds the query parameters of a request. A handler takes those that it knows. The
+// rest is unknown and refused: a misspelt filter must not silently select everything.
 type query map[string]string
 
 // parseQuery reads a raw query string, in which no name may occur twice.
@@ -161,7 +160,7 @@ func (r *request) onlyPage() (storage.Page, error) {
 // stamp is the request's time as documents keep it.
 func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
 
-// printable cuts what a caller wrote to what is fit to be echoed.
+// printable returns the part of a caller's text that can be echoed.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) > 64 {

@@ -65,8 +65,8 @@ func (s *Server) checkNewRule(r *request, in *ruleBody) error {
 	return err
 }
 
-// checkChange reports what is wrong with the members of a change, whatever the
-// rule is that they change.
+// checkChange reports what is wrong with the members of a change, whatever rule it
+// applies to.
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
 	rule.IsActive = false // the room is that of the rule which is changed
@@ -76,10 +76,10 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // updateRule changes the members that are given. Without any it changes
 // nothing.
 //
-// UpdateRule may hold up every other write, also the kill switch, and call its
-// function more than once. Compiling takes too long for that, so the function only
-// compares: an unchecked change ends the update, is compiled, and the update is
-// made again.
+// UpdateRule may block every other write, including the kill switch, while its function
+// runs, and may call it more than once. Compiling takes too long for that, so the function
+// only compares: an unchecked change aborts, is compiled outside, and the update is
+// retried.
 func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	var checked engine.Rule
 	for {
@@ -93,16 +93,16 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 				// A rule that an upgrade no longer compiles can still be switched off.
 				return changed, changed.Validate()
 			}
-			if !sameToCheck(changed, checked) {
+			if !equalExceptTimes(changed, checked) {
 				unchecked = &changed
-				return old, errUnchecked
+				return old, errRuleUnchecked
 			}
 			return changed, nil
 		})
 		switch {
 		case err == nil:
 			return response{status: http.StatusOK, body: rule}, nil
-		case unchecked == nil || !errors.Is(err, errUnchecked):
+		case unchecked == nil || !errors.Is(err, errRuleUnchecked):
 			return response{}, about("rule", err)
 		case r.ctx.Err() != nil:
 			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))

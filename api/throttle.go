@@ -14,10 +14,10 @@ const (
 	headerRateLimitPolicy = "RateLimit-Policy"
 )
 
-// credential is whose requests are counted together.
+// credential is the key of the limits by credential.
 type credential struct{ org, subject string }
 
-// throttle holds the limits that are on.
+// throttle holds the rate limits.
 type throttle struct {
 	credential, evaluate *limiter[credential]
 	changes              *limiter[string]
@@ -30,7 +30,7 @@ type limiter[K comparable] struct {
 	buckets *buckets[K]
 	name    string
 	policy  string // the value of RateLimit-Policy
-	detail  string // what a refused caller is told
+	detail  string // of the 429
 	refused prometheus.Counter
 }
 
@@ -66,8 +66,8 @@ func newLimiter[K comparable](l RateLimit, name, detail string, refused *prometh
 	return lim
 }
 
-// take counts a request of key and says so in its answer. It returns the 429
-// when there were too many.
+// take counts a request of key and sets the headers of the limit. It returns the 429 if
+// there were too many.
 func (l *limiter[K]) take(fc *fiber.Ctx, key K, now time.Time) error {
 	if l == nil {
 		return nil
@@ -76,12 +76,13 @@ func (l *limiter[K]) take(fc *fiber.Ctx, key K, now time.Time) error {
 	if !ok {
 		return l.refuse(at)
 	}
-	l.tell(fc, at)
+	l.setHeaders(fc, at)
 	return nil
 }
 
-// also counts a request that another limit has counted: only the refusal says so.
-func (l *limiter[K]) also(key K, now time.Time) error {
+// takeQuietly is take for a second limit of a request, whose headers are those of the
+// first unless this one refuses.
+func (l *limiter[K]) takeQuietly(key K, now time.Time) error {
 	if l == nil {
 		return nil
 	}
@@ -91,10 +92,9 @@ func (l *limiter[K]) also(key K, now time.Time) error {
 	return nil
 }
 
-// more counts n further requests of key, one of whose was just let through: the
-// intents of a batch beyond the first. They are not refused, and the next has to
-// wait for them.
-func (l *limiter[K]) more(key K, n int, now time.Time) {
+// charge counts n further requests of key after one was let through: the intents of a
+// batch beyond the first. They are not refused; later requests wait for them.
+func (l *limiter[K]) charge(key K, n int, now time.Time) {
 	if l != nil {
 		l.buckets.overdraw(key, n, now)
 	}
@@ -108,8 +108,8 @@ func (l *limiter[K]) refuse(at level) error {
 	})
 }
 
-// tell sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
-func (l *limiter[K]) tell(fc *fiber.Ctx, at level) {
+// setHeaders sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
+func (l *limiter[K]) setHeaders(fc *fiber.Ctx, at level) {
 	h := &fc.Response().Header
 	h.SetCanonical([]byte(headerRateLimitPolicy), []byte(l.policy))
 	h.SetCanonical([]byte(headerRateLimit), l.level(at))
@@ -124,36 +124,36 @@ func (l *limiter[K]) level(at level) []byte {
 	return strconv.AppendInt(b, int64(at.full), 10)
 }
 
-// of returns the limit of a route that needs a credential.
-func (t *throttle) of(rt *route) *limiter[credential] {
+// forRoute returns the limit by credential that a route counts for.
+func (t *throttle) forRoute(rt *route) *limiter[credential] {
 	if rt.scope == scopeEvaluate {
 		return t.evaluate
 	}
 	return t.credential
 }
 
-// stranger counts a request without a credential.
-func (t *throttle) stranger(fc *fiber.Ctx, now time.Time) error {
+// takeAddress counts a request without a credential for its address.
+func (t *throttle) takeAddress(fc *fiber.Ctx, now time.Time) error {
 	if t.address == nil {
 		return nil
 	}
 	return t.address.take(fc, addressOf(t.proxies.client(fc.Context())), now)
 }
 
-// introduce counts a request whose credential is not known to be good, and has
-// ask find out. The answer speaks of the address only if the credential is not:
-// a good one has a limit of its own.
-func (t *throttle) introduce(fc *fiber.Ctx, now time.Time, ask func() error) error {
+// takeUnknown counts a request with an unknown credential for its address, and calls
+// authenticate. The response has the headers of the address only if that fails: a good
+// credential has a limit of its own.
+func (t *throttle) takeUnknown(fc *fiber.Ctx, now time.Time, authenticate func() error) error {
 	if t.address == nil {
-		return ask()
+		return authenticate()
 	}
 	at, ok := t.address.buckets.take(addressOf(t.proxies.client(fc.Context())), now)
 	if !ok {
 		return t.address.refuse(at)
 	}
-	err := ask()
+	err := authenticate()
 	if err != nil {
-		t.address.tell(fc, at)
+		t.address.setHeaders(fc, at)
 	}
 	return err
 }

@@ -42,9 +42,8 @@ type tokenSummary struct {
 	PolicyID  string     `json:"policy_id,omitzero"`
 }
 
-// createToken makes an API key. A key that makes another passes on no scope that
-// it lacks, no day that it has not and no agent that it is not bound to: what is
-// made with it ends with it.
+// createToken makes an API key. A key that is made with another has at most its scopes, its
+// lifetime and its agents, and is revoked with it.
 func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	scopes, err := in.validate(r.now, r.who.keyExpiry())
 	if err != nil {
@@ -87,8 +86,8 @@ func checkNewToken(r *request, in *tokenBody) error {
 	return err
 }
 
-// keyExpiry is when a key that p makes expires at the latest, zero for never.
-// An operator's session ends long before the keys it makes.
+// keyExpiry is the latest expiry of a key that p makes, zero for none. An operator's
+// session does not bound the keys made in it.
 func (p *principal) keyExpiry() time.Time {
 	if p.isKey {
 		return p.expires
@@ -127,8 +126,8 @@ func (in *tokenBody) validate(now, latest time.Time) (scopeSet, error) {
 	return scopes, bad.err()
 }
 
-// listTokens returns a plain array of the tokens that are not revoked. A page
-// that a key bound to agents gets may be short.
+// listTokens returns a plain array of the tokens that are not revoked. Pages for a bound
+// key may be short.
 func (s *Server) listTokens(r *request) (response, error) {
 	page, err := r.onlyPage()
 	if err != nil {
@@ -158,8 +157,7 @@ func summary(t *storage.Token) tokenSummary {
 	return row
 }
 
-// revokeToken makes a token, and what was made with it, unusable for ever,
-// before it answers.
+// revokeToken revokes a token and all that were made with it before it answers.
 func (s *Server) revokeToken(r *request) (response, error) {
 	if err := s.checkToken(r, r.param); err != nil {
 		return response{}, err

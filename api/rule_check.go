@@ -8,12 +8,12 @@ import (
 	"writ/engine"
 )
 
-// errUnchecked ends an update of a rule that is to be checked first.
-var errUnchecked = errors.New("the rule is not checked")
+// errRuleUnchecked aborts the update of a rule that must be checked first.
+var errRuleUnchecked = errors.New("the rule is not checked")
 
-// sameToCheck reports whether what checkRule looks at is the same in a and b: all
-// but their times.
-func sameToCheck(a, b engine.Rule) bool {
+// equalExceptTimes reports whether a and b differ in their times at most, which checkRule
+// does not look at.
+func equalExceptTimes(a, b engine.Rule) bool {
 	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
 	return a == b
 }
@@ -26,7 +26,7 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 		compiled, err := engine.CompileRule(*r, s.cfg.Conditions)
 		bad.merge(err)
 		if err == nil && r.IsActive && compiled.Size() > smallRule {
-			if err := s.checkRoom(ctx, org, compiled); err != nil {
+			if err := s.checkRulesSize(ctx, org, compiled); err != nil {
 				return err
 			}
 		}
@@ -35,17 +35,17 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 }
 
 const (
-	// maxRules is what the compiled rules of an organization may take together,
-	// in bytes: half of what the cache keeps of all rules with its default size.
-	// What is not kept is compiled for each decision, and takes others' place.
+	// maxRules is the most bytes that an organization's compiled rules may take: half of
+	// what the cache keeps of rules by default. A set that is not kept would be compiled
+	// for each decision and would evict others.
 	maxRules = 32 << 20
-	// smallRule is the size of a rule that is taken without adding up the others,
-	// which takes long where they are many.
+	// smallRule is the size up to which a rule is accepted without adding up the others,
+	// which is slow if they are many.
 	smallRule = 4 << 10
 )
 
-// checkRoom refuses a rule that leaves no room for the rules of org together.
-func (s *Server) checkRoom(ctx context.Context, org string, r *engine.CompiledRule) error {
+// checkRulesSize refuses a rule with which the rules of org would exceed maxRules.
+func (s *Server) checkRulesSize(ctx context.Context, org string, r *engine.CompiledRule) error {
 	rules, err := s.cfg.Sets.Rules(ctx, org)
 	if err != nil {
 		return fmt.Errorf("adding up the rules: %w", err)
