@@ -10,21 +10,21 @@ import (
 	"writ/storage"
 )
 
-// The refusals that a caller tells apart. Any other error of a Ledger is a
-// fault of what it stands on. None of them comes with a decision.
+// The refusals of a Ledger. Any other error is a failure of its store. No error comes with
+// a decision.
 var (
-	// ErrIntentConflict means that the organization's intent id was decided
-	// before for another intent. It tells nothing of that one.
+	// ErrIntentConflict means that the intent id was decided for another intent of the
+	// organization. It tells nothing of that intent.
 	ErrIntentConflict = errors.New("the intent id was decided with a different body")
-	// ErrIntentExpired means that the organization's intent id was decided before
-	// and that the decision has been removed since, after its retention.
+	// ErrIntentExpired means that the intent id was decided and that the decision is past
+	// its retention and removed.
 	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
-	// ErrRaced means that an intent of entries that are committed all or none was
-	// decided meanwhile: nothing of them was stored.
+	// ErrRaced means that one of the intents that are stored all or none was decided by
+	// another caller meanwhile. None was stored.
 	ErrRaced = errors.New("an intent was decided by another while this one was")
-	// ErrOverloaded means that too many commits wait already.
+	// ErrOverloaded means that the queue is full.
 	ErrOverloaded = errors.New("too many decisions wait to be committed")
-	// ErrClosed means that the ledger accepts nothing any more.
+	// ErrClosed means that the ledger is closed.
 	ErrClosed = errors.New("the ledger is closed")
 )
 
@@ -38,14 +38,14 @@ type Ledger struct {
 	metrics   *metrics
 	waiters   waiters
 
-	// stop ends the committer's calls of the store; stopped is closed when the
-	// committer, which Open started, has returned and nothing else uses the store.
+	// stop ends the committer's calls of the store. stopped is closed when the committer
+	// has returned and nothing else uses the store.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// Open returns a ledger that continues the chain of cfg.Store. ctx bounds the
-// opening alone. The ledger must be closed before its store is.
+// Open returns a ledger that continues the chain of cfg.Store. ctx bounds only the
+// opening. The ledger must be closed before its store.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -76,10 +76,9 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close refuses what comes from now on with ErrClosed, finishes what was
-// accepted and returns nil: from then on the ledger leaves its store alone. If
-// ctx ends first, Close gives up what is left, whose callers get an error, and
-// returns ctx's error. Further calls wait likewise.
+// Close refuses new commits with ErrClosed, finishes those that were accepted and returns
+// nil. The ledger does not use its store afterwards. If ctx ends first, Close gives up the
+// rest, whose callers get an error, and returns ctx's error. Further calls wait likewise.
 func (l *Ledger) Close(ctx context.Context) error {
 	l.quotas.close()
 	l.queue.close()
@@ -92,13 +91,12 @@ func (l *Ledger) Close(ctx context.Context) error {
 	}
 }
 
-// SignWith has batches signed by s from now on. Whoever verifies must be able to
-// know its public key before.
+// SignWith signs later batches with s. Its public key must be published before.
 func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 
-// Healthy returns nil if the ledger knows what became of all that it has tried to
-// commit. After a failed commit it has the ledger find out, as the next commit
-// would. It doesn't try a write: see [storage.Store].
+// Healthy returns nil if no batch has an unknown outcome. After a failed commit it makes
+// the ledger find out, as the next commit would. It does not try a write: see
+// [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
 	if err := l.flush(ctx); err != nil {
 		return fmt.Errorf("checking the ledger: %w", err)
@@ -106,20 +104,19 @@ func (l *Ledger) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Entry is what was decided. Its strings and maps become part of the record
-// and of what the caller answers: they must be the ledger's to keep, never
-// views of a request's buffer that is used again.
+// Entry is a decision to commit. Its strings and maps become part of the record and of the
+// answer: they must be the ledger's to keep, never views of a request's buffer.
 type Entry struct {
 	// Intent is what was evaluated. It must have passed [engine.Intent.Validate].
 	Intent        *engine.Intent
 	PolicyVersion int64
 	Result        engine.Result
-	// Credential is what asked: the id of an API key, or [OperatorPrefix] and the
-	// subject of an operator. It is empty where no credential is asked for.
+	// Credential is the id of the API key that asked, or [OperatorPrefix] and the subject of
+	// an operator. It is empty if no credential was needed.
 	Credential string
-	// What it was evaluated under, each empty where it is not known: the revisions of
-	// the documents, the session and the approval that the caller named, and the
-	// digest of its [storage.Details].
+	// The revisions of the documents that it was evaluated under, the session and the
+	// approval that the caller named, and the digest of its [storage.Details]; each is
+	// empty if it is not known.
 	PolicyRevision, RulesRevision, AgentRevision int64
 	SessionID, ApprovalID, DetailsDigest         string
 }
@@ -127,27 +124,25 @@ type Entry struct {
 // OperatorPrefix begins the credential of an operator. No id of a key has a colon.
 const OperatorPrefix = "operator:"
 
-// Outcome is the decision that stands.
+// Outcome is the first decision of an intent, whoever made it.
 type Outcome struct {
-	// Record is what was decided first for the intent. It may be shared, must not
-	// be modified, and can hold on to the memory of its whole batch: copy what is
-	// kept for long.
+	// Record is the first decision of the intent. It may be shared, must not be modified,
+	// and can keep the memory of its whole batch alive: copy what is kept for long.
 	Record *storage.Record
-	// Replayed reports that it was decided before, by this or another caller.
+	// Replayed reports that the intent was decided before, by this or another caller.
 	Replayed bool
-	// Err is ErrIntentConflict or ErrIntentExpired where no decision stands that
-	// could be told; then there is no Record.
+	// Err is ErrIntentConflict or ErrIntentExpired, and then there is no Record.
 	Err error
 }
 
-// Commit makes e final as a decision of t's organization: once it returns nil,
-// the Outcome survives a crash and no other exists for the intent. It ends t,
-// whatever it returns; its place in the meter is used only if e was the first.
+// Commit makes e final as a decision of t's organization: when it returns nil, the Outcome
+// survives a crash and no other exists for the intent. It settles t, whatever it returns;
+// the place in the meter is used up only if e was the first.
 //
-// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed,
-// or tells why e is no decision or what kept the store from committing it. When
-// ctx ends while the commit waits, Commit returns ctx's error at once, yet e may
-// become final: the same intent committed again gets what became of it.
+// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed, or says why
+// e is no decision or why the store could not commit it. If ctx ends while the commit
+// waits, Commit returns ctx's error at once, and e may still become final: committing the
+// same intent again returns its Outcome.
 func (l *Ledger) Commit(ctx context.Context, t *Reservation, e Entry) (Outcome, error) {
 	reserved, outs := [1]Reservation{*t}, [1]Outcome{}
 	t.claim.quota = nil

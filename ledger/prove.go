@@ -125,7 +125,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if err := p.readChains(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := p.beside(ctx, h); err != nil {
+	if err := p.entriesAndTombstones(ctx, h); err != nil {
 		return Proof{}, err
 	}
 	parts, err := h.Parts(ctx)
@@ -139,7 +139,7 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if cfg.Partial {
 		return proof, nil
 	}
-	if err := p.imports.strangers(ctx, h); err != nil {
+	if err := p.imports.checkUnlisted(ctx, h); err != nil {
 		return Proof{}, err
 	}
 	if proof.Census, err = h.Census(ctx); err != nil {
@@ -167,7 +167,7 @@ type prover struct {
 	leaves  int            // that they sign
 
 	changes, removals int
-	gone              graves
+	gone              partialTrees
 	verdicts          verdicts
 	documents         documents
 	imports           imports

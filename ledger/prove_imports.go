@@ -27,7 +27,7 @@ type Foreign struct {
 	Removed int
 }
 
-// imports holds what is under heads of other chains to the import entries.
+// imports compares the leaves under heads of other chains with the import entries.
 type imports struct {
 	heads Verifier
 
@@ -35,23 +35,23 @@ type imports struct {
 	orgs map[string]*imported
 }
 
-// imported is what is there of an organization.
+// imported has the foreign leaves of an organization.
 type imported struct {
 	entry  *Import // nil: there is none
 	leaves []foreign
-	// stranger is the first row where there is no entry, and why it can't be one of the
-	// history.
-	stranger    uuid.UUID
-	strangerErr error
+	// unlisted is the first foreign row if there is no entry, and unlistedErr why it is not
+	// under a head of the history.
+	unlisted    uuid.UUID
+	unlistedErr error
 }
 
-// foreign is a leaf of what was imported.
+// foreign is an imported leaf.
 type foreign struct {
 	id         uuid.UUID
 	leaf       [32]byte
 	settlement bool
 	removed    bool // before it was imported
-	there      bool // the row is
+	there      bool // the row exists
 }
 
 func (i *imports) orgLocked(org string) *imported {
@@ -98,19 +98,19 @@ func (p *prover) foreignLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]b
 	if err != nil {
 		return err
 	}
-	strange := fmt.Errorf("its receipt is %w", p.listed(h.Chain, h.Seq))
+	unlisted := fmt.Errorf("its receipt is %w", p.listed(h.Chain, h.Seq))
 	if r.Writer != "" {
-		strange = fmt.Errorf("%w (writer %q decided it)", strange, r.Writer)
+		unlisted = fmt.Errorf("%w (writer %q decided it)", unlisted, r.Writer)
 	}
 	if err := p.imports.heads.leaf(in, leaf); err != nil {
-		return fmt.Errorf("%w, and it does not verify by itself: %w", strange, err)
+		return fmt.Errorf("%w, and it does not verify by itself: %w", unlisted, err)
 	}
-	p.imports.add(r.OrganizationID, foreign{id: id, leaf: leaf, settlement: settlement, there: true}, strange)
+	p.imports.add(r.OrganizationID, foreign{id: id, leaf: leaf, settlement: settlement, there: true}, unlisted)
 	return nil
 }
 
-// add takes a leaf. strange is why it is none of the history's chains.
-func (i *imports) add(org string, f foreign, strange error) {
+// add adds a leaf. unlisted says why it is not under a head of the history.
+func (i *imports) add(org string, f foreign, unlisted error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	of := i.orgLocked(org)
@@ -118,21 +118,21 @@ func (i *imports) add(org string, f foreign, strange error) {
 		of.leaves = append(of.leaves, f)
 		return
 	}
-	if of.strangerErr == nil || bytes.Compare(f.id[:], of.stranger[:]) < 0 {
-		of.stranger, of.strangerErr = f.id, strange
+	if of.unlistedErr == nil || bytes.Compare(f.id[:], of.unlisted[:]) < 0 {
+		of.unlisted, of.unlistedErr = f.id, unlisted
 	}
 }
 
-// tombstone takes what is left of a row that was removed before it was imported.
+// tombstone adds the tombstone of a row that was removed before the import.
 func (i *imports) tombstone(t *storage.Tombstone, id uuid.UUID) error {
 	i.add(t.OrganizationID, foreign{id: id, leaf: receipt.EntryLeaf(t.Entry()), removed: true},
 		errors.New("it was imported as one that had been removed"))
 	return nil
 }
 
-// strangers returns the first row that is of no chain of h's, of an organization that
-// has no import entry and no import that is under way.
-func (i *imports) strangers(ctx context.Context, h History) error {
+// checkUnlisted returns an error for the first foreign row of an organization that has
+// neither an import entry nor an import under way.
+func (i *imports) checkUnlisted(ctx context.Context, h History) error {
 	orgs := slices.DeleteFunc(slices.Sorted(maps.Keys(i.orgs)), func(org string) bool { return i.orgs[org].entry != nil })
 	if len(orgs) == 0 {
 		return nil
@@ -146,14 +146,14 @@ func (i *imports) strangers(ctx context.Context, h History) error {
 	}
 	for _, org := range orgs {
 		if of := i.orgs[org]; !open[org] {
-			return &storage.BreakError{OrganizationID: org, DecisionID: of.stranger.String(), Err: fmt.Errorf("%w; no import entry is of the organization", of.strangerErr)}
+			return &storage.BreakError{OrganizationID: org, DecisionID: of.unlisted.String(), Err: fmt.Errorf("%w; no import entry is of the organization", of.unlistedErr)}
 		}
 	}
 	return nil
 }
 
-// prove holds what is there of each organization to its import entry. Of those that
-// are unfinished it returns the ones that have none.
+// prove compares the foreign leaves of each organization with its import entry. It returns
+// the unfinished organizations that have no entry.
 func (i *imports) prove(unfinished []string) (n Foreign, open []string, err error) {
 	for _, org := range slices.Sorted(maps.Keys(i.orgs)) {
 		of := i.orgs[org]

@@ -16,9 +16,9 @@ import (
 	"writ/storage"
 )
 
-// beside proves what no row leads to: the entries, and what removed rows have left.
-func (p *prover) beside(ctx context.Context, h History) error {
-	p.gone.trees = make(map[headName]*partTree)
+// entriesAndTombstones proves the entries and the tombstones, which no row leads to.
+func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
+	p.gone.trees = make(map[headName]*partialTree)
 	announced := make(map[string]*removals)
 	if err := h.Entries(ctx, func(e *storage.Entry) error {
 		return p.entry(e, announced)
@@ -45,7 +45,7 @@ func (p *prover) beside(ctx context.Context, h History) error {
 	return p.placeEarlier()
 }
 
-// entry proves e and remembers what it announces.
+// entry proves e, and keeps what it announces.
 func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
 	c, seq, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
 	if err == nil {
@@ -89,15 +89,14 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 	return errors.New("no such entry is known")
 }
 
-// removals are what was announced for an organization, in order of Before, and how
-// many tombstones each is the first to cover.
+// removals are the announced removals of an organization, in order of Before, and how many
+// tombstones each is the first to cover.
 type removals struct {
 	all   []Removal
 	found []storage.Expired
 }
 
-// cover takes the tombstone of a decision, with its leaf and that of its settlement
-// where it has one.
+// cover counts the tombstone of a decision, which has one leaf or, with a settlement, two.
 func (a *removals) cover(id uuid.UUID, leaves int) error {
 	if leaves < 1 || leaves > 2 {
 		return fmt.Errorf("%d leaves are left of it, and a decision has one and its settlement another", leaves)
@@ -118,8 +117,8 @@ func (a *removals) cover(id uuid.UUID, leaves int) error {
 	return errors.New("it was removed, and no retention entry covers it")
 }
 
-// check holds the numbers of tombstones to those that were announced: one that an
-// entry covers is covered by every later one.
+// check compares the numbers of tombstones with those that were announced. A tombstone
+// that a removal covers is covered by every later one, too.
 func (a *removals) check() error {
 	var found, announced, settled, announcedSettled int64
 	for i := len(a.all) - 1; i >= 0; i-- {
@@ -135,7 +134,7 @@ func (a *removals) check() error {
 	return nil
 }
 
-// tombstone proves what is left of a row as far as that can be done at once.
+// tombstone proves a tombstone, except for its place, which [prover.place] checks.
 func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	id, err := uuid.Parse(t.DecisionID)
 	if err != nil {
@@ -162,7 +161,7 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		at := headName{l.Chain, l.Seq}
 		if p.gone.trees[at] == nil {
 			h := &c.heads[l.Seq-1]
-			p.gone.trees[at] = &partTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
+			p.gone.trees[at] = &partialTree{root: h.root, left: int(h.size), leaves: make([][32]byte, h.size), there: make([]bool, h.size)}
 		}
 		if err := p.place(l); err != nil {
 			return err
@@ -175,30 +174,30 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	return nil
 }
 
-// graves are the heads that sign something which was removed. A tombstone has no
-// proof: that it is in its place shows once all leaves of its head are there.
-type graves struct {
+// partialTrees are the trees of heads that sign a removed row. A tombstone has no inclusion
+// proof: its place is proved when all leaves of its head are known.
+type partialTrees struct {
 	n      int // tombstones
 	newest string
-	trees  map[headName]*partTree // not changed once rows are read
-	// earlier are the leaves of entries, which come before the trees are known.
+	trees  map[headName]*partialTree // not changed once rows are read
+	// earlier has the leaves of entries, which are read before the trees are known.
 	earlier []receipt.Leaf
 	known   bool // the trees are
 }
 
-// headName says which head of the history it is.
+// headName identifies a head.
 type headName struct {
 	chain [16]byte
 	seq   uint64
 }
 
-// wants reports whether leaves under a head must be placed, as far as is known.
-func (g *graves) wants(chain [16]byte, seq uint64) bool {
+// wants reports whether leaves under a head must be placed, or may have to be.
+func (g *partialTrees) wants(chain [16]byte, seq uint64) bool {
 	return !g.known || g.trees[headName{chain, seq}] != nil
 }
 
-// partTree is a batch of which not all leaves are known yet.
-type partTree struct {
+// partialTree is the tree of a head, of which some leaves are not known yet.
+type partialTree struct {
 	root [32]byte
 
 	mu     sync.Mutex
@@ -208,7 +207,8 @@ type partTree struct {
 	there  []bool
 }
 
-// place puts a leaf into its head's tree, if that has a tombstone.
+// place puts a leaf into the tree of its head, if that has a tombstone, and verifies the
+// root with the last leaf.
 func (p *prover) place(l receipt.Leaf) error {
 	g := &p.gone
 	t := g.trees[headName{l.Chain, l.Seq}]
@@ -234,7 +234,7 @@ func (p *prover) place(l receipt.Leaf) error {
 	return nil
 }
 
-// placeEarlier puts the leaves of entries into the trees, which are known now.
+// placeEarlier places the leaves of entries when the trees are known.
 func (p *prover) placeEarlier() error {
 	g := &p.gone
 	g.known = true
@@ -247,8 +247,8 @@ func (p *prover) placeEarlier() error {
 	return nil
 }
 
-// unplaced returns how many tombstones are in trees of which a leaf is missing.
-func (g *graves) unplaced() (n int) {
+// unplaced counts the tombstones in trees that lack a leaf.
+func (g *partialTrees) unplaced() (n int) {
 	for _, t := range g.trees {
 		if t.left > 0 {
 			n += t.stones
