@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// intent names what is decided once.
+// intent is the key of idempotency.
 type intent struct{ org, id string }
 
 // Append implements storage.Log.
@@ -46,7 +46,7 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return existing, nil
 }
 
-// divide finds what of batch is first, and what stands in place of the rest.
+// divide finds the new elements of batch, and the stored ones in place of the others.
 // commits is held.
 func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = s.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
@@ -82,9 +82,9 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 	return existing, fresh, nil
 }
 
-// intents returns an iterator to look intents up with. Most are new, and Get
-// would search the last level, which holds nearly all, for each of them: only
-// an iterator can be told to ask the last level's filters first.
+// intents returns an iterator for looking intents up. Most intents are new, and Get would
+// search the last level, which holds nearly all rows, for each of them. Only an iterator
+// can use the filters of the last level.
 func (s *Store) intents() (*pebble.Iterator, error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, er
 	return s.standing(i, id)
 }
 
-// standing returns the record of i, of which v is stored.
+// standing returns the stored record of i, whose row is v.
 func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 	id, left, _, err := parseIntent(v, s.tip.ID)
 	if err != nil || len(left) > 0 {
@@ -120,9 +120,9 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 	return r, err
 }
 
-// Decided implements storage.Log. It waits for an append that is under way,
-// whose records can be read before they are durable. Those that are written
-// behind are found as their own callers were answered: before they are.
+// Decided implements storage.Log. It waits for an append under way, whose records can be
+// read before they are durable. With [Options.WriteBehind] it returns records that are not
+// durable yet, as their own callers were answered.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Rec
 	return s.standing(intent{org, intentID}, v)
 }
 
-// appendSealed writes what was sealed, its head and its meters in one batch.
-// commits is held.
+// appendSealed writes sealed elements, their head and their meters in one batch. commits is
+// held.
 func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head receipt.SignedHead) error {
 	if head.Seq != s.tip.Seq+1 || head.Prev != s.tip.Prev || head.Chain != s.tip.ID {
 		return fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, s.tip.Seq)
@@ -172,7 +172,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	return nil
 }
 
-// addRecord puts r's row and its indexes into b. commits is held.
+// addRecord adds r's row and index entries to b. commits is held.
 func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	org := r.OrganizationID
 	s.row = appendRecord(s.row[:0], r)

@@ -21,36 +21,34 @@ import (
 	"writ/storage"
 )
 
-// Reader reads a whole history to prove it: the heads, every row with all that
-// it is found by, what is counted of them, and the documents with all that they
-// are found by. It holds these to one another;
-// whether the rows are what was signed is for its caller to say.
+// Reader reads a whole history to prove it: the heads, the rows, the documents, their
+// indexes and the meters. It checks that these agree with one another. Whether the rows are
+// those that were signed is for its caller to verify.
 //
-// Nothing in the directory or beside it changes, also where a crash left the
-// store: what its log holds is read into memory. While a Reader is open nobody
-// can open the store.
+// Reading changes nothing in or beside the directory. After a crash the log is read into
+// memory. The store cannot be opened while a Reader is open.
 type Reader struct {
 	s     *Store
 	lock  *pebble.Lock
 	found inspection
 	noted tip
-	// hasDocuments is whether the store is of a format whose documents are read.
+	// hasDocuments reports whether the store has a format whose documents are read.
 	hasDocuments bool
 	chain        [16]byte // the one of the directory, as Chains found it
 
 	orgs map[string]*orgRows // as Tombstones and Parts found them
-	// months is what meters must say of removed rows, and older what was removed
-	// without a tombstone, as Tombstones found them.
+	// months has the meters of removed rows, and older the rows removed without a
+	// tombstone, as Tombstones found them.
 	months meterTable
 	older  storage.Census
 	seed   maphash.Seed // of pairs
 	most   int          // rows of a part
 }
 
-// pairs is a multiset of pairs of an intent and its decision. Those that rows
-// have and those that the intents lead to are compared by a sum of hashes under
-// a random seed: it takes one pass over each, where looking up every intent
-// takes a random read, and misses a difference with a probability of 2^-64.
+// pairs is a multiset of pairs of an intent and its decision, as a sum of hashes under a
+// random seed. Comparing the sums of rows and of intents takes one pass over each, where
+// looking up every intent would take a random read. It misses a difference with a
+// probability of 2^-64.
 type pairs struct {
 	n   int
 	sum uint64
@@ -65,7 +63,7 @@ func (p *pairs) add(seed maphash.Seed, intent string, id []byte) {
 	p.sum += h.Sum64()
 }
 
-// orgRows is what is known of an organization's rows.
+// orgRows are totals of an organization's rows.
 type orgRows struct {
 	removed []byte // the greatest id that was removed without a tombstone, nil for none
 	led     pairs  // that the intents lead to, but for removed rows
@@ -76,14 +74,14 @@ type orgRows struct {
 	months map[storage.Month]int64 // of the rows that are kept
 }
 
-// partRows is how many rows a part has at most: enough that its iterators cost
-// nothing beside it.
+// partRows is the most rows of a part: enough that the cost of its iterators is
+// negligible.
 const partRows = 4096
 
-// OpenReader opens the store in dir, which no store may have open: not in this
-// process either, whose lock it would take away. Of o it uses FS. An error is a
-// *storage.BreakError where dir has lost files since its store was closed, and
-// otherwise says why dir can't be read.
+// OpenReader opens the store in dir, which must not be open: not in this process either,
+// because OpenReader would release its lock. Of o it uses FS. Its error is a
+// *storage.BreakError if dir has lost files since its store was closed, otherwise it says
+// why dir cannot be read.
 func OpenReader(dir string, o Options) (_ *Reader, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -145,8 +143,7 @@ func (r *Reader) Close() error {
 	return errors.Join(err, r.lock.Close())
 }
 
-// Chains calls f with the end of the chain, where there are heads: a directory has
-// one.
+// Chains calls f with the end of the directory's one chain, if it has heads.
 func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) (err error) {
 	defer readPanic(&err)
 	found, end := false, receipt.Chain{}
@@ -163,9 +160,9 @@ func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) (err e
 	return f(end)
 }
 
-// Heads calls f for each head that is stored from a sequence on, in order. One of
-// another chain has no place in the directory: f gets it, too. A head that can't be
-// read, or that is another than its key says, is a *storage.BreakError.
+// Heads calls f for each stored head from a sequence on, in order, including heads of
+// another chain, which do not belong into the directory. A head that cannot be read or does
+// not match its key is a *storage.BreakError.
 func (r *Reader) Heads(ctx context.Context, _ [16]byte, from uint64, f func(receipt.SignedHead) error) (err error) {
 	defer readPanic(&err)
 	return r.s.scan(ctx, headKey(from), key{byte(kindHead)}.end(), func(k, v []byte) (bool, error) {
@@ -192,8 +189,8 @@ func headAt(k, v []byte) (h receipt.SignedHead, err error) {
 	return h, nil
 }
 
-// Parts divides the rows. It reads their keys alone. All parts must be read
-// before Census is asked; they can be read at the same time.
+// Parts divides the rows by reading their keys. All parts must be read before Census is
+// called; they can be read concurrently.
 func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 	defer readPanic(&err)
 	it, err := r.s.newIter(&pebble.IterOptions{LowerBound: key{byte(kindRecord)}, UpperBound: key{byte(kindRecord) + 1}})
@@ -239,7 +236,7 @@ func position(k []byte) (org, rest []byte, err error) {
 	return k[3 : 3+n], k[3+n:], nil
 }
 
-// org returns what is known of an organization's rows.
+// org returns the totals of an organization.
 func (r *Reader) org(org string) (*orgRows, error) {
 	if known := r.orgs[org]; known != nil {
 		return known, nil
@@ -253,10 +250,9 @@ func (r *Reader) org(org string) (*orgRows, error) {
 	return rows, nil
 }
 
-// Census holds what is kept beside the rows to the rows that all parts have
-// read: intents and index entries that lead nowhere, the meters, the documents,
-// and how far the store has come. Its error is a *storage.BreakError or what kept it from
-// reading.
+// Census compares the rows that all parts have read with the rest of the store: intents and
+// index entries that lead nowhere, the meters, the documents, and the tip. Its error is a
+// *storage.BreakError or a failure to read.
 func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	defer readPanic(&err)
 	c = r.older
@@ -299,8 +295,8 @@ func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	return c, nil
 }
 
-// strays finds index entries that no part has seen: of an organization without
-// rows, or of no decision.
+// strays finds index entries that no part has read: those of an organization without rows
+// or of no decision.
 func (r *Reader) strays(ctx context.Context) error {
 	prefix := key{byte(kindByDecision)}
 	return r.s.scan(ctx, prefix, prefix.end(), func(k, _ []byte) (bool, error) {
@@ -317,8 +313,8 @@ func (r *Reader) strays(ctx context.Context) error {
 	})
 }
 
-// misled returns the first row of org that its intent does not lead to, or else
-// the first intent that leads to no row of its own.
+// misled returns the first row of org that its intent does not lead to, or the first intent
+// that does not lead to its row.
 func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 	prefix := orgKey(kindRecord, org)
 	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {

@@ -16,9 +16,9 @@ import (
 	"writ/storage"
 )
 
-// A removal deletes rows and their index by ranges of ids. The rows of kindIntent
-// stay and get what is left of what was removed, by which an intent without a
-// record is told from a corrupt one:
+// A removal deletes rows and their index entries by ranges of ids. The rows of kindIntent
+// stay and get the leaves of the removed rows. They tell an intent whose record was removed
+// from a corrupt one:
 //
 //	intent = decision-id(16) *leaf    of the decision and then of its settlement
 //	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
@@ -26,8 +26,7 @@ import (
 //
 // Imported is 1 where the row was removed before it could be imported, else 0.
 //
-// Until format 4 nothing was left: kindRemoved holds the greatest id that was
-// removed by then.
+// Until format 4 no leaves were kept: kindRemoved has the greatest id removed by then.
 
 func removedKey(org string) key { return orgKey(kindRemoved, org) }
 
@@ -37,15 +36,15 @@ func appendLeaf(v []byte, l receipt.Leaf) []byte {
 	return append(v, l.Hash[:]...)
 }
 
-// appendForeignLeaf appends l, which is of another chain than the directory's.
+// appendForeignLeaf appends l, a leaf of another chain.
 func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
 	e := encoder(append(v, 0))
 	e.present(imported)
 	return appendLeaf(append(e, l.Chain[:]...), l)
 }
 
-// parseIntent reads the row of an intent in a directory of a chain. It returns the
-// leaves that are left where the row was removed, and whether it was imported so.
+// parseIntent reads the row of an intent in a directory of a chain. Of a removed row it
+// returns the leaves, and whether it was imported removed.
 func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, imported bool, err error) {
 	if len(v) < idLen {
 		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
@@ -66,7 +65,7 @@ func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, i
 	return id, left, imported, d.err
 }
 
-// bytes reads as many as there is room for.
+// bytes fills its argument.
 func (d *decoder) bytes(to []byte) {
 	if len(d.rest) < len(to) {
 		d.fail("leaf")
@@ -103,8 +102,7 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 	return n, it.Error()
 }
 
-// expired finds the rows to remove: those of org whose ids are less than end, most
-// at most.
+// expired finds the rows to remove: at most most rows of org with ids less than end.
 func (s *Store) expired(
 	ctx context.Context, org string, end uuid.UUID, most storage.Expired,
 ) (rows []*storage.Record, n storage.Expired, err error) {
@@ -137,9 +135,8 @@ func (s *Store) expired(
 	return rows, n, err
 }
 
-// RemoveRecords implements storage.Retention. It holds writes while it looks for
-// what to remove, and commits only while it writes: decisions wait for it no
-// longer than for one another.
+// RemoveRecords implements storage.Retention. It holds writes during its search, and
+// commits only during its write, so that decisions wait no longer than for one another.
 func (s *Store) RemoveRecords(
 	ctx context.Context, org string, before time.Time, most storage.Expired,
 ) (removed storage.Expired, err error) {
@@ -177,8 +174,7 @@ func (s *Store) RemoveRecords(
 	return removed, nil
 }
 
-// removeOldest puts the removal of org's oldest rows into b and returns how many
-// they are.
+// removeOldest adds the removal of org's oldest rows to b and returns their number.
 func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
 	rows, n, err := s.expired(ctx, org, storage.IDAt(before.Add(-storage.MaxSkew)), most)
 	if len(rows) == 0 || err != nil {
@@ -187,8 +183,8 @@ func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before t
 	return n, b.remove(org, rows)
 }
 
-// remove deletes rows, which are all that org has from the first to the last, and
-// keeps their leaves with their intents.
+// remove deletes rows, which must be all of org's from the first to the last, and keeps
+// their leaves with their intents.
 func (b *batch) remove(org string, rows []*storage.Record) error {
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID)
@@ -214,7 +210,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 	return nil
 }
 
-// appendLeaf appends l, which is of b's chain or of another.
+// appendLeaf appends l, a leaf of b's chain or of another.
 func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
 	if l.Chain != b.chain {
 		return appendForeignLeaf(v, l, false)
@@ -222,8 +218,7 @@ func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
 	return appendLeaf(v, l)
 }
 
-// deleteIDs deletes the keys that continue prefix with an id from first to
-// last, or with that and more.
+// deleteIDs deletes the keys that begin with prefix and an id from first to last.
 func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 	if b.err == nil {
 		lower, upper := key(bytes.Clone(prefix)).id(first), key(bytes.Clone(prefix)).id(last).end()
@@ -231,13 +226,12 @@ func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 	}
 }
 
-// removed is what is left of the record of i.
+// removed returns the Removed record of i.
 func (i intent) removed(id uuid.UUID) *storage.Record {
 	return &storage.Record{OrganizationID: i.org, IntentID: i.id, DecisionID: id.String()}
 }
 
-// missing returns what is left of a removed record, or errCorrupt if nothing
-// has removed the record of decision id.
+// missing returns the Removed record of a decision, or errCorrupt if it was not removed.
 func (s *Store) missing(i intent, id uuid.UUID) (*storage.Record, error) {
 	last, err := s.get(removedKey(i.org))
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -249,8 +243,8 @@ func (s *Store) missing(i intent, id uuid.UUID) (*storage.Record, error) {
 	return i.removed(id), nil
 }
 
-// Organizations implements storage.Retention. It seeks from one organization to
-// the next and keeps nothing open meanwhile.
+// Organizations implements storage.Retention. It seeks from one organization to the next
+// and keeps no iterator open during f.
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
 	lower, upper := key{byte(kindRecord)}, key{byte(kindRecord) + 1}
 	for {
@@ -270,7 +264,7 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 	}
 }
 
-// splitOrg returns the organization that b begins with, and what follows it.
+// splitOrg returns the organization that b begins with, and the rest.
 func splitOrg(b []byte) (org, rest []byte, err error) {
 	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
 		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))
@@ -288,7 +282,7 @@ func orgOf(k []byte) (string, error) {
 	return string(k[3 : 3+n]), nil
 }
 
-// orgLen returns how long the organization of a key is; it begins after 3 bytes.
+// orgLen returns the length of the organization in a key, which begins after 3 bytes.
 func orgLen(k []byte) (int, error) {
 	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
 		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))

@@ -14,24 +14,24 @@ import (
 // tip is the position of a store's last write. Every durable write is one of its
 // heads or one of its changes.
 type tip struct {
-	// Head is the sequence of the last head, Hash its hash; zeros where there is
-	// none.
+	// Head is the sequence of the last head, Hash its hash; zeros if there is none.
 	Head uint64
 	Hash [32]byte
-	// Change is the number of the last write that was no commit: of a document, a
-	// settlement, a removal.
+	// Change is the number of the last write that is not a commit: of documents, imported
+	// rows or removals.
 	Change uint64
 }
 
-// The file of a tip is beside the store's directory, under its name with
-// tipExt, so that what takes the directory leaves it. It is text:
+// The tip is recorded in a file beside the store's directory, with the directory's name and
+// tipExt, so that the loss of the directory does not take it along. It is text:
 //
 //	writ tip 1
 //	head 203 5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592
 //	change 9
 //	sum SHA-256 of the lines above, in hex
 //
-// The sum tells damage. It is no signature: who can write the file can write any.
+// The sum detects damage. It is not a signature: whoever can write the file can write any
+// tip.
 const (
 	tipExt    = ".tip"
 	tipFormat = "writ tip 1\nhead %d %x\nchange %d\n"
@@ -50,7 +50,7 @@ func (t tip) text() []byte {
 	return fmt.Appendf(lines, "sum %x\n", sum)
 }
 
-// parseTip reads what text returned, and nothing else.
+// parseTip reads the output of text, and nothing else.
 func parseTip(text []byte) (tip, error) {
 	var t tip
 	var hash string
@@ -63,8 +63,8 @@ func parseTip(text []byte) (tip, error) {
 	return t, nil
 }
 
-// readTip returns what was noted of the store in dir. Its error is errNoTip or
-// errDamagedTip, or tells why the file can't be read.
+// readTip returns the recorded tip of the store in dir. Its error is errNoTip or
+// errDamagedTip, or says why the file cannot be read.
 func readTip(dir string, fs vfs.FS) (tip, error) {
 	text, err := readAll(fs, tipName(dir))
 	if errors.Is(err, os.ErrNotExist) {

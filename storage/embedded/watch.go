@@ -12,8 +12,7 @@ import (
 	"writ/storage"
 )
 
-// changeKey is the key of the change of a revision, the first of which has number
-// 0.
+// changeKey is the key of a change of a revision. The first change has number 0.
 func changeKey(revision uint64, number int) key {
 	k := binary.BigEndian.AppendUint64(key{byte(kindChange)}, revision)
 	return binary.BigEndian.AppendUint32(k, uint32(number))
@@ -22,8 +21,7 @@ func changeKey(revision uint64, number int) key {
 // trimmedKey is the key of the revision up to which changes were trimmed.
 var trimmedKey = key{byte(kindTrimmed)}
 
-// Watch implements storage.Documents. Nothing is written while it tells of what
-// was changed before.
+// Watch implements storage.Documents. It blocks writes while it reports earlier changes.
 func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
 	s.writes.Lock()
 	defer s.writes.Unlock()
