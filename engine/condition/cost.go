@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 )
 
@@ -235,3 +236,19 @@ func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, arg
 	}
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1 + patterns*(1+subject/10)}}
 }
+
+// apartFromPatterns estimates what an expression costs besides the calls that
+// charge for themselves.
+type apartFromPatterns struct{ sizes }
+
+// EstimateCallCost implements [checker.CostEstimator].
+func (a apartFromPatterns) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	if function == overloads.Matches || takesPatterns(function) {
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1}}
+	}
+	return a.sizes.EstimateCallCost(function, overload, target, args)
+}
+
+// macroSteps is how many steps a cost unit takes that a macro repeats: CEL
+// interprets it, and boxes what it looks at.
+const macroSteps = 4

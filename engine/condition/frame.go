@@ -180,3 +180,55 @@ var (
 	tooMuchWork = types.WrapErr(ErrTooMuchWork)
 	notDecimal  = types.WrapErr(errNoDecimal)
 )
+
+// yieldEvery is how many steps conditions do between two offers to yield: some
+// 130 µs.
+const yieldEvery = 1 << 14
+
+// Turn is the right to run, which an evaluation shares with others. Yield lets
+// them run where it is their turn, and returns how long that took.
+type Turn interface {
+	Yield() time.Duration
+}
+
+// Work is what the conditions of one evaluation did together, in steps.
+type Work struct {
+	done    int
+	turn    Turn // nil: not shared
+	yields  int  // what done has to reach for the next offer
+	yielded time.Duration
+}
+
+// NewWork is that of an evaluation which has done nothing yet.
+func NewWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
+
+// Charge adds steps, of which there are at least 0, and reports whether they may
+// be done. Others may run before it returns.
+func (w *Work) Charge(steps int) bool {
+	w.done += min(steps, maxWork+1)
+	if w.turn != nil && w.done >= w.yields {
+		w.yields = w.done + yieldEvery
+		w.offer()
+	}
+	return w.done <= maxWork
+}
+
+// offer lets others run where it is their turn. The turn is not nil.
+func (w *Work) offer() { w.yielded += w.turn.Yield() }
+
+// Left is how many steps may still be done.
+func (w *Work) Left() int { return max(0, maxWork-w.done) }
+
+// Yielded is how long others ran, which is none of the evaluation's time.
+func (w *Work) Yielded() time.Duration { return w.yielded }
+
+// match reports whether one of m's patterns matches s, at their charge.
+func (f *Frame) match(m matcher, s string) ref.Val {
+	if !f.Work.Charge(m.Steps(s)) {
+		return tooMuchWork
+	}
+	if re, ok := m.(*regex); ok {
+		return types.Bool(re.matches(&f.Work, s))
+	}
+	return types.Bool(m.Match(s) >= 0)
+}

@@ -2,7 +2,9 @@ package condition
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -130,4 +132,24 @@ func badJSON(err error) error {
 		return refuse("", "is not JSON: %v; %s", err, forms)
 	}
 	return refuse(string(syntax.JSONPointer), "is not JSON at byte %d: %v; %s", syntax.ByteOffset, syntax.Err, forms)
+}
+
+// Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
+// be seen is escaped, so that a rendering reads as what it says.
+func Quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case !unicode.IsPrint(r) && r <= 0xFFFF:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // CEL returns the CEL expression that is true of exactly the intents that n is true
@@ -224,24 +223,4 @@ func DigitsExpression() string {
 		}
 	}
 	return "^(?:[+-]?0*(?:" + strings.Join(append(forms, most), "|") + ")|-0*9223372036854775808)$"
-}
-
-// Quote writes s as a string literal of JSON, CEL and Rego alike. What cannot
-// be seen is escaped, so that a rendering reads as what it says.
-func Quote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case !unicode.IsPrint(r) && r <= 0xFFFF:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -1,0 +1,113 @@
+// Package newcomer measures what a newcomer has to hold in their head.
+//
+// Two patches show what a change costs: operator.patch adds an operator of rules, and
+// field.patch a member of the intent, from the body of a request to rules in all four
+// forms, the history, the export and the description of the interface. Neither is part
+// of writ. The coverage of one thing done shows through how many files it goes.
+package newcomer
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestPatches applies each patch to a copy of the sources and tests that. WRIT_SOAK=1
+// has it run: make soak.
+func TestPatches(t *testing.T) {
+	if os.Getenv("WRIT_SOAK") == "" {
+		t.Skip("WRIT_SOAK=1 has the patches applied and tested: make soak")
+	}
+	for name, most := range map[string]int{"operator.patch": 3, "field.patch": 6} {
+		t.Run(name, func(t *testing.T) {
+			patch, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if changed := product(string(patch)); len(changed) > most {
+				t.Errorf("it changes %d product files, want at most %d: %v", len(changed), most, changed)
+			}
+			dir := t.TempDir()
+			run(t, "../..", "git", "checkout-index", "--all", "--prefix="+dir+"/")
+			run(t, dir, "git", "apply", "--unsafe-paths", "--directory="+dir, filepath.Join(here(t), name))
+			run(t, dir, "go", "test", "-short", "-vet=off", "./engine/condition", "./engine", "./rego", "./ledger", "./storage/embedded", "./api")
+		})
+	}
+}
+
+// product returns the files that a patch changes and that writ is built of.
+func product(patch string) (files []string) {
+	for line := range strings.Lines(patch) {
+		file, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
+		if ok && !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "testdata/") {
+			files = append(files, file)
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
+func here(t *testing.T) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// TestWalk holds that compiling a rule, and evaluating an intent, each pass through at
+// most 12 files of at most 5 packages. A rule about a resource also passes through the
+// readers of resources, one file each, and the compiler of globs.
+func TestWalk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the engine with coverage")
+	}
+	entered := func(test string) map[string]int {
+		profile := filepath.Join(t.TempDir(), "profile")
+		run(t, ".", "go", "test", "-run", "^"+test+"$", "-coverpkg=writ/engine/...", "-covermode=count", "-coverprofile="+profile, "./walk")
+		text, err := os.ReadFile(profile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := map[string]int{}
+		for line := range strings.Lines(string(text)) {
+			if block := strings.Fields(line); len(block) == 3 {
+				n, err := strconv.Atoi(block[2])
+				if err != nil {
+					t.Fatal(err)
+				}
+				blocks[block[0]] = n
+			}
+		}
+		return blocks
+	}
+	before := entered("TestNothing")
+	for _, test := range []string{"TestCompileRule", "TestEvaluate"} {
+		files, packages := map[string]bool{}, map[string]bool{}
+		for block, n := range entered(test) {
+			if file, _, _ := strings.Cut(block, ":"); n > before[block] {
+				files[file], packages[path.Dir(file)] = true, true
+			}
+		}
+		names := slices.Sorted(maps.Keys(files))
+		t.Logf("%s: %d files of %d packages: %v", test, len(files), len(packages), names)
+		if len(files) > 12 || len(packages) > 5 || len(files) == 0 {
+			t.Errorf("%s passes through %d files of %d packages, want at most 12 of 5: %v", test, len(files), len(packages), names)
+		}
+	}
+}
