@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -79,13 +80,19 @@ type watchers struct {
 	heard uint64
 }
 
-// hear tells the changes of the next revision. mu is held.
+// hear tells the changes of the next revision and acknowledges it. mu is held.
 func (w *watchers) hear(s *Store, revision uint64, changes []storage.Change) {
+	w.tell(s, revision, changes)
+	s.slot.wake()
+}
+
+// tell tells the changes of the next revision. mu is held.
+func (w *watchers) tell(s *Store, revision uint64, changes []storage.Change) {
 	for _, c := range changes {
 		w.Tell(c)
 	}
 	w.heard = revision
-	s.slot.heardUpTo(revision)
+	s.slot.heard.Store(revision)
 }
 
 // missed tells that what is up to a revision may be missing. mu is held.
@@ -107,7 +114,8 @@ func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	}
 	switch {
 	case w.heard+1 == revision:
-		w.hear(s, revision, changes)
+		w.tell(s, revision, changes)
+		time.AfterFunc(acknowledgeOwn, s.slot.wake)
 	case w.heard < revision: // the primary that was read has not come as far yet
 		w.missed(s, revision)
 	}

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,9 +21,13 @@ var (
 	localRead = readconcern.Local()
 )
 
-// heardUpTo notes that watchers were told of all up to a revision.
-func (l *slot) heardUpTo(revision uint64) {
-	l.heard.Store(revision)
+// acknowledgeOwn is when a handle acknowledges an update of its own. Only a handle that
+// has changed nothing since waits for that; what it writes is in the way of those that
+// wait for the others.
+const acknowledgeOwn = 10 * time.Millisecond
+
+// wake has acknowledge look at what was heard.
+func (l *slot) wake() {
 	select {
 	case l.news <- struct{}{}:
 	default: // it is being looked at
@@ -42,7 +47,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 		_, err := slots.UpdateOne(ctx, s.slot.mine(),
 			bson.D{{Key: "$max", Value: bson.D{{Key: "heard", Value: number(s.slot.heard.Load())}}}})
 		if err != nil && pause(ctx, 6) {
-			s.slot.heardUpTo(s.slot.heard.Load())
+			s.slot.wake()
 		}
 	}
 }
@@ -76,54 +81,45 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "waiting for other replicas", err)
 	}
-	for {
-		row, err := s.behind(ctx, revision)
-		if err == nil && row == nil {
+	for try := 0; ; try++ {
+		late, err := s.behind(ctx, revision)
+		if err == nil && len(late) == 0 {
 			return nil
 		}
-		if err == nil && row.Silent {
+		if err == nil && !slices.ContainsFunc(late, func(row lateRow) bool { return !row.Silent }) {
 			err = s.settleSilent(ctx)
 		}
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)
 		}
-		if !pause(ctx, 1) {
+		if !pause(ctx, min(try/4, 4)) { // most have heard within a millisecond
 			return fmt.Errorf("waiting for other replicas: %w", ctx.Err())
 		}
 	}
 }
 
-// lateRow is a slot whose holder has not heard of a revision.
+// lateRow is a slot whose holder has not heard of a revision, or was given up and may
+// have a transaction under way.
 type lateRow struct {
-	ID     int64 `bson:"_id"`
-	Silent bool  `bson:"silent"` // it has expired
+	Silent bool `bson:"silent"` // it has expired
 }
 
-// behind returns a slot whose holder has not heard of a revision, or was given up and
-// may have a transaction under way; one that is live before the others.
-func (s *Store) behind(ctx context.Context, revision uint64) (*lateRow, error) {
+// silent says whether a slot has expired or was given up.
+var silent = bson.D{{Key: "$or", Value: bson.A{
+	bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
+}}}
+
+// behind returns the slots of others that are late for a revision.
+func (s *Store) behind(ctx context.Context, revision uint64) (late []lateRow, err error) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
-	silent := bson.D{{Key: "$or", Value: bson.A{
-		bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
-	}}}
-	cursor, err := slots.Aggregate(ctx, mongo.Pipeline{
-		{{Key: "$match", Value: bson.D{
-			{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
-			{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
-		}}},
-		{{Key: "$project", Value: bson.D{{Key: "silent", Value: silent}}}},
-		{{Key: "$sort", Value: bson.D{{Key: "silent", Value: 1}}}},
-		{{Key: "$limit", Value: 1}},
-	})
-	if err != nil {
-		return nil, err
+	cursor, err := slots.Find(ctx, bson.D{
+		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
+		{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
+	}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "silent", Value: silent}}))
+	if err == nil {
+		err = cursor.All(ctx, &late)
 	}
-	defer cursor.Close(ctx) //nolint:errcheck // nothing more is wanted of it
-	if !cursor.Next(ctx) {
-		return nil, cursor.Err()
-	}
-	row := new(lateRow)
-	return row, cursor.Decode(row)
+	return late, err
 }
 
 // settleSilent gives up who is silent, if this handle may.

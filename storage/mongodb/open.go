@@ -171,7 +171,8 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	if s.watchers.heard, err = s.revision(ctx); err != nil {
 		return err
 	}
-	s.slot.heardUpTo(s.watchers.heard)
+	s.slot.heard.Store(s.watchers.heard)
+	s.slot.wake()
 	s.done.Go(func() { s.listen(s.background) })
 	s.done.Go(func() { s.beat(s.background) })
 	s.done.Go(func() { s.acknowledge(s.background) })

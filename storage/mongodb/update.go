@@ -36,7 +36,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	var u *update
 	var refused error // f's own
 	err := transact(bounded, s.updates, func(ctx context.Context) error {
-		u, refused = &update{documents: documents{ctx: ctx, s: s}, org: org}, nil
+		u, refused = &update{documents: documents{ctx: ctx, s: s}, org: org, seen: make(map[string]*documentRow)}, nil
 		if err := u.begin(); err != nil {
 			return err
 		}
@@ -71,13 +71,20 @@ func (s *Store) revision(ctx context.Context) (uint64, error) {
 	return uint64(counter.N), err
 }
 
-// update is a storage.Tx.
+// update is a storage.Tx. A transaction costs a round trip for each of its commands,
+// and others wait until it ends: nothing is read twice, and what is written is sent
+// at once at the end, or before a Scan, which must find it.
 type update struct {
 	documents
 	org      string
 	revision uint64
 	wrote    bool
 	changes  []storage.Change
+	// seen has the documents that Get has read and those that were written, by key; nil
+	// where there is none.
+	seen map[string]*documentRow
+	// rows and positions are not sent yet, each in the order in which they were written.
+	rows, positions []mongo.WriteModel
 }
 
 func (u *update) begin() error {
@@ -91,8 +98,79 @@ func (u *update) begin() error {
 }
 
 func (u *update) end() error {
+	if err := u.send(); err != nil {
+		return err
+	}
 	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, newChangeRow(u.revision, u.changes))
 	return err
+}
+
+// send sends what was written.
+func (u *update) send() error {
+	for _, of := range []struct {
+		collection string
+		writes     *[]mongo.WriteModel
+	}{{documentsName, &u.rows}, {indexName, &u.positions}} {
+		if len(*of.writes) == 0 {
+			continue
+		}
+		if _, err := u.s.db.Collection(of.collection).BulkWrite(u.ctx, *of.writes); err != nil {
+			return u.fail(err)
+		}
+		*of.writes = nil
+	}
+	return nil
+}
+
+// Get implements storage.Reader. With the first document it reads the counts of the
+// organization, which most updates change.
+func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error) {
+	c, err := collection(kind, org)
+	if err != nil {
+		return storage.Document{}, err
+	}
+	key := documentKey(c, org, id)
+	if _, ok := u.seen[key]; !ok {
+		if err := u.read(key, documentKey(&storage.AllCounts.Collection, u.org, "")); err != nil {
+			return storage.Document{}, err
+		}
+	}
+	row := u.seen[key]
+	if row == nil {
+		return storage.Document{}, storage.ErrNotFound
+	}
+	return row.document(c)
+}
+
+// read reads those documents of some keys that were not seen.
+func (u *update) read(keys ...string) error {
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		_, ok := u.seen[key]
+		return ok
+	})
+	cursor, err := u.s.db.Collection(documentsName).Find(u.ctx, anyOf("_id", keys))
+	var rows []*documentRow
+	if err == nil {
+		err = cursor.All(u.ctx, &rows)
+	}
+	if err != nil {
+		return u.fail(err)
+	}
+	for _, key := range keys {
+		u.seen[key] = nil
+	}
+	for _, row := range rows {
+		u.seen[row.Key] = row
+	}
+	return nil
+}
+
+// Scan implements storage.Reader.
+func (u *update) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
+	if err := u.send(); err != nil {
+		return err
+	}
+	return u.documents.Scan(q, f)
 }
 
 // Put implements storage.Tx.
@@ -121,16 +199,14 @@ func (u *update) Put(d storage.Document) error {
 	if err != nil {
 		return err
 	}
-	key := documentKey(c, d.Org, d.ID)
-	row := documentRow{Key: key, Org: d.Org, Revision: number(u.revision), Value: string(d.Value)}
-	_, err = u.s.db.Collection(documentsName).ReplaceOne(u.ctx, bson.D{{Key: "_id", Value: key}}, row, options.Replace().SetUpsert(true))
-	if err != nil {
-		return u.fail(err)
-	}
+	row := &documentRow{Key: documentKey(c, d.Org, d.ID), Org: d.Org, Revision: number(u.revision), Value: string(d.Value)}
+	u.seen[row.Key] = row
+	u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(bson.D{{Key: "_id", Value: row.Key}}).SetReplacement(row).SetUpsert(true))
 	u.changed(c, storage.Change{
 		Revision: u.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value), Actor: storage.Actor(u.ctx),
 	})
-	return u.index(c, d, before, keys)
+	u.index(c, d, before, keys)
+	return nil
 }
 
 // Delete implements storage.Tx.
@@ -147,33 +223,28 @@ func (u *update) Delete(kind storage.Kind, org, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := u.s.db.Collection(documentsName).DeleteOne(u.ctx, bson.D{{Key: "_id", Value: documentKey(c, d.Org, id)}}); err != nil {
-		return u.fail(err)
-	}
+	key := documentKey(c, d.Org, id)
+	u.seen[key] = nil
+	u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: key}}))
 	u.changed(c, storage.Change{Revision: u.revision, Kind: kind, Org: d.Org, ID: name, Alias: alias, Actor: storage.Actor(u.ctx)})
-	return u.index(c, d, before, nil)
+	u.index(c, d, before, nil)
+	return nil
 }
 
 // index has d found by keys, and no more by what it was found by before.
-func (u *update) index(c *storage.Collection, d storage.Document, before, keys []storage.Key) error {
+func (u *update) index(c *storage.Collection, d storage.Document, before, keys []storage.Key) {
 	was, is := positions(d, before), positions(d, keys)
-	var writes []mongo.WriteModel
 	for _, key := range was {
 		if !slices.Contains(is, key) {
-			writes = append(writes, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: key}}))
+			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: key}}))
 		}
 	}
 	for _, key := range is {
 		if !slices.Contains(was, key) {
 			row := bson.D{{Key: "_id", Value: key}, {Key: "d", Value: documentKey(c, d.Org, d.ID)}}
-			writes = append(writes, mongo.NewInsertOneModel().SetDocument(row))
+			u.positions = append(u.positions, mongo.NewInsertOneModel().SetDocument(row))
 		}
 	}
-	if len(writes) == 0 {
-		return nil
-	}
-	_, err := u.s.db.Collection(indexName).BulkWrite(u.ctx, writes)
-	return u.fail(err)
 }
 
 // positions returns the keys of d in the collection of the indexes.
