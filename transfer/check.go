@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
-	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -28,18 +28,29 @@ type Checked struct {
 	Untrusted []string
 
 	chains map[[16]byte]bool // of the heads of rows and settlements
-	counts storage.Counts    // of the documents
+	// runs has the digest of all lines before each run of the file but the first. Import
+	// stores no run of which it does not read the same.
+	runs []string
 }
 
-// Check reads a whole file and verifies each row and each settlement with keys, never
-// with those that travel in the file. Its error is a *LineError, ErrNotWhole, or what
-// kept it from reading. Progress is told how many MB of the file, whose size is in bytes,
-// are read; it may be nil.
-func Check(ctx context.Context, in io.Reader, size int64, keys receipt.Keys, progress func(what string, done, total int)) (Checked, error) {
-	if progress == nil {
-		progress = func(string, int, int) {}
+// CheckConfig is what a file is held to.
+type CheckConfig struct {
+	// Keys are the trusted ones, got another way than with the file.
+	Keys receipt.Keys
+	// Scopes and Plans are the names that the target knows.
+	Scopes, Plans []string
+	// Progress is told how many MB of the file are read. It may be nil.
+	Progress func(what string, done, total int)
+}
+
+// Check reads a whole file of a size in bytes and verifies each row and each settlement
+// with the keys of cfg, never with those that travel in the file. Its error is a
+// *LineError, ErrNotWhole, or what kept it from reading.
+func Check(ctx context.Context, in io.Reader, size int64, cfg CheckConfig) (Checked, error) {
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int, int) {}
 	}
-	c := checker{verifier: ledger.NewVerifier(keys), keys: keys}
+	c := checker{CheckConfig: cfg, verifier: ledger.NewVerifier(cfg.Keys), details: make(map[string]string)}
 	c.found.chains = make(map[[16]byte]bool)
 	r := newReader(in)
 	for n := 1; ; n++ {
@@ -57,7 +68,7 @@ func Check(ctx context.Context, in io.Reader, size int64, keys receipt.Keys, pro
 			return Checked{}, err
 		}
 		if n%1024 == 0 {
-			progress("check", int(r.offset>>20), int(size>>20))
+			cfg.Progress("check", int(r.offset>>20), int(size>>20))
 		}
 		if err := cmp.Or(ctx.Err(), c.line(r, l)); err != nil {
 			return Checked{}, err
@@ -66,16 +77,20 @@ func Check(ctx context.Context, in io.Reader, size int64, keys receipt.Keys, pro
 }
 
 type checker struct {
+	CheckConfig
 	verifier *ledger.Verifier
-	keys     receipt.Keys
 	state    state
+	run      run
 	found    Checked
-	policy   string // of the last version
+	details  map[string]string // their digests in rows, by decision
 }
 
 func (c *checker) line(r *reader, l *line) error {
 	if _, err := c.state.take(r, l); err != nil {
 		return err
+	}
+	if c.run.endsBefore(l, len(r.buf)) {
+		c.found.runs = append(c.found.runs, digestOf(r.before))
 	}
 	var err error
 	switch {
@@ -92,33 +107,39 @@ func (c *checker) line(r *reader, l *line) error {
 	return nil
 }
 
-// document verifies that a document is one of the organization, and counts it.
+// document verifies that a document is one of the organization that the target can use.
 func (c *checker) document(d *document) error {
 	doc, err := d.stored(c.state.header.OrganizationID)
 	if err != nil {
 		return err
 	}
-	n := &c.found.counts
 	switch doc.Kind {
-	case storage.RuleKind:
-		n.Rules++
-	case storage.AgentKind:
-		agent, err := storage.Agents.Parse(doc)
+	case storage.TokenKind:
+		key, err := storage.Tokens.Parse(doc)
 		if err != nil {
 			return err
 		}
-		if n.Agents++; agent.Status == engine.AgentDisabled {
-			n.Disabled++
+		for _, scope := range key.Scopes {
+			if !slices.Contains(c.Scopes, scope) {
+				return fmt.Errorf("the key %.64q has the scope %.64q: want one of %s", key.ID, scope, strings.Join(c.Scopes, ", "))
+			}
 		}
-	case storage.PolicyKind:
-		policy, err := storage.Policies.Parse(doc)
+	case storage.SubscriptionKind:
+		plan, err := storage.Subscriptions.Parse(doc)
 		if err != nil {
 			return err
 		}
-		if n.VersionBytes += int64(len(doc.Value)); policy.PolicyID != c.policy { // versions of a policy follow each other
-			n.Policies++
+		if !slices.Contains(c.Plans, plan.Plan) {
+			return fmt.Errorf("the organization is on the plan %.64q: want one of %s", plan.Plan, strings.Join(c.Plans, ", "))
 		}
-		c.policy = policy.PolicyID
+	case storage.DetailsKind:
+		details, err := storage.AllDetails.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if want, ok := c.details[details.DecisionID]; ok && details.Digest() != want {
+			return fmt.Errorf("the details of decision %.64s are not those of its row", details.DecisionID)
+		}
 	}
 	return nil
 }
@@ -130,7 +151,7 @@ func (c *checker) trust(h *Header) error {
 		return err
 	}
 	for _, id := range keys.IDs() {
-		switch trusted := c.keys.Only(id); {
+		switch trusted := c.Keys.Only(id); {
 		case len(trusted.IDs()) == 0:
 			c.found.Untrusted = append(c.found.Untrusted, id)
 		case string(trusted.JWKS()) != string(keys.Only(id).JWKS()):
@@ -150,6 +171,9 @@ func (c *checker) row(r *storage.Record) error {
 	if r.AuditDigest == "" {
 		c.found.Older++
 	}
+	if r.DetailsDigest != "" {
+		c.details[r.DecisionID] = r.DetailsDigest
+	}
 	signed := []receipt.Inclusion{r.Receipt.Inclusion()}
 	if s := r.Settlement; s != nil && s.Receipt != nil {
 		signed = append(signed, *s.Receipt)
@@ -163,7 +187,7 @@ func (c *checker) row(r *storage.Record) error {
 		}
 		c.found.chains[chain] = true
 		if !slices.Contains(c.found.Keys.IDs(), in.KeyID) {
-			c.found.Keys = c.found.Keys.With(c.keys.Only(in.KeyID)) // the header need not name it
+			c.found.Keys = c.found.Keys.With(c.Keys.Only(in.KeyID)) // the header need not name it
 		}
 	}
 	return nil

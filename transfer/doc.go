@@ -39,7 +39,8 @@
 // [Check] holds them to keys that it was given. Documents, what is left of removed rows,
 // and that no row is missing, are as good as the file: whoever can change the file can
 // change these, the footer too. Carry the digest of the footer by another way, and
-// compare. The counts in a file are not used: [Import] counts its documents.
+// compare. The counts in a file are not used: [Import] counts its documents. Of a file
+// that is another than Check has read Import stores nothing that Check has not.
 //
 // # Exporting and importing again
 //

@@ -5,20 +5,26 @@ import (
 	"errors"
 	"fmt"
 
+	"writ/engine"
 	"writ/storage"
 )
 
-// putDocuments stores the documents that are not there. A write that leaves two
-// versions of a policy makes one change, so that each has one of its own.
+// putDocuments stores the documents that are not there, and counts them. A write that
+// leaves two versions of a policy makes one change, so that each has one of its own.
 func (i *importer) putDocuments() error {
 	for rest := i.documents; len(rest) > 0; {
 		n, err := distinct(rest)
 		if err != nil {
 			return err
 		}
-		if _, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) error { return put(tx, rest[:n]) }); err != nil {
+		policy := ""
+		if _, err := i.Store.Update(i.ctx, i.org, func(tx storage.Tx) (err error) {
+			policy, err = put(tx, i.org, rest[:n], i.policy)
+			return err
+		}); err != nil {
 			return err
 		}
+		i.policy = policy
 		rest = rest[n:]
 	}
 	return nil
@@ -42,26 +48,105 @@ func distinct(documents []storage.Document) (n int, err error) {
 	return len(documents), nil
 }
 
-// put stores those of the documents that are not there.
-func put(tx storage.Tx, documents []storage.Document) error {
+// put stores those of the documents that are not there, and counts them: what the file
+// says that there are is not used. It takes and returns the policy of the last version.
+func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
+	counts, err := storage.AllCounts.Get(tx, org, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		counts, err = new(storage.Counts), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	before := *counts
 	for _, d := range documents {
-		name := storage.CollectionOf(d.Kind).Name
-		there, err := tx.Get(d.Kind, d.Org, d.ID)
-		switch {
-		case err == nil && there.Org != d.Org:
-			return fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict, name, d.ID)
-		case err == nil && bytes.Equal(there.Value, d.Value):
+		if d.Kind == storage.CountsKind {
 			continue
-		case err == nil:
-			return fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
-		case !errors.Is(err, storage.ErrNotFound):
-			return err
 		}
-		if err := tx.Put(d); err != nil {
-			return fmt.Errorf("storing the %s %q: %w", name, d.ID, err)
+		fresh, err := missing(tx, &d)
+		if err == nil && fresh {
+			if err = tx.Put(d); err != nil {
+				err = fmt.Errorf("storing the %s %q: %w", storage.CollectionOf(d.Kind).Name, d.ID, err)
+			}
+		}
+		if err == nil {
+			policy, err = count(counts, d, fresh, policy)
+		}
+		if err != nil {
+			return "", err
 		}
 	}
-	return nil
+	if *counts != before {
+		_, err = storage.AllCounts.Put(tx, org, counts)
+	}
+	return policy, err
+}
+
+// missing reports whether d is not there. What is there must be the same, but for an
+// agent that is disabled: it stays so, whatever the file says.
+func missing(tx storage.Tx, d *storage.Document) (bool, error) {
+	name := storage.CollectionOf(d.Kind).Name
+	there, err := tx.Get(d.Kind, d.Org, d.ID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	case there.Org != d.Org:
+		return false, fmt.Errorf("%w: the id of the %s %q is taken by another organization of this store", storage.ErrConflict, name, d.ID)
+	case bytes.Equal(there.Value, d.Value):
+		return false, nil
+	case d.Kind == storage.AgentKind:
+		stored, err := storage.Agents.Parse(there)
+		if err != nil {
+			return false, err
+		}
+		agent, err := storage.Agents.Parse(*d)
+		if err != nil {
+			return false, err
+		}
+		agent.Status, agent.UpdatedAt, agent.Revision = stored.Status, stored.UpdatedAt, stored.Revision
+		if agent.CreatedAt.Equal(stored.CreatedAt) {
+			agent.CreatedAt = stored.CreatedAt // in the same words
+		}
+		if stored.Status == engine.AgentDisabled && *agent == *stored {
+			return false, nil
+		}
+	}
+	return false, fmt.Errorf("%w: the %s %q is there and is another", storage.ErrConflict, name, d.ID)
+}
+
+// count counts d where it is fresh. A policy counts with the first version of the file.
+func count(n *storage.Counts, d storage.Document, fresh bool, policy string) (string, error) {
+	switch d.Kind {
+	case storage.RuleKind:
+		n.Rules += one(fresh)
+	case storage.AgentKind:
+		agent, err := storage.Agents.Parse(d)
+		if err != nil {
+			return "", err
+		}
+		n.Agents += one(fresh)
+		n.Disabled += one(fresh && agent.Status == engine.AgentDisabled)
+	case storage.PolicyKind:
+		version, err := storage.Policies.Parse(d)
+		if err != nil {
+			return "", err
+		}
+		if fresh {
+			n.VersionBytes += int64(len(d.Value))
+		}
+		n.Policies += one(fresh && version.PolicyID != policy)
+		policy = version.PolicyID
+	}
+	return policy, nil
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // eachDocument calls f for the documents of org that are carried, in the file's order.

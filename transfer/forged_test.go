@@ -97,7 +97,7 @@ func TestCheck_Forged(t *testing.T) {
 		{"another organization's name", replace(0, `"organization_id":"acme"`, `"organization_id":"rival"`), `it is of organization "acme", and the file of "rival"`},
 		{"no footer", func(all []string) []string { return all[:len(all)-1] }, "it is not whole"},
 		{"half a footer", func(all []string) []string { return append(all[:len(all)-1], all[len(all)-1][:20]) }, "it is not whole"},
-		{"a footer of fewer rows", replace(53, `"rows":40`, `"rows":39`), "the file was changed or cut"},
+		{"a footer of fewer rows", replace(len(lines(whole))-1, `"rows":40`, `"rows":39`), "the footer is of 39 rows (10 settled), 5 removed rows and "},
 		{"a line after the footer", func(all []string) []string { return append(all, all[9]) }, "it is after the footer"},
 		{"no header", func(all []string) []string { return all[1:] }, "the first line, and no other, is the header"},
 		{"two headers", func(all []string) []string { return slices.Insert(all, 1, all[0]) }, "the first line, and no other, is the header"},
@@ -106,6 +106,12 @@ func TestCheck_Forged(t *testing.T) {
 		{"a key in place of a trusted one", replace(0, `"x":"`, `"x":"A`), "line 1: "},
 		{"a row after the last one of the header", replace(0, `"last":"0`, `"last":"00`), "the header says that "},
 		{"a document changed", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"none"`, `"some"`)(all) }, "the file was changed or cut"},
+		{"a key with a scope that nobody knows", func(all []string) []string {
+			return replace(find(all, `"kind":"key"`), `"policy:evaluate"`, `"policy:evaluat"`)(all)
+		}, `line 53: the key "k" has the scope "policy:evaluat": want one of policy:evaluate`},
+		{"a plan that nobody knows", func(all []string) []string {
+			return replace(find(all, `"kind":"plan"`), `"plan":"pro"`, `"plan":"prp"`)(all)
+		}, `line 49: the organization is on the plan "prp": want one of free, pro`},
 		{"a document of another kind", func(all []string) []string { return replace(find(all, `"kind":"rule"`), `"rule"`, `"public key"`)(all) }, `a document of the kind "public key"`},
 		{"a document of another organization", func(all []string) []string {
 			return replace(find(all, `"kind":"key"`), `"organization_id":"acme"`, `"organization_id":"rival"`)(all)
@@ -143,19 +149,19 @@ func TestCheck_Forged(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			forged := []byte(strings.Join(test.do(lines(whole)), ""))
-			_, err := transfer.Check(t.Context(), bytes.NewReader(forged), int64(len(forged)), keysOf(t, 1), nil)
+			_, err := transfer.Check(t.Context(), bytes.NewReader(forged), int64(len(forged)), checking(keysOf(t, 1)))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Check = %v, want %q", err, test.want)
 			}
 		})
 	}
 	for name, keys := range map[string]receipt.Keys{"other keys": keysOf(t, 2), "no keys": {}} {
-		_, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), keys, nil)
+		_, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), checking(keys))
 		if line := (*transfer.LineError)(nil); !errors.As(err, &line) || line.Line != 7 || !errors.Is(err, receipt.ErrUnknownKey) {
 			t.Errorf("Check with %s = %v, want that the key of line 7 is unknown", name, err)
 		}
 	}
-	if found, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), keysOf(t, 1, 2), nil); err != nil || !slices.Equal(found.Keys.IDs(), keysOf(t, 1).IDs()) {
+	if found, err := transfer.Check(t.Context(), bytes.NewReader(whole), int64(len(whole)), checking(keysOf(t, 1, 2))); err != nil || !slices.Equal(found.Keys.IDs(), keysOf(t, 1).IDs()) {
 		t.Errorf("Check = keys %q, %v, want those of the file alone", found.Keys.IDs(), err)
 	}
 }
@@ -280,8 +286,8 @@ func TestImport_KeyOfAnother(t *testing.T) {
 	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
-// TestImport_Changed: of a file that is another one once it is checked, no row that does
-// not verify is stored, and nothing of what is read last.
+// TestImport_Changed: of a file that is another one once it is checked, nothing is stored
+// that was not checked.
 func TestImport_Changed(t *testing.T) {
 	from, to := inMemory(1), inMemory(2)
 	from.fill(t, rows)
@@ -290,7 +296,7 @@ func TestImport_Changed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), keysOf(t, 1), nil)
+	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keysOf(t, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,8 +304,11 @@ func TestImport_Changed(t *testing.T) {
 	cut := data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
 	to.with(t, noon, func(s storage.Store, l *ledger.Ledger) {
 		target := transfer.Target{Store: s, Ledger: l, Publish: registry.New(s).PublishKeys, Now: time.Now}
-		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(swapped), &checked); err == nil || !strings.Contains(err.Error(), "its row is not the one of its audit digest") {
-			t.Errorf("Import of another row = %v, want that it does not verify", err)
+		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(swapped), &checked); err == nil || !strings.Contains(err.Error(), "the file has changed") {
+			t.Errorf("Import of another row = %v, want that the file has changed", err)
+		}
+		if found, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 1}); err != nil || len(found) > 0 {
+			t.Errorf("ListRecords = %d rows, %v, want none of a file that has changed", len(found), err)
 		}
 		if _, err := transfer.Import(t.Context(), target, bytes.NewReader(cut), &checked); err == nil || !strings.Contains(err.Error(), "the file has changed") {
 			t.Errorf("Import = %v, want that the file has changed", err)
@@ -354,6 +363,46 @@ func TestImport_Counts(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestImport_DisabledAgent: a kill switch that was thrown in the target while an import
+// was not finished stays, and is counted once.
+func TestImport_DisabledAgent(t *testing.T) {
+	from, to := inMemory(1), inMemory(2)
+	from.fill(t, rows)
+	file, _ := from.export(t)
+	for left := 0; ; left++ { // until the agent is there, and the rest is not
+		s := &dying{Store: to.open(t), left: left}
+		_, err := to.importFile(t, s, file, keysOf(t, 1))
+		if err == nil {
+			t.Fatal("the import is done before the agent is there alone")
+		}
+		_, agent := registry.New(s.Store).Agent(t.Context(), "acme", "bot")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if agent == nil {
+			break
+		}
+	}
+	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		if _, err := registry.New(s).SetAgentStatus(t.Context(), "acme", "bot", engine.AgentDisabled, noon, 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := to.importInto(t, file, keysOf(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	to.with(t, noon, func(s storage.Store, _ *ledger.Ledger) {
+		agent, err := registry.New(s).Agent(t.Context(), "acme", "bot")
+		if err != nil || agent.Status != engine.AgentDisabled {
+			t.Errorf("Agent = %+v, %v, want it disabled", agent, err)
+		}
+		if n, err := registry.New(s).CountAgents(t.Context(), "acme"); err != nil || n != (registry.AgentCount{Total: 1, Disabled: 1}) {
+			t.Errorf("CountAgents = %+v, %v, want one, which is disabled", n, err)
+		}
+	})
+	wantWhole(t, to, keysOf(t, 1, 2))
 }
 
 // TestImport_UnsignedSettlement: one from before settlements were signed becomes one of

@@ -33,22 +33,25 @@ type Target struct {
 // ErrHere means that the target has the organization already.
 var ErrHere = errors.New("the store has the organization already")
 
-// Import stores what Check has found in a file, which is read and whose rows are verified
-// again: it could be another one by now. What an earlier, interrupted Import of the same
-// file has stored is found and stays. Once it is done nothing changes any more. Its error
-// is a *LineError, ErrHere, or what kept it from reading or storing.
-func Import(ctx context.Context, t Target, in io.Reader, checked *Checked) (ledger.Import, error) {
+// Import stores what Check has found in a file, which is read again, from its beginning:
+// of another one nothing is stored that Check has not read. What an earlier, interrupted
+// Import of the same file has stored is found and stays. Once it is done nothing changes
+// any more. Its error is a *LineError, ErrHere, or what kept it from reading or storing.
+func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
 	if t.Progress == nil {
 		t.Progress = func(string, int, int) {}
 	}
-	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID, verifier: ledger.NewVerifier(checked.Keys)}
+	i := importer{ctx: ctx, Target: t, checked: checked, org: checked.Header.OrganizationID}
 	done, err := i.begin()
 	if err != nil {
 		return ledger.Import{}, err
 	}
 	if done == nil {
 		if err := i.file(in); err != nil {
+			return ledger.Import{}, err
+		}
+		if err := i.settle(in); err != nil {
 			return ledger.Import{}, err
 		}
 		if err := i.sign(); err != nil {
@@ -62,17 +65,38 @@ func Import(ctx context.Context, t Target, in io.Reader, checked *Checked) (ledg
 
 type importer struct {
 	Target
-	ctx      context.Context
-	checked  *Checked
-	org      string
-	verifier *ledger.Verifier
+	ctx     context.Context
+	checked *Checked
+	org     string
 
 	state     state
+	run       run
+	runs      int // that are stored
 	rows      []*storage.Record
 	removed   []*storage.Tombstone
 	documents []storage.Document
-	bytes     int // of what is not stored yet
+	policy    string // of the last version that is stored
 	signed    ledger.Import
+}
+
+// run is how much was read and is not stored yet.
+type run struct{ decisions, documents, bytes int }
+
+// endsBefore reports whether what was read is stored before the next line, and takes
+// that. Documents are not stored with decisions.
+func (r *run) endsBefore(l *line, bytes int) bool {
+	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil && r.decisions > 0
+	if ends {
+		*r = run{}
+	}
+	switch {
+	case l.Document != nil:
+		r.documents++
+	case l.Row != nil, l.Removed != nil:
+		r.decisions++
+	}
+	r.bytes += bytes
+	return ends
 }
 
 // What is stored at a time: so much that a durable write costs little beside it, and so
@@ -172,8 +196,45 @@ func (i *importer) publish() error {
 	return i.Publish(i.ctx, i.checked.Keys)
 }
 
+// errChanged means that the file is not the one that Check has read.
+var errChanged = errors.New("the file has changed since it was checked: run the import again")
+
 // file stores what is in the file.
-func (i *importer) file(in io.Reader) error {
+func (i *importer) file(in io.ReadSeeker) error {
+	err := i.each(in, func(r *reader, l *line, left *storage.Tombstone) error {
+		if i.run.endsBefore(l, len(r.buf)) {
+			if err := i.store(digestOf(r.before)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case l.Row != nil:
+			i.rows = append(i.rows, withReceipt(l.Row))
+		case left != nil:
+			i.removed = append(i.removed, left)
+		case l.Document != nil:
+			doc, err := l.Document.stored(i.org)
+			if err != nil {
+				return &LineError{Line: r.n, Err: err}
+			}
+			doc.Value = bytes.Clone(doc.Value)
+			i.documents = append(i.documents, doc)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return i.flush()
+}
+
+// each calls f with each line of the file, and ends with an error unless it is the one
+// that was checked.
+func (i *importer) each(in io.ReadSeeker, f func(r *reader, l *line, left *storage.Tombstone) error) error {
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	i.state = state{}
 	r := newReader(in)
 	for {
 		l, err := r.next()
@@ -185,89 +246,57 @@ func (i *importer) file(in io.Reader) error {
 		}
 		left, err := i.state.take(r, l)
 		if err == nil {
-			err = i.line(r, l, left)
+			err = f(r, l, left)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if i.state.footer == nil || *i.state.footer != i.checked.Footer {
-		return errors.New("the file has changed since it was checked: run the import again")
+		return errChanged
 	}
-	return i.flush()
-}
-
-// line takes a line, and stores those that were taken once there are enough of a kind.
-func (i *importer) line(r *reader, l *line, left *storage.Tombstone) error {
-	if l.Document != nil && len(i.rows)+len(i.removed) > 0 {
-		if err := i.flush(); err != nil {
-			return err
-		}
-	}
-	switch {
-	case l.Row != nil:
-		if err := i.verifier.Verify(l.Row); err != nil { // the file may be another since Check
-			return &LineError{Line: r.n, DecisionID: l.id(), Err: err}
-		}
-		i.rows = append(i.rows, l.Row)
-	case left != nil:
-		i.removed = append(i.removed, left)
-	case l.Document != nil:
-		if err := i.document(l.Document); err != nil {
-			return &LineError{Line: r.n, Err: err}
-		}
-	}
-	i.bytes += len(r.buf)
-	if len(i.rows)+len(i.removed) < runRows && len(i.documents) < runDocuments && i.bytes < runBytes {
-		return nil
-	}
-	return i.flush()
-}
-
-// document takes a document. The first one comes after the counts, which plans limit:
-// they are those of the documents that Check has found, whatever the file says.
-func (i *importer) document(d *document) error {
-	if i.state.documents == 1 && i.checked.counts != (storage.Counts{}) {
-		value, err := storage.AllCounts.Encode(&i.checked.counts)
-		if err != nil {
-			return err
-		}
-		i.documents = append(i.documents, storage.Document{Kind: storage.CountsKind, Org: i.org, Value: value})
-	}
-	doc, err := d.stored(i.org)
-	if err != nil || doc.Kind == storage.CountsKind {
-		return err
-	}
-	doc.Value = bytes.Clone(doc.Value)
-	i.documents = append(i.documents, doc)
 	return nil
+}
+
+// store stores a run, if the lines up to its end have the digest that was checked.
+func (i *importer) store(digest string) error {
+	if i.runs >= len(i.checked.runs) || i.checked.runs[i.runs] != digest {
+		return errChanged
+	}
+	i.runs++
+	return i.flush()
 }
 
 // flush stores what was taken.
 func (i *importer) flush() error {
-	stored := make([]*storage.Record, len(i.rows))
-	for n, r := range i.rows {
-		stored[n] = withReceipt(r)
-	}
 	if len(i.rows)+len(i.removed) > 0 {
-		if err := i.Store.Import(i.ctx, i.org, stored, i.removed); err != nil {
+		if err := i.Store.Import(i.ctx, i.org, i.rows, i.removed); err != nil {
 			return fmt.Errorf("storing decisions up to %s: %w", i.state.last, err)
-		}
-	}
-	for n, r := range i.rows {
-		if stored[n] == r {
-			continue
-		}
-		if _, err := i.Ledger.Settle(i.ctx, i.org, r.DecisionID, *r.Settlement); err != nil {
-			return fmt.Errorf("signing the settlement of decision %s: %w", r.DecisionID, err)
 		}
 	}
 	if err := i.putDocuments(); err != nil {
 		return err
 	}
-	i.rows, i.removed, i.documents, i.bytes = nil, nil, nil, 0
+	i.rows, i.removed, i.documents = nil, nil, nil
 	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
 	return nil
+}
+
+// settle signs the settlements from before settlements were signed, last of all: they
+// are of the store's own chain, and [Abandon] could not take them back.
+func (i *importer) settle(in io.ReadSeeker) error {
+	if i.checked.Unsigned == 0 {
+		return nil
+	}
+	return i.each(in, func(_ *reader, l *line, _ *storage.Tombstone) error {
+		if l.Row == nil || withReceipt(l.Row) == l.Row {
+			return nil
+		}
+		if _, err := i.Ledger.Settle(i.ctx, i.org, l.Row.DecisionID, *l.Row.Settlement); err != nil {
+			return fmt.Errorf("signing the settlement of decision %s: %w", l.Row.DecisionID, err)
+		}
+		return nil
+	})
 }
 
 // sign signs the import, all of which is stored.

@@ -41,6 +41,12 @@ type Footer struct {
 	Digest    string `json:"digest"`
 }
 
+// String tells of f in words.
+func (f *Footer) String() string {
+	return fmt.Sprintf("%d rows (%d settled), %d removed rows and %d documents, of root %.80s and digest %.80s",
+		f.Rows, f.Settled, f.Removed, f.Documents, f.Root, f.Digest)
+}
+
 // line is one of the file; one member is set.
 type line struct {
 	Header   *Header         `json:"header,omitzero"`

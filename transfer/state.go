@@ -54,7 +54,7 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 	case l.Footer != nil:
 		s.footer = l.Footer
 		if want := s.foot(r); *l.Footer != want {
-			err = fmt.Errorf("the footer says %+v, and the lines above it are %+v: the file was changed or cut", *l.Footer, want)
+			err = fmt.Errorf("the footer is of %s, and above it are %s: the file was changed or cut", l.Footer, &want)
 		}
 	}
 	if err != nil {

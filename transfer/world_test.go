@@ -278,6 +278,11 @@ func (p place) exportTo(t *testing.T, name string) (transfer.Footer, error) {
 	return transfer.Export(t.Context(), r, f, transfer.ExportConfig{Organization: "acme", Now: time.Now})
 }
 
+// checking is what files are held to.
+func checking(keys receipt.Keys) transfer.CheckConfig {
+	return transfer.CheckConfig{Keys: keys, Scopes: []string{"policy:evaluate"}, Plans: []string{"free", "pro"}}
+}
+
 // importFile imports a file into a store as the command does.
 func (p place) importFile(t *testing.T, s storage.Store, name string, keys receipt.Keys) (i ledger.Import, err error) {
 	t.Helper()
@@ -285,7 +290,7 @@ func (p place) importFile(t *testing.T, s storage.Store, name string, keys recei
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), keys, nil)
+	checked, err := transfer.Check(t.Context(), bytes.NewReader(data), int64(len(data)), checking(keys))
 	if err != nil {
 		return i, err
 	}

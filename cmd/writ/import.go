@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"writ/api"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/scrub"
@@ -23,6 +26,7 @@ import (
 
 type importCmd struct {
 	File       string  `arg:"" help:"File of writ export."`
+	Plans      string  `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
 	Keys       string  `required:"" placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
 	Data       dataDir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
 	SigningKey string  `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
@@ -67,18 +71,24 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	if !info.Mode().IsRegular() {
+		return &inputError{name: c.File, err: errors.New("it is no regular file, and is read twice: write it to one first")}
+	}
+	plans, err := plansIn(c.Plans)
+	if err != nil {
+		return err
+	}
 	bar := newProgress(s.err)
 	defer bar.end()
-	checked, err := transfer.Check(ctx, f, info.Size(), keys, bar.show)
+	checked, err := transfer.Check(ctx, f, info.Size(), transfer.CheckConfig{
+		Keys: keys, Scopes: api.Scopes(), Plans: slices.Sorted(maps.Keys(plans)), Progress: bar.show,
+	})
 	bar.end()
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%s: interrupted while it was checked, nothing is stored: %w", c.File, err)
 	}
 	if err != nil {
 		return &inputError{name: c.File, err: err}
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
 	}
 	entry, err := c.store(ctx, s, f, &checked, bar)
 	bar.end()
@@ -90,7 +100,7 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 }
 
 // store stores what was checked.
-func (c *importCmd) store(ctx context.Context, s streams, f io.Reader, checked *transfer.Checked, bar *progress) (entry ledger.Import, err error) {
+func (c *importCmd) store(ctx context.Context, s streams, f io.ReadSeeker, checked *transfer.Checked, bar *progress) (entry ledger.Import, err error) {
 	if err := c.Data.create(); err != nil {
 		return entry, err
 	}

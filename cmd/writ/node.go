@@ -50,7 +50,7 @@ type node struct {
 // Keys are made after everything else that can fail: after a start that fails because a
 // port or the directory is in use, the next start is still the first.
 func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err error) {
-	plans, err := c.plans()
+	plans, err := plansIn(c.Plans)
 	if err != nil {
 		return nil, err
 	}

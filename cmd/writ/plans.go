@@ -30,18 +30,18 @@ const (
 	maxRetentionDays = 36_500
 )
 
-// plans reads the deployment's plans.
-func (c *serveCmd) plans() (map[string]engine.Plan, error) {
-	if c.Plans == "" {
+// plansIn reads the deployment's plans from a file, if it is named.
+func plansIn(file string) (map[string]engine.Plan, error) {
+	if file == "" {
 		return engine.DefaultPlans(), nil
 	}
-	data, err := os.ReadFile(c.Plans)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plans: %w", err)
 	}
 	plans, err := readPlans(data)
 	if err != nil {
-		return nil, &inputError{name: c.Plans, err: err}
+		return nil, &inputError{name: file, err: err}
 	}
 	return plans, nil
 }

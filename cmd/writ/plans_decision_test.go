@@ -16,7 +16,7 @@ func TestDecision_Plans_AllOfItIsConfiguration(t *testing.T) {
 	if err := os.WriteFile(c.Plans, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.plans()
+	got, err := plansIn(c.Plans)
 	if err != nil {
 		t.Fatal(err)
 	}
