@@ -62,6 +62,41 @@ func (l *Ledger) SignImport(ctx context.Context, i Import) (Import, error) {
 	return first, err
 }
 
+// Abandonment says, before they are removed, that the rows of an import which was never
+// finished are taken back. Its entry is the canonical JSON of {abandoned_at, entry,
+// export, id, organization_id, removed, rows}, abandoned_at with milliseconds at most.
+type Abandonment struct {
+	ID             string    `json:"id"`     // a UUIDv7
+	ExportID       string    `json:"export"` // of which the import was
+	OrganizationID string    `json:"organization_id"`
+	Rows           int64     `json:"rows"`
+	Removed        int64     `json:"removed"` // rows of which the leaves alone were imported or are left
+	AbandonedAt    time.Time `json:"abandoned_at"`
+}
+
+func (a *Abandonment) entry() *storage.Entry {
+	dst := a.AbandonedAt.UTC().AppendFormat([]byte(`{"abandoned_at":"`), time.RFC3339Nano)
+	dst = receipt.AppendString(append(dst, `","entry":`...), string(storage.AbandonEntry))
+	dst = receipt.AppendString(append(dst, `,"export":`...), a.ExportID)
+	dst = receipt.AppendString(append(dst, `,"id":`...), a.ID)
+	dst = receipt.AppendString(append(dst, `,"organization_id":`...), a.OrganizationID)
+	dst = receipt.AppendInt(append(dst, `,"removed":`...), a.Removed)
+	dst = receipt.AppendInt(append(dst, `,"rows":`...), a.Rows)
+	return &storage.Entry{Kind: storage.AbandonEntry, OrganizationID: a.OrganizationID, Key: a.ID, Body: append(dst, '}')}
+}
+
+// SignAbandonment announces that what an import has stored is removed. It sets ID and
+// AbandonedAt.
+func (l *Ledger) SignAbandonment(ctx context.Context, a Abandonment) (Abandonment, error) {
+	now := l.cfg.Now()
+	id, _ := l.ids.next(now)
+	a.ID, a.AbandonedAt = id.String(), now.Truncate(time.Millisecond)
+	if _, err := l.append(ctx, a.entry()); err != nil {
+		return a, fmt.Errorf("committing that an import is abandoned: %w", err)
+	}
+	return a, nil
+}
+
 // Tree is what an [Import] says of rows that are added in the order of their ids. It
 // takes memory for the logarithm of their number. The zero Tree has none.
 type Tree struct {

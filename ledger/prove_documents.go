@@ -15,6 +15,9 @@ type documents struct {
 	// last are the last changes, by organization, kind and id. Of policies, whose
 	// versions stay when there are newer ones, they are also by revision.
 	last map[string]*lastChange
+	// removed is when each policy was removed last, with all of its versions, by
+	// organization and id: the revision.
+	removed map[string]int64
 	// waiting is how many changes are not signed yet, and newest the last of them.
 	waiting int
 	newest  Change
@@ -28,9 +31,12 @@ type lastChange struct {
 	found bool
 }
 
+// document names what c changed: of a policy all of its versions.
+func (c *Change) document() string { return c.OrganizationID + "\x00" + c.Kind + "/" + c.ID }
+
 // name names the document that c left.
 func (c *Change) name() string {
-	name := c.OrganizationID + "\x00" + c.Kind + "/" + c.ID
+	name := c.document()
 	if c.Kind == changeKinds[storage.PolicyKind] {
 		name += "\x00" + strconv.FormatInt(c.Revision, 10)
 	}
@@ -44,7 +50,10 @@ func (c *Change) broken(format string, args ...any) error {
 // changed takes a change that is signed or waits to be.
 func (d *documents) changed(c Change) {
 	if d.last == nil {
-		d.last = make(map[string]*lastChange)
+		d.last, d.removed = make(map[string]*lastChange), make(map[string]int64)
+	}
+	if c.Digest == "" && c.Kind == changeKinds[storage.PolicyKind] {
+		d.removed[c.document()] = max(d.removed[c.document()], c.Revision)
 	}
 	if before := d.last[c.name()]; before == nil || before.Revision < c.Revision {
 		d.last[c.name()] = &lastChange{c, c.Digest == ""}
@@ -79,7 +88,7 @@ func (d *documents) prove(ctx context.Context, h History) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.last)) {
-		if c := d.last[name]; !c.found {
+		if c := d.last[name]; !c.found && d.removed[c.document()] < c.Revision {
 			return c.broken("the change of revision %d left it, and it is not there", c.Revision)
 		}
 	}
@@ -95,6 +104,8 @@ func (d *documents) document(c Change) error {
 		return c.broken("it is not as the change of revision %d left it", last.Revision)
 	case last.found:
 		return c.broken("it is there twice")
+	case d.removed[c.document()] > c.Revision:
+		return c.broken("it was removed, and is there")
 	default:
 		last.found = true
 		return nil

@@ -85,6 +85,9 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		return p.verdict(e)
 	case storage.ImportEntry:
 		return p.imports.entry(e)
+	case storage.AbandonEntry: // nothing is left of what it announces
+		_, err := parseBody(e, (*Abandonment).entry)
+		return err
 	}
 	return errors.New("no such entry is known")
 }

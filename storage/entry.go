@@ -10,13 +10,15 @@ import (
 type EntryKind string
 
 // The kinds of entries. Their keys are the decision's id, what was decided on, a
-// UUIDv7, kind/id/revision of what was changed, and the id of what was imported.
+// UUIDv7, kind/id/revision of what was changed, the id of what was imported, and a
+// UUIDv7.
 const (
 	SettlementEntry EntryKind = "settlement"
 	VerdictEntry    EntryKind = "verdict"
 	RetentionEntry  EntryKind = "retention"
 	ChangeEntry     EntryKind = "change"
 	ImportEntry     EntryKind = "import"
+	AbandonEntry    EntryKind = "abandoned"
 )
 
 // Entry is a leaf of the chain that is no decision. It never changes.

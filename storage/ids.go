@@ -70,7 +70,7 @@ func (e *Entry) check() error {
 			return fmt.Errorf("a settlement of decision %.64q", e.Key)
 		}
 		return nil
-	case VerdictEntry, RetentionEntry, ChangeEntry, ImportEntry:
+	case VerdictEntry, RetentionEntry, ChangeEntry, ImportEntry, AbandonEntry:
 		if len(e.Body) > 0 {
 			return nil
 		}

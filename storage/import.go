@@ -22,6 +22,63 @@ type Importer interface {
 	// decision id is of another intent; a row that [Retention] has removed since is the
 	// same one. It must refuse, with nothing stored, what [CheckImport] refuses.
 	Import(ctx context.Context, org string, rows []*Record, removed []*Tombstone) error
+	// CountImported counts what Import has stored of org: rows, and what is left of
+	// rows, that are under heads of chains which this store does not have.
+	CountImported(ctx context.Context, org string) (Imported, error)
+	// RemoveImported removes that, in one write, most rows at most, and returns how
+	// many. Fewer than most means that none is left. It must return ErrConflict with
+	// nothing removed where one of them is Settled. Nothing is left of them: their
+	// intents are undecided.
+	RemoveImported(ctx context.Context, org string, most int) (int, error)
+}
+
+// Imported counts what [Importer] has stored of an organization.
+type Imported struct {
+	Rows int
+	// Removed is how many rows there were of which some leaves are left.
+	Removed int
+	// Settled is how many of both have a settlement under a head of this store, which
+	// nothing can take back.
+	Settled int
+}
+
+// All returns how many there are.
+func (n *Imported) All() int { return n.Rows + n.Removed }
+
+// AddRow adds a row, if it was imported into a store that has chains of its own, and
+// reports whether it was.
+func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error) {
+	chain, err := r.Receipt.Inclusion().Chain()
+	if err != nil || own(chain) {
+		return false, err
+	}
+	n.Rows++
+	if s := r.Settlement; s != nil && s.Receipt != nil {
+		if chain, err = s.Receipt.Chain(); own(chain) {
+			n.Settled++
+		}
+	}
+	return true, err
+}
+
+// AddRemoved adds what is left of a row in the same way.
+func (n *Imported) AddRemoved(t *Tombstone, own func(chain [16]byte) bool) bool {
+	if len(t.Leaves) == 0 || !t.Imported && own(t.Leaves[0].Chain) {
+		return false
+	}
+	n.Removed++
+	if len(t.Leaves) > 1 && own(t.Leaves[1].Chain) {
+		n.Settled++
+	}
+	return true
+}
+
+// Removable returns why what was counted can't be removed.
+func (n *Imported) Removable() error {
+	if n.Settled == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of the imported rows have settlements that this store has signed", ErrConflict, n.Settled)
 }
 
 // ErrImporting means that an import of the organization is not finished. A policy that is

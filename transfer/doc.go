@@ -49,4 +49,5 @@
 // is there once; what was posted or removed since may be. [Import] stores nothing twice:
 // interrupted, it is run again with the same file. Until all is stored and the entry
 // [ledger.Import] is signed, a document of the kind import says that it is not finished.
+// [Abandon] takes it back: one entry, [ledger.Abandonment], announces how many rows go.
 package transfer

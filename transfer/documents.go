@@ -152,13 +152,18 @@ func one(is bool) int64 {
 // eachDocument calls f for the documents of org that are carried, in the file's order.
 func eachDocument(r storage.Reader, org string, f func(*storage.Collection, storage.Document) error) error {
 	for _, c := range carried {
-		q := storage.Query{Kind: c.Kind, Org: org}
-		if c.Global {
-			q.Index = storage.ByOwnName
-		}
-		if err := r.Scan(q, func(_ []byte, d storage.Document) (bool, error) { return true, f(c, d) }); err != nil {
+		if err := eachOf(r, org, c, func(d storage.Document) error { return f(c, d) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// eachOf calls f for the documents of org in a collection.
+func eachOf(r storage.Reader, org string, c *storage.Collection, f func(storage.Document) error) error {
+	q := storage.Query{Kind: c.Kind, Org: org}
+	if c.Global {
+		q.Index = storage.ByOwnName
+	}
+	return r.Scan(q, func(_ []byte, d storage.Document) (bool, error) { return true, f(d) })
 }

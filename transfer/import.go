@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,10 @@ func (i *importer) claim() error {
 		case empty != nil:
 			return empty
 		}
-		if err := eachDocument(tx, i.org, func(c *storage.Collection, _ storage.Document) error {
+		if err := eachDocument(tx, i.org, func(c *storage.Collection, d storage.Document) error {
+			if may, err := left(d); may || err != nil {
+				return err
+			}
 			return fmt.Errorf("%w: it has a %s", ErrHere, c.Name)
 		}); err != nil {
 			return err
@@ -168,6 +172,9 @@ func (i *importer) empty() error {
 	rows, _, err := i.Store.ListRecords(i.ctx, i.org, storage.Filter{}, storage.Page{Limit: 1})
 	if err == nil && len(rows) > 0 {
 		err = fmt.Errorf("%w: it has decisions", ErrHere)
+	}
+	if before, abandonedErr := abandoned(i.ctx, i.Store, i.org); before || abandonedErr != nil {
+		return cmp.Or(err, abandonedErr) // it has the history of that
 	}
 	for _, kind := range []storage.EntryKind{storage.ChangeEntry, storage.RetentionEntry, storage.VerdictEntry} {
 		if err != nil {

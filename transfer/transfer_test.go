@@ -248,6 +248,13 @@ func (d *dying) Import(ctx context.Context, org string, rows []*storage.Record, 
 	return d.Store.Import(ctx, org, rows, removed)
 }
 
+func (d *dying) RemoveImported(ctx context.Context, org string, most int) (int, error) {
+	if err := d.call(); err != nil {
+		return 0, err
+	}
+	return d.Store.RemoveImported(ctx, org, most)
+}
+
 func (d *dying) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := d.call(); err != nil {
 		return 0, err

@@ -25,9 +25,11 @@ import (
 )
 
 type importCmd struct {
-	File       string  `arg:"" help:"File of writ export."`
+	File       string  `arg:"" optional:"" help:"File of writ export."`
+	Abandon    bool    `help:"Take back what an unfinished import of --org has stored, instead of importing a file."`
+	Org        string  `placeholder:"ID" help:"Organization whose import to abandon."`
 	Plans      string  `placeholder:"FILE" help:"JSON object of the plans by name, as for serve: the organization's must be one."`
-	Keys       string  `required:"" placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
+	Keys       string  `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys of the source that are to be trusted, got another way than with the file."`
 	Data       dataDir `default:"./data" help:"Data directory, as for serve; no server may be using it, but with --store mongodb."`
 	SigningKey string  `placeholder:"FILE" help:"Private key that signs the import, as for serve."`
 	storeFlags `embed:""`
@@ -50,14 +52,34 @@ What is not signed is as good as the file: documents, what is left of removed ro
 and that no row is missing. Compare the digest that export and import print.
 
   curl -s https://source.example/.well-known/jwks.json > source.jwks
-  writ import acme.ndjson --keys source.jwks --data ./data`
+  writ import acme.ndjson --keys source.jwks --data ./data
+
+With --abandon the organization is as before the import: its rows, documents and
+keys go, one signed entry says how many rows, and the removal of each document is
+a signed change. What somebody else made or changed meanwhile stays and is named:
+an agent that was disabled stays disabled, also for the next import.
+
+  writ import --abandon --org acme --data ./data`
 }
 
 // Validate refuses flags that make no sense.
-func (c *importCmd) Validate() error { return c.checkURI() }
+func (c *importCmd) Validate() error {
+	switch {
+	case c.Abandon && (c.Org == "" || c.File != "" || c.Keys != "" || c.Plans != ""):
+		return errors.New("--abandon takes --org, and neither a file nor --keys or --plans")
+	case !c.Abandon && c.Org != "":
+		return errors.New("--org is for --abandon: a file names its organization")
+	case !c.Abandon && (c.File == "" || c.Keys == ""):
+		return errors.New("want a file and --keys")
+	}
+	return c.checkURI()
+}
 
-// Run checks the file and then stores it.
+// Run checks the file and then stores it, or abandons what was stored.
 func (c *importCmd) Run(ctx context.Context, s streams) error {
+	if c.Abandon {
+		return c.abandon(ctx, s)
+	}
 	keys, err := readKeys(ctx, s, c.Keys)
 	if err != nil {
 		return err
@@ -104,18 +126,52 @@ func (c *importCmd) store(ctx context.Context, s streams, f io.ReadSeeker, check
 	if err := c.Data.create(); err != nil {
 		return entry, err
 	}
+	err = c.target(ctx, s, bar, func(t transfer.Target) (err error) {
+		entry, err = transfer.Import(ctx, t, f, checked)
+		return err
+	})
+	return entry, err
+}
+
+// abandon takes back an import.
+func (c *importCmd) abandon(ctx context.Context, s streams) error {
+	bar := newProgress(s.err)
+	defer bar.end()
+	if _, err := os.Stat(c.Data.store()); err != nil && c.Store == "embedded" {
+		return &inputError{name: c.Data.store(), err: errors.Unwrap(err)} // none is made
+	}
+	var done transfer.Abandoned
+	err := c.target(ctx, s, bar, func(t transfer.Target) (err error) {
+		done, err = transfer.Abandon(ctx, t, c.Org)
+		return err
+	})
+	bar.end()
+	if err != nil {
+		return fmt.Errorf("organization %q: %w", c.Org, err)
+	}
+	fmt.Fprintf(s.out, "organization %q: the import of the export %s is abandoned: %s, what was left of %s, and %s are removed\n", c.Org, done.Signed.ExportID,
+		count(int(done.Signed.Rows), "row"), count(int(done.Signed.Removed), "removed row"), count(done.Documents, "document"))
+	fmt.Fprintf(s.out, "organization %q: entry %s of %s\n", c.Org, done.Signed.ID, done.Signed.AbandonedAt.Format(time.RFC3339))
+	for _, k := range done.Kept {
+		fmt.Fprintf(s.out, "organization %q: the %s %q stays: %s has changed it\n", c.Org, k.Kind, k.ID, k.Actor)
+	}
+	return nil
+}
+
+// target calls f with the store and a ledger on it.
+func (c *importCmd) target(ctx context.Context, s streams, bar *progress, f func(transfer.Target) error) (err error) {
 	log := quietLogger(s.err)
 	store, err := c.open(ctx, c.Data, embedded.Options{Log: log}, mongodb.Options{Log: log})
 	if err != nil {
-		return entry, fmt.Errorf("opening the store: %w", err)
+		return fmt.Errorf("opening the store: %w", err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	l, publish, err := c.ledger(ctx, store, log)
 	if err != nil {
-		return entry, err
+		return err
 	}
 	defer func() { err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) }()
-	return transfer.Import(ctx, transfer.Target{Store: store, Ledger: l, Publish: publish, Now: time.Now, Progress: bar.show}, f, checked)
+	return f(transfer.Target{Store: store, Ledger: l, Publish: publish, Now: time.Now, Progress: bar.show})
 }
 
 // ledger opens a ledger on the store, which decides nothing, and returns what publishes
@@ -174,7 +230,7 @@ func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Im
 func (n *node) nameUnfinished(ctx context.Context) {
 	err := n.store.View(ctx, func(r storage.Reader) error {
 		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true}, func(_ []byte, d storage.Document) (bool, error) {
-			n.log.Error("the import of an organization is not finished: run writ import again", "organization", d.Org)
+			n.log.Error("the import of an organization is not finished: run writ import again, or with --abandon", "organization", d.Org)
 			return true, nil
 		})
 	})

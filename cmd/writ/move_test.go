@@ -316,7 +316,7 @@ func afterHeader(t *testing.T, name string) string {
 }
 
 // TestMove_Unfinished: serve and verify --chain say which organization's import has not
-// ended.
+// ended, until it is abandoned.
 func TestMove_Unfinished(t *testing.T) {
 	m := newMoved(t)
 	store, err := embedded.Open(m.data.store(), embedded.Options{})
@@ -332,12 +332,19 @@ func TestMove_Unfinished(t *testing.T) {
 	}
 	p := start(t, m.data)
 	waitFor(t, "a line about the import", func() bool {
-		return strings.Contains(p.stderr.String(), `level=ERROR msg="the import of an organization is not finished: run writ import again" organization=acme`)
+		return strings.Contains(p.stderr.String(), `level=ERROR msg="the import of an organization is not finished: run writ import again, or with --abandon" organization=acme`)
 	})
 	p.stop(t)
 	m.wantWhole(t, `one too many: its import is not finished: run writ import again`, `organization "acme"`)
 	file := filepath.Join(t.TempDir(), "acme.ndjson")
 	if said := m.run(t, exitFailed, "export", "--org", "acme", "-o", file); !strings.Contains(said, "its import into this store is not finished") {
 		t.Errorf("writ export says %s, want that the import is not finished", said)
+	}
+	if said := m.run(t, exitOK, "import", "--abandon", "--org", "acme"); !strings.Contains(said, "is abandoned: 0 rows, what was left of 0 removed rows, and 0 documents are removed") {
+		t.Errorf("writ import --abandon says %s, want that nothing was there", said)
+	}
+	m.wantWhole(t, ": whole: ")
+	if said := m.run(t, exitFailed, "import", "--abandon", "--org", "acme"); !strings.Contains(said, `organization "acme": no import of the organization is unfinished`) {
+		t.Errorf("writ import --abandon says %s again, want that no import is unfinished", said)
 	}
 }

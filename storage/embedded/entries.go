@@ -45,7 +45,7 @@ func (b key) place(at place) key {
 // kindBytes are the kinds of entries in keys.
 var kindBytes = map[storage.EntryKind]byte{
 	storage.VerdictEntry: 'v', storage.RetentionEntry: 'r', storage.ChangeEntry: 'c',
-	storage.ImportEntry: 'i',
+	storage.ImportEntry: 'i', storage.AbandonEntry: 'a',
 }
 
 func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }

@@ -40,7 +40,8 @@
 // # Imports
 //
 // An import inserts rows, and what is left of removed ones, in a transaction without a
-// head: their receipts name chains that no slot has. No meter counts them.
+// head: their receipts name chains that no slot has. No meter counts them. By the same
+// they are found where an import is abandoned, and deleted.
 //
 // # Meters
 //

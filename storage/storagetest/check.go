@@ -177,7 +177,7 @@ func (c *checker) checkReceipt(r *storage.Record) {
 // checkEntries returns how many entries org has beside its records.
 func (c *checker) checkEntries(org string) (n int) {
 	c.Helper()
-	for _, kind := range []storage.EntryKind{storage.VerdictEntry, storage.RetentionEntry, storage.ChangeEntry, storage.ImportEntry} {
+	for _, kind := range []storage.EntryKind{storage.VerdictEntry, storage.RetentionEntry, storage.ChangeEntry, storage.ImportEntry, storage.AbandonEntry} {
 		for _, e := range all(c, 3, func(p storage.Page) ([]*storage.Entry, string, error) {
 			return c.store.Entries(c.Context(), org, kind, p)
 		}) {

@@ -172,6 +172,58 @@ var importTests = []test{
 			w.Errorf("%d rows are there, want none", n)
 		}
 	}},
+	{"RemoveImported removes what was imported, in steps, and nothing else; it can be imported again", func(w *world) {
+		rows, left := w.elsewhere("org", 7), w.buried(w.elsewhere("org", 3)...)
+		other := w.elsewhere("other", 1)
+		w.must("Import", w.Import(w.ctx, "other", other, nil))
+		own := w.record("org")
+		w.commit(own)
+		w.must("Import", w.Import(w.ctx, "org", rows, left))
+		n, err := w.RemoveRecords(w.ctx, "org", rows[1].DecidedAt.Add(2*storage.MaxSkew), storage.Expired{Records: 1, Settled: 1})
+		w.must("RemoveRecords", err)
+		count := func(want storage.Imported) {
+			w.Helper()
+			got, err := w.CountImported(w.ctx, "org")
+			w.must("CountImported", err)
+			if got != want {
+				w.Errorf("CountImported = %+v, want %+v", got, want)
+			}
+		}
+		count(storage.Imported{Rows: 7 - n.Records, Removed: 3 + n.Records})
+		for _, want := range []int{4, 4, 2, 0} {
+			n, err := w.RemoveImported(w.ctx, "org", 4)
+			w.must("RemoveImported", err)
+			if n != want {
+				w.Errorf("RemoveImported = %d, want %d", n, want)
+			}
+		}
+		count(storage.Imported{})
+		for _, r := range rows {
+			w.wantMissing(r)
+			_, err := w.Decided(w.ctx, "org", r.IntentID)
+			w.wantErr("Decided", err, storage.ErrNotFound)
+		}
+		_, err = w.Decided(w.ctx, "other", other[0].IntentID)
+		w.must("Decided of another organization", err)
+		w.check()
+		w.imports(rows, left)
+		w.check()
+	}},
+	{"RemoveImported must give ErrConflict with nothing removed where the store has signed a settlement", func(w *world) {
+		rows := w.elsewhere("org", 3)
+		w.imports(rows, nil)
+		settled := *rows[1]
+		w.settle(&settled, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(time.Hour)})
+		w.records["org"][settled.IntentID] = &settled
+		n, err := w.CountImported(w.ctx, "org")
+		w.must("CountImported", err)
+		if want := (storage.Imported{Rows: 3, Settled: 1}); n != want {
+			w.Errorf("CountImported = %+v, want %+v", n, want)
+		}
+		_, err = w.RemoveImported(w.ctx, "org", 10)
+		w.wantErr("RemoveImported", err, storage.ErrConflict)
+		w.check()
+	}},
 	{"imports and appends of the same intents that race leave one decision for each", func(w *world) {
 		rows := w.elsewhere("org", 24)
 		race(func(racer int) {

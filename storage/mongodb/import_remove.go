@@ -1,0 +1,104 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// CountImported implements storage.Importer.
+func (s *Store) CountImported(ctx context.Context, org string) (n storage.Imported, err error) {
+	if err := errors.Join(checkOrg(org), s.available()); err != nil {
+		return n, err
+	}
+	chains, err := s.chains(ctx)
+	if err == nil {
+		err = s.eachImported(ctx, org, chains, &n, func([]byte) bool { return true })
+	}
+	return n, failed(ctx, "counting imported decisions", err)
+}
+
+// RemoveImported implements storage.Importer, in one transaction.
+func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
+		return 0, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	session, err := s.client.StartSession()
+	if err != nil {
+		return 0, failed(ctx, "removing imported decisions", err)
+	}
+	defer session.EndSession(ctx)
+	chains, err := s.chains(bounded)
+	if err != nil {
+		return 0, failed(ctx, "removing imported decisions", err)
+	}
+	var n storage.Imported
+	err = transact(bounded, session, func(ctx context.Context) error {
+		n = storage.Imported{}
+		var keys [][]byte
+		err := s.eachImported(ctx, org, chains, &n, func(key []byte) bool {
+			keys = append(keys, key)
+			return len(keys) < most
+		})
+		if err == nil {
+			err = n.Removable()
+		}
+		if err == nil && len(keys) > 0 {
+			_, err = s.records().DeleteMany(ctx, anyOf("_id", keys))
+		}
+		return err
+	})
+	if errors.Is(err, storage.ErrConflict) {
+		return 0, err
+	}
+	return n.All(), failed(ctx, "removing imported decisions", err)
+}
+
+// eachImported calls f with the key of each row of org that is of none of some chains,
+// and of what is left of one, until it returns false. It counts them.
+func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte, n *storage.Imported, f func(key []byte) bool) error {
+	own := func(chain [16]byte) bool { return slices.Contains(chains, chain) }
+	more := true
+	r := &documents{ctx: ctx, s: s}
+	cursor, err := s.records().Find(ctx, bson.D{{Key: "o", Value: org}}, options.Find().SetSort(oldestFirst))
+	err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
+		w, err := parseRow(org, raw)
+		if err != nil {
+			return false, err
+		}
+		if imported, err := n.AddRow(w.record, own); err != nil || !imported {
+			return true, err
+		}
+		more = f(w.intent)
+		return more, nil
+	})
+	// No index but that of intents has what is left; it orders these by their length first.
+	prefix := storage.Text(org)
+	for length := 1; more && err == nil && length <= maxIntent; length++ {
+		var cursor *mongo.Cursor
+		cursor, err = s.records().Find(ctx, bson.D{{Key: "_id", Value: bson.D{
+			{Key: "$gte", Value: slices.Concat(prefix, make([]byte, length))},
+			{Key: "$lte", Value: slices.Concat(prefix, bytes.Repeat([]byte{0xff}, length))},
+		}}, {Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}})
+		err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
+			w, t, err := readTombstone(raw)
+			if err != nil {
+				return false, err
+			}
+			if n.AddRemoved(t, own) {
+				more = f(w.intent)
+			}
+			return more, nil
+		})
+	}
+	return err
+}
