@@ -19,7 +19,8 @@ import (
 	"writ/engine"
 )
 
-// silence freezes a replica until another gives it up, which a kill switch waits for.
+// silence freezes the replica that leads until another gives it up, which a kill switch
+// waits for. The other leads then, and MongoDB keeps it from sweeping.
 func (f *fleet) silence(t *testing.T) {
 	t.Helper()
 	operator := oneConnection{newSender(t, f.shares.token, 1), f.shares.url}
@@ -27,7 +28,15 @@ func (f *fleet) silence(t *testing.T) {
 	operator.do(t, http.MethodPost, "/v1/agents", `{"name": "Bot", "externalId": "mute"}`, http.StatusCreated, &agent)
 	f.mute.signal(t, syscall.SIGSTOP)
 	defer f.mute.signal(t, syscall.SIGCONT)
+	allow, err := f.set.RefuseCommand(t.Context(), "aggregate", "writ.records")
+	if err != nil {
+		t.Fatal(err)
+	}
 	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status": "disabled"}`, http.StatusOK, nil)
+	waitFor(t, "a sweep that fails", func() bool { return value(t, f.shares.process, "writ_retention_failures_total") > 0 })
+	if err := allow(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // loseMongoDB ends the set and has a decision want it.

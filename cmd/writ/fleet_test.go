@@ -29,7 +29,7 @@ type fleet struct {
 	full          *replica // its disk fills; nil where none can be mounted
 	odd           *replica // its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
 	set           *mongotest.Set
-	shares, mute  *replica // share the set; the second is frozen until it is given up. nil where there is no mongod
+	shares, mute  *replica // share the set; the second leads, and is frozen until it is given up. nil where there is no mongod
 	coreFails     *atomic.Bool
 }
 
@@ -96,7 +96,8 @@ func startFleet(t *testing.T) *fleet {
 	} else {
 		f.set = mongotest.For(t, 1)
 		keys, store := shared(t.TempDir()), []string{many, "--store=mongodb", "--mongodb-uri", f.set.URI()}
-		f.shares, f.mute = run(keys, store...), run(keys, store...)
+		f.mute = run(keys, store...)
+		f.shares = run(keys, store...)
 	}
 	if mount, err := tryMountSmall(t, 384<<20); err != nil {
 		t.Logf("SKIPPED the alerts of a full disk: mounting a small file system needs root: %v", err)

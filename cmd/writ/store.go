@@ -73,10 +73,10 @@ func (c *serveCmd) writer() (string, error) {
 
 // check refuses flags of one store with the other.
 func (c *serveCmd) checkStore() error {
-	mongo := c.Store == "mongodb"
-	switch {
-	case c.checkURI() != nil:
-		return c.checkURI()
+	if err := c.checkURI(); err != nil {
+		return err
+	}
+	switch mongo := c.Store == "mongodb"; {
 	case mongo && c.AuditAck.behind() > 0:
 		return errors.New("--audit-ack queued is for --store embedded: mongodb answers when a majority has a decision")
 	case mongo && c.AcceptRollback != nil:
