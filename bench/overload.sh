@@ -7,11 +7,9 @@ field() { sed -n "s|.*[ ]$1=\([0-9.]*\).*|\1|p" "$2" | head -1; }
 # offer LABEL ARGS...: one run; prints it with what it cost the server, and leaves
 # its goodput.
 offer() {
-  local label=$1 before; shift
-  before=$(ticks "$writ_pid")
-  load -label "$label" -url http://127.0.0.1:3840/v1/policy/evaluate -org bench -operator "$operator" -rules "$rules" -rego "${REGO:-0}" -honour -warmup 0 "$@" >"$tmp/run"
+  local label=$1; shift
+  load -label "$label" -url http://127.0.0.1:3840/v1/policy/evaluate -org bench -operator "$operator" -rules "$rules" -rego "${REGO:-0}" -honour -warmup 0 -pid "$writ_pid" "$@" >"$tmp/run"
   cat "$tmp/run"
-  awk -v n="$(field decided "$tmp/run")" -v c=$(($(ticks "$writ_pid") - before)) 'BEGIN { printf "    server: %.0f decisions for each second of its processor time\n", n / (c / 100) }'
   goodput=$(field 200/s "$tmp/run")
 }
 

@@ -46,9 +46,6 @@ if [[ $what != go ]] && { [[ $(nproc) -lt 2 ]] || ! command -v taskset >/dev/nul
   echo "SKIPPED what runs over HTTP: it pins server and driver to two cores with taskset"; exit 0
 fi
 
-# ticks PID: the processor time of a process so far, in hundredths of a second.
-ticks() { awk '{print $14 + $15}' "/proc/$1/stat"; }
-
 # write_plans: a plan that no run uses up.
 write_plans() {
   cat > "$tmp/plans.json" <<'E2'

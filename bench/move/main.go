@@ -21,9 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/uuid"
-
-	"writ/engine"
+	"writ/bench/history"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -105,14 +103,6 @@ func measure(ctx context.Context, writ, kept, uri string, rows int) (err error) 
 	return run("export of MongoDB", append([]string{"export", "--org", "org", "-o", file + ".again"}, mongo...)...)
 }
 
-// plain is a scrubber that finds nothing to scrub.
-type plain struct{}
-
-func (plain) Text(s string) string                                { return s }
-func (plain) Identity(s string) string                            { return s }
-func (plain) Resource(_, projection string) string                { return projection }
-func (plain) Values(metadata map[string]string) map[string]string { return metadata }
-
 // batch is how many decisions are under a head.
 const batch = 16
 
@@ -134,7 +124,7 @@ func fill(ctx context.Context, dir string, rows int) error {
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, ledger.Config{Store: s, Signer: signer, Scrub: plain{}})
+	l, err := ledger.Open(ctx, ledger.Config{Store: s, Signer: signer, Scrub: history.Plain{}})
 	if err != nil {
 		return err
 	}
@@ -149,28 +139,8 @@ func fill(ctx context.Context, dir string, rows int) error {
 	return s.Close()
 }
 
-func decide(ctx context.Context, l *ledger.Ledger, n int) (err error) {
-	reserved, entries, outs := make([]ledger.Reservation, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
-	for i := range entries {
-		if reserved[i], err = l.Reserve(ctx, "org", 1<<40); err != nil {
-			return err
-		}
-		entries[i] = ledger.Entry{
-			Intent: &engine.Intent{
-				IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "team-a/deployer",
-				ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds", IssuedAt: "2026-11-21T11:59:59Z",
-				Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"}, Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
-			},
-			PolicyVersion: 3,
-			Result: engine.Result{Decision: engine.Decision(1 + (n+i)%3), Findings: []engine.Finding{
-				{Outcome: engine.Allow, Reason: "policy.allowed: version 3 of the policy allows it"},
-			}},
-		}
-	}
-	p, err := l.Enqueue(ctx, reserved, entries, false)
-	if err == nil {
-		err = p.Wait(ctx, outs)
-	}
+func decide(ctx context.Context, l *ledger.Ledger, n int) error {
+	outs, err := history.Decide(ctx, l, "org", n, batch)
 	if err == nil && n/batch%6 == 0 {
 		_, err = l.Settle(ctx, "org", outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: outs[0].Record.DecidedAt})
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/uuid"
-
-	"writ/engine"
+	"writ/bench/history"
 	"writ/ledger"
 	"writ/ledger/receipt"
 )
@@ -32,28 +30,7 @@ func BenchmarkProve(b *testing.B) {
 	}
 	for n := 0; n < rows; n += size {
 		org := fmt.Sprintf("org-%d", n/size%4)
-		reserved, entries, outs := make([]ledger.Reservation, size), make([]ledger.Entry, size), make([]ledger.Outcome, size)
-		for i := range entries {
-			if reserved[i], err = l.Reserve(b.Context(), org, 1<<40); err != nil {
-				b.Fatal(err)
-			}
-			entries[i] = ledger.Entry{
-				Intent: &engine.Intent{
-					IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "team-a/deployer",
-					ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds", IssuedAt: "2026-11-21T11:59:59Z",
-					Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"}, Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
-				},
-				PolicyVersion: 3,
-				Result: engine.Result{Decision: engine.Decision(1 + (n+i)%3), Findings: []engine.Finding{
-					{Outcome: engine.Allow, Reason: "policy.allowed: version 3 of the policy allows it"},
-				}},
-			}
-		}
-		p, err := l.Enqueue(b.Context(), reserved, entries, false)
-		if err == nil {
-			err = p.Wait(b.Context(), outs)
-		}
-		if err != nil {
+		if _, err := history.Decide(b.Context(), l, org, n, size); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,17 +1,15 @@
 package embedded
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // TestReader_OneOrganization reads what an export does.
@@ -22,44 +20,9 @@ func TestReader_OneOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	want := w.acme
-	if n, newest, err := r.Size(t.Context(), "acme"); n != len(want) || newest != want[len(want)-1].DecisionID || err != nil {
-		t.Errorf("Size = %d, %s, %v, want %d", n, newest, err, len(want))
-	}
-	for i := range len(want) + 1 {
-		after := ""
-		if i > 0 {
-			after = want[i-1].DecisionID
-		}
-		var got []*storage.Record
-		if err := r.RowsOf(t.Context(), "acme", after, func(r *storage.Record) error { got = append(got, r); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want[i:], got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("RowsOf after %q: -want +got\n%s", after, diff)
-		}
-	}
-	var all, own []string
-	add := func(to *[]string) func(*storage.Tombstone) error {
-		return func(t *storage.Tombstone) error {
-			*to = append(*to, t.IntentID+t.DecisionID)
-			return nil
-		}
-	}
-	if err := errors.Join(r.TombstonesOf(t.Context(), "acme", add(&own)), r.Tombstones(t.Context(), add(&all))); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(own, all) || len(own) != 4 {
-		t.Errorf("TombstonesOf = %q, want %q", own, all)
-	}
-	if err := r.TombstonesOf(t.Context(), "rival", func(t *storage.Tombstone) error { return errors.New(t.DecisionID) }); err != nil {
-		t.Errorf("TombstonesOf of one without any = %v", err)
-	}
+	storagetest.OneOrganization(t, r, "acme", w.acme, 4, "rival")
 	if n, newest, err := r.Size(t.Context(), "ac"); n != 16 || newest == "" || err != nil {
 		t.Errorf("Size of another = %d, %q, %v, want 16", n, newest, err)
-	}
-	if err := r.RowsOf(t.Context(), "acme", "x", nil); err == nil {
-		t.Error("RowsOf after what is no id = nil, want an error")
 	}
 }
 

@@ -1,0 +1,54 @@
+// Package history fills ledgers with decisions to measure what reads them.
+package history
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger"
+)
+
+// Decide has l decide as many intents of org as one head signs, size, and returns them.
+// Decisions take turns with n, the number of the first one.
+func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) (outs []ledger.Outcome, err error) {
+	reserved, entries := make([]ledger.Reservation, size), make([]ledger.Entry, size)
+	for i := range entries {
+		if reserved[i], err = l.Reserve(ctx, org, 1<<40); err != nil {
+			return nil, err
+		}
+		entries[i] = ledger.Entry{
+			Intent: &engine.Intent{
+				IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "team-a/deployer",
+				ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds", IssuedAt: "2026-11-21T11:59:59Z",
+				Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"}, Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
+			},
+			PolicyVersion: 3,
+			Result: engine.Result{Decision: engine.Decision(1 + (n+i)%3), Findings: []engine.Finding{
+				{Outcome: engine.Allow, Reason: "policy.allowed: version 3 of the policy allows it"},
+			}},
+		}
+	}
+	outs = make([]ledger.Outcome, size)
+	p, err := l.Enqueue(ctx, reserved, entries, false)
+	if err == nil {
+		err = p.Wait(ctx, outs)
+	}
+	return outs, err
+}
+
+// Plain is a scrubber that finds nothing to scrub.
+type Plain struct{}
+
+// Text returns s.
+func (Plain) Text(s string) string { return s }
+
+// Identity returns s.
+func (Plain) Identity(s string) string { return s }
+
+// Resource returns projection.
+func (Plain) Resource(_, projection string) string { return projection }
+
+// Values returns metadata.
+func (Plain) Values(metadata map[string]string) map[string]string { return metadata }
