@@ -49,6 +49,7 @@ soak: ## Have other programs read 1,000,000 spellings of blocked resources, a se
 	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
 	WRIT_SOAK=1 $(GO) test ./rego -run '^TestReference$$' -v -timeout 4h
 	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
+	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 
 quick: ## Run what matters while you edit, in under a minute: the engine and what decides, signs and scrubs
 	$(GO) test -short ./engine/... ./examples ./ledger/... ./scrub ./admission ./decision/... ./storage ./storage/registry ./billing .

@@ -151,18 +151,20 @@ func (a *abandoning) collection(c *storage.Collection, keep func(name string) (b
 	}); err != nil {
 		return err
 	}
-	for n := 0; len(all) > 0; all = all[n:] {
-		name, err := "", error(nil)
-		if name, n, err = together(c, all); err != nil {
+	for len(all) > 0 {
+		name, n, err := together(c, all)
+		if err != nil {
 			return err
 		}
-		if kept, err := keep(name); kept || err != nil {
-			if err != nil {
-				return err
-			}
+		same := all[:n]
+		all = all[n:]
+		kept, err := keep(name)
+		if err != nil {
+			return err
+		}
+		if kept {
 			continue
 		}
-		same := all[:n]
 		if _, err := a.Store.Update(a.ctx, a.org, func(tx storage.Tx) error { return a.delete(tx, same) }); err != nil {
 			return err
 		}
