@@ -99,7 +99,7 @@ func beginStream(t *testing.T, s *Store) bson.Raw {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stream.Close(t.Context()) //nolint:errcheck // its place is known
+	defer stream.Close(t.Context())
 	return stream.ResumeToken()
 }
 
