@@ -63,6 +63,16 @@ func abort(ctx context.Context, session *mongo.Session) {
 	session.AbortTransaction(ctx) //nolint:errcheck // the next transaction ends it, too
 }
 
+// endCommit ends a commit that was given up. The driver takes a session for committing
+// whose commit was tried again and timed out, and says of each command of the next
+// transaction that it is the first one, which the server refuses. One that is begun and
+// aborted before it has sent anything ends that.
+func endCommit(ctx context.Context, session *mongo.Session) {
+	if session.StartTransaction() == nil { // else start aborts it
+		abort(ctx, session)
+	}
+}
+
 // commit commits, again for as long as the outcome is unknown and ctx lasts.
 func commit(ctx context.Context, session *mongo.Session) error {
 	for try := 0; ; try++ {
@@ -73,6 +83,7 @@ func commit(ctx context.Context, session *mongo.Session) error {
 		case !hasLabel(err, unknownCommit) && ctx.Err() == nil && !mongo.IsTimeout(err) && !mongo.IsNetworkError(err):
 			return err
 		case !pause(ctx, try):
+			endCommit(ctx, session)
 			return errors.Join(errUnknownCommit, err)
 		}
 	}
