@@ -1,0 +1,142 @@
+package transfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"writ/storage"
+)
+
+// What is stored at a time: so much that a durable write costs little beside it, and so
+// little that a transaction is short. A document takes several round trips of a
+// database, and all rows of a run take three.
+const (
+	runRows      = 1024
+	runDocuments = 64
+	runBytes     = 2 << 20
+)
+
+// run is how much was read and is not stored yet.
+type run struct{ decisions, documents, bytes int }
+
+// endsBefore reports whether what was read is stored before the next line, and takes
+// that. Documents are not stored with decisions.
+func (r *run) endsBefore(l *line, bytes int) bool {
+	ends := r.decisions >= runRows || r.documents >= runDocuments || r.bytes >= runBytes || l.Document != nil && r.decisions > 0
+	if ends {
+		*r = run{}
+	}
+	switch {
+	case l.Document != nil:
+		r.documents++
+	case l.Row != nil, l.Removed != nil:
+		r.decisions++
+	}
+	r.bytes += bytes
+	return ends
+}
+
+// errChanged means that the file is not the one that Check has read.
+var errChanged = errors.New("the file has changed since it was checked: run the import again")
+
+// file stores what is in the file.
+func (i *importer) file(in io.ReadSeeker) error {
+	err := i.each(in, func(r *reader, l *line, left *storage.Tombstone) error {
+		if i.run.endsBefore(l, len(r.buf)) {
+			if err := i.store(digestOf(r.before)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case l.Row != nil:
+			i.rows = append(i.rows, withReceipt(l.Row))
+		case left != nil:
+			i.removed = append(i.removed, left)
+		case l.Document != nil:
+			doc, err := l.Document.stored(i.org)
+			if err != nil {
+				return &LineError{Line: r.n, Err: err}
+			}
+			doc.Value = bytes.Clone(doc.Value)
+			i.documents = append(i.documents, doc)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return i.flush()
+}
+
+// each calls f with each line of the file, and ends with an error unless it is the one
+// that was checked.
+func (i *importer) each(in io.ReadSeeker, f func(r *reader, l *line, left *storage.Tombstone) error) error {
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	i.state = state{}
+	r := newReader(in)
+	for {
+		l, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		left, err := i.state.take(r, l)
+		if err == nil {
+			err = f(r, l, left)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if i.state.footer == nil || *i.state.footer != i.checked.Footer {
+		return errChanged
+	}
+	return nil
+}
+
+// store stores a run, if the lines up to its end have the digest that was checked.
+func (i *importer) store(digest string) error {
+	if i.runs >= len(i.checked.runs) || i.checked.runs[i.runs] != digest {
+		return errChanged
+	}
+	i.runs++
+	return i.flush()
+}
+
+// flush stores what was taken.
+func (i *importer) flush() error {
+	if len(i.rows)+len(i.removed) > 0 {
+		if err := i.Store.Import(i.ctx, i.org, i.rows, i.removed); err != nil {
+			return fmt.Errorf("storing decisions up to %s: %w", i.state.last, err)
+		}
+	}
+	if err := i.putDocuments(); err != nil {
+		return err
+	}
+	i.rows, i.removed, i.documents = nil, nil, nil
+	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
+	return nil
+}
+
+// settle signs the settlements from before settlements were signed, last of all: they
+// are of the store's own chain, and [Abandon] could not take them back.
+func (i *importer) settle(in io.ReadSeeker) error {
+	if i.checked.Unsigned == 0 {
+		return nil
+	}
+	return i.each(in, func(_ *reader, l *line, _ *storage.Tombstone) error {
+		if l.Row == nil || withReceipt(l.Row) == l.Row {
+			return nil
+		}
+		if _, err := i.Ledger.Settle(i.ctx, i.org, l.Row.DecisionID, *l.Row.Settlement); err != nil {
+			return fmt.Errorf("signing the settlement of decision %s: %w", l.Row.DecisionID, err)
+		}
+		return nil
+	})
+}
