@@ -45,9 +45,10 @@ test: ## Run every test
 oracles: ## Install the programs that engine/oracles asks: node, Python, urllib3, requests
 	.ci/oracles
 
-soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases, and replicas race and fail
+soak: ## Have other programs read 1,000,000 spellings of blocked resources, a second evaluator decide 100,000 cases and Rego 2,000,000, replicas race and fail, and the patches of internal/newcomer apply
 	$(GO) test ./engine/oracles -run '^TestNoSpellingOfABlockedResourceMayPass$$' -v -timeout 4h -args -spellings 1000000
-	WRIT_SOAK=1 $(GO) test ./rego -run '^TestReference$$' -v -timeout 4h
+	WRIT_SOAK=1 $(GO) test ./rego -run '^(TestReference|TestDecision_Evaluation_CELAndRegoAgree)$$' -v -timeout 4h
+	WRIT_SOAK=1 $(GO) test ./internal/newcomer -v -timeout 1h
 	WRIT_SOAK=1 $(GO) test ./cmd/writ -run '^Test(Replicas|Outages)$$' -v -timeout 2h
 	WRIT_SOAK=1 $(GO) test ./storage/mongodb -run '^TestWatch_OfATruncatedOplog$$' -v -timeout 30m
 

@@ -1,7 +1,7 @@
 // Package engine decides whether an automated agent's action may proceed.
 //
 // It is the domain of writ and it is pure: no I/O, no clock, no globals, and
-// none of writ's other packages. A policy version compiles once into a [Policy]
+// of writ's packages only those below it. A policy version compiles once into a [Policy]
 // program and an organization's active rules into a [RuleSet]; [Evaluate] runs
 // both over one [Intent] and reports the decision together with every finding
 // that led to it. Every check runs, the most restrictive outcome wins:
@@ -13,7 +13,6 @@
 // it allows, and a resource without a single meaning is refused before any
 // check sees it.
 //
-// The check table, the rules' condition forms and the readings of a resource
-// are documented where they are implemented: checks.go, condition.go and
-// resource.go.
+// The checks are in checks.go, the forms of conditions in package condition, the readings
+// of a resource in package resource.
 package engine

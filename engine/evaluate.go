@@ -189,7 +189,7 @@ func (v Verdict) String() string {
 type Asked struct {
 	Rule    *CompiledRule
 	Verdict Verdict
-	Err     *condition.ConditionError
+	Err     *condition.EvalError
 }
 
 // Checked is a check of a policy and what it found.

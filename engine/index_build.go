@@ -38,10 +38,10 @@ func newRuleIndex(rules []*CompiledRule) ruleIndex {
 
 // file files rule i under d.
 func (x *ruleIndex) file(i int32, d condition.Demand) {
-	switch {
-	case d.Field.ID == condition.Resource:
+	switch d.Field.ID {
+	case condition.Resource:
 		x.resources.file(i, d)
-	case d.Field.ID == condition.MetadataValue:
+	case condition.MetadataValue:
 		if x.keys[d.Field.Key] == nil {
 			x.keys[d.Field.Key] = &valueIndex{}
 		}

@@ -3,6 +3,7 @@ package rego
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +23,14 @@ const (
 	undecidable = 30
 )
 
-// The engine decides in CEL and a lowered policy in Rego: both decide the same
-// and find the same, of at least 200,000 triples of a policy, its rules and an intent.
+// The engine decides by trees and CEL and a lowered policy in Rego: both decide the same
+// and find the same, of at least 200,000 triples of a policy, its rules and an intent, and
+// of 2,000,000 with WRIT_SOAK=1.
 func TestDecision_Evaluation_CELAndRegoAgree(t *testing.T) {
 	n := policies
-	if testing.Short() {
+	if os.Getenv("WRIT_SOAK") != "" {
+		n *= 10
+	} else if testing.Short() {
 		n = policiesShort
 		fmt.Printf("differential: -short compares %d triples instead of %d\n", n*intentsPerPolicy, policies*intentsPerPolicy)
 	}

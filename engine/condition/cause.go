@@ -41,15 +41,15 @@ func (c CauseCounts) Total() (n int) {
 	return n
 }
 
-// ConditionError says why a condition could not be evaluated, in words that hold no
+// EvalError says why a condition could not be evaluated, in words that hold no
 // value of the intent.
-type ConditionError struct {
+type EvalError struct {
 	Cause   Cause
 	message string
 }
 
 // Error implements error.
-func (e *ConditionError) Error() string { return e.message }
+func (e *EvalError) Error() string { return e.message }
 
 // ErrTooMuchWork is the error of a condition that is left too little work or time
 // by the others of its evaluation.
@@ -83,8 +83,8 @@ func CauseOf(err error) Cause {
 }
 
 // Diagnose returns err, of a condition, without what it may hold of the intent.
-func Diagnose(err error) *ConditionError {
-	e := &ConditionError{Cause: CauseOf(err)}
+func Diagnose(err error) *EvalError {
+	e := &EvalError{Cause: CauseOf(err)}
 	var absent *absentError
 	switch {
 	case e.Cause == CauseMissing && errors.As(err, &absent):

@@ -96,8 +96,7 @@ func (p *parts) split(text checker.AstNode) *checker.CallEstimate {
 	size := textSize(text)
 	p.size[text.Expr().ID()] = size
 	n := plusOne(size)
-	switch {
-	case p.whole:
+	if p.whole {
 		n = 1
 	}
 	return &checker.CallEstimate{

@@ -47,6 +47,7 @@ const (
 // Kind is what a field holds, or is read as.
 type Kind uint8
 
+// The kinds.
 const (
 	Text Kind = iota
 	Int

@@ -38,11 +38,11 @@ const (
 // Reads is how a comparison with the resource reads it.
 type Reads uint8
 
+// The ways of reading. ReadsAny is true where the comparison is for one reading that a
+// block looks at, ReadsEvery where it is for all that an allowance has to cover.
 const (
-	// ReadsOne: the condition is asked as a whole, for one reading at a time.
+	// ReadsOne has the condition asked as a whole, for one reading at a time.
 	ReadsOne Reads = iota
-	// ReadsAny: the comparison is true where it is for one reading that a block
-	// looks at, ReadsEvery where it is for all that an allowance has to cover.
 	ReadsAny
 	ReadsEvery
 )

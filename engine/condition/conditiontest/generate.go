@@ -199,10 +199,10 @@ func (g Generator) cel(depth int) string {
 		return fmt.Sprintf("intent.issued_at %s timestamp('2026-01-31T12:00:00Z')", Pick(g, "==", "<", ">="))
 	}
 	field, values := g.text()
-	return g.celText(celRef(field), field, values)
+	return g.celText(celRef(field), values)
 }
 
-func (g Generator) celText(ref, field string, values []string) string {
+func (g Generator) celText(ref string, values []string) string {
 	v := quote(Pick(g, values...))
 	switch g.IntN(9) {
 	case 0:
