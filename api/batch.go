@@ -19,10 +19,6 @@ import (
 
 const (
 	batchPath = "/v1/policy/evaluate/batch"
-	// maxBatch is how many intents a batch may have, and maxBatchBody how many
-	// bytes its body: some 40 KB an intent.
-	maxBatch     = 100
-	maxBatchBody = 4 << 20
 )
 
 // batchBody is the body of a batch. Its intents are read one by one, so that each

@@ -190,8 +190,8 @@ func (a AuthConfig) check() error {
 		if a.JWKS != "" {
 			return errors.New("operator tokens: HS256 takes a secret, not a key set")
 		}
-		if len(a.Secret) < minSecret {
-			return fmt.Errorf("operator tokens: the HS256 secret has %d bytes, want at least %d", len(a.Secret), minSecret)
+		if len(a.Secret) < MinSecret {
+			return fmt.Errorf("operator tokens: the HS256 secret has %d bytes, want at least %d", len(a.Secret), MinSecret)
 		}
 	case algRS256, algES256, algEdDSA:
 		if len(a.Secret) > 0 {

@@ -8,10 +8,6 @@ import (
 	"writ/engine/condition"
 )
 
-// maxShared is the greatest body whose strings may share one copy of it. A
-// larger one would be kept as a whole for the sake of a short string.
-const maxShared = 4 << 10
-
 // decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly
 // all, are read in one pass; whatever has an escape, a large number or a
 // mistake is left to engine.Decode. What the fast path accepts engine.Decode

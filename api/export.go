@@ -20,11 +20,6 @@ import (
 const (
 	// exportPage is how many rows are read and written at a time: some 100 KiB.
 	exportPage = 256
-	// maxExports bounds the exports under way, which each take a megabyte and may
-	// last as long as their reader likes, and maxOrgExports those of one
-	// organization, so that it leaves room for others.
-	maxExports    = 64
-	maxOrgExports = 4
 )
 
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions

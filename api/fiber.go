@@ -19,7 +19,6 @@ const (
 	headerReplayed  = "Idempotent-Replayed"
 	headerExpired   = "Receipt-Expired"
 	headerSignature = "Stripe-Signature"
-	maxParam        = 512
 )
 
 // read takes from Fiber what the route's handler works with.

@@ -9,9 +9,6 @@ import (
 	"writ/engine"
 )
 
-// maxName is the greatest length of a display name or reference, in characters.
-const maxName = 256
-
 // fieldErrors gathers what is wrong with a body, to be told all at once.
 type fieldErrors struct {
 	list []engine.FieldError

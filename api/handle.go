@@ -60,9 +60,6 @@ type scratch struct {
 	out []byte
 }
 
-// maxScratch is the size above which buffers are not reused.
-const maxScratch = 64 << 10
-
 func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxRequestID), out: make([]byte, 0, 2048)} }}
 }

@@ -40,10 +40,6 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 	return list(all, page.After), nil
 }
 
-// maxReads is how many times a page of the history asks the store, which each
-// time may skip some hundreds of rows, to find what its filter selects.
-const maxReads = 200
-
 // authorization returns one row of the history to credentials that may read all of it and
 // to the one that asked for the decision. Others get the same refusal whether or not the
 // decision exists.

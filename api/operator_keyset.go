@@ -12,9 +12,6 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// minRSABits is the least size of an RSA key.
-const minRSABits = 2048
-
 // keySet is one state of the keys. gen tells states apart: what was verified
 // under one says nothing under the next.
 type keySet struct {

@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"writ/engine/condition"
 	"writ/engine/resource"
 
 	"github.com/go-json-experiment/json"
@@ -33,10 +34,6 @@ const (
 	jwtLeeway = 30 * time.Second
 	// latestExpiry is in the year 10680: beyond it seconds overflow a time.
 	latestExpiry = 1 << 38
-	// minSecret is RFC 7518's least length of an HS256 key, in bytes.
-	minSecret  = 32
-	maxOrg     = 128
-	maxSubject = 256
 )
 
 // operatorClaims are what an operator token may claim that counts here. The times
@@ -126,13 +123,13 @@ func (c *operatorClaims) check(now time.Time) error {
 	case at < max(math.Trunc(c.NotBefore), math.Trunc(c.IssuedAt))-leeway:
 		return errors.New("it is not valid yet")
 	}
-	if err := checkName(c.OrgID, maxOrg); err != nil {
+	if err := checkName(c.OrgID, condition.MaxOrganizationID); err != nil {
 		return fmt.Errorf("org_id %w", err)
 	}
 	if strings.TrimSpace(c.OrgID) != c.OrgID {
 		return errors.New("org_id must not start or end with white space")
 	}
-	if err := checkName(c.Subject, maxSubject); err != nil {
+	if err := checkName(c.Subject, maxName); err != nil {
 		return fmt.Errorf("sub %w", err)
 	}
 	return nil
@@ -164,8 +161,8 @@ func SignOperatorToken(secret []byte, org, subject string, now time.Time, ttl ti
 	switch err := claims.check(now); {
 	case err != nil:
 		return "", fmt.Errorf("signing an operator token: %w", err)
-	case len(secret) < minSecret:
-		return "", fmt.Errorf("signing an operator token: the secret has %d bytes, want at least %d", len(secret), minSecret)
+	case len(secret) < MinSecret:
+		return "", fmt.Errorf("signing an operator token: the secret has %d bytes, want at least %d", len(secret), MinSecret)
 	case ttl <= 0:
 		return "", fmt.Errorf("signing an operator token: lifetime %v is not positive", ttl)
 	}

@@ -12,7 +12,6 @@ import (
 const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
-	maxInstance = 256
 )
 
 // writeProblem answers with p.
@@ -61,8 +60,8 @@ func instance(fc *fiber.Ctx) string {
 		return "/"
 	}
 	path := strings.ToValidUTF8(original, "�")
-	if len(path) > maxInstance {
-		path = strings.ToValidUTF8(path[:maxInstance], "")
+	if len(path) > maxName {
+		path = strings.ToValidUTF8(path[:maxName], "")
 	}
 	return path
 }

@@ -25,9 +25,6 @@ type RateLimit struct {
 	Burst int
 }
 
-// maxRate bounds both numbers of a limit: what is above it limits nothing.
-const maxRate = 1_000_000
-
 var errRateLimit = errors.New("want off, or a rate and a burst such as 100/s:1000, 30/m or 500/h:50")
 
 // UnmarshalText implements encoding.TextUnmarshaler.

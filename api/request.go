@@ -100,8 +100,6 @@ func (q query) done() error {
 
 const (
 	defaultLimit = 50
-	maxLimit     = 500
-	maxCursor    = 1024
 )
 
 // page takes limit and cursor.
@@ -163,8 +161,8 @@ func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Milliseco
 // printable returns the part of a caller's text that can be echoed.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
-	if len(s) > 64 {
-		s = strings.ToValidUTF8(s[:64], "") + "…"
+	if len(s) > maxEchoed {
+		s = strings.ToValidUTF8(s[:maxEchoed], "") + "…"
 	}
 	return s
 }

@@ -8,7 +8,6 @@ import (
 
 const (
 	headerRequestID = "X-Request-Id"
-	maxRequestID    = 64
 )
 
 // requestIDs makes ids for requests whose caller sent none (or one that is not

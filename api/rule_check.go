@@ -35,10 +35,6 @@ func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) erro
 }
 
 const (
-	// maxRules is the most bytes that an organization's compiled rules may take: half of
-	// what the cache keeps of rules by default. A set that is not kept would be compiled
-	// for each decision and would evict others.
-	maxRules = 32 << 20
 	// smallRule is the size up to which a rule is accepted without adding up the others,
 	// which is slow if they are many.
 	smallRule = 4 << 10

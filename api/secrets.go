@@ -25,13 +25,6 @@ func (s *Server) refuseSecrets(body []byte) error {
 	return &engine.InvalidError{Fields: search.found}
 }
 
-const (
-	// maxSecrets is how many fields are named at most, and maxSecretField how much
-	// of the name of each: what is said of a body must not outgrow it.
-	maxSecrets     = 20
-	maxSecretField = 256
-)
-
 // secretSearch collects the fields that hold secrets.
 type secretSearch struct {
 	scrub Scrubber
@@ -110,8 +103,8 @@ func (s *secretSearch) text(name, text string) {
 // alone: for every value the work would be the square of the body.
 func (s *secretSearch) field() string {
 	text := s.scrub.Text(strings.TrimPrefix(strings.Join(s.path, ""), "."))
-	if len(text) > maxSecretField {
-		text = strings.ToValidUTF8(text[:maxSecretField], "") + "…"
+	if len(text) > maxName {
+		text = strings.ToValidUTF8(text[:maxName], "") + "…"
 	}
 	return text
 }

@@ -215,7 +215,7 @@ func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
 	if len(p.Errors) != maxSecrets || len(r.body) > 16<<10 {
 		t.Errorf("%d fields in %d bytes, want %d in a few kilobytes", len(p.Errors), len(r.body), maxSecrets)
 	}
-	if got := len(p.Errors[0].Field); got > maxSecretField+len("…") {
-		t.Errorf("the name of a field has %d bytes, want at most %d", got, maxSecretField)
+	if got := len(p.Errors[0].Field); got > maxName+len("…") {
+		t.Errorf("the name of a field has %d bytes, want at most %d", got, maxName)
 	}
 }

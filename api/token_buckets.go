@@ -10,8 +10,6 @@ import (
 
 const (
 	bucketShards = 64
-	// maxBuckets is how many buckets one limit keeps.
-	maxBuckets = 32 << 10
 	// sweepPause is the least time between two searches for room in a shard.
 	sweepPause = 100 * time.Millisecond
 )

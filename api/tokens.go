@@ -20,10 +20,6 @@ type tokenBody struct {
 	PolicyID  *string    `json:"policy_id"`
 }
 
-// maxYear is the last that RFC 3339 can write. With an offset it can write a time
-// that is later in UTC.
-const maxYear = 9999
-
 // tokenSecret is the one answer that holds a whole key.
 type tokenSecret struct {
 	Token string `json:"token"`

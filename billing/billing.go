@@ -51,9 +51,6 @@ type Config struct {
 
 const (
 	defaultTimeout = 8 * time.Second
-	// maxRetries are retries of a call that Stripe says, or the network implies,
-	// did not happen. They carry the Idempotency-Key of the first.
-	maxRetries = 1
 )
 
 // Billing sells plans. It is safe for concurrent use and holds nothing that

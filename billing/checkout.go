@@ -19,9 +19,6 @@ import (
 // caller can repeat a call that may have failed.
 const sameSession = 10 * time.Minute
 
-// maxReference is the greatest length of a client_reference_id at Stripe.
-const maxReference = 200
-
 // Checkout returns where a browser pays for plan. An organization that pays for
 // another plan is led to confirm the change of its subscription instead, which
 // has no session id: a second Checkout would charge it twice.

@@ -16,9 +16,6 @@ const (
 	metaPlan         = "plan"
 )
 
-// maxOrganization is the greatest length of a metadata value at Stripe.
-const maxOrganization = 500
-
 // The objects of events, as far as they are read. Webhooks come in the version
 // of the API that the account or the endpoint is set to, not in the library's;
 // these members mean the same in each, and where a member has moved both places
@@ -192,9 +189,6 @@ func organization(metadata map[string]string) string {
 	}
 	return ""
 }
-
-// maxUnix is the last second that RFC 3339 can write.
-const maxUnix = 253402300799
 
 // unix returns a time in Stripe's way, zero if there is none.
 func unix(seconds int64) time.Time {

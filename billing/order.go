@@ -54,9 +54,6 @@ func rankOf(t stripe.EventType) int {
 	}
 }
 
-// maxIDs bounds the events that are remembered of one second.
-const maxIDs = 32
-
 // snapshot is a subscription as it was at an event.
 type snapshot struct {
 	event     string
@@ -82,7 +79,7 @@ func (n *snapshot) apply(s *storage.Subscription) bool {
 	ids := []string{n.event}
 	if s.SubscriptionID == n.id && n.compare(s.Last) == 0 {
 		ids = append(slices.Clone(s.Last.IDs), n.event)
-		ids = ids[max(0, len(ids)-maxIDs):]
+		ids = ids[max(0, len(ids)-maxRemembered):]
 	}
 	s.Plan, s.Status = n.plan, n.status
 	s.SubscriptionID, s.ItemID = n.id, n.item
@@ -113,9 +110,6 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// maxEnded bounds the ended subscriptions that are remembered of an organization.
-const maxEnded = 32
-
 // bury remembers that a subscription other than s has ended, or returns false if
 // that is known: the events before its end may be delivered after it, and would
 // give its plan for good.
@@ -124,7 +118,7 @@ func bury(s *storage.Subscription, id string) bool {
 		return false
 	}
 	s.Ended = append(slices.Clone(s.Ended), id)
-	s.Ended = s.Ended[max(0, len(s.Ended)-maxEnded):]
+	s.Ended = s.Ended[max(0, len(s.Ended)-maxRemembered):]
 	return true
 }
 

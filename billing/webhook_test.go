@@ -229,14 +229,14 @@ func TestWebhook_AnyOrderOfACancelledSubscriptionEndsFree(t *testing.T) {
 func TestWebhook_RemembersTheLastEndsAlone(t *testing.T) {
 	h := start(t, "")
 	must(t, h.deliver(event("e0", created, 0, subscription("sub_live", "active", pricePro))))
-	for i := range 2 * maxEnded {
+	for i := range 2 * maxRemembered {
 		for range 2 {
 			must(t, h.deliver(event(fmt.Sprint("e", i+1), deleted, i+1, subscription(fmt.Sprint("sub_", i), "canceled", priceBusiness))))
 		}
 	}
 	got := h.stored(acme).Ended
-	if len(got) != maxEnded || got[0] != fmt.Sprint("sub_", maxEnded) {
-		t.Errorf("%d ends are remembered, the first of %v, want the last %d", len(got), got, maxEnded)
+	if len(got) != maxRemembered || got[0] != fmt.Sprint("sub_", maxRemembered) {
+		t.Errorf("%d ends are remembered, the first of %v, want the last %d", len(got), got, maxRemembered)
 	}
 	h.wantPlan(acme, "pro", "active")
 }

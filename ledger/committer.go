@@ -12,10 +12,6 @@ import (
 	"writ/storage"
 )
 
-// maxBatch bounds a batch, so that the first of a backlog doesn't wait for the
-// last.
-const maxBatch = 1024
-
 // committer writes one batch after the other. Its fields belong to the
 // goroutine of run.
 type committer struct {

@@ -168,9 +168,6 @@ type Changes interface {
 	Trim(ctx context.Context, upTo uint64) error
 }
 
-// maxChanges bounds how many changes SignChanges commits at a time.
-const maxChanges = 256
-
 // SignChanges puts all that src has into the chain, and trims it. What was signed
 // before, and not trimmed since, stays as it was.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {

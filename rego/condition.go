@@ -63,8 +63,8 @@ var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
 
 // parseCondition returns source as a module. Locations are those of the source.
 func parseCondition(source string) (*ast.Module, error) {
-	if len(source) > MaxSource {
-		return nil, Errors{mistake(nil, "the source is %d bytes long, at most %d are allowed", len(source), MaxSource)}
+	if len(source) > condition.MaxCondition {
+		return nil, Errors{mistake(nil, "the source is %d bytes long, at most %d are allowed", len(source), condition.MaxCondition)}
 	}
 	if packageClause.MatchString(source) {
 		m, err := ast.ParseModuleWithOpts("", source, parserOptions())

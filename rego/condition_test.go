@@ -98,7 +98,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 		{"match as a boolean or a number", "package a\n\nmatch := 1 if input.intent.cost\n\nelse := true", "3:1: match must be a boolean"},
 		{"recursion", "package a\n\nmatch if x\n\nx if match", "recursive"},
 		{"an unsafe variable", `x > 5`, "1:1: var x is unsafe"},
-		{"a source that is too long", "true" + strings.Repeat("\ntrue", MaxSource/5+1), "16389 bytes long, at most 16384 are allowed"},
+		{"a source that is too long", "true" + strings.Repeat("\ntrue", condition.MaxCondition/5+1), "16389 bytes long, at most 16384 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,9 +20,6 @@ type Error struct {
 // never empty.
 type Errors []Error
 
-// maxErrors is how many mistakes of one source are reported.
-const maxErrors = 10
-
 // Error implements error, on one line: "2:14: undefined ref: …; 3:1: …".
 func (es Errors) Error() string {
 	parts := make([]string, 0, len(es))

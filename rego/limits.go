@@ -2,9 +2,6 @@ package rego
 
 import "time"
 
-// MaxSource is the size of a condition's source, in bytes.
-const MaxSource = 16 << 10
-
 // DefaultTimeout is how long the conditions of one evaluation may take together.
 // They are charged by steps; what is not charged ends here. It leaves room for a
 // machine that is busy: a condition takes some 20 µs.
@@ -18,13 +15,13 @@ const (
 	// splitGrowth is how many times more memory the characters of a text take as
 	// values of their own.
 	splitGrowth = 16
-	// maxRegexProgram bounds the instructions that the regular expressions of one
-	// condition compile to together: matching takes time proportional to them and
-	// to the text, and nothing interrupts it.
-	maxRegexProgram = 1000
 	// stepsPerExpr is what evaluating an expression takes, in the engine's steps:
 	// one to two microseconds with what OPA allocates for it.
 	stepsPerExpr = 256
 	// termBytes is what a value takes besides its text: its term and its place.
 	termBytes = 96
+	// maxErrors is how many mistakes of one source are reported.
+	maxErrors = 10
+	// maxNames bounds how many names are followed one after another.
+	maxNames = 8
 )

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
 )
 
 // size returns about how many bytes v takes, but not much more than most.
@@ -49,7 +51,7 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 // matching is what matching a regular expression takes, for a text of so many
 // bytes: its instructions for each byte, and a value for each match.
 func (m *meters) matching(pattern *ast.Term, text int) int {
-	instructions := maxRegexProgram
+	instructions := condition.MaxInstructions
 	if s, ok := pattern.Value.(ast.String); ok {
 		if n, ok := m.programs[string(s)]; ok {
 			instructions = n

@@ -188,9 +188,6 @@ func metadataKey(ref ast.Ref) (string, bool) {
 	return string(key), ok
 }
 
-// maxNames bounds how many names are followed one after another.
-const maxNames = 8
-
 // resolve returns the reference that t is, with what its name stands for in the
 // place of that, or nil.
 func (r *reviewer) resolve(t *ast.Term) ast.Ref {

@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
 )
 
 // patternArgument returns which argument of a function is a regular expression.
@@ -35,8 +37,8 @@ func (r *regexps) unfit(pattern *ast.Term) string {
 	if err != nil {
 		return fmt.Sprintf("not an RE2 expression: %v", err)
 	}
-	if r.instructions += len(prog.Inst); r.instructions > maxRegexProgram {
-		return fmt.Sprintf("the regular expressions compile to more than %d instructions", maxRegexProgram)
+	if r.instructions += len(prog.Inst); r.instructions > condition.MaxInstructions {
+		return fmt.Sprintf("the regular expressions compile to more than %d instructions", condition.MaxInstructions)
 	}
 	return ""
 }

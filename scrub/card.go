@@ -2,12 +2,6 @@ package scrub
 
 import "strings"
 
-// minCard and maxCard are how many digits a card number has (ISO/IEC 7812).
-const (
-	minCard = 13
-	maxCard = 19
-)
-
 // cards finds card numbers: digits, in groups with a space or a dash between
 // them or in one, that begin as a network's numbers do and whose check digit is
 // right. A UUID and a digest hold none.
@@ -150,7 +144,7 @@ func identifier(text string, start, end int) bool {
 		end++
 	}
 	token := text[start:end]
-	if len(token) < 32 {
+	if len(token) < minDigest {
 		return false
 	}
 	uuid := len(token) == 36 && token[8] == '-' && token[13] == '-' && token[18] == '-' && token[23] == '-'

@@ -15,9 +15,6 @@ func (d demand) meets(text demand) bool {
 	return text.length >= d.length && text.run >= d.run && text.dashed >= d.dashed
 }
 
-// maxDemands bounds how many alternatives of an expression are told apart.
-const maxDemands = 8
-
 // demandsOf returns demands of which a text must meet one for the expression re
 // to match.
 func demandsOf(re *syntax.Regexp) []demand {

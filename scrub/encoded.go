@@ -2,17 +2,6 @@ package scrub
 
 import "strings"
 
-const (
-	// minEncoded is how many letters, digits and underscores in a row a text has
-	// that is searched for encoded secrets. Base64 of ASCII has other digits only
-	// for every third character that is one of > ? ~.
-	minEncoded = 16
-	// minPlain is how many bytes of ASCII in a row an encoded text has that is read.
-	minPlain = 12
-	// minLine is how long a line of digits is that goes on in the next.
-	minLine = 60
-)
-
 // encoding is a way to write bytes as digits of so many bits each.
 type encoding struct {
 	bits   int

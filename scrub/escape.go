@@ -10,9 +10,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxEscapes is how often a text may be escaped.
-const maxEscapes = 3
-
 // decoded appends the secrets of the readings of text in which its escapes are
 // decoded, once, twice and so on, as spans of text itself.
 func (s *Scrubber) decoded(spans []span, text string, j *job) []span {

@@ -10,9 +10,6 @@ import (
 // placeholder matches values that stand for a credential, or say that there is none.
 var placeholder = regexp.MustCompile(`^(?i:true|false|null|none|nil|undefined|redacted|x{3,}|\.{3,}|%s)$`)
 
-// maxName bounds how much of a name before a value is looked at.
-const maxName = 64
-
 // unnamed reports whether the value text[start:end] is none of a credential,
 // although its name ends like that of one: page_token=CAUQAA, max_token=4096.
 func unnamed(text string, start, end int) bool {

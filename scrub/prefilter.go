@@ -6,9 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxRules is how many rules a ruleSet holds.
-const maxRules = 256
-
 // ruleSet is a set of rules by their index.
 type ruleSet [maxRules / 64]uint64
 
@@ -69,10 +66,6 @@ func newPrefilter(rules []*rule) prefilter {
 	p.automaton = newAutomaton(rules)
 	return p
 }
-
-// minAssigned is the fewest bytes that a contextual rule wants after its
-// operator; TestSuspect_HasNoFalseNegatives would show a rule that wants fewer.
-const minAssigned = 6
 
 // The marks of bytes that are more than their text.
 const (

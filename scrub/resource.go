@@ -40,15 +40,6 @@ func (t *Tagger) resource(raw, kept string) string {
 	return replace(kept, spans, t.keys[0].tag)
 }
 
-const (
-	// maxFolded bounds how many secrets of a resource are looked for in the form to
-	// keep: each costs a pass. No resource that anybody means has as many.
-	maxFolded = 32
-	// minFolded is the length of the shortest secret that is looked for there. What
-	// is shorter stands in words that say nothing about it.
-	minFolded = 4
-)
-
 // folded appends where kept has what is a secret in a reading of raw, in whatever
 // case: the form to keep may spell a secret so that no rule knows it any more,
 // as a host, which is in lower case, does.

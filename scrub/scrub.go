@@ -145,14 +145,6 @@ func (s *Scrubber) once(spans []span, text string, hits hits, j *job) []span {
 	return spans
 }
 
-// maxWork bounds the bytes that all rules together read of a text, or of the
-// values of an intent, in all their readings; maxSearch those of a document. Only
-// what is made to keep the service busy needs more.
-const (
-	maxWork   = 32 << 10
-	maxSearch = 8 * maxWork
-)
-
 // job is what the texts that belong together share.
 type job struct {
 	left     int  // bytes that rules may read

@@ -11,18 +11,10 @@ import (
 )
 
 const (
-	// minKey is the number of bytes of the shortest key of tags: those of
-	// HMAC-SHA-256's output.
-	minKey = 32
-	// maxKeys is how many keys a Tagger knows: a filter is tried under each.
-	maxKeys = 16
 	// tagBytes is how much of an HMAC a tag has. Among 2^32 values the chance
 	// that any two have the same tag is one in 100,000.
 	tagBytes  = 10
 	tagDigits = tagBytes * 8 / 5
-	// maxRounds is how often an identity is read until nothing more is found.
-	// Ordinary identities take one round, those with a secret two.
-	maxRounds = 4
 )
 
 // Tagger scrubs what identifies somebody without making two of them one: it

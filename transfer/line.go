@@ -198,9 +198,6 @@ func (e *LineError) Unwrap() error { return e.Err }
 // ErrNotWhole means that a file ends before its footer.
 var ErrNotWhole = errors.New("the file has no footer: it is not whole, go on with writ export --resume")
 
-// maxLine bounds a line. A row holds no more than twice the 4 MiB of a request.
-const maxLine = 32 << 20
-
 // reader reads a file line by line.
 type reader struct {
 	in     *bufio.Reader

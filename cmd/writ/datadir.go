@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"writ/api"
 	"writ/ledger/receipt"
 )
 
@@ -189,8 +190,8 @@ func readSecret(name string) ([]byte, error) {
 		return nil, fmt.Errorf("reading the operator secret: %w", err)
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
-	if err != nil || len(secret) < 32 {
-		return nil, fmt.Errorf("%s: want at least 32 bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name)
+	if err != nil || len(secret) < api.MinSecret {
+		return nil, fmt.Errorf("%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name, api.MinSecret)
 	}
 	return secret, nil
 }

@@ -24,12 +24,6 @@ type planFile struct {
 	CSVExport     bool    `json:"csv_export"`
 }
 
-// Bounds of a plan's limits. No history is older than a century.
-const (
-	maxPlanLimit     = 1_000_000_000_000
-	maxRetentionDays = 36_500
-)
-
 // plansIn reads the deployment's plans from a file, if it is named.
 func plansIn(file string) (map[string]engine.Plan, error) {
 	if file == "" {

@@ -72,9 +72,6 @@ func (m ackMode) behind() int {
 	return 0
 }
 
-// maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.
-const maxCacheMB = 1 << 20
-
 // defaultServe returns the command with every flag at its default, whatever the
 // environment says.
 func defaultServe() (*serveCmd, error) {

@@ -11,13 +11,6 @@ import (
 	"writ/engine"
 )
 
-// What an answer may hold. A rule's reason, with its name, has at most some
-// 800 characters.
-const (
-	maxReasons = 64
-	maxReason  = 2048
-)
-
 // body is an answer.
 type body struct {
 	Result     *verdict `json:"result"`

@@ -14,9 +14,6 @@ import (
 	"writ/engine"
 )
 
-// maxAnswer is how many bytes an answer may have.
-const maxAnswer = 64 << 10
-
 // ask sends one question and reads its answer.
 func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	ctx, cancel := context.WithTimeout(caller, c.timeout)

@@ -151,7 +151,7 @@ var fields = [fieldCount]fieldRow{
 	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
 	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
 	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
-	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: 64, form: TimeForm},
+	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: maxTime, form: TimeForm},
 	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxAgentID, glob: Glob, literal: true},
 	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, admits: oneOf("active", "disabled", "unregistered")},
 	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
@@ -336,7 +336,7 @@ func IsCurrency(s string) bool {
 // bits, as Rego counts it, is an error.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || len(s) > 64 || strings.IndexByte(s, ',') >= 0 {
+	if err != nil || len(s) > maxTime || strings.IndexByte(s, ',') >= 0 {
 		return time.Time{}, fmt.Errorf("want an RFC 3339 time such as 2026-01-31T12:00:00Z, got %q", s)
 	}
 	if y := t.UTC().Year(); y < 1678 || y > 2261 {

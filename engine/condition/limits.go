@@ -10,6 +10,7 @@ const (
 	MaxMetadataKeys   = 64
 	MaxMetadataKey    = 128
 	MaxMetadataValue  = 4096
+	maxTime           = 64 // of RFC 3339, with digits beyond nanoseconds
 
 	// MaxInteger is the greatest integer that every JSON reader keeps exact
 	// (RFC 8785 relies on it): 2^53-1.
@@ -27,10 +28,10 @@ const (
 	maxNodes = 1000
 	// maxMistakes is how many mistakes in it are reported.
 	maxMistakes = 10
-	// maxInstructions is how many instructions its regular expressions compile to
+	// MaxInstructions is how many instructions its regular expressions compile to
 	// together, counted for every metadata key that one is run for. RE2 takes time
 	// linear in them and in the text.
-	maxInstructions = 1000
+	MaxInstructions = 1000
 	// maxSpellings is how many globs without alternatives its globs stand for: a glob
 	// is compiled in each of its spellings, which makes a short condition large.
 	maxSpellings = 1000

@@ -12,24 +12,6 @@ import (
 	"github.com/gobwas/glob/syntax"
 )
 
-const (
-	// MaxLength is the number of bytes that a pattern may have.
-	MaxLength = 1024
-	// maxSpellings bounds what one pattern expands to: its alternatives, each
-	// as all readers have it.
-	maxSpellings = 256
-	// maxCopied bounds the characters that are copied to expand one pattern's
-	// alternatives, maxSpelled those that all alternatives of a list have in all
-	// of their readings: compiling takes about a microsecond for each.
-	maxCopied             = 64 << 10
-	maxSpelled            = 128 << 10
-	maxNestedAlternatives = 8
-	maxStars              = 32
-	// maxWildcards bounds wildcards, classes and groups together: the glob
-	// library takes time quadratic in their number to compile a pattern.
-	maxWildcards = 128
-)
-
 // unit is a literal character of a pattern or, where glob is not empty, one of
 // its wildcards or classes as it is written.
 type unit struct {
@@ -174,7 +156,7 @@ type patternParser struct {
 // sequence parses up to the end of the pattern or, within braces, of the
 // group, whose alternatives it returns together.
 func (p *patternParser) sequence(depth int) [][]unit {
-	if depth > maxNestedAlternatives {
+	if depth > maxNested {
 		p.fail("nests more than 8 groups of alternatives")
 	}
 	var done [][]unit

@@ -86,10 +86,6 @@ func (g *Set) add(index int, units []unit) {
 // programSize is what a program takes on the heap beyond its text, measured.
 const programSize = 96
 
-// maxChain bounds what one text can meet of a list: the places of the compounds
-// whose literal prefixes it can have at once.
-const maxChain = 4096
-
 // build makes automata of the compounds, one for each literal prefix.
 func (g *Set) build() *PatternError {
 	n := sort.Search(len(g.compounds), func(n int) bool { return chain(g.compounds[:n+1]) > maxChain })

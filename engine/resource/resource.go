@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// MaxLength is the number of bytes that a resource may have.
-const MaxLength = 8192
-
 // Error says why a resource has no single meaning and so cannot be evaluated.
 // Its message never repeats any of the resource.
 type Error struct {
@@ -198,9 +195,6 @@ type collection struct {
 	list  []Reading
 	index map[string]int
 }
-
-// maxScanned is how many readings are looked through before a map is made.
-const maxScanned = 16
 
 // add adds a reading; one that other readers share is kept once.
 func (c *collection) add(readers Reader, s string) {

@@ -5,10 +5,6 @@ import (
 	"strings"
 )
 
-// maxHosts bounds a list of hosts. Each is read with the whole path, so that the
-// work grows with their product.
-const maxHosts = 64
-
 // readService reads a URL of another scheme. Its authority is a name or a list
 // of them; nothing of it is refused.
 func (t *text) readService() *Error {

@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// maxSafeInt is the largest integer n for which JSON's numbers hold n and n+1.
-const maxSafeInt = 1<<53 - 1
-
 // Canonicalize returns the RFC 8785 canonical form of an I-JSON document, so
 // that a client can compute the digest of his own JSON. It refuses what has no
 // single meaning: duplicate members, invalid UTF-8, lone surrogates, numbers

@@ -14,9 +14,6 @@ import (
 const (
 	headDomain = "writ/head/v1\n"
 	headLen    = len(headDomain) + 16 + 8 + 4 + 8 + sha256.Size + sha256.Size
-
-	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
-	maxKeyID = 256
 )
 
 // Head is what a ledger signs once for each batch: the root of the batch's

@@ -11,9 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting that parseJSON follows.
-const maxDepth = 1000
-
 type kind string
 
 const (

@@ -10,9 +10,6 @@ const (
 	leafPrefix = 0x00
 	nodePrefix = 0x01
 	headPrefix = 0x02
-
-	// maxProof is the longest proof a tree of 2^32-1 leaves can need.
-	maxProof = 32
 )
 
 type hash = [sha256.Size]byte

@@ -13,10 +13,6 @@ import (
 	"writ/storage"
 )
 
-// maxSkipped bounds how many rows a page reads that its filter does not select:
-// less than a millisecond, in which the caller can do nothing for others.
-const maxSkipped = 256
-
 func recordKey(org string, id uuid.UUID) key { return orgKey(kindRecord, org).id(id) }
 
 // Record implements storage.History.

@@ -36,9 +36,6 @@ type quotaShard struct {
 	full int
 }
 
-// maxMeters bounds the meters without held places, to about two megabytes.
-const maxMeters = 10_000
-
 var quotaSeed = maphash.MakeSeed()
 
 func (qs *quotas) of(m meter) *quotaShard {

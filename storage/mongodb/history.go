@@ -13,10 +13,6 @@ import (
 	"writ/storage"
 )
 
-// maxScanned bounds how many rows a page looks at whose filter no index serves: some
-// 10 ms of the server.
-const maxScanned = 4096
-
 // Decided implements storage.Log. It asks the primary how far it has come, and reads
 // at that time.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {

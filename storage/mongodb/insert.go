@@ -10,10 +10,6 @@ import (
 	"writ/storage"
 )
 
-// maxInsert is how long a command that inserts may be before another row is added.
-// The server takes 16 MiB, and no row has more than twice the 4 MiB of a request.
-const maxInsert = 4 << 20
-
 // insertRows inserts the rows of records. It makes the commands itself: the driver
 // would copy each row three times and decode its _id.
 func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {

@@ -78,9 +78,6 @@ func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.
 	return nil
 }
 
-// maxIntent is the length of the longest intent id. They are UUIDs, of 36 bytes.
-const maxIntent = 64
-
 // TombstonesOf calls f for what is left of each removed row of org. No index but that
 // of intents has them, so it reads some intents at a time; the server orders these by
 // their length first.

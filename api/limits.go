@@ -1,0 +1,53 @@
+package api
+
+// The limits of this package, each with its reason.
+const (
+	// maxBatch is how many intents a batch may have, and maxBatchBody how many
+	// bytes its body: some 40 KB an intent.
+	maxBatch     = 100
+	maxBatchBody = 4 << 20
+	// maxShared is the greatest body whose strings may share one copy of it. A
+	// larger one would be kept as a whole for the sake of a short string.
+	maxShared = 4 << 10
+	// maxExports bounds the exports under way, which each take a megabyte and may
+	// last as long as their reader likes, and maxOrgExports those of one
+	// organization, so that it leaves room for others.
+	maxExports    = 64
+	maxOrgExports = 4
+	// maxParam is how many bytes of a parameter of a path or a query are looked at.
+	maxParam = 512
+	// maxName is the greatest length of a display name, a reference or the subject of a
+	// token, and how much of a path or a member's name a problem repeats.
+	maxName = 256
+	// maxScratch is the size above which buffers are not reused.
+	maxScratch = 64 << 10
+	// maxReads is how many times a page of the history asks the store, which each
+	// time may skip some hundreds of rows, to find what its filter selects.
+	maxReads = 200
+	// minRSABits is the least size of an RSA key.
+	minRSABits = 2048
+	// MinSecret is RFC 7518's least length of an HS256 key, in bytes.
+	MinSecret = 32
+	// maxEchoed is how many bytes of a caller's value a problem repeats.
+	maxEchoed = 64
+	// maxRate bounds both numbers of a limit: what is above it limits nothing.
+	maxRate = 1_000_000
+	// maxLimit is how many rows a page of a list has at most.
+	maxLimit = 500
+	// maxCursor is how many bytes a cursor has: an intent id and a time, encoded.
+	maxCursor = 1024
+	// maxRequestID is how many bytes a caller's request id has: it goes into each log line.
+	maxRequestID = 64
+	// maxRules is the most bytes that an organization's compiled rules may take: half of
+	// what the cache keeps of rules by default. A set that is not kept would be compiled
+	// for each decision and would evict others.
+	maxRules = 32 << 20
+	// maxSecrets is how many fields with a secret are named: what is said of a body must
+	// not outgrow it.
+	maxSecrets = 20
+	// maxBuckets is how many buckets one limit keeps.
+	maxBuckets = 32 << 10
+	// maxYear is the last that RFC 3339 can write. With an offset it can write a time
+	// that is later in UTC.
+	maxYear = 9999
+)

@@ -1,0 +1,25 @@
+package glob
+
+// The limits of this package, each with its reason.
+const (
+	// MaxLength is the number of bytes that a pattern may have.
+	MaxLength = 1024
+	// maxSpellings bounds what one pattern expands to: its alternatives, each
+	// as all readers have it.
+	maxSpellings = 256
+	// maxCopied bounds the characters that are copied to expand one pattern's
+	// alternatives, maxSpelled those that all alternatives of a list have in all
+	// of their readings: compiling takes about a microsecond for each.
+	maxCopied  = 64 << 10
+	maxSpelled = 128 << 10
+	// maxNested is how deep alternatives are within each other, and maxStars how many
+	// stars a pattern has: matching and compiling take time in their product.
+	maxNested = 8
+	maxStars  = 32
+	// maxWildcards bounds wildcards, classes and groups together: the glob
+	// library takes time quadratic in their number to compile a pattern.
+	maxWildcards = 128
+	// maxChain bounds what one text can meet of a list: the places of the compounds
+	// whose literal prefixes it can have at once.
+	maxChain = 4096
+)
