@@ -2,7 +2,7 @@ package engine
 
 import "slices"
 
-// The codes of findings, in check order. Only [CodePolicyAllowed] and
+// The codes of findings, in check order; the words of their reasons are in checks.go. Only [CodePolicyAllowed] and
 // [CodeRuleAllow] come with an allow.
 const (
 	CodePolicyInactive     Code = "policy.inactive"

@@ -32,7 +32,7 @@ type committer struct {
 func (c *committer) run(ctx context.Context, q *queue) {
 	var batch []*waiter
 	for {
-		batch = q.take(batch, maxBatch)
+		batch = q.take(batch, maxCommit)
 		if len(batch) == 0 {
 			return
 		}

@@ -191,7 +191,7 @@ func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	l := open(t, store)
 	answers := []<-chan result{goDecide(t.Context(), l, "acme", entry(intent(0), engine.Allow))}
 	alone := <-store.commitGate // an idle ledger commits at once
-	const waiting = maxBatch + 5
+	const waiting = maxCommit + 5
 	for i := range waiting {
 		answers = append(answers, goDecide(t.Context(), l, "acme", entry(intent(1+i), engine.Allow)))
 	}
@@ -201,7 +201,7 @@ func TestDecision_Receipts_HeadsAndSignaturesAreMadePerBatch(t *testing.T) {
 	close(full.open)
 	rest := <-store.commitGate
 	close(rest.open)
-	if diff := cmp.Diff([]int{1, maxBatch, 5}, []int{alone.size, full.size, rest.size}); diff != "" {
+	if diff := cmp.Diff([]int{1, maxCommit, 5}, []int{alone.size, full.size, rest.size}); diff != "" {
 		t.Errorf("batches: %s", diff)
 	}
 	for _, a := range answers {

@@ -3,6 +3,9 @@ package condition
 import (
 	"errors"
 	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 // Cause is why a condition could not be evaluated. Causes label a metric.
@@ -102,3 +105,21 @@ func Diagnose(err error) *EvalError {
 	}
 	return e
 }
+
+// missing is the error of CEL where the intent lacks f.
+func (f Field) missing() ref.Val {
+	switch f.row().owner {
+	case Cost:
+		return noCost
+	case MetadataValue:
+		return types.WrapErr(&absentError{f.Path() + "." + f.Key})
+	}
+	return types.WrapErr(&absentError{f.Path()})
+}
+
+// What is the same of every intent. Errors of CEL are immutable.
+var (
+	noCost      = types.WrapErr(&absentError{"the intent has no cost"})
+	tooMuchWork = types.WrapErr(ErrTooMuchWork)
+	notDecimal  = types.WrapErr(errNoDecimal)
+)

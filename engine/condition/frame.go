@@ -163,24 +163,6 @@ func (f *Frame) value(id FieldID) ref.Val {
 	return types.String(f.texts[id])
 }
 
-// missing is the error of CEL where the intent lacks f.
-func (f Field) missing() ref.Val {
-	switch f.row().owner {
-	case Cost:
-		return noCost
-	case MetadataValue:
-		return types.WrapErr(&absentError{f.Path() + "." + f.Key})
-	}
-	return types.WrapErr(&absentError{f.Path()})
-}
-
-// What is the same of every intent. Errors of CEL are immutable.
-var (
-	noCost      = types.WrapErr(&absentError{"the intent has no cost"})
-	tooMuchWork = types.WrapErr(ErrTooMuchWork)
-	notDecimal  = types.WrapErr(errNoDecimal)
-)
-
 // yieldEvery is how many steps conditions do between two offers to yield: some
 // 130 µs.
 const yieldEvery = 1 << 14

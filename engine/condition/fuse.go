@@ -63,7 +63,7 @@ func sourceOf(i interpreter.InterpretableV2) (source, Field, bool) {
 	}
 	quals := attr.Qualifiers()
 	if len(quals) == 0 {
-		return source{field: f.ID, missing: f.missing()}, f, f.Kind == Text || f.Kind == Int || f.ID == Metadata
+		return errorIfMissing(f), f, f.Kind == Text || f.Kind == Int || f.ID == Metadata
 	}
 	if f.ID != Metadata || len(quals) != 1 || quals[0].IsOptional() {
 		return none, Field{}, false
@@ -74,7 +74,7 @@ func sourceOf(i interpreter.InterpretableV2) (source, Field, bool) {
 	}
 	key, ok := q.Value().(types.String)
 	value := MetadataKey(string(key))
-	return source{field: MetadataValue, key: value.Key, missing: value.missing()}, value, ok
+	return errorIfMissing(value), value, ok
 }
 
 // fused is a predicate in the place of an expression node.

@@ -35,6 +35,8 @@ const (
 	// CountIs is an operator of match objects and trees alone: it becomes a comparison
 	// of Size.
 	CountIs
+	// Contains, StartsWith and EndsWith are operators of trees, as json-rules-engine has
+	// them: match objects have globs.
 	Contains
 	StartsWith
 	EndsWith

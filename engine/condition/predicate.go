@@ -2,7 +2,6 @@ package condition
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/google/cel-go/common/types"
@@ -17,27 +16,47 @@ type predicate interface {
 	ask(f *Frame) ref.Val
 }
 
-// junction is a conjunction or a disjunction. As in CEL, an operand that decides wins
-// over one that is an error, in either order.
+// tally combines the values of operands. As in CEL, one that decides wins over one that
+// is an error, in either order.
+type tally struct {
+	decides types.Bool
+	decided bool
+	failed  ref.Val
+}
+
+// add adds a value, and reports whether it decides.
+func (t *tally) add(v ref.Val) bool {
+	t.decided = v == t.decides
+	if !t.decided && v != !t.decides && t.failed == nil {
+		t.failed = v
+	}
+	return t.decided
+}
+
+func (t *tally) result() ref.Val {
+	switch {
+	case t.decided:
+		return t.decides
+	case t.failed != nil:
+		return t.failed
+	}
+	return !t.decides
+}
+
+// junction is a conjunction, which a false operand decides, or a disjunction.
 type junction struct {
 	kids    []predicate
 	decides types.Bool
 }
 
 func (n *junction) ask(f *Frame) ref.Val {
-	var failed ref.Val
+	t := tally{decides: n.decides}
 	for _, k := range n.kids {
-		switch v := k.ask(f); {
-		case v == n.decides:
-			return v
-		case v != !n.decides && failed == nil:
-			failed = v
+		if t.add(k.ask(f)) {
+			break
 		}
 	}
-	if failed != nil {
-		return failed
-	}
-	return !n.decides
+	return t.result()
 }
 
 type negation struct{ of predicate }
@@ -58,6 +77,12 @@ type source struct {
 	// match objects and trees, an error in CEL.
 	missing ref.Val
 }
+
+// falseIfMissing is a source of match objects, trees and checks.
+func falseIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: types.False} }
+
+// errorIfMissing is a source of CEL.
+func errorIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: f.missing()} }
 
 // text reads a text, or returns what is true then.
 func (s *source) text(f *Frame) (string, ref.Val) {
@@ -114,153 +139,81 @@ func (n *timeOrder) ask(f *Frame) ref.Val {
 	return types.Bool(n.holds(got.Time.Compare(n.want)))
 }
 
-type equality struct {
-	src  source
-	want string
+// ofText asks something of a text that is there.
+type ofText struct {
+	src   source
+	holds func(f *Frame, s string) ref.Val
 }
 
-func (n *equality) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
+func (n *ofText) ask(f *Frame) ref.Val {
+	s, missing := n.src.text(f)
 	if missing != nil {
 		return missing
 	}
-	return types.Bool(got == n.want)
+	return n.holds(f, s)
 }
 
-// textOrder orders by bytes.
-type textOrder struct {
-	src   source
-	holds func(c int) bool
-	want  string
-}
-
-func (n *textOrder) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	return types.Bool(n.holds(compareText(got, n.want)))
-}
-
-func compareText(a, b string) int { return strings.Compare(a, b) }
-
-type decimalOrder struct {
-	src   source
-	holds func(c int) bool
-	want  decimal
-}
-
-func (n *decimalOrder) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	d, ok := parseDecimal(got)
-	if !ok {
-		return notDecimal
-	}
-	return types.Bool(n.holds(d.compare(n.want)))
-}
-
-type affix struct {
-	src   source
-	want  string
-	holds func(s, want string) bool
+// textIs is ofText where nothing but the text is asked.
+func textIs(src source, holds func(s string) bool) predicate {
+	return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}
 }
 
 // searchSteps is how many bytes of a text are searched in one step.
 const searchSteps = 64
 
-func (n *affix) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	switch {
-	case missing != nil:
-		return missing
-	case !f.Work.Charge(len(got) / searchSteps):
-		return tooMuchWork
-	}
-	return types.Bool(n.holds(got, n.want))
+// searched is textIs where all of the text is searched for a constant.
+func searched(src source, want string, holds func(s, want string) bool) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		if !f.Work.Charge(len(s) / searchSteps) {
+			return tooMuchWork
+		}
+		return types.Bool(holds(s, want))
+	}}
 }
 
-// membership is `field in [constants]`.
-type membership struct {
-	src source
-	set map[string]struct{}
+// matched asks patterns of a text.
+func matched(src source, m matcher) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
 }
 
-func (n *membership) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	_, ok := n.set[got]
-	return types.Bool(ok)
+// decimalIs compares a text, as a decimal, with another.
+func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
+	return &ofText{src, func(_ *Frame, s string) ref.Val {
+		d, ok := parseDecimal(s)
+		if !ok {
+			return notDecimal
+		}
+		return types.Bool(holds(d.compare(want)))
+	}}
 }
 
-// match asks patterns.
-type match struct {
-	src source
-	m   matcher
-}
-
-func (n *match) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	return f.match(n.m, got)
-}
-
-// sizeOrder compares how many items a text has.
-type sizeOrder struct {
-	src   source
-	holds func(c int) bool
-	want  int
-}
-
-func (n *sizeOrder) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	items, failed := f.items(got)
-	if failed != nil {
-		return failed
-	}
-	return types.Bool(n.holds(cmp.Compare(len(items), n.want)))
+// countIs compares how many items a text has.
+func countIs(src source, want int64, holds func(c int) bool) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		items, failed := f.items(s)
+		if failed != nil {
+			return failed
+		}
+		return types.Bool(holds(cmp.Compare(int64(len(items)), want)))
+	}}
 }
 
 // quantifier asks each item of a text, or some. As in CEL's macros, an item that
 // decides wins over one that is an error.
-type quantifier struct {
-	src   source
-	every bool
-	of    predicate
-}
-
-func (n *quantifier) ask(f *Frame) ref.Val {
-	got, missing := n.src.text(f)
-	if missing != nil {
-		return missing
-	}
-	items, failed := f.items(got)
-	if failed != nil {
-		return failed
-	}
-	decides := types.Bool(!n.every)
-	for _, item := range items {
-		f.texts[Item] = item
-		switch v := n.of.ask(f); {
-		case v == decides:
-			return v
-		case v != !decides && failed == nil:
-			failed = v
+func quantifier(src source, every bool, of predicate) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		items, failed := f.items(s)
+		if failed != nil {
+			return failed
 		}
-	}
-	if failed != nil {
-		return failed
-	}
-	return !decides
+		n := tally{decides: types.Bool(!every)}
+		for _, item := range items {
+			if f.texts[Item] = item; n.add(of.ask(f)) {
+				break
+			}
+		}
+		return n.result()
+	}}
 }
 
 // readings asks something of the readings of the resource: whether it holds of

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -62,7 +63,7 @@ func (p *Program) plan(n *Node) (predicate, error) {
 
 // leaf returns what asks a leaf. A field that is missing makes it false.
 func (p *Program) leaf(n *Node) (predicate, error) {
-	src := source{field: n.Field.ID, key: n.Field.Key, missing: types.False}
+	src := falseIfMissing(n.Field)
 	switch {
 	case n.Op == Exists:
 		return &presence{src}, nil
@@ -72,7 +73,7 @@ func (p *Program) leaf(n *Node) (predicate, error) {
 		return p.readings(n.Op, n.Texts(), n.Reads == ReadsEvery)
 	case n.Op == Every || n.Op == Some:
 		of, err := p.plan(n.Kids[0])
-		return &quantifier{src: src, every: n.Op == Every, of: of}, err
+		return quantifier(src, n.Op == Every, of), err
 	}
 	return p.comparison(src, n.Field.Kind, n.Op, n.Values)
 }
@@ -89,15 +90,15 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		return p.patterns(src, op, patterns)
 	case op == Regex:
 		re, err := compileRegex(values[0].Str)
-		return &match{src: src, m: re}, err
+		return matched(src, re), err
 	case op == In:
 		set := make(map[string]struct{}, len(values))
 		for _, v := range values {
 			set[v.Str] = struct{}{}
 		}
-		return &membership{src, set}, nil
+		return textIs(src, func(s string) bool { _, ok := set[s]; return ok }), nil
 	case row.text != nil:
-		return &affix{src: src, want: values[0].Str, holds: row.text}, nil
+		return searched(src, values[0].Str, row.text), nil
 	case row.order == nil:
 		return nil, fmt.Errorf("%s compares with nothing", row.symbol)
 	}
@@ -105,7 +106,7 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 	case Int:
 		return &intOrder{src, row.order, values[0].Num}, nil
 	case Size:
-		return &sizeOrder{src, row.order, int(values[0].Num)}, nil
+		return countIs(src, values[0].Num, row.order), nil
 	case Time:
 		at, err := ParseTime(values[0].Str)
 		return &timeOrder{row.order, at}, err
@@ -114,12 +115,13 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		if !ok {
 			return nil, errNoDecimal
 		}
-		return &decimalOrder{src, row.order, want}, nil
+		return decimalIs(src, want, row.order), nil
 	case Text:
+		want := values[0].Str
 		if op == Eq {
-			return &equality{src, values[0].Str}, nil
+			return textIs(src, func(s string) bool { return s == want }), nil
 		}
-		return &textOrder{src, row.order, values[0].Str}, nil
+		return textIs(src, func(s string) bool { return row.order(strings.Compare(s, want)) }), nil
 	}
 	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
 }
@@ -136,7 +138,7 @@ func (p *Program) patterns(src source, op Operator, patterns []string) (predicat
 	if p.actions == nil {
 		p.actions = m
 	}
-	return &match{src: src, m: m}, nil
+	return matched(src, m), nil
 }
 
 // matcher is a compiled list of patterns. Match returns the index of the first
@@ -177,7 +179,7 @@ func (p *Program) readings(op Operator, values []string, every bool) (predicate,
 		case row.text != nil:
 			n.holds = func(s string) bool { return row.text(s, want) }
 		case row.order != nil:
-			n.holds = func(s string) bool { return row.order(compareText(s, want)) }
+			n.holds = func(s string) bool { return row.order(strings.Compare(s, want)) }
 		default:
 			err = fmt.Errorf("the resource is not asked by %s", row.symbol)
 		}
@@ -192,7 +194,7 @@ func (p *Program) readings(op Operator, values []string, every bool) (predicate,
 // and the readers of the resource to which it does; -1 where none does.
 func (p *Program) Objected(f *Frame) (index int, by resource.Reader) {
 	if p.list != nil {
-		return p.list.Blocked(&f.readings)
+		return p.list.FirstMatch(&f.readings)
 	}
 	if p.actions == nil {
 		return -1, 0

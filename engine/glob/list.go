@@ -88,9 +88,9 @@ func (l *List) group(readers resource.Reader) *Set {
 	return l.groups[len(l.groups)-1].set
 }
 
-// Blocked returns the index of the first pattern that matches a reading of r, and
+// FirstMatch returns the index of the first pattern that matches a reading of r, and
 // whose reading that is, or -1.
-func (l *List) Blocked(r *resource.Readings) (int, resource.Reader) {
+func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
 	for i := range r.BlockLen() {
 		if index, by := l.MatchAny(r.BlockAt(i)); index >= 0 {
 			return index, by

@@ -18,7 +18,7 @@ func verdict(t *testing.T, blocked, allowed, text string) string {
 		if err != nil {
 			t.Fatalf("Compile(%q): %v", blocked, err)
 		}
-		if i, _ := l.Blocked(&r); i >= 0 {
+		if i, _ := l.FirstMatch(&r); i >= 0 {
 			return "blocked"
 		}
 	}

@@ -50,7 +50,7 @@ func TestDecision_Resources_NoListedSpellingOfABlockedResourceMayPass(t *testing
 
 // anyReading reports whether a blocked pattern matches any reading.
 func anyReading(l *List, r *resource.Readings) bool {
-	i, _ := l.Blocked(r)
+	i, _ := l.FirstMatch(r)
 	return i >= 0
 }
 
