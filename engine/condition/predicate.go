@@ -2,6 +2,7 @@ package condition
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/google/cel-go/common/types"
@@ -78,9 +79,6 @@ type source struct {
 	missing ref.Val
 }
 
-// falseIfMissing is a source of match objects, trees and checks.
-func falseIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: types.False} }
-
 // errorIfMissing is a source of CEL.
 func errorIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: f.missing()} }
 
@@ -153,68 +151,8 @@ func (n *ofText) ask(f *Frame) ref.Val {
 	return n.holds(f, s)
 }
 
-// textIs is ofText where nothing but the text is asked.
-func textIs(src source, holds func(s string) bool) predicate {
-	return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}
-}
-
 // searchSteps is how many bytes of a text are searched in one step.
 const searchSteps = 64
-
-// searched is textIs where all of the text is searched for a constant.
-func searched(src source, want string, holds func(s, want string) bool) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
-		if !f.Work.Charge(len(s) / searchSteps) {
-			return tooMuchWork
-		}
-		return types.Bool(holds(s, want))
-	}}
-}
-
-// matched asks patterns of a text.
-func matched(src source, m matcher) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
-}
-
-// decimalIs compares a text, as a decimal, with another.
-func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
-	return &ofText{src, func(_ *Frame, s string) ref.Val {
-		d, ok := parseDecimal(s)
-		if !ok {
-			return notDecimal
-		}
-		return types.Bool(holds(d.compare(want)))
-	}}
-}
-
-// countIs compares how many items a text has.
-func countIs(src source, want int64, holds func(c int) bool) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
-		items, failed := f.items(s)
-		if failed != nil {
-			return failed
-		}
-		return types.Bool(holds(cmp.Compare(int64(len(items)), want)))
-	}}
-}
-
-// quantifier asks each item of a text, or some. As in CEL's macros, an item that
-// decides wins over one that is an error.
-func quantifier(src source, every bool, of predicate) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val {
-		items, failed := f.items(s)
-		if failed != nil {
-			return failed
-		}
-		n := tally{decides: types.Bool(!every)}
-		for _, item := range items {
-			if f.texts[Item] = item; n.add(of.ask(f)) {
-				break
-			}
-		}
-		return n.result()
-	}}
-}
 
 // readings asks something of the readings of the resource: whether it holds of
 // one that a block looks at or, where every is set, of all that an allowance has to
@@ -307,4 +245,15 @@ func (n *reading) ask(f *Frame) ref.Val {
 	}
 	i, _ := n.list.MatchAny(f.reading)
 	return types.Bool(i >= 0)
+}
+
+// truthOf returns what a value of CEL says.
+func truthOf(v ref.Val) (bool, error) {
+	switch v := v.(type) {
+	case types.Bool:
+		return bool(v), nil
+	case *types.Err:
+		return false, v
+	}
+	return false, fmt.Errorf("condition is a %s, want a bool", v.Type().TypeName())
 }

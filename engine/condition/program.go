@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -126,6 +127,69 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
 }
 
+// falseIfMissing is a source of match objects, trees and checks.
+func falseIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: types.False} }
+
+// textIs is ofText where nothing but the text is asked.
+func textIs(src source, holds func(s string) bool) predicate {
+	return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}
+}
+
+// searched is textIs where all of the text is searched for a constant.
+func searched(src source, want string, holds func(s, want string) bool) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		if !f.Work.Charge(len(s) / searchSteps) {
+			return tooMuchWork
+		}
+		return types.Bool(holds(s, want))
+	}}
+}
+
+// matched asks patterns of a text.
+func matched(src source, m matcher) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
+}
+
+// decimalIs compares a text, as a decimal, with another.
+func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
+	return &ofText{src, func(_ *Frame, s string) ref.Val {
+		d, ok := parseDecimal(s)
+		if !ok {
+			return notDecimal
+		}
+		return types.Bool(holds(d.compare(want)))
+	}}
+}
+
+// countIs compares how many items a text has.
+func countIs(src source, want int64, holds func(c int) bool) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		items, failed := f.items(s)
+		if failed != nil {
+			return failed
+		}
+		return types.Bool(holds(cmp.Compare(int64(len(items)), want)))
+	}}
+}
+
+// quantifier asks each item of a text, or some. As in CEL's macros, an item that
+// decides wins over one that is an error.
+func quantifier(src source, every bool, of predicate) predicate {
+	return &ofText{src, func(f *Frame, s string) ref.Val {
+		items, failed := f.items(s)
+		if failed != nil {
+			return failed
+		}
+		n := tally{decides: types.Bool(!every)}
+		for _, item := range items {
+			if f.texts[Item] = item; n.add(of.ask(f)) {
+				break
+			}
+		}
+		return n.result()
+	}}
+}
+
 // patterns compiles patterns that a source is asked for.
 func (p *Program) patterns(src source, op Operator, patterns []string) (predicate, error) {
 	m, err := compileMatcher(op, patterns, p.use)
@@ -224,15 +288,4 @@ func (p *Program) Eval(f *Frame) (ok bool, err error) {
 		return false, ErrTooMuchWork
 	}
 	return truthOf(p.root.ask(f))
-}
-
-// truthOf returns what a value of CEL says.
-func truthOf(v ref.Val) (bool, error) {
-	switch v := v.(type) {
-	case types.Bool:
-		return bool(v), nil
-	case *types.Err:
-		return false, v
-	}
-	return false, fmt.Errorf("condition is a %s, want a bool", v.Type().TypeName())
 }
