@@ -34,36 +34,40 @@ type shape struct {
 
 func field(name, bsonType string) bson.E { return bson.E{Key: name, Value: bsonType} }
 
-var shapes = []shape{
-	{name: documentsName, must: bson.D{field("_id", "string"), field("o", "string"), field("r", "long"), field("v", "string")}},
-	{name: indexName, must: bson.D{field("_id", "string"), field("d", "string")}},
-	{name: changesName, must: bson.D{field("_id", "long"), field("c", "array")}},
-	{name: countersName, must: bson.D{field("_id", "string"), field("n", "long")}},
-	{name: replicasName, must: bson.D{
-		field("_id", "long"), field("chain", "binData"), field("holder", "string"), field("dead", "string"), field("until", "date"),
-		field("beat", "string"), field("heard", "long"), field("sessions", "array"),
-	}},
-	{
-		name: recordsName, must: bson.D{field("_id", "binData")},
-		may: bson.D{
-			field("o", "string"), field("d", "binData"), field("k", "int"), field("a", "string"), field("p", "string"), field("t", "string"),
-			field("at", "date"), field("ns", "int"), field("s", "object"), field("st", "object"), field("g", "binData"), field("l", "array"),
+// shapes returns what each collection is to be. It makes them anew: the driver writes
+// into the models of indexes that it is given.
+func shapes() []shape {
+	return []shape{
+		{name: documentsName, must: bson.D{field("_id", "string"), field("o", "string"), field("r", "long"), field("v", "string")}},
+		{name: indexName, must: bson.D{field("_id", "string"), field("d", "string")}},
+		{name: changesName, must: bson.D{field("_id", "long"), field("c", "array")}},
+		{name: countersName, must: bson.D{field("_id", "string"), field("n", "long")}},
+		{name: replicasName, must: bson.D{
+			field("_id", "long"), field("chain", "binData"), field("holder", "string"), field("dead", "string"), field("until", "date"),
+			field("beat", "string"), field("heard", "long"), field("sessions", "array"),
+		}},
+		{
+			name: recordsName, must: bson.D{field("_id", "binData")},
+			may: bson.D{
+				field("o", "string"), field("d", "binData"), field("k", "int"), field("a", "string"), field("p", "string"), field("t", "string"),
+				field("at", "date"), field("ns", "int"), field("s", "object"), field("st", "object"), field("g", "binData"), field("l", "array"),
+			},
+			indexes: []mongo.IndexModel{rowsBy(descending("d")), rowsBy(ascending("a"), descending("d")), rowsBy(ascending("k"), descending("d"))},
 		},
-		indexes: []mongo.IndexModel{rowsBy(descending("d")), rowsBy(ascending("a"), descending("d")), rowsBy(ascending("k"), descending("d"))},
-	},
-	{
-		name: entriesName,
-		must: bson.D{
-			field("_id", "binData"), field("o", "string"), field("k", "string"), field("at", "binData"), field("b", "binData"),
+		{
+			name: entriesName,
+			must: bson.D{
+				field("_id", "binData"), field("o", "string"), field("k", "string"), field("at", "binData"), field("b", "binData"),
+			},
+			indexes: []mongo.IndexModel{by(ascending("o"), ascending("k"), descending("at"))},
 		},
-		indexes: []mongo.IndexModel{by(ascending("o"), ascending("k"), descending("at"))},
-	},
-	{name: headsName, must: bson.D{field("_id", "object"), field("h", "binData"), field("w", "string"), field("m", "array")}},
-	{
-		name:    quotasName,
-		must:    bson.D{field("_id", "binData"), field("o", "string"), field("m", "int"), field("n", "long"), field("g", "array")},
-		indexes: []mongo.IndexModel{by(ascending("m"), ascending("o")), by(ascending("g.h"))},
-	},
+		{name: headsName, must: bson.D{field("_id", "object"), field("h", "binData"), field("w", "string"), field("m", "array")}},
+		{
+			name:    quotasName,
+			must:    bson.D{field("_id", "binData"), field("o", "string"), field("m", "int"), field("n", "long"), field("g", "array")},
+			indexes: []mongo.IndexModel{by(ascending("m"), ascending("o")), by(ascending("g.h"))},
+		},
+	}
 }
 
 func ascending(field string) bson.E  { return bson.E{Key: field, Value: 1} }
@@ -95,7 +99,7 @@ func (s *shape) validator() bson.D {
 
 // makeCollections makes what is missing, and refuses what is there and different.
 func (s *Store) makeCollections(ctx context.Context) error {
-	for _, shape := range shapes {
+	for _, shape := range shapes() {
 		if err := s.makeCollection(ctx, &shape); err != nil {
 			return err
 		}
