@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"writ/engine"
 )
@@ -17,19 +16,14 @@ type envelope struct {
 	members []string // of the document, without names that the body has, too
 }
 
-func policyEnvelope() envelope { return envelope{"policy", membersOf[engine.ActionPolicy]("")} }
+func policyEnvelope() envelope {
+	return envelope{"policy", engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())}
+}
 
 // intentEnvelope is that of an evaluation, whose body has a policy_id of its own.
-func intentEnvelope() envelope { return envelope{"intent", membersOf[engine.Intent]("policy_id")} }
-
-// membersOf returns the members of a document but one.
-func membersOf[T any](but string) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "" && name != "-" && name != but {
-			names = append(names, name)
-		}
-	}
-	return names
+func intentEnvelope() envelope {
+	members := engine.MemberNames(reflect.TypeFor[engine.Intent]())
+	return envelope{"intent", slices.DeleteFunc(members, func(name string) bool { return name == "policy_id" })}
 }
 
 // hint adds to err, an error of decoding the body, that the unknown field belongs into the

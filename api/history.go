@@ -167,15 +167,11 @@ func (in *actionBody) validate() error {
 	if n := in.AmountMinor; n != nil && (*n < 0 || *n > condition.MaxInteger) {
 		bad.add("amount_minor", fmt.Sprintf("must be an integer from 0 to %d", condition.MaxInteger))
 	}
-	if in.Currency != nil && !isCurrency(*in.Currency) {
+	if in.Currency != nil && !condition.IsCurrency(*in.Currency) {
 		bad.add("currency", "must be three upper-case letters (ISO 4217)")
 	}
 	if in.ExternalRef != nil {
 		bad.optionalName("external_ref", *in.ExternalRef)
 	}
 	return bad.err()
-}
-
-func isCurrency(s string) bool {
-	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }

@@ -24,7 +24,7 @@ func CompileAgentPattern(field, text string) (*AgentPattern, error) {
 		return nil, err
 	}
 	a := &AgentPattern{text: text}
-	if text == anyAgent || !hasMeta(text) {
+	if text == anyAgent || !glob.HasMeta(text) {
 		return a, nil
 	}
 	set, err := glob.CompileSet([]string{text})
@@ -70,9 +70,9 @@ func (a *AgentPattern) Covers(text string) bool {
 	if a.text == anyAgent || a.text == text {
 		return true
 	}
-	if text != anyAgent && !hasMeta(text) {
+	if text != anyAgent && !glob.HasMeta(text) {
 		return a.Matches(text)
 	}
 	literal, open := strings.CutSuffix(a.text, "**")
-	return open && !hasMeta(literal) && strings.HasPrefix(text, literal)
+	return open && !glob.HasMeta(literal) && strings.HasPrefix(text, literal)
 }

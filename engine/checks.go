@@ -2,9 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 
 	"writ/engine/condition"
+	"writ/engine/glob"
 )
 
 // Check is one row of the table that an [ActionPolicy] is evaluated by. A check of
@@ -116,14 +116,11 @@ func agentMatches(p *ActionPolicy) Check {
 			CodeAgentMismatch, p.Version, condition.Quote(p.AgentID)),
 	}
 	c.Holds = asks(condition.AgentID, condition.Eq, p.AgentID)
-	if hasMeta(p.AgentID) {
+	if glob.HasMeta(p.AgentID) {
 		c.Holds = condition.Either(c.Holds, asks(condition.AgentID, condition.Glob, p.AgentID))
 	}
 	return c
 }
-
-// hasMeta reports whether s means something else as a glob than as itself.
-func hasMeta(s string) bool { return strings.ContainsAny(s, `*?[]{}\`) }
 
 func actionNotDenied(p *ActionPolicy) Check {
 	c := deny(CodeActionDenied, "the action type matches a denied type")

@@ -172,14 +172,19 @@ func decodeError(err error, root string) error {
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
 }
 
-// memberNames tells the members that an object read into t can have.
-func memberNames(t reflect.Type) string {
-	var names []string
+// MemberNames returns the members that an object read into t can have.
+func MemberNames(t reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && name != "" && name != "-" {
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// memberNames tells [MemberNames].
+func memberNames(t reflect.Type) string {
+	names := MemberNames(t)
 	switch len(names) {
 	case 0:
 		return "none here"

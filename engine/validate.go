@@ -301,7 +301,7 @@ func (p *problems) timestamp(field, s string) {
 func (p *problems) agentPattern(field, s string) {
 	before := len(p.fields)
 	p.text(field, s, condition.MaxAgentID)
-	if len(p.fields) > before || !hasMeta(s) {
+	if len(p.fields) > before || !glob.HasMeta(s) {
 		return
 	}
 	if _, err := glob.CompileSet([]string{s}); err != nil {

@@ -71,7 +71,7 @@ func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 		if p.Status == engine.StatusActive {
 			return "", nil
 		}
-		return "findings contains " + condition.Quote(string(code)), nil
+		return finding(code), nil
 	case engine.CodeAgentDisabled:
 		return finding(code, `not input.agent.status == "active"`, `not input.agent.status == "unregistered"`), nil
 	case engine.CodeAgentUnregistered:
@@ -80,10 +80,10 @@ func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 	case engine.CodeAgentMismatch:
 		return agentMismatch(p, code), nil
 	case engine.CodeActionDenied:
-		return denied("findings contains "+condition.Quote(string(code)), p.DeniedActionTypes), nil
+		return denied(finding(code), p.DeniedActionTypes), nil
 	case engine.CodeActionNotAllowed:
 		if len(p.AllowedActionTypes) == 0 {
-			return "findings contains " + condition.Quote(string(code)), nil
+			return finding(code), nil
 		}
 		return finding(code, "not action_allowed") + "\n\n" + actions("action_allowed", "input.intent.action_type", p.AllowedActionTypes), nil
 	case engine.CodeResourceBlocked:
@@ -104,7 +104,7 @@ func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 }
 
 func agentMismatch(p *engine.ActionPolicy, code engine.Code) string {
-	if !strings.ContainsAny(p.AgentID, `*?[]{}\`) {
+	if !glob.HasMeta(p.AgentID) {
 		return finding(code, "not input.intent.agent_id == "+condition.Quote(p.AgentID))
 	}
 	return finding(code, "not agent_matches") + "\n\n" + comments(p.AgentID) +
@@ -112,13 +112,16 @@ func agentMismatch(p *engine.ActionPolicy, code engine.Code) string {
 }
 
 // finding defines a rule that adds code to the findings where all of exprs
-// hold.
+// hold: always, if there are none.
 func finding(code engine.Code, exprs ...string) string {
-	head := "findings contains " + condition.Quote(string(code)) + " if "
-	if len(exprs) == 1 {
-		return head + exprs[0]
+	head := "findings contains " + condition.Quote(string(code))
+	switch len(exprs) {
+	case 0:
+		return head
+	case 1:
+		return head + " if " + exprs[0]
 	}
-	return head + "{\n\t" + strings.Join(exprs, "\n\t") + "\n}"
+	return head + " if {\n\t" + strings.Join(exprs, "\n\t") + "\n}"
 }
 
 // comments lists patterns as comments.

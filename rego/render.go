@@ -83,9 +83,6 @@ func (w *rendering) define(name string, n *condition.Node) {
 
 // alternatives returns the bodies of a function that renders n.
 func (w *rendering) alternatives(n *condition.Node) [][]line {
-	if n.IsConst(true) {
-		return [][]line{{{text: "true"}}}
-	}
 	kids := []*condition.Node{n}
 	if n.Kind == condition.Any && len(n.Kids) > 0 {
 		kids = n.Kids
@@ -191,9 +188,8 @@ func (w *rendering) itemsFunction() string {
 	if w.items != "" {
 		return w.items
 	}
-	w.count += 2
-	w.items = w.name + "_" + strconv.Itoa(w.count-1)
-	parts := w.name + "_" + strconv.Itoa(w.count)
+	w.items = w.next()
+	parts := w.next()
 	w.helpers = append(w.helpers,
 		fmt.Sprintf("%s(text) := [item | some part in %s(text); item := trim_space(part); item != \"\"]\n", w.items, parts),
 		fmt.Sprintf(`%s(text) := parts if {
@@ -216,18 +212,22 @@ func (w *rendering) negatable(n *condition.Node) line {
 	return w.line(n)
 }
 
+// next returns the name of a further function.
+func (w *rendering) next() string {
+	w.count++
+	return w.name + "_" + strconv.Itoa(w.count)
+}
+
 // call has a further function defined and returns its call.
 func (w *rendering) call(define func(name string)) line {
-	w.count++
-	name := w.name + "_" + strconv.Itoa(w.count)
+	name := w.next()
 	define(name)
 	return line{text: name + "(" + w.param + ")", param: true}
 }
 
 // rule has a further rule, without a parameter, defined and returns its name.
 func (w *rendering) rule(define func(name string) string) line {
-	w.count++
-	name := w.name + "_" + strconv.Itoa(w.count)
+	name := w.next()
 	w.helpers = append(w.helpers, define(name)+"\n")
 	return line{text: name}
 }
@@ -335,8 +335,6 @@ func leaf(n *condition.Node) string {
 			members = appendDistinct(members, constant(f, v))
 		}
 		return n.Op.Rego(read, "{"+strings.Join(members, ", ")+"}")
-	case n.Op == condition.Regex:
-		return n.Op.Rego(read, constant(f, n.Values[0]))
 	}
 	switch f.Kind {
 	case condition.Time:

@@ -2,7 +2,6 @@ package rego
 
 import (
 	"fmt"
-	"regexp/syntax"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -29,15 +28,11 @@ func (r *regexps) unfit(pattern *ast.Term) string {
 	if !ok {
 		return "the pattern must be a constant"
 	}
-	parsed, err := syntax.Parse(string(s), syntax.Perl)
+	n, err := condition.Instructions(string(s))
 	if err != nil {
-		return fmt.Sprintf("not an RE2 expression: %v", err)
+		return err.Error()
 	}
-	prog, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return fmt.Sprintf("not an RE2 expression: %v", err)
-	}
-	if r.instructions += len(prog.Inst); r.instructions > condition.MaxInstructions {
+	if r.instructions += n; r.instructions > condition.MaxInstructions {
 		return fmt.Sprintf("the regular expressions compile to more than %d instructions", condition.MaxInstructions)
 	}
 	return ""

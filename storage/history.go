@@ -65,6 +65,17 @@ var RecordTexts = []RecordText{
 	{"approval_id", "ap", func(r *Record) *string { return &r.ApprovalID }},
 }
 
+// TextCalled returns where r keeps the text of [RecordTexts] with that short name, nil
+// where there is none.
+func (r *Record) TextCalled(short string) *string {
+	for i := range RecordTexts {
+		if RecordTexts[i].Short == short {
+			return RecordTexts[i].Of(r)
+		}
+	}
+	return nil
+}
+
 // Removed reports that [Retention] has removed r: of what it was only
 // OrganizationID, IntentID and DecisionID are left.
 func (r *Record) Removed() bool { return r.Decision == 0 }

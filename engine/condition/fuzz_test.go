@@ -8,16 +8,7 @@ import (
 )
 
 func FuzzCondition(f *testing.F) {
-	g := conditiontest.New(3)
-	for range 50 {
-		f.Add(g.Condition())
-	}
-	for _, doc := range []string{
-		`{}`, `{"$or":[{"action_type":"a*"},{"metadata.x":{"$nin":["1"]}}]}`,
-		`{"all":[{"field":"cost","op":"exists","value":false}]}`, `{"rego":"true"}`,
-		`{"metadata.\u0000\ud83d\ude00":{"$regex":"\\pL{3,5}"}}`, `{"resource":{"$glob":["{a,b}/**","\\*"]}}`,
-		`{"cel":"intent.metadata.exists(k, k.matches('^a')) ? has(intent.cost) : !(5 > intent.cost.amount_minor)"}`,
-	} {
+	for _, doc := range conditiontest.Seeds() {
 		f.Add(doc)
 	}
 	in := intentWith(nil)

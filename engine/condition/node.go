@@ -153,9 +153,11 @@ func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resour
 func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Reads == ReadsOne }
 
 // Texts returns the values of a leaf over a text.
-func (n *Node) Texts() []string {
-	texts := make([]string, len(n.Values))
-	for i, v := range n.Values {
+func (n *Node) Texts() []string { return textsOf(n.Values) }
+
+func textsOf(values []Constant) []string {
+	texts := make([]string, len(values))
+	for i, v := range values {
 		texts[i] = v.Str
 	}
 	return texts

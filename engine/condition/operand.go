@@ -264,7 +264,7 @@ const instructionBytes = 64
 
 // regexp adds an RE2 expression that is run at most times times.
 func (b *budget) regexp(expr string, times int) error {
-	n, err := instructions(expr)
+	n, err := Instructions(expr)
 	if err != nil {
 		return err
 	}

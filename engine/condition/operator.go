@@ -77,6 +77,18 @@ type operatorRow struct {
 	text  func(field, constant string) bool
 }
 
+// against returns the comparison of a text with a constant, nil where the operator is
+// none of texts.
+func (r *operatorRow) against(constant string) func(text string) bool {
+	switch {
+	case r.text != nil:
+		return func(s string) bool { return r.text(s, constant) }
+	case r.order != nil:
+		return func(s string) bool { return r.order(strings.Compare(s, constant)) }
+	}
+	return nil
+}
+
 // table is the one table of operators.
 var table = [operatorCount]operatorRow{
 	Eq: {match: "$eq", notMatch: "$ne", tree: "eq equal", notTree: "ne notEqual",

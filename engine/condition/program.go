@@ -3,7 +3,6 @@ package condition
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -84,11 +83,7 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 	row := &table[op]
 	switch {
 	case row.operand == patternList:
-		patterns := make([]string, len(values))
-		for i, v := range values {
-			patterns[i] = v.Str
-		}
-		return p.patterns(src, op, patterns)
+		return p.patterns(src, op, textsOf(values))
 	case op == Regex:
 		re, err := compileRegex(values[0].Str)
 		return matched(src, re), err
@@ -122,7 +117,7 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		if op == Eq {
 			return textIs(src, func(s string) bool { return s == want }), nil
 		}
-		return textIs(src, func(s string) bool { return row.order(strings.Compare(s, want)) }), nil
+		return textIs(src, row.against(want)), nil
 	}
 	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
 }
@@ -238,14 +233,8 @@ func (p *Program) readings(op Operator, values []string, every bool) (predicate,
 	case Regex:
 		n.re, err = compileRegex(values[0])
 	default:
-		row, want := &table[op], values[0]
-		switch {
-		case row.text != nil:
-			n.holds = func(s string) bool { return row.text(s, want) }
-		case row.order != nil:
-			n.holds = func(s string) bool { return row.order(strings.Compare(s, want)) }
-		default:
-			err = fmt.Errorf("the resource is not asked by %s", row.symbol)
+		if n.holds = table[op].against(values[0]); n.holds == nil {
+			err = fmt.Errorf("the resource is not asked by %s", table[op].symbol)
 		}
 	}
 	if n.list != nil && p.list == nil {

@@ -15,7 +15,7 @@ type regex struct {
 
 // compileRegex compiles an RE2 expression.
 func compileRegex(expr string) (*regex, error) {
-	n, err := instructions(expr)
+	n, err := Instructions(expr)
 	if err != nil {
 		return nil, err
 	}
@@ -23,8 +23,8 @@ func compileRegex(expr string) (*regex, error) {
 	return &regex{re: re, instructions: n}, err
 }
 
-// instructions returns how many instructions an RE2 expression compiles to.
-func instructions(expr string) (int, error) {
+// Instructions returns how many instructions an RE2 expression compiles to.
+func Instructions(expr string) (int, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		return 0, fmt.Errorf("not an RE2 expression: %w", err)

@@ -100,6 +100,9 @@ func PlainExpressions(pattern string) []string {
 	return all
 }
 
+// HasMeta reports whether a pattern means something else than itself.
+func HasMeta(pattern string) bool { return strings.ContainsAny(pattern, `*?[]{}\`) }
+
 // IsSimple reports whether the glob library, which OPA has, matches a pattern
 // without searching among the places where its wildcards can end, and whether the
 // pattern has no escape, which OPA's index of rules takes for two characters.

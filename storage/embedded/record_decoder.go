@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 
 	"writ/storage"
@@ -162,14 +161,12 @@ func (d *decoder) revisions(r *storage.Record) {
 // optional reads texts of which each is there once, and not empty.
 func (d *decoder) optional(r *storage.Record) {
 	for range d.length() {
-		short := string([]byte{d.byte(), d.byte()})
-		i := slices.IndexFunc(storage.RecordTexts, func(t storage.RecordText) bool { return t.Short == short })
-		if i < 0 {
+		to := r.TextCalled(string([]byte{d.byte(), d.byte()}))
+		switch {
+		case to == nil:
 			d.fail("text that this version of writ does not know")
 			return
-		}
-		to := storage.RecordTexts[i].Of(r)
-		if *to != "" {
+		case *to != "":
 			d.fail("text that is there twice")
 			return
 		}

@@ -86,6 +86,24 @@ func (r *revisions) add(c storage.Change) {
 	r.all = append(r.all, c.Revision)
 }
 
+// watchRevisions returns what s hears from now on until the test ends; that everything
+// may have changed is revision 0.
+func watchRevisions(t *testing.T, s *Store) *revisions {
+	t.Helper()
+	heard := new(revisions)
+	stop, err := s.Watch(storage.Now, func(c storage.Change) {
+		if c.Kind == storage.EverythingChanged {
+			c.Revision = 0
+		}
+		heard.add(c)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return heard
+}
+
 func (r *revisions) list() []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

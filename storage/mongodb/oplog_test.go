@@ -14,7 +14,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
-	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 )
 
@@ -37,17 +36,7 @@ func TestWatch_OfATruncatedOplog(t *testing.T) {
 	lost := beginStream(t, a)
 	for name, trim := range map[string]bool{"and nothing was trimmed": false, "and changes were": true} {
 		t.Run(name, func(t *testing.T) {
-			var heard revisions
-			stop, err := b.Watch(storage.Now, func(c storage.Change) {
-				if c.Kind == storage.EverythingChanged {
-					c.Revision = 0
-				}
-				heard.add(c)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stop()
+			heard := watchRevisions(t, b)
 			mend := deafen(t, set, o.Database+"-late")
 			waitLong(t, "the stream to fail", func() bool { return b.health.trouble(streaming) != nil })
 			var want []uint64

@@ -218,11 +218,9 @@ func (p *parser) field(r *storage.Record, key string, v bsoncore.Value) {
 	case "dd":
 		r.DetailsDigest = p.packed(v, digestText)
 	default:
-		for i := range storage.RecordTexts {
-			if t := &storage.RecordTexts[i]; t.Short == key {
-				*t.Of(r) = p.text(v)
-				return
-			}
+		if to := r.TextCalled(key); to != nil {
+			*to = p.text(v)
+			return
 		}
 		p.fail(fmt.Sprintf("row with the field %q, which this version of writ does not know", key))
 	}

@@ -35,17 +35,7 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 			late := o
 			late.URI += "&appName=" + o.Database + "-late"
 			a, b := openTest(t, o), openTest(t, late)
-			var heard revisions
-			stop, err := b.Watch(storage.Now, func(c storage.Change) {
-				if c.Kind == storage.EverythingChanged {
-					c.Revision = 0
-				}
-				heard.add(c)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stop()
+			heard := watchRevisions(t, b)
 			lose := func(mode string) {
 				t.Helper()
 				err := set.Admin(context.Background(), bson.D{

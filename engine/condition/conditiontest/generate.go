@@ -243,3 +243,18 @@ func (g Generator) Condition() string {
 	}
 	return `{"cel":` + quote(g.cel(3)) + `}`
 }
+
+// Seeds returns conditions for a fuzzer to begin with: generated ones and odd ones.
+func Seeds() []string {
+	g := New(3)
+	seeds := []string{
+		`{}`, `{"$or":[{"action_type":"a*"},{"metadata.x":{"$nin":["1"]}}]}`,
+		`{"all":[{"field":"cost","op":"exists","value":false}]}`, `{"rego":"true"}`,
+		`{"metadata.\u0000\ud83d\ude00":{"$regex":"\\pL{3,5}"}}`, `{"resource":{"$glob":["{a,b}/**","\\*"]}}`,
+		`{"cel":"intent.metadata.exists(k, k.matches('^a')) ? has(intent.cost) : !(5 > intent.cost.amount_minor)"}`,
+	}
+	for range 50 {
+		seeds = append(seeds, g.Condition())
+	}
+	return seeds
+}
