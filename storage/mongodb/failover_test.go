@@ -148,8 +148,9 @@ func (l *load) wait(acks int64) {
 	}
 }
 
-// append appends batches until ctx ends, each again until it is acknowledged. Some of
-// the intents are those of another handle, too.
+// append appends batches until ctx ends, each again until it is acknowledged, the last
+// one, too: no batch can be stored while the history is read. Some of the intents are
+// those of another handle, too.
 func (l *load) append(ctx context.Context, s *recorded) {
 	for n := 0; ctx.Err() == nil; n++ {
 		batch := make([]*storage.Record, 4)
@@ -157,17 +158,14 @@ func (l *load) append(ctx context.Context, s *recorded) {
 			batch[i] = l.writer.Record(fmt.Sprint("org-", i%orgs))
 		}
 		batch[0] = l.writer.Record("org-0", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", n) })
-		existing, err := l.writer.Commit(ctx, s, batch...)
-		for err != nil && ctx.Err() == nil {
-			if errors.Is(err, storage.ErrConflict) {
+		existing, err := l.writer.Commit(l.Context(), s, batch...)
+		for err != nil {
+			if errors.Is(err, storage.ErrConflict) || l.Context().Err() != nil {
 				l.Errorf("Append = %v", err)
 				return
 			}
-			pause(ctx, 20) // a refusal can come at once
-			existing, err = l.writer.Commit(ctx, s, batch...)
-		}
-		if err != nil {
-			return // not acknowledged
+			pause(l.Context(), 20) // a refusal can come at once
+			existing, err = l.writer.Commit(l.Context(), s, batch...)
 		}
 		l.mu.Lock()
 		for i, r := range batch {
