@@ -1,0 +1,172 @@
+// Package document reads and writes what authors keep in files: policies, rules, intents
+// and suites, as YAML with comments or as JSON, one or several documents a file.
+//
+//	# payments.yaml
+//	name: Large payments need a person
+//	condition: {action_type: payment.payout, cost.amount_minor: {$gt: 25000}}
+//	action: {decision: approval_required, reason: finance looks at these}
+//	priority: 200
+//	isActive: true
+//
+// A file holds objects with the members of the API's documents. Several are written one
+// after another: as YAML documents with --- between them, as JSON values, or as the
+// elements of an array. What a document is follows from its members. In a rule,
+// condition and action are objects here and JSON in a string on the wire; [Document.JSON]
+// is the wire form, and the wire form is read as well.
+//
+// Reading is strict. A duplicate key, an unknown member, null, a number that JSON does
+// not have, a YAML tag or a merge key is an error. Whatever is wrong with a document is
+// an [Error] that names each place as file:line:column.
+package document
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// Kind is what a document describes.
+type Kind string
+
+// The kinds.
+const (
+	Policy Kind = "policy"
+	Rule   Kind = "rule"
+	Intent Kind = "intent"
+	Suite  Kind = "suite"
+)
+
+// Document is one document of a file.
+type Document struct {
+	Kind Kind
+	file *file
+	root *node
+}
+
+// file is what a document was read from.
+type file struct {
+	name string
+	text []byte
+	yaml bool
+}
+
+// Parse reads the documents in data. The name is the file's: it stands in errors, and one
+// that ends in .json holds JSON, any other YAML. Every error is an *[Error]. A document
+// whose kind cannot be told has none.
+func Parse(name string, data []byte) ([]*Document, error) {
+	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json")}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, f.refuse(Place{1, 1}, "the file is empty")
+	}
+	read := f.readJSON
+	if f.yaml {
+		read = f.readYAML
+	}
+	roots, err := read()
+	if err != nil {
+		return nil, err
+	}
+	var docs []*Document
+	for _, root := range roots {
+		each := []*node{root}
+		if root.kind == '[' {
+			each = root.kids
+		}
+		for _, n := range each {
+			docs = append(docs, &Document{Kind: kindOf(n), file: f, root: n})
+		}
+	}
+	if len(docs) == 0 {
+		return nil, f.refuse(Place{1, 1}, "the file has no document")
+	}
+	return docs, nil
+}
+
+// Policy decodes and validates a policy.
+func (d *Document) Policy() (*engine.ActionPolicy, error) {
+	return decode(d, Policy, func(data []byte) (*engine.ActionPolicy, error) {
+		p, err := engine.DecodePolicy(data, "policy")
+		if err == nil {
+			err = p.Validate()
+		}
+		return p, err
+	})
+}
+
+// Intent decodes and validates an intent.
+func (d *Document) Intent() (*engine.Intent, error) {
+	return decode(d, Intent, func(data []byte) (*engine.Intent, error) {
+		in, err := engine.DecodeIntent(data, "intent")
+		if err == nil {
+			err = in.Validate()
+		}
+		return in, err
+	})
+}
+
+// Rule decodes, validates and compiles a rule.
+func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
+	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
+		var r engine.Rule
+		check := func() error {
+			if err := r.Validate(); err != nil {
+				return err
+			}
+			return engine.ValidateRule(r, o)
+		}
+		if err := engine.Decode(data, "rule", &r, check); err != nil {
+			return nil, err
+		}
+		if err := r.Validate(); err != nil {
+			return nil, err
+		}
+		return engine.CompileRule(r, o)
+	})
+}
+
+// decode reads d as a document of a kind; its errors have places.
+func decode[T any](d *Document, k Kind, read func([]byte) (T, error)) (v T, err error) {
+	data, err := d.wire(k)
+	if err != nil {
+		return v, err
+	}
+	if v, err = read(data); err != nil {
+		return v, d.Locate(err)
+	}
+	return v, nil
+}
+
+// Decode reads d strictly into v and runs checks as [engine.Decode] does. The errors have
+// places.
+func Decode[T any](d *Document, v *T, checks ...func() error) error {
+	err := engine.Decode(d.JSON(), string(d.Kind), v, checks...)
+	for i := 0; i < len(checks) && err == nil; i++ {
+		err = checks[i]()
+	}
+	return d.Locate(err)
+}
+
+// JSON returns the wire form of d.
+func (d *Document) JSON() jsontext.Value {
+	data, err := d.wire(d.Kind)
+	if err != nil {
+		return d.root.json()
+	}
+	return data
+}
+
+// Child returns the value at a path such as "policy" or "intents.refund" as a document of
+// its own, whose errors have places in the same file.
+func (d *Document) Child(path string) (*Document, bool) {
+	n, rest := d.root.find(path)
+	if rest != "" {
+		return nil, false
+	}
+	return &Document{Kind: kindOf(n), file: d.file, root: n}, true
+}
+
+// Name returns the name of the file that d was read from.
+func (d *Document) Name() string { return d.file.name }

@@ -1,0 +1,71 @@
+package document
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// suiteMembers are the members by which a suite is known.
+var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "now"}
+
+// members returns the members that a document of each kind can have.
+func members() map[Kind][]string {
+	return map[Kind][]string{
+		Policy: engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]()),
+		Rule:   engine.MemberNames(reflect.TypeFor[engine.Rule]()),
+		Intent: engine.MemberNames(reflect.TypeFor[engine.Intent]()),
+		Suite:  suiteMembers,
+	}
+}
+
+// kindOf returns the kind that has most of an object's members, empty where two have as
+// many.
+func kindOf(n *node) Kind {
+	best, most := Kind(""), 0
+	for kind, known := range members() {
+		count := 0
+		for _, k := range n.keys {
+			if slices.Contains(known, k.name) {
+				count++
+			}
+		}
+		switch {
+		case count > most:
+			best, most = kind, count
+		case count == most:
+			best = ""
+		}
+	}
+	return best
+}
+
+// wire returns the wire form of d as a document of the kind k.
+func (d *Document) wire(k Kind) (jsontext.Value, error) {
+	switch {
+	case d.root.kind != '{':
+		return nil, d.file.refuse(d.root.at, "want an object: a policy, a rule, an intent or a suite")
+	case d.Kind == "":
+		return nil, d.file.refuse(d.root.at, "is neither a policy (allowed_action_types), a rule (condition), an intent (intent_id) nor a suite (tests)")
+	case d.Kind != k:
+		return nil, d.file.refuse(d.root.at, "is a %s: want a %s", d.Kind, k)
+	case k == Rule:
+		return d.root.wireRule().json(), nil
+	}
+	return d.root.json(), nil
+}
+
+// wireRule returns a rule whose condition and action are JSON in strings.
+func (n *node) wireRule() *node {
+	wire := *n
+	wire.kids = slices.Clone(n.kids)
+	for i, k := range n.keys {
+		if kid := n.kids[i]; (k.name == "condition" || k.name == "action") && kid.kind == '{' {
+			wire.kids[i] = &node{kind: '"', text: string(kid.json()), at: kid.at}
+		}
+	}
+	return &wire
+}

@@ -1,0 +1,4 @@
+package document
+
+// maxNodes bounds what a file's aliases can multiply to.
+const maxNodes = 1_000_000

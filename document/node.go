@@ -1,0 +1,118 @@
+package document
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine/condition"
+)
+
+// node is a value of a document and where it stands.
+type node struct {
+	// kind is the first byte of the value in JSON: one of { [ " 0 t f n.
+	kind jsontext.Kind
+	// text is a string's text, or what a number, true, false or null is in JSON.
+	text string
+	at   Place
+	// textAt is where the first character of a string's text stands, whose lines follow
+	// each other in the file; zero where they do not.
+	textAt Place
+	keys   []key   // of an object; kids are the values
+	kids   []*node // the elements of an array, the values of an object
+}
+
+// key is the name of a member and where it stands.
+type key struct {
+	name string
+	at   Place
+}
+
+// member returns the value of a member, nil where there is none.
+func (n *node) member(name string) *node {
+	for i := range n.keys {
+		if n.keys[i].name == name {
+			return n.kids[i]
+		}
+	}
+	return nil
+}
+
+// json returns the value in JSON, without white space.
+func (n *node) json() jsontext.Value {
+	var b bytes.Buffer
+	n.write(&b)
+	return b.Bytes()
+}
+
+func (n *node) write(b *bytes.Buffer) {
+	switch n.kind {
+	case '"':
+		b.WriteString(condition.Quote(n.text))
+	case '{', '[':
+		b.WriteByte(byte(n.kind))
+		for i, kid := range n.kids {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if n.kind == '{' {
+				b.WriteString(condition.Quote(n.keys[i].name) + ":")
+			}
+			kid.write(b)
+		}
+		b.WriteByte(byte(n.kind) + 2) // the closing one
+	default:
+		b.WriteString(n.text)
+	}
+}
+
+// find follows a path as errors name it, such as policy.denied_action_types[2] or
+// intent.metadata.fact.env, as far as it leads, and returns what is left of it. A key may
+// have dots: the longest that fits is taken.
+func (n *node) find(path string) (found *node, rest string) {
+	for path != "" {
+		next, left := n.step(path)
+		if next == nil {
+			return n, path
+		}
+		n, path = next, left
+	}
+	return n, ""
+}
+
+func (n *node) step(path string) (next *node, rest string) {
+	if index, ok := strings.CutPrefix(path, "["); ok {
+		digits, rest, _ := strings.Cut(index, "]")
+		i, err := strconv.Atoi(digits)
+		if err != nil || i < 0 || i >= len(n.kids) {
+			return nil, path
+		}
+		return n.kids[i], rest
+	}
+	path = strings.TrimPrefix(path, ".")
+	longest := -1
+	for i := range n.keys {
+		left, ok := strings.CutPrefix(path, n.keys[i].name)
+		if ok && len(n.keys[i].name) > longest && (left == "" || left[0] == '.' || left[0] == '[') {
+			next, rest, longest = n.kids[i], left, len(n.keys[i].name)
+		}
+	}
+	return next, rest
+}
+
+// follow follows a JSON pointer as far as it leads.
+func (n *node) follow(pointer string) *node {
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		next := n.member(token)
+		if i, err := strconv.Atoi(token); err == nil && n.kind == '[' && i < len(n.kids) {
+			next = n.kids[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
+}

@@ -1,0 +1,143 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+)
+
+// readYAML reads one or several YAML documents.
+func (f *file) readYAML() (roots []*node, err error) {
+	dec := yaml.NewDecoder(bytes.NewReader(f.text))
+	r := &yamlReader{file: f}
+	for {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return nil, f.yamlSyntax(err)
+		}
+		if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" && doc.Content[0].Value == "" {
+			continue // nothing but comments
+		}
+		n, err := r.value(doc.Content[0])
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, n)
+	}
+}
+
+// yamlReader turns YAML's nodes into ours.
+type yamlReader struct {
+	*file
+	nodes int
+}
+
+func (r *yamlReader) value(y *yaml.Node) (*node, error) {
+	at := Place{y.Line, y.Column}
+	if r.nodes++; r.nodes > maxNodes {
+		return nil, r.refuse(at, "the file has more than %d values, those behind aliases counted each time", maxNodes)
+	}
+	n := &node{at: at}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return r.value(y.Alias)
+	case yaml.SequenceNode:
+		n.kind = '['
+		return n, r.elements(n, y)
+	case yaml.MappingNode:
+		n.kind = '{'
+		return n, r.members(n, y)
+	}
+	return n, r.scalar(n, y)
+}
+
+func (r *yamlReader) elements(n *node, y *yaml.Node) error {
+	for _, c := range y.Content {
+		kid, err := r.value(c)
+		if err != nil {
+			return err
+		}
+		n.kids = append(n.kids, kid)
+	}
+	return nil
+}
+
+func (r *yamlReader) members(n *node, y *yaml.Node) error {
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k := y.Content[i]
+		at := Place{k.Line, k.Column}
+		switch {
+		case k.Kind != yaml.ScalarNode:
+			return r.refuse(at, "a key is a string")
+		case k.Tag == "!!merge":
+			return r.refuse(at, "merge keys (<<) are not read: write the members out, or use an alias for a whole value")
+		case n.member(k.Value) != nil:
+			return r.refuse(at, "%s is given more than once", k.Value)
+		}
+		kid, err := r.value(y.Content[i+1])
+		if err != nil {
+			return err
+		}
+		n.keys, n.kids = append(n.keys, key{k.Value, at}), append(n.kids, kid)
+	}
+	return nil
+}
+
+// number is how JSON writes numbers.
+var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+func (r *yamlReader) scalar(n *node, y *yaml.Node) error {
+	n.text = y.Value
+	switch y.Tag {
+	case "!!str", "!!timestamp":
+		n.kind, n.textAt = '"', startOfText(y)
+	case "!!bool":
+		n.kind, n.text = jsontext.Kind(strings.ToLower(y.Value)[0]), strings.ToLower(y.Value)
+	case "!!null":
+		n.kind, n.text = 'n', "null"
+	case "!!int", "!!float":
+		if n.kind = '0'; !number.MatchString(y.Value) {
+			return r.refuse(n.at, `%s is a number in YAML that JSON does not have: write it in decimal digits, or in quotes if it is text`, y.Value)
+		}
+	default:
+		return r.refuse(n.at, "the tag %s is not read", y.Tag)
+	}
+	return nil
+}
+
+// startOfText returns where the text of a string begins, where its lines are those of the
+// file: a plain or quoted string of one line, or a block (|).
+func startOfText(y *yaml.Node) Place {
+	switch {
+	case y.Style&yaml.LiteralStyle != 0:
+		return Place{y.Line + 1, 0} // the column is that of the block's first line: see textPlace
+	case y.Style&yaml.FoldedStyle != 0, strings.Contains(y.Value, "\n"):
+		return Place{}
+	case y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		return Place{y.Line, y.Column + 1}
+	}
+	return Place{y.Line, y.Column}
+}
+
+// yamlLine is how the YAML library names a line.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// yamlSyntax says where the file stops being YAML, and why.
+func (f *file) yamlSyntax(err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return f.refuse(Place{1, 1}, "is not valid YAML: %v", err)
+	}
+	line, _ := strconv.Atoi(m[1]) // none: 0
+	return f.refuse(Place{max(line, 1), 1}, "is not valid YAML: %s", m[2])
+}
