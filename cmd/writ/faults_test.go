@@ -12,12 +12,6 @@ import (
 	"time"
 )
 
-// notCaused are the alerts whose fault cannot be caused here, and why. promtool
-// fires them on series made up for it, in alerts_test.yml.
-var notCaused = map[string]string{
-	"WritPanic": "no request is known to panic",
-}
-
 // TestDashboardsAndAlerts_OnARealPrometheus has Prometheus scrape real servers
 // behind a real HAProxy while every outcome and every fault is caused. Each query
 // of each panel must return data, now and over time, and each alert must fire.
@@ -55,6 +49,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 		f.loseMongoDB(t)
 	}
 	f.breakCore(t)
+	f.panic(t)
 	f.refuseTip(t)
 	if f.full != nil {
 		f.fillDisk(t)
@@ -77,7 +72,6 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	drop := func(names ...string) {
 		maps.DeleteFunc(want, func(name string, _ bool) bool { return slices.Contains(names, name) })
 	}
-	drop(slices.Collect(maps.Keys(notCaused))...)
 	if f.full == nil {
 		drop("WritStoreSpace")
 	}

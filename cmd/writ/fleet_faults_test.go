@@ -187,6 +187,13 @@ func (f *fleet) breakCore(t *testing.T) {
 	}
 }
 
+// panic has the handler of a request panic.
+func (f *fleet) panic(t *testing.T) {
+	t.Helper()
+	operator := oneConnection{newSender(t, f.core.token, 1), f.core.url}
+	operator.do(t, "POST", "/v1/billing/checkout", `{"plan":"pro"}`, http.StatusInternalServerError, nil)
+}
+
 // fillDisk fills the disk of the server that has its own.
 func (f *fleet) fillDisk(t *testing.T) {
 	t.Helper()

@@ -24,7 +24,7 @@ import (
 // fleet are servers on which outcomes and faults are caused.
 type fleet struct {
 	first, second *replica // behind the balancer
-	core          *replica // asks an external core
+	core          *replica // asks an external core, and sells plans where a request panics
 	frozen        *replica // is stopped for moments, then overloaded
 	full          *replica // its disk fills; nil where none can be mounted
 	odd           *replica // its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
@@ -84,7 +84,9 @@ func startFleet(t *testing.T) *fleet {
 	many, few := manyEvaluations(t), plansOf(t, 1, 2)
 	f.first = run(data) // the free plan, which the load uses up
 	f.second = run(shared(t.TempDir()), many)
-	f.core = run(shared(t.TempDir()), many, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result")
+	f.core = run(shared(t.TempDir()), many, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result",
+		"--stripe-url=http://"+panickingHost, "--stripe-key=sk_test_1", "--stripe-webhook-secret=whsec_1",
+		"--stripe-price-pro=price_1", "--stripe-price-business=price_2", "--portal-url=https://portal.example")
 	f.frozen = run(shared(t.TempDir()), many, "--queue-deadline", "10ms")
 	paying := shared(t.TempDir())
 	storeIn(t, paying, func(r *registry.Registry) error {

@@ -38,8 +38,22 @@ func TestMain(m *testing.M) {
 // clockAhead names how much the clock of a process is to be ahead.
 const clockAhead = "CLOCK_AHEAD"
 
-// mainAt is main with the clock of clockAhead.
+// panickingHost is a host that no program of the tests can send a request to without a
+// panic: a mistake in a library stands for any other.
+const panickingHost = "panics.invalid"
+
+type panicking struct{ http.RoundTripper }
+
+func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host == panickingHost {
+		panic("a request was sent to " + panickingHost)
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// mainAt is main with the clock of clockAhead and the transport that panics.
 func mainAt() {
+	http.DefaultTransport = panicking{http.DefaultTransport}
 	if s := os.Getenv(clockAhead); s != "" {
 		by, err := time.ParseDuration(s)
 		if err == nil {
