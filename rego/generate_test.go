@@ -46,7 +46,7 @@ var (
 		"https://api.example.com/**", "https://API.example.com:443/v1/*", "https://*.example.com/**", "https://api.example.com/%7Ea/*",
 		"https://api.example.com/v[12]/{users,orders}/*", "{prod,stage}/*/db", "prod/{a,b{c,d}}/**", "stage/[!a]*", "stage/[a-c]?",
 		"a\\*b", "x,y/*", "file:///etc/**", "/etc/**", "/etc/*", "db:prod:*", "arn:aws:s3:::bucket/*", "mailto:*@example.com", "**.exe", "a*b*c",
-		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/a b", "*a*b/**", "**/*x*/**",
+		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/[aA]*", "PROD/[pPx]*", "prod/a b", "*a*b/**", "**/*x*/**",
 	}
 	resources = []string{
 		"prod/a", "prod/secrets/key", "prod/secrets", "prod/x/../secrets/key", "prod/x/..%2fsecrets/key", "prod%2Fsecrets%2Fkey", "prod\\secrets\\key",

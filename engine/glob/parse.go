@@ -46,6 +46,10 @@ func oneOf(glob, expr string) (unit, bool) {
 	ranges := re.Rune
 	if re.Op == classes.OpLiteral {
 		ranges = []rune{ranges[0], ranges[0]}
+		// A class of both cases of a letter, such as [aA], is one literal without case.
+		for r := unicode.SimpleFold(ranges[0]); re.Flags&classes.FoldCase != 0 && r != ranges[0]; r = unicode.SimpleFold(r) {
+			ranges = append(ranges, r, r) // upper case, which is first, is the least
+		}
 	}
 	return unit{glob: glob, class: &class{expr, ranges}}, true
 }

@@ -177,3 +177,19 @@ func TestSet_ListsAgreeWithTheLibrary(t *testing.T) {
 		}
 	}
 }
+
+// A class matches each of its characters, also where they are the cases of one letter.
+func TestSet_ClassOfBothCases(t *testing.T) {
+	for _, class := range []string{"[aA]", "[Aa]", "[kK]", "[sS]", "[éÉ]", "[ßẞ]", "[σςΣ]", "[ǅǄǆ]", "[aAb]", "[!aA]", "[а]"} {
+		want := glob.MustCompile("x"+class+"*/**", '/')
+		got, err := CompileSet([]string{"x" + class + "*/**"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range "aAbBkKKsSſéÉßẞσςΣǅǄǆа" {
+			if s := "x" + string(r) + "y/z"; (got.Match(s) >= 0) != want.Match(s) {
+				t.Errorf("%s matches %q = %v, want %v", class, s, !want.Match(s), want.Match(s))
+			}
+		}
+	}
+}
