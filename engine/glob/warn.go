@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// Warning says why a pattern that compiles can match next to nothing, or "".
-func Warning(pattern string) string {
+// Warning says why a pattern that compiles can match next to nothing, and what to
+// write instead, or "".
+func Warning(pattern string) (problem, instead string) {
 	scheme, rest, isURL := strings.Cut(pattern, "://")
 	authority, path, hasPath := strings.Cut(rest, "/")
 	_, hash, fragment := strings.Cut(pattern, "#")
 	switch {
 	case isURL && scheme != "file" && strings.Contains(authority, "@"):
-		return "has user info, which no reading of a resource keeps: write it without what stands before the @"
+		return "has user info, which no reading of a resource keeps", "write it without what stands before the @"
 	case isURL && fragment && !strings.HasSuffix(hash, "]"):
-		return "has a fragment, which no reading of a URL keeps: write it without the # and what follows"
+		return "has a fragment, which no reading of a URL keeps", "write it without the # and what follows"
 	case isURL && webPattern.MatchString(scheme) && !strings.HasSuffix(authority, "**") && (!hasPath || path == ""):
-		return "matches the root of the host alone: write " + scheme + "://" + authority + "/** for all below it"
+		return "matches the root of the host alone", "write " + scheme + "://" + authority + "/** for all below it"
 	case !isURL && strings.HasPrefix(pattern, "*.") && strings.Contains(pattern[2:], ".") && !strings.ContainsAny(pattern[2:], "/*@"):
-		return "names a host without a scheme, which no URL is: write https://" + pattern + "/**"
+		return "names a host without a scheme, which no URL is", "write https://" + pattern + "/**"
 	case strings.HasPrefix(pattern, "/") && len(pattern) > 1 && !strings.ContainsAny(pattern[1:], "/*?[{.\\"):
-		return "matches " + pattern + " alone and nothing in it: write " + pattern + "/** as well"
+		return "matches " + pattern + " alone and nothing in it", "write " + pattern + "/** as well"
 	}
-	return ""
+	return "", ""
 }
 
 // webPattern is a scheme of the web, perhaps with a wildcard for its end.

@@ -31,7 +31,8 @@ func TestDecision_Resources_Warnings(t *testing.T) {
 		"*.pdf/x":                         "",
 		"issue#12":                        "",
 	} {
-		got := Warning(pattern)
+		problem, instead := Warning(pattern)
+		got := problem + instead
 		if (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("Warning(%q) = %q, want it to say %q", pattern, got, want)
 		}
