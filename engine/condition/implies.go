@@ -1,0 +1,121 @@
+package condition
+
+import (
+	"slices"
+	"strings"
+
+	"writ/engine/glob"
+)
+
+// shapeKey is a pattern, or a text that stands for itself, as a list has it.
+type shapeKey struct {
+	op   Operator
+	use  glob.Use
+	text string
+}
+
+// shape is a pattern with what its spellings start with.
+type shape struct {
+	glob.Shape
+	prefixes []string
+}
+
+// implies reports whether b is true of every intent of which a is. They are leaves about
+// one field.
+func (p *Prover) implies(a, b *Node) bool {
+	switch {
+	case a.Field.Kind != b.Field.Kind:
+		return false
+	case a.equal(b):
+		return true
+	case a.Field.Kind != Text || a.Field.ID == Resource && !readsAlike(a, b):
+		return false
+	}
+	switch {
+	case among1(a.Op) && among1(b.Op) && (a.Field.ID != Resource || a.Reads == ReadsOne || a.Reads == b.Reads):
+		return !slices.ContainsFunc(a.Values, func(v Constant) bool { return !slices.Contains(b.Values, v) })
+	case isMatch(a) && isMatch(b):
+		return !slices.ContainsFunc(a.Texts(), func(s string) bool { return !p.covered(a, s, b) })
+	case a.Op == StartsWith && (b.Op == StartsWith || b.Op == Contains),
+		a.Op == EndsWith && (b.Op == EndsWith || b.Op == Contains), a.Op == Contains && b.Op == Contains:
+		return table[b.Op].text(a.Values[0].Str, b.Values[0].Str)
+	}
+	return false
+}
+
+func among1(op Operator) bool { return op == Eq || op == In }
+
+// readsAlike reports whether what a says of a reading b can say of it: what every
+// reading of an allowance is, one of a block is.
+func readsAlike(a, b *Node) bool {
+	return a.Reads == b.Reads || a.Reads == ReadsEvery && b.Reads == ReadsAny
+}
+
+// isMatch reports whether a leaf is true of what one of its patterns matches; a constant
+// is one of the resource, which is equal to all that is read as it.
+func isMatch(n *Node) bool {
+	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Reads != ReadsOne && among1(n.Op)
+}
+
+// covered reports whether b matches all that a matches by the pattern s.
+func (p *Prover) covered(a *Node, s string, b *Node) bool {
+	return slices.ContainsFunc(b.Texts(), func(by string) bool {
+		switch {
+		case a.Op == ActionGlob:
+			return b.Op == ActionGlob && ActionCovers(by, s)
+		case a.Op == Glob || b.Op == Glob:
+			return a.Op == b.Op && p.shape(b.Op, by, false).covers(p.shape(a.Op, s, false))
+		case a.Reads == ReadsEvery && b.Reads == ReadsAny:
+			return p.shape(b.Op, by, glob.Blocks).Beats(p.shape(a.Op, s, glob.Allows).Shape)
+		}
+		for _, use := range uses(a.Reads) {
+			if !p.shape(b.Op, by, use).covers(p.shape(a.Op, s, use)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// uses returns the uses that a list may have.
+func uses(r Reads) []glob.Use {
+	switch r {
+	case ReadsAny:
+		return []glob.Use{glob.Blocks}
+	case ReadsEvery:
+		return []glob.Use{glob.Allows}
+	}
+	return []glob.Use{glob.Blocks, glob.Allows}
+}
+
+func (p *Prover) shape(op Operator, text string, use glob.Use) shape {
+	key := shapeKey{op, use, text}
+	s, ok := p.shapes[key]
+	if ok {
+		return s
+	}
+	switch op {
+	case Glob:
+		s.Shape = glob.PlainShape(text)
+	case ResourceGlob:
+		s.Shape = glob.ShapeOf(text, use)
+	default:
+		s.Shape = glob.ExactShape(text, use)
+	}
+	s.prefixes = slices.Collect(s.Prefixes)
+	p.shapes[key] = s
+	return s
+}
+
+// covers asks those alone whose first spelling may be covered: most are not.
+func (s shape) covers(t shape) bool {
+	return len(t.prefixes) > 0 &&
+		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) }) &&
+		s.Covers(t.Shape)
+}
+
+// equal reports whether two nodes are written alike.
+func (n *Node) equal(m *Node) bool {
+	return n == m || n.Kind == m.Kind && n.Field == m.Field && n.Op == m.Op && n.Reads == m.Reads && n.Kind != Opaque &&
+		slices.Equal(n.Values, m.Values) && slices.EqualFunc(n.Kids, m.Kids, (*Node).equal)
+}
