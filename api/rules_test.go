@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 	"writ/storage/registry"
 )
@@ -333,7 +334,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
-func (heavy) Review() engine.RegoReview             { return engine.RegoReview{} }
+func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 
 // Compiled rules that are too large to be kept would be compiled for each

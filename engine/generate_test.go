@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/engine/condition"
 	"writ/engine/condition/conditiontest"
 )
 
@@ -52,7 +53,7 @@ func (regoStub) Match(in *RegoInput) (bool, error) {
 	return strings.HasPrefix(in.Resource, "prod/"), nil
 }
 
-func (regoStub) Review() RegoReview { return RegoReview{} }
+func (regoStub) Review() condition.Review { return condition.Review{} }
 
 func (regoStub) Size() int { return 1 }
 

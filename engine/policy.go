@@ -95,8 +95,8 @@ func (p *ActionPolicy) Warnings() []FieldError {
 		patterns []string
 	}{{fieldAllowedPatterns, p.AllowedResourcePatterns}, {fieldBlockedPatterns, p.BlockedResourcePatterns}} {
 		for i, pattern := range list.patterns {
-			if warning := glob.Warning(pattern); warning != "" {
-				w.add(fmt.Sprintf("%s[%d]", list.field, i), "%s", warning)
+			if problem, instead := glob.Warning(pattern); problem != "" {
+				w.add(fmt.Sprintf("%s[%d]", list.field, i), "%s: %s", problem, instead)
 			}
 		}
 	}

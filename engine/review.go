@@ -7,17 +7,15 @@ import (
 	"writ/engine/condition"
 )
 
-// RegoReview is what a condition in Rego says that its author may not mean.
-type RegoReview struct {
-	// Misordered says where a metadata value is ordered as text that must have been
-	// meant as a number. It is nil where none is.
-	Misordered error
-	// ExceptsResource is set where the condition holds because a comparison with
-	// the resource does not.
-	ExceptsResource bool
-	// Dodges are the metadata keys without which the condition does not hold,
-	// whatever is behind them, unless it asks for the key itself. They are sorted.
-	Dodges []string
+// Review returns what the condition says that its author may not mean.
+func (c *CompiledRule) Review() condition.Review {
+	switch {
+	case c.err != nil:
+		return condition.Review{}
+	case c.rego != nil:
+		return c.rego.Review()
+	}
+	return condition.ReviewOf(c.rule.Condition)
 }
 
 // Warnings says of a rule that denies or asks for approval where it may do other
@@ -34,23 +32,22 @@ func (c *CompiledRule) Warnings() []FieldError {
 			"and one without the query, or without a slash at the end, is another text, so the rule also applies to what it excepts; "+
 			`write a match object such as {"resource":{"$ne":"…"}}`, language)
 	}
-	rests := func(keys []string, then, instead string) {
-		for _, key := range keys {
-			if !strings.HasPrefix(key, FactPrefix) {
+	rests := func(names []string, then, instead string) {
+		for _, name := range names {
+			if key, ok := strings.CutPrefix(name, "metadata."); ok && !strings.HasPrefix(key, FactPrefix) {
 				w.add("condition", "rests on metadata.%s, which the caller may leave out: %s; %s; or rest on a key that begins with %s",
 					key, then, fmt.Sprintf(instead, condition.Quote(key)), FactPrefix)
 			}
 		}
 	}
+	review := c.Review()
 	if c.rego != nil {
-		review := c.rego.Review()
 		if review.ExceptsResource {
 			excepts("Rego")
 		}
 		rests(review.Dodges, notThen, "if that is meant, write input.intent.metadata[%[1]s] in a line of its own; if not, a second match with `not` before it")
 		return w.fields
 	}
-	review := condition.ReviewOf(c.rule.Condition)
 	if review.ExceptsResource {
 		excepts("CEL")
 	}

@@ -39,7 +39,7 @@ type RegoCondition interface {
 	// alone.
 	Match(in *RegoInput) (bool, error)
 	// Review says where the source may do other than its author means.
-	Review() RegoReview
+	Review() condition.Review
 	// Size returns about how many bytes the condition holds on to.
 	Size() int
 }
@@ -215,6 +215,11 @@ func (c *CompiledRule) Matches() *condition.Node {
 
 // Certain returns the tree of the intents of which the condition is true.
 func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
+
+// AsksEachReading reports whether the condition is asked as a whole, once for each
+// reading of the resource: one of a block where the rule denies or asks for approval,
+// every one of an allowance where it allows.
+func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
 
 // action is what a rule's action document says.
 type action struct {

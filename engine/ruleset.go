@@ -50,7 +50,7 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 		next.rules = append(next.rules, compiled)
 		next.hasRego = next.hasRego || compiled.rego != nil
 	}
-	slices.SortFunc(next.rules, compareDeciding)
+	slices.SortFunc(next.rules, CompareDeciding)
 	next.index = newRuleIndex(next.rules)
 	if o.KeepJSON {
 		next.json, _ = next.encode() // its error is JSON's, each time
@@ -80,9 +80,9 @@ func (c *CompiledRule) with(r Rule) *CompiledRule {
 	return &next
 }
 
-// compareDeciding orders rules so that the first that matches decides: the
+// CompareDeciding orders rules so that the first that matches decides: the
 // highest priority first and, on a tie, the most restrictive.
-func compareDeciding(a, b *CompiledRule) int {
+func CompareDeciding(a, b *CompiledRule) int {
 	return cmp.Or(
 		cmp.Compare(b.rule.Priority, a.rule.Priority),
 		cmp.Compare(b.outcome, a.outcome),

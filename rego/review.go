@@ -3,10 +3,10 @@ package rego
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
-	"writ/engine"
 	"writ/engine/condition"
 )
 
@@ -14,21 +14,24 @@ import (
 // reference or a call, imports and rules of the module, and through these what
 // `not`, `!=` and a value of false turn around. What functions of the module do
 // with their arguments is not followed.
-func (c *sandboxed) Review() engine.RegoReview {
+func (c *sandboxed) Review() condition.Review {
 	m, err := parseCondition(c.source)
 	if err != nil {
-		return engine.RegoReview{} // it has compiled
+		return condition.Review{} // it has compiled
 	}
 	r := reviewer{
 		module: m, names: make(map[ast.Var]*ast.Term), seen: make(map[visit]bool),
-		dodges: make(map[string]bool), asks: make(map[string]bool),
+		fields: make(map[string]bool), dodges: make(map[string]bool), asks: make(map[string]bool),
 	}
 	r.name()
 	r.rules(entry, false)
-	review := engine.RegoReview{ExceptsResource: r.excepts}
-	maps.DeleteFunc(r.dodges, func(key string, _ bool) bool { return r.asks[key] })
+	review := condition.Review{ExceptsResource: r.excepts}
+	maps.DeleteFunc(r.dodges, func(name string, _ bool) bool { return r.asks[name] })
 	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
-	if found := r.misordered(); len(found) > 0 {
+	r.read()
+	review.Fields = slices.Sorted(maps.Keys(r.fields))
+	found, text := r.misordered()
+	if review.TextOrder = text; len(found) > 0 {
 		review.Misordered = found
 	}
 	return review
@@ -41,8 +44,8 @@ type reviewer struct {
 	names   map[ast.Var]*ast.Term
 	seen    map[visit]bool
 	excepts bool
-	dodges  map[string]bool
-	asks    map[string]bool
+	// fields, dodges and asks are names as a [condition.Review] has them.
+	fields, dodges, asks map[string]bool
 }
 
 // visit is of the rules called name, which the condition needs to be true or,
@@ -133,8 +136,8 @@ func (r *reviewer) term(t *ast.Term, negated, under bool) {
 	case ast.Call:
 		r.call(v, negated, under)
 	case ast.Var, ast.Ref:
-		if key, ok := metadataKey(r.resolve(t)); ok {
-			r.asks[key] = true
+		if name, ok := optional(r.resolve(t)); ok {
+			r.asks[name] = true
 		}
 		for _, name := range ruleNames(r.module, v) {
 			r.rules(name, negated != under)
@@ -169,14 +172,54 @@ func (r *reviewer) call(call []*ast.Term, negated, under bool) {
 // absent notes a reference whose absence makes the expression around it undefined
 // or, where holds is set, true.
 func (r *reviewer) absent(ref ast.Ref, negated, holds bool) {
-	if key, ok := metadataKey(ref); ok && negated == holds {
-		r.dodges[key] = true
+	if name, ok := optional(ref); ok && negated == holds {
+		r.dodges[name] = true
 	}
+}
+
+// optional returns the name of what may be absent that ref reads: a metadata key, or
+// the cost.
+func optional(ref ast.Ref) (string, bool) {
+	if key, ok := metadataKey(ref); ok {
+		return "metadata." + key, true
+	}
+	return "cost", ref.HasPrefix(costRef)
+}
+
+// read notes every field that the module reads.
+func (r *reviewer) read() {
+	ast.WalkTerms(r.module, func(t *ast.Term) bool {
+		if ref := r.resolve(t); len(ref) > 2 && ref[0].Equal(ast.InputRootDocument) {
+			r.fields[fieldName(ref[1:])] = true
+		}
+		return false
+	})
+}
+
+// fieldName returns the name of the field at a path below input.
+func fieldName(path ast.Ref) string {
+	var names []string
+	for _, t := range path {
+		name, ok := t.Value.(ast.String)
+		if !ok {
+			break
+		}
+		names = append(names, string(name))
+	}
+	if len(names) > 0 && names[0] == "intent" {
+		names = names[1:]
+	}
+	name := strings.Join(names[:min(len(names), 2)], ".")
+	if name == "agent.id" { // which is the intent's
+		return "agent_id"
+	}
+	return name
 }
 
 var (
 	resourceRef = ast.MustParseRef("input.intent.resource")
 	metadataRef = ast.MustParseRef("input.intent.metadata")
+	costRef     = ast.MustParseRef("input.intent.cost")
 )
 
 // metadataKey returns the key that ref reads.
@@ -263,14 +306,17 @@ func ruleNames(m *ast.Module, v ast.Value) []ast.Var {
 }
 
 // misordered finds the metadata values that are ordered by a number, or by a text
-// that looks like one.
-func (r *reviewer) misordered() (found Errors) {
+// that looks like one; and the first such text that anything else is ordered by.
+func (r *reviewer) misordered() (found Errors, text string) {
 	check := func(call []*ast.Term) {
 		if len(call) != 3 || !orders(call[0].Value.String()) {
 			return
 		}
 		for i, arg := range call[1:] {
 			key, ok := metadataKey(r.resolve(arg))
+			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" && condition.LooksLikeNumber(string(s)) {
+				text = string(s)
+			}
 			if !ok || len(found) == maxErrors {
 				continue
 			}
@@ -295,7 +341,7 @@ func (r *reviewer) misordered() (found Errors) {
 		}
 		return false
 	}).Walk(r.module)
-	return found
+	return found, text
 }
 
 func orders(operator string) bool {

@@ -10,7 +10,7 @@ import (
 )
 
 // review compiles source and reviews it.
-func review(t *testing.T, source string) (engine.RegoCondition, engine.RegoReview) {
+func review(t *testing.T, source string) (engine.RegoCondition, condition.Review) {
 	t.Helper()
 	c, err := CompileCondition(source)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestReview_Dodges(t *testing.T) {
 	} {
 		t.Run(source, func(t *testing.T) {
 			c, got := review(t, source)
-			if slices.Contains(got.Dodges, "env") != dodges {
+			if slices.Contains(got.Dodges, "metadata.env") != dodges {
 				t.Errorf("Dodges = %v, want env in it: %v", got.Dodges, dodges)
 			}
 			in := sampleInput()
