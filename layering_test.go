@@ -29,6 +29,7 @@ func TestLayering(t *testing.T) {
 		"writ/ledger/receipt":    {},
 		"writ/rego":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
 		"writ/document":          {"writ/engine", "writ/engine/condition"},
+		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob"},
 		"writ/apikey":            {},
 		"writ/scrub":             {"writ/apikey"},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},

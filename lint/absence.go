@@ -1,0 +1,116 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// unguarded warns of what a deny or an approval rests on and the caller may leave out.
+func (l *linter) unguarded(i int, r *engine.CompiledRule, review condition.Review) {
+	then := "the rule does not match then"
+	missing, language := review.Dodges, inTree
+	if _, isRego := r.RegoSource(); isRego {
+		language = inRego
+	}
+	if len(review.Unguarded) > 0 {
+		does := map[engine.Decision]string{engine.Deny: "denies", engine.ApprovalRequired: "asks for approval"}[r.Outcome()]
+		missing, language, then = review.Unguarded, inCEL, "that is an error, with which the rule "+does
+	}
+	for _, name := range missing {
+		key, isKey := strings.CutPrefix(name, "metadata.")
+		if strings.HasPrefix(key, engine.FactPrefix) || l.decidesAbsence(r, name) {
+			continue
+		}
+		instead := language(name)
+		if isKey {
+			instead += "; or rest on a key that begins with " + engine.FactPrefix
+		}
+		l.add(i, "condition", unguardedKey, fmt.Sprintf("rests on %s, which the caller may leave out: %s", name, then), instead)
+	}
+}
+
+func inTree(name string) string {
+	return fmt.Sprintf(`say what absence means: %[1]s with {"$exists":true} beside it, or with {"$exists":false} in an $or`, condition.Quote(name))
+}
+
+func inCEL(name string) string {
+	has := "has(intent.cost)"
+	if key, ok := strings.CutPrefix(name, "metadata."); ok {
+		has = condition.Quote(key) + " in intent.metadata"
+	}
+	return fmt.Sprintf("say what absence means: %[1]s && …, or !(%[1]s) || …", has)
+}
+
+func inRego(name string) string {
+	path := "input.intent.cost"
+	if key, ok := strings.CutPrefix(name, "metadata."); ok {
+		path = "input.intent.metadata[" + condition.Quote(key) + "]"
+	}
+	return fmt.Sprintf("say what absence means: %[1]s in a line of its own, or a second match with not %[1]s", path)
+}
+
+// decidesAbsence reports whether other active rules, at least as strict as r, match all
+// that r matches but for a field that is absent, and no allow comes between.
+func (l *linter) decidesAbsence(r *engine.CompiledRule, name string) bool {
+	f := condition.FieldOf(condition.Cost)
+	if key, ok := strings.CutPrefix(name, "metadata."); ok {
+		f = condition.MetadataKey(key)
+	}
+	without := condition.Both(r.Certain().Forget(f), condition.Negate(condition.Has(f)))
+	for _, c := range l.prover.Cases(without) {
+		decided := false
+		l.index.candidates(c, func(a *active) bool {
+			decided = a.CompiledRule != r && a.Outcome() >= r.Outcome() && a.Outcome() != engine.Allow &&
+				c.Decide(a.matches) == condition.True && !l.lifted(r, a, c)
+			return decided
+		})
+		if !decided {
+			return false
+		}
+	}
+	return true
+}
+
+// lifted reports whether an allow above a, which decides the case c, may decide first
+// and would not do so above r.
+func (l *linter) lifted(r *engine.CompiledRule, a *active, c *condition.Case) bool {
+	return slices.ContainsFunc(l.deciding[:a.place], func(b *active) bool {
+		return b.Outcome() == engine.Allow && engine.CompareDeciding(r, b.CompiledRule) < 0 && c.Decide(b.matches) != condition.False
+	})
+}
+
+// lifts warns of an allow that can win over an approval that is about something else.
+func (l *linter) lifts(a *active) {
+	if a.Outcome() != engine.Allow || a.shadowed {
+		return
+	}
+	var over []int
+	for _, r := range l.deciding[a.place+1:] {
+		if r.Outcome() == engine.ApprovalRequired && r.Rule().Priority < a.Rule().Priority && len(r.cases) > 0 &&
+			!share(l.reviews[a.at].Fields, l.reviews[r.at].Fields) {
+			over = append(over, r.at)
+		}
+	}
+	if len(over) == 0 {
+		return
+	}
+	others := ""
+	if len(over) > 1 {
+		others = fmt.Sprintf(" and over %d other approvals", len(over)-1)
+	}
+	l.add(a.at, "condition", liftsUnrelated, fmt.Sprintf("wins over %s%s, with which it shares no field", l.name(over[0]), others),
+		"narrow it by what the approval asks for, or give it a lower priority")
+}
+
+// share reports whether two conditions read a field together.
+func share(a, b []string) bool {
+	return slices.ContainsFunc(a, func(f string) bool {
+		return slices.ContainsFunc(b, func(g string) bool {
+			return f == g || strings.HasPrefix(f, g+".") || strings.HasPrefix(g, f+".")
+		})
+	})
+}

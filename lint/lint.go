@@ -1,0 +1,72 @@
+// Package lint finds what is valid in a policy or in rules and may do other than its
+// author means. docs/lint.md has each kind of warning with an example that earns it.
+//
+// shadowed and unreachable are certain: they are warned of only where it is proved of
+// every valid intent, so that their absence says little. The others are advice. What
+// is proved holds as long as the conditions of one intent do not use up their budget of
+// work; a condition for which none is left is an error, which tightens.
+package lint
+
+// Warning is one thing that a document may not mean.
+type Warning struct {
+	// Field is the field's path, such as "policy.blocked_resource_patterns[2]" or
+	// "rules[3].condition".
+	Field string `json:"field"`
+	// Rule is the name of the warning's [Kind].
+	Rule string `json:"rule"`
+	// Message says what the document does, in one sentence without a full stop.
+	Message string `json:"message"`
+	// Instead says what to write instead.
+	Instead string `json:"instead"`
+}
+
+// Kind is a kind of warning.
+type Kind struct {
+	// Name is what a warning carries and what silences it: lower case and hyphens.
+	Name string `json:"name"`
+	// Warns says in one line what it warns of.
+	Warns string `json:"warns"`
+}
+
+// The names of the kinds.
+const (
+	unguardedKey    = "unguarded-key"
+	callerLifts     = "caller-lifts"
+	liftsUnrelated  = "lifts-unrelated"
+	shadowed        = "shadowed"
+	unreachable     = "unreachable"
+	matchAll        = "match-all"
+	regexLike       = "regex-like"
+	emptyAllow      = "empty-allow"
+	letterCase      = "case"
+	stringOrder     = "string-order"
+	duplicate       = "duplicate"
+	matchesLittle   = "matches-little"
+	exceptsResource = "excepts-resource"
+)
+
+// Kinds returns every kind of warning, in the order of the documentation.
+func Kinds() []Kind {
+	return []Kind{
+		{unguardedKey, "a deny or an approval rests on a metadata key or a cost that the caller may leave out, and no rule says what absence means"},
+		{callerLifts, "an allow rests on metadata that is not fact.…: on the agent's own word"},
+		{liftsUnrelated, "an allow can win over an approval of lower priority with which it shares no field"},
+		{shadowed, "a rule can never decide"},
+		{unreachable, "an action type or a pattern is covered by another entry of its list, or always beaten by the block list"},
+		{matchAll, "a list that blocks matches everything"},
+		{regexLike, "a glob looks like a regular expression"},
+		{emptyAllow, "allowed_action_types is empty, which allows nothing"},
+		{letterCase, "a blocked pattern names letters in one case only"},
+		{stringOrder, "a text that looks like a number is compared in the order of texts"},
+		{duplicate, "a rule, or an id, stands twice"},
+		{matchesLittle, "a pattern can match next to nothing"},
+		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},
+	}
+}
+
+// warnings collects warnings.
+type warnings []Warning
+
+func (w *warnings) add(field, rule, message, instead string) {
+	*w = append(*w, Warning{Field: field, Rule: rule, Message: message, Instead: instead})
+}

@@ -1,0 +1,140 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// regexSigns are what stands in regular expressions and hardly in names.
+var regexSigns = regexp.MustCompile(`^\^|^\.[*+]|\.\+|\]\+|\(\?|\([^()]*\|[^()]*\)|\\[dwsDWSb](?:[+*?{\])$.]|$)|[\w)*+}\]]\$$`)
+
+// shareName is the end of a hidden share of Windows, such as \\host\C$.
+var shareName = regexp.MustCompile(`^(?:\\\\|//|[a-z]+://).*\$$`)
+
+// regexSign returns what makes a glob look like a regular expression, or "".
+func regexSign(pattern string) string {
+	sign := regexSigns.FindString(pattern)
+	if strings.HasSuffix(sign, "$") && len(sign) == 2 && shareName.MatchString(pattern) {
+		return ""
+	}
+	return sign
+}
+
+const globInstead = `write a glob: ** for any characters, * within a segment, {a,b} for either; or {"$regex":"…"} in a rule`
+
+func looksLikeRegex(pattern, sign string) string {
+	return fmt.Sprintf("%s looks like a regular expression (%s), and is matched as a glob", condition.Quote(pattern), sign)
+}
+
+// foldedForms are the patterns whose case does not count where they block: addresses,
+// and what is written for Windows. Those with :// are URLs.
+var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|://|^[A-Za-z]:[/\\]|^\\\\`)
+
+// oneCase returns the letters of a blocked pattern that it has in one case only, as
+// text, and what to write instead; "" where there is none. A letter does not count
+// where the other case is allowed by none of the allowed patterns, which are all if
+// there are none.
+func oneCase(pattern string, allowed []string) (letters, instead string) {
+	if foldedForms.MatchString(pattern) {
+		return "", ""
+	}
+	var both strings.Builder
+	var missing []string
+	c := caser{pattern: pattern, allowed: allowed, literal: true}
+	for c.next() {
+		both.WriteString(c.both)
+		if c.both != c.token {
+			missing = append(missing, c.token)
+		}
+	}
+	if len(missing) == 0 {
+		return "", ""
+	}
+	letters = condition.Quote(strings.Join(missing, ""))
+	if _, err := glob.Compile([]string{both.String()}, glob.Blocks); err != nil {
+		return letters, "write each letter in both cases, such as [pP]"
+	}
+	return letters, "write " + both.String()
+}
+
+// caser cuts a pattern into tokens.
+type caser struct {
+	pattern string
+	allowed []string
+	at      int
+	// token is one character, class or escape, and both is that in both cases.
+	token, both string
+	// literal is set until the first wildcard.
+	literal bool
+}
+
+func (c *caser) next() bool {
+	rest := c.pattern[c.at:]
+	if rest == "" {
+		return false
+	}
+	c.token = rest[:1]
+	switch {
+	case rest[0] == '\\' && len(rest) > 1:
+		c.token = rest[:2]
+	case rest[0] == '[' && strings.IndexByte(rest, ']') > 1:
+		c.token = rest[:strings.IndexByte(rest, ']')+1]
+	}
+	c.both = c.token
+	switch {
+	case len(c.token) == 1 && toggle(c.token) != c.token && c.counts():
+		c.both = "[" + c.token + toggle(c.token) + "]"
+	case len(c.token) > 2 && c.token[1] != '!':
+		if class := c.token[1 : len(c.token)-1]; !hasBoth(class) {
+			c.both = "[" + class + toggle(class) + "]"
+		}
+	}
+	c.literal = c.literal && !strings.ContainsAny(c.token[:1], `*?[]{}\`)
+	c.at += len(c.token)
+	return true
+}
+
+// counts reports whether the other case of the letter may be allowed.
+func (c *caser) counts() bool {
+	if !c.literal || len(c.allowed) == 0 {
+		return true
+	}
+	other := c.pattern[:c.at] + toggle(c.token)
+	for _, pattern := range c.allowed {
+		start := pattern
+		if end := strings.IndexAny(pattern, `*?[]{}\`); end >= 0 {
+			start = pattern[:end]
+		}
+		if strings.HasPrefix(start, other) || start != pattern && strings.HasPrefix(other, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBoth reports whether a class has both cases of each letter that it names.
+func hasBoth(class string) bool {
+	for _, r := range toggle(class) {
+		if !strings.ContainsRune(class, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// toggle returns s with the other case of each ASCII letter.
+func toggle(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,118 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// The lists of a policy.
+const (
+	allowedActions  = "policy.allowed_action_types"
+	deniedActions   = "policy.denied_action_types"
+	allowedPatterns = "policy.allowed_resource_patterns"
+	blockedPatterns = "policy.blocked_resource_patterns"
+)
+
+// Policy returns the warnings of a policy that compiles.
+func Policy(p *engine.ActionPolicy) []Warning {
+	var w warnings
+	if len(p.AllowedActionTypes) == 0 {
+		w.add(allowedActions, emptyAllow, "is empty, which allows nothing: the policy denies every action",
+			`name the action types, or "*" for all`)
+	}
+	w.actions(p)
+	w.patterns(p)
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{allowedActions, p.AllowedActionTypes}, {deniedActions, p.DeniedActionTypes}, {allowedPatterns, p.AllowedResourcePatterns}, {blockedPatterns, p.BlockedResourcePatterns}} {
+		for i, pattern := range list.patterns {
+			if sign := regexSign(pattern); sign != "" {
+				w.add(at(list.field, i), regexLike, looksLikeRegex(pattern, sign), globInstead)
+			}
+		}
+	}
+	return w
+}
+
+func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// actions adds the warnings of action types.
+func (w *warnings) actions(p *engine.ActionPolicy) {
+	allowed := listOf(p.AllowedActionTypes, condition.ActionCovers)
+	denied := listOf(p.DeniedActionTypes, condition.DeniedCovers)
+	beats := listOf(p.DeniedActionTypes, condition.DeniedBeats)
+	everything := slices.IndexFunc(p.DeniedActionTypes, isEveryAction)
+	for i, entry := range p.AllowedActionTypes {
+		if by := allowed.coveredBy(i); by >= 0 {
+			w.covered(allowedActions, i, p.AllowedActionTypes, by)
+		} else if by := beats.beating(entry); by >= 0 && everything < 0 {
+			w.beaten(allowedActions, i, entry, deniedActions, by, p.DeniedActionTypes[by])
+		}
+	}
+	for i := range p.DeniedActionTypes {
+		if by := denied.coveredBy(i); by >= 0 {
+			w.covered(deniedActions, i, p.DeniedActionTypes, by)
+		}
+	}
+	if everything >= 0 {
+		w.add(at(deniedActions, everything), matchAll, "denies every action type, so that nothing is ever allowed",
+			"name the action types to deny, or suspend the policy")
+	}
+}
+
+func isEveryAction(entry string) bool { return strings.Trim(entry, "*") == "" }
+
+// patterns adds the warnings of resource patterns.
+func (w *warnings) patterns(p *engine.ActionPolicy) {
+	allowed := shapesOf(p.AllowedResourcePatterns, glob.Allows)
+	blocked := shapesOf(p.BlockedResourcePatterns, glob.Blocks)
+	everything := slices.Index(p.BlockedResourcePatterns, "**")
+	for i, pattern := range p.AllowedResourcePatterns {
+		if by := allowed.coveredBy(i); by >= 0 {
+			w.covered(allowedPatterns, i, p.AllowedResourcePatterns, by)
+		} else if by := blocked.beating(allowed.shapes[i]); by >= 0 && everything < 0 {
+			w.beaten(allowedPatterns, i, pattern, blockedPatterns, by, p.BlockedResourcePatterns[by])
+		}
+		w.matchesLittle(allowedPatterns, i, pattern)
+	}
+	for i, pattern := range p.BlockedResourcePatterns {
+		if by := blocked.coveredBy(i); by >= 0 {
+			w.covered(blockedPatterns, i, p.BlockedResourcePatterns, by)
+		}
+		w.matchesLittle(blockedPatterns, i, pattern)
+		if letters, instead := oneCase(pattern, p.AllowedResourcePatterns); letters != "" {
+			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf("%s blocks %s in this case alone, and a system that takes both for the same acts on the other",
+				condition.Quote(pattern), letters), instead)
+		}
+	}
+	if everything >= 0 {
+		w.add(at(blockedPatterns, everything), matchAll, "blocks every resource, so that nothing is ever allowed",
+			"name what to block, or suspend the policy")
+	}
+}
+
+func (w *warnings) matchesLittle(field string, i int, pattern string) {
+	if problem, instead := glob.Warning(pattern); problem != "" {
+		w.add(at(field, i), matchesLittle, problem, instead)
+	}
+}
+
+func (w *warnings) covered(field string, i int, list []string, by int) {
+	message := fmt.Sprintf("%s is covered by %s, entry %d of the list", condition.Quote(list[i]), condition.Quote(list[by]), by)
+	if list[i] == list[by] {
+		message = fmt.Sprintf("%s stands in the list already, as entry %d", condition.Quote(list[i]), by)
+	}
+	w.add(at(field, i), unreachable, message, "remove it, or narrow the other entry")
+}
+
+func (w *warnings) beaten(field string, i int, entry, block string, by int, other string) {
+	w.add(at(field, i), unreachable,
+		fmt.Sprintf("%s allows nothing: %s, %s, denies all that it matches", condition.Quote(entry), at(block, by), condition.Quote(other)),
+		"remove it, or narrow the entry that denies")
+}

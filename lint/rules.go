@@ -1,0 +1,180 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// Rules returns the warnings of rules, in their order. The rule at i is "rules[i]"; nil
+// stands for one that does not compile. Rules that are not active decide nothing: they
+// are warned of by themselves alone.
+func Rules(rules []*engine.CompiledRule) []Warning {
+	l := newLinter(rules)
+	for i, r := range rules {
+		if r == nil {
+			continue
+		}
+		l.itself(i, r)
+		l.twice(i)
+	}
+	for _, r := range l.deciding {
+		l.shadow(r)
+		l.lifts(r)
+	}
+	return slices.Concat(l.found...)
+}
+
+// linter is a set of rules while it is read.
+type linter struct {
+	rules   []*engine.CompiledRule
+	reviews []condition.Review
+	// found are the warnings of each rule.
+	found  [][]Warning
+	prover *condition.Prover
+	// deciding are the active rules, the first that matches decides.
+	deciding []*active
+	index    index
+	seen     seen
+}
+
+// active is a rule that is active.
+type active struct {
+	*engine.CompiledRule
+	// at is its place in the document, and place that in the deciding order.
+	at, place int
+	// matches is what it matches, and ends those of which it ends the deciding.
+	matches, ends *condition.Node
+	cases         []*condition.Case // of matches
+	// oneReading is set where it is asked as a whole, once for each reading of the
+	// resource.
+	oneReading bool
+	// shadowed is set once it is known never to decide.
+	shadowed bool
+}
+
+func newLinter(rules []*engine.CompiledRule) *linter {
+	l := &linter{
+		rules: rules, reviews: make([]condition.Review, len(rules)), found: make([][]Warning, len(rules)),
+		prover: condition.NewProver(), seen: newSeen(),
+	}
+	for i, r := range rules {
+		if r == nil {
+			continue
+		}
+		l.reviews[i] = r.Review()
+		if !r.Rule().IsActive {
+			continue
+		}
+		a := &active{CompiledRule: r, at: i, matches: r.Matches(), ends: r.Certain()}
+		if r.Outcome() == engine.Deny { // by an error, too
+			a.ends = a.matches
+		}
+		a.cases = l.prover.Cases(a.matches)
+		a.oneReading = r.AsksEachReading()
+		l.deciding = append(l.deciding, a)
+	}
+	slices.SortStableFunc(l.deciding, func(a, b *active) int { return engine.CompareDeciding(a.CompiledRule, b.CompiledRule) })
+	for place, a := range l.deciding {
+		a.place = place
+		l.index.add(a)
+	}
+	return l
+}
+
+func (l *linter) add(i int, member, rule, message, instead string) {
+	field := at("rules", i)
+	if member != "" {
+		field += "." + member
+	}
+	l.found[i] = append(l.found[i], Warning{Field: field, Rule: rule, Message: message, Instead: instead})
+}
+
+// name is how messages call a rule.
+func (l *linter) name(i int) string {
+	return fmt.Sprintf("%s (%s)", condition.Quote(l.rules[i].Rule().Name), at("rules", i))
+}
+
+// itself adds what a rule says by itself, and what it leaves to others.
+func (l *linter) itself(i int, r *engine.CompiledRule) {
+	review := l.reviews[i]
+	if r.Outcome() == engine.Allow {
+		l.callerLifts(i, review)
+	} else {
+		l.unguarded(i, r, review)
+		if review.ExceptsResource {
+			l.add(i, "condition", exceptsResource, "compares intent.resource for what it is not, and is asked once for each reading of the resource: "+
+				"a reading without the query, or without a slash at the end, is another text, so the rule also applies to what it excepts",
+				`write a match object such as {"resource":{"$ne":"…"}}`)
+		}
+	}
+	if review.TextOrder != "" {
+		l.add(i, "condition", stringOrder, fmt.Sprintf(`orders a text by %s, and texts compare as text, in which "10" comes before "9"`, condition.Quote(review.TextOrder)),
+			"compare numbers: int(…) or decimal_compare(…) in CEL, to_number(…) in Rego")
+	}
+	for pattern := range condition.Patterns(r.Matches(), r.Certain()) {
+		if sign := regexSign(pattern); sign != "" {
+			l.add(i, "condition", regexLike, looksLikeRegex(pattern, sign), globInstead)
+			break
+		}
+	}
+}
+
+// callerLifts warns of an allow that rests on what the agent says of itself.
+func (l *linter) callerLifts(i int, review condition.Review) {
+	var keys []string
+	for _, name := range review.Fields {
+		if key, ok := strings.CutPrefix(name, "metadata."); name == "metadata" || ok && !strings.HasPrefix(key, engine.FactPrefix) {
+			keys = append(keys, name)
+		}
+	}
+	if len(keys) > 0 {
+		l.add(i, "condition", callerLifts, fmt.Sprintf("allows by %s, which is the agent's own word", strings.Join(keys, " and ")),
+			"rest on the action type, the resource, the cost or the agent, or on a key that begins with "+engine.FactPrefix+", which only integrations send")
+	}
+}
+
+// seen is where what must not stand twice stands first.
+type seen struct{ ids, names, rules map[string]int }
+
+func newSeen() seen { return seen{map[string]int{}, map[string]int{}, map[string]int{}} }
+
+// twice warns of a rule that stands twice, and of ids and names that do.
+func (l *linter) twice(i int) {
+	r := l.rules[i].Rule()
+	if first, ok := place(l.seen.ids, r.ID, i); ok && r.ID != "" {
+		l.add(i, "id", duplicate, fmt.Sprintf("the id %s is that of %s too", condition.Quote(r.ID), l.name(first)), "give each rule an id of its own")
+		return
+	}
+	if first, ok := place(l.seen.rules, l.content(i), i); ok {
+		l.add(i, "condition", duplicate, fmt.Sprintf("asks and does the same as %s, with the same priority", l.name(first)), "remove one of the two")
+		return
+	}
+	if first, ok := place(l.seen.names, r.Name, i); ok && cmp.Or(r.ID, l.rules[first].Rule().ID) == "" {
+		l.add(i, "name", duplicate, fmt.Sprintf("the name is that of %s too, and neither has an id", l.name(first)), "give each rule a name or an id of its own")
+	}
+}
+
+// place returns where key stood first, and sets it where it has not.
+func place(seen map[string]int, key string, i int) (first int, ok bool) {
+	if first, ok = seen[key]; !ok {
+		seen[key] = i
+	}
+	return first, ok
+}
+
+// content is what a rule says, but for its name and its reason.
+func (l *linter) content(i int) string {
+	r := l.rules[i]
+	doc := jsontext.Value(r.Rule().Condition)
+	if err := doc.Canonicalize(); err != nil {
+		return fmt.Sprintf("rules[%d]", i) // it has compiled
+	}
+	return fmt.Sprint(r.Rule().IsActive, r.Rule().Priority, r.Outcome(), string(doc))
+}

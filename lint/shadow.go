@@ -1,0 +1,144 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// shadow warns of a rule that can never decide: its condition is never true, or of all
+// that it matches a rule that is asked before it ends the deciding.
+func (l *linter) shadow(r *active) {
+	if len(r.cases) == 0 {
+		r.shadowed = true
+		l.add(r.at, "condition", shadowed, "never decides: the condition is true of no intent", "say what can be true, or remove the rule")
+		return
+	}
+	by := l.endedBy(r)
+	if by == nil || len(l.found[r.at]) > 0 && slices.ContainsFunc(l.found[r.at], func(w Warning) bool { return w.Rule == duplicate }) {
+		return
+	}
+	r.shadowed = true
+	names := make([]string, len(by))
+	for i, a := range by {
+		names[i] = l.name(a.at)
+	}
+	message := fmt.Sprintf("never decides: %s, asked before, matches all that it matches", strings.Join(names, " and "))
+	if len(by) == 1 && by[0].matches.IsConst(true) {
+		message = fmt.Sprintf("never decides: %s, asked before, matches everything", names[0])
+	}
+	l.add(r.at, "condition", shadowed, message, "give it a higher priority, narrow the other rule, or remove it")
+}
+
+// endedBy returns rules that are asked before r and of which one ends the deciding of
+// each intent that r matches, nil where that is not proved.
+func (l *linter) endedBy(r *active) []*active {
+	var by []*active
+	for _, c := range r.cases {
+		a := l.ending(r, c)
+		if a == nil {
+			return nil
+		}
+		if !slices.Contains(by, a) {
+			by = append(by, a)
+		}
+	}
+	// Cases of a rule that is asked for each reading are of each reading, and one reading
+	// alone does not make a rule that is asked so match.
+	if len(by) > 1 && r.oneReading {
+		return nil
+	}
+	slices.SortFunc(by, func(a, b *active) int { return a.place - b.place })
+	return by
+}
+
+// ending returns the first rule before r that ends the deciding of case c, or nil.
+func (l *linter) ending(r *active, c *condition.Case) *active {
+	var first *active
+	l.index.candidates(c, func(a *active) bool {
+		if a.place >= r.place || first != nil && first.place < a.place {
+			return false
+		}
+		alike := !a.oneReading || !r.oneReading || (a.Outcome() == engine.Allow) == (r.Outcome() == engine.Allow)
+		if alike && isBefore(a, r) && c.Decide(a.ends) == condition.True {
+			first = a
+		}
+		return false
+	})
+	return first
+}
+
+// isBefore reports whether a is asked before b wherever the rules are stored. What
+// orders rules of one priority and outcome is known of stored ones alone.
+func isBefore(a, b *active) bool {
+	r, s := a.Rule(), b.Rule()
+	if r.Priority != s.Priority || a.Outcome() != b.Outcome() {
+		return a.place < b.place
+	}
+	return !r.CreatedAt.IsZero() && !s.CreatedAt.IsZero() && engine.CompareDeciding(a.CompiledRule, b.CompiledRule) < 0
+}
+
+// index finds the rules that can match all intents of a case.
+type index struct {
+	// always are those that are asked of every case, values those that match nothing but
+	// certain values of a field.
+	always []*active
+	values map[condition.Field]map[string][]*active
+}
+
+// add files a rule under the values that it asks for.
+func (x *index) add(a *active) {
+	f, values, ok := asksFor(a.cases)
+	if !ok {
+		x.always = append(x.always, a)
+		return
+	}
+	if x.values == nil {
+		x.values = make(map[condition.Field]map[string][]*active)
+	}
+	if x.values[f] == nil {
+		x.values[f] = make(map[string][]*active)
+	}
+	for _, value := range values {
+		if known := x.values[f][value]; len(known) == 0 || known[len(known)-1] != a {
+			x.values[f][value] = append(known, a)
+		}
+	}
+}
+
+// asksFor returns a field, and its values, of which all cases have one.
+func asksFor(cases []*condition.Case) (f condition.Field, values []string, ok bool) {
+	if len(cases) == 0 {
+		return f, nil, false
+	}
+	for f := range cases[0].Finite {
+		values = nil
+		for _, c := range cases {
+			of := c.Values(f)
+			if of == nil {
+				values = nil
+				break
+			}
+			values = append(values, of...)
+		}
+		if values != nil {
+			return f, values, true
+		}
+	}
+	return f, nil, false
+}
+
+// candidates yields the rules that may match all intents of c, until yield returns true.
+func (x *index) candidates(c *condition.Case, yield func(a *active) (done bool)) {
+	if slices.ContainsFunc(x.always, yield) {
+		return
+	}
+	for f := range c.Finite {
+		if slices.ContainsFunc(x.values[f][c.Values(f)[0]], yield) {
+			return
+		}
+	}
+}
