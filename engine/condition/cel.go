@@ -259,18 +259,24 @@ func (s *language) plan(checked *cel.Ast, use glob.Use) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{load: load, use: use, charged: true}
-	root, err := s.planner.NewInterpretable(checked.NativeRep(),
+	planned := &expression{}
+	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(decorator(p)),
 		interpreter.Optimize(),
-		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization))
+		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
+		interpreter.CustomDecoratorV2(planned.keepLeaves(checked.NativeRep().Expr())))
 	if err != nil {
 		return nil, &ExprError{Message: err.Error()}
 	}
-	p.root = &expression{root}
+	p.root = planned
 	return p, nil
 }
 
-// expression is a planned expression of CEL.
-type expression struct{ root interpreter.InterpretableV2 }
+// expression is a planned expression of CEL. leaves are its parts that are leaves: see
+// [Clause].
+type expression struct {
+	root   interpreter.InterpretableV2
+	leaves []interpreter.InterpretableV2
+}
 
 func (n *expression) ask(f *Frame) ref.Val { return n.root.Exec(f.exec) }

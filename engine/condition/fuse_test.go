@@ -72,7 +72,7 @@ func compileTree(t testing.TB, expr string) *Program {
 	if err != nil {
 		t.Fatalf("%s: %v", expr, err)
 	}
-	p.root = &expression{root}
+	p.root = &expression{root: root}
 	return p
 }
 

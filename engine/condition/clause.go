@@ -1,0 +1,238 @@
+package condition
+
+import (
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/interpreter"
+	celparser "github.com/google/cel-go/parser"
+)
+
+// Clause is a condition as its author joined it: leaves, joined by conjunctions (All),
+// disjunctions (Any) and negations (Not). A leaf is a comparison of a match object or a
+// tree, an operand in CEL that is no &&, || or ! itself, or all of a condition in Rego.
+// A constant is an All or an Any without Kids, and no leaf.
+type Clause struct {
+	Kind NodeKind
+	Kids []*Clause
+	// Text is a Leaf in CEL, or in Rego where the condition is in Rego.
+	Text string
+	// Index numbers the leaves of a condition from 0, from left to right. It is that of
+	// [Program.AskLeaves], and the same for as long as the condition is.
+	Index int
+}
+
+// Clause returns the condition's clause, nil where it does not compile. It parses a
+// condition in CEL once more: nothing is kept for who does not ask.
+func (c *Condition) Clause() *Clause {
+	leaves := 0
+	switch {
+	case c.tree != nil:
+		return c.tree.clause(&leaves)
+	case c.cel != "":
+		return celClause(c.cel)
+	case c.Rego != "":
+		return &Clause{Kind: Leaf, Text: c.Rego}
+	}
+	return nil
+}
+
+// clause numbers the leaves of a tree from *next.
+func (n *Node) clause(next *int) *Clause {
+	if n.Kind == Leaf {
+		*next++
+		return &Clause{Kind: Leaf, Text: n.CEL(), Index: *next - 1}
+	}
+	c := &Clause{Kind: n.Kind}
+	for _, k := range n.Kids {
+		c.Kids = append(c.Kids, k.clause(next))
+	}
+	return c
+}
+
+// Leaves returns the texts of the leaves by their index.
+func (c *Clause) Leaves() []string {
+	switch {
+	case c == nil:
+		return nil
+	case c.Kind == Leaf:
+		return []string{c.Text}
+	}
+	var texts []string
+	for _, k := range c.Kids {
+		texts = append(texts, k.Leaves()...)
+	}
+	return texts
+}
+
+// Value combines what leaves are: said returns whether the leaf at an index is true, and
+// whether it is an error. An operand that decides wins over one that is an error.
+func (c *Clause) Value(said func(leaf int) (ok, failed bool)) (ok, failed bool) {
+	switch c.Kind {
+	case Leaf:
+		return said(c.Index)
+	case Not:
+		ok, failed = c.Kids[0].Value(said)
+		return !ok && !failed, failed
+	}
+	decides := c.Kind == Any
+	for _, k := range c.Kids {
+		switch o, f := k.Value(said); {
+		case f:
+			failed = true
+		case o == decides:
+			return decides, false
+		}
+	}
+	return !decides && !failed, failed
+}
+
+// Because returns the index of the first leaf that makes the clause what it is, with
+// what leaves said: of a conjunction that is false the first operand that is false, of
+// one that is an error the first that is an error. It is -1 where the clause has no leaf.
+func (c *Clause) Because(said func(leaf int) (ok, failed bool)) int {
+	if c.Kind == Leaf {
+		return c.Index
+	}
+	ok, failed := c.Value(said)
+	for _, k := range c.Kids {
+		o, f := k.Value(said)
+		if c.Kind == Not || f == failed && o == ok {
+			if i := k.Because(said); i >= 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// tracked is the language that remembers what macros were written as.
+var tracked = sync.OnceValues(func() (*cel.Env, error) {
+	l, err := cels()
+	if err != nil {
+		return nil, err
+	}
+	return l.cel.Extend(cel.EnableMacroCallTracking())
+})
+
+// celClause returns the clause of an expression that has compiled.
+func celClause(source string) *Clause {
+	whole := &Clause{Kind: Leaf, Text: source}
+	env, err := tracked()
+	if err != nil {
+		return whole
+	}
+	parsed, issues := env.Parse(source)
+	if issues.Err() != nil {
+		return whole
+	}
+	leaves := 0
+	info := parsed.NativeRep().SourceInfo()
+	var clause func(e ast.Expr) *Clause
+	clause = func(e ast.Expr) *Clause {
+		kind, operands := joined(e)
+		c := &Clause{Kind: kind}
+		if kind == Leaf {
+			c.Text, c.Index = written(e, info), leaves
+			leaves++
+		}
+		for _, operand := range operands {
+			c.Kids = append(c.Kids, clause(operand))
+		}
+		return c
+	}
+	return clause(parsed.NativeRep().Expr())
+}
+
+// joined returns how an expression in CEL joins its operands: it is a Leaf where it does
+// not, and a constant has none.
+func joined(e ast.Expr) (NodeKind, []ast.Expr) {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		switch e.AsLiteral() {
+		case types.True:
+			return All, nil
+		case types.False:
+			return Any, nil
+		}
+	case ast.CallKind:
+		switch e.AsCall().FunctionName() {
+		case operators.LogicalAnd:
+			return All, e.AsCall().Args()
+		case operators.LogicalOr:
+			return Any, e.AsCall().Args()
+		case operators.LogicalNot:
+			return Not, e.AsCall().Args()
+		}
+	}
+	return Leaf, nil
+}
+
+// oneLine is more than the length of any expression: texts are not wrapped.
+const oneLine = 2 * MaxCondition
+
+// written returns an expression in CEL as its author could have written it.
+func written(e ast.Expr, info *ast.SourceInfo) string {
+	text, err := celparser.Unparse(e, info, celparser.WrapOnColumn(oneLine))
+	if err != nil {
+		return "an expression in CEL"
+	}
+	return text
+}
+
+// AskLeaves asks each leaf of the program by itself, those too that [Program.Eval] need
+// not ask, and yields what it is, in the order of [Clause.Index].
+func (p *Program) AskLeaves(f *Frame, yield func(ok bool, err error)) {
+	f.Work.Charge(p.load) // a budget that is used up is an error of each leaf
+	for _, leaf := range leavesOf(p.root) {
+		one := Program{root: leaf}
+		yield(one.Eval(f))
+	}
+}
+
+// leavesOf returns the leaves of what [Plan] or CEL has planned.
+func leavesOf(n predicate) []predicate {
+	var leaves []predicate
+	switch n := n.(type) {
+	case *junction:
+		for _, k := range n.kids {
+			leaves = append(leaves, leavesOf(k)...)
+		}
+	case *negation:
+		return leavesOf(n.of)
+	case *expression:
+		for _, leaf := range n.leaves {
+			leaves = append(leaves, &expression{root: leaf})
+		}
+	default:
+		return []predicate{n}
+	}
+	return leaves
+}
+
+// keepLeaves returns the planning step that keeps the leaves of e, an expression in CEL.
+// It has to be the last step.
+func (n *expression) keepLeaves(e ast.Expr) interpreter.InterpretableDecoratorV2 {
+	places := map[int64]int{} // of the leaves, by the id of their expression
+	var number func(e ast.Expr)
+	number = func(e ast.Expr) {
+		kind, operands := joined(e)
+		if kind == Leaf {
+			places[e.ID()] = len(places)
+		}
+		for _, operand := range operands {
+			number(operand)
+		}
+	}
+	number(e)
+	n.leaves = make([]interpreter.InterpretableV2, len(places))
+	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		if place, ok := places[i.ID()]; ok {
+			n.leaves[place] = i
+		}
+		return i, nil
+	}
+}
