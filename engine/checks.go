@@ -7,6 +7,18 @@ import (
 	"writ/engine/glob"
 )
 
+// The members of a policy that checks are of, as [FieldError] names them.
+const (
+	fieldStatus          = "policy.status"
+	fieldAgentID         = "policy.agent_id"
+	fieldDeniedTypes     = "policy.denied_action_types"
+	fieldAllowedTypes    = "policy.allowed_action_types"
+	fieldBlockedPatterns = "policy.blocked_resource_patterns"
+	fieldAllowedPatterns = "policy.allowed_resource_patterns"
+	fieldMaxCost         = "policy.max_cost_minor"
+	fieldCurrency        = "policy.currency"
+)
+
 // Check is one row of the table that an [ActionPolicy] is evaluated by. A check of
 // which Holds is false or an error fails, and one that fails contributes a finding with
 // Code and Outcome. Package rego writes each check as Rego by its code.
@@ -19,8 +31,11 @@ type Check struct {
 	// Holds is what the check asks of the fields of an evaluation.
 	Holds *condition.Node
 
-	// patterns is the list that objected where the check fails by a match;
-	// named is the reason then, with %s for the pattern.
+	// field is the policy's member that the check is of, as [FieldError] names it; empty
+	// where the check is not of one. patterns is that member where it is a list of
+	// patterns. Where a match of one makes the check fail, named is the reason then,
+	// with %s for the pattern.
+	field    string
 	patterns []string
 	named    string
 	// resource marks a check that cannot be answered without readings.
@@ -87,6 +102,7 @@ func policyActive(p *ActionPolicy) Check {
 		status = "without status"
 	}
 	c := deny(CodePolicyInactive, "version %d of the policy is %s", p.Version, status)
+	c.field = fieldStatus
 	c.Holds = asks(condition.PolicyStatus, condition.Eq, string(StatusActive))
 	return c
 }
@@ -111,7 +127,7 @@ const anyAgent = "*"
 
 func agentMatches(p *ActionPolicy) Check {
 	c := Check{
-		Code: CodeAgentMismatch, Outcome: ApprovalRequired,
+		Code: CodeAgentMismatch, Outcome: ApprovalRequired, field: fieldAgentID,
 		Reason: fmt.Sprintf("%s: version %d of the policy governs the agent %s, another one needs approval",
 			CodeAgentMismatch, p.Version, condition.Quote(p.AgentID)),
 	}
@@ -124,7 +140,7 @@ func agentMatches(p *ActionPolicy) Check {
 
 func actionNotDenied(p *ActionPolicy) Check {
 	c := deny(CodeActionDenied, "the action type matches a denied type")
-	c.patterns = p.DeniedActionTypes
+	c.field, c.patterns = fieldDeniedTypes, p.DeniedActionTypes
 	c.named = string(CodeActionDenied) + ": the action type matches the denied type %s"
 	c.Holds = condition.Negate(asks(condition.ActionType, condition.ActionDenied, p.DeniedActionTypes...))
 	return c
@@ -132,13 +148,14 @@ func actionNotDenied(p *ActionPolicy) Check {
 
 func actionAllowed(p *ActionPolicy) Check {
 	c := deny(CodeActionNotAllowed, "the action type matches no allowed type")
+	c.field, c.patterns = fieldAllowedTypes, p.AllowedActionTypes
 	c.Holds = asks(condition.ActionType, condition.ActionGlob, p.AllowedActionTypes...)
 	return c
 }
 
 func resourceNotBlocked(p *ActionPolicy) Check {
 	c := deny(CodeResourceBlocked, "the resource matches a blocked pattern")
-	c.patterns = p.BlockedResourcePatterns
+	c.field, c.patterns = fieldBlockedPatterns, p.BlockedResourcePatterns
 	c.named = string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s"
 	c.resource = true
 	blocked := asks(condition.Resource, condition.ResourceGlob, p.BlockedResourcePatterns...)
@@ -149,6 +166,7 @@ func resourceNotBlocked(p *ActionPolicy) Check {
 
 func resourceAllowed(p *ActionPolicy) Check {
 	c := deny(CodeResourceNotAllowed, "the resource matches no allowed pattern")
+	c.field, c.patterns = fieldAllowedPatterns, p.AllowedResourcePatterns
 	c.resource = true
 	c.Holds = asks(condition.Resource, condition.ResourceGlob, p.AllowedResourcePatterns...)
 	c.Holds.Reads = condition.ReadsEvery
@@ -163,12 +181,14 @@ func ofCost(holds *condition.Node) *condition.Node {
 func costWithinCap(p *ActionPolicy) Check {
 	limit := *p.MaxCostMinor
 	c := deny(CodeCostExceeded, "the cost is above the cap of %d minor units", limit)
+	c.field = fieldMaxCost
 	c.Holds = ofCost(condition.Compare(condition.FieldOf(condition.CostAmount), condition.Lte, condition.Constant{Num: limit}))
 	return c
 }
 
 func costInCurrency(p *ActionPolicy) Check {
 	c := deny(CodeCostCurrency, "the cost is not in %s", p.Currency)
+	c.field = fieldCurrency
 	c.Holds = ofCost(asks(condition.CostCurrency, condition.Eq, p.Currency))
 	return c
 }

@@ -33,7 +33,8 @@ type Policy struct {
 type compiledCheck struct {
 	program *condition.Program
 	finding Finding
-	// patterns and named are the check's: see [Check].
+	// field, patterns and named are the check's: see [Check].
+	field    string
 	patterns []string
 	named    string
 	resource bool
@@ -111,6 +112,7 @@ func compileCheck(c Check) (compiledCheck, error) {
 	return compiledCheck{
 		program:  program,
 		finding:  Finding{Code: c.Code, Outcome: c.Outcome, Reason: c.Reason},
+		field:    c.field,
 		patterns: c.patterns,
 		named:    c.named,
 		resource: c.resource,

@@ -204,6 +204,11 @@ func (c *CompiledRule) CEL() (string, bool) { return c.cond.CEL() }
 // RegoSource returns the source of a condition that was written in Rego.
 func (c *CompiledRule) RegoSource() (string, bool) { return c.cond.Rego, c.cond.Rego != "" }
 
+// Leaves returns the texts of the leaves of the condition, by the index that they have in
+// a [Trace]: see [condition.Clause]. It is nil where the condition does not compile, and
+// has one text, the source, where it is in Rego. It parses a condition in CEL each time.
+func (c *CompiledRule) Leaves() []string { return c.cond.Clause().Leaves() }
+
 // Matches returns the tree of the intents that the rule matches: those of which its
 // condition is true and, unless the rule allows, those of which it is an error.
 func (c *CompiledRule) Matches() *condition.Node {

@@ -188,6 +188,7 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	for i := range e.Readings().AllowLen() {
 		e.SetReading(e.Readings().AllowAt(i))
 		if ok, err := c.ask(e); err != nil || !ok {
+			e.in.Trace.read(e)
 			return false, err
 		}
 	}
@@ -201,7 +202,9 @@ func (c *CompiledRule) matchesAny(e *evaluation) (bool, error) {
 		switch ok, err := c.ask(e); {
 		case err != nil:
 			failed = err
+			e.in.Trace.read(e)
 		case ok:
+			e.in.Trace.read(e)
 			return true, nil
 		}
 	}

@@ -82,11 +82,6 @@ func (p *ActionPolicy) Validate() error {
 	return e.err()
 }
 
-const (
-	fieldAllowedPatterns = "policy.allowed_resource_patterns"
-	fieldBlockedPatterns = "policy.blocked_resource_patterns"
-)
-
 // validateFields validates everything but the resource patterns, which
 // compiling the policy judges too.
 func (p *ActionPolicy) validateFields(e *problems) {
@@ -98,26 +93,26 @@ func (p *ActionPolicy) validateFields(e *problems) {
 		e.add("policy.version", "want an integer from 1 to %d", int64(condition.MaxInteger))
 	}
 	e.text("policy.organization_id", p.OrganizationID, condition.MaxOrganizationID)
-	e.agentPattern("policy.agent_id", p.AgentID)
+	e.agentPattern(fieldAgentID, p.AgentID)
 	if p.AllowedActionTypes == nil {
-		e.add("policy.allowed_action_types", "is required; [] allows nothing")
+		e.add(fieldAllowedTypes, "is required; [] allows nothing")
 	}
-	e.actionTypes("policy.allowed_action_types", p.AllowedActionTypes)
-	e.actionTypes("policy.denied_action_types", p.DeniedActionTypes)
+	e.actionTypes(fieldAllowedTypes, p.AllowedActionTypes)
+	e.actionTypes(fieldDeniedTypes, p.DeniedActionTypes)
 	e.length(fieldAllowedPatterns, len(p.AllowedResourcePatterns))
 	e.length(fieldBlockedPatterns, len(p.BlockedResourcePatterns))
 	if p.MaxCostMinor != nil {
-		e.amount("policy.max_cost_minor", *p.MaxCostMinor)
+		e.amount(fieldMaxCost, *p.MaxCostMinor)
 	}
 	if p.Currency != "" {
-		e.currency("policy.currency", p.Currency)
+		e.currency(fieldCurrency, p.Currency)
 	}
 	switch p.Status {
 	case StatusActive, StatusSuspended, StatusRevoked:
 	case "":
-		e.add("policy.status", "is required: want active, suspended or revoked")
+		e.add(fieldStatus, "is required: want active, suspended or revoked")
 	default:
-		e.add("policy.status", "want active, suspended or revoked")
+		e.add(fieldStatus, "want active, suspended or revoked")
 	}
 	if y := p.UpdatedAt.Year(); p.UpdatedAt.IsZero() {
 		e.add("policy.updated_at", "is required: want an RFC 3339 time")

@@ -84,6 +84,18 @@ func (a *ActionSet) Match(action string) int {
 	return first
 }
 
+// each yields the index of every entry that matches action, but for repeated ones.
+func (a *ActionSet) each(action string, yield func(index int)) {
+	if i, ok := a.exact[action]; ok {
+		yield(i)
+	}
+	for i := range a.wildcards {
+		if a.wildcards[i].match(action) {
+			yield(a.wildcards[i].index)
+		}
+	}
+}
+
 func (a *ActionSet) matchWildcard(action string) int {
 	for i := range a.wildcards {
 		if a.wildcards[i].match(action) {

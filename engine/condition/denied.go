@@ -64,4 +64,18 @@ func (d *deniedActions) Match(action string) int {
 	return d.folded.matchWildcard(action)
 }
 
+// each yields the index of every entry that matches action, some more than once.
+func (d *deniedActions) each(action string, yield func(index int)) {
+	d.exact.each(action, yield)
+	if i, ok := d.folded.exact[string(FoldAction(nil, action, true))]; ok {
+		yield(i)
+	}
+	folded := string(FoldAction(nil, action, false))
+	for i := range d.folded.wildcards {
+		if d.folded.wildcards[i].match(folded) {
+			yield(d.folded.wildcards[i].index)
+		}
+	}
+}
+
 func (d *deniedActions) Steps(string) int { return 0 }

@@ -138,6 +138,17 @@ func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 	return left == 0
 }
 
+// Each yields the index of every pattern that matches reading to one of its readers, in
+// no order: a pattern with alternatives can be yielded more than once. A * also ends at
+// stops, which are [resource.StopsAtSlash] for a block.
+func (l *List) Each(reading resource.Reading, stops resource.Stops, yield func(index int)) {
+	for _, g := range l.groups {
+		if g.readers&reading.Readers != 0 {
+			g.set.each(reading.Text, stops, yield)
+		}
+	}
+}
+
 // Steps bounds what matching s takes.
 func (l *List) Steps(s string) int { return l.sum(func(g *Set) int { return g.Steps(s) }) }
 

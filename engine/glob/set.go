@@ -147,6 +147,19 @@ func (g *Set) match(s string, stops resource.Stops) int {
 	return first
 }
 
+// each yields the index of every pattern that matches s, in no order: a pattern with
+// alternatives can be yielded more than once.
+func (g *Set) each(s string, stops resource.Stops, yield func(index int)) {
+	for i := range g.programs {
+		if p := &g.programs[i]; p.match(s, stops) {
+			yield(p.index)
+		}
+	}
+	for _, a := range g.automata {
+		a.each(s, stops, yield)
+	}
+}
+
 func (p *program) match(s string, stops resource.Stops) bool {
 	if p.star == "" {
 		return s == p.literal

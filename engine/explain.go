@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+
+	"writ/engine/condition"
+	"writ/engine/resource"
+)
+
+// Explanation says why an intent was decided as it was. It is one shape for `writ eval`,
+// `writ test` and the API. It holds the intent's resource, agent, action type and cost,
+// and no value of its metadata: where a text of it has one, the policy's or the rule's
+// author has written it.
+type Explanation struct {
+	Decision Decision           `json:"decision"`
+	Findings []ExplainedFinding `json:"findings"`
+	Resource ExplainedResource  `json:"resource"`
+	Checks   []ExplainedCheck   `json:"checks"`
+	Rules    []ExplainedRule    `json:"rules"`
+}
+
+// ExplainedFinding is a [Finding]. Decides marks those whose outcome is the decision:
+// each alone would have decided so.
+type ExplainedFinding struct {
+	Code    Code     `json:"code"`
+	Outcome Decision `json:"outcome"`
+	Reason  string   `json:"reason"`
+	RuleID  string   `json:"rule_id,omitzero"`
+	Decides bool     `json:"decides"`
+}
+
+// ExplainedResource is how the intent's resource is read. Allow are the readings that an
+// allowance has to cover, Block those that a block looks at; Error is why there are none.
+type ExplainedResource struct {
+	Written string             `json:"written"`
+	Allow   []ExplainedReading `json:"allow,omitzero"`
+	Block   []ExplainedReading `json:"block,omitzero"`
+	Error   string             `json:"error,omitzero"`
+}
+
+// ExplainedReading is the canonical form of a resource as Readers read it.
+type ExplainedReading struct {
+	Text    string   `json:"text"`
+	Readers []string `json:"readers"`
+}
+
+// ExplainedCheck is a [Checked]. Result is "pass", "fail" or "not_asked", Holds what has
+// to hold, in CEL.
+type ExplainedCheck struct {
+	Code   Code   `json:"code"`
+	Result string `json:"result"`
+	Holds  string `json:"holds"`
+	// Field is what decided: the path of the policy's member, or of an entry of it such
+	// as "policy.blocked_resource_patterns[2]", and Value what stands there. Value is
+	// empty where Field is a list of which no entry matches.
+	Field string `json:"field,omitzero"`
+	Value string `json:"value,omitzero"`
+	// Entries are the indices of all entries that match, the one that decided first.
+	Entries []int `json:"entries,omitzero"`
+	// Got is what the check is about: the agent or its status, the action type, the
+	// amount in minor units or the currency, or the reading of the resource that it
+	// failed by, as Readers read it.
+	Got     string   `json:"got,omitzero"`
+	Readers []string `json:"readers,omitzero"`
+}
+
+// ExplainedRule is an [Asked]. Result is "match", "no_match", "error" or "not_asked".
+type ExplainedRule struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Priority int64    `json:"priority"`
+	Outcome  Decision `json:"outcome"`
+	Result   string   `json:"result"`
+	// Decides says that, of the rules, this one decided.
+	Decides bool `json:"decides"`
+	// Condition is what the rule runs: CEL, or Rego where Rego is written; empty where
+	// the stored condition does not compile.
+	Condition string `json:"condition"`
+	// Error is why the condition could not be evaluated, and Cause its kind.
+	Error string `json:"error,omitzero"`
+	Cause string `json:"cause,omitzero"`
+	// Reading is the reading of the resource that Leaves are of: see [Asked].
+	Reading *ExplainedReading `json:"reading,omitzero"`
+	// Leaves are the parts of the condition that are asked by themselves: see
+	// [condition.Clause]. Because is the index of the first because of which the rule
+	// does not match or is an error.
+	Leaves  []ExplainedLeaf `json:"leaves,omitzero"`
+	Because *int            `json:"because,omitzero"`
+}
+
+// ExplainedLeaf is a part of a condition. Result is "true", "false", "error" or
+// "not_asked".
+type ExplainedLeaf struct {
+	Text   string `json:"text"`
+	Result string `json:"result"`
+	Error  string `json:"error,omitzero"`
+	Cause  string `json:"cause,omitzero"`
+}
+
+// Explain returns the trace in words. It renders every check and rule, which takes far
+// longer than the evaluation did.
+func (t *Trace) Explain() *Explanation {
+	x := &Explanation{
+		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{}, Rules: []ExplainedRule{},
+	}
+	for _, f := range t.Result.Findings {
+		x.Findings = append(x.Findings, ExplainedFinding{f.Code, f.Outcome, f.Reason, f.RuleID, f.Outcome == x.Decision})
+	}
+	if t.policy == nil {
+		return x
+	}
+	x.Resource = explainResource(t.in.Intent)
+	for i, c := range Checks(t.policy.doc)[:len(t.Checks)] {
+		x.Checks = append(x.Checks, t.explainCheck(&t.Checks[i], &c))
+	}
+	for i := range t.Rules {
+		x.Rules = append(x.Rules, t.Rules[i].explain())
+	}
+	return x
+}
+
+func explainResource(in *Intent) ExplainedResource {
+	x := ExplainedResource{Written: in.Resource}
+	readings, err := in.Readings()
+	if err != nil {
+		x.Error = err.Error()
+		return x
+	}
+	for i := range readings.AllowLen() {
+		x.Allow = append(x.Allow, explainReading(readings.AllowAt(i)))
+	}
+	for i := range readings.BlockLen() {
+		x.Block = append(x.Block, explainReading(readings.BlockAt(i)))
+	}
+	return x
+}
+
+func explainReading(r resource.Reading) ExplainedReading {
+	return ExplainedReading{r.Text, r.Readers.Names()}
+}
+
+func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
+	x := ExplainedCheck{Code: found.Code, Result: "pass", Holds: c.Holds.CEL(), Field: found.Field, Entries: found.Entries}
+	switch {
+	case !found.Asked:
+		x.Result = "not_asked"
+	case found.Finding != nil:
+		x.Result = "fail"
+	}
+	switch {
+	case len(found.Entries) > 0:
+		x.Field = fmt.Sprintf("%s[%d]", x.Field, found.Entries[0])
+		x.Value = c.patterns[found.Entries[0]]
+	case c.patterns == nil:
+		x.Value = valueOf(t.policy.doc, found.Field)
+	}
+	if x.Got = got(&t.in, found.Code); found.Reading.Readers != 0 {
+		x.Got, x.Readers = found.Reading.Text, found.Reading.Readers.Names()
+	}
+	return x
+}
+
+// valueOf returns a member of a policy that is no list.
+func valueOf(p *ActionPolicy, field string) string {
+	switch field {
+	case fieldStatus:
+		return string(p.Status)
+	case fieldAgentID:
+		return p.AgentID
+	case fieldMaxCost:
+		return strconv.FormatInt(*p.MaxCostMinor, 10)
+	case fieldCurrency:
+		return p.Currency
+	}
+	return ""
+}
+
+// got returns what a check is about, but for the reading of a resource.
+func got(in *Input, check Code) string {
+	switch check {
+	case CodeAgentDisabled, CodeAgentUnregistered:
+		return in.Agent.String()
+	case CodeAgentMismatch:
+		return in.Intent.AgentID
+	case CodeActionDenied, CodeActionNotAllowed:
+		return in.Intent.ActionType
+	case CodeCostExceeded:
+		if in.Intent.Cost != nil {
+			return strconv.FormatInt(in.Intent.Cost.AmountMinor, 10)
+		}
+	case CodeCostCurrency:
+		if in.Intent.Cost != nil {
+			return in.Intent.Cost.Currency
+		}
+	}
+	return ""
+}
+
+func (a *Asked) explain() ExplainedRule {
+	doc := &a.Rule.rule
+	x := ExplainedRule{
+		ID: doc.ID, Name: doc.Name, Priority: doc.Priority, Outcome: a.Rule.outcome, Decides: a.Decides,
+		Result:    [...]string{"not_asked", "no_match", "match", "error"}[a.Verdict],
+		Condition: a.Rule.condition(),
+	}
+	x.Error, x.Cause = explainError(a.Err)
+	if a.Reading.Readers != 0 {
+		reading := explainReading(a.Reading)
+		x.Reading = &reading
+	}
+	if len(a.Leaves) == 0 {
+		return x
+	}
+	clause := a.Rule.cond.Clause()
+	texts := clause.Leaves()
+	for i, l := range a.Leaves {
+		leaf := ExplainedLeaf{Text: texts[i], Result: [...]string{"not_asked", "false", "true", "error"}[l.Verdict]}
+		leaf.Error, leaf.Cause = explainError(l.Err)
+		x.Leaves = append(x.Leaves, leaf)
+	}
+	x.Because = a.because(clause)
+	return x
+}
+
+// because returns the index of the leaf because of which the rule does not match or is an
+// error, nil where it matches or the leaves do not say.
+func (a *Asked) because(clause *condition.Clause) *int {
+	said := func(i int) (ok, failed bool) { return a.Leaves[i].Verdict == Matched, a.Leaves[i].Verdict == Failed }
+	ok, failed := clause.Value(said)
+	if a.Verdict == Matched || ok || failed != (a.Verdict == Failed) {
+		return nil
+	}
+	if i := clause.Because(said); i >= 0 && a.Leaves[i].Verdict != NotAsked {
+		return &i
+	}
+	return nil
+}
+
+// condition returns what the rule runs.
+func (c *CompiledRule) condition() string {
+	if cel, ok := c.CEL(); ok {
+		return cel
+	}
+	return c.cond.Rego
+}
+
+func explainError(err *condition.EvalError) (message, cause string) {
+	if err == nil {
+		return "", ""
+	}
+	return err.Error(), err.Cause.String()
+}
