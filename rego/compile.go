@@ -1,6 +1,10 @@
 package rego
 
-import "github.com/open-policy-agent/opa/v1/ast"
+import (
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
 
 func parserOptions() ast.ParserOptions {
 	return ast.ParserOptions{Capabilities: sandbox(), RegoVersion: ast.RegoV1, ProcessAnnotation: true}
@@ -26,11 +30,17 @@ func compile(modules map[string]*ast.Module, schema any) (*ast.Compiler, error) 
 	return c, nil
 }
 
-// checkData refuses references to data that no module defines. There is no
-// such data, so that they would be undefined, whatever their author expected.
-func checkData(modules map[string]*ast.Module) error {
+// checkData refuses references to data that no module defines and that is not
+// below one of given. There is no such data, so that they would be undefined,
+// whatever their author expected.
+func checkData(modules map[string]*ast.Module, given ...string) error {
 	var found Errors
 	own := func(ref ast.Ref) bool {
+		if len(ref) > 1 {
+			if name, ok := ref[1].Value.(ast.String); ok && slices.Contains(given, string(name)) {
+				return true
+			}
+		}
 		for _, m := range modules {
 			if ref.HasPrefix(m.Package.Path) {
 				return true

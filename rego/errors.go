@@ -10,8 +10,9 @@ import (
 
 // Error is one mistake in a Rego source. Line and Column count from 1, in
 // characters of the source as its author wrote it; both are 0 where the mistake
-// has no place.
+// has no place. File is "" for a source that is no file.
 type Error struct {
+	File         string
 	Line, Column int
 	Message      string
 }
@@ -28,7 +29,11 @@ func (es Errors) Error() string {
 			parts = append(parts, e.Message)
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message))
+		place := fmt.Sprintf("%d:%d: ", e.Line, e.Column)
+		if e.File != "" {
+			place = e.File + ":" + place
+		}
+		parts = append(parts, place+e.Message)
 	}
 	return strings.Join(parts, "; ")
 }
@@ -36,7 +41,7 @@ func (es Errors) Error() string {
 func mistake(loc *ast.Location, format string, args ...any) Error {
 	e := Error{Message: fmt.Sprintf(format, args...)}
 	if loc != nil {
-		e.Line, e.Column = loc.Row, loc.Col
+		e.File, e.Line, e.Column = loc.File, loc.Row, loc.Col
 	}
 	return e
 }

@@ -1,0 +1,267 @@
+package rego
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/util"
+
+	"writ/engine"
+)
+
+// testTimeout is how long one test may take.
+const testTimeout = 5 * time.Second
+
+// loweredPrefix begins the names of the modules under test, so that no test file
+// has one of them.
+const loweredPrefix = "lowered:"
+
+// TestOutcome is what became of a test.
+type TestOutcome string
+
+// The outcomes of a test. A test is skipped where its name begins with todo_test_.
+const (
+	TestPassed  TestOutcome = "pass"
+	TestFailed  TestOutcome = "fail"
+	TestErrored TestOutcome = "error"
+	TestSkipped TestOutcome = "skip"
+)
+
+// TestResult is what became of one rule whose name begins with test_.
+type TestResult struct {
+	Name    string
+	Outcome TestOutcome
+	// File, Line and Column are where the test is, counting from 1.
+	File         string
+	Line, Column int
+	// Message says which expression was not true, or which function failed; "" for
+	// a test that passed.
+	Message string
+	// Output is what the test printed.
+	Output string
+	Took   time.Duration
+}
+
+// TestPackage returns the package of the tests of a policy.
+func TestPackage(policyID string) string { return PackageName(policyID) + "_test" }
+
+// RunTests runs the tests in files with OPA's tester against what [Lower] writes
+// of a policy version and its rules. Results are in the order of their places.
+//
+// Each file is a Rego v1 module of [TestPackage], or of a package below it, and
+// has tests as OPA has them: rules whose names begin with test_, of which each
+// has to be true. Beside data.<PackageName>, a test sees
+//
+//	data.intents   the input document of each of intents by its name: see [Input]
+//	data.policy    the policy
+//	data.rules     the rules
+//
+// so that a test reads
+//
+//	test_refund if policy.decision == "allow" with input as data.intents.refund
+//
+// Tests can call what conditions can, and print. A function that fails is an
+// error of the test, also where Rego would call that undefined. A test ends with
+// an error after 5 seconds.
+//
+// An error is of type [Errors] where files are at fault. No results and no error
+// are returned where files have no test.
+func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input, files []File) ([]TestResult, error) {
+	modules, err := testModules(p, files)
+	if err != nil {
+		return nil, err
+	}
+	traced := newProgress(modules)
+	lowered, err := Lower(p, rules)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range lowered {
+		name := loweredPrefix + f.Name
+		if modules[name], err = ast.ParseModuleWithOpts(name, f.Source, parserOptions()); err != nil {
+			return nil, explain(err)
+		}
+	}
+	if err := checkData(modules, "intents", "policy", "rules"); err != nil {
+		return nil, err
+	}
+	if err := checkIntents(modules, intents); err != nil {
+		return nil, err
+	}
+	store, err := testData(p, rules, intents)
+	if err != nil {
+		return nil, err
+	}
+	return runTests(ctx, ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
+}
+
+// testModules parses files by name, each of the tests' package.
+func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, error) {
+	own := ast.MustParseRef("data." + TestPackage(p.PolicyID))
+	modules := make(map[string]*ast.Module, len(files))
+	for _, f := range files {
+		opts := parserOptions()
+		opts.Capabilities = testSandbox()
+		m, err := ast.ParseModuleWithOpts(f.Name, f.Source, opts)
+		if err != nil {
+			return nil, explain(err)
+		}
+		if m == nil {
+			return nil, Errors{{File: f.Name, Line: 1, Column: 1, Message: "the file is empty"}}
+		}
+		if !m.Package.Path.HasPrefix(own) {
+			return nil, Errors{mistake(m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID))}
+		}
+		if modules[f.Name] != nil {
+			return nil, fmt.Errorf("two files are called %s", f.Name)
+		}
+		modules[f.Name] = m
+	}
+	return modules, nil
+}
+
+// checkIntents refuses the names of intents that there are not.
+func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Input) error {
+	var found Errors
+	prefix := ast.MustParseRef("data.intents")
+	for _, file := range slices.Sorted(maps.Keys(modules)) {
+		ast.WalkRefs(modules[file], func(ref ast.Ref) bool {
+			if ref.HasPrefix(prefix) && len(ref) > len(prefix) && len(found) < maxErrors {
+				if name, ok := ref[len(prefix)].Value.(ast.String); ok && intents[string(name)] == nil {
+					found = append(found, mistake(ref[0].Location, "there is no intent %q, only %q", string(name), slices.Sorted(maps.Keys(intents))))
+				}
+			}
+			return false
+		})
+	}
+	if len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+// testSandbox is [sandbox] with what tests can do besides: they print, and OPA's
+// tester marks the cases of a test.
+var testSandbox = sync.OnceValue(func() *ast.Capabilities {
+	c := *sandbox()
+	c.Builtins = append(slices.Clone(c.Builtins), ast.Print, ast.InternalPrint, ast.InternalTestCase)
+	slices.SortFunc(c.Builtins, func(a, b *ast.Builtin) int { return strings.Compare(a.Name, b.Name) })
+	return &c
+})
+
+// testData is the data that tests see.
+func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (storage.Store, error) {
+	inputs := make(map[string]any, len(intents))
+	for name, in := range intents {
+		v, err := Input(p, in)
+		if err != nil {
+			return nil, fmt.Errorf("intent %s: %w", name, err)
+		}
+		if inputs[name], err = ast.JSON(v); err != nil {
+			return nil, fmt.Errorf("intent %s: %w", name, err)
+		}
+	}
+	if rules == nil {
+		rules = []engine.Rule{}
+	}
+	data := map[string]any{"intents": inputs}
+	for name, document := range map[string]any{"policy": p, "rules": rules} {
+		text, err := json.Marshal(document)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the %s: %w", name, err)
+		}
+		var v any
+		if err := util.UnmarshalJSON(text, &v); err != nil {
+			return nil, fmt.Errorf("encoding the %s: %w", name, err)
+		}
+		data[name] = v
+	}
+	return inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false)), nil
+}
+
+func runTests(ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress) ([]TestResult, error) {
+	schemas := ast.NewSchemaSet()
+	schemas.Put(ast.SchemaRootRef, querySchema())
+	compiler := ast.NewCompiler().
+		WithCapabilities(testSandbox()).
+		WithDefaultRegoVersion(ast.RegoV1).
+		WithSchemas(schemas).
+		WithUseTypeCheckAnnotations(false).
+		WithEnablePrintStatements(true).
+		WithStageAfterID(ast.StageSetRuleTree, ast.CompilerStageDefinition{Name: "CheckDocuments", MetricName: "check_documents", Stage: checkDocuments})
+	txn, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("opening the tests' data: %w", err)
+	}
+	defer store.Abort(ctx, txn)
+	ran, err := tester.NewRunner().
+		SetCompiler(compiler).
+		SetStore(store).
+		SetModules(modules).
+		SetPrefixMatchers(tests).
+		SetTimeout(testTimeout).
+		RaiseBuiltinErrors(true).
+		CapturePrintOutput(true).
+		SetCoverageQueryTracer(traced).
+		RunTests(ctx, txn)
+	if err != nil {
+		return nil, explain(err)
+	}
+	var results []TestResult
+	for r := range ran {
+		results = append(results, traced.result(r))
+	}
+	if ctx.Err() != nil { // tests that were not begun have no result
+		return nil, context.Cause(ctx)
+	}
+	slices.SortFunc(results, func(a, b TestResult) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+	})
+	return results, nil
+}
+
+// checkDocuments refuses documents that no module under test or of the tests
+// defines: they are undefined, so that a test with `not` before one would pass.
+func checkDocuments(c *ast.Compiler) *ast.Error {
+	var found *ast.Error
+	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
+		if strings.HasPrefix(name, loweredPrefix) {
+			continue
+		}
+		ast.WalkRefs(c.Modules[name], func(ref ast.Ref) bool {
+			for _, other := range c.Modules {
+				path := other.Package.Path
+				if found == nil && ref.HasPrefix(path) && len(ref) > len(path) && ast.IsConstant(ref[len(path)].Value) &&
+					!hasBelow(c, ref[:len(path)+1]) {
+					found = ast.NewError(ast.TypeErr, ref[0].Location, "%v is not defined", ref[:len(path)+1])
+				}
+			}
+			return false
+		})
+	}
+	return found
+}
+
+// hasBelow reports whether there are rules at ref or modules below it.
+func hasBelow(c *ast.Compiler, ref ast.Ref) bool {
+	if len(c.GetRulesForVirtualDocument(ref)) > 0 || len(c.GetRulesWithPrefix(ref)) > 0 {
+		return true
+	}
+	for _, m := range c.Modules {
+		if m.Package.Path.HasPrefix(ref) {
+			return true
+		}
+	}
+	return false
+}
