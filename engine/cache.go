@@ -16,7 +16,7 @@ import (
 // began before [Cache.Invalidate] of its key is never seen by a [Cache.Get] that
 // starts after it. Errors are not kept.
 type Cache[K comparable, V any] struct {
-	load func(context.Context, K) (V, error)
+	load loadFunc[K, V]
 	size func(V) int64
 	max  int64
 	// own, where it is not nil, copies a key that is about to be kept, so that
@@ -35,6 +35,9 @@ type Cache[K comparable, V any] struct {
 
 	hits, misses, loads, failures, evictions, loadNanos atomic.Int64
 }
+
+// loadFunc loads the value of a key.
+type loadFunc[K comparable, V any] func(context.Context, K) (V, error)
 
 // entry is one key's value, put into the map before it is loaded.
 type entry[K comparable, V any] struct {
@@ -72,15 +75,19 @@ func NewCache[K comparable, V any](maxBytes int64, size func(V) int64, load func
 
 // Get returns the value of key, loading it if necessary. A caller whose ctx
 // ends stops waiting; it never ends the load that another caller waits for.
-func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
+func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) { return c.get(ctx, key, c.load) }
+
+// get is Get with a load of the caller's: where several load one key, each must
+// load the same.
+func (c *Cache[K, V]) get(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
 	}
 	c.misses.Add(1)
 	if c.stale() {
-		return c.timedLoad(ctx, key)
+		return c.timedLoad(ctx, key, load)
 	}
-	return c.await(ctx, key)
+	return c.await(ctx, key, load)
 }
 
 // Kept returns the value of key if it is kept. It never loads or waits, and
@@ -118,11 +125,11 @@ func (c *Cache[K, V]) OnlyWhile(fresh func() bool) { c.fresh = fresh }
 func (c *Cache[K, V]) stale() bool { return c.fresh != nil && !c.fresh() }
 
 // await joins the load of key or runs it.
-func (c *Cache[K, V]) await(ctx context.Context, key K) (V, error) {
+func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	for {
 		e, mine := c.claim(key)
 		if mine {
-			return c.run(ctx, e)
+			return c.run(ctx, e, load)
 		}
 		select {
 		case <-e.ready:
@@ -159,8 +166,8 @@ func (c *Cache[K, V]) claim(key K) (e *entry[K, V], mine bool) {
 
 // run loads e and publishes the outcome, to those who wait for this entry and,
 // unless it was invalidated meanwhile, to everyone.
-func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
-	e.value, e.err = c.timedLoad(ctx, e.key)
+func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V], load loadFunc[K, V]) (V, error) {
+	e.value, e.err = c.timedLoad(ctx, e.key, load)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,9 +186,9 @@ func (c *Cache[K, V]) run(ctx context.Context, e *entry[K, V]) (V, error) {
 }
 
 // timedLoad loads and counts it.
-func (c *Cache[K, V]) timedLoad(ctx context.Context, key K) (V, error) {
+func (c *Cache[K, V]) timedLoad(ctx context.Context, key K, load loadFunc[K, V]) (V, error) {
 	start := time.Now()
-	v, err := c.guardedLoad(ctx, key)
+	v, err := guardedLoad(ctx, key, load)
 	c.loadNanos.Add(int64(time.Since(start)))
 	c.loads.Add(1)
 	if err != nil {
@@ -190,13 +197,13 @@ func (c *Cache[K, V]) timedLoad(ctx context.Context, key K) (V, error) {
 	return v, err
 }
 
-func (c *Cache[K, V]) guardedLoad(ctx context.Context, key K) (v V, err error) {
+func guardedLoad[K comparable, V any](ctx context.Context, key K, load loadFunc[K, V]) (v V, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("loading panicked: %v", r)
 		}
 	}()
-	v, err = c.load(ctx, key)
+	v, err = load(ctx, key)
 	return v, err
 }
 
@@ -251,6 +258,21 @@ func (c *Cache[K, V]) Invalidate(key K) (stale V, kept bool) {
 		delete(c.entries, key)
 	}
 	return stale, false
+}
+
+// invalidateWhere is Invalidate of every key that match returns true of.
+func (c *Cache[K, V]) invalidateWhere(match func(K) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, e := range c.entries {
+		switch {
+		case !match(key):
+		case e.loaded.Load():
+			c.dropLocked(e)
+		default:
+			delete(c.entries, key)
+		}
+	}
 }
 
 // InvalidateAll is Invalidate of every key.

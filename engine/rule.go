@@ -18,12 +18,15 @@ const (
 	CodeRuleAllow            Code = "rule.allow"
 )
 
-// Options are what compiling rules needs from outside the engine.
+// Options are what compiling needs from outside the engine.
 type Options struct {
 	// CompileRego compiles the source of a condition in Rego: the body of a
 	// rule, or a module whose match is asked. Its errors are shown to the rule's
 	// author. Where it is nil, such conditions are refused.
 	CompileRego func(source string) (RegoCondition, error)
+	// PrepareQuery prepares a policy version and its active rules for [Sets.Query].
+	// Where it is nil, there are no queries.
+	PrepareQuery func(p *ActionPolicy, rules []Rule) (Query, error)
 	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
 	// for it with every intent. It counts in the set's size.
 	KeepJSON bool

@@ -43,6 +43,8 @@ type Sets struct {
 	policies *Cache[setKey, *Policy]
 	rules    *Cache[string, *RuleSet]
 	agents   *Cache[setKey, namesakes]
+	queries  *Cache[queryKey, kept] // nil without [Options.PrepareQuery]
+	prepare  func(*ActionPolicy, []Rule) (Query, error)
 	retired  retired
 	// compiled is told of compilations, nil if nobody is.
 	compiled atomic.Pointer[func(CompiledKind, time.Duration)]
@@ -52,11 +54,14 @@ type Sets struct {
 type CompiledKind string
 
 // CompiledKinds returns every kind that [Sets] compiles.
-func CompiledKinds() []CompiledKind { return []CompiledKind{compiledPolicy, compiledRules} }
+func CompiledKinds() []CompiledKind {
+	return []CompiledKind{compiledPolicy, compiledRules, compiledQuery}
+}
 
 const (
 	compiledPolicy CompiledKind = "policy"
 	compiledRules  CompiledKind = "rules"
+	compiledQuery  CompiledKind = "query"
 )
 
 // OnCompile has f called after every compilation from now on, with how long it
@@ -79,10 +84,16 @@ const agentBytes = 768
 
 // NewSets returns an empty Sets over src that keeps at most maxBytes: half of
 // it policies, a quarter rules, an eighth each agents and the rules that a
-// change made stale.
+// change made stale. With [Options.PrepareQuery] policies and queries share their
+// half.
 func NewSets(src Source, o Options, maxBytes int64) *Sets {
 	s := &Sets{retired: retired{max: maxBytes / 8, sets: make(map[string]*RuleSet)}}
-	s.policies = NewCache(maxBytes/2, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
+	policies := maxBytes / 2
+	if o.PrepareQuery != nil {
+		policies /= 2
+		s.queries, s.prepare = newQueries(policies), o.PrepareQuery
+	}
+	s.policies = NewCache(policies, policyBytes, func(ctx context.Context, k setKey) (*Policy, error) {
 		doc, err := src.Policy(ctx, k.org, k.id)
 		if err != nil {
 			return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
@@ -153,13 +164,17 @@ func (s *Sets) Plain(org string) bool {
 }
 
 // InvalidatePolicy forgets a policy.
-func (s *Sets) InvalidatePolicy(org, policyID string) { s.policies.Invalidate(setKey{org, policyID}) }
+func (s *Sets) InvalidatePolicy(org, policyID string) {
+	s.policies.Invalidate(setKey{org, policyID})
+	s.invalidateQueries(func(k queryKey) bool { return k.policy == setKey{org, policyID} })
+}
 
 // InvalidateRules forgets the rules of an organization.
 func (s *Sets) InvalidateRules(org string) {
 	if stale, ok := s.rules.Invalidate(org); ok {
 		s.retired.put(org, stale)
 	}
+	s.invalidateQueries(func(k queryKey) bool { return k.policy.org == org })
 }
 
 // InvalidateAgent forgets the status of an agent under one of the names that
@@ -173,6 +188,7 @@ func (s *Sets) InvalidateAll() {
 	s.policies.InvalidateAll()
 	s.rules.InvalidateAll()
 	s.agents.InvalidateAll()
+	s.invalidateQueries(func(queryKey) bool { return true })
 }
 
 // OnlyWhile has what is kept used only while fresh returns true: while it does
@@ -184,12 +200,16 @@ func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.agents.OnlyWhile(fresh)
 }
 
-// SetsStats counts what the three caches of a [Sets] did.
+// SetsStats counts what the caches of a [Sets] did.
 type SetsStats struct {
-	Policies, Rules, Agents CacheStats
+	Policies, Rules, Agents, Queries CacheStats
 }
 
 // Stats returns the counters.
 func (s *Sets) Stats() SetsStats {
-	return SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats()}
+	stats := SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats()}
+	if s.queries != nil {
+		stats.Queries = s.queries.Stats()
+	}
+	return stats
 }

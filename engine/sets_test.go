@@ -21,6 +21,7 @@ type source struct {
 	policies map[string]*engine.ActionPolicy
 	rules    []engine.Rule
 	agents   map[string]engine.AgentStatus
+	revision int64 // of the rules
 	failing  error
 	loads    int
 }
@@ -55,7 +56,7 @@ func (s *source) Policy(_ context.Context, org, id string) (*engine.ActionPolicy
 func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rules, 0, s.lookup(org)
+	return s.rules, s.revision, s.lookup(org)
 }
 
 func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
