@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine/condition"
 )
 
 // Decode reads the one JSON document that data is into v. It refuses what
@@ -167,7 +169,10 @@ func decodeError(err error, root string) error {
 	case errors.As(err, &missing):
 		return invalid(fieldPath(root, semantic.JSONPointer)+"."+missing.member, "is required")
 	case errors.Is(err, json.ErrUnknownName):
-		return invalid(fieldPath(root, semantic.JSONPointer), "unknown field: want %s", memberNames(semantic.GoType))
+		message := unknownMember(semantic.JSONPointer.LastToken(), MemberNames(semantic.GoType))
+		return &InvalidError{Fields: []FieldError{{
+			Field: fieldPath(root, semantic.JSONPointer), Message: message, In: condition.Mistake{Key: true, Message: message},
+		}}}
 	}
 	return invalid(fieldPath(root, semantic.JSONPointer), "%s", wanted(semantic))
 }
@@ -180,18 +185,6 @@ func MemberNames(t reflect.Type) (names []string) {
 		}
 	}
 	return names
-}
-
-// memberNames tells [MemberNames].
-func memberNames(t reflect.Type) string {
-	names := MemberNames(t)
-	switch len(names) {
-	case 0:
-		return "none here"
-	case 1:
-		return names[0]
-	}
-	return "one of " + strings.Join(names, ", ")
 }
 
 func syntaxMessage(e *jsontext.SyntacticError) string {

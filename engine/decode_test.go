@@ -47,7 +47,7 @@ func TestDecode_Refuses(t *testing.T) {
 		name, data, field, message string
 	}{
 		{"unknown member", member("resorce", `"x"`), "intent.resorce", "unknown field"},
-		{"another case", member("Issued_At", `"x"`), "intent.Issued_At", "unknown field: want one of intent_id, policy_id, agent_id, action_type, resource, cost, metadata, issued_at"},
+		{"another case", member("Issued_At", `"x"`), "intent.Issued_At", "unknown field: did you mean issued_at?"},
 		{"duplicate name", member("agent_id", `"x"`), "intent.agent_id", "more than once"},
 		{"duplicate in escapes", strings.Replace(typicalBody, `"issued_at"`, `"\u0061gent_id":"x","issued_at"`, 1), "intent.agent_id", "more than once"},
 		{"null string", member("issued_at", "null"), "intent.issued_at", "must not be null"},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine/condition"
 )
 
 // mistakes walks a document that the decoder has refused, beside the value that it
@@ -72,6 +74,35 @@ func (m *mistakes) found(message string) {
 	}
 }
 
+// unknown names the member at the decoder's place as one that is not known.
+func (m *mistakes) unknown(name string, known []string) {
+	if len(m.fields) < maxMistakes {
+		p := fieldPath(m.root, m.dec.StackPointer())
+		m.addIn(p, condition.Mistake{Key: true, Message: unknownMember(name, known)})
+	}
+}
+
+// unknownMember says what members there are.
+func unknownMember(name string, known []string) string {
+	switch meant := didYouMean(name, known...); {
+	case meant != "":
+		return "unknown field" + meant
+	case len(known) == 0:
+		return "unknown field: want none here"
+	case len(known) == 1:
+		return "unknown field: want " + known[0]
+	}
+	return "unknown field: want one of " + strings.Join(known, ", ")
+}
+
+// didYouMean guesses which of names was meant: ": did you mean x?", or "".
+func didYouMean(name string, names ...string) string {
+	if meant := condition.Meant(name, names); meant != "" {
+		return ": did you mean " + meant + "?"
+	}
+	return ""
+}
+
 // value reads the next value into v.
 func (m *mistakes) value(v reflect.Value) error {
 	kind := m.dec.PeekKind()
@@ -82,14 +113,14 @@ func (m *mistakes) value(v reflect.Value) error {
 	t := v.Type()
 	switch {
 	case kind == '{' && t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]():
-		seen, err := m.object(func(name string) (func() error, bool) { return m.member(v, name) }, memberNames(t))
+		seen, err := m.object(func(name string) (func() error, bool) { return m.member(v, name) }, MemberNames(t))
 		if err == nil && t == reflect.TypeFor[Cost]() {
 			m.required(seen, "amount_minor", "currency")
 		}
 		return err
 	case kind == '{' && t.Kind() == reflect.Map:
 		v.Set(reflect.MakeMap(t))
-		_, err := m.object(func(name string) (func() error, bool) { return m.entry(v, name), true }, "")
+		_, err := m.object(func(name string) (func() error, bool) { return m.entry(v, name), true }, nil)
 		return err
 	case kind == '[' && t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
 		return m.array(v)
@@ -120,7 +151,7 @@ func (m *mistakes) required(seen map[string]bool, names ...string) {
 
 // object reads an object and returns the names in it. member returns what reads
 // the value of a name, or false for a name that is unknown.
-func (m *mistakes) object(member func(name string) (func() error, bool), known string) (map[string]bool, error) {
+func (m *mistakes) object(member func(name string) (func() error, bool), known []string) (map[string]bool, error) {
 	seen := map[string]bool{}
 	if _, err := m.dec.ReadToken(); err != nil {
 		return seen, err
@@ -134,7 +165,7 @@ func (m *mistakes) object(member func(name string) (func() error, bool), known s
 		read, ok := member(name)
 		switch {
 		case !ok:
-			m.found("unknown field: want " + known)
+			m.unknown(name, known)
 			err = m.dec.SkipValue()
 		case seen[name]:
 			m.found(givenTwice)

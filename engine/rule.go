@@ -3,10 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"writ/engine/condition"
 )
@@ -116,16 +113,25 @@ func compileCondition(doc string, outcome Decision, o Options) (*condition.Condi
 		return c, nil, badCondition(err)
 	}
 	if o.CompileRego == nil {
-		return nil, nil, invalid("condition", "at /rego: conditions in Rego are not supported here")
+		return nil, nil, badCondition(regoError(errors.New("conditions in Rego are not supported here")))
 	}
 	rego, err := o.CompileRego(c.Rego)
 	if err == nil && !o.stored {
 		err = rego.Review().Misordered
 	}
 	if err != nil {
-		return nil, nil, invalid("condition", "at /rego: %v", err)
+		return nil, nil, badCondition(regoError(err))
 	}
 	return c, rego, nil
+}
+
+// regoError returns err as mistakes of the member rego of a condition.
+func regoError(err error) error {
+	var bad *condition.Error
+	if !errors.As(err, &bad) {
+		bad = &condition.Error{Mistakes: []condition.Mistake{{Message: err.Error()}}}
+	}
+	return bad.In("/rego")
 }
 
 // badCondition reports what package condition found under the field "condition".
@@ -136,7 +142,7 @@ func badCondition(err error) error {
 	}
 	var p problems
 	for _, m := range bad.Mistakes {
-		p.add("condition", "%s", m)
+		p.addIn("condition", m)
 	}
 	return p.err()
 }
@@ -228,79 +234,3 @@ func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
 // reading of the resource: one of a block where the rule denies or asks for approval,
 // every one of an allowance where it allows.
 func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
-
-// action is what a rule's action document says.
-type action struct {
-	decision Decision
-	reason   string
-}
-
-// actionDocument is an action as authors write it.
-type actionDocument struct {
-	Decision *string `json:"decision"`
-	Effect   *string `json:"effect"`
-	Type     *string `json:"type"`
-	Outcome  *string `json:"outcome"`
-	Reason   string  `json:"reason"`
-}
-
-const actionForm = `want {"decision":"allow|deny|approval_required","reason":"..."}`
-
-func parseAction(doc string) (action, error) {
-	var d actionDocument
-	if err := Decode([]byte(doc), "", &d); err != nil {
-		return action{}, badAction(err)
-	}
-	var name *string
-	for _, key := range []*string{d.Decision, d.Effect, d.Type, d.Outcome} {
-		switch {
-		case key == nil:
-		case name != nil:
-			return action{}, invalid("action", "says twice what to do; %s", actionForm)
-		default:
-			name = key
-		}
-	}
-	if name == nil {
-		return action{}, invalid("action", "does not say what to do; %s", actionForm)
-	}
-	decision, ok := actionDecision(*name)
-	if !ok {
-		return action{}, invalid("action", "unknown decision %q; %s", *name, actionForm)
-	}
-	if utf8.RuneCountInString(d.Reason) > MaxReason {
-		return action{}, invalid("action", "the reason is longer than %d characters", MaxReason)
-	}
-	if strings.ContainsFunc(d.Reason, unicode.IsControl) {
-		return action{}, invalid("action", "the reason holds a control character")
-	}
-	return action{decision: decision, reason: strings.TrimSpace(d.Reason)}, nil
-}
-
-func actionDecision(name string) (Decision, bool) {
-	switch name {
-	case "block":
-		return Deny, true
-	case "wait", "require_approval":
-		return ApprovalRequired, true
-	}
-	d, err := ParseDecision(name)
-	return d, err == nil
-}
-
-// badAction reports what [Decode] found under the field "action".
-func badAction(err error) error {
-	var inv *InvalidError
-	if !errors.As(err, &inv) {
-		return err
-	}
-	var out InvalidError
-	for _, f := range inv.Fields {
-		message := f.Message
-		if f.Field != "body" {
-			message = f.Field + ": " + message
-		}
-		out.Fields = append(out.Fields, FieldError{Field: "action", Message: message + "; " + actionForm})
-	}
-	return &out
-}

@@ -163,6 +163,9 @@ type FieldError struct {
 	// "policy.blocked_resource_patterns[2]".
 	Field   string `json:"field"`
 	Message string `json:"message"`
+	// In says where in the field the mistake is, and without its place what it is. It is
+	// zero where Field and Message say all.
+	In condition.Mistake `json:"-"`
 }
 
 // InvalidError reports every invalid field of a document at once.

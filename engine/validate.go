@@ -19,6 +19,11 @@ func (p *problems) add(field, format string, args ...any) {
 	p.fields = append(p.fields, FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
+// addIn reports a mistake within a field.
+func (p *problems) addIn(field string, m condition.Mistake) {
+	p.fields = append(p.fields, FieldError{Field: field, Message: m.String(), In: m})
+}
+
 func (p *problems) err() error {
 	if len(p.fields) == 0 {
 		return nil
@@ -112,7 +117,7 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	case "":
 		e.add(fieldStatus, "is required: want active, suspended or revoked")
 	default:
-		e.add(fieldStatus, "want active, suspended or revoked")
+		e.add(fieldStatus, "want active, suspended or revoked%s", didYouMean(string(p.Status), "active", "suspended", "revoked"))
 	}
 	if y := p.UpdatedAt.Year(); p.UpdatedAt.IsZero() {
 		e.add("policy.updated_at", "is required: want an RFC 3339 time")

@@ -32,7 +32,7 @@ const conditionPackage = "writ.condition"
 // As everywhere in Rego, a negated call of what the intent lacks, such as
 // `not startswith(input.intent.metadata.env, "x")`, is undefined, not true.
 //
-// The error of a source that is refused is of type [Errors] and says where.
+// The error of a source that is refused is a *[condition.Error] and says where.
 func CompileCondition(source string) (engine.RegoCondition, error) {
 	module, err := parseCondition(source)
 	if err != nil {
@@ -64,7 +64,7 @@ var packageClause = regexp.MustCompile(`^(\s|#[^\n]*\n)*package\s`)
 // parseCondition returns source as a module. Locations are those of the source.
 func parseCondition(source string) (*ast.Module, error) {
 	if len(source) > condition.MaxCondition {
-		return nil, Errors{mistake(nil, "the source is %d bytes long, at most %d are allowed", len(source), condition.MaxCondition)}
+		return nil, refuse(nil, "the source is %d bytes long, at most %d are allowed", len(source), condition.MaxCondition)
 	}
 	if packageClause.MatchString(source) {
 		m, err := ast.ParseModuleWithOpts("", source, parserOptions())
@@ -80,7 +80,7 @@ func parseCondition(source string) (*ast.Module, error) {
 		return nil, explain(err)
 	}
 	if len(body) == 0 {
-		return nil, Errors{mistake(nil, "the source is empty")}
+		return nil, refuse(nil, "the source is empty")
 	}
 	m, err := ast.ParseModuleWithOpts("", "package "+conditionPackage+"\n\n"+entry+" if true", parserOptions())
 	if err != nil {
@@ -96,11 +96,14 @@ func parseCondition(source string) (*ast.Module, error) {
 func checkEntry(c *ast.Compiler, m *ast.Module, ref ast.Ref) error {
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
-		return Errors{mistake(m.Package.Loc(), "the module defines no %s: write `%s if { … }`", entry, entry)}
+		if len(m.Rules) > 0 {
+			return refuse(m.Rules[0].Loc(), "the module defines no %s, which is what is asked: write `%s if { … }`", entry, entry)
+		}
+		return refuse(m.Package.Loc(), "the module defines no %s: write `%s if { … }`", entry, entry)
 	}
 	head := rules[0].Head
 	if tpe := c.TypeEnv.GetByRef(ref); len(head.Args) > 0 || types.Compare(tpe, types.B) != 0 {
-		return Errors{mistake(rules[0].Loc(), "%s must be a boolean, it is %s", entry, describe(head, tpe))}
+		return refuse(rules[0].Loc(), "%s must be a boolean, it is %s", entry, describe(head, tpe))
 	}
 	return nil
 }

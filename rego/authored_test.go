@@ -72,7 +72,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 		{"an empty source", "", "empty"},
 		{"a comment alone", "# nothing", "empty"},
 		{"what does not parse", "input.intent.cost >", "1:19: unexpected eof token"},
-		{"a misspelt field", `input.intent.cst.amount_minor > 5000`, `1:1: undefined ref: input.intent.cst.amount_minor: "cst" is none of action_type, agent_id, cost, intent_id, issued_at, metadata, policy_id, resource`},
+		{"a misspelt field", `input.intent.cst.amount_minor > 5000`, `1:1: undefined ref: input.intent.cst.amount_minor: did you mean cost? "cst" is none of action_type, agent_id, cost, intent_id, issued_at, metadata, policy_id, resource`},
 		{"a misspelt field of a module", "package a\n\nmatch if {\n\ttrue\n\tinput.agent.state == \"x\"\n}", `5:2: undefined ref: input.agent.state: "state" is none of id, status`},
 		{"a misspelt document", `input.intents.cost`, `"intents" is none of agent, intent, policy`},
 		{"a wrong type", `input.intent.resource == 5`, "1:1: match error: string is not number"},
@@ -82,7 +82,7 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 		{"name resolution", `net.lookup_ip_addr("localhost")`, "1:1: the built-in function net.lookup_ip_addr cannot be called"},
 		{"the clock", `time.now_ns() > 1`, "1:1: the built-in function time.now_ns cannot be called"},
 		{"chance", `rand.intn("x", 2) == 1`, "1:1: the built-in function rand.intn cannot be called"},
-		{"a refused function as a replacement", "package a\n\nmatch if f with count as http.send\n\nf if count([]) == 0", "3:26: var http is unsafe"},
+		{"a refused function as a replacement", "package a\n\nmatch if f with count as http.send\n\nf if count([]) == 0", "3:26: http is never bound"},
 		{"memory without bound", `bits.lsh(1, 1000000000) > 0`, "1:1: the built-in function bits.lsh cannot be called: it is not on the list"},
 		{"template strings", `$"{input.intent.resource}" == ""`, "1:"},
 		{"an unknown function", `startwith(input.intent.resource, "x")`, "1:1: undefined function startwith"},
@@ -91,24 +91,24 @@ func TestDecision_Rules_RegoIsCheckedAtCreation(t *testing.T) {
 		{"all data", `count(data) > 0`, "data is not defined here"},
 		{"a schema from elsewhere", "# METADATA\n# schemas:\n#   - input: schema.other\npackage a\n\nmatch if input.x", `"x" is none of`},
 		{"Rego before v1", "package a\n\nmatch { true }", "3:1: "},
-		{"a module without match", "package a\n\nallow if true", "1:1: the module defines no match"},
+		{"a module without match", "package a\n\nallow if true", "3:1: the module defines no match"},
 		{"match as a set", "package a\n\nmatch contains \"x\" if true", "3:1: match must be a boolean, it is set[string]"},
 		{"match as a string", "package a\n\nmatch := \"yes\"", "3:1: match must be a boolean, it is string"},
 		{"match as a function", "package a\n\nmatch(x) if x", "3:1: match must be a boolean, it is a function"},
 		{"match as a boolean or a number", "package a\n\nmatch := 1 if input.intent.cost\n\nelse := true", "3:1: match must be a boolean"},
 		{"recursion", "package a\n\nmatch if x\n\nx if match", "recursive"},
-		{"an unsafe variable", `x > 5`, "1:1: var x is unsafe"},
+		{"an unsafe variable", `x > 5`, "1:1: x is never bound"},
 		{"a source that is too long", "true" + strings.Repeat("\ntrue", condition.MaxCondition/5+1), "16389 bytes long, at most 16384 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := CompileCondition(tt.source)
-			var list Errors
+			var list *condition.Error
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("CompileCondition = %v, want one line with %q", err, tt.want)
 			}
 			if !errors.As(err, &list) {
-				t.Errorf("CompileCondition = %T, want Errors", err)
+				t.Errorf("CompileCondition = %T, want *condition.Error", err)
 			}
 		})
 	}

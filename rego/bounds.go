@@ -6,6 +6,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
+
+	"writ/engine/condition"
 )
 
 // A budget cannot interrupt OPA while it copies or compares one value, while one
@@ -15,22 +17,14 @@ import (
 // checkBounds refuses a module, which has been compiled, that could take
 // memory or time without bound.
 func checkBounds(m *ast.Module) error {
-	var found Errors
-	for _, problem := range badPatterns(m) {
-		if len(found) < maxErrors {
-			found = append(found, problem)
-		}
-	}
+	found := condition.Error{Mistakes: badPatterns(m)}
 	g := growth{module: m, known: map[ast.Var]int{}}
 	for _, r := range m.Rules {
-		if n := g.rule(r.Head.Ref()[0].Value); n > maxGrowth && len(found) < maxErrors {
-			found = append(found, mistake(r.Loc(), "%v can become thousands of times larger than its input: build fewer values out of other values", r.Head.Ref()))
+		if n := g.rule(r.Head.Ref()[0].Value); n > maxGrowth {
+			found.Add(mistake(r.Loc(), "%v can become thousands of times larger than its input: build fewer values out of other values", r.Head.Ref()))
 		}
 	}
-	if len(found) > 0 {
-		return found
-	}
-	return nil
+	return found.Err()
 }
 
 // growth bounds how much larger than the input the values of rules can become.
@@ -191,8 +185,8 @@ func saturate(a, b int) int { return min(a*b, maxGrowth+1) }
 // escape, which OPA's index of rules takes for two characters, so that it leaves
 // out rules that match; and regular expressions that are too large or whose
 // author would be the caller.
-func badPatterns(m *ast.Module) []Error {
-	var found []Error
+func badPatterns(m *ast.Module) []condition.Mistake {
+	var found []condition.Mistake
 	var exprs regexps
 	check := func(operator ast.Ref, args []*ast.Term) {
 		name := operator.String()
@@ -226,8 +220,8 @@ func badPatterns(m *ast.Module) []Error {
 
 // badSubstitutes finds built-in functions that stand in for others, where their
 // arguments are not seen.
-func badSubstitutes(modifiers []*ast.With) []Error {
-	var found []Error
+func badSubstitutes(modifiers []*ast.With) []condition.Mistake {
+	var found []condition.Mistake
 	for _, w := range modifiers {
 		ref, ok := w.Value.Value.(ast.Ref)
 		if !ok {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
 )
 
 func parserOptions() ast.ParserOptions {
@@ -34,7 +36,7 @@ func compile(modules map[string]*ast.Module, schema any) (*ast.Compiler, error) 
 // below one of given. There is no such data, so that they would be undefined,
 // whatever their author expected.
 func checkData(modules map[string]*ast.Module, given ...string) error {
-	var found Errors
+	var found condition.Error
 	own := func(ref ast.Ref) bool {
 		if len(ref) > 1 {
 			if name, ok := ref[1].Value.(ast.String); ok && slices.Contains(given, string(name)) {
@@ -50,14 +52,11 @@ func checkData(modules map[string]*ast.Module, given ...string) error {
 	}
 	for _, m := range modules {
 		ast.WalkRefs(m, func(ref ast.Ref) bool {
-			if ref.HasPrefix(ast.DefaultRootRef) && !own(ref) && len(found) < maxErrors {
-				found = append(found, mistake(ref[0].Location, "%v is not defined here: a module sees only the input and its own package, %v", ref, m.Package.Path))
+			if ref.HasPrefix(ast.DefaultRootRef) && !own(ref) {
+				found.Add(mistake(ref[0].Location, "%v is not defined here: a module sees only the input and its own package, %v", ref, m.Package.Path))
 			}
 			return false
 		})
 	}
-	if len(found) > 0 {
-		return found
-	}
-	return nil
+	return found.Err()
 }

@@ -3,47 +3,26 @@ package rego
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
 )
 
-// Error is one mistake in a Rego source. Line and Column count from 1, in
-// characters of the source as its author wrote it; both are 0 where the mistake
-// has no place. File is "" for a source that is no file.
-type Error struct {
-	File         string
-	Line, Column int
-	Message      string
-}
-
-// Errors are the mistakes in a source, in the order of their places. It is
-// never empty.
-type Errors []Error
-
-// Error implements error, on one line: "2:14: undefined ref: …; 3:1: …".
-func (es Errors) Error() string {
-	parts := make([]string, 0, len(es))
-	for _, e := range es {
-		if e.Line == 0 {
-			parts = append(parts, e.Message)
-			continue
-		}
-		place := fmt.Sprintf("%d:%d: ", e.Line, e.Column)
-		if e.File != "" {
-			place = e.File + ":" + place
-		}
-		parts = append(parts, place+e.Message)
-	}
-	return strings.Join(parts, "; ")
-}
-
-func mistake(loc *ast.Location, format string, args ...any) Error {
-	e := Error{Message: fmt.Sprintf(format, args...)}
+// mistake is what is wrong at a place of a source.
+func mistake(loc *ast.Location, format string, args ...any) condition.Mistake {
+	m := condition.Mistake{Message: fmt.Sprintf(format, args...)}
 	if loc != nil {
-		e.File, e.Line, e.Column = loc.File, loc.Row, loc.Col
+		m.File, m.Line, m.Column = loc.File, loc.Row, loc.Col
 	}
-	return e
+	return m
+}
+
+// refuse is the error of a source with one mistake.
+func refuse(loc *ast.Location, format string, args ...any) error {
+	return &condition.Error{Mistakes: []condition.Mistake{mistake(loc, format, args...)}}
 }
 
 // explain turns OPA's errors into ours: one line each, with what would be right.
@@ -53,44 +32,104 @@ func explain(err error) error {
 		return err
 	}
 	list.Sort()
-	var out Errors
-	for _, e := range list {
-		if len(out) == maxErrors {
-			break
+	var out condition.Error
+	for i, e := range list {
+		if i+1 < len(list) && e.Message == illegal && list[i+1].Location.Equal(e.Location) {
+			continue // the next says it better
 		}
-		out = append(out, mistake(e.Location, "%s", message(e)))
+		out.Add(mistake(e.Location, "%s", message(e)))
 	}
-	return out
+	return out.Err()
 }
+
+// illegal is OPA's message of what is no part of the language.
+const illegal = "illegal token"
+
+// unsafe is OPA's message of a variable that nothing binds.
+var unsafe = regexp.MustCompile(`^var (\S+) is unsafe`)
 
 func message(e *ast.Error) string {
 	if name, ok := strings.CutPrefix(e.Message, "undefined function "); ok {
 		if b, known := ast.BuiltinMap[name]; known {
 			return fmt.Sprintf("the built-in function %s cannot be called: %s", name, refusal(b))
 		}
+		if meant := condition.Meant(name, allowed()); meant != "" {
+			return fmt.Sprintf("%s: did you mean %s?", e.Message, meant)
+		}
+	}
+	if m := unsafe.FindStringSubmatch(e.Message); m != nil {
+		return unbound(m[1])
 	}
 	switch d := e.Details.(type) {
 	case *ast.RefErrInvalidDetail:
-		if names := choices(d.OneOf); names != "" {
-			return fmt.Sprintf("%s: %v is none of %s", strings.TrimSuffix(e.Message, ":"), d.Ref[d.Pos], names)
-		}
+		return undefined(strings.TrimSuffix(e.Message, ":"), fmt.Sprint(d.Ref[d.Pos].Value), choices(d.OneOf))
 	case *ast.ArgErrDetail:
 		return fmt.Sprintf("%s: have %v, want %v", e.Message, d.Have, d.Want)
 	case *ast.UnificationErrDetail:
 		return fmt.Sprintf("%s: %v is not %v", e.Message, d.Left, d.Right)
 	}
-	return oneLine(e.Message)
+	return syntax(oneLine(e.Message))
+}
+
+// undefined says of a reference to a member that its object does not have what it has.
+func undefined(message, member string, names []string) string {
+	name := strings.Trim(member, `"`)
+	_, ofIntent := condition.MemberNamed(name)
+	switch meant := condition.Meant(name, names); {
+	case len(names) == 0:
+		return message
+	case ofIntent:
+		return fmt.Sprintf("%s: did you mean input.intent.%s?", message, name)
+	case meant != "":
+		return fmt.Sprintf("%s: did you mean %s? %s is none of %s", message, meant, member, strings.Join(names, ", "))
+	}
+	return fmt.Sprintf("%s: %s is none of %s", message, member, strings.Join(names, ", "))
+}
+
+// unbound says of a variable without a value where values come from.
+func unbound(name string) string {
+	switch name {
+	case "and":
+		return "Rego has no and: write each condition on a line of its own, all of them must hold"
+	case "or":
+		return "Rego has no or: write a module with a rule `match if { … }` for each alternative"
+	case "intent", "agent", "policy":
+		return fmt.Sprintf("%s is never bound: did you mean input.%s?", name, name)
+	}
+	members := make([]string, 0, len(condition.Members)+1)
+	for i := range condition.Members {
+		members = append(members, condition.Members[i].Name)
+	}
+	if meant := condition.Meant(name, append(members, "cost", "metadata")); meant != "" {
+		return fmt.Sprintf("%s is never bound: did you mean input.intent.%s?", name, meant)
+	}
+	return fmt.Sprintf("%[1]s is never bound: did you mean input.intent.…, or %[2]s in quotes?", name, condition.Quote(name))
+}
+
+// syntax adds to OPA's message of a source that it cannot read what Rego writes instead.
+func syntax(message string) string {
+	for found, instead := range map[string]string{
+		"unexpected and token":  "Rego has no &&: write each condition on a line of its own, all of them must hold",
+		"unexpected or token":   "Rego has no ||: write a module with a rule `match if { … }` for each alternative",
+		illegal:                 `text is written in double quotes, "…"`,
+		"unexpected if keyword": "write the body alone, or a module that begins with a package",
+	} {
+		if message == found {
+			return message + ": " + instead
+		}
+	}
+	return message
 }
 
 // choices lists the members that an object has.
-func choices(values []ast.Value) string {
+func choices(values []ast.Value) []string {
 	names := make([]string, 0, len(values))
 	for _, v := range values {
 		if s, ok := v.(ast.String); ok {
 			names = append(names, string(s))
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -20,8 +20,6 @@ const (
 	stepsPerExpr = 256
 	// termBytes is what a value takes besides its text: its term and its place.
 	termBytes = 96
-	// maxErrors is how many mistakes of one source are reported.
-	maxErrors = 10
 	// maxNames bounds how many names are followed one after another.
 	maxNames = 8
 )

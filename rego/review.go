@@ -30,10 +30,7 @@ func (c *sandboxed) Review() condition.Review {
 	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
 	r.read()
 	review.Fields = slices.Sorted(maps.Keys(r.fields))
-	found, text := r.misordered()
-	if review.TextOrder = text; len(found) > 0 {
-		review.Misordered = found
-	}
+	review.TextOrder, review.Misordered = r.misordered()
 	return review
 }
 
@@ -306,8 +303,10 @@ func ruleNames(m *ast.Module, v ast.Value) []ast.Var {
 }
 
 // misordered finds the metadata values that are ordered by a number, or by a text
-// that looks like one; and the first such text that anything else is ordered by.
-func (r *reviewer) misordered() (found Errors, text string) {
+// that looks like one, and texts without quotes; and the first text that looks like a
+// number by which anything else is ordered.
+func (r *reviewer) misordered() (text string, err error) {
+	var found condition.Error
 	check := func(call []*ast.Term) {
 		if len(call) != 3 || !orders(call[0].Value.String()) {
 			return
@@ -317,16 +316,16 @@ func (r *reviewer) misordered() (found Errors, text string) {
 			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" && condition.LooksLikeNumber(string(s)) {
 				text = string(s)
 			}
-			if !ok || len(found) == maxErrors {
+			if !ok {
 				continue
 			}
 			switch other := call[2-i].Value.(type) {
 			case ast.String:
 				if condition.LooksLikeNumber(string(other)) {
-					found = append(found, mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
+					found.Add(mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
 				}
 			case ast.Number:
-				found = append(found, mistake(arg.Location, "metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
+				found.Add(mistake(arg.Location, "metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
 			}
 		}
 	}
@@ -341,7 +340,31 @@ func (r *reviewer) misordered() (found Errors, text string) {
 		}
 		return false
 	}).Walk(r.module)
-	return found, text
+	r.unused(&found)
+	return text, found.Err()
+}
+
+// unused finds what the input is unified with and nothing else asks about, which is true
+// of every input: a text without its quotes.
+func (r *reviewer) unused(found *condition.Error) {
+	times := map[ast.Var]int{}
+	ast.WalkVars(r.module, func(v ast.Var) bool {
+		times[v]++
+		return false
+	})
+	ast.WalkExprs(r.module, func(e *ast.Expr) bool {
+		if !e.IsEquality() || len(e.Operands()) != 2 {
+			return false
+		}
+		for i, side := range e.Operands() {
+			v, ok := side.Value.(ast.Var)
+			ref, other := e.Operand(1 - i).Value.(ast.Ref)
+			if ok && other && times[v] == 1 && !v.IsWildcard() && ref.HasPrefix(ast.InputRootRef) {
+				found.Add(mistake(side.Location, `%v is asked by nothing else, so this is true of every value: write == and text in quotes, "%v"`, v, v))
+			}
+		}
+		return false
+	})
 }
 
 func orders(operator string) bool {

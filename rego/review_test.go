@@ -102,12 +102,12 @@ func TestReview_ExceptsResource(t *testing.T) {
 // 400 with the hint": in Rego a number is, too, because every text is after it.
 func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
 	for source, want := range map[string]string{
-		`input.intent.metadata.n > "5000"`:                   `1:1: metadata.n orders as text, in which "10" comes before "9"`,
-		`"5000" <= input.intent.metadata["n"]`:               `1:11: metadata.n orders as text`,
-		`input.intent.metadata.n > 5000`:                     `1:1: metadata.n is text, which Rego orders after every number`,
-		`x := input.intent.metadata.n; x < 7.5`:              `1:31: metadata.n is text`,
-		"package a\n\nmatch if input.intent.metadata.n >= 5": `3:10: metadata.n is text`,
-		"package a\n\nmatch := input.intent.metadata.n >= 5": `3:10: metadata.n is text`,
+		`input.intent.metadata.n > "5000"`:                   `line 1, column 1: metadata.n orders as text, in which "10" comes before "9"`,
+		`"5000" <= input.intent.metadata["n"]`:               `line 1, column 11: metadata.n orders as text`,
+		`input.intent.metadata.n > 5000`:                     `line 1, column 1: metadata.n is text, which Rego orders after every number`,
+		`x := input.intent.metadata.n; x < 7.5`:              `line 1, column 31: metadata.n is text`,
+		"package a\n\nmatch if input.intent.metadata.n >= 5": `line 3, column 10: metadata.n is text`,
+		"package a\n\nmatch := input.intent.metadata.n >= 5": `line 3, column 10: metadata.n is text`,
 		`to_number(input.intent.metadata.n) > 5000`:          "",
 		`input.intent.metadata.n > "b"`:                      "",
 		`input.intent.cost.amount_minor > 5000`:              "",
@@ -122,7 +122,7 @@ func TestDecision_Rules_RegoOrdersMetadataByNumbersAlone(t *testing.T) {
 			switch {
 			case want == "" && err != nil:
 				t.Errorf("ValidateRule = %v, want nil", err)
-			case want != "" && (err == nil || !strings.Contains(err.Error(), "condition: at /rego: "+want)):
+			case want != "" && (err == nil || !strings.Contains(err.Error(), "condition: at /rego, "+want)):
 				t.Errorf("ValidateRule = %v, want %s", err, want)
 			}
 			// Stored rules keep running.

@@ -18,6 +18,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/util"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // testTimeout is how long one test may take.
@@ -75,7 +76,7 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 // error of the test, also where Rego would call that undefined. A test ends with
 // an error after 5 seconds.
 //
-// An error is of type [Errors] where files are at fault. No results and no error
+// An error is a [*condition.Error] where files are at fault. No results and no error
 // are returned where files have no test.
 func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input, files []File) ([]TestResult, error) {
 	modules, err := testModules(p, files)
@@ -118,10 +119,10 @@ func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, 
 			return nil, explain(err)
 		}
 		if m == nil {
-			return nil, Errors{{File: f.Name, Line: 1, Column: 1, Message: "the file is empty"}}
+			return nil, refuse(ast.NewLocation(nil, f.Name, 1, 1), "the file is empty")
 		}
 		if !m.Package.Path.HasPrefix(own) {
-			return nil, Errors{mistake(m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID))}
+			return nil, refuse(m.Package.Loc(), "tests of policy %s are in package %s", p.PolicyID, TestPackage(p.PolicyID))
 		}
 		if modules[f.Name] != nil {
 			return nil, fmt.Errorf("two files are called %s", f.Name)
@@ -133,22 +134,19 @@ func testModules(p *engine.ActionPolicy, files []File) (map[string]*ast.Module, 
 
 // checkIntents refuses the names of intents that there are not.
 func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Input) error {
-	var found Errors
+	var found condition.Error
 	prefix := ast.MustParseRef("data.intents")
 	for _, file := range slices.Sorted(maps.Keys(modules)) {
 		ast.WalkRefs(modules[file], func(ref ast.Ref) bool {
-			if ref.HasPrefix(prefix) && len(ref) > len(prefix) && len(found) < maxErrors {
+			if ref.HasPrefix(prefix) && len(ref) > len(prefix) {
 				if name, ok := ref[len(prefix)].Value.(ast.String); ok && intents[string(name)] == nil {
-					found = append(found, mistake(ref[0].Location, "there is no intent %q, only %q", string(name), slices.Sorted(maps.Keys(intents))))
+					found.Add(mistake(ref[0].Location, "there is no intent %q, only %q", string(name), slices.Sorted(maps.Keys(intents))))
 				}
 			}
 			return false
 		})
 	}
-	if len(found) > 0 {
-		return found
-	}
-	return nil
+	return found.Err()
 }
 
 // testSandbox is [sandbox] with what tests can do besides: they print, and OPA's

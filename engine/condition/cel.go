@@ -95,15 +95,14 @@ func variables() cel.EnvOption {
 	}
 }
 
-// knownNames are the variables, in messages.
-func knownNames() string {
-	var names []string
+// variableNames are the names of the variables.
+func variableNames() (names []string) {
 	for id := range MetadataValue {
 		if f := FieldOf(id); f.row().name != "" && f.celType() != nil {
 			names = append(names, f.Path())
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // roots are the names that no local variable of an expression may hide.
@@ -159,52 +158,20 @@ func dottedName(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// ExprError says where in a CEL expression what is wrong.
-type ExprError struct {
-	// Line and Column count from 1; both are 0 where the expression as a whole
-	// is refused.
-	Line, Column int
-	Message      string
-}
-
-// Error implements error.
-func (e *ExprError) Error() string {
-	if e.Line == 0 {
-		return e.Message
-	}
-	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
-}
-
-func issuesError(issues *cel.Issues) error {
-	errs := issues.Errors()
-	if len(errs) == 0 {
-		return &ExprError{Message: issues.String()}
-	}
-	first := errs[0]
-	message := first.Message
-	if strings.Contains(message, "undeclared reference") {
-		message += "; known are " + knownNames()
-	}
-	if first.Location.Line() < 1 {
-		return &ExprError{Message: message}
-	}
-	return &ExprError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: message}
-}
-
 // check parses and type-checks expr, which must be a condition: its type is bool.
 func (s *language) check(expr string) (*cel.Ast, error) {
 	if len(expr) > MaxCondition {
-		return nil, &ExprError{Message: fmt.Sprintf("the expression is longer than %d characters", MaxCondition)}
+		return nil, refuse("", "the expression is longer than %d characters", MaxCondition)
 	}
 	checked, issues := s.cel.Compile(expr)
 	if issues.Err() != nil {
-		return nil, issuesError(issues)
+		return nil, s.explain(expr, issues)
 	}
 	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
-		return nil, &ExprError{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, want a bool", got)}
+		return nil, &Error{[]Mistake{{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, want a bool: compare it with something", got)}}}
 	}
 	if name := shadowed(checked); name != "" {
-		return nil, &ExprError{Message: fmt.Sprintf("a local variable must not be named %q", name)}
+		return nil, refuse("", "a local variable must not be named %q", name)
 	}
 	return checked, s.bound(checked)
 }
@@ -230,7 +197,7 @@ func shadowed(checked *cel.Ast) (name string) {
 func (s *language) load(checked *cel.Ast) (int, error) {
 	cost, err := s.cost(checked, false)
 	if err != nil {
-		return 0, &ExprError{Message: fmt.Sprintf("estimating the load: %v", err)}
+		return 0, refuse("", "estimating the load: %v", err)
 	}
 	load := int(min(cost, maxCost))
 	if len(ast.MatchDescendants(ast.NavigateAST(checked.NativeRep()), ast.KindMatcher(ast.ComprehensionKind))) > 0 {
@@ -243,10 +210,10 @@ func (s *language) load(checked *cel.Ast) (int, error) {
 func (s *language) bound(checked *cel.Ast) error {
 	cost, err := s.cost(checked, true)
 	if err != nil {
-		return &ExprError{Message: fmt.Sprintf("estimating the cost: %v", err)}
+		return refuse("", "estimating the cost: %v", err)
 	}
 	if cost > maxCost {
-		return &ExprError{Message: fmt.Sprintf("the worst case costs %d units, at most %d are allowed", cost, maxCost)}
+		return refuse("", "the worst case costs %d units, at most %d are allowed", cost, maxCost)
 	}
 	return nil
 }
@@ -266,7 +233,7 @@ func (s *language) plan(checked *cel.Ast, use glob.Use) (*Program, error) {
 		interpreter.CompileRegexConstants(interpreter.MatchesRegexOptimization),
 		interpreter.CustomDecoratorV2(planned.keepLeaves(checked.NativeRep().Expr())))
 	if err != nil {
-		return nil, &ExprError{Message: err.Error()}
+		return nil, refuse("", "%v", err)
 	}
 	p.root = planned
 	return p, nil

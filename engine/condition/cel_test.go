@@ -110,7 +110,7 @@ func TestScope_CompileRefuses(t *testing.T) {
 	}{
 		{"syntax", "intent.action_type ==", "Syntax error", 1, 22},
 		{"type, with its position", "true &&\n  intent.cost.amount_minor == 'x'", "no matching overload", 2, 28},
-		{"undeclared", "intent.resorce == 'x'", "known are intent.intent_id", 1, 1},
+		{"undeclared", "intent.resorce == 'x'", "did you mean intent.resource?", 1, 1},
 		{"no such field", "has(intent.resorce)", "no such field", 1, 11},
 		{"cost is no value", "intent.cost == 5", "undeclared", 1, 1},
 		{"not a condition", "intent.resource", "is a string, want a bool", 1, 1},
@@ -128,11 +128,11 @@ func TestScope_CompileRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := compileExpr(tt.expr)
-			var e *ExprError
-			if !errors.As(err, &e) || !strings.Contains(e.Message, tt.want) {
-				t.Fatalf("compile = %v, want an *ExprError that says %q", err, tt.want)
+			var e *Error
+			if !errors.As(err, &e) || !strings.Contains(e.Mistakes[0].Message, tt.want) {
+				t.Fatalf("compile = %v, want an *Error that says %q", err, tt.want)
 			}
-			if e.Line != tt.line || tt.line > 0 && e.Column != tt.column {
+			if m := e.Mistakes[0]; m.Line != tt.line || tt.line > 0 && m.Column != tt.column {
 				t.Errorf("compile = %v, want it at %d:%d", e, tt.line, tt.column)
 			}
 		})

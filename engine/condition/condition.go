@@ -2,17 +2,16 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"writ/engine/glob"
 )
 
 // forms is what an author who wrote something else is shown.
-const forms = `a condition is a JSON object in one of four forms: ` +
-	`a match object such as {"action_type":"deploy","cost.amount_minor":{"$gt":5000}}; ` +
-	`a tree such as {"all":[{"field":"action_type","op":"eq","value":"deploy"},{"not":{"field":"cost","op":"exists","value":true}}]}; ` +
-	`{"cel":"intent.cost.amount_minor > 5000"}; ` +
-	`or {"rego":"input.intent.cost.amount_minor > 5000"}`
+const forms = `a condition is one of four forms: {"action_type":"deploy"}, ` +
+	`{"all":[{"field":"action_type","op":"eq","value":"deploy"}]}, ` +
+	`{"cel":"intent.cost.amount_minor > 5000"} or {"rego":"input.intent.cost.amount_minor > 5000"}`
 
 // Condition is a compiled condition. It is immutable and safe for concurrent use.
 type Condition struct {
@@ -107,8 +106,16 @@ func (c *Condition) Bytes() int {
 
 // Mistake is one thing that is wrong with a condition.
 type Mistake struct {
-	At      string // the JSON pointer of the value in the condition, empty for all of it
-	Message string
+	// At is the JSON pointer of the value in the condition, empty for all of it. With Key
+	// the mistake is the name of that value, not the value.
+	At  string
+	Key bool
+	// Line and Column count from 1 in the source in CEL or Rego that the value is, columns
+	// in characters; both are 0 where the mistake is of all of it. File names a source that
+	// is a file.
+	Line, Column int
+	File         string
+	Message      string
 }
 
 // Error is what is wrong with a condition.
@@ -125,17 +132,46 @@ func (e *Error) Error() string {
 
 // String is the mistake and where it is.
 func (m Mistake) String() string {
-	if m.At == "" {
+	switch {
+	case m.File != "":
+		return fmt.Sprintf("%s:%d:%d: %s", m.File, m.Line, m.Column, m.Message)
+	case m.Line > 0 && m.At == "":
+		return fmt.Sprintf("%d:%d: %s", m.Line, m.Column, m.Message)
+	case m.Line > 0:
+		return fmt.Sprintf("at %s, line %d, column %d: %s", m.At, m.Line, m.Column, m.Message)
+	case m.At == "":
 		return m.Message
 	}
 	return "at " + m.At + ": " + m.Message
 }
 
+// In returns the mistakes as those of the value at the JSON pointer at.
+func (e *Error) In(at string) *Error {
+	moved := &Error{Mistakes: slices.Clone(e.Mistakes)}
+	for i := range moved.Mistakes {
+		moved.Mistakes[i].At = at + moved.Mistakes[i].At
+	}
+	return moved
+}
+
+// Add reports a mistake, unless there are too many.
+func (e *Error) Add(m Mistake) {
+	if len(e.Mistakes) < maxMistakes {
+		e.Mistakes = append(e.Mistakes, m)
+	}
+}
+
+// Err returns e, or nil where nothing is wrong.
+func (e *Error) Err() error {
+	if len(e.Mistakes) == 0 {
+		return nil
+	}
+	return e
+}
+
 // add reports a mistake at the JSON pointer at.
 func (e *Error) add(at, format string, args ...any) {
-	if len(e.Mistakes) < maxMistakes {
-		e.Mistakes = append(e.Mistakes, Mistake{At: at, Message: fmt.Sprintf(format, args...)})
-	}
+	e.Add(Mistake{At: at, Message: fmt.Sprintf(format, args...)})
 }
 
 func refuse(at, format string, args ...any) error {

@@ -233,17 +233,21 @@ func lookupField(name string) (Field, error) {
 			return FieldOf(FieldID(id)), nil //nolint:gosec // fieldCount fits
 		}
 	}
-	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, fieldNames())
+	names := fieldNames()
+	want := strings.Join(names, ", ") + ", metadata.<key>"
+	if meant := Meant(name, names); meant != "" && name != fields[Metadata].name+"." {
+		return Field{}, fmt.Errorf("unknown field %q: %s%s? want one of %s", name, didYouMean, meant, want)
+	}
+	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, want)
 }
 
-func fieldNames() string {
-	var b strings.Builder
+func fieldNames() (names []string) {
 	for i := range fields {
 		if fields[i].name != "" {
-			b.WriteString(fields[i].name + ", ")
+			names = append(names, fields[i].name)
 		}
 	}
-	return b.String() + "metadata.<key>"
+	return names
 }
 
 // fieldByPath returns the field whose path in CEL is path.
@@ -287,6 +291,9 @@ func oneOf(names ...string) func(string) error {
 			if s == name {
 				return nil
 			}
+		}
+		if meant := Meant(s, names); meant != "" {
+			return fmt.Errorf("want %s, got %q: %s%s?", list, s, didYouMean, meant)
 		}
 		return fmt.Errorf("want %s, got %q", list, s)
 	}

@@ -1,6 +1,9 @@
 package condition
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // parser parses match objects and trees. It reports every mistake that it finds and
 // stands opaque nodes in for what it could not parse.
@@ -35,6 +38,12 @@ func (p *parser) wrong(at, format string, args ...any) *Node {
 	return opaque()
 }
 
+// misnamed reports that the name of the value at a place is wrong.
+func (p *parser) misnamed(at, format string, args ...any) *Node {
+	p.Add(Mistake{At: at, Key: true, Message: fmt.Sprintf(format, args...)})
+	return opaque()
+}
+
 // match parses a match object.
 func (p *parser) match(obj jsonNode) *Node {
 	p.nodes++
@@ -60,16 +69,23 @@ func (p *parser) member(m jsonMember) *Node {
 		return Negate(p.match(m.value))
 	}
 	if isTreeKey(m.name) || m.name == "cel" || m.name == "rego" {
-		return p.wrong(m.value.at, "%q does not go into a match object: the forms cannot be mixed; %s", m.name, forms)
+		return p.misnamed(m.value.at, "%q does not go into a match object: the forms cannot be mixed; %s", m.name, forms)
 	}
 	if strings.HasPrefix(m.name, "$") {
-		return p.wrong(m.value.at, "unknown operator %q before a field: want $and, $or, $nor or $not", m.name)
+		return p.misnamed(m.value.at, "unknown operator %q before a field: want $and, $or, $nor or $not", m.name)
 	}
 	f, err := lookupField(m.name)
-	if err != nil {
-		return p.wrong(m.value.at, "%v; %s", err, forms)
+	switch {
+	case err == nil && f.ID == Metadata && m.value.kind == '{' && !p.hasOperators(m.value):
+		return p.misnamed(m.value.at, "a metadata key is written with its path: %s", flattened(m))
+	case err == nil && f.ID == Cost && m.value.kind == '{' && !p.hasOperators(m.value):
+		return p.misnamed(m.value.at, "a member of the cost is written with its path: %s", flattened(m))
+	case err == nil:
+		return p.expect(f, m.value)
+	case strings.Contains(err.Error(), didYouMean):
+		return p.misnamed(m.value.at, "%v", err)
 	}
-	return p.expect(f, m.value)
+	return p.misnamed(m.value.at, "%v; %s", err, forms)
 }
 
 // list parses the operands of a combination, of which there is at least one.
@@ -121,7 +137,7 @@ func (p *parser) operator(f Field, m jsonMember) *Node {
 	}
 	c, ok := named(m.name)
 	if !ok || !strings.HasPrefix(m.name, "$") {
-		return p.wrong(m.value.at, "unknown operator %q: want one of %s or $not", m.name, strings.Join(operatorNames(false), ", "))
+		return p.misnamed(m.value.at, "%s", unknownOperator(m.name, false))
 	}
 	return p.leaf(f, c, m.value)
 }
@@ -154,6 +170,14 @@ func isTree(root jsonNode) bool {
 func (p *parser) tree(obj jsonNode) *Node {
 	if !isTree(obj) {
 		p.nodes++
+		for _, m := range obj.members {
+			if meant := Meant(m.name, treeKeys()); meant != "" {
+				return p.misnamed(m.value.at, "unknown key %q: did you mean %q?", m.name, meant)
+			}
+			if m.name == "cel" || m.name == "rego" {
+				return p.misnamed(m.value.at, "%q stands alone, not under a tree: write the whole condition in it", m.name)
+			}
+		}
 		return p.wrong(obj.at, `want {"all":[...]}, {"any":[...]}, {"not":...} or {"field":...,"op":...,"value":...}, got %s; %s`,
 			describeTree(obj), forms)
 	}
@@ -190,8 +214,11 @@ func (p *parser) treeLeaf(obj jsonNode) *Node {
 		if _, twice := found[role]; twice {
 			return p.wrong(m.value.at, "%q is there twice, under both its names", role)
 		}
+		if meant := Meant(m.name, treeKeys()); role == "" && meant != "" && !isTreeKey(m.name) {
+			return p.misnamed(m.value.at, "unknown key %q: did you mean %q?", m.name, meant)
+		}
 		if role == "" {
-			return p.wrong(m.value.at, "%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the forms cannot be mixed; %s",
+			return p.misnamed(m.value.at, "%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the forms cannot be mixed; %s",
 				m.name, otherKey(obj, m.name), forms)
 		}
 		found[role] = m.value
@@ -245,9 +272,7 @@ func (p *parser) leafHead(name, op jsonNode) (Field, comparison, bool) {
 	}
 	c, ok := named(op.text)
 	if !ok || strings.HasPrefix(op.text, "$") {
-		names := operatorNames(true)
-		last := len(names) - 1
-		p.add(op.at, "unknown operator %q: want one of %s or %s", op.text, strings.Join(names[:last], ", "), names[last])
+		p.add(op.at, "%s", unknownOperator(op.text, true))
 		ok = false
 	}
 	return f, c, ok && err == nil

@@ -3,7 +3,6 @@ package condition
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -62,10 +61,11 @@ func checkOrder(expr ast.Expr) (err error) {
 	return err
 }
 
+// celError returns err as mistakes of the member cel.
 func celError(err error) error {
-	var at *ExprError
-	if errors.As(err, &at) && at.Line > 0 {
-		return refuse("/cel, line "+strconv.Itoa(at.Line)+", column "+strconv.Itoa(at.Column), "%s", at.Message)
+	var bad *Error
+	if errors.As(err, &bad) {
+		return bad.In("/cel")
 	}
 	return refuse("/cel", "%v", err)
 }
@@ -88,7 +88,7 @@ func checkNesting(l *language, source string) error {
 	}
 	parsed, issues := l.cel.Parse(source)
 	if issues.Err() != nil {
-		return issuesError(issues)
+		return l.explain(source, issues)
 	}
 	if literalDepth(parsed.NativeRep()) > maxDepth {
 		return fmt.Errorf("lists and maps are nested deeper than %d levels", maxDepth)

@@ -1,0 +1,136 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// words are what people write for a name of ours that is spelt otherwise.
+var words = map[string]string{
+	"denied": "deny", "forbid": "deny", "forbidden": "deny", "reject": "deny", "refuse": "deny", "disallow": "deny",
+	"allowed": "allow", "permit": "allow", "permitted": "allow", "accept": "allow",
+	"needsapproval": "approval_required", "askforapproval": "approval_required", "ask": "approval_required",
+	"review": "approval_required", "escalate": "approval_required", "approval": "approval_required",
+	"enabled": "active", "on": "active", "paused": "suspended", "inactive": "suspended", "deleted": "revoked",
+	"off": "disabled",
+	"and": "all", "or": "any", "none": "not", "is": "eq", "equals": "eq",
+	"above": "gt", "after": "gt", "below": "lt", "before": "lt",
+	"context": "metadata", "amount": "cost.amount_minor", "price": "cost.amount_minor", "currency": "cost.currency",
+	"action": "action_type", "enable": "isActive", "timestamp": "issued_at",
+	"len": "size", "length": "size", "tolower": "lowerAscii", "lower": "lowerAscii", "lowercase": "lowerAscii",
+	"toupper": "upperAscii", "upper": "upperAscii", "regex": "matches", "match": "matches", "like": "glob",
+	"includes": "contains", "hasprefix": "startsWith", "hassuffix": "endsWith", "float": "double", "str": "string",
+	"exist": "has", "isset": "has",
+}
+
+// Meant returns the name among names that an author who wrote word is likely to have
+// meant, or "": one that differs in case or punctuation, by a slip of the hand, or that
+// word is a part or another word of. A name may be followed by other spellings of it,
+// separated by spaces.
+func Meant(word string, names []string) string {
+	if len(word) > MaxMetadataKey {
+		return ""
+	}
+	plain := letters(word)
+	synonym, known := words[plain]
+	best, least := "", 1+len(plain)/3
+	for _, name := range names {
+		for spelling := range strings.FieldsSeq(name) {
+			shown, _, _ := strings.Cut(name, " ")
+			switch other := letters(spelling); {
+			case spelling == word, plain != "" && other == plain, known && other == letters(synonym):
+				return shown
+			case plain == "":
+			default:
+				if d := levenshtein.ComputeDistance(plain, other); d < least {
+					best, least = shown, d
+				}
+			}
+		}
+	}
+	if best != "" || len(plain) < 4 {
+		return best
+	}
+	i := slices.IndexFunc(names, func(name string) bool {
+		return strings.HasPrefix(letters(name), plain) || strings.HasSuffix(letters(name), plain)
+	})
+	if i >= 0 {
+		best, _, _ = strings.Cut(names[i], " ")
+	}
+	return best
+}
+
+// letters returns the letters and digits of a name, in lower case.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+}
+
+// didYouMean begins a guess.
+const didYouMean = "did you mean "
+
+// hasOperators reports whether a member of obj is meant as an operator.
+func (p *parser) hasOperators(obj jsonNode) bool {
+	for _, m := range obj.members {
+		if strings.HasPrefix(m.name, "$") {
+			return true
+		}
+	}
+	return len(obj.members) == 0
+}
+
+// flattened writes the members of a sub-document as fields.
+func flattened(sub jsonMember) string {
+	all := make([]string, len(sub.value.members))
+	for i, m := range sub.value.members {
+		value := "…"
+		switch m.value.kind {
+		case '"':
+			value = Quote(m.value.text)
+		case '0':
+			value = m.value.text
+		}
+		all[i] = Quote(sub.name+"."+m.name) + ": " + value
+	}
+	return strings.Join(all, ", ")
+}
+
+// unknownOperator says what operators match objects or trees have.
+func unknownOperator(name string, ofTrees bool) string {
+	var spellings []string
+	for i := range table {
+		row := &table[i]
+		for j, list := range []string{row.match, row.notMatch, row.tree, row.notTree} {
+			first, _, _ := strings.Cut(list, " ")
+			if shown := (j >= 2) == ofTrees; first == "" || !shown {
+				continue
+			}
+			symbol := [4]string{row.symbol, "!" + strings.TrimPrefix(row.symbol, "="), row.symbol, "!" + strings.TrimPrefix(row.symbol, "=")}[j]
+			spellings = append(spellings, strings.Join([]string{list, symbol, row.otherNames(j)}, " "))
+		}
+	}
+	names := operatorNames(ofTrees)
+	if !ofTrees {
+		names = append(names, "$not")
+	}
+	last := len(names) - 1
+	want := fmt.Sprintf("want one of %s or %s", strings.Join(names[:last], ", "), names[last])
+	if meant := Meant(name, spellings); meant != "" {
+		return fmt.Sprintf("unknown operator %q: %s%s? %s", name, didYouMean, meant, want)
+	}
+	return fmt.Sprintf("unknown operator %q: %s", name, want)
+}
+
+// otherNames returns what the operator, or its negation, is called in the other form: see
+// operatorRow.
+func (r *operatorRow) otherNames(j int) string {
+	return [4]string{r.tree, r.notTree, r.match, r.notMatch}[j]
+}
