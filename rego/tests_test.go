@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // runTestsOf runs one file of tests, whose package clause is added.
@@ -79,9 +80,9 @@ func TestRunTests_RefusesWhatIsNoTestOfThePolicy(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := runTestsOf(t, nil, tt.source)
-			var mistakes Errors
+			var mistakes *condition.Error
 			if !errors.As(err, &mistakes) || !strings.Contains(err.Error(), tt.want) || got != nil {
-				t.Errorf("RunTests = %v, %v, want an error of type Errors with %q", got, err, tt.want)
+				t.Errorf("RunTests = %v, %v, want a *condition.Error with %q", got, err, tt.want)
 			}
 		})
 	}
