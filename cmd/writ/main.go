@@ -37,6 +37,7 @@ type cli struct {
 	Demo   demoCmd   `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
 	Eval   evalCmd   `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
 	Check  checkCmd  `cmd:"" help:"Validate policy, rule and intent files."`
+	Test   testCmd   `cmd:"" help:"Run suites of tests of policies and rules."`
 	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
 	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`

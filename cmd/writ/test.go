@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"writ/document"
+	"writ/suite"
+)
+
+type testCmd struct {
+	Paths     []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
+	Select    string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
+	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
+	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
+	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
+}
+
+// Help says what a suite is and what the exit code means.
+func (c *testCmd) Help() string {
+	return `Runs suites of tests of policies and rules, offline and with the engine of the
+service: docs/testing.md has the format. Prints each case that fails with what was
+decided, what was wanted and why, then a line a suite.
+
+Exits 0 when every case holds, 1 when one fails or coverage is under the threshold,
+2 on a usage error and 3 when a file is invalid or there is no test.
+
+  writ test examples
+  writ test examples/payments_test.yaml --run cap --rego --coverage --threshold 90`
+}
+
+// Validate refuses flags that make no sense.
+func (c *testCmd) Validate() error {
+	if c.Threshold < 0 || c.Threshold > 100 {
+		return fmt.Errorf("--threshold: got %v, want 0 to 100", c.Threshold)
+	}
+	if _, err := regexp.Compile(c.Select); err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	return nil
+}
+
+// Run runs the suites once.
+func (c *testCmd) Run(ctx context.Context, s streams) error {
+	paths, err := suitePaths(c.Paths)
+	if err != nil {
+		return err
+	}
+	return c.once(ctx, s, new(suite.Loader), paths)
+}
+
+// once reads and runs the suites in files.
+func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []string) error {
+	var suites []*suite.Suite
+	var invalid error
+	for _, path := range paths {
+		read, err := l.Load(path)
+		var placed *document.Error
+		switch {
+		case errors.As(err, &placed):
+			invalid = errReportedInvalid
+			for _, p := range placed.Problems {
+				fmt.Fprintf(s.err, "%s\n%s\n", p, p.Caret())
+			}
+		case err != nil:
+			return &inputError{name: path, err: problem(err)}
+		}
+		suites = append(suites, read...)
+	}
+	report, err := suite.Run(ctx, suites, c.options())
+	if err != nil {
+		return err
+	}
+	if len(report.Results) == 0 {
+		if invalid == nil {
+			fmt.Fprintln(s.err, "writ: there is no test to run")
+		}
+		return errReportedInvalid
+	}
+	if err := c.write(s, report); err != nil {
+		return err
+	}
+	return cmp.Or(invalid, c.verdict(s, report))
+}
+
+func (c *testCmd) options() suite.Options {
+	o := suite.Options{Rego: c.Rego, Coverage: c.Coverage || c.Threshold > 0}
+	if c.Select != "" {
+		o.Run = regexp.MustCompile(c.Select) // Validate has compiled it
+	}
+	return o
+}
+
+func (c *testCmd) write(s streams, r *suite.Report) error {
+	switch c.Format {
+	case "json":
+		return r.WriteJSON(s.out)
+	case "junit":
+		return r.WriteJUnit(s.out)
+	}
+	r.WriteText(s.out)
+	return nil
+}
+
+// verdict is an error where a case fails or coverage is under the threshold.
+func (c *testCmd) verdict(s streams, r *suite.Report) error {
+	if r.Coverage != nil && 100*r.Coverage.Lowest() < c.Threshold {
+		fmt.Fprintf(s.err, "writ: coverage is %.1f %%, under the threshold of %v %%\n", 100*r.Coverage.Lowest(), c.Threshold)
+		return errReported
+	}
+	if len(r.Failed()) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// suiteNames are how the files of suites end.
+var suiteNames = []string{"_test.yaml", "_test.yml", "_test.json"}
+
+func isSuite(name string) bool {
+	return slices.ContainsFunc(suiteNames, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// suitePaths returns the files of suites that paths are or have.
+func suitePaths(paths []string) (files []string, err error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, &inputError{name: path, err: errors.Unwrap(err)}
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && isSuite(name) {
+				files = append(files, name)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, &inputError{name: path, err: err}
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}

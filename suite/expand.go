@@ -1,0 +1,218 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// maxCases bounds the cases of a suite, which multiply.
+const maxCases = 100_000
+
+// madeUpID is the intent_id of intents that have none.
+const madeUpID = "5eed0000-0000-4000-8000-000000000000"
+
+// Case is one intent and what it is decided.
+type Case struct {
+	Suite *Suite
+	// Test is the name of the test. Name tells its cases apart: what the test, the row and
+	// the values of each say, such as cost.amount_minor=50001.
+	Test, Name string
+	// Fixture is the name of the intent that the case starts from.
+	Fixture string
+	Input   engine.Input
+
+	want expected
+	// field is the test or the row.
+	field string
+}
+
+// expected is what a case is to be decided. Codes are sorted; nil where nothing is said.
+type expected struct {
+	decision engine.Decision
+	codes    []engine.Code
+	rule     string
+	err      *bool
+	// decisionAt and codesAt are the fields that say so.
+	decisionAt, codesAt string
+}
+
+// fixture is an intent of a suite.
+type fixture struct {
+	members members
+	intent  *engine.Intent // nil where it is not whole by itself
+}
+
+// expand makes the cases of a suite.
+func (r *reader) expand(s *Suite, f *File) {
+	e := &expander{reader: r, suite: s, file: f, resolved: map[string]members{}}
+	e.fixtures()
+	if len(f.Tests) == 0 {
+		r.refuse("tests", "is required: a suite without tests proves nothing")
+	}
+	seen := map[string]bool{}
+	for i := range f.Tests {
+		t := &f.Tests[i]
+		field := fmt.Sprintf("tests[%d]", i)
+		switch {
+		case t.Name == "":
+			r.refuse(field+".name", "is required")
+		case seen[t.Name]:
+			r.refuse(field+".name", "another test of the suite is called %q, too", t.Name)
+		}
+		seen[t.Name] = true
+		e.test(t, field)
+	}
+	number(s.Cases)
+}
+
+// number tells cases of one name apart.
+func number(cases []*Case) {
+	type name struct{ test, name string }
+	seen := map[name]int{}
+	for _, c := range cases {
+		n := name{c.Test, c.Name}
+		if seen[n]++; seen[n] > 1 {
+			c.Name += fmt.Sprintf(" #%d", seen[n])
+		}
+	}
+}
+
+// expander makes the cases of a suite.
+type expander struct {
+	*reader
+	suite    *Suite
+	file     *File
+	resolved map[string]members // the fixtures, with what they extend
+}
+
+// fixtures resolves the intents. One that no other extends and no test names has to be
+// whole.
+func (e *expander) fixtures() {
+	used := map[string]bool{}
+	for _, members := range e.file.Intents {
+		if base, ok := textOf(members["extends"]); ok {
+			used[base] = true
+		}
+	}
+	for i := range e.file.Tests {
+		used[e.file.Tests[i].Intent] = true
+	}
+	e.suite.fixtures = map[string]fixture{}
+	for _, name := range slices.Sorted(maps.Keys(e.file.Intents)) {
+		m := e.resolve(name, nil)
+		if m == nil {
+			continue
+		}
+		whole := e.completed(m)
+		intent, err := decodeIntent(whole)
+		if err != nil && !used[name] {
+			e.locate(err, whole, "intents."+name)
+		}
+		e.suite.fixtures[name] = fixture{members: m, intent: intent}
+	}
+}
+
+// resolve returns the members of a fixture; within are those that extend it. It is nil
+// where something is wrong.
+func (e *expander) resolve(name string, within []string) members {
+	if m, ok := e.resolved[name]; ok {
+		return m
+	}
+	field := "intents." + name
+	m := members{}
+	own := e.file.Intents[name]
+	if v, ok := own["extends"]; ok {
+		base, _ := textOf(v)
+		switch {
+		case e.file.Intents[base] == nil:
+			e.refuse(field+".extends", "there is no intent %s%s", jsontext.Value(v), meant(base, slices.Sorted(maps.Keys(e.file.Intents))))
+			return nil
+		case base == name || slices.Contains(within, base):
+			e.refuse(field+".extends", "extends itself: %s", strings.Join(append(within, name, base), ", "))
+			return nil
+		}
+		from := e.resolve(base, append(within, name))
+		if from == nil {
+			return nil
+		}
+		m = maps.Clone(from)
+	}
+	for _, member := range slices.Sorted(maps.Keys(own)) {
+		if member != "extends" {
+			m.merge(member, value{own[member], field + "." + member})
+		}
+	}
+	e.resolved[name] = m
+	return m
+}
+
+// completed returns m with the members that are made up.
+func (e *expander) completed(m members) members {
+	whole := maps.Clone(m)
+	for path, text := range map[string]string{
+		"intent_id": madeUpID, "policy_id": e.suite.subject.doc.PolicyID, "issued_at": e.file.Now,
+	} {
+		if _, ok := whole[path]; !ok && text != "" {
+			from := ""
+			if path == "issued_at" {
+				from = "now"
+			}
+			whole[path] = value{textValue(text), from}
+		}
+	}
+	return whole
+}
+
+// decodeIntent reads and validates an intent.
+func decodeIntent(m members) (*engine.Intent, error) {
+	in, err := engine.DecodeIntent(m.json(), "intent")
+	if err != nil {
+		return nil, err
+	}
+	return in, in.Validate()
+}
+
+// locate says what is wrong with an intent at the fields that it is from, or else at field.
+func (e *expander) locate(err error, m members, field string) {
+	var invalid *engine.InvalidError
+	if !errors.As(err, &invalid) {
+		e.add(err)
+		return
+	}
+	for _, f := range invalid.Fields {
+		at, ok := m.origin(strings.TrimPrefix(f.Field, "intent."))
+		if !ok || at == "" {
+			at = field
+		}
+		message := f.Message
+		if f.Field == "intent.issued_at" && at == field {
+			message += "; or give the suite a time: now"
+		}
+		e.refuse(at, "%s: %s", f.Field, message)
+	}
+}
+
+// meant asks whether one of names was meant by name, or says what they are.
+func meant(name string, names []string) string {
+	best, edits := "", 1+len(name)/3
+	for _, n := range names {
+		if d := levenshtein.ComputeDistance(name, n); d <= edits {
+			best, edits = n, d-1
+		}
+	}
+	switch {
+	case best != "":
+		return fmt.Sprintf(": did you mean %s?", best)
+	case len(names) == 0:
+		return ""
+	}
+	return ": want one of " + strings.Join(names, ", ")
+}

@@ -1,0 +1,142 @@
+package suite
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// value is the value of a member of an intent, and the field of the suite that it is from.
+type value struct {
+	json jsontext.Value
+	from string
+}
+
+// members are the members of an intent by their paths: action_type, cost.currency,
+// metadata.env. An object is there as its members, but for an empty one.
+type members map[string]value
+
+// objects are the members of an intent that have members. Keys of metadata may have dots.
+var objects = []string{"cost", "metadata"}
+
+// intentMembers are the names of the members of an intent.
+var intentMembers = engine.MemberNames(reflect.TypeFor[engine.Intent]())
+
+// isPath reports whether an intent can have a member at path.
+func isPath(path string) bool {
+	name, of, nested := strings.Cut(path, ".")
+	switch {
+	case !nested:
+		return slices.Contains(intentMembers, name)
+	case name == "cost":
+		return slices.Contains(engine.MemberNames(reflect.TypeFor[engine.Cost]()), of)
+	}
+	return name == "metadata" && of != ""
+}
+
+// set gives the member at path another value, or removes it.
+func (m members) set(path string, v value) {
+	m.remove(path)
+	if name, _, nested := strings.Cut(path, "."); nested {
+		delete(m, name) // an empty object, or what is none
+	}
+	switch nested, ok := membersOf(v.json); {
+	case isAbsent(v.json):
+	case ok && slices.Contains(objects, path) && len(nested) > 0:
+		for name, part := range nested {
+			m[path+"."+name] = value{part, v.from + "." + name}
+		}
+	default:
+		m[path] = v
+	}
+}
+
+// merge is set, but for the members of an object, of which it sets each.
+func (m members) merge(path string, v value) {
+	nested, ok := membersOf(v.json)
+	if !ok || isAbsent(v.json) || len(nested) == 0 || !slices.Contains(objects, path) {
+		m.set(path, v)
+		return
+	}
+	for name, part := range nested {
+		m.set(path+"."+name, value{part, v.from + "." + name})
+	}
+}
+
+func (m members) remove(path string) {
+	delete(m, path)
+	if slices.Contains(objects, path) {
+		maps.DeleteFunc(m, func(p string, _ value) bool { return strings.HasPrefix(p, path+".") })
+	}
+}
+
+// membersOf returns the members of v, if it is an object.
+func membersOf(v jsontext.Value) (map[string]jsontext.Value, bool) {
+	var nested map[string]jsontext.Value
+	if v.Kind() != '{' || json.Unmarshal(v, &nested) != nil {
+		return nil, false
+	}
+	return nested, true
+}
+
+// json returns the intent.
+func (m members) json() []byte {
+	var b bytes.Buffer
+	enc := jsontext.NewEncoder(&b)
+	write := func(tokens ...jsontext.Token) {
+		for _, t := range tokens {
+			_ = enc.WriteToken(t) // a buffer takes it, and the tokens are an object's
+		}
+	}
+	open := ""
+	write(jsontext.BeginObject)
+	for _, path := range slices.Sorted(maps.Keys(m)) {
+		object, name, nested := strings.Cut(path, ".")
+		if open != "" && (!nested || object != open) {
+			write(jsontext.EndObject)
+			open = ""
+		}
+		switch {
+		case nested && open == "":
+			write(jsontext.String(object), jsontext.BeginObject, jsontext.String(name))
+			open = object
+		case nested:
+			write(jsontext.String(name))
+		default:
+			write(jsontext.String(path))
+		}
+		_ = enc.WriteValue(m[path].json)
+	}
+	if open != "" {
+		write(jsontext.EndObject)
+	}
+	write(jsontext.EndObject)
+	return b.Bytes()
+}
+
+// origin returns the field of the suite that says what the member at path is: its own, that
+// of what it is a member of, or that of a sibling.
+func (m members) origin(path string) (field string, ok bool) {
+	for {
+		if v, ok := m[path]; ok {
+			return v.from, true
+		}
+		for _, p := range slices.Sorted(maps.Keys(m)) {
+			if strings.HasPrefix(p, path+".") {
+				return m[p].from, true
+			}
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			return "", false
+		}
+		path = path[:i]
+	}
+}

@@ -1,0 +1,183 @@
+package suite
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// WriteText writes each case that fails, and a line a suite.
+func (r *Report) WriteText(w io.Writer) {
+	for _, f := range r.Failed() {
+		file, at := f.Case.Place()
+		fmt.Fprintf(w, "%s:%d:%d: FAIL %s / %s\n  %s\n", file, at.Line, at.Column, f.Case.Suite.Name, f.Case.Test, f)
+		for _, line := range f.Explained {
+			fmt.Fprintf(w, "    %s\n", line)
+		}
+	}
+	for _, s := range r.suites() {
+		verdict := "ok  "
+		if s.failed > 0 {
+			verdict = "FAIL"
+		}
+		fmt.Fprintf(w, "%s  %s: %s: %d of %d hold\n", verdict, s.path, s.name, s.cases-s.failed, s.cases)
+	}
+	if r.Coverage != nil {
+		r.Coverage.WriteText(w)
+	}
+}
+
+// tally is a suite's part of a report.
+type tally struct {
+	name, path    string
+	cases, failed int
+	results       []*Result
+}
+
+// suites counts the results of each suite, in order.
+func (r *Report) suites() []*tally {
+	var all []*tally
+	by := map[*Suite]*tally{}
+	for i := range r.Results {
+		s := r.Results[i].Case.Suite
+		if by[s] == nil {
+			by[s] = &tally{name: s.Name, path: s.Path}
+			all = append(all, by[s])
+		}
+		t := by[s]
+		t.cases++
+		t.results = append(t.results, &r.Results[i])
+		if !r.Results[i].Holds() {
+			t.failed++
+		}
+	}
+	return all
+}
+
+// jsonReport is the report in JSON.
+type jsonReport struct {
+	Tests    []jsonTest    `json:"tests"`
+	Coverage *jsonCoverage `json:"coverage,omitzero"`
+}
+
+// jsonTest is a case in JSON. Message says why it fails.
+type jsonTest struct {
+	Suite   string        `json:"suite"`
+	Name    string        `json:"name"`
+	Case    string        `json:"case"`
+	OK      bool          `json:"ok"`
+	Want    string        `json:"want"`
+	Got     string        `json:"got"`
+	Codes   []engine.Code `json:"codes"`
+	Message string        `json:"message,omitzero"`
+}
+
+// jsonCoverage is coverage in JSON, as fractions.
+type jsonCoverage struct {
+	Checks     float64 `json:"checks"`
+	Rules      float64 `json:"rules"`
+	Conditions float64 `json:"conditions"`
+}
+
+// WriteJSON writes the report as one object:
+//
+//	{"tests": [{"suite", "name", "case", "ok", "want", "got", "codes"}],
+//	 "coverage": {"checks", "rules", "conditions"}}
+//
+// A test that fails has a message besides. Coverage is there where it was asked for, each
+// number a fraction.
+func (r *Report) WriteJSON(w io.Writer) error {
+	out := jsonReport{Tests: []jsonTest{}}
+	for i := range r.Results {
+		res := &r.Results[i]
+		t := jsonTest{
+			Suite: res.Case.Suite.Name, Name: res.Case.Test, Case: res.Case.Name, OK: res.Holds(),
+			Want: res.Case.want.decision.String(), Got: res.Got.String(), Codes: res.Codes,
+		}
+		if !res.Holds() {
+			t.Message = res.String()
+		}
+		out.Tests = append(out.Tests, t)
+	}
+	if c := r.Coverage; c != nil {
+		out.Coverage = &jsonCoverage{c.Checks.Fraction(), c.Rules.Fraction(), c.Conditions.Fraction()}
+	}
+	if err := json.MarshalWrite(w, out, jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// junitSuites is the report in the XML that JUnit's readers take.
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	File     string      `xml:"file,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string        `xml:"classname,attr"`
+	Name    string        `xml:"name,attr"`
+	File    string        `xml:"file,attr"`
+	Line    int           `xml:"line,attr"`
+	Failure *junitFailure `xml:"failure"`
+}
+
+type junitFailure struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// WriteJUnit writes the report as JUnit's XML.
+func (r *Report) WriteJUnit(w io.Writer) error {
+	out := junitSuites{}
+	for _, s := range r.suites() {
+		suite := junitSuite{Name: s.name, File: s.path, Tests: s.cases, Failures: s.failed}
+		for _, res := range s.results {
+			suite.Cases = append(suite.Cases, res.junit())
+		}
+		out.Tests += s.cases
+		out.Failures += s.failed
+		out.Suites = append(out.Suites, suite)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(out); err != nil {
+		return fmt.Errorf("writing XML: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func (r *Result) junit() junitCase {
+	file, at := r.Case.Place()
+	c := junitCase{Class: r.Case.Suite.Name, Name: r.Case.Test, File: file, Line: at.Line}
+	if r.Case.Name != "" {
+		c.Name += " (" + r.Case.Name + ")"
+	}
+	if !r.Holds() {
+		c.Failure = &junitFailure{Message: r.String()}
+		for _, line := range r.Explained {
+			c.Failure.Text += line + "\n"
+		}
+	}
+	return c
+}

@@ -1,0 +1,200 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"writ/document"
+	"writ/engine"
+)
+
+// Options say how suites are run.
+type Options struct {
+	// Run selects the cases whose suite, test and name, with a slash between, it matches;
+	// nil selects all.
+	Run *regexp.Regexp
+	// Rego has the prepared Rego of the policy decide every case, too.
+	Rego bool
+	// Coverage gathers what the cases came past.
+	Coverage bool
+}
+
+// Report is what became of the cases of suites.
+type Report struct {
+	Results []Result
+	// Coverage is nil where it was not asked for.
+	Coverage *Coverage
+}
+
+// Result is what became of a case.
+type Result struct {
+	Case *Case
+	Got  engine.Decision
+	// Codes are those of the findings, each once, sorted.
+	Codes []engine.Code
+	// Problems says in a sentence each why the case fails; nil where it holds. Explained is
+	// what the evaluation came past that is not as wanted.
+	Problems  []string
+	Explained []string
+}
+
+// Holds reports whether the case was decided as it is wanted.
+func (r *Result) Holds() bool { return len(r.Problems) == 0 }
+
+// Failed returns the results that do not hold.
+func (r *Report) Failed() (failed []*Result) {
+	for i := range r.Results {
+		if !r.Results[i].Holds() {
+			failed = append(failed, &r.Results[i])
+		}
+	}
+	return failed
+}
+
+// Place is where the case is written: the file, and the place of its test or its row.
+func (c *Case) Place() (file string, at document.Place) {
+	p := c.Suite.doc.Problem("suite."+c.field, "")
+	return p.File, p.Place
+}
+
+// ID is what [Options].Run is held to: the suite, the test and the name of the case.
+func (c *Case) ID() string {
+	return strings.TrimSuffix(c.Suite.Name+"/"+c.Test+"/"+c.Name, "/")
+}
+
+// Subject is the case as the failure names it: the fixture and what is set of it.
+func (c *Case) Subject() string {
+	if c.Name == "" {
+		return c.Fixture
+	}
+	return c.Fixture + ", " + c.Name
+}
+
+// Run decides the cases of suites. The error is that of ctx, which can end it.
+func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
+	report := new(Report)
+	var cover *coverage
+	if o.Coverage {
+		cover = newCoverage(suites)
+	}
+	for _, s := range suites {
+		for _, c := range s.Cases {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if o.Run != nil && !o.Run.MatchString(c.ID()) {
+				continue
+			}
+			report.Results = append(report.Results, c.run(o))
+			cover.add(c)
+		}
+	}
+	report.Coverage = cover.summary()
+	return report, nil
+}
+
+// run decides the case.
+func (c *Case) run(o Options) Result {
+	s := c.Suite.subject
+	in := c.Input
+	result := engine.Evaluate(s.policy, s.set, &in)
+	r := Result{Case: c, Got: result.Decision, Codes: codesOf(result)}
+	r.compare(c.want, result, s)
+	if o.Rego {
+		r.compareRego(result, &in, s)
+	}
+	if !r.Holds() {
+		r.explain(s)
+	}
+	return r
+}
+
+// codesOf returns the codes of the findings, as a set.
+func codesOf(r engine.Result) []engine.Code {
+	var codes []engine.Code
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+	}
+	return sorted(codes)
+}
+
+// compare says what of the result is not as wanted.
+func (r *Result) compare(want expected, got engine.Result, s *subject) {
+	if got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
+		r.problem("want %s", want)
+	}
+	if want.rule != "" {
+		if id := deciding(got); !slices.Contains(s.ruleCalled(want.rule), id) {
+			by := "no rule decides"
+			if id != "" {
+				by = fmt.Sprintf("the rule %q decides", s.ruleName(id))
+			}
+			r.problem("%s, want the rule %q", by, want.rule)
+		}
+	}
+	failed := got.ConditionErrors.Total()
+	switch {
+	case want.err == nil:
+	case *want.err && failed == 0:
+		r.problem("no condition is an error, want one")
+	case !*want.err && failed > 0:
+		r.problem("%d conditions are errors, want none", failed)
+	}
+}
+
+// compareRego says where the prepared Rego decides otherwise. It has no decision where the
+// Rego of a rule fails: the engine then counts an error, and must not have allowed.
+func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
+	query, err := s.prepared()
+	if err != nil {
+		r.problem("the policy cannot be prepared in Rego: %v", err)
+		return
+	}
+	decision, codes, err := query.Evaluate(in)
+	switch {
+	case err != nil && got.ConditionErrors.Total() > 0 && got.Decision != engine.Allow:
+	case err != nil:
+		r.problem("the prepared Rego has no decision: %v", err)
+	case decision != got.Decision || !slices.Equal(sorted(codes), r.Codes):
+		r.problem("the prepared Rego decides %s", outcome(decision, codes))
+	}
+}
+
+func (r *Result) problem(format string, args ...any) {
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// deciding returns the id of the rule that decides, empty where none does.
+func deciding(r engine.Result) (id string) {
+	most := engine.Decision(0)
+	for _, f := range r.Findings {
+		if f.RuleID != "" && f.Outcome > most {
+			id, most = f.RuleID, f.Outcome
+		}
+	}
+	return id
+}
+
+// String is the result on one line.
+func (r *Result) String() string {
+	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), outcome(r.Got, r.Codes), strings.Join(r.Problems, "; "))
+}
+
+func (w expected) String() string {
+	if w.codes == nil {
+		return w.decision.String()
+	}
+	return outcome(w.decision, w.codes)
+}
+
+// outcome is a decision with its codes.
+func outcome(d engine.Decision, codes []engine.Code) string {
+	var texts []string
+	for _, c := range codes {
+		texts = append(texts, string(c))
+	}
+	return fmt.Sprintf("%s [%s]", d, strings.Join(texts, ", "))
+}

@@ -1,0 +1,168 @@
+package suite
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"writ/document"
+	"writ/engine"
+	"writ/rego"
+)
+
+// conditions are the languages that rules can be written in.
+var conditions = engine.Options{CompileRego: rego.CompileCondition}
+
+// source is a policy or a rule, and where it was read.
+type source struct {
+	name   string // the path that the suite gives, or its own
+	file   string
+	doc    *document.Document
+	wire   []byte
+	policy *engine.ActionPolicy
+	rule   *engine.Rule
+}
+
+// place is where a field of the source stands.
+func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
+
+// readSource decodes and validates a policy or a rule.
+func readSource(d *document.Document, kind document.Kind, file string) (source, error) {
+	s := source{name: file, file: file, doc: d, wire: d.JSON()}
+	if kind == document.Policy {
+		p, err := d.Policy()
+		s.policy = p
+		return s, err
+	}
+	r, err := d.Rule(conditions)
+	if err == nil {
+		doc := r.Rule()
+		s.rule = &doc
+	}
+	return s, err
+}
+
+// file is a file of policies and rules that was read.
+type file struct {
+	sum     [sha256.Size]byte
+	sources map[document.Kind][]source
+}
+
+// file reads the documents of a kind in a file. One that has not changed since is not
+// parsed again.
+func (l *Loader) file(path string, kind document.Kind) ([]source, error) {
+	data, err := l.read(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	known := l.files[path]
+	if known == nil || known.sum != sum {
+		known = &file{sum: sum, sources: map[document.Kind][]source{}}
+	}
+	if found, ok := known.sources[kind]; ok {
+		return slices.Clone(found), nil
+	}
+	docs, err := document.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	all, found := new(document.Error), []source{}
+	for _, d := range docs {
+		if d.Kind != kind && d.Kind != "" {
+			continue // a file may have both
+		}
+		s, err := readSource(d, kind, path)
+		if err == nil {
+			found = append(found, s)
+		} else if err := gather(all, err); err != nil {
+			return nil, err
+		}
+	}
+	if len(all.Problems) > 0 {
+		return nil, all
+	}
+	if l.files == nil {
+		l.files = map[string]*file{}
+	}
+	known.sources[kind] = found
+	l.files[path] = known
+	return slices.Clone(found), nil
+}
+
+// subject is a policy version and its rules: what is tested.
+type subject struct {
+	policySource source
+	ruleSources  []source // as they were given, and Rules alike
+	doc          *engine.ActionPolicy
+	rules        []engine.Rule
+	policy       *engine.Policy
+	set          *engine.RuleSet
+	// query is the prepared Rego, made when it is first asked for, and queryErr why there
+	// is none.
+	query    *rego.Query
+	queryErr error
+}
+
+// subject compiles a policy and its rules, or returns what it has compiled of the same.
+func (l *Loader) subject(p source, rules []source) (*subject, error) {
+	key := subjectKey(p, rules)
+	if s := l.subjects[key]; s != nil {
+		return s, nil
+	}
+	s := &subject{policySource: p, ruleSources: rules, doc: p.policy}
+	for i, r := range rules {
+		doc := *r.rule
+		if doc.ID == "" {
+			doc.ID = fmt.Sprintf("rule-%d", i+1)
+		}
+		s.rules = append(s.rules, doc)
+	}
+	policy, err := engine.CompilePolicy(p.policy)
+	if err != nil {
+		return nil, p.doc.Locate(err)
+	}
+	s.policy, s.set = policy, engine.CompileRules(s.rules, conditions)
+	if l.subjects == nil {
+		l.subjects = map[[sha256.Size]byte]*subject{}
+	}
+	l.subjects[key] = s
+	return s, nil
+}
+
+func subjectKey(p source, rules []source) [sha256.Size]byte {
+	all := [][]byte{[]byte(p.file), p.wire}
+	for _, r := range rules {
+		all = append(all, []byte(r.file), r.wire)
+	}
+	return sha256.Sum256(bytes.Join(all, []byte("\n")))
+}
+
+// prepared returns the policy and its rules as a prepared query in Rego.
+func (s *subject) prepared() (*rego.Query, error) {
+	if s.query == nil && s.queryErr == nil {
+		s.query, s.queryErr = rego.Prepare(s.doc, s.rules)
+	}
+	return s.query, s.queryErr
+}
+
+// ruleCalled returns the ids of the rules with a name or an id.
+func (s *subject) ruleCalled(name string) (ids []string) {
+	for _, r := range s.rules {
+		if r.ID == name || r.Name == name {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// ruleName returns the name of the rule with an id.
+func (s *subject) ruleName(id string) string {
+	for i := range s.rules {
+		if s.rules[i].ID == id {
+			return s.rules[i].Name
+		}
+	}
+	return id
+}

@@ -1,0 +1,30 @@
+package suite
+
+import (
+	"testing"
+)
+
+// run reads a suite and decides its cases.
+func run(t *testing.T, path string, o Options) *Report {
+	t.Helper()
+	suites, err := new(Loader).Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Run(t.Context(), suites, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// TestRun_TheExample is the file of the documentation: 9 of 9 hold, in Rego too.
+func TestRun_TheExample(t *testing.T) {
+	report := run(t, "testdata/payments_test.yaml", Options{Rego: true})
+	if got := len(report.Results); got != 9 {
+		t.Errorf("there are %d cases, want 9", got)
+	}
+	for _, r := range report.Failed() {
+		t.Errorf("%s: %s\n%q", r.Case.ID(), r, r.Explained)
+	}
+}
