@@ -12,9 +12,9 @@ func (r *Result) explain(s *subject) {
 	in := r.Case.Input
 	in.Trace = &engine.Trace{}
 	result := engine.Evaluate(s.policy, s.set, &in)
-	want, decides := r.Case.want.codes, r.Got != r.Case.want.decision
+	want, decides := r.Case.want.codes, r.Got != r.Want
 	for _, f := range result.Findings {
-		if !slices.Contains(want, f.Code) || decides && f.Outcome == r.Got {
+		if !slices.Contains(want, f.Code) || decides && f.Outcome == result.Decision {
 			r.Explained = append(r.Explained, "+ "+f.Reason)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/document"
+	"writ/rego"
 )
 
 // Suite is a suite that was read.
@@ -29,6 +30,7 @@ type Suite struct {
 	// fixtures are the intents that are whole, by name.
 	fixtures map[string]fixture
 	subject  *subject
+	rego     []rego.File // the tests in Rego beside the policy
 }
 
 // Loader reads suites. It keeps what it has read and compiled, so that suites share it.
@@ -36,6 +38,8 @@ type Suite struct {
 type Loader struct {
 	// ReadFile reads a file; [os.ReadFile] where it is nil.
 	ReadFile func(name string) ([]byte, error)
+	// Glob lists files; [filepath.Glob] where it is nil.
+	Glob func(pattern string) ([]string, error)
 
 	files    map[string]*file
 	subjects map[[sha256.Size]byte]*subject
@@ -111,6 +115,12 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 		}
 		if len(policies) > 1 {
 			s.Name += " (" + p.name + ")"
+		}
+		if s.rego, err = l.regoTests(p); err != nil {
+			return nil, err
+		}
+		for _, f := range s.rego {
+			r.files = append(r.files, f.Name)
 		}
 		r.expand(s, f)
 		all = append(all, s)

@@ -14,8 +14,8 @@ import (
 // WriteText writes each case that fails, and a line a suite.
 func (r *Report) WriteText(w io.Writer) {
 	for _, f := range r.Failed() {
-		file, at := f.Case.Place()
-		fmt.Fprintf(w, "%s:%d:%d: FAIL %s / %s\n  %s\n", file, at.Line, at.Column, f.Case.Suite.Name, f.Case.Test, f)
+		file, at := f.Place()
+		fmt.Fprintf(w, "%s:%d:%d: FAIL %s / %s\n  %s\n", file, at.Line, at.Column, f.Suite.Name, f.Test, f)
 		for _, line := range f.Explained {
 			fmt.Fprintf(w, "    %s\n", line)
 		}
@@ -44,7 +44,7 @@ func (r *Report) suites() []*tally {
 	var all []*tally
 	by := map[*Suite]*tally{}
 	for i := range r.Results {
-		s := r.Results[i].Case.Suite
+		s := r.Results[i].Suite
 		if by[s] == nil {
 			by[s] = &tally{name: s.Name, path: s.Path}
 			all = append(all, by[s])
@@ -65,7 +65,7 @@ type jsonReport struct {
 	Coverage *jsonCoverage `json:"coverage,omitzero"`
 }
 
-// jsonTest is a case in JSON. Message says why it fails.
+// jsonTest is a case, or a test in Rego, in JSON. Message says why it fails.
 type jsonTest struct {
 	Suite   string        `json:"suite"`
 	Name    string        `json:"name"`
@@ -96,8 +96,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	for i := range r.Results {
 		res := &r.Results[i]
 		t := jsonTest{
-			Suite: res.Case.Suite.Name, Name: res.Case.Test, Case: res.Case.Name, OK: res.Holds(),
-			Want: res.Case.want.decision.String(), Got: res.Got.String(), Codes: res.Codes,
+			Suite: res.Suite.Name, Name: res.Test, Case: res.Name, OK: res.Holds(), Want: res.Want, Got: res.Got, Codes: res.Codes,
 		}
 		if !res.Holds() {
 			t.Message = res.String()
@@ -168,10 +167,10 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 }
 
 func (r *Result) junit() junitCase {
-	file, at := r.Case.Place()
-	c := junitCase{Class: r.Case.Suite.Name, Name: r.Case.Test, File: file, Line: at.Line}
-	if r.Case.Name != "" {
-		c.Name += " (" + r.Case.Name + ")"
+	file, at := r.Place()
+	c := junitCase{Class: r.Suite.Name, Name: r.Test, File: file, Line: at.Line}
+	if r.Name != "" {
+		c.Name += " (" + r.Name + ")"
 	}
 	if !r.Holds() {
 		c.Failure = &junitFailure{Message: r.String()}

@@ -29,16 +29,23 @@ type Report struct {
 	Coverage *Coverage
 }
 
-// Result is what became of a case.
+// Result is what became of a case, or of a test in Rego.
 type Result struct {
-	Case *Case
-	Got  engine.Decision
+	Suite *Suite
+	// Test and Name are those of the case: see [Case]. A test in Rego has no Name.
+	Test, Name string
+	Case       *Case // nil for a test in Rego
+	// Want and Got are decisions. A test in Rego is to pass, and may fail, error or skip.
+	Want, Got string
 	// Codes are those of the findings, each once, sorted.
 	Codes []engine.Code
 	// Problems says in a sentence each why the case fails; nil where it holds. Explained is
 	// what the evaluation came past that is not as wanted.
 	Problems  []string
 	Explained []string
+
+	file string // of a test in Rego, as is at
+	at   document.Place
 }
 
 // Holds reports whether the case was decided as it is wanted.
@@ -55,15 +62,22 @@ func (r *Report) Failed() (failed []*Result) {
 }
 
 // Place is where the case is written: the file, and the place of its test or its row.
-func (c *Case) Place() (file string, at document.Place) {
-	p := c.Suite.doc.Problem("suite."+c.field, "")
+func (r *Result) Place() (file string, at document.Place) {
+	if r.Case == nil {
+		return r.file, r.at
+	}
+	p := r.Suite.doc.Problem("suite."+r.Case.field, "")
 	return p.File, p.Place
 }
 
-// ID is what [Options].Run is held to: the suite, the test and the name of the case.
-func (c *Case) ID() string {
-	return strings.TrimSuffix(c.Suite.Name+"/"+c.Test+"/"+c.Name, "/")
+// ID is what [Options].Run is held to: the suite, the test and the name of the case, with a
+// slash between.
+func (r *Result) ID() string {
+	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
 }
+
+// selects reports whether a result is asked for.
+func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
 
 // Subject is the case as the failure names it: the fixture and what is set of it.
 func (c *Case) Subject() string {
@@ -73,7 +87,8 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
-// Run decides the cases of suites. The error is that of ctx, which can end it.
+// Run decides the cases of suites, and runs the tests in Rego beside their policies. The
+// error is a *[document.Error] where one of these is at fault, or that of ctx.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	report := new(Report)
 	var cover *coverage
@@ -85,31 +100,34 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if o.Run != nil && !o.Run.MatchString(c.ID()) {
+			result := Result{Suite: s, Test: c.Test, Name: c.Name, Case: c}
+			if !o.selects(&result) {
 				continue
 			}
-			report.Results = append(report.Results, c.run(o))
+			result.run(o)
+			report.Results = append(report.Results, result)
 			cover.add(c)
 		}
+	}
+	if err := runRego(ctx, suites, o, report); err != nil {
+		return nil, err
 	}
 	report.Coverage = cover.summary()
 	return report, nil
 }
 
 // run decides the case.
-func (c *Case) run(o Options) Result {
-	s := c.Suite.subject
-	in := c.Input
+func (r *Result) run(o Options) {
+	s, in, want := r.Suite.subject, r.Case.Input, r.Case.want
 	result := engine.Evaluate(s.policy, s.set, &in)
-	r := Result{Case: c, Got: result.Decision, Codes: codesOf(result)}
-	r.compare(c.want, result, s)
+	r.Want, r.Got, r.Codes = want.decision.String(), result.Decision.String(), codesOf(result)
+	r.compare(want, result, s)
 	if o.Rego {
 		r.compareRego(result, &in, s)
 	}
 	if !r.Holds() {
 		r.explain(s)
 	}
-	return r
 }
 
 // codesOf returns the codes of the findings, as a set.
@@ -159,7 +177,7 @@ func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
 	case err != nil:
 		r.problem("the prepared Rego has no decision: %v", err)
 	case decision != got.Decision || !slices.Equal(sorted(codes), r.Codes):
-		r.problem("the prepared Rego decides %s", outcome(decision, codes))
+		r.problem("the prepared Rego decides %s", outcome(decision.String(), codes))
 	}
 }
 
@@ -180,6 +198,9 @@ func deciding(r engine.Result) (id string) {
 
 // String is the result on one line.
 func (r *Result) String() string {
+	if r.Case == nil {
+		return fmt.Sprintf("%s = %s, want %s: %s", r.Test, r.Got, r.Want, strings.Join(r.Problems, "; "))
+	}
 	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), outcome(r.Got, r.Codes), strings.Join(r.Problems, "; "))
 }
 
@@ -187,14 +208,14 @@ func (w expected) String() string {
 	if w.codes == nil {
 		return w.decision.String()
 	}
-	return outcome(w.decision, w.codes)
+	return outcome(w.decision.String(), w.codes)
 }
 
 // outcome is a decision with its codes.
-func outcome(d engine.Decision, codes []engine.Code) string {
+func outcome(decision string, codes []engine.Code) string {
 	var texts []string
 	for _, c := range codes {
 		texts = append(texts, string(c))
 	}
-	return fmt.Sprintf("%s [%s]", d, strings.Join(texts, ", "))
+	return fmt.Sprintf("%s [%s]", decision, strings.Join(texts, ", "))
 }

@@ -25,6 +25,6 @@ func TestRun_TheExample(t *testing.T) {
 		t.Errorf("there are %d cases, want 9", got)
 	}
 	for _, r := range report.Failed() {
-		t.Errorf("%s: %s\n%q", r.Case.ID(), r, r.Explained)
+		t.Errorf("%s: %s\n%q", r.ID(), r, r.Explained)
 	}
 }

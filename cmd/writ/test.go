@@ -64,21 +64,16 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 	var invalid error
 	for _, path := range paths {
 		read, err := l.Load(path)
-		var placed *document.Error
-		switch {
-		case errors.As(err, &placed):
-			invalid = errReportedInvalid
-			for _, p := range placed.Problems {
-				fmt.Fprintf(s.err, "%s\n%s\n", p, p.Caret())
-			}
-		case err != nil:
-			return &inputError{name: path, err: problem(err)}
+		if err := reportProblems(s, err); errors.Is(err, errReportedInvalid) {
+			invalid = err
+		} else if err != nil {
+			return err
 		}
 		suites = append(suites, read...)
 	}
 	report, err := suite.Run(ctx, suites, c.options())
 	if err != nil {
-		return err
+		return reportProblems(s, err)
 	}
 	if len(report.Results) == 0 {
 		if invalid == nil {
@@ -90,6 +85,18 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 		return err
 	}
 	return cmp.Or(invalid, c.verdict(s, report))
+}
+
+// reportProblems shows what is wrong with documents, where err says that.
+func reportProblems(s streams, err error) error {
+	var placed *document.Error
+	if !errors.As(err, &placed) {
+		return err
+	}
+	for _, p := range placed.Problems {
+		fmt.Fprintf(s.err, "%s\n%s\n", p, p.Caret())
+	}
+	return errReportedInvalid
 }
 
 func (c *testCmd) options() suite.Options {
