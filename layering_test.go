@@ -30,7 +30,7 @@ func TestLayering(t *testing.T) {
 		"writ/rego":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
 		"writ/document":          {"writ/engine", "writ/engine/condition"},
 		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob"},
-		"writ/suite":             {"writ/document", "writ/engine", "writ/rego"},
+		"writ/suite":             {"writ/document", "writ/engine", "writ/engine/condition", "writ/rego"},
 		"writ/apikey":            {},
 		"writ/scrub":             {"writ/apikey"},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},

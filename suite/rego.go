@@ -13,6 +13,7 @@ import (
 
 	"writ/document"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -118,12 +119,12 @@ func same(a, b *engine.Intent) bool {
 
 // located gives the mistakes of tests in Rego their places.
 func (r *regoSuite) located(err error) error {
-	var mistakes rego.Errors
+	var mistakes *condition.Error
 	if !errors.As(err, &mistakes) {
 		return fmt.Errorf("running the tests in Rego of %s: %w", r.suite.subject.policySource.file, err)
 	}
 	found := new(document.Error)
-	for _, m := range mistakes {
+	for _, m := range mistakes.Mistakes {
 		found.Problems = append(found.Problems, document.Problem{
 			File: cmp.Or(m.File, r.suite.rego[0].Name), Place: document.Place{Line: max(m.Line, 1), Column: max(m.Column, 1)},
 			Message: m.Message, Source: r.line(m.File, m.Line),
