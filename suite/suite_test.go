@@ -1,6 +1,9 @@
 package suite
 
 import (
+	"io/fs"
+	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -27,4 +30,27 @@ func TestRun_TheExample(t *testing.T) {
 	for _, r := range report.Failed() {
 		t.Errorf("%s: %s\n%q", r.ID(), r, r.Explained)
 	}
+}
+
+// memory holds files by their names.
+type memory map[string]string
+
+func (m memory) read(name string) ([]byte, error) {
+	text, ok := m[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return []byte(text), nil
+}
+
+func (m memory) glob(pattern string) (names []string, err error) {
+	for name := range m {
+		if ok, err := filepath.Match(pattern, name); err != nil {
+			return nil, err
+		} else if ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

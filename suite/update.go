@@ -346,8 +346,10 @@ func blockList(text []byte, from, indent int, codes []engine.Code) (end int, lis
 			kept = append(kept, "- "+string(c))
 		}
 	}
-	if end > from && text[end-1] == '\n' {
-		end--
+	eol := "\n"
+	if bytes.HasSuffix(line(text, from), []byte("\r")) {
+		eol = "\r\n"
 	}
-	return end, strings.Join(kept, "\n"+strings.Repeat(" ", indent))
+	end -= len(text[from:end]) - len(bytes.TrimSuffix(text[from:end], []byte(eol)))
+	return end, strings.Join(kept, eol+strings.Repeat(" ", indent))
 }

@@ -22,6 +22,7 @@ type testCmd struct {
 	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
 	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
 	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
 	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
 }
 
@@ -81,6 +82,9 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 		}
 		return errReportedInvalid
 	}
+	if c.Update {
+		return cmp.Or(invalid, c.update(ctx, s, l, suites, report))
+	}
 	if err := c.write(s, report); err != nil {
 		return err
 	}
@@ -90,7 +94,11 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 // reportProblems shows what is wrong with documents, where err says that.
 func reportProblems(s streams, err error) error {
 	var placed *document.Error
-	if !errors.As(err, &placed) {
+	var unreadable *fs.PathError
+	switch {
+	case errors.As(err, &unreadable):
+		return &inputError{name: unreadable.Path, err: unreadable.Err}
+	case !errors.As(err, &placed):
 		return err
 	}
 	for _, p := range placed.Problems {
@@ -105,6 +113,31 @@ func (c *testCmd) options() suite.Options {
 		o.Run = regexp.MustCompile(c.Select) // Validate has compiled it
 	}
 	return o
+}
+
+// update rewrites what failing cases want, and says what it did.
+func (c *testCmd) update(ctx context.Context, s streams, l *suite.Loader, suites []*suite.Suite, r *suite.Report) error {
+	rewrites, err := l.Update(ctx, suites, r)
+	if err != nil {
+		return err
+	}
+	var kept error
+	for _, w := range rewrites {
+		for _, change := range w.Changes {
+			fmt.Fprintln(s.out, change)
+		}
+		for _, why := range w.Kept {
+			fmt.Fprintln(s.out, why)
+			kept = errReported
+		}
+		if w.Data == nil {
+			continue
+		}
+		if err := os.WriteFile(w.Path, w.Data, 0o666); err != nil {
+			return &inputError{name: w.Path, err: err}
+		}
+	}
+	return kept
 }
 
 func (c *testCmd) write(s streams, r *suite.Report) error {
