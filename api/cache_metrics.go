@@ -21,6 +21,7 @@ func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
 			"policies":  func() engine.CacheStats { return sets.Stats().Policies },
 			"rules":     func() engine.CacheStats { return sets.Stats().Rules },
 			"agents":    func() engine.CacheStats { return sets.Stats().Agents },
+			"queries":   func() engine.CacheStats { return sets.Stats().Queries },
 			"api_keys":  a.keys.Stats,
 			"operators": a.jwts.Stats,
 			"plans":     p.cache.Stats,

@@ -79,6 +79,9 @@ type Config struct {
 	Billing Billing
 	// Core decides in place of the built-in engine; nil is the built-in one.
 	Core decision.Core
+	// Verifier verifies what the built-in engine decides; nil verifies nothing. It
+	// asks Sets, and its owner runs it.
+	Verifier *decision.Verifier
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.

@@ -86,7 +86,7 @@ func New(cfg Config) (*Server, error) {
 	s.plans = newPlans(s.docs, cfg.Plans)
 	s.decisions = decision.New(decision.Config{
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
-		Core: cfg.Core, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
+		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness(), s.leading())

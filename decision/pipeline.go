@@ -12,7 +12,7 @@ import (
 	"writ/ledger"
 )
 
-// Config is what a Pipeline works with. All but Core are required.
+// Config is what a Pipeline works with. All but Core and Verifier are required.
 type Config struct {
 	// Sets gives the compiled policies and rules.
 	Sets *engine.Sets
@@ -24,6 +24,8 @@ type Config struct {
 	Plans []string
 	// Core decides in place of the built-in engine; nil is the built-in one.
 	Core Core
+	// Verifier verifies what the built-in engine decides; nil verifies nothing.
+	Verifier *Verifier
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
 	// RequireRegistered denies agents that the organization has not registered.
@@ -95,6 +97,8 @@ type batch struct {
 	items    []item
 	reserved []ledger.Reservation
 	entries  []ledger.Entry
+	// samples are what is to be verified once it stands.
+	samples []*verification
 
 	one struct { // where they are of one request
 		item        [1]item
@@ -177,7 +181,29 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) 
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
 		return b.ask(ctx, set, in)
 	}
-	return b.metrics.evaluate(set, in, b.cfg.Now), nil
+	result := b.metrics.evaluate(set, in, b.cfg.Now)
+	if b.cfg.Verifier != nil {
+		b.sample(set, in, result)
+	}
+	return result, nil
+}
+
+// sample has what was decided of the next entry verified, if it is its turn.
+func (b *batch) sample(set engine.Set, in *engine.Input, result engine.Result) {
+	if d := b.cfg.Verifier.sample(set, in, result); d != nil {
+		d.organization, d.entry = b.who.Organization, len(b.entries)
+		b.samples = append(b.samples, d)
+	}
+}
+
+// verify has what stands of the samples verified. A replay is another decision.
+func (b *batch) verify(stand []ledger.Outcome) {
+	for _, d := range b.samples {
+		if out := stand[d.entry]; out.Err == nil && !out.Replayed {
+			d.decisionID = out.Record.DecisionID
+			b.cfg.Verifier.put(d)
+		}
+	}
 }
 
 // commit makes what was decided final and puts what stands into outs.
@@ -201,6 +227,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 		outs[it.index] = stand[n]
 		b.metrics.decided(b.plan.Name, it, b.entries[n].Result.Findings, stand[n])
 	}
+	b.verify(stand)
 	return nil
 }
 

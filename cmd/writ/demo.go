@@ -43,7 +43,7 @@ func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	cfg.Addr, cfg.AdminAddr, cfg.Data = "127.0.0.1:0", "127.0.0.1:0", dataDir(dir)
-	n, err := openNode(ctx, cfg, quietLogger(s.err))
+	n, err := openNode(ctx, cfg, quietLogger(s.err), nil)
 	if err != nil {
 		return err
 	}

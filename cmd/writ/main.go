@@ -74,8 +74,8 @@ func main() {
 // after --help.
 type exited int
 
-// run executes the command line and returns the exit code.
-func run(ctx context.Context, args []string, s streams) (code int) {
+// run executes the command line and returns the exit code. Options come after its own.
+func run(ctx context.Context, args []string, s streams, options ...kong.Option) (code int) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 		}
 	}()
 	var c cli
-	parser, err := kong.New(&c,
+	parser, err := kong.New(&c, append([]kong.Option{
 		kong.Name("writ"),
 		kong.Description("writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can also be set as a variable: --data as WRIT_DATA."),
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
@@ -95,7 +95,8 @@ func run(ctx context.Context, args []string, s streams) (code int) {
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(s),
-	)
+		kong.Bind(prepareQuery(prepareRego)),
+	}, options...)...)
 	if err != nil {
 		fmt.Fprintf(s.err, "writ: %v\n", err)
 		return exitFailed

@@ -36,6 +36,7 @@ type node struct {
 	signing  *task // of changes of documents
 	namer    *task // of imports that are not finished, and of stored policies that no longer compile
 	rotation *task // of the signing key
+	verifier *task // of decisions that the policy's Rego makes again; nil if none are
 	api      net.Listener
 	admin    net.Listener
 	secret   []byte       // of operator tokens
@@ -49,7 +50,9 @@ type node struct {
 //
 // Keys are made after everything else that can fail: after a start that fails because a
 // port or the directory is in use, the next start is still the first.
-func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err error) {
+//
+// Prepare prepares the queries that c.VerifyEngine asks for.
+func openNode(ctx context.Context, c *serveCmd, log *slog.Logger, prepare prepareQuery) (_ *node, err error) {
 	plans, err := plansIn(c.Plans)
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func openNode(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *node, err 
 	for _, name := range c.keyFiles.in(c.Data).exposed() {
 		n.log.Warn("others than its owner can read a secret: take it away from them with chmod 600", "file", name)
 	}
-	if err := n.wire(ctx, c, signer, plans); err != nil {
+	if err := n.wire(ctx, c, signer, plans, prepare); err != nil {
 		return nil, err
 	}
 	return n, nil
@@ -120,7 +123,7 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 }
 
 // wire puts the ledger and the API on top of the store.
-func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan) (err error) {
+func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan, prepare prepareQuery) (err error) {
 	writer, err := c.writer()
 	if err != nil {
 		return err
@@ -139,12 +142,17 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	conditions := engine.Options{CompileRego: rego.CompileCondition, KeepJSON: decider != nil}
+	if c.VerifyEngine > 0 {
+		conditions.PrepareQuery = prepare
+	}
+	sets := engine.NewSets(n.docs, conditions, c.CacheMB<<20)
+	verifier := c.VerifyEngine.verifier(sets, n.log, n.registry)
 	if err := n.docs.PublishKeys(ctx, n.trusted); err != nil {
 		return fmt.Errorf("publishing the public keys of receipts: %w", err)
 	}
 	n.server, err = api.New(api.Config{
 		Store:                   n.store,
-		Sets:                    engine.NewSets(n.docs, conditions, c.CacheMB<<20),
+		Sets:                    sets,
 		Conditions:              conditions,
 		Ledger:                  n.ledger,
 		Plans:                   plans,
@@ -160,6 +168,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Billing:                 sales,
 		RateLimits:              c.CallerLimits.rateLimits(),
 		Core:                    decider,
+		Verifier:                verifier,
 		Limits:                  api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline, Slots: processors()},
 	})
 	if err != nil {
@@ -170,6 +179,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)
+	if verifier != nil {
+		n.verifier = inBackground(ctx, verifier.Run)
+	}
 	n.signing = inBackground(ctx, n.signChanges)
 	n.namer = inBackground(ctx, func(ctx context.Context) {
 		n.nameUnfinished(ctx)
@@ -275,7 +287,7 @@ func (n *node) close(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation} {
+	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation, n.verifier} {
 		if background != nil {
 			background.close()
 		}

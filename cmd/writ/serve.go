@@ -53,6 +53,8 @@ type serveCmd struct {
 	CacheMB      int64         `name:"cache-mb" default:"256" help:"MiB of compiled policies and rules to keep."`
 	DrainTimeout time.Duration `default:"15s" help:"How long a stopping server finishes what it accepted."`
 
+	VerifyEngine oneIn `placeholder:"1/N" help:"Have every Nth decision made again by the policy's Rego, in the background, and differences counted and logged."`
+
 	QueueDeadline time.Duration `default:"250ms" help:"How long a decision waits for a processor when there is more to decide than the server can bear; work on documents waits eight times as long. The rest is refused with 503."`
 }
 
@@ -108,6 +110,8 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--drain-timeout: want a positive duration, such as 15s")
 	case c.QueueDeadline < 10*time.Millisecond || c.QueueDeadline > time.Minute:
 		return errors.New("--queue-deadline: want 10ms to 1m, such as 250ms")
+	case c.VerifyEngine > 0 && c.Core.URL != "":
+		return errors.New("--verify-engine is about the built-in engine: with --evaluation-core-url another decides")
 	case c.CacheMB <= 0 || c.CacheMB > maxCacheMB:
 		return fmt.Errorf("--cache-mb: want 1 to %d", maxCacheMB)
 	case c.OperatorAlg == "HS256" && c.OperatorJWKS != "":
@@ -122,12 +126,12 @@ func (c *serveCmd) Validate() error {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, s streams, strange unread) error {
+func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare prepareQuery) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	tuneGarbage()
-	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)))
+	n, err := openNode(ctx, c, slog.New(slog.NewTextHandler(s.err, nil)), prepare)
 	if err != nil {
 		return err
 	}

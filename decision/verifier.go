@@ -1,0 +1,158 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// maxUnverified is how many decisions wait to be verified: a policy that has to be
+// prepared first takes tens of milliseconds.
+const maxUnverified = 256
+
+// Verifier has decisions of the built-in engine made again by [engine.Sets.Query], off
+// the path of requests, and reports where the two differ. It changes no decision.
+type Verifier struct {
+	sets    *engine.Sets
+	log     *slog.Logger
+	every   uint64
+	decided atomic.Uint64
+	queue   chan *verification
+	results map[verified]prometheus.Counter
+}
+
+// verification is a decision to be made again. Nothing in it is modified any more.
+type verification struct {
+	organization, decisionID string
+	set                      engine.Set
+	input                    engine.Input
+	result                   engine.Result
+
+	entry int // of the batch that it is decided in
+}
+
+// verified is what came of a verification.
+type verified string
+
+// What comes of verifications: the renderings agree or not, one of them could not be
+// asked, or there was no room to wait.
+const (
+	verifiedSame    verified = "same"
+	verifiedDiffers verified = "different"
+	verifiedError   verified = "error"
+	verifiedDropped verified = "dropped"
+)
+
+// NewVerifier returns a verifier of one decision in every, at least 1. Nothing is
+// verified before [Verifier.Run].
+func NewVerifier(sets *engine.Sets, every uint64, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
+	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_engine_verifications_total",
+		Help: "Decisions that were also to be made by the policy's Rego, by what came of it.",
+	}, []string{"result"})
+	metrics.MustRegister(counts)
+	v := &Verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: make(map[verified]prometheus.Counter)}
+	for _, r := range []verified{verifiedSame, verifiedDiffers, verifiedError, verifiedDropped} {
+		v.results[r] = counts.WithLabelValues(string(r))
+	}
+	return v
+}
+
+// Run verifies until ctx ends.
+func (v *Verifier) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-v.queue:
+			v.results[v.verify(ctx, d)].Inc()
+		}
+	}
+}
+
+// sample returns a decision to verify if it is its turn, or nil. It is put once
+// it stands.
+func (v *Verifier) sample(set engine.Set, in *engine.Input, result engine.Result) *verification {
+	if v.decided.Add(1)%v.every != 0 {
+		return nil
+	}
+	d := &verification{set: set, input: *in, result: result}
+	d.input.Turn, d.input.Trace = nil, nil // the request's
+	return d
+}
+
+// put has a decision that stands verified. It never blocks.
+func (v *Verifier) put(d *verification) {
+	select {
+	case v.queue <- d:
+	default:
+		v.results[verifiedDropped].Inc()
+	}
+}
+
+// verify makes a decision again and says what came of it.
+func (v *Verifier) verify(ctx context.Context, d *verification) verified {
+	query, err := v.sets.Query(ctx, d.organization, d.set)
+	var unprepared *engine.PrepareError
+	switch {
+	case errors.As(err, &unprepared):
+		if unprepared.First() {
+			v.log.Warn("decisions under a policy cannot be verified: its Rego cannot be prepared", d.policy(), "problem", err)
+		}
+		return verifiedError
+	case err != nil:
+		v.log.Warn("a decision could not be verified", "decision", d.decisionID, "problem", err)
+		return verifiedError
+	}
+	decision, codes, err := ask(query, &d.input)
+	want := codesOf(d.result.Findings)
+	switch {
+	case err != nil && slices.Contains(want, engine.CodeResourceUnreadable):
+		return verifiedSame // neither reads the resource, and both refuse
+	case err != nil:
+		// A rule's own Rego failed, which the engine takes for a match where that
+		// tightens, or time ran out. The error can quote the intent.
+		return verifiedError
+	case decision == d.result.Decision && slices.Equal(codes, want):
+		return verifiedSame
+	case d.result.ConditionErrors[condition.CauseWork] > 0:
+		return verifiedError // the engine ended conditions that Rego did not
+	}
+	v.log.Error("the engine and the policy's Rego decide differently", "decision", d.decisionID, "organization", d.organization, d.policy(),
+		"engine", d.result.Decision, "engine_codes", want, "rego", decision, "rego_codes", codes)
+	return verifiedDiffers
+}
+
+// policy names what was decided under.
+func (d *verification) policy() slog.Attr {
+	doc := d.set.Policy.Document()
+	return slog.Group("policy", "id", doc.PolicyID, "version", doc.Version, "rules_revision", d.set.Revisions.Rules)
+}
+
+// ask has a query decide. A panic of it ends no process that decides without it.
+func ask(q engine.Query, in *engine.Input) (_ engine.Decision, _ []engine.Code, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the query panicked: %v", r)
+		}
+	}()
+	return q.Evaluate(in)
+}
+
+// codesOf returns the codes of findings, sorted, each once.
+func codesOf(findings []engine.Finding) []engine.Code {
+	codes := make([]engine.Code, 0, len(findings))
+	for i := range findings {
+		codes = append(codes, findings[i].Code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}

@@ -1,0 +1,281 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"writ/bench/corpus"
+	"writ/engine"
+	"writ/ledger"
+	"writ/rego"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// queryFunc is a query that a test writes.
+type queryFunc func(*engine.Input) (engine.Decision, []engine.Code, error)
+
+func (f queryFunc) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error) { return f(in) }
+
+func (queryFunc) Size() int { return 1 }
+
+// prepareRego prepares the product's queries.
+func prepareRego(p *engine.ActionPolicy, rules []engine.Rule) (engine.Query, error) {
+	return rego.Prepare(p, rules)
+}
+
+// prepareAs prepares f in place of every query.
+func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) {
+	return func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) { return f, nil }
+}
+
+// verified is a pipeline whose every decision is verified when the test says so.
+type verifiedPipeline struct {
+	*Pipeline
+	verifier *Verifier
+	docs     *registry.Registry
+	log      bytes.Buffer
+}
+
+func newVerified(t *testing.T, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error)) *verifiedPipeline {
+	t.Helper()
+	p, store := newPipeline(t, evaluations)
+	v := &verifiedPipeline{Pipeline: p, docs: registry.New(store)}
+	p.cfg.Sets = engine.NewSets(v.docs, engine.Options{CompileRego: rego.CompileCondition, PrepareQuery: prepare}, 16<<20)
+	stop, err := store.Watch(storage.Now, func(c storage.Change) {
+		switch c.Kind {
+		case storage.PolicyKind:
+			p.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
+		case storage.RuleKind:
+			p.cfg.Sets.InvalidateRules(c.Org)
+		case storage.AgentKind:
+			p.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
+		}
+	})
+	must(t, err)
+	t.Cleanup(stop)
+	v.verifier = NewVerifier(p.cfg.Sets, every, slog.New(slog.NewTextHandler(&v.log, nil)), prometheus.NewRegistry())
+	p.cfg.Verifier = v.verifier
+	return v
+}
+
+// verifyAll verifies what waits, and returns what came of all so far.
+func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
+	t.Helper()
+	for len(v.verifier.queue) > 0 {
+		v.verifier.results[v.verifier.verify(t.Context(), <-v.verifier.queue)].Inc()
+	}
+	got := make(map[verified]int)
+	for result, counter := range v.verifier.results {
+		var m dto.Metric
+		must(t, counter.Write(&m))
+		if n := int(m.GetCounter().GetValue()); n > 0 {
+			got[result] = n
+		}
+	}
+	return got
+}
+
+func (v *verifiedPipeline) rule(t *testing.T, condition, decision string) {
+	t.Helper()
+	must(t, v.docs.PutRule(t.Context(), corpus.Organization, &engine.Rule{
+		ID: uuid.NewString(), Name: "r", Condition: condition, Action: fmt.Sprintf(`{"decision":%q}`, decision), Priority: 100, IsActive: true,
+	}, 100))
+}
+
+// Each sample meets the versions, the agent's status and the meter that its decision did,
+// though all have changed when it is verified.
+func TestVerifier_DecidesByWhatTheDecisionDid(t *testing.T) {
+	v := newVerified(t, 7, 1, prepareRego)
+	decide := func(want string, requests ...Request) {
+		t.Helper()
+		if got := decisions(v.Decide(t.Context(), caller(), requests)); got != want {
+			t.Errorf("Decide = %s, want %s", got, want)
+		}
+	}
+	decide("policy.allowed action.not_allowed", request(), request(forbidden))
+	v.rule(t, `{"metadata.env":"prod"}`, "approval_required")
+	v.rule(t, `{"rego":"input.intent.metadata.env == \"dr\""}`, "deny")
+	env := func(env string) Request {
+		return request(func(in *engine.Intent) { in.Metadata = map[string]string{"env": env} })
+	}
+	decide("rule.approval_required rule.deny", env("prod"), env("dr"))
+	agent := &engine.Agent{ID: uuid.NewString(), Name: "a", ExternalID: corpus.Agent, Status: engine.AgentDisabled}
+	must(t, v.docs.PutAgent(t.Context(), corpus.Organization, agent, 10))
+	decide("agent.disabled", request())
+	next := corpus.ReferencePolicy()
+	next.Version++
+	next.Status = engine.StatusRevoked
+	_, err := v.docs.PutPolicy(t.Context(), next, 0)
+	must(t, err)
+	decide("policy.inactive policy.inactive policy.inactive", request(), request(), request())
+	if got, want := v.verifyAll(t), (map[verified]int{verifiedSame: 8}); !cmp.Equal(got, want) {
+		t.Errorf("verified %v, want %v\n%s", got, want, &v.log)
+	}
+	if stats := v.cfg.Sets.Stats().Queries; stats.Loads != 3 {
+		t.Errorf("%d queries were prepared, want 3: of one version, with rules, of another", stats.Loads)
+	}
+}
+
+func TestVerifier_CountsAndLogsWhatDiffers(t *testing.T) {
+	const secret = "canary"
+	stated := func(in *engine.Intent) { in.Metadata = map[string]string{"note": secret} }
+	tests := []struct {
+		name    string
+		query   queryFunc
+		want    map[verified]int
+		logged  []string
+		request Request
+	}{
+		{"another decision", func(*engine.Input) (engine.Decision, []engine.Code, error) {
+			return engine.Deny, []engine.Code{engine.CodeUsageLimit}, nil
+		}, map[verified]int{verifiedDiffers: 1}, []string{"decide differently", "engine=allow engine_codes=[policy.allowed] rego=deny rego_codes=[usage.limit]"}, request(stated)},
+		{"other codes", func(*engine.Input) (engine.Decision, []engine.Code, error) {
+			return engine.Deny, []engine.Code{engine.CodeUsageLimit}, nil
+		}, map[verified]int{verifiedDiffers: 1}, []string{"engine=deny", "rego=deny"}, request(stated, forbidden)},
+		{"an error", func(in *engine.Input) (engine.Decision, []engine.Code, error) {
+			return engine.Deny, nil, errors.New(in.Intent.Metadata["note"])
+		}, map[verified]int{verifiedError: 1}, nil, request(stated)},
+		{"a panic", func(in *engine.Input) (engine.Decision, []engine.Code, error) {
+			panic(in.Intent.Metadata["note"])
+		}, map[verified]int{verifiedError: 1}, nil, request(stated)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := newVerified(t, 100, 1, prepareAs(tt.query))
+			outs := v.Decide(t.Context(), caller(), []Request{tt.request})
+			if got := v.verifyAll(t); !cmp.Equal(got, tt.want) {
+				t.Errorf("verified %v, want %v", got, tt.want)
+			}
+			log := v.log.String()
+			for _, want := range tt.logged {
+				if !strings.Contains(log, want) || !strings.Contains(log, outs[0].Record.DecisionID) {
+					t.Errorf("logged %q, want %q and the decision %s", log, want, outs[0].Record.DecisionID)
+				}
+			}
+			if n := strings.Count(log, "\n"); n != min(1, len(tt.logged)) || strings.Contains(log, secret) {
+				t.Errorf("logged %d lines: %q, want at most one, without metadata", n, log)
+			}
+		})
+	}
+}
+
+// What Rego cannot say is an error each time, and is logged once a version.
+func TestVerifier_LogsOnceWhatCannotBePrepared(t *testing.T) {
+	v := newVerified(t, 100, 1, prepareRego)
+	v.rule(t, `{"cel":"size(intent.resource) > 500"}`, "deny")
+	v.Decide(t.Context(), caller(), []Request{request(), request(), request()})
+	if got, want := v.verifyAll(t), (map[verified]int{verifiedError: 3}); !cmp.Equal(got, want) {
+		t.Errorf("verified %v, want %v", got, want)
+	}
+	if n := strings.Count(v.log.String(), "cannot be prepared"); n != 1 {
+		t.Errorf("logged %d times, want once:\n%s", n, &v.log)
+	}
+}
+
+// Where the engine ended conditions that take too much, Rego may have gone on.
+func TestVerifier_ComparesNoWorkThatWasEnded(t *testing.T) {
+	v := newVerified(t, 100, 1, prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
+		return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
+	}))
+	v.rule(t, `{"rego":"n := input.intent.cost.amount_minor; count([1 | some a in numbers.range(1, n); some b in numbers.range(1, n); a + b == -1]) > 0"}`, "deny")
+	costly := request(func(in *engine.Intent) { in.Cost.AmountMinor = 4000 })
+	if got := decisions(v.Decide(t.Context(), caller(), []Request{costly})); got != "rule.deny" {
+		t.Errorf("Decide = %s, want rule.deny: the condition takes too much", got)
+	}
+	if got, want := v.verifyAll(t), (map[verified]int{verifiedError: 1}); !cmp.Equal(got, want) {
+		t.Errorf("verified %v, want %v\n%s", got, want, &v.log)
+	}
+}
+
+func TestVerifier_SamplesWhatWasDecided(t *testing.T) {
+	v := newVerified(t, 1000, 3, prepareRego)
+	count := func(want int, what string) {
+		t.Helper()
+		if got := v.verifyAll(t)[verifiedSame]; got != want {
+			t.Errorf("%s: %d verified, want %d\n%s", what, got, want, &v.log)
+		}
+	}
+	for range 10 {
+		v.Decide(t.Context(), caller(), []Request{request()})
+	}
+	count(3, "one decision in three of ten")
+	v.verifier.every = 1
+	again := request()
+	v.Decide(t.Context(), caller(), []Request{again, request(unknown)})
+	v.Decide(t.Context(), caller(), []Request{again})
+	count(4, "one decision, an unknown policy and a replay")
+	// Those that all are refused for one are verified as they were decided by themselves.
+	if _, err := v.DecideAll(t.Context(), caller(), []Request{request(), request(forbidden)}); err != nil {
+		t.Fatal(err)
+	}
+	count(6, "a batch that is refused")
+	v.cfg.Core = decider(func(*engine.Input) (engine.Result, error) {
+		return engine.Result{Decision: engine.Deny, Findings: []engine.Finding{{Code: "my.code", Outcome: engine.Deny, Reason: "my.code: no"}}}, nil
+	})
+	v.Decide(t.Context(), caller(), []Request{request()})
+	count(6, "a core's decision")
+}
+
+// Nothing waits for a verifier that is behind, or is not running.
+func TestVerifier_DropsWhatItHasNoRoomFor(t *testing.T) {
+	v := newVerified(t, 1<<40, 1, prepareRego)
+	for range maxUnverified + 5 {
+		if got := decisions(v.Decide(t.Context(), caller(), []Request{request()})); got != "policy.allowed" {
+			t.Fatalf("Decide = %s, want policy.allowed", got)
+		}
+	}
+	if got, want := v.verifyAll(t), (map[verified]int{verifiedSame: maxUnverified, verifiedDropped: 5}); !cmp.Equal(got, want) {
+		t.Errorf("verified %v, want %v", got, want)
+	}
+}
+
+func TestVerifier_RunsUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sets := engine.NewSets(nil, engine.Options{PrepareQuery: prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
+			return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
+		})}, 1<<20)
+		v := NewVerifier(sets, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
+		must(t, err)
+		set := engine.Set{Policy: policy, Rules: engine.CompileRules(nil, engine.Options{})}
+		in := &engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() {
+			v.put(v.sample(set, in, engine.Evaluate(policy, set.Rules, in)))
+		}()
+		v.Run(ctx)
+		if ctx.Err() == nil || len(v.queue) > 0 {
+			t.Errorf("Run returned with %d that wait and %v, want at the end of its context with none", len(v.queue), ctx.Err())
+		}
+	})
+}
+
+// A difference is no decision's concern.
+func TestVerifier_ChangesNoDecision(t *testing.T) {
+	v := newVerified(t, 100, 1, prepareAs(func(*engine.Input) (engine.Decision, []engine.Code, error) {
+		return engine.Allow, []engine.Code{engine.CodePolicyAllowed}, nil
+	}))
+	r := request(forbidden)
+	outs := v.Decide(t.Context(), caller(), []Request{r})
+	v.verifyAll(t)
+	again := v.Decide(t.Context(), caller(), []Request{r})
+	for _, outs := range [][]ledger.Outcome{outs, again} {
+		if got := outs[0].Record.Decision; got != engine.Deny {
+			t.Errorf("decision = %v, want deny whatever the query says", got)
+		}
+	}
+}
