@@ -69,7 +69,7 @@ test_closed if policy.decision == "deny" with input as {}
 func TestRunTests_RefusesWhatIsNoTestOfThePolicy(t *testing.T) {
 	tests := []struct{ name, source, want string }{
 		{"a syntax error", "test_x if {", "deploys_test.rego:3:"},
-		{"an unknown name", "test_x if polcy.decision == \"deny\"", "deploys_test.rego:3:11: var polcy is unsafe"},
+		{"an unknown name", "test_x if polcy.decision == \"deny\"", "deploys_test.rego:3:11: polcy is never bound"},
 		{"unknown data", "test_x if data.intnets.deploy", "deploys_test.rego:3:11: data.intnets.deploy is not defined here"},
 		{"an unknown intent", "test_x if policy.decision == \"deny\" with input as data.intents.deplyo",
 			`deploys_test.rego:3:51: there is no intent "deplyo", only ["deploy" "killed"]`},
