@@ -56,7 +56,7 @@ func (w *warnings) actions(p *engine.ActionPolicy) {
 		}
 	}
 	for i := range p.DeniedActionTypes {
-		if by := denied.coveredBy(i); by >= 0 {
+		if by := denied.coveredBy(i); by >= 0 && by != everything {
 			w.covered(deniedActions, i, p.DeniedActionTypes, by)
 		}
 	}
@@ -82,7 +82,7 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 		w.matchesLittle(allowedPatterns, i, pattern)
 	}
 	for i, pattern := range p.BlockedResourcePatterns {
-		if by := blocked.coveredBy(i); by >= 0 {
+		if by := blocked.coveredBy(i); by >= 0 && by != everything {
 			w.covered(blockedPatterns, i, p.BlockedResourcePatterns, by)
 		}
 		w.matchesLittle(blockedPatterns, i, pattern)
