@@ -66,7 +66,8 @@ func (p *Prover) covered(a *Node, s string, b *Node) bool {
 		case a.Op == Glob || b.Op == Glob:
 			return a.Op == b.Op && p.shape(b.Op, by, false).covers(p.shape(a.Op, s, false))
 		case a.Reads == ReadsEvery && b.Reads == ReadsAny:
-			return p.shape(b.Op, by, glob.Blocks).Beats(p.shape(a.Op, s, glob.Allows).Shape)
+			beats, of := p.shape(b.Op, by, glob.Blocks), p.shape(a.Op, s, glob.Allows)
+			return beats.mayCover(of) && beats.Beats(of.Shape)
 		}
 		for _, use := range uses(a.Reads) {
 			if !p.shape(b.Op, by, use).covers(p.shape(a.Op, s, use)) {
@@ -95,6 +96,11 @@ func (p *Prover) shape(op Operator, text string, use glob.Use) shape {
 		return s
 	}
 	switch op {
+	case ActionGlob: // which is compared by ActionCovers
+		before, _, _ := strings.Cut(text, "*")
+		s.prefixes = []string{before}
+		p.shapes[key] = s
+		return s
 	case Glob:
 		s.Shape = glob.PlainShape(text)
 	case ResourceGlob:
@@ -107,11 +113,12 @@ func (p *Prover) shape(op Operator, text string, use glob.Use) shape {
 	return s
 }
 
-// covers asks those alone whose first spelling may be covered: most are not.
-func (s shape) covers(t shape) bool {
+func (s shape) covers(t shape) bool { return s.mayCover(t) && s.Covers(t.Shape) }
+
+// mayCover reports whether s starts with a part of what t does, as it has to.
+func (s shape) mayCover(t shape) bool {
 	return len(t.prefixes) > 0 &&
-		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) }) &&
-		s.Covers(t.Shape)
+		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })
 }
 
 // equal reports whether two nodes are written alike.

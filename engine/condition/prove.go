@@ -280,11 +280,57 @@ func (n *Node) forget(owner subject, positive bool) *Node {
 	return combine(n.Kind, each(n.Kids, func(k *Node) *Node { return k.forget(owner, positive) }))
 }
 
-// Finite yields the fields of which [Case.Values] are known.
-func (c *Case) Finite(yield func(f Field) bool) {
-	for s, k := range c.known {
-		if k.finite && !yield(Field{ID: s.id, Key: s.key}) {
+// Starts returns what patterns start with of which one matches f in all intents of the
+// case, nil where there is no such list.
+func (c *Case) Starts(f Field) []string {
+	k := c.known[f.subject()]
+	if k == nil {
+		return nil
+	}
+	for _, l := range k.literals {
+		var starts []string
+		for _, text := range l.leaf.Texts() {
+			if !l.truth || !isMatch(l.leaf) {
+				break
+			}
+			for _, use := range uses(l.leaf.Reads) {
+				starts = append(starts, c.prover.shape(l.leaf.Op, text, use).prefixes...)
+			}
+		}
+		if len(starts) > 0 {
+			return starts
+		}
+	}
+	return nil
+}
+
+// Fields yields the fields about which something is known.
+func (c *Case) Fields(yield func(f Field) bool) {
+	for s := range c.known {
+		if !yield(Field{ID: s.id, Key: s.key}) {
 			return
+		}
+	}
+}
+
+// Covered yields texts: a list of patterns that matches f in all intents of the case has
+// one that starts with a part of one of them.
+func (c *Case) Covered(f Field, yield func(text string) bool) {
+	k := c.known[f.subject()]
+	if k == nil {
+		return
+	}
+	if k.finite && !yield(k.values[0]) {
+		return
+	}
+	for _, l := range k.literals {
+		if !l.truth || !isMatch(l.leaf) {
+			continue
+		}
+		for _, use := range uses(l.leaf.Reads) {
+			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, use); len(s.prefixes) > 0 && !yield(s.prefixes[0]) {
+				return
+			}
 		}
 	}
 }
