@@ -89,7 +89,11 @@ func (c *caser) next() bool {
 	case len(c.token) == 1 && toggle(c.token) != c.token && c.counts():
 		c.both = "[" + c.token + toggle(c.token) + "]"
 	case len(c.token) > 2 && c.token[1] != '!':
-		if class := c.token[1 : len(c.token)-1]; !hasBoth(class) {
+		switch class := c.token[1 : len(c.token)-1]; {
+		case hasBoth(class) || strings.Contains(c.pattern, toggle(c.token)):
+		case strings.Contains(class, "-"): // a range stands alone
+			c.both = "{" + c.token + "," + toggle(c.token) + "}"
+		default:
 			c.both = "[" + class + toggle(class) + "]"
 		}
 	}

@@ -80,4 +80,3 @@ func isBefore(a, b *active) bool {
 	}
 	return !r.CreatedAt.IsZero() && !s.CreatedAt.IsZero() && engine.CompareDeciding(a.CompiledRule, b.CompiledRule) < 0
 }
-

@@ -338,10 +338,11 @@ func (c *Case) Covered(f Field, yield func(text string) bool) {
 // Patterns yields the patterns of globs in trees.
 func Patterns(trees ...*Node) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		refuses := func(s string) bool { return !yield(s) }
 		for _, n := range trees {
-			n.some(func(n *Node) bool {
-				return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), func(s string) bool { return !yield(s) })
-			})
+			if n.some(func(n *Node) bool { return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), refuses) }) {
+				return
+			}
 		}
 	}
 }
