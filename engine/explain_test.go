@@ -284,7 +284,7 @@ active rules, highest priority first:
        intent.action_type == "deploy.api" && "env" in intent.metadata && intent.metadata["env"] == "prod"
      > false intent.action_type == "deploy.api"
        true  "env" in intent.metadata && intent.metadata["env"] == "prod"
-  matches      2 approval_required name of c, the deciding rule
+  matches      2 approval_required name of c (reported)
        resource_glob('prod/*/api', intent.resource)
        of the resource as prod/web/api (raw, posix)
   not asked    1 deny              name of d

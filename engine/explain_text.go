@@ -90,7 +90,7 @@ func (x *ExplainedCheck) detail() string {
 func (x *ExplainedRule) write(w io.Writer) {
 	decides := ""
 	if x.Decides {
-		decides = ", the deciding rule"
+		decides = " (reported)"
 	}
 	result := map[string]string{"match": "matches", "no_match": "no match", "error": "error", "not_asked": "not asked"}[x.Result]
 	fmt.Fprintf(w, "  %-9s %4d %-17s %s%s\n       %s\n", result, x.Priority, x.Outcome, x.Name, decides, strings.TrimSpace(x.Condition))

@@ -1,138 +1,223 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
 	"writ/rego"
 )
 
 type evalCmd struct {
-	Policy        string `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
-	Rules         string `placeholder:"FILE" help:"JSON array of the organization's rules."`
-	Intent        string `required:"" placeholder:"FILE" help:"ActionIntent to evaluate; - is standard input."`
-	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
-	UsageExceeded bool   `help:"Evaluate as if the plan's meter were used up."`
-	Registered    bool   `name:"require-registered-agents" help:"Deny unregistered agents."`
-	Explain       bool   `help:"Also show how the resource is read, every check in CEL, and the rules in order."`
+	Policy        string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
+	Rules         string   `placeholder:"FILE" help:"JSON array of the organization's rules."`
+	Intent        []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
+	AgentStatus   string   `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
+	UsageExceeded bool     `help:"Evaluate as if the plan's meter were used up."`
+	Registered    bool     `name:"require-registered-agents" help:"Deny unregistered agents."`
+	Engine        string   `default:"cel" enum:"cel,rego,both" help:"What decides: cel, the engine of the service; rego, what writ rego exports; both, which fails on a difference."`
+	Explain       bool     `help:"Also show how the resource is read, what decided each check, and the rules in order with the parts of their conditions."`
+	JSON          bool     `name:"json" help:"Print a line of JSON for each intent."`
+	FailOn        string   `default:"never" enum:"never,deny,approval_required" help:"Exit 1 if an intent is decided so: never, deny or approval_required, which includes deny."`
 }
 
 // Help says what the exit code means.
 func (c *evalCmd) Help() string {
 	return `Runs the engine of the service over files: no server, no store, no receipt. Prints
 the decision, then a line a finding. A deny is a result, not a failure: the exit
-code is 0 whenever the intent could be evaluated and 3 when a file is invalid.
+code is 0 whenever the intents could be evaluated and 3 when a file is invalid.
+With --fail-on it is 1 when an intent is decided so.
 
   writ eval --policy examples/policies/payments.json --rules examples/rules.json \
-    --intent examples/intents/payments/payout-over-the-cap.json --explain`
+    --intent examples/intents/payments/payout-over-the-cap.json --explain
+
+A script reads --json; "codes" are those of "reasons", and --explain adds
+"explanation":
+
+  writ eval --policy policy.json --rules rules.json --intent intents.json --json \
+    --fail-on deny --engine both`
+}
+
+// Validate refuses flags that do not go together.
+func (c *evalCmd) Validate() error {
+	if c.Explain && c.Engine == "rego" {
+		return errors.New("--explain: what the Rego came past is not known: take --engine cel or both")
+	}
+	return nil
 }
 
 // Run evaluates and prints.
 func (c *evalCmd) Run(_ context.Context, s streams) error {
-	p, rules, err := c.load(s)
+	engines, err := c.load(s)
 	if err != nil {
 		return err
 	}
-	in, err := c.input(s)
+	inputs, err := c.inputs(s, engines.policy.Document().PolicyID)
 	if err != nil {
 		return err
 	}
-	if in.Intent.PolicyID != p.Document().PolicyID {
-		return &inputError{name: c.Intent, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", in.Intent.PolicyID, p.Document().PolicyID)}
+	failOn, err := engine.ParseDecision(c.FailOn)
+	if c.FailOn == "never" {
+		failOn, err = engine.Deny+1, nil
 	}
-	if c.Explain {
-		in.Trace = &engine.Trace{}
+	if err != nil {
+		return err
 	}
-	res := engine.Evaluate(p, rules, in)
-	fmt.Fprintln(s.out, res.Decision)
-	for _, reason := range res.Reasons() {
-		fmt.Fprintf(s.out, "  %s\n", reason)
+	failed := false
+	for _, in := range inputs {
+		got := engines.evaluate(in, c.Explain)
+		failed = failed || got.Decision >= failOn || got.undecided || got.Differs
+		if err := c.print(s.out, got, len(inputs) > 1); err != nil {
+			return err
+		}
 	}
-	if c.Explain {
-		return explain(s.out, p, in)
+	if failed {
+		return errReported
 	}
 	return nil
+}
+
+// print shows what was decided of an intent, with its name if it is one of many.
+func (c *evalCmd) print(w io.Writer, got *evaluated, many bool) error {
+	if c.JSON {
+		if err := json.MarshalWrite(w, got); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+		fmt.Fprintln(w)
+		return nil
+	}
+	if many {
+		fmt.Fprintf(w, "%s: ", got.Intent)
+	}
+	got.write(w)
+	if got.Explanation == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return got.Explanation.WriteText(w)
 }
 
 // load reads and compiles the policy and the rules.
-func (c *evalCmd) load(s streams) (*engine.Policy, *engine.RuleSet, error) {
+func (c *evalCmd) load(s streams) (*engines, error) {
 	doc, err := readDocument(s, c.Policy, "policy", engine.DecodePolicy)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := engine.CompilePolicy(doc)
-	if err != nil {
-		return nil, nil, &inputError{name: c.Policy, err: err}
-	}
-	if c.Rules == "" {
-		return p, nil, nil
-	}
-	rules, err := readRules(s, c.Rules)
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, engine.CompileRules(rules, conditions()), nil
-}
-
-// input reads the intent and puts it in the state that the flags describe.
-func (c *evalCmd) input(s streams) (*engine.Input, error) {
-	intent, err := readDocument(s, c.Intent, "intent", engine.DecodeIntent)
 	if err != nil {
 		return nil, err
 	}
-	if err := intent.Validate(); err != nil {
-		return nil, &inputError{name: c.Intent, err: err}
+	e := &engines{which: c.Engine}
+	if e.policy, err = engine.CompilePolicy(doc); err != nil {
+		return nil, &inputError{name: c.Policy, err: err}
 	}
-	in := &engine.Input{Intent: intent, RequireRegistered: c.Registered, Usage: engine.Usage{Exceeded: c.UsageExceeded}}
-	if c.AgentStatus != "unregistered" {
-		in.Agent = engine.AgentStatus(c.AgentStatus)
+	var rules []engine.Rule
+	if c.Rules != "" {
+		if rules, err = readRules(s, c.Rules); err != nil {
+			return nil, err
+		}
+		e.rules = engine.CompileRules(rules, conditions())
 	}
-	return in, nil
+	if c.Engine == "cel" {
+		return e, nil
+	}
+	if e.query, err = rego.Prepare(doc, rules); err != nil {
+		return nil, &inputError{name: cmp.Or(c.Rules, c.Policy), err: err}
+	}
+	return e, nil
 }
 
-// explain shows what the evaluation of in came past.
-func explain(w io.Writer, p *engine.Policy, in *engine.Input) error {
-	readings, err := in.Intent.Readings()
+// namedInput is an intent in the state that flags describe, and where it stands.
+type namedInput struct {
+	name string
+	*engine.Input
+}
+
+// inputs reads the intents, which are all to name the policy.
+func (c *evalCmd) inputs(s streams, policyID string) ([]namedInput, error) {
+	var inputs []namedInput
+	for _, file := range c.Intent {
+		intents, err := readIntents(s, file)
+		if err != nil {
+			return nil, err
+		}
+		for i, intent := range intents {
+			name := file
+			if len(intents) > 1 {
+				name = fmt.Sprintf("%s[%d]", file, i)
+			}
+			if intent.PolicyID != policyID {
+				return nil, &inputError{name: name, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", intent.PolicyID, policyID)}
+			}
+			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered, Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+			if c.AgentStatus != "unregistered" {
+				in.Agent = engine.AgentStatus(c.AgentStatus)
+			}
+			inputs = append(inputs, namedInput{name, in})
+		}
+	}
+	return inputs, nil
+}
+
+// readIntents reads the intents of a file: one, an array of them, or several one after
+// another. It validates each.
+func readIntents(s streams, name string) ([]*engine.Intent, error) {
+	data, err := readInput(s, name)
 	if err != nil {
-		return fmt.Errorf("reading the resource: %w", err)
+		return nil, err
 	}
-	fmt.Fprintf(w, "\nresource, as written: %s\n", readings.Raw())
-	for i := range readings.AllowLen() {
-		r := readings.AllowAt(i)
-		fmt.Fprintf(w, "resource, as read:    %s (%s)\n", r.Text, r.Readers)
+	documents, err := splitDocuments(data)
+	if err != nil {
+		return nil, &inputError{name: name, err: err}
 	}
-	fmt.Fprintln(w, "\nchecks of the policy:")
-	for i, c := range engine.Checks(p.Document()) {
-		verdict := "ok   "
-		if in.Trace.Checks[i].Finding != nil {
-			verdict = "FAILS"
+	if len(documents) == 0 {
+		return nil, &inputError{name: name, err: errors.New("there is no intent in it")}
+	}
+	var intents []*engine.Intent
+	for i, document := range documents {
+		in, err := engine.DecodeIntent(document, "intent")
+		if err == nil {
+			err = in.Validate()
 		}
-		fmt.Fprintf(w, "  %s %-20s %s\n", verdict, c.Code, c.Holds.CEL())
-	}
-	if len(in.Trace.Rules) == 0 {
-		return nil
-	}
-	fmt.Fprintln(w, "\nactive rules, highest priority first:")
-	for _, a := range in.Trace.Rules {
-		doc := a.Rule.Rule()
-		fmt.Fprintf(w, "  %-9s %4d %-17s %s\n       %s\n", a.Verdict, doc.Priority, a.Rule.Outcome(), doc.Name, strings.TrimSpace(renderingOf(a.Rule)))
-		if a.Err != nil {
-			fmt.Fprintf(w, "       error: %v\n", a.Err)
+		if err != nil {
+			if len(documents) > 1 {
+				name = fmt.Sprintf("%s[%d]", name, i)
+			}
+			return nil, &inputError{name: name, err: err}
 		}
+		intents = append(intents, in)
 	}
-	return nil
+	return intents, nil
 }
 
-// renderingOf returns what a rule runs: CEL, or Rego where it is written in Rego.
-func renderingOf(r *engine.CompiledRule) string {
-	if cel, ok := r.CEL(); ok {
-		return cel
+// splitDocuments returns the JSON values of data, and in the place of an array its
+// members. What is not JSON from the start is one document: its decoder says what is
+// wrong with it.
+func splitDocuments(data []byte) ([][]byte, error) {
+	var documents [][]byte
+	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		if kind := dec.PeekKind(); kind == '[' && dec.StackDepth() == 0 || kind == ']' {
+			if _, err := dec.ReadToken(); err != nil {
+				return nil, fmt.Errorf("after %d intents: %s", len(documents), strings.TrimPrefix(err.Error(), "jsontext: "))
+			}
+			continue
+		}
+		value, err := dec.ReadValue()
+		switch {
+		case errors.Is(err, io.EOF) && (len(documents) > 0 || dec.InputOffset() > 0) && dec.StackDepth() == 0:
+			return documents, nil
+		case err != nil && len(documents) == 0:
+			return [][]byte{data}, nil
+		case err != nil:
+			return nil, fmt.Errorf("after %d intents: %s", len(documents), strings.TrimPrefix(err.Error(), "jsontext: "))
+		}
+		documents = append(documents, bytes.Clone(value))
 	}
-	src, _ := r.RegoSource() // empty for a broken rule, which Validate has refused
-	return src
 }
 
 // conditions are the languages that rules may be written in.

@@ -41,8 +41,6 @@ type wideUnit struct {
 // end is the place at the end of a pattern.
 type end struct{ place, index int }
 
-func (e end) in(state []uint64) bool { return state[e.place/64]>>(e.place%64)&1 != 0 }
-
 // compound is one spelling of a pattern whose wildcards need an automaton.
 type compound struct {
 	index  int
@@ -140,42 +138,16 @@ func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }
 
-// match returns the least index of the patterns that match all of s, or -1.
-func (a *automaton) match(s string, stops resource.Stops) int {
+// match returns the least index of the patterns that match all of s, or -1. Where each is
+// not nil, it is called for the indices instead, ascending, and match returns -1.
+func (a *automaton) match(s string, stops resource.Stops, each func(index int)) int {
 	if !strings.HasPrefix(s, a.prefix) {
 		return -1
 	}
-	var space [maxChain / 64]uint64
+	var space, scratch [maxChain / 64]uint64
 	state := space[:len(a.start)]
-	if !a.run(s[len(a.prefix):], stops, state) {
-		return -1
-	}
-	for _, e := range a.ends {
-		if e.in(state) {
-			return e.index
-		}
-	}
-	return -1
-}
-
-// each yields the index of every pattern that matches all of s, ascending.
-func (a *automaton) each(s string, stops resource.Stops, yield func(index int)) {
-	state := make([]uint64, len(a.start))
-	if !strings.HasPrefix(s, a.prefix) || !a.run(s[len(a.prefix):], stops, state) {
-		return
-	}
-	for _, e := range a.ends {
-		if e.in(state) {
-			yield(e.index)
-		}
-	}
-}
-
-// run reads s, which follows the prefix, into state. It reports whether a place is left.
-func (a *automaton) run(s string, stops resource.Stops, state []uint64) bool {
-	var scratch [maxChain / 64]uint64
 	copy(state, a.start)
-	for s != "" {
+	for s = s[len(a.prefix):]; s != ""; {
 		r, size := next(s)
 		s = s[size:]
 		stay := a.stars
@@ -183,10 +155,19 @@ func (a *automaton) run(s string, stops resource.Stops, state []uint64) bool {
 			stay = a.supers
 		}
 		if a.step(state, a.column(r, &scratch), stay) == 0 {
-			return false
+			return -1
 		}
 	}
-	return true
+	for _, e := range a.ends {
+		if state[e.place/64]>>(e.place%64)&1 == 0 {
+			continue
+		}
+		if each == nil {
+			return e.index
+		}
+		each(e.index)
+	}
+	return -1
 }
 
 // next returns the first character of s, which is not empty: an escape is one.

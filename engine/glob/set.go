@@ -140,7 +140,7 @@ func (g *Set) match(s string, stops resource.Stops) int {
 		if first >= 0 && a.ends[0].index > first {
 			continue
 		}
-		if i := a.match(s, stops); i >= 0 && (first < 0 || i < first) {
+		if i := a.match(s, stops, nil); i >= 0 && (first < 0 || i < first) {
 			first = i
 		}
 	}
@@ -156,7 +156,7 @@ func (g *Set) each(s string, stops resource.Stops, yield func(index int)) {
 		}
 	}
 	for _, a := range g.automata {
-		a.each(s, stops, yield)
+		a.match(s, stops, yield)
 	}
 }
 
