@@ -53,14 +53,19 @@ func (f *fieldErrors) uuid(field, value string) {
 }
 
 // merge adds the fields of err, which another's validation returned.
-func (f *fieldErrors) merge(err error) {
+func (f *fieldErrors) merge(err error) { f.mergeAt("", err) }
+
+// mergeAt is merge of what stands at prefix, such as "rules[2].".
+func (f *fieldErrors) mergeAt(prefix string, err error) {
 	if err == nil {
 		return
 	}
 	var fields *engine.InvalidError
 	switch {
 	case errors.As(err, &fields):
-		f.list = append(f.list, fields.Fields...)
+		for _, field := range fields.Fields {
+			f.add(prefix+field.Field, field.Message)
+		}
 	default:
 		f.fault = err
 	}

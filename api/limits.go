@@ -42,6 +42,14 @@ const (
 	// what the cache keeps of rules by default. A set that is not kept would be compiled
 	// for each decision and would evict others.
 	maxRules = 32 << 20
+	// maxSimulated is the most bytes that the rules of a simulation may take once they are
+	// compiled, which is for it alone: some thousands, or fifty in Rego. maxExplained is
+	// how many bytes of conditions an answer explains, so that the rules of an organization
+	// fit into memory beside those of others.
+	maxSimulated = 8 << 20
+	maxExplained = 256 << 10
+	// maxWrong is how many rules of a simulation are named that are wrong.
+	maxWrong = 20
 	// maxSecrets is how many fields with a secret are named: what is said of a body must
 	// not outgrow it.
 	maxSecrets = 20

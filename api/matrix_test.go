@@ -134,6 +134,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 	switch rt.method + " " + rt.path {
 	case "POST /v1/policy/evaluate", "POST /v1/governance/authorize":
 		body = intent()
+	case "POST /v1/policy/simulate":
+		body = obj{"policy": policy(acme), "rules": []any{}, "intent": intent()["intent"]}
 	case "POST " + batchPath:
 		body = obj{"mode": "all", "intents": []any{intent()["intent"]}}
 	case "POST /v1/policies/register":

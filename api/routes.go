@@ -50,6 +50,7 @@ func (s *Server) routes() []route {
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
 		post(batchPath, scopeEvaluate, withBody(s.evaluateBatch, checkBatch), deciding),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
+		post("/v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		get("/v1/policies", scopePolicyRead, s.listPolicies),

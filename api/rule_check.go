@@ -20,18 +20,22 @@ func equalExceptTimes(a, b engine.Rule) bool {
 
 // checkRule reports all that is wrong with r at once.
 func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) error {
+	compiled, err := s.compileRule(r)
+	if err == nil && r.IsActive && compiled.Size() > smallRule {
+		err = s.checkRulesSize(ctx, org, compiled)
+	}
+	return err
+}
+
+// compileRule compiles r, or reports all that is wrong with it at once.
+func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err error) {
 	var bad fieldErrors
 	bad.merge(r.Validate())
 	if r.Condition != "" && r.Action != "" {
-		compiled, err := engine.CompileRule(*r, s.cfg.Conditions)
+		compiled, err = engine.CompileRule(*r, s.cfg.Conditions)
 		bad.merge(err)
-		if err == nil && r.IsActive && compiled.Size() > smallRule {
-			if err := s.checkRulesSize(ctx, org, compiled); err != nil {
-				return err
-			}
-		}
 	}
-	return bad.err()
+	return compiled, bad.err()
 }
 
 const (

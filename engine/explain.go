@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"writ/engine/condition"
@@ -17,7 +18,9 @@ type Explanation struct {
 	Findings []ExplainedFinding `json:"findings"`
 	Resource ExplainedResource  `json:"resource"`
 	Checks   []ExplainedCheck   `json:"checks"`
-	Rules    []ExplainedRule    `json:"rules"`
+	// Rules are in deciding order, RulesLeftOut is how many more there are.
+	Rules        []ExplainedRule `json:"rules"`
+	RulesLeftOut int             `json:"rules_left_out,omitzero"`
 }
 
 // ExplainedFinding is a [Finding]. Decides marks those whose outcome is the decision:
@@ -100,7 +103,11 @@ type ExplainedLeaf struct {
 
 // Explain returns the trace in words. It renders every check and rule, which takes far
 // longer than the evaluation did.
-func (t *Trace) Explain() *Explanation {
+func (t *Trace) Explain() *Explanation { return t.ExplainUpTo(math.MaxInt) }
+
+// ExplainUpTo is [Trace.Explain] that leaves out rules once the conditions of those
+// before them have limit bytes. Rules that are reported stay.
+func (t *Trace) ExplainUpTo(limit int) *Explanation {
 	x := &Explanation{
 		Decision: t.Result.Decision, Findings: []ExplainedFinding{}, Checks: []ExplainedCheck{}, Rules: []ExplainedRule{},
 	}
@@ -115,7 +122,16 @@ func (t *Trace) Explain() *Explanation {
 		x.Checks = append(x.Checks, t.explainCheck(&t.Checks[i], &c))
 	}
 	for i := range t.Rules {
-		x.Rules = append(x.Rules, t.Rules[i].explain())
+		a := &t.Rules[i]
+		if limit <= 0 && !a.Decides {
+			x.RulesLeftOut++
+			continue
+		}
+		limit -= len(a.Rule.rule.Condition)
+		if t.in.Turn != nil {
+			t.in.Turn.Yield()
+		}
+		x.Rules = append(x.Rules, a.explain())
 	}
 	return x
 }

@@ -32,6 +32,9 @@ func (x *Explanation) WriteText(w io.Writer) error {
 	for i := range x.Rules {
 		x.Rules[i].write(&b)
 	}
+	if x.RulesLeftOut > 0 {
+		fmt.Fprintf(&b, "  and %d more, which are left out here\n", x.RulesLeftOut)
+	}
 	_, err := w.Write(b.Bytes())
 	return err //nolint:wrapcheck // the caller knows what it writes to
 }

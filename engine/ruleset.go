@@ -50,13 +50,31 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 		next.rules = append(next.rules, compiled)
 		next.hasRego = next.hasRego || compiled.rego != nil
 	}
-	slices.SortFunc(next.rules, CompareDeciding)
-	next.index = newRuleIndex(next.rules)
-	if o.KeepJSON {
-		next.json, _ = next.encode() // its error is JSON's, each time
-	}
-	next.size = next.measure() + len(next.json)
+	next.finish(o)
 	return next
+}
+
+// SetOf returns the set of those of rules that are active, in any order.
+func SetOf(rules []*CompiledRule) *RuleSet {
+	rs := &RuleSet{}
+	for _, r := range rules {
+		if r.rule.IsActive {
+			rs.rules = append(rs.rules, r)
+			rs.hasRego = rs.hasRego || r.rego != nil
+		}
+	}
+	rs.finish(Options{})
+	return rs
+}
+
+// finish orders, indexes and measures the rules.
+func (rs *RuleSet) finish(o Options) {
+	slices.SortFunc(rs.rules, CompareDeciding)
+	rs.index = newRuleIndex(rs.rules)
+	if o.KeepJSON {
+		rs.json, _ = rs.encode() // its error is JSON's, each time
+	}
+	rs.size = rs.measure() + len(rs.json)
 }
 
 func (rs *RuleSet) byID() map[string]*CompiledRule {

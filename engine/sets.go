@@ -156,6 +156,20 @@ func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, er
 // Rules returns the current rules of an organization.
 func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return s.rules.Get(ctx, org) }
 
+// Policy returns the current version of a policy.
+func (s *Sets) Policy(ctx context.Context, org, policyID string) (*Policy, error) {
+	return s.policies.Get(ctx, setKey{org, policyID})
+}
+
+// Agent returns the current status of an agent under one of its names.
+func (s *Sets) Agent(ctx context.Context, org, agentID string) (AgentStatus, error) {
+	agents, err := s.agents.Get(ctx, setKey{org, FoldID(agentID)})
+	if err != nil {
+		return AgentDisabled, err
+	}
+	return agents.status(agentID), nil
+}
+
 // Plain reports whether the rules of an organization are compiled and kept, and
 // none of them is in Rego: what is decided under them is cheap.
 func (s *Sets) Plain(org string) bool {

@@ -1,0 +1,195 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"writ/engine"
+)
+
+// simulateBody is the body of POST /v1/policy/simulate. What is left out is as it is
+// stored: the policy that the intent names, the rules, the agent's status.
+type simulateBody struct {
+	Policy            *engine.ActionPolicy `json:"policy"`
+	PolicyID          string               `json:"policy_id"`
+	Rules             []simulatedRule      `json:"rules"`
+	Intent            *engine.Intent       `json:"intent"`
+	Agent             *string              `json:"agent"`
+	UsageExceeded     bool                 `json:"usage_exceeded"`
+	RequireRegistered *bool                `json:"require_registered_agents"`
+
+	// compiled and ruled are what check made of Policy and Rules, nil where those are
+	// left out.
+	compiled *engine.Policy
+	ruled    *engine.RuleSet
+}
+
+// simulatedRule is a rule as POST /v1/rules takes it or GET /v1/rules lists it: active,
+// unless it says otherwise.
+type simulatedRule struct {
+	ID          string    `json:"id"`
+	Name        *string   `json:"name"`
+	Description *string   `json:"description"`
+	Condition   *string   `json:"condition"`
+	Action      *string   `json:"action"`
+	Priority    *int64    `json:"priority"`
+	IsActive    *bool     `json:"isActive"`
+	CreatedAt   time.Time `json:"createdAt"`
+	UpdatedAt   time.Time `json:"updatedAt"`
+}
+
+// simulated is the answer: there is no decision to replay, no receipt and no row.
+type simulated struct {
+	DryRun      bool                `json:"dry_run"`
+	Decision    engine.Decision     `json:"decision"`
+	Reasons     []string            `json:"reasons"`
+	Explanation *engine.Explanation `json:"explanation"`
+}
+
+// simulate decides an intent by the built-in engine and explains the decision. It
+// stores, meters and signs nothing. Documents of the organization take the scopes to
+// read them, for the explanation shows them.
+func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
+	if err := s.checkSimulate(r, in); err != nil {
+		return response{}, err
+	}
+	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
+		return response{}, err
+	}
+	var want scopeSet
+	if in.Policy == nil {
+		want |= scopePolicyRead
+	}
+	if in.Rules == nil {
+		want |= scopeRulesRead
+	}
+	if err := s.auth.permit(&r.who, want); err != nil {
+		return response{}, err
+	}
+	input, err := s.simulatedInput(r, in)
+	if err != nil {
+		return response{}, err
+	}
+	result := engine.Evaluate(in.compiled, in.ruled, input)
+	return response{status: http.StatusOK, body: simulated{
+		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: input.Trace.ExplainUpTo(maxExplained),
+	}}, nil
+}
+
+// simulatedInput loads what in leaves out.
+func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, error) {
+	input := &engine.Input{
+		Intent: in.Intent, RequireRegistered: s.cfg.RequireRegisteredAgents, Usage: engine.Usage{Exceeded: in.UsageExceeded},
+		Turn: &r.slot, Trace: &engine.Trace{},
+	}
+	set(&input.RequireRegistered, in.RequireRegistered)
+	var err error
+	if in.Policy == nil {
+		if in.compiled, err = s.cfg.Sets.Policy(r.ctx, r.who.org, in.Intent.PolicyID); err != nil {
+			return nil, about("policy", err)
+		}
+	}
+	if in.Rules == nil {
+		if in.ruled, err = s.cfg.Sets.Rules(r.ctx, r.who.org); err != nil {
+			return nil, fmt.Errorf("loading the rules of a simulation: %w", err)
+		}
+	}
+	if in.Agent != nil {
+		input.Agent, _ = simulatedStatus(*in.Agent) // checked
+		return input, nil
+	}
+	if input.Agent, err = s.cfg.Sets.Agent(r.ctx, r.who.org, in.Intent.AgentID); err != nil {
+		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
+	}
+	return input, nil
+}
+
+func simulatedStatus(name string) (engine.AgentStatus, bool) {
+	for _, status := range []engine.AgentStatus{engine.AgentActive, engine.AgentDisabled, engine.AgentUnregistered} {
+		if status.String() == name {
+			return status, true
+		}
+	}
+	return engine.AgentDisabled, false
+}
+
+// checkSimulate reports all that is wrong with the body at once, and compiles it.
+func (s *Server) checkSimulate(r *request, in *simulateBody) error {
+	var bad fieldErrors
+	in.PolicyID = strings.ToLower(in.PolicyID)
+	if in.Intent == nil {
+		bad.add("intent", "is required")
+	} else {
+		in.Intent.Normalize()
+		bad.merge(in.Intent.Validate())
+		bad.facts(in.Intent.Metadata, r.who.scopes)
+		in.policy(&bad)
+	}
+	if in.Policy != nil {
+		in.Policy.Normalize()
+		var err error
+		in.compiled, err = engine.CompilePolicy(in.Policy)
+		bad.merge(err)
+	}
+	if in.Agent != nil {
+		if _, ok := simulatedStatus(*in.Agent); !ok {
+			bad.add("agent", "want active, disabled or unregistered")
+		}
+	}
+	if err := s.compileSimulated(r, in, &bad); err != nil {
+		return err
+	}
+	return bad.err()
+}
+
+// policy refuses an intent under another policy than the one that is given.
+func (in *simulateBody) policy(bad *fieldErrors) {
+	switch {
+	case in.Policy != nil && in.PolicyID != "":
+		bad.add("policy_id", "cannot be given beside policy")
+	case in.Policy != nil && !strings.EqualFold(in.Policy.PolicyID, in.Intent.PolicyID):
+		bad.add("intent.policy_id", "must be the policy_id of the policy")
+	case in.PolicyID != "" && in.PolicyID != in.Intent.PolicyID:
+		bad.add("intent.policy_id", "must be the policy_id of the body")
+	}
+}
+
+// compileSimulated compiles the rules, in turn with other work and only as many as may
+// be held for one request.
+func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors) error {
+	if in.Rules == nil {
+		return nil
+	}
+	var rules []*engine.CompiledRule
+	size, wrong := 0, 0
+	for i := range in.Rules {
+		if r.ctx.Err() != nil {
+			return fmt.Errorf("compiling the rules of a simulation: %w", context.Cause(r.ctx))
+		}
+		r.slot.Yield()
+		rule := in.Rules[i].rule()
+		compiled, err := s.compileRule(&rule)
+		if err != nil {
+			if wrong++; wrong <= maxWrong {
+				bad.mergeAt(fmt.Sprintf("rules[%d].", i), err)
+			}
+			continue
+		}
+		rules = append(rules, compiled)
+		if size += compiled.Size(); size > maxSimulated {
+			bad.add("rules", fmt.Sprintf("take more than %d MiB once they are compiled: write them shorter, or fewer of them in Rego", maxSimulated>>20))
+			return nil
+		}
+	}
+	in.ruled = engine.SetOf(rules)
+	return nil
+}
+
+// rule returns the rule that is described.
+func (in *simulatedRule) rule() engine.Rule {
+	body := ruleBody{in.Name, in.Description, in.Condition, in.Action, in.Priority, in.IsActive}
+	return body.apply(engine.Rule{ID: in.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: in.CreatedAt}, in.UpdatedAt)
+}
