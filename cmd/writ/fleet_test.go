@@ -27,7 +27,7 @@ type fleet struct {
 	core          *replica // asks an external core, and sells plans where a request panics
 	frozen        *replica // is stopped for moments, then overloaded
 	full          *replica // its disk fills; nil where none can be mounted
-	odd           *replica // its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
+	odd           *replica // its Rego decides otherwise, its tip cannot be noted, few connections are allowed, its customer pays for two decisions, it dies
 	set           *mongotest.Set
 	shares, mute  *replica // share the set; the second leads, and is frozen until it is given up. nil where there is no mongod
 	coreFails     *atomic.Bool
@@ -92,7 +92,9 @@ func startFleet(t *testing.T) *fleet {
 	storeIn(t, paying, func(r *registry.Registry) error {
 		return r.PutSubscription(t.Context(), &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
 	})
-	f.odd = run(paying, few, "--connections-per-address", "4")
+	t.Setenv(wrongEngine, "1")
+	f.odd = run(paying, few, "--connections-per-address", "4", "--verify-engine", "1/1")
+	t.Setenv(wrongEngine, "")
 	if _, err := mongotest.Binary(t.Context()); err != nil {
 		t.Logf("SKIPPED the panels and alerts of MongoDB: there is no real mongod: %.300q", err)
 	} else {

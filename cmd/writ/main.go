@@ -57,7 +57,10 @@ type streams struct {
 	out, err io.Writer
 }
 
-func main() {
+func main() { mainWith() }
+
+// mainWith is main with more options for kong.
+func mainWith(options ...kong.Option) {
 	// A Rego condition can name the zone "Local": a decision must not depend on
 	// where it is made.
 	time.Local = time.UTC
@@ -65,7 +68,7 @@ func main() {
 	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, options...)
 	stop()
 	os.Exit(code)
 }

@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"writ/engine"
 )
 
 // patience bounds every wait for a process.
@@ -35,8 +38,11 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"writ": mainAt})
 }
 
-// clockAhead names how much the clock of a process is to be ahead.
-const clockAhead = "CLOCK_AHEAD"
+// Variables that a test sets for the processes that it starts.
+const (
+	clockAhead  = "CLOCK_AHEAD"  // how much their clocks are to be ahead
+	wrongEngine = "WRONG_ENGINE" // set: decisions are verified by what denies everything
+)
 
 // panickingHost is a host that no program of the tests can send a request to without a
 // panic: a mistake in a library stands for any other.
@@ -51,7 +57,8 @@ func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(r)
 }
 
-// mainAt is main with the clock of clockAhead and the transport that panics.
+// mainAt is main with the clock of clockAhead, the queries of wrongEngine and the
+// transport that panics.
 func mainAt() {
 	http.DefaultTransport = panicking{http.DefaultTransport}
 	if s := os.Getenv(clockAhead); s != "" {
@@ -63,8 +70,20 @@ func mainAt() {
 			panic(err)
 		}
 	}
+	if os.Getenv(wrongEngine) != "" {
+		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) { return denier{}, nil })))
+	}
 	main()
 }
+
+// denier is a query that denies everything.
+type denier struct{}
+
+func (denier) Evaluate(*engine.Input) (engine.Decision, []engine.Code, error) {
+	return engine.Deny, []engine.Code{engine.CodeUsageLimit}, nil
+}
+
+func (denier) Size() int { return 0 }
 
 func TestScript(t *testing.T) {
 	dir, err := os.Getwd()

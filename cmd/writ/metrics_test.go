@@ -33,7 +33,7 @@ const (
 // metrics of its own adds its flags here and its rows to docs/metrics.md.
 func allFeatures() []string {
 	return []string{
-		"--service-token", "service-zq7canary",
+		"--service-token", "service-zq7canary", "--verify-engine", "1/1",
 		"--portal-url", "https://portal.example", "--stripe-url", "http://127.0.0.1:1", "--stripe-key", "sk_test_1",
 		"--stripe-webhook-secret", "whsec_1", "--stripe-price-pro", "price_1", "--stripe-price-business", "price_2",
 	}

@@ -34,12 +34,14 @@ func (n *oneIn) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// verifier returns what verifies that share of decisions, nil if it is none.
+// verifier returns what verifies that share of decisions, nil if it is none. Its
+// counters are shown in either case, as those of every alert are.
 func (n oneIn) verifier(sets *engine.Sets, log *slog.Logger, metrics prometheus.Registerer) *decision.Verifier {
+	v := decision.NewVerifier(sets, uint64(n), log, metrics)
 	if n == 0 {
 		return nil
 	}
-	return decision.NewVerifier(sets, uint64(n), log, metrics)
+	return v
 }
 
 // prepareQuery prepares the queries that decisions are verified by. Tests run the
