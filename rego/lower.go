@@ -25,16 +25,17 @@ const policiesPackage = "writ.policies."
 
 // PackageName returns the package of a policy's module.
 func PackageName(policyID string) string {
-	var b strings.Builder
-	b.WriteString(policiesPackage + "p_")
-	for _, r := range policyID {
+	return policiesPackage + "p_" + nameIn(policyID)
+}
+
+// nameIn returns s as the end of a name in Rego.
+func nameIn(s string) string {
+	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			b.WriteRune(r)
-		} else {
-			b.WriteByte('_')
+			return r
 		}
-	}
-	return b.String()
+		return '_'
+	}, s)
 }
 
 // Lower writes a policy version and the active ones of rules as Rego v1, clean

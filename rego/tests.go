@@ -100,10 +100,11 @@ func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, 
 	if err := checkIntents(modules, intents); err != nil {
 		return nil, err
 	}
-	store, err := testData(p, rules, intents)
+	data, err := testData(p, rules, intents)
 	if err != nil {
 		return nil, err
 	}
+	store := inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false))
 	return runTests(ctx, ast.MustParseRef("data."+TestPackage(p.PolicyID)), modules, store, traced)
 }
 
@@ -159,7 +160,7 @@ var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 })
 
 // testData is the data that tests see.
-func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (storage.Store, error) {
+func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (map[string]any, error) {
 	inputs := make(map[string]any, len(intents))
 	for name, in := range intents {
 		v, err := Input(p, in)
@@ -185,7 +186,7 @@ func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*e
 		}
 		data[name] = v
 	}
-	return inmem.NewFromObjectWithOpts(data, inmem.OptRoundTripOnWrite(false)), nil
+	return data, nil
 }
 
 func runTests(ctx context.Context, tests ast.Ref, modules map[string]*ast.Module, store storage.Store, traced *progress) ([]TestResult, error) {

@@ -1,16 +1,47 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"writ/examples"
 )
+
+// TestRego_OPATestPasses has a real `opa test` run what `writ rego --input` writes of
+// every example.
+func TestRego_OPATestPasses(t *testing.T) {
+	opa := buildOPA(t)
+	set, err := examples.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dir = "../../examples/"
+	for name := range set.Policies {
+		intents, err := filepath.Glob(dir + "intents/" + name + "/*.json")
+		if err != nil || len(intents) == 0 {
+			t.Fatalf("%s has %d intents, %v", name, len(intents), err)
+		}
+		out := t.TempDir()
+		args := []string{"rego", "--policy", dir + "policies/" + name + ".json", "--rules", dir + "rules.json", "--out", out}
+		for _, intent := range intents {
+			args = append(args, "--input", intent)
+		}
+		if text, err := exec.Command("writ", args...).CombinedOutput(); err != nil {
+			t.Fatalf("writ %v: %v\n%s", args, err, text)
+		}
+		text, err := exec.Command(opa, "test", out).CombinedOutput()
+		if want := fmt.Sprintf("PASS: %d/%d", len(intents), len(intents)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("opa test of %s: %v, want %s\n%s", name, err, want, text)
+		}
+	}
+}
 
 // opaServer is an OPA that is started and killed.
 type opaServer struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"writ/engine"
 	"writ/rego"
@@ -16,7 +17,12 @@ type regoCmd struct {
 	Policy []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
 	Core   bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
 	Rules  string   `placeholder:"FILE" help:"JSON array of rules to render with it."`
+	Input  []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`
 	Out    string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
+
+	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent of --input: unregistered, active or disabled."`
+	UsageExceeded bool   `help:"The input is of a plan whose meter is used up."`
+	Registered    bool   `name:"require-registered-agents" help:"The input denies unregistered agents."`
 }
 
 // Help says what the module is for.
@@ -31,6 +37,17 @@ A rule whose condition is Rego is a module of its own:
 
   writ rego --policy policy.json --rules rules.json --out modules
   opa eval -d modules -i input.json data.writ
+
+The input of an intent has how its resource is read, which the module needs and which
+is not written by hand:
+
+  writ rego --policy policy.json --input intent.json > input.json
+
+With --out, opa test has the inputs as data.intents, by the names of their files, and
+a test that holds the module to what the service decides:
+
+  writ rego --policy policy.json --rules rules.json --input intent.json --out modules
+  opa test modules
 
 With --core, an OPA that holds the directory decides for writ serve, by exactly
 these versions with exactly these rules, which are all of the organization's:
@@ -53,9 +70,23 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		}
 		return c.write(s, modules)
 	}
+	intents, err := c.intents(s, policies[0])
+	if err != nil {
+		return err
+	}
+	if len(intents) > 0 && c.Out == "" {
+		return c.printInput(s, policies[0], intents)
+	}
 	modules, err := rego.Lower(policies[0], rules)
 	if err != nil {
 		return &inputError{name: cmp.Or(c.Rules, c.Policy[0]), err: err}
+	}
+	if len(intents) > 0 {
+		tests, err := rego.Tests(policies[0], rules, intents)
+		if err != nil {
+			return err
+		}
+		modules = append(modules, tests...)
 	}
 	if c.Out != "" {
 		return c.write(s, modules)
@@ -74,6 +105,10 @@ func (c *regoCmd) Validate() error {
 		return errors.New("--core: give --out DIR to write the modules to")
 	case !c.Core && len(c.Policy) > 1:
 		return errors.New("--policy: more than one needs --core")
+	case c.Core && len(c.Input) > 0:
+		return errors.New("--input: there is none with --core, which gets its input from writ serve")
+	case c.Out == "" && len(c.Input) > 1:
+		return errors.New("--input: more than one needs --out")
 	}
 	return nil
 }
@@ -94,6 +129,42 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules []engi
 		rules, err = readRules(s, c.Rules)
 	}
 	return policies, rules, err
+}
+
+// intents reads those of --input, by the names of their files.
+func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine.Input, error) {
+	intents := make(map[string]*engine.Input)
+	for _, file := range c.Input {
+		eval := evalCmd{Intent: file, AgentStatus: c.AgentStatus, UsageExceeded: c.UsageExceeded, Registered: c.Registered}
+		in, err := eval.input(s)
+		if err != nil {
+			return nil, err
+		}
+		if in.Intent.PolicyID != p.PolicyID {
+			return nil, &inputError{name: file, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", in.Intent.PolicyID, p.PolicyID)}
+		}
+		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		if file == "-" {
+			name = "intent"
+		}
+		if intents[name] != nil {
+			return nil, &usageError{fmt.Sprintf("--input: two files are called %s", name)}
+		}
+		intents[name] = in
+	}
+	return intents, nil
+}
+
+// printInput prints the input of the one intent.
+func (c *regoCmd) printInput(s streams, p *engine.ActionPolicy, intents map[string]*engine.Input) error {
+	for _, in := range intents {
+		text, err := rego.InputJSON(p, in)
+		if err != nil {
+			return &inputError{name: c.Input[0], err: err}
+		}
+		fmt.Fprintf(s.out, "%s", text)
+	}
+	return nil
 }
 
 // write puts the modules into the directory and prints their names.

@@ -1,0 +1,94 @@
+package rego
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// The names of the files that [Tests] writes.
+const (
+	dataFile  = "data.json"
+	testsFile = "policy_test.rego"
+)
+
+// InputJSON returns the document that [Input] does as JSON, indented.
+func InputJSON(p *engine.ActionPolicy, in *engine.Input) ([]byte, error) {
+	v, err := Input(p, in)
+	if err != nil {
+		return nil, err
+	}
+	document, err := ast.JSON(v)
+	if err != nil {
+		return nil, fmt.Errorf("writing the input: %w", err)
+	}
+	return indented(document)
+}
+
+// indented writes a value that OPA has made: its numbers are [json.Number].
+func indented(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("writing JSON: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Tests writes what `opa test` needs besides the files of [Lower]: data.json with the
+// data that [RunTests] says tests see, and a test of each intent, which holds decision
+// and codes to what [engine.Evaluate] finds. Authors go on from there.
+func Tests(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) ([]File, error) {
+	policy, err := engine.CompilePolicy(p)
+	if err != nil {
+		return nil, err
+	}
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	data, err := testData(p, rules, intents)
+	if err != nil {
+		return nil, err
+	}
+	text, err := indented(data)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "package %s\n\nimport data.%s as policy\n", TestPackage(p.PolicyID), PackageName(p.PolicyID))
+	tests := make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(intents)) {
+		test := "test_" + nameIn(name)
+		for tests[test] { // two of one name would be one test, which either makes true
+			test += "_"
+		}
+		tests[test] = true
+		writeTest(&b, test, name, engine.Evaluate(policy, set, intents[name]))
+	}
+	source, err := format.Source(testsFile, []byte(b.String()))
+	if err != nil {
+		return nil, fmt.Errorf("formatting the tests: %w", err)
+	}
+	return []File{{Name: dataFile, Source: string(text)}, {Name: testsFile, Source: string(source)}}, nil
+}
+
+// writeTest writes the test of an intent that was decided so.
+func writeTest(b *strings.Builder, test, name string, want engine.Result) {
+	codes := make([]string, 0, len(want.Findings))
+	for _, f := range want.Findings {
+		codes = append(codes, condition.Quote(string(f.Code)))
+	}
+	slices.Sort(codes)
+	input := "data.intents[" + condition.Quote(name) + "]"
+	fmt.Fprintf(b, "\n%s if {\n\tpolicy.decision == %s with input as %s\n\tpolicy.codes == {%s} with input as %s\n}\n",
+		test, condition.Quote(want.Decision.String()), input, strings.Join(slices.Compact(codes), ", "), input)
+}
