@@ -1,56 +1,92 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"writ/engine"
 )
 
-// explain says of what is not as wanted how it came about.
+// maxExplained is how many rules are explained that could have decided as wanted.
+const maxExplained = 5
+
+// explain says of what is not as wanted how it came about: + is before what was found, - is
+// before what was not.
 func (r *Result) explain(s *subject) {
 	in := r.Case.Input
 	in.Trace = &engine.Trace{}
-	result := engine.Evaluate(s.policy, s.set, &in)
-	want, decides := r.Case.want.codes, r.Got != r.Want
-	for _, f := range result.Findings {
-		if !slices.Contains(want, f.Code) || decides && f.Outcome == result.Decision {
-			r.Explained = append(r.Explained, "+ "+f.Reason)
+	engine.Evaluate(s.policy, s.set, &in)
+	x := in.Trace.Explain()
+	want := r.Case.want
+	for _, f := range x.Findings {
+		if !slices.Contains(want.codes, f.Code) || r.Got != r.Want && f.Decides {
+			r.explained("+ %s", f.Reason)
 		}
 	}
-	for _, code := range want {
+	for _, code := range want.codes {
 		if !slices.Contains(r.Codes, code) {
-			r.Explained = append(r.Explained, "- "+missing(code, in.Trace))
+			r.explainMissing(x, code)
 		}
 	}
-	for _, a := range in.Trace.Rules {
-		if doc := a.Rule.Rule(); a.Err != nil {
-			r.Explained = append(r.Explained, fmt.Sprintf("  the rule %q is an error: %v", doc.Name, a.Err))
+	for i := range x.Rules {
+		rule := &x.Rules[i]
+		if named := rule.ID == want.rule || rule.Name == want.rule; named && !rule.Decides || rule.Error != "" {
+			r.explained("- %s", ruled(rule))
 		}
+	}
+	r.Explained = slices.Compact(r.Explained)
+}
+
+func (r *Result) explained(format string, args ...any) {
+	r.Explained = append(r.Explained, fmt.Sprintf(format, args...))
+}
+
+// explainMissing says why there is no finding of a code.
+func (r *Result) explainMissing(x *engine.Explanation, code engine.Code) {
+	if i := slices.IndexFunc(x.Checks, func(c engine.ExplainedCheck) bool { return c.Code == code }); i >= 0 {
+		r.explained("- %s: the check holds%s", code, about(&x.Checks[i]))
+		return
+	}
+	if !slices.Contains([]engine.Code{engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny}, code) {
+		if code != engine.CodePolicyAllowed {
+			r.explained("- %s: the policy has no such check", code)
+		}
+		return
+	}
+	outcome, _ := code.Outcome()
+	shown := 0
+	for i := range x.Rules {
+		if rule := &x.Rules[i]; rule.Outcome == outcome && shown < maxExplained {
+			r.explained("- %s", ruled(rule))
+			shown++
+		}
+	}
+	if shown == 0 {
+		r.explained("- %s: there is no such active rule", code)
 	}
 }
 
-// missing says why there is no finding of a code.
-func missing(code engine.Code, t *engine.Trace) string {
-	for _, c := range t.Checks {
-		if c.Code == code {
-			return string(code) + ": the check holds"
-		}
+// about says what a check is about, and what of the policy decided it.
+func about(c *engine.ExplainedCheck) string {
+	if c.Value == "" {
+		return ""
 	}
-	if _, ok := ruleOutcome(code); ok {
-		return string(code) + ": no such rule matches"
-	}
-	if code == engine.CodePolicyAllowed {
-		return string(code) + ": something objects, or a rule decides"
-	}
-	return string(code) + ": the policy has no such check"
+	return fmt.Sprintf(" (%s: %s; got %s)", strings.TrimPrefix(c.Field, "policy."), c.Value, cmp.Or(c.Got, "none"))
 }
 
-// ruleOutcome returns the outcome of the rules whose finding has a code.
-func ruleOutcome(code engine.Code) (engine.Decision, bool) {
-	switch code {
-	case engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny:
-		return code.Outcome()
+// ruled says what a rule said, and because of which part of its condition.
+func ruled(x *engine.ExplainedRule) string {
+	said := map[string]string{"match": "matches, and another decides", "no_match": "does not match", "error": "is an error", "not_asked": "is not asked: one above it decides"}
+	text := fmt.Sprintf("the rule %q %s", x.Name, said[x.Result])
+	switch {
+	case x.Because != nil && x.Leaves[*x.Because].Error != "":
+		text += fmt.Sprintf(": %s: %s", flat(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Error)
+	case x.Because != nil:
+		text += fmt.Sprintf(": %s is %s", flat(x.Leaves[*x.Because].Text), x.Leaves[*x.Because].Result)
+	case x.Error != "":
+		text += ": " + x.Error
 	}
-	return 0, false
+	return text
 }

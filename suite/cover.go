@@ -1,0 +1,272 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+)
+
+// coverage gathers what cases came past. A policy or a rule that several suites test is
+// covered by all of them.
+type coverage struct {
+	subjects map[*subject]*coveredSubject
+	policies map[string]*coveredPolicy
+	rules    map[string]*coveredRule
+	order    []lister
+}
+
+// lister adds what was seen of a policy or a rule to the coverage.
+type lister interface{ list(c *Coverage) }
+
+// coveredSubject is a policy and its rules, these in deciding order.
+type coveredSubject struct {
+	policy *coveredPolicy
+	rules  []*coveredRule
+	alone  []*engine.RuleSet // each of the rules by itself
+}
+
+// coveredPolicy is what was seen of the checks of a policy.
+type coveredPolicy struct {
+	source source
+	checks []coveredCheck
+}
+
+type coveredCheck struct {
+	code          engine.Code
+	field         string
+	entries       []string // of the list that it is of, nil where it is of none
+	failed, holds bool
+	matched       []bool // of each entry
+}
+
+// coveredRule is what was seen of a rule. Shadows are the rules that decided where it
+// matched, by their names.
+type coveredRule struct {
+	source                       source
+	active                       bool
+	outcome                      engine.Decision
+	leaves                       []coveredLeaf
+	matched, decided, notMatched bool
+	shadows                      []string
+}
+
+type coveredLeaf struct {
+	text          string
+	isTrue, isNot bool
+}
+
+func newCoverage(suites []*Suite) *coverage {
+	c := &coverage{subjects: map[*subject]*coveredSubject{}, policies: map[string]*coveredPolicy{}, rules: map[string]*coveredRule{}}
+	for _, s := range suites {
+		if c.subjects[s.subject] == nil {
+			c.subjects[s.subject] = c.subject(s.subject)
+		}
+	}
+	return c
+}
+
+func (s *source) key() string { return s.file + "\n" + string(s.wire) }
+
+func (c *coverage) subject(s *subject) *coveredSubject {
+	key := s.policySource.key()
+	if c.policies[key] == nil {
+		c.policies[key] = newCoveredPolicy(s)
+		c.order = append(c.order, c.policies[key])
+	}
+	covered := &coveredSubject{policy: c.policies[key]}
+	for i := range s.rules {
+		if key := s.ruleSources[i].key(); c.rules[key] == nil {
+			c.rules[key] = &coveredRule{source: s.ruleSources[i], active: s.rules[i].IsActive}
+			c.order = append(c.order, c.rules[key])
+		}
+	}
+	for _, r := range s.set.Rules() {
+		doc := r.Rule()
+		i := slices.Index(s.rules, doc)
+		rule := c.rules[s.ruleSources[i].key()]
+		if rule.outcome = r.Outcome(); rule.leaves == nil {
+			for _, text := range r.Leaves() {
+				rule.leaves = append(rule.leaves, coveredLeaf{text: text})
+			}
+		}
+		covered.rules = append(covered.rules, rule)
+		covered.alone = append(covered.alone, engine.CompileRules([]engine.Rule{doc}, conditions))
+	}
+	return covered
+}
+
+// newCoveredPolicy has the checks that the policy sets: not those that every policy has.
+func newCoveredPolicy(s *subject) *coveredPolicy {
+	p := &coveredPolicy{source: s.policySource}
+	lists := map[string][]string{
+		"policy.allowed_action_types": s.doc.AllowedActionTypes, "policy.denied_action_types": s.doc.DeniedActionTypes,
+		"policy.allowed_resource_patterns": s.doc.AllowedResourcePatterns, "policy.blocked_resource_patterns": s.doc.BlockedResourcePatterns,
+	}
+	fields := map[engine.Code]string{
+		engine.CodeAgentMismatch: "policy.agent_id", engine.CodeActionDenied: "policy.denied_action_types",
+		engine.CodeActionNotAllowed: "policy.allowed_action_types", engine.CodeResourceBlocked: "policy.blocked_resource_patterns",
+		engine.CodeResourceNotAllowed: "policy.allowed_resource_patterns", engine.CodeCostExceeded: "policy.max_cost_minor",
+		engine.CodeCostCurrency: "policy.currency",
+	}
+	for _, check := range engine.Checks(s.doc) {
+		field := fields[check.Code]
+		p.checks = append(p.checks, coveredCheck{code: check.Code, field: field, entries: lists[field], matched: make([]bool, len(lists[field]))})
+	}
+	return p
+}
+
+// add notes what a case comes past.
+func (c *coverage) add(k *Case) {
+	if c == nil {
+		return
+	}
+	s := k.Suite.subject
+	in, covered := k.Input, c.subjects[s]
+	in.Trace = &engine.Trace{}
+	engine.Evaluate(s.policy, s.set, &in)
+	for i := range in.Trace.Checks {
+		covered.policy.checks[i].see(&in.Trace.Checks[i])
+	}
+	decided := ""
+	for _, a := range in.Trace.Rules {
+		if a.Decides {
+			decided = a.Rule.Rule().Name
+		}
+	}
+	for i, a := range in.Trace.Rules {
+		if a.Verdict == engine.NotAsked { // another has decided
+			one := k.Input
+			one.Trace = &engine.Trace{}
+			engine.Evaluate(s.policy, covered.alone[i], &one)
+			a.Verdict, a.Leaves = one.Trace.Rules[0].Verdict, one.Trace.Rules[0].Leaves
+		}
+		covered.rules[i].see(&a, decided)
+	}
+}
+
+func (c *coveredCheck) see(found *engine.Checked) {
+	if !found.Asked {
+		return
+	}
+	c.failed = c.failed || found.Finding != nil
+	c.holds = c.holds || found.Finding == nil
+	for _, i := range found.Entries {
+		c.matched[i] = true
+	}
+}
+
+func (r *coveredRule) see(a *engine.Asked, decided string) {
+	switch {
+	case a.Decides:
+		r.decided = true
+	case a.Verdict == engine.Matched && !slices.Contains(r.shadows, decided):
+		r.shadows = append(r.shadows, decided)
+	}
+	r.matched = r.matched || a.Verdict == engine.Matched
+	r.notMatched = r.notMatched || a.Verdict == engine.NotMatched
+	for i, l := range a.Leaves {
+		r.leaves[i].isTrue = r.leaves[i].isTrue || l.Verdict == engine.Matched
+		r.leaves[i].isNot = r.leaves[i].isNot || l.Verdict == engine.NotMatched
+	}
+}
+
+// summary counts what was seen; it is nil where nothing was gathered.
+func (c *coverage) summary() *Coverage {
+	if c == nil {
+		return nil
+	}
+	sum := new(Coverage)
+	for _, l := range c.order {
+		l.list(sum)
+	}
+	var files []string
+	for _, l := range sum.Listing {
+		if !slices.Contains(files, l.File) {
+			files = append(files, l.File)
+		}
+	}
+	slices.SortStableFunc(sum.Listing, func(a, b Listed) int {
+		return cmp.Or(cmp.Compare(slices.Index(files, a.File), slices.Index(files, b.File)), cmp.Compare(a.Line, b.Line))
+	})
+	return sum
+}
+
+func (p *coveredPolicy) list(sum *Coverage) {
+	for i := range p.checks {
+		c := &p.checks[i]
+		if c.field == "" {
+			continue // of the agent, the meter or the status, which no policy sets
+		}
+		sum.Checks.see(c.holds)
+		missing := never("holds", c.holds)
+		if !c.matchesAll() {
+			sum.Checks.see(c.failed)
+			missing = append(missing, never("fails", c.failed)...)
+		}
+		p.line(sum, c.field, string(c.code), missing)
+		for j, pattern := range c.entries {
+			sum.Checks.see(c.matched[j])
+			p.line(sum, fmt.Sprintf("%s[%d]", c.field, j), "  "+pattern, never("matches", c.matched[j]))
+		}
+	}
+}
+
+// matchesAll reports whether the check cannot fail: its list allows everything.
+func (c *coveredCheck) matchesAll() bool {
+	return c.code == engine.CodeActionNotAllowed && slices.Contains(c.entries, "*") ||
+		c.code == engine.CodeResourceNotAllowed && slices.Contains(c.entries, "**")
+}
+
+func (p *coveredPolicy) line(sum *Coverage, field, text string, missing []string) {
+	at := p.source.place(field)
+	sum.Listing = append(sum.Listing, Listed{File: p.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
+}
+
+func (r *coveredRule) list(sum *Coverage) {
+	line := func(field, text string, missing []string) {
+		at := r.source.place(field)
+		sum.Listing = append(sum.Listing, Listed{File: r.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
+	}
+	name := fmt.Sprintf("%s %q", r.outcome, r.source.rule.Name)
+	if !r.active {
+		line("name", fmt.Sprintf("not active: %q", r.source.rule.Name), nil)
+		return
+	}
+	sum.Rules.see(r.matched)
+	sum.Rules.see(r.decided)
+	sum.Rules.see(r.notMatched)
+	missing := append(never("matches", r.matched), never("fails to match", r.notMatched)...)
+	switch {
+	case r.decided:
+	case r.matched:
+		missing = append(missing, "shadowed: it matches and never decides, but "+strings.Join(quoted(r.shadows), ", "))
+	default:
+		missing = append(missing, "never decides")
+	}
+	line("name", name, missing)
+	for _, l := range r.leaves {
+		sum.Conditions.see(l.isTrue)
+		sum.Conditions.see(l.isNot)
+		line("condition", "  "+flat(l.text), append(never("true", l.isTrue), never("false", l.isNot)...))
+	}
+}
+
+func quoted(names []string) (all []string) {
+	for _, n := range names {
+		if n != "" {
+			all = append(all, fmt.Sprintf("%q", n))
+		}
+	}
+	return all
+}
+
+// never says that something was not seen.
+func never(what string, seen bool) []string {
+	if seen {
+		return nil
+	}
+	return []string{"never " + what}
+}
