@@ -67,6 +67,7 @@ func TestLayering(t *testing.T) {
 		"github.com/lestrrat-go/jwx":       {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},
 		"go.yaml.in/yaml/v3":               {"writ/document", "writ/api"},
+		"github.com/fsnotify/":             {"writ/cmd/writ"},
 		"github.com/stripe/":               {"writ/billing"},
 		"github.com/sony/gobreaker":        {"writ/decision/core"},
 		"github.com/zricethezav/gitleaks":  {"writ/scrub"},

@@ -22,6 +22,7 @@ type testCmd struct {
 	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
 	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
 	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Watch     bool     `help:"Run again what a change of a file touches, until interrupted."`
 	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
 	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
 }
@@ -44,6 +45,9 @@ func (c *testCmd) Validate() error {
 	if c.Threshold < 0 || c.Threshold > 100 {
 		return fmt.Errorf("--threshold: got %v, want 0 to 100", c.Threshold)
 	}
+	if c.Watch && (c.Update || c.Format != "text") {
+		return errors.New("--watch: goes with neither --update nor another --format than text")
+	}
 	if _, err := regexp.Compile(c.Select); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
@@ -52,6 +56,9 @@ func (c *testCmd) Validate() error {
 
 // Run runs the suites once.
 func (c *testCmd) Run(ctx context.Context, s streams) error {
+	if c.Watch {
+		return c.watch(ctx, s)
+	}
 	paths, err := suitePaths(c.Paths)
 	if err != nil {
 		return err
