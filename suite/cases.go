@@ -181,6 +181,9 @@ func (s *said) stateLabels(t *Test) {
 func (s *said) set(a assignment) {
 	ok := true
 	text := ""
+	if isAbsent(a.json) && slices.Contains(columns, a.column) {
+		return // the row says nothing of it
+	}
 	switch a.column {
 	case "want", "agent", "rule", "intent":
 		if text, ok = textOf(a.json); !ok {

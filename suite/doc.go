@@ -79,7 +79,7 @@ type Test struct {
 
 // Table has a case a row. A column is the path of a member of the intent, or one of
 // intent, agent, usage_exceeded, require_registered_agents, want, codes, rule and error,
-// which then stand for the test's.
+// which then stand for the test's; null leaves the test's.
 type Table struct {
 	Columns []string           `json:"columns"`
 	Rows    [][]jsontext.Value `json:"rows"`

@@ -208,6 +208,9 @@ func meant(name string, names []string) string {
 			best, edits = n, d-1
 		}
 	}
+	if i := slices.IndexFunc(names, func(n string) bool { return name != "" && strings.HasPrefix(n, name) }); best == "" && i >= 0 {
+		best = names[i]
+	}
 	switch {
 	case best != "":
 		return fmt.Sprintf(": did you mean %s?", best)

@@ -141,6 +141,9 @@ func (l *Loader) read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// maxProblems bounds what is said of a suite.
+const maxProblems = 500
+
 // reader reads one suite, and gathers what is wrong with it.
 type reader struct {
 	loader   *Loader
@@ -148,11 +151,15 @@ type reader struct {
 	doc      *document.Document
 	files    []string
 	problems document.Error
+	refused  int   // problems of fields, some of which are the same
 	err      error // what ends reading
 }
 
 // refuse says something of a field of the suite.
 func (r *reader) refuse(field, format string, args ...any) {
+	if r.refused++; r.refused > maxProblems {
+		return
+	}
 	p := r.doc.Problem("suite."+field, fmt.Sprintf(format, args...))
 	p.Field = field
 	r.add(&document.Error{Problems: []document.Problem{p}})
