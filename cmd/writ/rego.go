@@ -135,13 +135,13 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules []engi
 func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine.Input, error) {
 	intents := make(map[string]*engine.Input)
 	for _, file := range c.Input {
-		eval := evalCmd{Intent: file, AgentStatus: c.AgentStatus, UsageExceeded: c.UsageExceeded, Registered: c.Registered}
-		in, err := eval.input(s)
+		eval := evalCmd{Intent: []string{file}, AgentStatus: c.AgentStatus, UsageExceeded: c.UsageExceeded, Registered: c.Registered}
+		inputs, err := eval.inputs(s, p.PolicyID)
 		if err != nil {
 			return nil, err
 		}
-		if in.Intent.PolicyID != p.PolicyID {
-			return nil, &inputError{name: file, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", in.Intent.PolicyID, p.PolicyID)}
+		if len(inputs) > 1 {
+			return nil, &inputError{name: file, err: fmt.Errorf("has %d intents: want one", len(inputs))}
 		}
 		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		if file == "-" {
@@ -150,7 +150,7 @@ func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine
 		if intents[name] != nil {
 			return nil, &usageError{fmt.Sprintf("--input: two files are called %s", name)}
 		}
-		intents[name] = in
+		intents[name] = inputs[0].Input
 	}
 	return intents, nil
 }
