@@ -21,6 +21,7 @@ package document
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -111,20 +112,61 @@ func (d *Document) Intent() (*engine.Intent, error) {
 func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
 		var r engine.Rule
-		check := func() error {
-			if err := r.Validate(); err != nil {
-				return err
-			}
-			return engine.ValidateRule(r, o)
-		}
-		if err := engine.Decode(data, "rule", &r, check); err != nil {
+		check := func() error { return checkRule(r, o) }
+		if err := engine.Decode(data, "", &r, check); err != nil {
 			return nil, err
 		}
-		if err := r.Validate(); err != nil {
+		if err := check(); err != nil {
 			return nil, err
 		}
 		return engine.CompileRule(r, o)
 	})
+}
+
+// checkRule returns all that is wrong with a rule.
+func checkRule(r engine.Rule, o engine.Options) error {
+	var all, found *engine.InvalidError
+	if err := r.Validate(); errors.As(err, &found) {
+		all = found
+	}
+	var kept []engine.FieldError
+	if err := engine.ValidateRule(r, o); err != nil && !errors.As(err, &found) {
+		return err
+	} else if err != nil {
+		for _, f := range found.Fields {
+			// What is not there is named already.
+			if f.Field == "condition" && r.Condition != "" || f.Field == "action" && r.Action != "" {
+				kept = append(kept, f)
+			}
+		}
+	}
+	if all == nil && len(kept) == 0 {
+		return nil
+	}
+	if all != nil {
+		kept = append(all.Fields, kept...)
+	}
+	return &engine.InvalidError{Fields: kept}
+}
+
+// Check returns what is wrong with a policy, a rule or an intent, as their methods do, and
+// with a document that is nothing of it. Suites are for package suite.
+func (d *Document) Check(o engine.Options) (err error) {
+	switch d.Kind {
+	case Policy:
+		_, err = d.Policy()
+	case Rule:
+		_, err = d.Rule(o)
+	case Intent:
+		_, err = d.Intent()
+	case Suite:
+		if d.root.member("tests") == nil && d.root.member("suite") == nil {
+			return d.file.refuse(d.root.at, "is neither a suite, which has tests, nor a policy, a rule or an intent, whose members stand at the top of a file or of a list: leave out %s:", d.root.keys[0].name)
+		}
+	default:
+		_, err = d.wire(d.Kind)
+	}
+	return err
 }
 
 // decode reads d as a document of a kind; its errors have places.

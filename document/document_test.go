@@ -95,7 +95,7 @@ status: Active
 		t.Fatal(err)
 	}
 	_, err = docs[0].Policy()
-	for _, want := range []string{"p.yaml:2:10: policy.version: ", "p.yaml:5:22: policy.allowed_action_typs: ", "p.yaml:8:5: policy.denied_action_types[1]: ", "p.yaml:9:9: policy.status: ", "p.yaml:1:1: policy.updated_at: "} {
+	for _, want := range []string{"p.yaml:2:10: policy.version: ", "p.yaml:5:1: policy.allowed_action_typs: ", "p.yaml:8:5: policy.denied_action_types[1]: ", "p.yaml:9:9: policy.status: ", "p.yaml:1:1: policy.updated_at: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Policy = %v, want %s…", err, want)
 		}

@@ -78,6 +78,9 @@ func (r *jsonReader) container(n *node) error {
 		if err != nil {
 			return err
 		}
+		if n.kind == '{' {
+			kid.keyAt = n.keys[len(n.keys)-1].at
+		}
 		n.kids = append(n.kids, kid)
 	}
 }
@@ -118,16 +121,63 @@ func (r *jsonReader) place(offset int) Place {
 func (r *jsonReader) syntax(err error) error {
 	var placed *Error
 	var syntactic *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &placed):
+	if errors.As(err, &placed) {
 		return err
-	case errors.As(err, &syntactic):
-		offset := min(int(syntactic.ByteOffset), len(r.text))
-		reason := "it ends too early"
-		if !errors.Is(err, io.ErrUnexpectedEOF) && syntactic.Err != nil {
-			reason = strings.TrimPrefix(syntactic.Err.Error(), "jsontext: ")
-		}
-		return r.refuse(r.place(offset), "is not valid JSON: %s", reason)
 	}
-	return r.refuse(r.place(len(r.text)), "is not valid JSON: it ends too early")
+	offset := len(r.text)
+	if errors.As(err, &syntactic) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		offset = min(int(syntactic.ByteOffset), offset)
+	}
+	for offset < len(r.text) && strings.IndexByte(" \t\r\n", r.text[offset]) >= 0 {
+		offset++
+	}
+	if offset == len(r.text) {
+		offset = len(bytes.TrimRight(r.text, " \t\r\n"))
+	}
+	return r.refuse(r.place(offset), "is not valid JSON: %s", r.expected(offset))
+}
+
+// expected says what is wrong at the offset at which the file stops being JSON.
+func (r *jsonReader) expected(offset int) string {
+	rest, before := bytes.TrimRight(r.text[offset:], " \t\r\n"), bytes.TrimRight(r.text[:offset], " \t\r\n")
+	last := byte(0)
+	if len(before) > 0 {
+		last = before[len(before)-1]
+	}
+	next := byte(0) // behind a comma
+	if behind := bytes.TrimLeft(bytes.TrimPrefix(rest, []byte(",")), " \t\r\n"); len(behind) > 0 {
+		next = behind[0]
+	}
+	closes := next == '}' || next == ']'
+	switch {
+	case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")), bytes.HasPrefix(rest, []byte("#")):
+		return "JSON has no comments: use a .yaml file"
+	case last == 0 && len(rest) > 0:
+		return "this looks like YAML: name the file .yaml"
+	case len(rest) == 0:
+		return "it ends too early: a closing } or ] or quote is missing"
+	case closes && (rest[0] == ',' || last == ','):
+		return "there is a comma before the closing " + string(next)
+	case rest[0] == ',':
+		return "there is a comma too many"
+	case rest[0] == '\'':
+		return "text and names stand in double quotes, not in single ones"
+	case last == '{' || last == ',' && rest[0] != '"' && r.dec.StackDepth() > 0 && r.inObject():
+		return "the names of members stand in double quotes"
+	case rest[0] == '"' || rest[0] == '{' || rest[0] == '[':
+		return "a comma or a colon is missing before this"
+	}
+	switch word := string(bytes.ToLower(rest[:min(len(rest), 4)])); word {
+	case "true", "fals":
+		return "write true or false, in lower case"
+	case "none", "null", "nil":
+		return "there is no null: leave the member out"
+	}
+	return "want a text in double quotes, a number, true, false, an object or an array; a .yaml file needs fewer quotes"
+}
+
+// inObject reports whether the decoder is in an object.
+func (r *jsonReader) inObject() bool {
+	kind, _ := r.dec.StackIndex(r.dec.StackDepth())
+	return kind == '{'
 }

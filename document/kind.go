@@ -63,7 +63,7 @@ func (n *node) wireRule() *node {
 	wire := *n
 	wire.kids = slices.Clone(n.kids)
 	for i, k := range n.keys {
-		if kid := n.kids[i]; (k.name == "condition" || k.name == "action") && kid.kind == '{' {
+		if kid := n.kids[i]; (k.name == "condition" || k.name == "action") && kid.kind != '"' && kid.kind != 'n' {
 			wire.kids[i] = &node{kind: '"', text: string(kid.json()), at: kid.at}
 		}
 	}

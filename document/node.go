@@ -17,8 +17,11 @@ type node struct {
 	// text is a string's text, or what a number, true, false or null is in JSON.
 	text string
 	at   Place
-	// textAt is where the first character of a string's text stands, whose lines follow
-	// each other in the file; zero where they do not.
+	// keyAt is where the name stands under which the value is a member; zero where it is
+	// none.
+	keyAt Place
+	// textAt is where a string's text begins: behind the quote, or the line below a
+	// block's header.
 	textAt Place
 	keys   []key   // of an object; kids are the values
 	kids   []*node // the elements of an array, the values of an object

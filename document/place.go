@@ -2,11 +2,18 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // Place is a place in a file. Line and Column count from 1, columns in characters.
@@ -16,6 +23,9 @@ type Place struct{ Line, Column int }
 type Problem struct {
 	File string
 	Place
+	// Document names the document where its file may hold many: `rule "Large payments"`;
+	// else it is empty.
+	Document string
 	// Field is the path of what is wrong, such as "policy.status"; empty where the file as
 	// such is.
 	Field   string
@@ -24,9 +34,12 @@ type Problem struct {
 	Source string
 }
 
-// String is the problem on one line: file:line:column: field: message.
+// String is the problem on one line: file:line:column: document: field: message.
 func (p Problem) String() string {
 	s := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Document != "" {
+		s += p.Document + ": "
+	}
 	if p.Field != "" {
 		s += p.Field + ": "
 	}
@@ -58,8 +71,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Locate gives the fields that err names their places in the file. Any other error it
-// returns as it is.
+// Locate gives the fields that err names their places in the file, in the order of the
+// file. Any other error it returns as it is.
 func (d *Document) Locate(err error) error {
 	var invalid *engine.InvalidError
 	if !errors.As(err, &invalid) {
@@ -67,16 +80,115 @@ func (d *Document) Locate(err error) error {
 	}
 	e := new(Error)
 	for _, f := range invalid.Fields {
-		e.Problems = append(e.Problems, d.Problem(f.Field, f.Message))
+		e.Problems = append(e.Problems, d.locate(f))
 	}
+	slices.SortStableFunc(e.Problems, func(a, b Problem) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
 	return e
 }
 
 // Problem says something of a field of d, such as "policy.status" or "status". Where the
 // field is not there, the place is that of the value that lacks it.
 func (d *Document) Problem(field, message string) Problem {
-	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(field, string(d.Kind)), "."))
-	return d.file.problem(n.at, field, message)
+	return d.locate(engine.FieldError{Field: field, Message: message})
+}
+
+func (d *Document) locate(f engine.FieldError) Problem {
+	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(f.Field, string(d.Kind)), "."))
+	field, message := f.Field, f.Message
+	at := n.at
+	if f.In.Message != "" && (n.kind != '"' || f.In.At == "") {
+		n, field, message = n.follow(f.In.At), joined(field, f.In.At), f.In.Message
+		switch at = n.at; {
+		case f.In.Key && n.keyAt.Line > 0:
+			at = n.keyAt
+		case f.In.Line > 0 && n.kind == '"':
+			at = d.file.inText(n, f.In.Line, f.In.Column)
+		}
+	}
+	p := d.file.problem(at, field, message)
+	p.Document = d.title()
+	return p
+}
+
+// joined returns the path of a value within a field.
+func joined(field, pointer string) string {
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			field += "[" + token + "]"
+		} else {
+			field += "." + token
+		}
+	}
+	return field
+}
+
+// title names a rule, of which files hold many.
+func (d *Document) title() string {
+	if name := d.root.member("name"); d.Kind == Rule && name != nil && name.kind == '"' {
+		return "rule " + condition.Quote(name.text)
+	}
+	return ""
+}
+
+// inText returns the place of a line and a column, which count from 1, in the text of a
+// string, or that of the string where the file writes it in another way.
+func (f *file) inText(n *node, line, column int) Place {
+	lines := strings.SplitAfterN(n.text, "\n", line)
+	if len(lines) < line {
+		return n.at
+	}
+	before := strings.Join(lines[:line-1], "") + prefix(lines[line-1], column-1)
+	at := n.textAt
+	written := []rune(f.from(at))
+	for _, r := range before + "\x00" {
+		written = skip(written, r, &at)
+		if r == 0 {
+			return at
+		}
+		if len(written) == 0 || written[0] != r && !(unicode.IsSpace(r) && unicode.IsSpace(written[0])) {
+			return n.at
+		}
+		written = step(written, &at)
+	}
+	return at
+}
+
+// skip passes what the file has before the character r of a text: the indentation of a
+// block's lines, and the backslash before a quote.
+func skip(written []rune, r rune, at *Place) []rune {
+	for r != 0 && !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
+		written = step(written, at)
+	}
+	if len(written) > 1 && written[0] == '\\' && written[1] == r && (r == '"' || r == '\\') {
+		written = step(written, at)
+	}
+	return written
+}
+
+func step(written []rune, at *Place) []rune {
+	if at.Column++; written[0] == '\n' {
+		at.Line, at.Column = at.Line+1, 1
+	}
+	return written[1:]
+}
+
+// prefix returns the first n characters of s.
+func prefix(s string, n int) string { return string([]rune(s)[:min(max(n, 0), len([]rune(s)))]) }
+
+// from returns what stands in the file from a place on, at most as much as a condition.
+func (f *file) from(at Place) string {
+	rest := f.text
+	for line := 1; line < at.Line; line++ {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return ""
+		}
+		rest = rest[i+1:]
+	}
+	text := string(rest[:min(len(rest), 4*condition.MaxCondition)])
+	return strings.TrimPrefix(text, prefix(text, at.Column-1))
 }
 
 func (f *file) problem(at Place, field, message string) Problem {

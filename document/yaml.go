@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -88,6 +87,7 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 		if err != nil {
 			return err
 		}
+		kid.keyAt = at
 		n.keys, n.kids = append(n.keys, key{k.Value, at}), append(n.kids, kid)
 	}
 	return nil
@@ -115,29 +115,13 @@ func (r *yamlReader) scalar(n *node, y *yaml.Node) error {
 	return nil
 }
 
-// startOfText returns where the text of a string begins, where its lines are those of the
-// file: a plain or quoted string of one line, or a block (|).
+// startOfText returns where the text of a string begins.
 func startOfText(y *yaml.Node) Place {
 	switch {
-	case y.Style&yaml.LiteralStyle != 0:
-		return Place{y.Line + 1, 0} // the column is that of the block's first line: see textPlace
-	case y.Style&yaml.FoldedStyle != 0, strings.Contains(y.Value, "\n"):
-		return Place{}
+	case y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return Place{y.Line + 1, 1}
 	case y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
 		return Place{y.Line, y.Column + 1}
 	}
 	return Place{y.Line, y.Column}
-}
-
-// yamlLine is how the YAML library names a line.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-
-// yamlSyntax says where the file stops being YAML, and why.
-func (f *file) yamlSyntax(err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
-	if m == nil {
-		return f.refuse(Place{1, 1}, "is not valid YAML: %v", err)
-	}
-	line, _ := strconv.Atoi(m[1]) // none: 0
-	return f.refuse(Place{max(line, 1), 1}, "is not valid YAML: %s", m[2])
 }

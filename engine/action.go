@@ -28,6 +28,9 @@ type actionDocument struct {
 const actionForm = `want {"decision":"allow|deny|approval_required","reason":"..."}`
 
 func parseAction(doc string) (action, error) {
+	if !strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") {
+		return action{}, inAction("", "is not a JSON object: %s", actionForm)
+	}
 	var d actionDocument
 	if err := Decode([]byte(doc), "", &d); err != nil {
 		return action{}, badAction(err)

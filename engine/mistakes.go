@@ -20,6 +20,8 @@ import (
 type mistakes struct {
 	dec  *jsontext.Decoder
 	root string
+	// meant are the fields that unknown ones are likely to be meant as.
+	meant []string
 	problems
 }
 
@@ -54,6 +56,9 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 func (m *mistakes) besides(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {
+		if slices.Contains(m.meant, f.Field) && strings.HasPrefix(f.Message, "is required") {
+			continue
+		}
 		told := slices.ContainsFunc(refused, func(g FieldError) bool { return within(f.Field, g.Field) || within(g.Field, f.Field) })
 		if !told && len(m.fields) < maxMistakes {
 			m.fields = append(m.fields, f)
@@ -78,6 +83,9 @@ func (m *mistakes) found(message string) {
 func (m *mistakes) unknown(name string, known []string) {
 	if len(m.fields) < maxMistakes {
 		p := fieldPath(m.root, m.dec.StackPointer())
+		if meant := condition.Meant(name, known); meant != "" {
+			m.meant = append(m.meant, strings.TrimSuffix(p, name)+meant)
+		}
 		m.addIn(p, condition.Mistake{Key: true, Message: unknownMember(name, known)})
 	}
 }

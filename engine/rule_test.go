@@ -87,7 +87,7 @@ func TestValidateRule_AnActionThatIsNotJSONIsNamedOnce(t *testing.T) {
 	if err := ValidateRule(r, Options{}); !errors.As(err, &invalid) {
 		t.Fatalf("ValidateRule(%+v) = %v, want an InvalidError", r, err)
 	}
-	if f := invalid.Fields[0]; f.Field != "action" || !strings.HasPrefix(f.Message, "is not valid JSON") {
-		t.Errorf("ValidateRule(%+v): %s %s, want that action is not valid JSON", r, f.Field, f.Message)
+	if f := invalid.Fields[0]; f.Field != "action" || !strings.HasPrefix(f.Message, "is not a JSON object") {
+		t.Errorf("ValidateRule(%+v): %s %s, want that action is not a JSON object", r, f.Field, f.Message)
 	}
 }

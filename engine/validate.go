@@ -132,8 +132,8 @@ func (r *Rule) Validate() error {
 	var p problems
 	p.text("name", r.Name, MaxRuleName)
 	p.optionalText("description", r.Description, MaxRuleDescription)
-	p.document("condition", r.Condition, condition.MaxCondition)
-	p.document("action", r.Action, MaxRuleAction)
+	p.document("condition", r.Condition, `{"action_type":"deploy"}`, condition.MaxCondition)
+	p.document("action", r.Action, `{"decision":"deny"}`, MaxRuleAction)
 	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
 		p.add("priority", "want an integer from %d to %d", -MaxPriority, MaxPriority)
 	}
@@ -184,10 +184,10 @@ func textProblem(s string, limit int) string {
 }
 
 // document checks a string that holds a JSON document.
-func (p *problems) document(field, s string, limit int) {
+func (p *problems) document(field, s, example string, limit int) {
 	switch {
 	case s == "":
-		p.add(field, "is required: want a JSON document as a string")
+		p.add(field, "is required: want a JSON document such as %s", example)
 	case len(s) > limit:
 		p.add(field, "is longer than %d bytes", limit)
 	}

@@ -63,7 +63,9 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 		case !ok:
 		case len(root.members) > 1:
 			return nil, refuse("", "%q stands alone, no other key may be beside it; %s", form, forms)
-		case source.kind != '"' || strings.TrimSpace(source.text) == "":
+		case source.kind == '"' && strings.TrimSpace(source.text) == "":
+			return nil, refuse("/"+form, "want a string that holds the source, it is empty")
+		case source.kind != '"':
 			return nil, refuse("/"+form, "want a string that holds the source, got %s", source.describe())
 		case form == "cel":
 			return compileCEL(source.text, o)

@@ -236,7 +236,7 @@ func lookupField(name string) (Field, error) {
 	names := fieldNames()
 	want := strings.Join(names, ", ") + ", metadata.<key>"
 	if meant := Meant(name, names); meant != "" && name != fields[Metadata].name+"." {
-		return Field{}, fmt.Errorf("unknown field %q: %s%s? want one of %s", name, didYouMean, meant, want)
+		return Field{}, fmt.Errorf("unknown field %q: %s%s?", name, didYouMean, meant)
 	}
 	return Field{}, fmt.Errorf("unknown field %q: want one of %s", name, want)
 }

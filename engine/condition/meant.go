@@ -1,8 +1,8 @@
 package condition
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -20,7 +20,7 @@ var words = map[string]string{
 	"and": "all", "or": "any", "none": "not", "is": "eq", "equals": "eq",
 	"above": "gt", "after": "gt", "below": "lt", "before": "lt",
 	"context": "metadata", "amount": "cost.amount_minor", "price": "cost.amount_minor", "currency": "cost.currency",
-	"action": "action_type", "enable": "isActive", "timestamp": "issued_at",
+	"message": "reason", "why": "reason", "action": "action_type", "enable": "isActive", "timestamp": "issued_at",
 	"len": "size", "length": "size", "tolower": "lowerAscii", "lower": "lowerAscii", "lowercase": "lowerAscii",
 	"toupper": "upperAscii", "upper": "upperAscii", "regex": "matches", "match": "matches", "like": "glob",
 	"includes": "contains", "hasprefix": "startsWith", "hassuffix": "endsWith", "float": "double", "str": "string",
@@ -37,31 +37,24 @@ func Meant(word string, names []string) string {
 	}
 	plain := letters(word)
 	synonym, known := words[plain]
-	best, least := "", 1+len(plain)/3
+	best, least := "", 1+max(min(len(plain)-3, 2), len(plain)/3)
+	part := ""
 	for _, name := range names {
+		shown, _, _ := strings.Cut(name, " ")
 		for spelling := range strings.FieldsSeq(name) {
-			shown, _, _ := strings.Cut(name, " ")
-			switch other := letters(spelling); {
-			case spelling == word, plain != "" && other == plain, known && other == letters(synonym):
+			other := letters(spelling)
+			if spelling == word || plain != "" && (other == plain || known && other == letters(synonym)) {
 				return shown
-			case plain == "":
-			default:
-				if d := levenshtein.ComputeDistance(plain, other); d < least {
-					best, least = shown, d
-				}
+			}
+			if part == "" && len(plain) > 3 && (strings.HasPrefix(other, plain) || strings.HasSuffix(other, plain)) {
+				part = shown
+			}
+			if d := levenshtein.ComputeDistance(plain, other); plain != "" && d < least {
+				best, least = shown, d
 			}
 		}
 	}
-	if best != "" || len(plain) < 4 {
-		return best
-	}
-	i := slices.IndexFunc(names, func(name string) bool {
-		return strings.HasPrefix(letters(name), plain) || strings.HasSuffix(letters(name), plain)
-	})
-	if i >= 0 {
-		best, _, _ = strings.Cut(names[i], " ")
-	}
-	return best
+	return cmp.Or(part, best)
 }
 
 // letters returns the letters and digits of a name, in lower case.
@@ -85,6 +78,16 @@ func (p *parser) hasOperators(obj jsonNode) bool {
 		}
 	}
 	return len(obj.members) == 0
+}
+
+// combinationMeant returns the combination that the member of a match object is meant as.
+func combinationMeant(m jsonMember) string {
+	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"}, "not": {"$not", "not"}}
+	meant := names[strings.ToLower(m.name)]
+	if len(m.value.items) > 0 && isTree(m.value.items[0]) || isTree(m.value) {
+		return meant[1]
+	}
+	return meant[0]
 }
 
 // flattened writes the members of a sub-document as fields.

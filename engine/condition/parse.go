@@ -74,6 +74,9 @@ func (p *parser) member(m jsonMember) *Node {
 	if strings.HasPrefix(m.name, "$") {
 		return p.misnamed(m.value.at, "unknown operator %q before a field: want $and, $or, $nor or $not", m.name)
 	}
+	if meant := combinationMeant(m); meant != "" {
+		return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
+	}
 	f, err := lookupField(m.name)
 	switch {
 	case err == nil && f.ID == Metadata && m.value.kind == '{' && !p.hasOperators(m.value):
@@ -92,7 +95,7 @@ func (p *parser) member(m jsonMember) *Node {
 func (p *parser) list(v jsonNode, parse func(jsonNode) *Node) []*Node {
 	p.nodes++
 	if v.kind != '[' || len(v.items) == 0 {
-		return []*Node{p.wrong(v.at, "want an array of at least one condition")}
+		return []*Node{p.wrong(v.at, "want an array of at least one condition, got %s", v.describe())}
 	}
 	kids := make([]*Node, len(v.items))
 	for i, item := range v.items {
@@ -172,7 +175,7 @@ func (p *parser) tree(obj jsonNode) *Node {
 		p.nodes++
 		for _, m := range obj.members {
 			if meant := Meant(m.name, treeKeys()); meant != "" {
-				return p.misnamed(m.value.at, "unknown key %q: did you mean %q?", m.name, meant)
+				return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
 			}
 			if m.name == "cel" || m.name == "rego" {
 				return p.misnamed(m.value.at, "%q stands alone, not under a tree: write the whole condition in it", m.name)
@@ -215,7 +218,7 @@ func (p *parser) treeLeaf(obj jsonNode) *Node {
 			return p.wrong(m.value.at, "%q is there twice, under both its names", role)
 		}
 		if meant := Meant(m.name, treeKeys()); role == "" && meant != "" && !isTreeKey(m.name) {
-			return p.misnamed(m.value.at, "unknown key %q: did you mean %q?", m.name, meant)
+			return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
 		}
 		if role == "" {
 			return p.misnamed(m.value.at, "%q does not go beside %q: a node is one of all, any, not or a leaf of field, op and value, and the forms cannot be mixed; %s",

@@ -1,0 +1,62 @@
+package document
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// yamlLine is how the YAML library names a line.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// yamlSyntax says where the file stops being YAML, and why.
+func (f *file) yamlSyntax(err error) error {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		return f.refuse(Place{1, 1}, "is not valid YAML: %v", err)
+	}
+	line, _ := strconv.Atoi(m[1]) // none: 0
+	if strings.HasPrefix(m[2], "did not find expected") && strings.HasSuffix(m[2], "key") {
+		line++ // what the library's parser finds it counts from 0, unlike what its scanner does
+	}
+	line = max(line, 1)
+	for _, s := range slips {
+		for _, at := range []int{line, line + 1, line - 1} {
+			if column := s.find(f.line(at)); column > 0 {
+				return f.refuse(Place{at, column}, "is not valid YAML: %s", s.message)
+			}
+		}
+	}
+	text := f.line(line)
+	column := 1 + len(text) - len(strings.TrimLeft(text, " "))
+	if strings.HasSuffix(m[2], "expected key") {
+		return f.refuse(Place{line, column}, "is not valid YAML: this line is not indented like those above, or one above is not closed (%s)", m[2])
+	}
+	return f.refuse(Place{line, column}, "is not valid YAML: %s", m[2])
+}
+
+// slip is a mistake in YAML that the library describes in its own words, or in the next
+// line.
+type slip struct {
+	pattern *regexp.Regexp
+	message string
+}
+
+// slips are looked for in this order around the line that the library names.
+var slips = []slip{
+	{regexp.MustCompile(`^ *(\t)`), "lines are indented by spaces, not by tabs"},
+	{regexp.MustCompile(`^[^"#]*("(?:[^"\\]|\\.)*)$`), "the text that begins here has no closing quote"},
+	{regexp.MustCompile(`(?:: |^ *- |[\[{,] ?)([*@%` + "`" + `][^"']*)$`), "a text that begins with this character stands in quotes"},
+	{regexp.MustCompile(`^ *(?:- )?\w+(:[^\s/].*)$`), "a space is missing behind the colon"},
+	{regexp.MustCompile(`^ *(?:- )?[\w.]+: +[^"'{\[#|>].*?(: .*)$`), "a text with a colon and a space stands in quotes"},
+}
+
+// find returns the column at which a line has the slip, which counts from 1; 0: it has not.
+func (s slip) find(line string) int {
+	m := s.pattern.FindStringSubmatchIndex(line)
+	if m == nil {
+		return 0
+	}
+	return 1 + utf8.RuneCountInString(line[:m[2]])
+}
