@@ -55,10 +55,14 @@ type file struct {
 }
 
 // Parse reads the documents in data. The name is the file's: it stands in errors, and one
-// that ends in .json holds JSON, any other YAML. Every error is an *[Error]. A document
+// that ends in .json holds JSON, any other YAML. What is called "-", which is standard
+// input, is JSON where it begins as an object or an array. Every error is an *[Error]. A document
 // whose kind cannot be told has none.
 func Parse(name string, data []byte) ([]*Document, error) {
 	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json")}
+	if begin := bytes.TrimSpace(data); name == "-" && len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
+		f.yaml = false
+	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, f.refuse(Place{1, 1}, "the file is empty")
 	}
@@ -108,13 +112,20 @@ func (d *Document) Intent() (*engine.Intent, error) {
 	})
 }
 
-// Rule decodes, validates and compiles a rule.
+// Rule decodes, validates and compiles a rule. As where one is created, priority is
+// [engine.DefaultPriority] and isActive true where they are left out.
 func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 	return decode(d, Rule, func(data []byte) (*engine.CompiledRule, error) {
 		var r engine.Rule
 		check := func() error { return checkRule(r, o) }
 		if err := engine.Decode(data, "", &r, check); err != nil {
 			return nil, err
+		}
+		if d.root.member("priority") == nil {
+			r.Priority = engine.DefaultPriority
+		}
+		if d.root.member("isActive") == nil {
+			r.IsActive = true
 		}
 		if err := check(); err != nil {
 			return nil, err
@@ -166,6 +177,15 @@ func (d *Document) Check(o engine.Options) (err error) {
 	default:
 		_, err = d.wire(d.Kind)
 	}
+	return err
+}
+
+// Want returns an error unless d is of a kind; any is fine where it is "".
+func (d *Document) Want(k Kind) error {
+	if k == "" {
+		return nil
+	}
+	_, err := d.wire(k)
 	return err
 }
 

@@ -79,6 +79,64 @@ func TestParse_ReadsTheExamples(t *testing.T) {
 	}
 }
 
+func TestDocument_RuleHasTheDefaultsOfTheAPI(t *testing.T) {
+	docs, err := Parse("r.yaml", []byte("name: x\ncondition: {}\naction: {decision: deny}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := docs[0].Rule(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc := r.Rule(); doc.Priority != engine.DefaultPriority || !doc.IsActive {
+		t.Errorf("Rule = priority %d, active %v, want %d, true", doc.Priority, doc.IsActive, engine.DefaultPriority)
+	}
+}
+
+// A comment with a name and a reason silences, at the end of the line or above it.
+func TestDocument_Ignores(t *testing.T) {
+	const text = `name: x
+condition: {metadata.env: prod} # writ:ignore unguarded-key it is optional
+action: {decision: deny}
+---
+name: y
+# A note.
+# writ:ignore unguarded-key it is optional
+condition:
+  metadata.env: prod
+action: {decision: deny}
+---
+# writ:ignore unguarded-key
+name: z # writ:ignore unguarded-key a comment elsewhere
+condition: {metadata.env: prod} # writ:ignore unguarded-key
+action: {decision: deny}
+`
+	docs, err := Parse("r.yaml", []byte(text))
+	if err != nil || len(docs) != 3 {
+		t.Fatalf("Parse = %d, %v, want three documents", len(docs), err)
+	}
+	for i, want := range []bool{true, true, false} {
+		if got := docs[i].Ignores("condition", "unguarded-key"); got != want {
+			t.Errorf("Ignores of document %d = %v, want %v", i, got, want)
+		}
+		if docs[i].Ignores("condition", "shadowed") {
+			t.Errorf("document %d: a comment silences what it does not name", i)
+		}
+	}
+	bad := BadIgnores("r.yaml", []byte(text), []string{"unguarded-key"})
+	if len(bad) != 2 || bad[0].Line != 12 || bad[1].Line != 14 {
+		t.Errorf("BadIgnores = %v, want those of lines 12 and 14, which have no reason", bad)
+	}
+}
+
+func TestProblem_CaretOfALongLine(t *testing.T) {
+	p := Problem{Place: Place{1, 201}, Source: strings.Repeat("a", 200) + "X" + strings.Repeat("b", 200)}
+	line, caret, _ := strings.Cut(p.Caret(), "\n")
+	if n := len([]rune(line)); n != maxSource || []rune(line)[strings.Index(caret, "^")] != 'X' {
+		t.Errorf("Caret = %d characters, %q, want %d and the caret below X", n, p.Caret(), maxSource)
+	}
+}
+
 func TestError_HasEveryPlace(t *testing.T) {
 	const text = `policy_id: 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10
 version: "1"

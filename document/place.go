@@ -46,17 +46,24 @@ func (p Problem) String() string {
 	return s + p.Message
 }
 
-// Caret returns the line of the file and, below it, a caret under the place.
+// Caret returns the line of the file and, below it, a caret under the place. Of a long
+// line it returns what is around the place.
 func (p Problem) Caret() string {
-	before := []rune(p.Source)
-	before = before[:min(len(before), p.Column-1)]
+	line, at := []rune(p.Source), p.Column-1
+	if len(line) > maxSource {
+		from := max(0, min(at-maxSource/2, len(line)-maxSource))
+		line, at = line[from:from+maxSource], at-from
+		if from > 0 {
+			line[0] = '…'
+		}
+	}
 	indent := strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return r
 		}
 		return ' '
-	}, string(before))
-	return p.Source + "\n" + indent + "^"
+	}, string(line[:max(0, min(len(line), at))]))
+	return string(line) + "\n" + indent + "^"
 }
 
 // Error is everything that is wrong with a document.
@@ -95,7 +102,7 @@ func (d *Document) Problem(field, message string) Problem {
 }
 
 func (d *Document) locate(f engine.FieldError) Problem {
-	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(f.Field, string(d.Kind)), "."))
+	n := d.find(f.Field)
 	field, message := f.Field, f.Message
 	at := n.at
 	if f.In.Message != "" && (n.kind != '"' || f.In.At == "") {
@@ -110,6 +117,13 @@ func (d *Document) locate(f engine.FieldError) Problem {
 	p := d.file.problem(at, field, message)
 	p.Document = d.title()
 	return p
+}
+
+// find returns the value of a field, such as "policy.status" or "status", or what is nearest
+// to it.
+func (d *Document) find(field string) *node {
+	n, _ := d.root.find(strings.TrimPrefix(strings.TrimPrefix(field, string(d.Kind)), "."))
+	return n
 }
 
 // joined returns the path of a value within a field.

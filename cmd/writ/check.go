@@ -1,149 +1,253 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"writ/document"
 	"writ/engine"
+	"writ/lint"
 )
 
 type checkCmd struct {
-	Files []string `arg:"" name:"files" help:"Policy, rule or intent files; what a file holds is told by its members."`
+	Files  []string `arg:"" name:"files" help:"Files of policies, rules, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
+	Strict bool     `help:"Fail on warnings, too."`
+	JSON   bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
 }
 
 // Help says what is checked.
 func (c *checkCmd) Help() string {
 	return `Validates files exactly as the service does: members, types, globs, CEL and Rego
-conditions. Prints a line a file and every problem it has; exits 3 when one is
-invalid. Warns of what is valid and may do other than its author means.
+conditions. Prints every problem as file:line:column: field: message, with the line
+and a caret; exits 3 when a file is invalid. Warns of what is valid and may do other
+than its author means; with --strict a warning is exit code 1. The rules of all files
+are looked at together, as those of one organization.
 
-  writ check examples/policies/*.json examples/rules.json`
+  writ check examples/policies/*.json examples/rules.json
+  writ check --strict policies
+
+In YAML a comment at the end of the line, or above it, silences a warning:
+
+  condition: {metadata.ticket: {$exists: false}}  # writ:ignore unguarded-key a ticket is optional
+
+With --json each line has file, line, column, severity (error or warning), rule (of
+the warning), document, field, message and instead.`
 }
 
 // Run checks every file.
 func (c *checkCmd) Run(_ context.Context, s streams) error {
-	var failed error
-	for _, name := range c.Files {
-		kind, warnings, err := checkFile(s, name)
+	files, err := documentFiles(c.Files)
+	if err != nil {
+		return err
+	}
+	ch := checker{streams: s, asJSON: c.JSON}
+	for _, name := range files {
+		ch.file(name)
+	}
+	ch.lint()
+	for _, r := range ch.reports {
+		if err := r.print(s, c.JSON); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ch.has("error"):
+		return errReportedInvalid
+	case c.Strict && ch.has("warning"):
+		return errReported
+	}
+	return nil
+}
+
+// checker checks files.
+type checker struct {
+	streams
+	asJSON  bool
+	reports []*report
+	rules   []checkedRule
+}
+
+// report is what is found in a file.
+type report struct {
+	name  string
+	holds string // such as "3 rules"
+	found []finding
+}
+
+// checkedRule is a rule and where it is from.
+type checkedRule struct {
+	*engine.CompiledRule
+	doc *document.Document
+	in  *report
+}
+
+// finding is a problem or a warning, as --json prints it.
+type finding struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Column   int    `json:"column"`
+	Severity string `json:"severity"`
+	Rule     string `json:"rule,omitzero"`
+	Document string `json:"document,omitzero"`
+	Field    string `json:"field"`
+	Message  string `json:"message"`
+	Instead  string `json:"instead,omitzero"`
+
+	problem document.Problem
+}
+
+func (r *report) add(severity, rule, instead string, problems ...document.Problem) {
+	for _, p := range problems {
+		r.found = append(r.found, finding{
+			File: p.File, Line: p.Line, Column: p.Column, Severity: severity, Rule: rule,
+			Document: p.Document, Field: p.Field, Message: p.Message, Instead: instead, problem: p,
+		})
+	}
+}
+
+// file checks the documents in a file.
+func (c *checker) file(name string) {
+	r := &report{name: name}
+	c.reports = append(c.reports, r)
+	data, err := readInput(c.streams, name)
+	if err != nil {
+		r.failed(err)
+		return
+	}
+	docs, err := document.Parse(name, data)
+	r.failed(err)
+	for _, d := range docs {
+		c.document(d, r)
+	}
+	if !strings.HasSuffix(name, ".json") {
+		r.add("warning", "ignore", "", document.BadIgnores(name, data, warningNames())...)
+	}
+	r.holds = counted(docs)
+}
+
+// failed notes what is wrong.
+func (r *report) failed(err error) {
+	var placed *document.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &placed):
+		r.add("error", "", "", placed.Problems...)
+	default:
+		r.add("error", "", "", document.Problem{File: r.name, Message: problem(err).Error()})
+	}
+}
+
+func (c *checker) document(d *document.Document, r *report) {
+	switch d.Kind {
+	case document.Rule:
+		rule, err := d.Rule(conditions())
+		r.failed(err)
 		if err == nil {
-			fmt.Fprintf(s.out, "%s: ok: %s\n", name, kind)
-			for _, w := range warnings {
-				fmt.Fprintf(s.out, "  warning: %s: %s\n", w.Field, w.Message)
+			c.rules = append(c.rules, checkedRule{rule, d, r})
+		}
+	case document.Policy:
+		p, err := d.Policy()
+		r.failed(err)
+		if err == nil {
+			r.warn(d, "", lint.Policy(p))
+		}
+	default:
+		r.failed(d.Check(conditions()))
+	}
+}
+
+// lint warns of the rules of all files together.
+func (c *checker) lint() {
+	rules := make([]*engine.CompiledRule, len(c.rules))
+	for i, r := range c.rules {
+		rules[i] = r.CompiledRule
+	}
+	for _, w := range lint.Rules(rules) {
+		var i int
+		if _, err := fmt.Sscanf(w.Field, "rules[%d]", &i); err != nil || i >= len(c.rules) {
+			continue
+		}
+		c.rules[i].in.warn(c.rules[i].doc, fmt.Sprintf("rules[%d].", i), []lint.Warning{w})
+	}
+}
+
+// warn adds the warnings that no comment silences. prefix is what their fields begin with.
+func (r *report) warn(d *document.Document, prefix string, warnings []lint.Warning) {
+	for _, w := range warnings {
+		field := strings.TrimSuffix(strings.TrimPrefix(w.Field+".", prefix), ".")
+		if !d.Ignores(field, w.Rule) {
+			r.add("warning", w.Rule, w.Instead, d.Problem(field, w.Message))
+		}
+	}
+}
+
+// warningNames are the names that a comment can silence.
+func warningNames() (names []string) {
+	for _, k := range lint.Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+func (c *checker) has(severity string) bool {
+	return slices.ContainsFunc(c.reports, func(r *report) bool { return r.has(severity) })
+}
+
+func (r *report) has(severity string) bool {
+	return slices.ContainsFunc(r.found, func(f finding) bool { return f.Severity == severity })
+}
+
+// print prints what was found, or that the file is fine.
+func (r *report) print(s streams, asJSON bool) error {
+	if !asJSON && !r.has("error") {
+		fmt.Fprintf(s.out, "%s: ok: %s\n", r.name, r.holds)
+	}
+	for _, f := range r.found {
+		if asJSON {
+			if err := json.NewEncoder(s.out).Encode(f); err != nil {
+				return fmt.Errorf("printing: %w", err)
 			}
 			continue
 		}
-		failed = errReportedInvalid
-		var fields *engine.InvalidError
-		if !errors.As(err, &fields) {
-			fmt.Fprintf(s.out, "%s: INVALID: %v\n", name, problem(err))
+		p := f.problem
+		if f.Severity == "warning" {
+			p.Message = "warning: " + p.Message + " [" + f.Rule + "]"
+		}
+		if p.Line == 0 {
+			fmt.Fprintf(s.out, "%s: %s\n", p.File, p.Message)
 			continue
 		}
-		fmt.Fprintf(s.out, "%s: INVALID %s:\n", name, kind)
-		for _, f := range fields.Fields {
-			fmt.Fprintf(s.out, "  %s: %s\n", f.Field, f.Message)
+		printProblem(s.out, p)
+		if f.Instead != "" {
+			fmt.Fprintf(s.out, "  instead: %s\n", f.Instead)
 		}
 	}
-	return failed
+	return nil
 }
 
-// checkFile validates one file and says what it holds.
-func checkFile(s streams, name string) (kind string, warnings []engine.FieldError, err error) {
-	data, err := readInput(s, name)
-	if err != nil {
-		return "", nil, err
-	}
-	kind, err = kindOf(data)
-	if err != nil {
-		return "", nil, &inputError{name: name, err: err}
-	}
-	switch kind {
-	case "policy":
-		p, err := engine.DecodePolicy(data, "policy")
-		if err == nil {
-			_, err = engine.CompilePolicy(p)
+// counted says what a file holds: "policy" or "2 policies, 3 rules".
+func counted(docs []*document.Document) string {
+	var parts []string
+	for _, k := range []struct {
+		kind document.Kind
+		many string
+	}{{document.Policy, "policies"}, {document.Rule, "rules"}, {document.Intent, "intents"}, {document.Suite, "suites"}} {
+		n := 0
+		for _, d := range docs {
+			if d.Kind == k.kind {
+				n++
+			}
 		}
-		if err != nil {
-			return kind, nil, wrapInput(name, err)
-		}
-		return kind, p.Warnings(), nil
-	case "intent":
-		in, err := engine.DecodeIntent(data, "intent")
-		if err == nil {
-			err = in.Validate()
-		}
-		return kind, nil, wrapInput(name, err)
-	default:
-		var rules []engine.Rule
-		check := func() error {
-			_, err := checkRules(rules)
-			return err
-		}
-		if err := engine.Decode(data, "rules", &rules, check); err != nil {
-			return kind, nil, wrapInput(name, err)
-		}
-		warnings, err := checkRules(rules)
-		return fmt.Sprintf("%d rules", len(rules)), warnings, wrapInput(name, err)
-	}
-}
-
-func wrapInput(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &inputError{name: name, err: err}
-}
-
-// checkRules reports what is wrong with any of the rules and what may do other
-// than its author means, each field with its place in the array.
-func checkRules(rules []engine.Rule) (warnings []engine.FieldError, err error) {
-	all := &engine.InvalidError{}
-	placed := func(to, fields []engine.FieldError, i int) []engine.FieldError {
-		for _, f := range fields {
-			f.Field = fmt.Sprintf("rules[%d].%s", i, f.Field)
-			to = append(to, f)
-		}
-		return to
-	}
-	for i := range rules {
-		rule, err := engine.CompileRule(rules[i], conditions())
-		var invalid *engine.InvalidError
 		switch {
-		case err == nil:
-			warnings = placed(warnings, rule.Warnings(), i)
-		case errors.As(err, &invalid):
-			all.Fields = placed(all.Fields, invalid.Fields, i)
-		default:
-			return nil, fmt.Errorf("rules[%d]: %w", i, err)
+		case n == 1:
+			parts = append(parts, string(k.kind))
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, k.many))
 		}
 	}
-	if len(all.Fields) > 0 {
-		return nil, all
-	}
-	return warnings, nil
-}
-
-// kindOf tells policies, intents and rules apart by a member that only one has.
-func kindOf(data []byte) (string, error) {
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
-		return "rules", nil
-	}
-	var members map[string]jsontext.Value
-	// The strict decoders say where a member is duplicated.
-	if err := json.Unmarshal(data, &members, jsontext.AllowDuplicateNames(true)); err != nil {
-		return "", fmt.Errorf("want a JSON object or an array of rules: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
-	}
-	for _, k := range []struct{ member, kind string }{
-		{"intent_id", "intent"}, {"allowed_action_types", "policy"}, {"version", "policy"}, {"action_type", "intent"},
-	} {
-		if _, ok := members[k.member]; ok {
-			return k.kind, nil
-		}
-	}
-	return "", errors.New("neither a policy (allowed_action_types), an intent (intent_id) nor an array of rules")
+	return strings.Join(parts, ", ")
 }

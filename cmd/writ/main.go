@@ -20,6 +20,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"writ/document"
 	"writ/engine"
 )
 
@@ -36,7 +37,7 @@ type cli struct {
 	Serve  serveCmd  `cmd:"" help:"Serve the API until interrupted."`
 	Demo   demoCmd   `cmd:"" help:"Decide the example intents over HTTP, verify each receipt offline, and exit."`
 	Eval   evalCmd   `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
-	Check  checkCmd  `cmd:"" help:"Validate policy, rule and intent files."`
+	Check  checkCmd  `cmd:"" help:"Validate files of policies, rules, intents and suites, and warn of what they may not mean."`
 	Test   testCmd   `cmd:"" help:"Run suites of tests of policies and rules."`
 	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
@@ -138,6 +139,7 @@ func exitCode(w io.Writer, err error) int {
 		invalid *inputError
 		fields  *engine.InvalidError
 		usage   *usageError
+		placed  *document.Error
 	)
 	switch {
 	case err == nil:
@@ -145,6 +147,11 @@ func exitCode(w io.Writer, err error) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.Is(err, errReportedInvalid):
+		return exitInvalid
+	case errors.As(err, &placed):
+		for _, p := range placed.Problems {
+			printProblem(w, p)
+		}
 		return exitInvalid
 	case errors.As(err, &usage):
 		fmt.Fprintf(w, "writ: %v\n", err)

@@ -64,5 +64,5 @@ func TestMetrics_MongoDB(t *testing.T) {
 			t.Errorf("the metrics show %q", secret)
 		}
 	}
-	lint(t, p)
+	lintMetrics(t, p)
 }

@@ -172,7 +172,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	t.Run("promlint", func(t *testing.T) { lint(t, p) })
+	t.Run("promlint", func(t *testing.T) { lintMetrics(t, p) })
 }
 
 // TestMetrics_IdleServer: what only could happen costs no series, and what an
@@ -237,8 +237,8 @@ func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 	return all
 }
 
-// lint checks the names and units of writ's metrics as promtool does.
-func lint(t *testing.T, p *process) {
+// lintMetrics checks the names and units of writ's metrics as promtool does.
+func lintMetrics(t *testing.T, p *process) {
 	body, _ := scrape(t, p, acceptText)
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()
 	if err != nil {

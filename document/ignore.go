@@ -1,0 +1,63 @@
+package document
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ignores is the comment that silences a warning: # writ:ignore RULE reason.
+var ignores = regexp.MustCompile(`(?:^|\s)#\s*writ:ignore\b[ \t]*(\S*)[ \t]*(.*)$`)
+
+// Ignores reports whether a comment silences the rule of package lint for a field of d: in
+// YAML, "# writ:ignore RULE reason" at the end of the line of the field or of its value, or
+// in the comments right above either.
+func (d *Document) Ignores(field, rule string) bool {
+	if !d.file.yaml {
+		return false
+	}
+	n := d.find(field)
+	for _, line := range []int{n.at.Line, n.keyAt.Line} {
+		if line > 0 && d.file.ignoresAt(line, rule) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *file) ignoresAt(line int, rule string) bool {
+	said := func(text string) bool {
+		m := ignores.FindStringSubmatch(text)
+		return m != nil && m[1] == rule && m[2] != ""
+	}
+	if said(f.line(line)) {
+		return true
+	}
+	for line--; strings.HasPrefix(strings.TrimSpace(f.line(line)), "#"); line-- {
+		if said(f.line(line)) {
+			return true
+		}
+	}
+	return false
+}
+
+// BadIgnores returns the comments in a file that are meant to silence a warning and silence
+// none, because they lack the reason or the rule is none of known.
+func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
+	f := &file{name: name, text: data, yaml: true}
+	for i, line := range strings.Split(string(data), "\n") {
+		m := ignores.FindStringSubmatch(strings.TrimSuffix(line, "\r"))
+		if m == nil {
+			continue
+		}
+		at := Place{i + 1, 1 + len([]rune(line[:strings.Index(line, "writ:ignore")]))}
+		switch {
+		case m[1] == "" || !slices.Contains(known, m[1]):
+			bad = append(bad, f.problem(at, "", fmt.Sprintf("silences nothing: want the name of a warning, one of %s", strings.Join(known, ", "))))
+		case m[2] == "":
+			bad = append(bad, f.problem(at, "", "silences nothing: say the reason behind "+m[1]))
+		}
+	}
+	return bad
+}
