@@ -54,15 +54,20 @@ type file struct {
 	yaml bool
 }
 
+func newFile(name string, data []byte) *file {
+	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json")}
+	if begin := bytes.TrimSpace(data); name == "-" && len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
+		f.yaml = false
+	}
+	return f
+}
+
 // Parse reads the documents in data. The name is the file's: it stands in errors, and one
 // that ends in .json holds JSON, any other YAML. What is called "-", which is standard
 // input, is JSON where it begins as an object or an array. Every error is an *[Error]. A document
 // whose kind cannot be told has none.
 func Parse(name string, data []byte) ([]*Document, error) {
-	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json")}
-	if begin := bytes.TrimSpace(data); name == "-" && len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
-		f.yaml = false
-	}
+	f := newFile(name, data)
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, f.refuse(Place{1, 1}, "the file is empty")
 	}

@@ -19,45 +19,70 @@ type client struct {
 // call sends body as JSON, unless it is nil, and returns the answer, which must
 // have the wanted status.
 func (c client) call(ctx context.Context, method, path string, body any, want int) ([]byte, error) {
+	got, _, err := c.send(ctx, method, path, body, want)
+	return got, err
+}
+
+// send is call with the answer's headers.
+func (c client) send(ctx context.Context, method, path string, body any, want int) ([]byte, http.Header, error) {
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the request: %w", err)
+			return nil, nil, fmt.Errorf("encoding the request: %w", err)
 		}
 		sent = bytes.NewReader(data)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if resp.StatusCode != want {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, got)
+		return nil, nil, &answerError{
+			status: resp.StatusCode, header: resp.Header, body: got,
+			text: fmt.Sprintf("%s %s: %s: %s", method, path, resp.Status, got),
+		}
 	}
-	return got, nil
+	return got, resp.Header, nil
 }
+
+// answerError is an answer with another status than the wanted.
+type answerError struct {
+	text   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (e *answerError) Error() string { return e.text }
 
 // fetch is call with the answer decoded into v.
 func (c client) fetch(ctx context.Context, method, path string, body any, want int, v any) error {
-	got, err := c.call(ctx, method, path, body, want)
-	if err != nil {
-		return err
+	_, err := c.read(ctx, method, path, body, want, v)
+	return err
+}
+
+// read is send with the answer decoded into v, unless that is nil.
+func (c client) read(ctx context.Context, method, path string, body any, want int, v any) (http.Header, error) {
+	got, header, err := c.send(ctx, method, path, body, want)
+	if err != nil || v == nil {
+		return header, err
 	}
 	if err := json.Unmarshal(got, v); err != nil {
-		return fmt.Errorf("%s %s: decoding the answer: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: decoding the answer: %w", method, path, err)
 	}
-	return nil
+	return header, nil
 }
 
 // object is the body of a request.

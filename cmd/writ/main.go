@@ -39,6 +39,10 @@ type cli struct {
 	Eval   evalCmd   `cmd:"" help:"Evaluate an intent offline with the engine that the service runs."`
 	Check  checkCmd  `cmd:"" help:"Validate files of policies, rules, intents and suites, and warn of what they may not mean."`
 	Test   testCmd   `cmd:"" help:"Run suites of tests of policies and rules."`
+	Fmt    fmtCmd    `cmd:"" help:"Write policy, rule and intent files in canonical form, keeping comments."`
+	Pull   pullCmd   `cmd:"" help:"Write an organization's policies and rules from a server into files."`
+	Diff   diffCmd   `cmd:"" help:"Show how policies and rules in files differ from a server's."`
+	Push   pushCmd   `cmd:"" help:"Bring policies and rules from files to a server, after showing the plan."`
 	Rego   regoCmd   `cmd:"" help:"Print the Rego module of a policy."`
 	Verify verifyCmd `cmd:"" help:"Verify receipts offline."`
 	Export exportCmd `cmd:"" help:"Write an organization to a file: documents, history, public keys."`

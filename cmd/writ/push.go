@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"writ/workspace"
+)
+
+type pushCmd struct {
+	serverFlags `embed:""`
+	Yes         bool   `short:"y" help:"Push without asking."`
+	Prune       bool   `help:"Delete rules that are on the server only."`
+	Force       bool   `help:"Overwrite what was changed on the server since it was pulled."`
+	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
+}
+
+// Help says what is pushed, and when it is not.
+func (c *pushCmd) Help() string {
+	return `Brings the policies and rules in files to the organization of WRIT_API_KEY at
+WRIT_URL: shows what writ diff shows, asks, and does it. Where it cannot ask it
+wants --yes. Wants the scopes policy:read, policy:write, rules:read, rules:write.
+
+A changed policy becomes the next version, which is written into its file, as are
+the id and the times of a rule. A rule is found by its id, else by its name. Rules
+that are on the server only stay without --prune; policies always do.
+
+Everything is validated before anything is sent. What was changed on the server
+since it was pulled is not overwritten. After a failure push again: what is done
+is not done twice.
+
+  writ push .`
+}
+
+// Run shows the plan and, if that is wanted, makes its steps.
+func (c *pushCmd) Run(ctx context.Context, s streams) error {
+	o, err := c.organization(s)
+	if err != nil {
+		return err
+	}
+	plan, before, err := o.compare(ctx, c.Dir)
+	if err != nil {
+		return err
+	}
+	if plan.Empty() {
+		return &inputError{name: c.Dir, err: errors.New("there is neither a policy nor a rule")}
+	}
+	options := workspace.PushOptions{Prune: c.Prune, Force: c.Force, Now: time.Now}
+	steps, err := plan.Steps(options)
+	for _, change := range plan.Changes {
+		printChange(s.out, change)
+	}
+	if err != nil {
+		return err
+	}
+	if len(steps) > 0 && !c.Yes {
+		if err := c.ask(s, len(steps)); err != nil {
+			return err
+		}
+		now, err := o.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		if !now.Equal(before) {
+			return errors.New("nothing is pushed: the server has changed since the plan was made")
+		}
+	}
+	count, did := 0, map[workspace.State]string{workspace.Added: "added", workspace.Missing: "deleted"}
+	written, err := plan.Push(ctx, o.call, steps, options, func(change workspace.Change) {
+		count++
+		word := did[change.State]
+		if word == "" {
+			word = "changed"
+		}
+		fmt.Fprintf(s.out, "%s %s\n", word, change.Title())
+	})
+	for _, name := range written {
+		fmt.Fprintf(s.out, "wrote %s\n", name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%d of %d changes are pushed: push again for the others", err, count, len(steps))
+	}
+	if len(steps) == 0 {
+		fmt.Fprintln(s.out, "nothing to push")
+	}
+	return nil
+}
+
+// ask asks on the terminal whether to go on.
+func (c *pushCmd) ask(s streams, steps int) error {
+	in, ok := s.in.(*os.File)
+	if !ok || !isatty.IsTerminal(in.Fd()) {
+		return &usageError{"this is no terminal to ask on: want --yes to push the changes above"}
+	}
+	plural := "changes"
+	if steps == 1 {
+		plural = "change"
+	}
+	fmt.Fprintf(s.err, "Push %d %s to %s? [y/N] ", steps, plural, c.URL)
+	answer, _ := bufio.NewReader(in).ReadString('\n') // none is a no
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing is pushed")
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"path/filepath"
+
+	"writ/document"
+)
+
+// PullOptions say what a pull may take from the files.
+type PullOptions struct {
+	// Prune removes rules that have an id which the server does not have.
+	Prune bool
+	// Force overwrites what was edited in the files.
+	Force bool
+}
+
+// Pulled is what a pull did.
+type Pulled struct {
+	Written []string // the names of files
+	// Kept are the documents that were left as they are, since they were edited here and not
+	// pushed, or are not on the server.
+	Kept []Change
+	// Refused are those that were changed on the server and perhaps here. Where there is one,
+	// nothing is written.
+	Refused []Change
+}
+
+// Pull puts what the server has into the files. A document that says the same stays as it is
+// written, and one of which only scalars differ is changed in those alone.
+func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
+	edits := facts(p.same)
+	for _, c := range p.Changes {
+		switch {
+		case c.State == Missing:
+			name := p.w.fileFor(c)
+			edits[name] = append(edits[name], document.Edit{Index: atEnd, JSON: c.stored()})
+		case c.State == Added && o.Prune && c.local.rule != nil && c.local.rule.ID != "":
+			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()], document.Edit{Index: c.local.index})
+		case c.State == Added, c.State == Edited && !o.Force:
+			done.Kept = append(done.Kept, c)
+		case c.State == Diverged && !o.Force:
+			done.Refused = append(done.Refused, c)
+		default:
+			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()], document.Edit{Index: c.local.index, JSON: c.stored()})
+		}
+	}
+	if len(done.Refused) > 0 {
+		return done, nil
+	}
+	done.Written, err = p.w.rewrite(edits)
+	return done, err
+}
+
+// stored is the document that the server has.
+func (c Change) stored() []byte {
+	if c.rule != nil {
+		return encode(c.rule)
+	}
+	return encode(c.policy)
+}
+
+// fileFor returns the file that a document which is on the server only is put into: a policy
+// has its own, a rule that of the last one here.
+func (w *Workspace) fileFor(c Change) string {
+	if c.Kind == document.Policy {
+		return filepath.Join(w.dir, "policies", c.ID+".yaml")
+	}
+	if len(w.rules) > 0 {
+		return w.rules[len(w.rules)-1].doc.Name()
+	}
+	return filepath.Join(w.dir, "rules.yaml")
+}

@@ -1,0 +1,159 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/document"
+	"writ/engine"
+)
+
+// PushOptions say what a push may do beyond adding and changing.
+type PushOptions struct {
+	// Prune deletes rules that are on the server only. Policies stay: the server deletes none.
+	Prune bool
+	// Force overwrites what was changed on the server since it was pulled.
+	Force bool
+	Now   func() time.Time
+}
+
+// Steps returns the changes that a push makes on the server, in its order: rules, then
+// policies, then what it deletes, so that a rule that forbids stays until all else is done.
+// An error names what was changed on the server since it was pulled.
+func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
+	var policies, deleted []Change
+	var behind []error
+	for _, c := range p.Changes {
+		switch {
+		case c.State == Stale && !o.Force:
+		case c.State == Diverged && !o.Force:
+			behind = append(behind, fmt.Errorf("%s was changed on the server since it was pulled: pull first, or overwrite that with --force", c.Title()))
+		case c.State == Missing && (c.Kind == document.Policy || !o.Prune):
+		case c.State == Missing:
+			deleted = append(deleted, c)
+		case c.Kind == document.Policy:
+			c.NextVersion = max(c.NextVersion, c.Version+1)
+			policies = append(policies, c)
+		default:
+			steps = append(steps, c)
+		}
+	}
+	return append(append(steps, policies...), deleted...), errors.Join(behind...)
+}
+
+// Push makes the steps and then writes what the server added to documents into the files,
+// whose names it returns. Each step is made wholly or not at all. After a failure the steps
+// before it stand, and a plan made anew has the others. done is called after each.
+func (p *Plan) Push(ctx context.Context, call Call, steps []Change, o PushOptions, done func(Change)) (written []string, err error) {
+	pushed := p.same
+	for _, c := range steps {
+		if err = c.push(ctx, call, o.Now); err != nil {
+			err = fmt.Errorf("%s: %w", c.Title(), err)
+			break
+		}
+		done(c)
+		if c.local != nil {
+			pushed = append(pushed, c)
+		}
+	}
+	written, failed := p.w.rewrite(facts(pushed))
+	return written, errors.Join(err, failed)
+}
+
+// push makes a step, after which the change holds what the server has.
+func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
+	path := "/v1/rules/" + url.PathEscape(c.ID)
+	switch {
+	case c.State == Missing:
+		_, err := call(ctx, http.MethodDelete, path, nil, http.StatusNoContent, nil)
+		return err
+	case c.Kind == document.Policy:
+		next := *c.local.policy
+		if next.Version != c.NextVersion {
+			next.Version, next.UpdatedAt = c.NextVersion, now().UTC().Truncate(time.Second)
+		}
+		c.policy = &next
+		_, err := call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": &next}, http.StatusCreated, nil)
+		return err
+	case c.State == Added:
+		return c.create(ctx, call)
+	}
+	c.rule = new(engine.Rule)
+	_, err := call(ctx, http.MethodPatch, path, ruleBody(c.local.rule), http.StatusOK, c.rule)
+	return err
+}
+
+// create makes a rule. A new rule is active, so one that shall not be is made with a
+// condition that never holds, which the change that stops it replaces.
+func (c *Change) create(ctx context.Context, call Call) error {
+	c.rule = new(engine.Rule)
+	body := ruleBody(c.local.rule)
+	delete(body, "isActive")
+	if !c.local.rule.IsActive {
+		body["condition"] = neverHolds
+	}
+	if _, err := call(ctx, http.MethodPost, "/v1/rules", body, http.StatusCreated, c.rule); err != nil || c.local.rule.IsActive {
+		return err
+	}
+	path := "/v1/rules/" + url.PathEscape(c.rule.ID)
+	_, err := call(ctx, http.MethodPatch, path, ruleBody(c.local.rule), http.StatusOK, c.rule)
+	return err
+}
+
+// neverHolds is a condition that no intent meets.
+const neverHolds = `{"$nor":[{}]}`
+
+// ruleBody is what an author writes of a rule.
+func ruleBody(r *engine.Rule) map[string]any {
+	return map[string]any{
+		"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action,
+		"priority": r.Priority, "isActive": r.IsActive,
+	}
+}
+
+// facts are the edits that put into files what the server has added to documents. A rule
+// that has the id of another server keeps it.
+func facts(all []Change) map[string][]document.Edit {
+	edits := make(map[string][]document.Edit)
+	for _, c := range all {
+		l := c.local
+		var members []member
+		switch {
+		case c.policy != nil && l.policy.Version < c.policy.Version:
+			members = []member{{"version", encode(c.policy.Version)}, {"updated_at", encode(c.policy.UpdatedAt)}}
+		case c.rule != nil && l.rule.ID == "":
+			members = []member{{"id", encode(c.rule.ID)}, {"createdAt", encode(c.rule.CreatedAt)}, {"updatedAt", encode(c.rule.UpdatedAt)}}
+		case c.rule != nil && l.rule.ID == c.rule.ID && !l.rule.UpdatedAt.IsZero():
+			members = []member{{"updatedAt", encode(c.rule.UpdatedAt)}}
+		default:
+			continue
+		}
+		edits[l.doc.Name()] = append(edits[l.doc.Name()], document.Edit{Index: l.index, JSON: with(l.doc.JSON(), members)})
+	}
+	return edits
+}
+
+// member is a member of an object.
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// with returns an object with members set.
+func with(object jsontext.Value, members []member) jsontext.Value {
+	all := decode[map[string]jsontext.Value](object)
+	for _, m := range members {
+		all[m.name] = m.value
+	}
+	return encode(all)
+}
+
+// atEnd is the index of a document that is new in its file.
+const atEnd = math.MaxInt

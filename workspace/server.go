@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/document"
+	"writ/engine"
+)
+
+// Call sends a request with a JSON body, unless that is nil, to a server, and decodes the
+// answer, which must have the wanted status, into v, unless that is nil. It returns the
+// answer's headers.
+type Call func(ctx context.Context, method, path string, body any, want int, v any) (http.Header, error)
+
+// Server is what an organization has on a server at one moment.
+type Server struct {
+	policies []*engine.ActionPolicy // every version, the newest first within a policy
+	rules    []engine.Rule          // in the order in which they are asked
+}
+
+const (
+	// pageSize is the greatest that lists give.
+	pageSize = 500
+	// maxReads bounds how often lists of several pages are read until they stay the same: a
+	// rule whose priority changes meanwhile can be on no page.
+	maxReads = 5
+)
+
+// Fetch reads what the organization of a credential has.
+func Fetch(ctx context.Context, call Call) (*Server, error) {
+	var last *Server
+	for range maxReads {
+		s := new(Server)
+		err := pages(ctx, call, "/v1/policies", func(page struct {
+			Data []*engine.ActionPolicy `json:"data"`
+		},
+		) {
+			s.policies = append(s.policies, page.Data...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = pages(ctx, call, "/v1/rules", func(page []engine.Rule) { s.rules = append(s.rules, page...) })
+		if err != nil || len(s.rules) < pageSize || last != nil && s.Equal(last) {
+			return s, err
+		}
+		last = s
+	}
+	return nil, errors.New("the server's rules change while they are read: try again")
+}
+
+// nextPage is the link to the next page (RFC 8288).
+var nextPage = regexp.MustCompile(`<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"`)
+
+// pages calls f with each page of a list.
+func pages[T any](ctx context.Context, call Call, path string, f func(T)) error {
+	for cursor := ""; ; {
+		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		if cursor != "" {
+			q.Set("cursor", cursor)
+		}
+		var page T
+		header, err := call(ctx, http.MethodGet, path+"?"+q.Encode(), nil, http.StatusOK, &page)
+		if err != nil {
+			return err
+		}
+		f(page)
+		m := nextPage.FindStringSubmatch(header.Get("Link"))
+		if m == nil {
+			return nil
+		}
+		next, err := url.QueryUnescape(m[1])
+		if err != nil || next == cursor {
+			return fmt.Errorf("the server's list of %s does not end", path)
+		}
+		cursor = next
+	}
+}
+
+// newest returns the newest version of each policy.
+func (s *Server) newest() (all []*engine.ActionPolicy) {
+	for i, p := range s.policies {
+		if i == 0 || s.policies[i-1].PolicyID != p.PolicyID {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// policy returns a version of a policy, nil if it is not stored.
+func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
+	i := slices.IndexFunc(s.policies, func(p *engine.ActionPolicy) bool { return p.PolicyID == id && p.Version == version })
+	if i < 0 {
+		return nil
+	}
+	return s.policies[i]
+}
+
+// Equal reports whether nothing has changed between two readings.
+func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
+
+// samePolicy reports whether two versions say the same: what the server compares, and the
+// version aside.
+func samePolicy(a, b *engine.ActionPolicy) bool {
+	return len(diffOf(policyValue(a), policyValue(b))) == 0
+}
+
+func sameRule(a, b *engine.Rule) bool { return len(diffOf(ruleValue(a), ruleValue(b))) == 0 }
+
+// policyValue is what is compared of a policy. An empty list is the same as none.
+func policyValue(p *engine.ActionPolicy) jsontext.Value {
+	c := *p
+	c.Version, c.PolicyID = 0, ""
+	for _, list := range []*[]string{&c.DeniedActionTypes, &c.AllowedResourcePatterns, &c.BlockedResourcePatterns} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return without(encode(&c), "version", "policy_id", "updated_at")
+}
+
+// ruleValue is what is compared of a rule: its condition and action as the JSON that they
+// are.
+func ruleValue(r *engine.Rule) jsontext.Value {
+	c := *r
+	c.ID = ""
+	docs, err := document.Parse("rule.json", encode(&c))
+	if err != nil || docs[0].Kind != document.Rule {
+		return without(encode(&c), "id", "createdAt", "updatedAt")
+	}
+	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
+}
+
+// encode writes a document, which can always be.
+func encode(v any) jsontext.Value {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
