@@ -138,12 +138,8 @@ func empty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" && doc.Content[0].Value == ""
 }
 
-// schemaComment begins the comment by which editors find a schema: it stays on top.
-const schemaComment = "# yaml-language-server:"
-
-// takeComments takes the comments above and below all of a document from what begins its
-// first line and its last member, for which another may be later. Above are those up to the
-// last empty line.
+// takeComments takes the comments above and below all of a document from its first and its
+// last member, in whose place another may be later.
 func (p *page) takeComments(starts []*element, doc int) {
 	var first, last *element
 	for _, x := range starts {
@@ -155,17 +151,11 @@ func (p *page) takeComments(starts []*element, doc int) {
 		return
 	}
 	p.foot, last.foot = last.foot, nil
-	n := 0
-	for j, line := range first.head {
-		if line == "" || strings.HasPrefix(line, schemaComment) {
-			n = j + 1
-		}
-	}
 	if first.blank && len(first.head) > 0 {
-		n, first.head = len(first.head)+1, append(first.head, "")
+		first.head = append(first.head, "")
 	}
 	first.blank = false
-	p.head, first.head = first.head[:n], first.head[n:]
+	p.head, first.head = first.head, nil
 }
 
 // write writes pages in canonical form.
