@@ -1,0 +1,91 @@
+package examples_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/engine"
+)
+
+var update = flag.Bool("update", false, "write the recipes into the page")
+
+// TestPage_Recipes: docs/policies.md shows each recipe as its files are, and how each case
+// of its suite is decided. With -update it writes them.
+func TestPage_Recipes(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("recipes/*/suite_test.yaml")
+	if err != nil || len(names) < 6 {
+		t.Fatalf("found the suites %v, %v", names, err)
+	}
+	got := string(text)
+	for _, name := range names {
+		dir := filepath.Dir(name)
+		begin, end := fmt.Sprintf("<!-- examples/%s -->\n", dir), fmt.Sprintf("<!-- end of examples/%s -->\n", dir)
+		before, rest, ok := strings.Cut(got, begin)
+		shown, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			t.Errorf("the page has no place for it: %s%s", begin, end)
+			continue
+		}
+		want := shownAs(t, name)
+		if shown != want && !*update {
+			t.Errorf("the page shows another %s than its files: go test ./examples -run TestPage_Recipes -update", dir)
+		}
+		got = before + begin + want + end + after
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(got), 0o644); err != nil { //nolint:gosec // everybody reads it
+			t.Fatal(err)
+		}
+	}
+}
+
+// shownAs returns what the page shows of a recipe.
+func shownAs(t *testing.T, name string) string {
+	t.Helper()
+	var b strings.Builder
+	s, p, rules := loadSuite(t, name)
+	for _, file := range []string{s.Policy, s.Rules} {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(name), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "```yaml\n# %s\n%s```\n\n", file, text)
+	}
+	b.WriteString("| intent | | decision | by |\n|---|---|---|---|\n")
+	for i, c := range s.Tests {
+		in := s.intent(t, c, i, p.Document().PolicyID)
+		res := s.decide(t, c, p, rules, in)
+		by := slices.IndexFunc(res.Findings, func(f engine.Finding) bool { return f.Outcome == res.Decision })
+		decided := "`" + string(res.Findings[by].Code) + "`"
+		if id := res.Findings[by].RuleID; id != "" {
+			decided = id
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, intentAsShown(in), res.Decision, decided)
+	}
+	return b.String()
+}
+
+// intentAsShown returns what an intent asks, in a cell of a table.
+func intentAsShown(in *engine.Intent) string {
+	parts := []string{in.ActionType, in.Resource}
+	if in.Cost != nil {
+		parts = append(parts, fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency))
+	}
+	for key, value := range in.Metadata {
+		parts = append(parts, key+"="+value)
+	}
+	slices.Sort(parts[len(parts)-len(in.Metadata):])
+	for i, part := range parts {
+		parts[i] = "`" + strings.ReplaceAll(part, "|", `\|`) + "`"
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,33 @@
+package rego
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPage_Functions: docs/policies.md has each function that a condition can call by
+// its name.
+func TestPage_Functions(t *testing.T) {
+	text, err := os.ReadFile("../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(text), "\n```text\nabs ")
+	if !ok {
+		t.Fatal("the page has no list of functions")
+	}
+	block, _, _ := strings.Cut("abs "+after, "```")
+	got := strings.Fields(block)
+	var want []string
+	for _, b := range sandbox().Builtins {
+		if b.Infix == "" && !strings.HasPrefix(b.Name, "internal.") {
+			want = append(want, b.Name)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has the functions\n%v, want\n%v", got, want)
+	}
+}
