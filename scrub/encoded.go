@@ -2,6 +2,10 @@ package scrub
 
 import "strings"
 
+// asciiRun is how many bytes of ASCII in a row an encoded text has that is read: those
+// that the minEncoded digits of base64 hold.
+const asciiRun = minEncoded * 3 / 4
+
 // encoding is a way to write bytes as digits of so many bits each.
 type encoding struct {
 	bits   int
@@ -115,7 +119,7 @@ func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 			i++
 		}
 		for offset := range 2 {
-			if i-start >= 2*minPlain && promisingHex(r.digits[start+offset:i]) {
+			if i-start >= 2*asciiRun && promisingHex(r.digits[start+offset:i]) {
 				spans = s.inDigits(spans, hexDigits, r, start+offset, i, j)
 			}
 		}
@@ -136,7 +140,7 @@ func promisingBase64(digits string) bool {
 		c, d := byte(base64Digits.values[digits[2]]), byte(base64Digits.values[digits[3]])
 		if !printable[b<<4|c>>2] || !printable[c<<6|d] {
 			row = 0
-		} else if row += 3; row > minPlain-4 {
+		} else if row += 3; row > asciiRun-4 {
 			return true
 		}
 	}
@@ -149,7 +153,7 @@ func promisingHex(digits string) bool {
 	for ; len(digits) >= 2; digits = digits[2:] {
 		if !printable[byte(hexDigits.values[digits[0]])<<4|byte(hexDigits.values[digits[1]])] {
 			row = 0
-		} else if row++; row == minPlain {
+		} else if row++; row == asciiRun {
 			return true
 		}
 	}
@@ -166,7 +170,7 @@ func (s *Scrubber) inDigits(spans []span, e *encoding, r run, start, end int, j 
 		for to < count && printable[e.at(digits, to)] {
 			to++
 		}
-		if to-from >= minPlain {
+		if to-from >= asciiRun {
 			if found := s.find(e.text(digits, from, to), j); len(found) > 0 {
 				first, last := start+from*8/e.bits, start+(to*8-1)/e.bits
 				spans = append(spans, span{r.place(first), r.place(last) + 1, found[0].kind})

@@ -114,7 +114,7 @@ func FuzzEncoded(f *testing.F) {
 	}
 	f.Add("Authorization: Basic dXNlcjpwYXNzd29yZA==")
 	f.Fuzz(func(t *testing.T, plain string) {
-		if len(plain) < minPlain || strings.ContainsAny(plain, ">?~") {
+		if len(plain) < asciiRun || strings.ContainsAny(plain, ">?~") {
 			return
 		}
 		for i := range len(plain) {

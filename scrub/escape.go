@@ -15,7 +15,7 @@ import (
 func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
-	for range maxEscapes {
+	for range maxRounds - 1 {
 		next, nextAt, changed := unescape(reading, at)
 		if !changed {
 			return spans

@@ -13,16 +13,10 @@ const (
 	// that is searched for encoded secrets. Base64 of ASCII has other digits only
 	// for every third character that is one of > ? ~.
 	minEncoded = 16
-	// minPlain is how many bytes of ASCII in a row an encoded text has that is read.
-	minPlain = 12
 	// minLine is how long a line of digits is that goes on in the next.
 	minLine = 60
-	// maxEscapes is how often a text may be escaped.
-	maxEscapes = 3
 	// maxName bounds how much of a name before a value is looked at.
 	maxName = 64
-	// maxRules is how many rules a ruleSet holds.
-	maxRules = 256
 	// minAssigned is the fewest bytes that a contextual rule wants after its
 	// operator; TestSuspect_HasNoFalseNegatives would show a rule that wants fewer.
 	minAssigned = 6
@@ -33,16 +27,13 @@ const (
 	// is shorter stands in words that say nothing about it.
 	minFolded = 4
 	// maxWork bounds the bytes that all rules together read of a text, or of the
-	// values of an intent, in all their readings; maxSearch those of a document. Only
-	// what is made to keep the service busy needs more.
-	maxWork   = 32 << 10
-	maxSearch = 8 * maxWork
-	// minKey is the number of bytes of the shortest key of tags: those of
-	// HMAC-SHA-256's output.
-	minKey = 32
+	// values of an intent, in all their readings. A document may take eight times as
+	// much. Only text that is made to keep the service busy needs more.
+	maxWork = 32 << 10
 	// maxKeys is how many keys a Tagger knows: a filter is tried under each.
 	maxKeys = 16
-	// maxRounds is how often an identity is read until nothing more is found.
-	// Ordinary identities take one round, those with a secret two.
+	// maxRounds is how often a text is read: as it is, and each time that its escapes
+	// are decoded once more. It is also how often an identity is scrubbed until nothing
+	// more is found: ordinary identities take one round, those with a secret two.
 	maxRounds = 4
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // ruleSet is a set of rules by their index.
-type ruleSet [maxRules / 64]uint64
+type ruleSet [4]uint64
 
 func (s *ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s *ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
@@ -50,7 +50,7 @@ type prefilter struct {
 }
 
 func newPrefilter(rules []*rule) prefilter {
-	if len(rules) > maxRules {
+	if len(rules) > 64*len(ruleSet{}) {
 		panic("scrub: more rules than a ruleSet holds")
 	}
 	var p prefilter

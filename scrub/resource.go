@@ -46,7 +46,7 @@ func (t *Tagger) resource(raw, kept string) string {
 func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	low, seen := foldASCII(kept), make(map[string]bool)
 	j := job{left: maxWork}
-	for range maxEscapes + 1 {
+	for range maxRounds {
 		for _, sp := range s.once(nil, raw, s.prefilter.scan(raw), &j) {
 			secret := foldASCII(raw[sp.start:sp.end])
 			if len(secret) < minFolded || seen[secret] {

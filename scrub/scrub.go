@@ -85,7 +85,7 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 // and finds no e-mail addresses and card numbers: a document may name somebody.
 // One bound holds for the work of all. It is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
-	j := job{left: maxSearch, document: true}
+	j := job{left: 8 * maxWork, document: true}
 	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }
 }
 

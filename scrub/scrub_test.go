@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -34,7 +35,7 @@ func newTagger(t testing.TB, keys ...byte) *Tagger {
 	}
 	all := make([][]byte, len(keys))
 	for i, k := range keys {
-		all[i] = bytes.Repeat([]byte{k}, minKey)
+		all[i] = bytes.Repeat([]byte{k}, sha256.Size)
 	}
 	g, err := newScrubber(t).Tagger(all...)
 	if err != nil {
@@ -128,7 +129,7 @@ func TestText_HidesCanariesInEverySpelling(t *testing.T) {
 			for _, text := range spellings(c.Value) {
 				got := s.Text(text)
 				plain := got
-				for range maxEscapes {
+				for range maxRounds - 1 {
 					if decoded, err := url.PathUnescape(plain); err == nil {
 						plain = decoded
 					}

@@ -46,8 +46,8 @@ func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 	}
 	t := &Tagger{Scrubber: s}
 	for i, key := range keys {
-		if len(key) < minKey {
-			return nil, fmt.Errorf("scrub key %d has %d bytes: want at least %d", i+1, len(key), minKey)
+		if len(key) < sha256.Size { // RFC 2104 discourages keys shorter than the hash's output
+			return nil, fmt.Errorf("scrub key %d has %d bytes: want at least %d", i+1, len(key), sha256.Size)
 		}
 		t.keys = append(t.keys, slices.Clone(key))
 	}

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // The worked example of the package documentation.
 func TestIdentity_Example(t *testing.T) {
-	key := make([]byte, minKey)
+	key := make([]byte, sha256.Size)
 	for i := range key {
 		key[i] = byte(i)
 	}
@@ -157,7 +158,7 @@ func FuzzIdentity(f *testing.F) {
 
 func TestTagger_WantsKeys(t *testing.T) {
 	s := newScrubber(t)
-	key := bytes.Repeat([]byte{1}, minKey)
+	key := bytes.Repeat([]byte{1}, sha256.Size)
 	for name, test := range map[string]struct {
 		keys [][]byte
 		want string
