@@ -61,7 +61,7 @@ type scratch struct {
 }
 
 func newScratchPool() *sync.Pool {
-	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxRequestID), out: make([]byte, 0, 2048)} }}
+	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxEchoed), out: make([]byte, 0, 2048)} }}
 }
 
 // serve makes the Fiber handler of a route. It does what is common to all routes.

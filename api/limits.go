@@ -14,8 +14,9 @@ const (
 	// organization, so that it leaves room for others.
 	maxExports    = 64
 	maxOrgExports = 4
-	// maxParam is how many bytes of a parameter of a path or a query are looked at.
-	maxParam = 512
+	// maxParam is how many bytes a parameter of a path or a cursor has: a cursor is an
+	// intent id and a time, encoded.
+	maxParam = 1024
 	// maxName is the greatest length of a display name, a reference or the subject of a
 	// token, and how much of a path or a member's name a problem repeats.
 	maxName = 256
@@ -26,18 +27,13 @@ const (
 	maxReads = 200
 	// minRSABits is the least size of an RSA key.
 	minRSABits = 2048
-	// MinSecret is RFC 7518's least length of an HS256 key, in bytes.
-	MinSecret = 32
-	// maxEchoed is how many bytes of a caller's value a problem repeats.
+	// maxEchoed is how many bytes of a caller's value a problem repeats, and how many a
+	// caller's request id has, which each log line repeats.
 	maxEchoed = 64
 	// maxRate bounds both numbers of a limit: what is above it limits nothing.
 	maxRate = 1_000_000
 	// maxLimit is how many rows a page of a list has at most.
 	maxLimit = 500
-	// maxCursor is how many bytes a cursor has: an intent id and a time, encoded.
-	maxCursor = 1024
-	// maxRequestID is how many bytes a caller's request id has: it goes into each log line.
-	maxRequestID = 64
 	// maxRules is the most bytes that an organization's compiled rules may take: half of
 	// what the cache keeps of rules by default. A set that is not kept would be compiled
 	// for each decision and would evict others.
@@ -55,7 +51,4 @@ const (
 	maxSecrets = 20
 	// maxBuckets is how many buckets one limit keeps.
 	maxBuckets = 32 << 10
-	// maxYear is the last that RFC 3339 can write. With an offset it can write a time
-	// that is later in UTC.
-	maxYear = 9999
 )

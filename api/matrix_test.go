@@ -3,6 +3,7 @@ package api
 import (
 	"writ/apikey"
 
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"net/http"
@@ -79,7 +80,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	revoked, id := h.key(acme, scopes...)
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
 	unknown, _ := apikey.New()
-	forged, err := SignOperatorToken([]byte(strings.Repeat("x", MinSecret)), acme, "op", h.clock.Now(), time.Hour)
+	forged, err := SignOperatorToken([]byte(strings.Repeat("x", sha256.Size)), acme, "op", h.clock.Now(), time.Hour)
 	must(h.t, err)
 	return need, map[string][]string{
 		"none": {""},

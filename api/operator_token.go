@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -161,8 +162,8 @@ func SignOperatorToken(secret []byte, org, subject string, now time.Time, ttl ti
 	switch err := claims.check(now); {
 	case err != nil:
 		return "", fmt.Errorf("signing an operator token: %w", err)
-	case len(secret) < MinSecret:
-		return "", fmt.Errorf("signing an operator token: the secret has %d bytes, want at least %d", len(secret), MinSecret)
+	case len(secret) < sha256.Size:
+		return "", fmt.Errorf("signing an operator token: the secret has %d bytes, want at least %d", len(secret), sha256.Size)
 	case ttl <= 0:
 		return "", fmt.Errorf("signing an operator token: lifetime %v is not positive", ttl)
 	}

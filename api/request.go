@@ -113,7 +113,7 @@ func (q query) page() (storage.Page, error) {
 		p.Limit = n
 	}
 	if s, ok := q.take("cursor"); ok {
-		if s == "" || len(s) > maxCursor {
+		if s == "" || len(s) > maxParam {
 			return storage.Page{}, storage.ErrBadCursor
 		}
 		p.After = s

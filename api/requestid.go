@@ -31,7 +31,7 @@ func (r *requestIDs) append(dst, callers []byte) []byte {
 }
 
 func validRequestID(id []byte) bool {
-	if len(id) == 0 || len(id) > maxRequestID {
+	if len(id) == 0 || len(id) > maxEchoed {
 		return false
 	}
 	for _, c := range id {

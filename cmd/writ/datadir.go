@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"writ/api"
 	"writ/ledger/receipt"
 )
 
@@ -190,8 +190,8 @@ func readSecret(name string) ([]byte, error) {
 		return nil, fmt.Errorf("reading the operator secret: %w", err)
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
-	if err != nil || len(secret) < api.MinSecret {
-		return nil, fmt.Errorf("%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name, api.MinSecret)
+	if err != nil || len(secret) < sha256.Size {
+		return nil, fmt.Errorf("%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name, sha256.Size)
 	}
 	return secret, nil
 }
