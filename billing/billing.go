@@ -132,7 +132,7 @@ func (c Config) client() stripe.Backend {
 		EnableTelemetry:   stripe.Bool(false),
 		HTTPClient:        &http.Client{Timeout: c.Timeout},
 		LeveledLogger:     &stripe.LeveledLogger{Level: stripe.LevelNull},
-		MaxNetworkRetries: stripe.Int64(maxRetries),
+		MaxNetworkRetries: stripe.Int64(1), // with the Idempotency-Key of the first call
 	}
 	if c.URL != "" {
 		backend.URL = stripe.String(c.URL)

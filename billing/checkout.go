@@ -51,15 +51,13 @@ func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionI
 func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, price string) (url, id string, err error) {
 	metadata := map[string]string{metaOrganization: sub.OrganizationID, metaPlan: plan}
 	params := &stripe.CheckoutSessionCreateParams{
-		Mode:             stripe.String(string(stripe.CheckoutSessionModeSubscription)),
-		LineItems:        []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
-		SuccessURL:       stripe.String(b.portal + "?checkout=success&session_id={CHECKOUT_SESSION_ID}"),
-		CancelURL:        stripe.String(b.portal + "?checkout=cancelled"),
-		Metadata:         metadata,
-		SubscriptionData: &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: metadata},
-	}
-	if len(sub.OrganizationID) <= maxReference {
-		params.ClientReferenceID = stripe.String(sub.OrganizationID)
+		Mode:              stripe.String(string(stripe.CheckoutSessionModeSubscription)),
+		LineItems:         []*stripe.CheckoutSessionCreateLineItemParams{{Price: &price, Quantity: stripe.Int64(1)}},
+		SuccessURL:        stripe.String(b.portal + "?checkout=success&session_id={CHECKOUT_SESSION_ID}"),
+		CancelURL:         stripe.String(b.portal + "?checkout=cancelled"),
+		ClientReferenceID: stripe.String(sub.OrganizationID), // at most 128 characters, of which Stripe takes 200
+		Metadata:          metadata,
+		SubscriptionData:  &stripe.CheckoutSessionCreateSubscriptionDataParams{Metadata: metadata},
 	}
 	if sub.CustomerID != "" {
 		params.Customer = stripe.String(sub.CustomerID)

@@ -3,6 +3,7 @@ package billing
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stripe/stripe-go/v85"
@@ -184,16 +185,17 @@ func errNotEvent() error {
 
 // organization returns whom metadata names, "" for nobody.
 func organization(metadata map[string]string) string {
-	if org := metadata[metaOrganization]; len(org) <= maxOrganization {
+	if org := metadata[metaOrganization]; utf8.RuneCountInString(org) <= maxOrganization {
 		return org
 	}
 	return ""
 }
 
-// unix returns a time in Stripe's way, zero if there is none.
+// unix returns a time in Stripe's way, zero if there is none or RFC 3339 cannot write it.
 func unix(seconds int64) time.Time {
-	if seconds <= 0 || seconds > maxUnix {
+	t := time.Unix(seconds, 0).UTC()
+	if _, err := t.MarshalText(); err != nil || seconds <= 0 {
 		return time.Time{}
 	}
-	return time.Unix(seconds, 0).UTC()
+	return t
 }
