@@ -24,8 +24,8 @@ const ordinary = 8
 // number that has no name.
 func TestLimits_StandInTheirPackagesList(t *testing.T) {
 	elsewhere := map[string]string{ // a limit that follows from what its file defines
-		"ledger/ids.go:maxAhead": "of storage.MaxSkew", "storage/history.go:MaxSkew": "of the contract", "storage/registry/registry.go:maxAge": "of the contract",
-		"storage/embedded/keys.go:maxOrg": "of the key's two bytes", "engine/resource/pattern.go:MaxWild": "of the characters that stand for wildcards",
+		"storage/history.go:MaxSkew": "of the contract", "storage/registry/registry.go:maxAge": "of the contract",
+		"engine/resource/pattern.go:MaxWild":        "of the characters that stand for wildcards",
 		"engine/resource/host.go:maxHostLength":     "of UTS 46",
 		"engine/condition/demand.go:MaxDirectories": "of the index",
 	}

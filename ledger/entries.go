@@ -172,7 +172,7 @@ type Changes interface {
 // before, and not trimmed since, stays as it was.
 func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 	for {
-		changes, err := src.Changes(ctx, 0, maxChanges)
+		changes, err := src.Changes(ctx, 0, maxCommit)
 		if err != nil {
 			return fmt.Errorf("reading changes: %w", err)
 		}

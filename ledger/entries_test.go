@@ -172,7 +172,7 @@ func (s *source) Trim(_ context.Context, upTo uint64) error {
 func TestSignChanges_EachOnce(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
-	all := make([]storage.Change, 2*maxChanges+1)
+	all := make([]storage.Change, 2*maxCommit+1)
 	for i := range all {
 		all[i] = storage.Change{Org: fmt.Sprint("org-", i%3), Kind: storage.RuleKind, ID: "r", Revision: uint64(i + 1), Digest: [32]byte{1}}
 	}

@@ -14,17 +14,14 @@ import (
 // ids makes decision ids: UUIDv7 of RFC 9562 with its method 3, where the 12
 // bits after the version go on with the time below a millisecond. Unlike
 // uuid.NewV7 it takes the time from its caller. The ids of one ids strictly
-// increase, unless the clock goes back by more than [storage.MaxSkew]: one that
-// was far ahead for a moment would else date all after it, and receipts would be
-// good, and count in a month, until it is that late.
+// increase, unless the clock goes back by more than [storage.MaxSkew]. If the clock
+// jumps ahead and back, ids must not stay in the future: later receipts would be valid
+// too long and be metered in the wrong month.
 type ids struct {
 	// last is the time of the last id: milliseconds since 1970, and below them
 	// 12 bits of 1/4096 ms.
 	last atomic.Int64
 }
-
-// maxAhead is how far ids may be ahead of the clock, as ids.last counts.
-const maxAhead = int64(storage.MaxSkew/time.Millisecond) << 12
 
 // next returns an id and its time, which is now unless an earlier id was as
 // late or a little later.
@@ -44,7 +41,7 @@ func (s *ids) advance(now time.Time) int64 {
 	for {
 		last := s.last.Load()
 		tick := max(want, last+1)
-		if last-want > maxAhead {
+		if last-want > int64(storage.MaxSkew/time.Millisecond)<<12 {
 			tick = want
 		}
 		if s.last.CompareAndSwap(last, tick) {

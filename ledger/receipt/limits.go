@@ -8,6 +8,4 @@ const (
 	maxKeyID = 256
 	// maxDepth bounds the nesting that parseJSON follows.
 	maxDepth = 1000
-	// maxProof is the longest proof a tree of 2^32-1 leaves can need.
-	maxProof = 32
 )

@@ -17,7 +17,7 @@ const (
 	// signature. The leaf's index and proof follow it.
 	sigBatchLen = 1 + 16 + 8 + 4 + 8 + sha256.Size + ed25519.SignatureSize
 	sigMinLen   = sigBatchLen + 4
-	sigMaxLen   = sigMinLen + maxProof*sha256.Size
+	sigMaxLen   = sigMinLen + 32*sha256.Size // a tree of 2^32-1 leaves is 32 levels high
 
 	sigMaxChars = (sigMaxLen*8 + 5) / 6
 )

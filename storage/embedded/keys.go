@@ -89,15 +89,12 @@ func byDecisionKey(org string, d engine.Decision) key {
 	return orgKey(kindByDecision, org).decision(d)
 }
 
-const (
-	idLen  = len(uuid.UUID{})
-	maxOrg = math.MaxUint16
-)
+const idLen = len(uuid.UUID{})
 
-// checkOrg refuses an id whose length does not fit its key.
+// checkOrg refuses an id whose length does not fit the two bytes that its key has for it.
 func checkOrg(org string) error {
-	if len(org) > maxOrg {
-		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), maxOrg)
+	if len(org) > math.MaxUint16 {
+		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), math.MaxUint16)
 	}
 	return nil
 }
