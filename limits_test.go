@@ -25,7 +25,6 @@ const ordinary = 8
 func TestLimits_StandInTheirPackagesList(t *testing.T) {
 	elsewhere := map[string]string{ // a limit that follows from what its file defines
 		"storage/history.go:MaxSkew": "of the contract", "storage/registry/registry.go:maxAge": "of the contract",
-		"engine/resource/pattern.go:MaxWild":        "of the characters that stand for wildcards",
 		"engine/resource/host.go:maxHostLength":     "of UTS 46",
 		"engine/condition/demand.go:MaxDirectories": "of the index",
 	}

@@ -124,7 +124,7 @@ func (c *operatorClaims) check(now time.Time) error {
 	case at < max(math.Trunc(c.NotBefore), math.Trunc(c.IssuedAt))-leeway:
 		return errors.New("it is not valid yet")
 	}
-	if err := checkName(c.OrgID, condition.MaxOrganizationID); err != nil {
+	if err := checkName(c.OrgID, condition.MaxName); err != nil {
 		return fmt.Errorf("org_id %w", err)
 	}
 	if strings.TrimSpace(c.OrgID) != c.OrgID {

@@ -4,10 +4,8 @@ package engine
 // condition's: in bytes and counts. [ActionPolicy.Validate] and [Rule.Validate] hold
 // them.
 const (
-	MaxPatterns        = 1000
 	MaxRuleName        = 200
 	MaxRuleDescription = 2000
-	MaxRuleAction      = 4096
 	MaxPriority        = 1_000_000
 	// MaxReason is in characters.
 	MaxReason = 500

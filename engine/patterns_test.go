@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/engine/condition"
 )
 
 // TestDecision_Globs_NoListIsSlow holds that lists which would take long to
 // compile or to match are refused with the field, the index and the limit.
 func TestDecision_Globs_NoListIsSlow(t *testing.T) {
-	list := func(f func(i int) string) []string { return slicesOf(MaxPatterns, f) }
+	list := func(f func(i int) string) []string { return slicesOf(condition.MaxEntries, f) }
 	for name, test := range map[string]struct {
 		patterns []string
 		want     string // of the message; empty: valid

@@ -237,7 +237,7 @@ func TestRuleSet_ListsAreCharged(t *testing.T) {
 	}
 	for _, tt := range []struct{ to, want string }{
 		{"A,b", "nothing"},
-		{strings.Repeat("a,", condition.MaxMetadataValue/2-1) + "A", "deny"},
+		{strings.Repeat("a,", condition.MaxText/2-1) + "A", "deny"},
 	} {
 		got := decided(t, intentWith(func(in *Intent) { in.Metadata = map[string]string{"to": tt.to} }), Options{}, rules...)
 		if !strings.HasPrefix(got, tt.want) {

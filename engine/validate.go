@@ -97,7 +97,7 @@ func (p *ActionPolicy) validateFields(e *problems) {
 	case p.Version < 1 || p.Version > condition.MaxInteger:
 		e.add("policy.version", "want an integer from 1 to %d", int64(condition.MaxInteger))
 	}
-	e.text("policy.organization_id", p.OrganizationID, condition.MaxOrganizationID)
+	e.text("policy.organization_id", p.OrganizationID, condition.MaxName)
 	e.agentPattern(fieldAgentID, p.AgentID)
 	if p.AllowedActionTypes == nil {
 		e.add(fieldAllowedTypes, "is required; [] allows nothing")
@@ -133,7 +133,7 @@ func (r *Rule) Validate() error {
 	p.text("name", r.Name, MaxRuleName)
 	p.optionalText("description", r.Description, MaxRuleDescription)
 	p.document("condition", r.Condition, `{"action_type":"deploy"}`, condition.MaxCondition)
-	p.document("action", r.Action, `{"decision":"deny"}`, MaxRuleAction)
+	p.document("action", r.Action, `{"decision":"deny"}`, condition.MaxText)
 	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
 		p.add("priority", "want an integer from %d to %d", -MaxPriority, MaxPriority)
 	}
@@ -221,8 +221,8 @@ func (p *problems) actionType(field, s, extra string) {
 	switch {
 	case s == "":
 		p.add(field, "is required")
-	case len(s) > condition.MaxActionType:
-		p.add(field, "is longer than %d bytes", condition.MaxActionType)
+	case len(s) > condition.MaxName:
+		p.add(field, "is longer than %d bytes", condition.MaxName)
 	case !isActionType(s, extra):
 		p.add(field, "want letters, digits and . _ - : / + @%s, such as sql.write", extra)
 	}
@@ -241,8 +241,8 @@ func (p *problems) resource(field, s string) resource.Readings {
 	switch {
 	case s == "":
 		p.add(field, "is required")
-	case len(s) > condition.MaxResource:
-		p.add(field, "is longer than %d bytes", condition.MaxResource)
+	case len(s) > condition.MaxText:
+		p.add(field, "is longer than %d bytes", condition.MaxText)
 	default:
 		readings, err := resource.Read(s)
 		if err != nil {
@@ -275,12 +275,12 @@ func (p *problems) metadata(field string, m map[string]string) {
 		switch {
 		case k == "":
 			p.add(field, "has an empty key")
-		case len(k) > condition.MaxMetadataKey:
-			p.add(field, "has a key longer than %d bytes", condition.MaxMetadataKey)
+		case len(k) > condition.MaxName:
+			p.add(field, "has a key longer than %d bytes", condition.MaxName)
 		case !utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r"):
 			p.add(field, "has a key with control characters or invalid UTF-8")
 		default:
-			if problem := textProblem(v, condition.MaxMetadataValue); problem != "" {
+			if problem := textProblem(v, condition.MaxText); problem != "" {
 				p.add(field+"."+k, "%s", problem)
 			}
 		}
@@ -311,10 +311,10 @@ func (p *problems) agentPattern(field, s string) {
 
 // length checks the length of a list and reports whether it is fine.
 func (p *problems) length(field string, n int) bool {
-	if n > MaxPatterns {
-		p.add(field, "has more than %d entries", MaxPatterns)
+	if n > condition.MaxEntries {
+		p.add(field, "has more than %d entries", condition.MaxEntries)
 	}
-	return n <= MaxPatterns
+	return n <= condition.MaxEntries
 }
 
 func (p *problems) actionTypes(field string, types []string) {
@@ -322,7 +322,7 @@ func (p *problems) actionTypes(field string, types []string) {
 		return
 	}
 	for i, t := range types {
-		if t == "" || len(t) > condition.MaxActionType || !isActionType(t, "*") {
+		if t == "" || len(t) > condition.MaxName || !isActionType(t, "*") {
 			p.actionType(fmt.Sprintf("%s[%d]", field, i), t, "*")
 		}
 	}
@@ -331,7 +331,7 @@ func (p *problems) actionTypes(field string, types []string) {
 // patterns checks resource patterns so that every mistake is named. Lists that
 // are too long are left alone.
 func (p *problems) patterns(field string, patterns []string, use glob.Use) {
-	if len(patterns) > MaxPatterns {
+	if len(patterns) > condition.MaxEntries {
 		return
 	}
 	for _, e := range glob.Check(patterns, use, maxMistakes) {

@@ -158,7 +158,7 @@ func TestRule_Validate(t *testing.T) {
 		{"empty", func(r *engine.Rule) { *r = engine.Rule{} }, []string{"name", "condition", "action"}},
 		{"long", func(r *engine.Rule) {
 			r.Name, r.Description = strings.Repeat("n", 201), strings.Repeat("d", 2001)
-			r.Condition, r.Action = strings.Repeat(" ", condition.MaxCondition+1), strings.Repeat(" ", engine.MaxRuleAction+1)
+			r.Condition, r.Action = strings.Repeat(" ", condition.MaxCondition+1), strings.Repeat(" ", condition.MaxText+1)
 		}, []string{"name", "description", "condition", "action"}},
 		{"description of several lines", func(r *engine.Rule) { r.Description = "a\nb" }, nil},
 		{"control characters", func(r *engine.Rule) { r.Name, r.Description = "a\nb", "\x00" }, []string{"name", "description"}},

@@ -58,7 +58,7 @@ func TestDecision_Rules_WorkTogetherIsBounded(t *testing.T) {
 // The dearest condition is evaluated for the longest resource, with five readings.
 func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw := "https://h.example/" + strings.Repeat("a", 1000) + "/./#"
-	raw += strings.Repeat("b", condition.MaxResource-len(raw))
+	raw += strings.Repeat("b", condition.MaxText-len(raw))
 	in := intentWith(func(in *Intent) { in.Resource = raw })
 	f := testEvaluation(t, in)
 	if n := f.Readings().BlockLen(); n != 5 {

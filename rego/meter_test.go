@@ -34,7 +34,7 @@ func exploding() map[string]string {
 func hostileInput(work *condition.Work) *engine.RegoInput {
 	in := sampleInput()
 	intent := *in.Intent
-	intent.Resource = strings.Repeat("ab/", condition.MaxResource/3)
+	intent.Resource = strings.Repeat("ab/", condition.MaxText/3)
 	intent.Metadata = map[string]string{"n": "3000", "great": "999999999999999"}
 	for i := range condition.MaxMetadataKeys - 2 {
 		intent.Metadata[fmt.Sprint("k", i)] = strings.Repeat("v", 20)

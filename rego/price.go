@@ -51,7 +51,7 @@ func (m *meters) price(function string, args []*ast.Term, most int) int {
 // matching is what matching a regular expression takes, for a text of so many
 // bytes: its instructions for each byte, and a value for each match.
 func (m *meters) matching(pattern *ast.Term, text int) int {
-	instructions := condition.MaxInstructions
+	instructions := condition.MaxEntries
 	if s, ok := pattern.Value.(ast.String); ok {
 		if n, ok := m.programs[string(s)]; ok {
 			instructions = n

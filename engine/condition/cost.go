@@ -197,9 +197,9 @@ func (s sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 		return nil
 	}
 	if path[0] == fields[Metadata].path && len(path) > 1 {
-		size := uint64(MaxMetadataValue)
+		size := uint64(MaxText)
 		if path[1] == "@keys" {
-			size = MaxMetadataKey
+			size = MaxName
 		}
 		return &checker.SizeEstimate{Max: size}
 	}
@@ -226,7 +226,7 @@ func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, arg
 	if !takesPatterns(function) || len(args) != 2 {
 		return textCall(function, target, args)
 	}
-	patterns, subject := uint64(1), uint64(MaxResource)
+	patterns, subject := uint64(1), uint64(MaxText)
 	if s := args[1].ComputedSize(); s != nil && args[1].Type().Kind() == types.StringKind {
 		subject = s.Max
 	}

@@ -51,7 +51,7 @@ func (d *deniedActions) Match(action string) int {
 	if i := d.exact.Match(action); i >= 0 {
 		return i
 	}
-	var buffer [MaxActionType]byte
+	var buffer [MaxName]byte
 	if i, ok := d.folded.exact[string(FoldAction(buffer[:0], action, true))]; ok {
 		return i
 	}

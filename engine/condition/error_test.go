@@ -169,8 +169,8 @@ func TestCondition_Limits(t *testing.T) {
 		{"depth", nested(maxDepth - 1), ""},
 		{"depth exceeded", nested(maxDepth), "nested deeper than 32 levels"},
 		{"depth far exceeded", strings.Repeat(`{"not":`, 2000), "nested deeper than 32 levels"},
-		{"nodes", leaves(maxNodes - 2), ""},
-		{"nodes exceeded", leaves(maxNodes), "at most 1000 are allowed"},
+		{"nodes", leaves(MaxEntries - 2), ""},
+		{"nodes exceeded", leaves(MaxEntries), "at most 1000 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

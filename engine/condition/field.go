@@ -145,8 +145,8 @@ var fields = [fieldCount]fieldRow{
 	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
 	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
 	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxAgentID, glob: Glob, literal: true},
-	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxActionType, glob: ActionGlob, form: ActionForm, literal: true},
-	Resource:             {name: "resource", path: "intent.resource", size: MaxResource, glob: ResourceGlob, form: ResourceForm, literal: true, admits: admitsResource},
+	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxName, glob: ActionGlob, form: ActionForm, literal: true},
+	Resource:             {name: "resource", path: "intent.resource", size: MaxText, glob: ResourceGlob, form: ResourceForm, literal: true, admits: admitsResource},
 	Cost:                 {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
 	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
 	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
@@ -156,13 +156,13 @@ var fields = [fieldCount]fieldRow{
 	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, admits: oneOf("active", "disabled", "unregistered")},
 	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
 	PolicyVersion:        {name: "policy.version", path: "policy.version", kind: Int, size: 1},
-	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxOrganizationID, glob: Glob},
+	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxName, glob: Glob},
 	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxAgentID, glob: Glob},
 	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, admits: oneOf("active", "suspended", "revoked")},
 	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
 	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
-	MetadataValue:        {path: "intent.metadata", size: MaxMetadataValue, glob: Glob, optional: true, owner: MetadataValue},
-	Item:                 {path: "item", size: MaxMetadataValue, glob: Glob},
+	MetadataValue:        {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
+	Item:                 {path: "item", size: MaxText, glob: Glob},
 }
 
 // Field is a field as a condition asks about it.

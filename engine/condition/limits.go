@@ -3,14 +3,11 @@ package condition
 // The bounds of what a condition is asked about, in bytes and counts. They bound what
 // an evaluation costs, and are those of the documents: see package engine.
 const (
-	MaxOrganizationID = 128
-	MaxAgentID        = 256
-	MaxActionType     = 128
-	MaxResource       = 4096
-	MaxMetadataKeys   = 64
-	MaxMetadataKey    = 128
-	MaxMetadataValue  = 4096
-	maxTime           = 64 // of RFC 3339, with digits beyond nanoseconds
+	MaxName         = 128 // of an organization id, an action type or a metadata key
+	MaxAgentID      = 256
+	MaxText         = 4096 // of a resource, a metadata value or a rule's action
+	MaxMetadataKeys = 64
+	maxTime         = 64 // of RFC 3339, with digits beyond nanoseconds
 
 	// MaxInteger is the greatest integer that every JSON reader keeps exact
 	// (RFC 8785 relies on it): 2^53-1.
@@ -24,17 +21,15 @@ const (
 	// maxDepth is the depth of its JSON, and of the lists and maps within each other
 	// of its CEL, whose type check takes time cubic in it.
 	maxDepth = 32
-	// maxNodes is how many comparisons and combinations it has.
-	maxNodes = 1000
+	// MaxEntries is how many entries of one kind it has: comparisons and combinations,
+	// instructions that its regular expressions compile to, and globs without
+	// alternatives that its globs stand for. RE2 takes time linear in its instructions
+	// and in the text, so they are counted for every metadata key that an expression is
+	// run for. A glob is compiled in each of its spellings, which makes a short condition
+	// large. A list of a policy has as many entries at most.
+	MaxEntries = 1000
 	// maxMistakes is how many mistakes in it are reported.
 	maxMistakes = 10
-	// MaxInstructions is how many instructions its regular expressions compile to
-	// together, counted for every metadata key that one is run for. RE2 takes time
-	// linear in them and in the text.
-	MaxInstructions = 1000
-	// maxSpellings is how many globs without alternatives its globs stand for: a glob
-	// is compiled in each of its spellings, which makes a short condition large.
-	maxSpellings = 1000
 	// maxDigits is how many digits a decimal has on each side of its point: far more
 	// than any amount, and OPA compares such numbers exactly.
 	maxDigits = 40

@@ -269,8 +269,8 @@ func (b *budget) regexp(expr string, times int) error {
 		return err
 	}
 	b.bytes += instructionBytes * n
-	if b.instructions += times * n; b.instructions > MaxInstructions {
-		return fmt.Errorf("the regular expressions compile to more than %d instructions", MaxInstructions)
+	if b.instructions += times * n; b.instructions > MaxEntries {
+		return fmt.Errorf("the regular expressions compile to more than %d instructions", MaxEntries)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (b *budget) regexp(expr string, times int) error {
 // glob adds a pattern of an operator that takes patterns. Once there are too many it
 // compiles no more: compiling is what takes long.
 func (b *budget) glob(op Operator, pattern string) error {
-	if b.spellings <= maxSpellings {
+	if b.spellings <= MaxEntries {
 		m, err := compileMatcher(op, []string{pattern}, glob.Blocks)
 		if err != nil {
 			return err
@@ -292,8 +292,8 @@ func (b *budget) glob(op Operator, pattern string) error {
 			b.bytes += g.Size()
 		}
 	}
-	if b.spellings > maxSpellings {
-		return fmt.Errorf("the globs stand for more than %d alternatives", maxSpellings)
+	if b.spellings > MaxEntries {
+		return fmt.Errorf("the globs stand for more than %d alternatives", MaxEntries)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ func parse(root jsonNode, stored bool) (*Node, budget, error) {
 		form = p.tree
 	}
 	tree := form(root)
-	if p.nodes > maxNodes {
-		return nil, budget{}, refuse("", "has %d comparisons and combinations, at most %d are allowed", p.nodes, maxNodes)
+	if p.nodes > MaxEntries {
+		return nil, budget{}, refuse("", "has %d comparisons and combinations, at most %d are allowed", p.nodes, MaxEntries)
 	}
 	if len(p.Mistakes) > 0 {
 		return nil, budget{}, &p.Error

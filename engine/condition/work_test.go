@@ -43,7 +43,7 @@ func TestDecision_Bounds_LongMatchesOfferTheirTurn(t *testing.T) {
 		}
 	}
 	var n offers
-	w, text := NewWork(&n), strings.Repeat("ab", MaxResource/2)
+	w, text := NewWork(&n), strings.Repeat("ab", MaxText/2)
 	re := mustRegex(t, most)
 	if re.matches(&w, text); int(n) < re.Steps(text)/yieldEvery/2 {
 		t.Errorf("%d offers in %d steps, want one for each %d about", n, re.Steps(text), yieldEvery)

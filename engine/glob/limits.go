@@ -7,10 +7,9 @@ const (
 	// maxSpellings bounds what one pattern expands to: its alternatives, each
 	// as all readers have it.
 	maxSpellings = 256
-	// maxCopied bounds the characters that are copied to expand one pattern's
-	// alternatives, maxSpelled those that all alternatives of a list have in all
-	// of their readings: compiling takes about a microsecond for each.
-	maxCopied  = 64 << 10
+	// maxSpelled bounds the characters that all alternatives of a list have in all of
+	// their readings: compiling takes about a microsecond for each. To expand the
+	// alternatives of one pattern, half as many are copied at most.
 	maxSpelled = 128 << 10
 	// maxNested is how deep alternatives are within each other, and maxStars how many
 	// stars a pattern has: matching and compiling take time in their product.

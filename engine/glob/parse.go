@@ -210,7 +210,7 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 			all = append(all, slices.Concat(head, tail))
 			p.copied += len(head) + len(tail)
 		}
-		if p.copied > maxCopied {
+		if p.copied > maxSpelled/2 {
 			p.fail("stands for too much text: give fewer alternatives, or put them at the end")
 			return nil
 		}

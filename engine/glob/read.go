@@ -114,7 +114,7 @@ func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 		case !u.isLiteral():
 			b.WriteRune(resource.Wild + rune(len(wildcards)))
 			wildcards = append(wildcards, u)
-		case u.lit >= resource.Wild && u.lit < resource.Wild+resource.MaxWild:
+		case resource.IsWild(u.lit):
 			return "", nil, false
 		default:
 			b.WriteRune(u.lit)

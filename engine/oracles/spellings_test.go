@@ -60,7 +60,7 @@ func (m *mutator) spellings(guards []*guard, n int) []spelling {
 		if m.IntN(3) == 0 {
 			from = g.via
 		}
-		if text := m.mutate(g.form, from); text != "" && len(text) <= condition.MaxResource {
+		if text := m.mutate(g.form, from); text != "" && len(text) <= condition.MaxText {
 			out = append(out, spelling{g, text})
 		}
 	}

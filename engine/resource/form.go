@@ -64,7 +64,7 @@ func isDrive(s string) bool {
 func cutScheme(s string) (scheme, rest string, ok bool) {
 	for i, r := range s {
 		switch {
-		case r < 0x80 && isAlpha(byte(r)), isWild(r), i > 0 && (r >= '0' && r <= '9' || r == '+' || r == '-' || r == '.'):
+		case r < 0x80 && isAlpha(byte(r)), IsWild(r), i > 0 && (r >= '0' && r <= '9' || r == '+' || r == '-' || r == '.'):
 		case r == ':' && i > 0:
 			return asciiLower(s[:i]), s[i+1:], true
 		default:

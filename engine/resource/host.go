@@ -73,7 +73,7 @@ func normalPort(port, scheme string) (string, bool) {
 	if port == "" {
 		return "", true
 	}
-	if strings.ContainsFunc(port, isWild) {
+	if strings.ContainsFunc(port, IsWild) {
 		return ":" + port, true
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
@@ -135,7 +135,7 @@ func (t *text) mapHost(host string, profile *idna.Profile) (string, *Error) {
 }
 
 func (t *text) isHostRune(r rune) bool {
-	return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || t.pattern && isWild(r)
+	return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_' || t.pattern && IsWild(r)
 }
 
 // mapLabels maps host by UTS 46. Labels of a pattern that hold wildcards stay.
@@ -143,12 +143,12 @@ func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
 	// transitional mapping.
 	host = strings.ReplaceAll(host, "ẞ", "ß")
-	if !strings.ContainsFunc(host, isWild) {
+	if !strings.ContainsFunc(host, IsWild) {
 		return profile.ToASCII(host)
 	}
 	labels := strings.Split(host, ".")
 	for i, label := range labels {
-		if strings.ContainsFunc(label, isWild) {
+		if strings.ContainsFunc(label, IsWild) {
 			continue
 		}
 		var err error
@@ -166,7 +166,7 @@ func normalIPv6(host string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if strings.ContainsFunc(inner, isWild) {
+	if strings.ContainsFunc(inner, IsWild) {
 		return asciiLower(host), true
 	}
 	address, zone, zoned := strings.Cut(inner, "%")

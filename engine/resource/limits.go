@@ -4,8 +4,6 @@ package resource
 const (
 	// MaxLength is the number of bytes that a resource may have.
 	MaxLength = 8192
-	// maxScanned is how many readings are looked through before a map is made.
-	maxScanned = 16
 	// maxHosts bounds a list of hosts. Each is read with the whole path, so that the
 	// work grows with their product.
 	maxHosts = 64

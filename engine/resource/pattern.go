@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Wild is the first of the MaxWild characters that stand for the wildcards of a
-// pattern while it is read; from Super on they stand for a **. They are private use
-// characters, which no reader touches.
+// Wild is the first of the characters that stand for the wildcards of a pattern while it
+// is read; those from Super on stand for a **. They are private use characters, which no
+// reader touches, and many more of either than a pattern may have wildcards.
 const (
-	Wild    = '\U000F0000'
-	MaxWild = 4096
-	Super   = Wild + MaxWild/2
+	Wild  = '\U000F0000'
+	Super = Wild + 2048
 )
 
-func isWild(r rune) bool { return r >= Wild && r < Wild+MaxWild }
+// IsWild reports whether r is one of them.
+func IsWild(r rune) bool { return r >= Wild && r < Super+(Super-Wild) }
 
 // endsInSuper reports whether s ends in a **, which may match more segments.
 func endsInSuper(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
-	return isWild(r) && r >= Super
+	return IsWild(r) && r >= Super
 }
 
 // ReadPattern returns a pattern as each reader has it, with a [Wild] character
@@ -47,7 +47,7 @@ func (t *text) readPattern() *Error {
 		t.readSchemeless()
 		return nil
 	}
-	if err := t.read(); err != nil || t.form != formService || !strings.ContainsFunc(t.scheme, isWild) {
+	if err := t.read(); err != nil || t.form != formService || !strings.ContainsFunc(t.scheme, IsWild) {
 		return err
 	}
 	web := text{raw: t.raw, pattern: true, form: formWeb, scheme: t.scheme, rest: t.rest}

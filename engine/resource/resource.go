@@ -208,13 +208,14 @@ func (c *collection) add(readers Reader, s string) {
 		return
 	}
 	c.list = append(c.list, Reading{s, readers})
+	const indexed = 16 // fewer readings are looked through faster than a map is made
 	switch n := len(c.list); {
-	case n == maxScanned:
+	case n == indexed:
 		c.index = make(map[string]int, 2*n)
 		for i, r := range c.list {
 			c.index[r.Text] = i
 		}
-	case n > maxScanned:
+	case n > indexed:
 		c.index[s] = n - 1
 	}
 }
