@@ -83,7 +83,8 @@ func (s *Server) serve(rt route) fiber.Handler {
 
 func (b *scratch) release(pool *sync.Pool) {
 	b.req = request{}
-	if cap(b.out) <= maxScratch {
+	const ordinary = 64 << 10 // a larger buffer would be kept for the sake of one answer
+	if cap(b.out) <= ordinary {
 		pool.Put(b)
 	}
 }

@@ -20,8 +20,6 @@ const (
 	// maxName is the greatest length of a display name, a reference or the subject of a
 	// token, and how much of a path or a member's name a problem repeats.
 	maxName = 256
-	// maxScratch is the size above which buffers are not reused.
-	maxScratch = 64 << 10
 	// maxReads is how many times a page of the history asks the store, which each
 	// time may skip some hundreds of rows, to find what its filter selects.
 	maxReads = 200

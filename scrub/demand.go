@@ -74,9 +74,11 @@ func demandsOfConcat(subs []*syntax.Regexp) []demand {
 	return all
 }
 
-// bounded returns all, or what they have in common if there are too many.
+// bounded returns all, or what they have in common if they are more than told apart. It
+// reads the expressions of rules, no text.
 func bounded(all []demand) []demand {
-	if len(all) <= maxDemands {
+	const apart = 8
+	if len(all) <= apart {
 		return all
 	}
 	least := all[0]

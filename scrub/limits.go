@@ -7,8 +7,6 @@ const (
 	maxCard = 19
 	// minDigest is the length of the shortest digest, in hex, whose digits are no card's.
 	minDigest = 32
-	// maxDemands bounds how many alternatives of an expression are told apart.
-	maxDemands = 8
 	// minEncoded is how many letters, digits and underscores in a row a text has
 	// that is searched for encoded secrets. Base64 of ASCII has other digits only
 	// for every third character that is one of > ? ~.
