@@ -32,7 +32,7 @@ var words = map[string]string{
 // word is a part or another word of. A name may be followed by other spellings of it,
 // separated by spaces.
 func Meant(word string, names []string) string {
-	if len(word) > MaxMetadataKey {
+	if len(word) > MaxName {
 		return ""
 	}
 	plain := letters(word)
