@@ -19,7 +19,7 @@ func TestEnvelope_ADocumentWithoutItIsToldSo(t *testing.T) {
 		"half a policy":  {"/v1/policies/register", `{"policy": {"status": …`, `{"status":"active"}`},
 		"an intent":      {"/v1/policy/evaluate", `belongs inside "intent": send {"intent": {"`, intent()["intent"]},
 		"to authorize":   {"/v1/governance/authorize", `belongs inside "intent"`, intent()["intent"]},
-		"something else": {"/v1/policy/evaluate", "unknown field: want one of policy_id, intent", `{"intend":{}}`},
+		"something else": {"/v1/policy/evaluate", "unknown field: did you mean intent?", `{"intend":{}}`},
 		"a member below": {"/v1/policy/evaluate", "unknown field: want one of intent_id, ", `{"intent":{"version":1}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,8 +117,9 @@ func newRoute(method, path string, scope scopeSet, h handler, traits []trait) ro
 	return r
 }
 
-// assetRoutes lists the files that the pages are made of. They are no part of
-// the interface and may change with any release.
+// assetRoutes lists the files that the pages are made of, which are no part of the
+// interface and may change with any release, and the schemas of documents in files, whose
+// paths stay.
 func (s *Server) assetRoutes() []route {
 	var all []route
 	for path, d := range s.site.assets {

@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"writ/document/schema"
 )
 
 // web holds the pages and their files; web/README.md says where they are from.
@@ -33,8 +35,12 @@ const favicon = "favicon.ico"
 type site struct {
 	landing, viewer, reference document
 	yaml, json                 document            // the OpenAPI document
-	assets                     map[string]document // the files of the pages, by path
+	assets                     map[string]document // the files of the pages and the schemas, by path
 }
+
+// schemaRoot begins the paths of the JSON Schemas of documents, which stay the same:
+// files of users name them.
+const schemaRoot = "/schemas/"
 
 // loadSite returns the site, which is the same for every server.
 var loadSite = sync.OnceValues(func() (*site, error) {
@@ -65,6 +71,13 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 		if s.assets[path], err = webFile(f.Name()); err != nil {
 			return nil, err
 		}
+	}
+	for _, kind := range schema.Kinds {
+		text, err := schema.JSON(kind)
+		if err != nil {
+			return nil, fmt.Errorf("making the schemas: %w", err)
+		}
+		s.assets[schemaRoot+kind+".schema.json"] = newDocument("application/schema+json", text)
 	}
 	return &s, nil
 })

@@ -1,11 +1,26 @@
 package api
 
 import (
+	"bytes"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+
+	"writ/document/schema"
 )
+
+func TestSchemas_AreServed(t *testing.T) {
+	h := start(t)
+	for _, kind := range schema.Kinds {
+		want, err := schema.JSON(kind)
+		must(t, err)
+		r := h.do("GET", "/schemas/"+kind+".schema.json", "", nil).wantStatus(http.StatusOK)
+		if !bytes.Equal(r.body, want) || r.header.Get("Content-Type") != "application/schema+json" || r.header.Get("ETag") == "" {
+			t.Errorf("GET the schema of %s = %d bytes, headers %v, want %d bytes of JSON Schema that can be cached", kind, len(r.body), r.header, len(want))
+		}
+	}
+}
 
 func TestSite_PagesLoadNothingFromElsewhereAndRunNoInlineScript(t *testing.T) {
 	h := start(t)

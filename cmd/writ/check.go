@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"writ/document"
 	"writ/engine"
 	"writ/lint"
+	"writ/suite"
 )
 
 type checkCmd struct {
@@ -44,7 +46,7 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	ch := checker{streams: s, asJSON: c.JSON}
+	ch := checker{streams: s}
 	for _, name := range files {
 		ch.file(name)
 	}
@@ -66,7 +68,6 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 // checker checks files.
 type checker struct {
 	streams
-	asJSON  bool
 	reports []*report
 	rules   []checkedRule
 }
@@ -120,8 +121,12 @@ func (c *checker) file(name string) {
 	}
 	docs, err := document.Parse(name, data)
 	r.failed(err)
-	for _, d := range docs {
-		c.document(d, r)
+	if slices.ContainsFunc(docs, func(d *document.Document) bool { return d.Kind == document.Suite && d.Check(conditions()) == nil }) {
+		r.failed(c.suites(name, data))
+	} else {
+		for _, d := range docs {
+			c.document(d, r)
+		}
 	}
 	if !strings.HasSuffix(name, ".json") {
 		r.add("warning", "ignore", "", document.BadIgnores(name, data, warningNames())...)
@@ -139,6 +144,18 @@ func (r *report) failed(err error) {
 	default:
 		r.add("error", "", "", document.Problem{File: r.name, Message: problem(err).Error()})
 	}
+}
+
+// suites reads the suites in a file, and what they name.
+func (c *checker) suites(name string, data []byte) error {
+	l := suite.Loader{ReadFile: func(path string) ([]byte, error) {
+		if path == name {
+			return data, nil
+		}
+		return os.ReadFile(path)
+	}}
+	_, err := l.Load(name)
+	return err
 }
 
 func (c *checker) document(d *document.Document, r *report) {

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,8 @@ type fieldRow struct {
 	glob Operator
 	// form is that of a text in an intent.
 	form Form
+	// enum are the only texts that the field has; nil: it can have any.
+	enum []string
 	// admits returns why the field can never equal a text; nil: it can equal any.
 	admits func(string) error
 }
@@ -153,12 +156,12 @@ var fields = [fieldCount]fieldRow{
 	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
 	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: maxTime, form: TimeForm},
 	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxAgentID, glob: Glob, literal: true},
-	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, admits: oneOf("active", "disabled", "unregistered")},
+	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, enum: []string{"active", "disabled", "unregistered"}},
 	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
 	PolicyVersion:        {name: "policy.version", path: "policy.version", kind: Int, size: 1},
 	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxName, glob: Glob},
 	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxAgentID, glob: Glob},
-	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, admits: oneOf("active", "suspended", "revoked")},
+	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, enum: []string{"active", "suspended", "revoked"}},
 	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
 	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
 	MetadataValue:        {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
@@ -284,19 +287,16 @@ func admitsResource(s string) error {
 	return nil
 }
 
-func oneOf(names ...string) func(string) error {
+// oneOf refuses what is none of names.
+func oneOf(names []string, s string) error {
 	list := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-	return func(s string) error {
-		for _, name := range names {
-			if s == name {
-				return nil
-			}
-		}
-		if meant := Meant(s, names); meant != "" {
-			return fmt.Errorf("want %s, got %q: %s%s?", list, s, didYouMean, meant)
-		}
-		return fmt.Errorf("want %s, got %q", list, s)
+	if slices.Contains(names, s) {
+		return nil
 	}
+	if meant := Meant(s, names); meant != "" {
+		return fmt.Errorf("want %s, got %q: %s%s?", list, s, didYouMean, meant)
+	}
+	return fmt.Errorf("want %s, got %q", list, s)
 }
 
 func admitsUUID(s string) error {

@@ -201,6 +201,8 @@ func (f Field) admits(c comparison, s string) error {
 	case c.op != Eq && c.op != In:
 	case row.literal && strings.Contains(s, "*"):
 		return fmt.Errorf("%s compares literally and %s never contains a *: use the glob operator, and \\* in it for a literal *", c.name, f.Label())
+	case row.enum != nil:
+		return oneOf(row.enum, s)
 	case row.admits != nil:
 		return row.admits(s)
 	}

@@ -1,0 +1,205 @@
+// Package schema describes policies, rules, intents and suites as files hold them, in JSON
+// Schema (2020-12): for editors, which complete and check what is written, and for whoever
+// generates documents. It is made of the documents' Go types, of their limits, and of the
+// tables of fields and operators of package condition.
+//
+// A schema knows the structure. What patterns, CEL and Rego say, and lengths in bytes, are
+// for package document: whatever that accepts is valid by the schema.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// Kinds are the kinds of schemas: of one document each, and "rules" of an array of them.
+var Kinds = []string{"policy", "rule", "rules", "intent", "suite"}
+
+// object is a JSON object.
+type object = map[string]any
+
+// JSON returns the schema of a kind, indented.
+func JSON(kind string) ([]byte, error) {
+	var s object
+	switch kind {
+	case "policy":
+		s = policy()
+	case "rule":
+		s = rule()
+		s["$defs"] = condition.Schema()
+	case "rules":
+		defs := condition.Schema()
+		defs["rule"] = rule()
+		s = object{"type": "array", "items": ref("rule"), "$defs": defs}
+	case "intent":
+		s = intent()
+	case "suite":
+		s = suite()
+	default:
+		return nil, fmt.Errorf("there is no schema of %q: want one of %s", kind, strings.Join(Kinds, ", "))
+	}
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "writ: " + kind
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("writing the schema of %s: %w", kind, err)
+	}
+	return b.Bytes(), nil
+}
+
+func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
+
+// describe returns s with a description.
+func describe(s object, text string) object {
+	s = maps.Clone(s)
+	s["description"] = text
+	return s
+}
+
+// structure is the schema of a Go type whose members have these schemas besides what
+// their types say. Members that cannot be left out of the type are required.
+func structure(t reflect.Type, members map[string]object) object {
+	properties, required := object{}, []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "" || name == "-" {
+			continue
+		}
+		s := typed(f.Type)
+		maps.Copy(s, members[name])
+		properties[name] = s
+		if options == "" {
+			required = append(required, name)
+		}
+	}
+	return object{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
+}
+
+// typed is the schema of a Go type.
+func typed(t reflect.Type) object {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return typed(t.Elem())
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int64, reflect.Int:
+		return object{"type": "integer"}
+	case reflect.Slice:
+		return object{"type": "array", "items": typed(t.Elem())}
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return object{"type": "string", "format": "date-time"}
+		}
+		return object{"type": "object"}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": typed(t.Elem())}
+	}
+	return object{"type": "string"}
+}
+
+func text(limit int) object { return object{"minLength": 1, "maxLength": limit} }
+
+var (
+	uuid     = object{"format": "uuid"}
+	amount   = object{"minimum": 0, "maximum": condition.MaxInteger}
+	currency = object{"pattern": "^[A-Z]{3}$"}
+)
+
+// actionTypes matches action types; extra are characters that are allowed besides.
+func actionTypes(extra string) string {
+	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxActionType)
+}
+
+func policy() object {
+	list := func(items object, description string) object {
+		return object{"maxItems": engine.MaxPatterns, "items": items, "description": description}
+	}
+	action := object{"type": "string", "pattern": actionTypes("*")}
+	pattern := object{"type": "string", "minLength": 1}
+	return structure(reflect.TypeFor[engine.ActionPolicy](), map[string]object{
+		"policy_id":                 uuid,
+		"version":                   {"minimum": 1, "maximum": condition.MaxInteger},
+		"organization_id":           text(condition.MaxOrganizationID),
+		"agent_id":                  describe(text(condition.MaxAgentID), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
+		"allowed_action_types":      list(action, "What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
+		"denied_action_types":       list(action, "What is denied; it wins over what is allowed."),
+		"allowed_resource_patterns": list(pattern, "Where it is not empty, every reading of the resource must match one."),
+		"blocked_resource_patterns": list(pattern, "A resource that matches one in any reading is denied."),
+		"max_cost_minor":            describe(amount, "The greatest cost that is allowed, inclusive, in minor units."),
+		"currency":                  describe(currency, "The currency that costs must have, where a cost is checked."),
+		"status":                    {"enum": []string{string(engine.StatusActive), string(engine.StatusSuspended), string(engine.StatusRevoked)}},
+	})
+}
+
+func intent() object {
+	members := map[string]object{
+		"cost": structure(reflect.TypeFor[engine.Cost](), map[string]object{"amount_minor": amount, "currency": currency}),
+		"metadata": {
+			"maxProperties":        condition.MaxMetadataKeys,
+			"propertyNames":        object{"type": "string", "minLength": 1, "maxLength": condition.MaxMetadataKey},
+			"additionalProperties": object{"type": "string", "maxLength": condition.MaxMetadataValue},
+			"description":          "What rules may look at. Keys that begin with fact. are statements of the integration.",
+		},
+	}
+	for i := range condition.Members {
+		m := &condition.Members[i]
+		switch m.Form {
+		case condition.UUIDForm:
+			members[m.Name] = uuid
+		case condition.ActionForm:
+			members[m.Name] = object{"pattern": actionTypes("")}
+		case condition.TimeForm:
+			members[m.Name] = object{"format": "date-time"}
+		default:
+			members[m.Name] = text(m.Size)
+		}
+	}
+	return structure(reflect.TypeFor[engine.Intent](), members)
+}
+
+func rule() object {
+	wire := func(limit int) object {
+		return object{"type": "string", "minLength": 1, "maxLength": limit, "contentMediaType": "application/json"}
+	}
+	s := structure(reflect.TypeFor[engine.Rule](), map[string]object{
+		"name":        text(engine.MaxRuleName),
+		"description": {"maxLength": engine.MaxRuleDescription},
+		"priority": {
+			"minimum": -engine.MaxPriority, "maximum": engine.MaxPriority, "default": engine.DefaultPriority,
+			"description": "The greatest among the matching rules decides; on a tie the most restrictive.",
+		},
+		"isActive": {"default": true},
+	})
+	properties := s["properties"].(object)
+	properties["condition"] = object{
+		"anyOf":       []any{ref("condition"), wire(condition.MaxCondition)},
+		"description": `A match object, a tree, {"cel": …} or {"rego": …}; or its JSON in a string, as the API has it.`,
+	}
+	properties["action"] = object{"anyOf": []any{action(), wire(engine.MaxRuleAction)}, "description": "What the rule decides, and why."}
+	s["required"] = []string{"name", "condition", "action"} // the others are the server's, or have a default
+	return s
+}
+
+// action is an action under each of its names.
+func action() object {
+	decision := object{"enum": []string{"allow", "deny", "approval_required", "block", "wait", "require_approval"}}
+	var forms []any
+	for _, name := range []string{"decision", "effect", "type", "outcome"} {
+		forms = append(forms, object{
+			"type": "object", "additionalProperties": false, "required": []string{name},
+			"properties": object{name: decision, "reason": object{"type": "string", "maxLength": engine.MaxReason}},
+		})
+	}
+	return object{"anyOf": forms}
+}
