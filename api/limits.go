@@ -37,7 +37,7 @@ const (
 	// for each decision and would evict others.
 	maxRules = 32 << 20
 	// maxSimulated is the most bytes that the rules of a simulation may take once they are
-	// compiled, which is for it alone: some thousands, or fifty in Rego. maxExplained is
+	// compiled, which is for it alone: some thousands, or a hundred in Rego. maxExplained is
 	// how many bytes of conditions an answer explains, so that the rules of an organization
 	// fit into memory beside those of others.
 	maxSimulated = 8 << 20

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"writ/rego"
 )
 
 // trial returns the body of a simulation by a policy and rules of its own.
@@ -146,5 +148,37 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 	}
 	if p := h.simulate(h.operator(acme), trial(in, obj{"rules": many})).wantProblem(http.StatusBadRequest, codeInvalidRequest); len(p.Errors) != maxWrong {
 		t.Errorf("%d mistakes are named, want %d", len(p.Errors), maxWrong)
+	}
+}
+
+// What one request compiles and what its answer explains are bounded: a body of short
+// rules in Rego is large once it is compiled.
+func TestSimulate_IsBounded(t *testing.T) {
+	h := start(t, func(c *Config) { c.Conditions.CompileRego = rego.CompileCondition })
+	in, _ := intent()["intent"].(obj)
+	var large, trees []any
+	for range 400 {
+		large = append(large, obj{"name": "n", "condition": `{"rego":"input.intent.action_type == \"x\""}`, "action": `{"decision":"deny"}`})
+	}
+	h.simulate(h.operator(acme), trial(in, obj{"rules": large})).wantField("rules")
+
+	h.register(acme)
+	condition := `{"metadata.key":{"$in":["` + strings.Repeat("x", 14<<10) + `"]}}`
+	for range 30 {
+		h.rule(acme, condition, `{"decision":"deny"}`)
+	}
+	var got simulated
+	h.simulate(h.operator(acme), trial(in, obj{"rules": nil})).wantStatus(http.StatusOK).into(&got)
+	x := got.Explanation
+	if shown := maxExplained/len(condition) + 1; len(x.Rules) != shown || x.RulesLeftOut != 30-shown {
+		t.Errorf("%d rules are explained and %d left out, want %d explained", len(x.Rules), x.RulesLeftOut, shown)
+	}
+	for range 100 {
+		trees = append(trees, obj{"name": "n", "condition": `{"action_type":"x"}`, "action": `{"decision":"deny"}`})
+	}
+	got = simulated{}
+	h.simulate(h.operator(acme), trial(in, obj{"rules": trees})).wantStatus(http.StatusOK).into(&got)
+	if len(got.Explanation.Rules) != len(trees) {
+		t.Errorf("%d rules are explained, want all %d", len(got.Explanation.Rules), len(trees))
 	}
 }

@@ -59,6 +59,26 @@ func BenchmarkEvaluateMixed(b *testing.B) {
 	}
 }
 
+// BenchmarkTrace is BenchmarkEvaluateMixed for who asks for a trace, and explains it.
+func BenchmarkTrace(b *testing.B) {
+	p := mustCompile(b, corpus.ReferencePolicy())
+	intents := corpus.Intents(256, 1)
+	for _, rules := range []int{10, 100, 1000} {
+		rs := engine.CompileRules(corpus.Rules(rules, 1), engine.Options{})
+		for name, explain := range map[string]bool{"evaluate": false, "explain": true} {
+			b.Run(fmt.Sprintf("%s/rules=%d", name, rules), func(b *testing.B) {
+				trace := &engine.Trace{}
+				for i := 0; b.Loop(); i++ {
+					engine.Evaluate(p, rs, &engine.Input{Intent: intents[i%len(intents)], Agent: engine.AgentActive, Trace: trace})
+					if explain && len(trace.Explain().Rules) != rules {
+						b.Fatal("rules are missing")
+					}
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkFloor is the same checks of the reference policy in plain Go, over
 // the same resource readings and compiled globs: what is left of
 // BenchmarkEvaluate above it is what CEL costs.
