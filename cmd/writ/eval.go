@@ -203,7 +203,7 @@ func splitDocuments(data []byte) ([][]byte, error) {
 	for {
 		if kind := dec.PeekKind(); kind == '[' && dec.StackDepth() == 0 || kind == ']' {
 			if _, err := dec.ReadToken(); err != nil {
-				return nil, fmt.Errorf("after %d intents: %s", len(documents), strings.TrimPrefix(err.Error(), "jsontext: "))
+				return nil, fmt.Errorf("intent %d: %s", len(documents)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
 			}
 			continue
 		}
@@ -211,10 +211,10 @@ func splitDocuments(data []byte) ([][]byte, error) {
 		switch {
 		case errors.Is(err, io.EOF) && (len(documents) > 0 || dec.InputOffset() > 0) && dec.StackDepth() == 0:
 			return documents, nil
-		case err != nil && len(documents) == 0:
+		case err != nil && len(documents) == 0 && dec.StackDepth() == 0:
 			return [][]byte{data}, nil
 		case err != nil:
-			return nil, fmt.Errorf("after %d intents: %s", len(documents), strings.TrimPrefix(err.Error(), "jsontext: "))
+			return nil, fmt.Errorf("intent %d: %s", len(documents)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
 		}
 		documents = append(documents, bytes.Clone(value))
 	}
