@@ -193,14 +193,14 @@ func (s *suite) decide(t *testing.T, c suiteCase, p *engine.Policy, rules *engin
 	return res
 }
 
-// TestRecipes decides each case of each recipe.
-func TestRecipes(t *testing.T) {
-	names, err := filepath.Glob("recipes/*/*_test.yaml")
-	if err != nil || len(names) < 6 {
+// TestSuites decides each case of each recipe and of each agent.
+func TestSuites(t *testing.T) {
+	names, err := filepath.Glob("*/*/suite_test.yaml")
+	if err != nil || len(names) < 9 {
 		t.Fatalf("found the suites %v, %v", names, err)
 	}
 	for _, name := range names {
-		t.Run(filepath.Base(filepath.Dir(name)), func(t *testing.T) {
+		t.Run(filepath.Dir(name), func(t *testing.T) {
 			s, p, rules := loadSuite(t, name)
 			for i, c := range s.Tests {
 				s.decide(t, c, p, rules, s.intent(t, c, i, p.Document().PolicyID))
