@@ -39,12 +39,12 @@ var (
 	actionTypes = []string{"deploy", "sql.read", "sql.write", "sql.write.bulk", "sql.drop", "sql", "sqlite.x", "http_post", "SQL.write", "s3.object.delete", "sql..drop", "Sql_Drop", "SQL..write"}
 	actionGlobs = append([]string{"*", "sql.*", "*.delete", "s*.*.d*", "*q*.*r*", "sql.write*", "http_*", "*l.*", "**"}, actionTypes...)
 	agents      = []string{"team-a/deployer", "team-a", "team-a/x/y", "team-b/deployer", "bot", "ops-1", "Bot", "a,b"}
-	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "team-{a/*,b}"}, agents...)
+	agentGlobs  = append([]string{"*", "**", "team-a/*", "team-a/**", "team-?/*", "{team-a,team-b}/deployer", "ops-[0-9]", "[!a]ot", "[bB]ot", "team-{a/*,b}"}, agents...)
 
 	resourceGlobs = []string{
 		"prod/**", "prod/*", "prod/secrets/**", "prod/secrets/*", "*/secrets/**", "**/secrets/**", "**", "*", "?rod/*",
 		"https://api.example.com/**", "https://API.example.com:443/v1/*", "https://*.example.com/**", "https://api.example.com/%7Ea/*",
-		"https://api.example.com/v[12]/{users,orders}/*", "{prod,stage}/*/db", "prod/{a,b{c,d}}/**", "stage/[!a]*", "stage/[a-c]?",
+		"https://api.example.com/v[12]/{users,orders}/*", "{prod,stage}/*/db", "prod/{a,b{c,d}}/**", "stage/[!a]*", "stage/[a-c]?", "[pP]rod/[sS]ecrets/**",
 		"a\\*b", "x,y/*", "file:///etc/**", "/etc/**", "/etc/*", "db:prod:*", "arn:aws:s3:::bucket/*", "mailto:*@example.com", "**.exe", "a*b*c",
 		"https://xn--bcher-kva.example/**", "prod/a.b+c(d)/*", "prod/[aA]*", "PROD/[pPx]*", "prod/a b", "*a*b/**", "**/*x*/**",
 	}

@@ -78,6 +78,17 @@ func TestPage_Operators(t *testing.T) {
 	for _, row := range rowsOfPage(t, "| match object | tree | holds where the field |") {
 		match, tree = append(match, row[0]...), append(tree, row[1]...)
 	}
+	text, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range table {
+		for long := range strings.FieldsSeq(table[i].tree + " " + table[i].notTree) {
+			if !strings.Contains(string(text), "`"+long+"`") {
+				t.Errorf("the page lacks the operator %s", long)
+			}
+		}
+	}
 	sameNames(t, "operators of match objects", match, operatorNames(false))
 	sameNames(t, "operators of trees", tree, operatorNames(true))
 }

@@ -35,6 +35,8 @@ func TestDecision_Globs_Dialect(t *testing.T) {
 		{"a?c", []string{"abc", "aéc"}, []string{"ac", "a/c", "abbc"}},
 		{"[a-c]x", []string{"ax", "cx"}, []string{"dx", "x"}},
 		{"[!a-c]x", []string{"dx", "/x"}, []string{"ax"}},
+		{"[pP][äÄ]", []string{"pä", "Pä", "pÄ"}, []string{"qä", "pa"}},
+		{"[!pP]x", []string{"qx"}, []string{"px", "Px"}},
 		{"[abc]x", []string{"ax"}, []string{"dx"}},
 		{"{prod,dr}/*", []string{"prod/a", "dr/a"}, []string{"x/a", "prod,dr/a"}},
 		{"a{,b}", []string{"a", "ab"}, []string{"abb"}},
