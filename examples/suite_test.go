@@ -193,7 +193,7 @@ func (s *suite) decide(t *testing.T, c suiteCase, p *engine.Policy, rules *engin
 	return res
 }
 
-// TestSuites decides each case of each recipe and of each agent.
+// TestSuites decides each case of each recipe and of each agent, by the engine and in Rego.
 func TestSuites(t *testing.T) {
 	names, err := filepath.Glob("*/*/suite_test.yaml")
 	if err != nil || len(names) < 9 {
@@ -202,8 +202,20 @@ func TestSuites(t *testing.T) {
 	for _, name := range names {
 		t.Run(filepath.Dir(name), func(t *testing.T) {
 			s, p, rules := loadSuite(t, name)
+			var docs []engine.Rule
+			for _, r := range rules.Rules() {
+				docs = append(docs, r.Rule())
+			}
+			query, err := rego.Prepare(p.Document(), docs)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for i, c := range s.Tests {
-				s.decide(t, c, p, rules, s.intent(t, c, i, p.Document().PolicyID))
+				in := s.intent(t, c, i, p.Document().PolicyID)
+				res := s.decide(t, c, p, rules, in)
+				if got, _, err := query.Evaluate(&engine.Input{Intent: in}); err != nil || got != res.Decision {
+					t.Errorf("%s: in Rego %v, %v, want %v", c.Name, got, err, res.Decision)
+				}
 			}
 		})
 	}
