@@ -118,19 +118,19 @@ var (
 
 // actionTypes matches action types; extra are characters that are allowed besides.
 func actionTypes(extra string) string {
-	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxActionType)
+	return fmt.Sprintf("^[A-Za-z0-9._:/+@%s-]{1,%d}$", extra, condition.MaxName)
 }
 
 func policy() object {
 	list := func(items object, description string) object {
-		return object{"maxItems": engine.MaxPatterns, "items": items, "description": description}
+		return object{"maxItems": condition.MaxEntries, "items": items, "description": description}
 	}
 	action := object{"type": "string", "pattern": actionTypes("*")}
 	pattern := object{"type": "string", "minLength": 1}
 	return structure(reflect.TypeFor[engine.ActionPolicy](), map[string]object{
 		"policy_id":                 uuid,
 		"version":                   {"minimum": 1, "maximum": condition.MaxInteger},
-		"organization_id":           text(condition.MaxOrganizationID),
+		"organization_id":           text(condition.MaxName),
 		"agent_id":                  describe(text(condition.MaxAgentID), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
 		"allowed_action_types":      list(action, "What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
 		"denied_action_types":       list(action, "What is denied; it wins over what is allowed."),
@@ -147,8 +147,8 @@ func intent() object {
 		"cost": structure(reflect.TypeFor[engine.Cost](), map[string]object{"amount_minor": amount, "currency": currency}),
 		"metadata": {
 			"maxProperties":        condition.MaxMetadataKeys,
-			"propertyNames":        object{"type": "string", "minLength": 1, "maxLength": condition.MaxMetadataKey},
-			"additionalProperties": object{"type": "string", "maxLength": condition.MaxMetadataValue},
+			"propertyNames":        object{"type": "string", "minLength": 1, "maxLength": condition.MaxName},
+			"additionalProperties": object{"type": "string", "maxLength": condition.MaxText},
 			"description":          "What rules may look at. Keys that begin with fact. are statements of the integration.",
 		},
 	}
@@ -186,7 +186,7 @@ func rule() object {
 		"anyOf":       []any{ref("condition"), wire(condition.MaxCondition)},
 		"description": `A match object, a tree, {"cel": …} or {"rego": …}; or its JSON in a string, as the API has it.`,
 	}
-	properties["action"] = object{"anyOf": []any{action(), wire(engine.MaxRuleAction)}, "description": "What the rule decides, and why."}
+	properties["action"] = object{"anyOf": []any{action(), wire(condition.MaxText)}, "description": "What the rule decides, and why."}
 	s["required"] = []string{"name", "condition", "action"} // the others are the server's, or have a default
 	return s
 }
