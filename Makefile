@@ -2,7 +2,7 @@
 GO      ?= go
 TOOL    := $(GO) tool -modfile=tools/go.mod
 BIN     := bin/writ
-SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json') api/openapi.yaml $(wildcard api/web/*)
+SOURCES := $(shell find . -name '*.go' -not -path './tools/*') go.mod go.sum $(shell find examples -name '*.json' -o -name '*.yaml') api/openapi.yaml $(wildcard api/web/*)
 FUZZTIME ?= 30s
 
 # Binary and tests are built with the same flags, so that they share what is

@@ -1,4 +1,4 @@
-// Package examples holds the policies, rules and intents that a newcomer runs
+// Package examples holds the policies, rules and suites that a newcomer runs
 // first: believable agents (payments, a warehouse, deploys, outbound HTTP,
 // e-mail) with the decision each intent must get.
 package examples
@@ -7,23 +7,25 @@ import (
 	"embed"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"writ/engine"
+	"writ/suite"
 )
 
-//go:embed rules.json cases.json policies intents
+//go:embed rules.json policies *_test.yaml
 var files embed.FS
 
 // Organization owns every policy and rule of the examples.
 const Organization = "demo"
 
+// names are those of the suites and their policies, in the order in which they are shown.
+var names = []string{"payments", "warehouse", "deploys", "outbound-http", "email"}
+
 // Case is one intent under one policy and what must be decided.
 type Case struct {
-	Policy string          `json:"policy"` // a name in policies/
-	Intent string          `json:"intent"` // a name in intents/<policy>/
-	Want   engine.Decision `json:"want"`
-	Codes  []engine.Code   `json:"codes"` // of the findings, in order
+	Policy string // a name in policies/, and of a suite
+	Name   string // of the test and the case
+	Want   engine.Decision
+	Codes  []engine.Code // of the findings, sorted
 }
 
 // Set is everything in the directory.
@@ -34,39 +36,31 @@ type Set struct {
 	Intents  []*engine.Intent // Intents[i] is Cases[i]'s
 }
 
-// Load reads the examples, as strictly as the service reads requests.
+// Load reads the examples as writ test does. The set has the cases of an agent that is not
+// registered and of a plan that is not used up: a fresh server decides them so.
 func Load() (*Set, error) {
 	s := &Set{Policies: make(map[string]*engine.ActionPolicy)}
-	if err := read("rules.json", &s.Rules); err != nil {
-		return nil, err
-	}
-	if err := read("cases.json", &s.Cases); err != nil {
-		return nil, err
-	}
-	for _, c := range s.Cases {
-		if s.Policies[c.Policy] == nil {
-			p := new(engine.ActionPolicy)
-			if err := read("policies/"+c.Policy+".json", p); err != nil {
-				return nil, err
-			}
-			s.Policies[c.Policy] = p
+	loader := suite.Loader{ReadFile: files.ReadFile, Glob: func(string) ([]string, error) { return nil, nil }}
+	for _, name := range names {
+		suites, err := loader.Load(name + "_test.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("reading the examples: %w", err)
 		}
-		in := new(engine.Intent)
-		if err := read("intents/"+c.Policy+"/"+c.Intent+".json", in); err != nil {
-			return nil, err
+		for _, read := range suites {
+			s.Policies[name], s.Rules = read.Policy(), read.Rules()
+			s.add(name, read)
 		}
-		s.Intents = append(s.Intents, in)
 	}
 	return s, nil
 }
 
-func read(name string, v any) error {
-	data, err := files.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("reading example: %w", err)
+func (s *Set) add(policy string, read *suite.Suite) {
+	for _, c := range read.Cases {
+		if c.Input.Agent != engine.AgentUnregistered || c.Input.RequireRegistered || c.Input.Usage.Exceeded {
+			continue
+		}
+		want, codes := c.Wanted()
+		s.Cases = append(s.Cases, Case{Policy: policy, Name: c.Test + ": " + c.Subject(), Want: want, Codes: codes})
+		s.Intents = append(s.Intents, c.Input.Intent)
 	}
-	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("reading example %s: %w", name, err)
-	}
-	return nil
 }

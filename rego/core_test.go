@@ -2,7 +2,6 @@ package rego
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,12 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
-	"writ/examples"
+)
+
+// What tests from outside ask a core with: package examples imports this one.
+var (
+	AskCore      = askCore
+	CoreQuestion = coreQuestion
 )
 
 // coreQuestion is the input of a core, as package core sends it.
@@ -69,26 +73,6 @@ func askCore(t *testing.T, files []File, input ast.Value) any {
 		t.Fatal(err)
 	}
 	return out
-}
-
-func TestLowerCore_DecidesTheExamplesAsTheEngineDoes(t *testing.T) {
-	set, err := examples.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := LowerCore(slices.Collect(maps.Values(set.Policies)), set.Rules)
-	if err != nil {
-		t.Fatalf("LowerCore = %v", err)
-	}
-	for i, want := range set.Cases {
-		in := &engine.Input{Intent: set.Intents[i]}
-		got, _ := askCore(t, files, coreQuestion(t, set.Policies[want.Policy], set.Rules, in)).(map[string]any)
-		version, _ := got["policy_version"].(json.Number)
-		if got == nil || got["decision"] != want.Want.String() || len(got) != 4 ||
-			version.String() != strconv.FormatInt(set.Policies[want.Policy].Version, 10) || got["rules_revision"] != json.Number("57") {
-			t.Errorf("%s/%s: the core decides %v, want %v of these versions", want.Policy, want.Intent, got, want.Want)
-		}
-	}
 }
 
 // An OPA decides by what it holds only where that is in force, whatever the

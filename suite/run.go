@@ -87,6 +87,16 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
+// Wanted returns the decision that is wanted, and the codes, sorted; nil where the case says
+// nothing of them.
+func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
+
+// Policy returns the policy that the suite tests.
+func (s *Suite) Policy() *engine.ActionPolicy { return s.subject.doc }
+
+// Rules returns the rules that the suite tests, those too that are not active.
+func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
+
 // Run decides the cases of suites, and runs the tests in Rego beside their policies. The
 // error is a *[document.Error] where one of these is at fault, or that of ctx.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {

@@ -60,7 +60,7 @@ func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.Decision != c.Want.String() {
-			t.Errorf("%s/%s is decided otherwise by OPA, want %s (-engine +OPA):\n%s", c.Policy, c.Intent, c.Want, diff)
+			t.Errorf("%s/%s is decided otherwise by OPA, want %s (-engine +OPA):\n%s", c.Policy, c.Name, c.Want, diff)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.S
 				want = http.StatusInternalServerError
 			}
 			if got, err := s.evaluate(p.url, exampleIntent(t, set, i)); err != nil || got.status != want {
-				t.Fatalf("%s/%s: evaluate = %d %s, %v, want %d", c.Policy, c.Intent, got.status, got.body, err, want)
+				t.Fatalf("%s/%s: evaluate = %d %s, %v, want %d", c.Policy, c.Name, got.status, got.body, err, want)
 			}
 		}
 	}

@@ -157,14 +157,14 @@ func (d *demo) table(ctx context.Context) error {
 		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
 		res, err := d.evaluate(ctx, &in)
 		if err != nil {
-			return fmt.Errorf("%s/%s: %w", c.Policy, c.Intent, err)
+			return fmt.Errorf("%s/%s: %w", c.Policy, c.Name, err)
 		}
 		note := ""
 		if err := receipt.Verify(res.Receipt, d.trusted, time.Now()); err != nil {
 			note = "  RECEIPT " + err.Error()
 		}
 		codes := codesOf(res.Reasons)
-		if res.Receipt.Decision != c.Want.String() || !slices.Equal(codes, c.Codes) {
+		if res.Receipt.Decision != c.Want.String() || !slices.Equal(slices.Sorted(slices.Values(codes)), c.Codes) {
 			note += fmt.Sprintf("  EXPECTED %v %v", c.Want, c.Codes)
 		}
 		if note != "" {
@@ -193,7 +193,7 @@ func describe(in *engine.Intent, codes []engine.Code) string {
 		with = append(with, "by "+in.AgentID)
 	}
 	rest := strings.Join(with, " ")
-	left := lineWidth - 37 - 16 - len(rest) - 1
+	left := lineWidth - 37 - max(15, len(in.ActionType)) - 1 - len(rest) - 1
 	return strings.TrimRight(fmt.Sprintf("%-15s %s %s", in.ActionType, shorten(in.Resource, left), rest), " ")
 }
 

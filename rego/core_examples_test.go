@@ -1,0 +1,33 @@
+package rego_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/rego"
+)
+
+func TestLowerCore_DecidesTheExamplesAsTheEngineDoes(t *testing.T) {
+	set, err := examples.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := rego.LowerCore(slices.Collect(maps.Values(set.Policies)), set.Rules)
+	if err != nil {
+		t.Fatalf("LowerCore = %v", err)
+	}
+	for i, want := range set.Cases {
+		in := &engine.Input{Intent: set.Intents[i]}
+		got, _ := rego.AskCore(t, files, rego.CoreQuestion(t, set.Policies[want.Policy], set.Rules, in)).(map[string]any)
+		version, _ := got["policy_version"].(json.Number)
+		if got == nil || got["decision"] != want.Want.String() || len(got) != 4 ||
+			version.String() != strconv.FormatInt(set.Policies[want.Policy].Version, 10) || got["rules_revision"] != json.Number("57") {
+			t.Errorf("%s/%s: the core decides %v, want %v of these versions", want.Policy, want.Name, got, want.Want)
+		}
+	}
+}
