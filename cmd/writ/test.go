@@ -24,6 +24,10 @@ type testCmd struct {
 	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
 	Watch     bool     `help:"Run again what a change of a file touches, until interrupted."`
 	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
+	History   bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
+	N         int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
+	URL       string   `placeholder:"URL" help:"Server of --from-history, such as http://localhost:3820."`
+	APIKey    string   `placeholder:"KEY" help:"Credential for --from-history, with history:read, policy:read and rules:read. Better set as WRIT_API_KEY."`
 	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
 }
 
@@ -37,13 +41,20 @@ Exits 0 when every case holds, 1 when one fails or coverage is under the thresho
 2 on a usage error and 3 when a file is invalid or there is no test.
 
   writ test examples
-  writ test examples/payments_test.yaml --run cap --rego --coverage --threshold 90`
+  writ test examples/payments_test.yaml --run cap --rego --coverage
+
+With --from-history, prints suites of the last decisions of an organization:
+
+  writ test --from-history --n 100 --url http://localhost:3820 > history_test.yaml`
 }
 
 // Validate refuses flags that make no sense.
 func (c *testCmd) Validate() error {
 	if c.Threshold < 0 || c.Threshold > 100 {
 		return fmt.Errorf("--threshold: got %v, want 0 to 100", c.Threshold)
+	}
+	if c.N < 1 {
+		return fmt.Errorf("--n: got %d, want 1 or more", c.N)
 	}
 	if c.Watch && (c.Update || c.Format != "text") {
 		return errors.New("--watch: goes with neither --update nor another --format than text")
@@ -56,6 +67,9 @@ func (c *testCmd) Validate() error {
 
 // Run runs the suites once.
 func (c *testCmd) Run(ctx context.Context, s streams) error {
+	if c.History {
+		return c.seed(ctx, s)
+	}
 	if c.Watch {
 		return c.watch(ctx, s)
 	}
@@ -191,7 +205,7 @@ func suitePaths(paths []string) (files []string, err error) {
 			files = append(files, path)
 			continue
 		}
-		err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		err = filepath.WalkDir(throughLink(path), func(name string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && isSuite(name) {
 				files = append(files, name)
 			}
@@ -204,3 +218,6 @@ func suitePaths(paths []string) (files []string, err error) {
 	slices.Sort(files)
 	return slices.Compact(files), nil
 }
+
+// throughLink names a directory so that a walk enters it, also where it is a symbolic link.
+func throughLink(dir string) string { return filepath.Clean(dir) + string(filepath.Separator) }

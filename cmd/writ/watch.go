@@ -194,7 +194,10 @@ func (w *watch) load(path string) error {
 // watchRoots watches the directories that are searched for suites.
 func (w *watch) watchRoots() error {
 	for _, root := range w.roots() {
-		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if info, err := os.Stat(root); err == nil && !info.IsDir() {
+			continue // its directory is watched with it
+		}
+		err := filepath.WalkDir(throughLink(root), func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				err = w.watcher.Add(name)
 			}

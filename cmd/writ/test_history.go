@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// maxListedRules is how many rules one answer of the API lists.
+const maxListedRules = 500
+
+// seed writes suites of what an organization was decided: one for each policy, with the
+// last decisions that differ in action, resource or codes.
+func (c *testCmd) seed(ctx context.Context, s streams) error {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return &usageError{"--from-history: want --url URL (or the variable WRIT_URL), such as http://localhost:3820"}
+	case c.APIKey == "":
+		return &usageError{"--from-history: want a credential in WRIT_API_KEY (or --api-key KEY)"}
+	}
+	h := &seeding{remote: remote{client: client{base: strings.TrimRight(c.URL, "/"), token: c.APIKey}}, policies: map[string]*seeded{}, seen: map[string]bool{}}
+	if err := h.documents(ctx); err != nil {
+		return err
+	}
+	if err := h.read(ctx, c.N); err != nil {
+		return err
+	}
+	if len(h.seen) == 0 {
+		fmt.Fprintln(s.err, "writ: the history has no decision by a current policy")
+		return errReportedInvalid
+	}
+	return h.write(s)
+}
+
+// seeding gathers decisions.
+type seeding struct {
+	remote
+	rules    []jsontext.Value
+	policies map[string]*seeded // by their ids
+	order    []*seeded
+	seen     map[string]bool
+	left     int // decisions that no case can repeat
+}
+
+// seeded is a policy, and decisions by it.
+type seeded struct {
+	doc     *engine.ActionPolicy
+	records []*storage.Record
+}
+
+// documents reads the policies and the rules as they are now.
+func (h *seeding) documents(ctx context.Context) error {
+	err := h.pages(ctx, "/v1/policies", func(items []jsontext.Value) error {
+		for _, item := range items {
+			p, err := engine.DecodePolicy(item, "policy")
+			if err != nil {
+				return err
+			}
+			h.policies[p.PolicyID] = &seeded{doc: p}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var rules []engine.Rule
+	if err := h.client.fetch(ctx, http.MethodGet, "/v1/rules?limit="+pageSize, nil, http.StatusOK, &rules); err != nil {
+		return err
+	}
+	if len(rules) == maxListedRules {
+		return fmt.Errorf("the organization has %d rules or more: write their suite by hand", maxListedRules)
+	}
+	for i := range rules {
+		rule, err := readable(&rules[i])
+		if err != nil {
+			return err
+		}
+		h.rules = append(h.rules, rule)
+	}
+	return nil
+}
+
+// readable is a rule whose condition and action are objects.
+func readable(r *engine.Rule) (jsontext.Value, error) {
+	wire, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(wire, &members); err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{"condition": r.Condition, "action": r.Action} {
+		if v := jsontext.Value(text); v.IsValid() {
+			members[name] = v
+		}
+	}
+	return json.Marshal(members, json.Deterministic(true))
+}
+
+// errEnough ends reading.
+var errEnough = errors.New("there are enough")
+
+// read takes the last n decisions that differ.
+func (h *seeding) read(ctx context.Context, n int) error {
+	err := h.pages(ctx, "/v1/authorizations", func(items []jsontext.Value) error {
+		for _, item := range items {
+			r := new(storage.Record)
+			if err := json.Unmarshal(item, r); err != nil {
+				return fmt.Errorf("reading the history: %w", err)
+			}
+			if h.take(r); len(h.seen) == n {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// take adds a decision that is new, unless no case can repeat it.
+func (h *seeding) take(r *storage.Record) {
+	p := h.policies[r.PolicyID]
+	if p == nil || p.doc.Version != r.PolicyVersion || !repeatable(r) {
+		h.left++
+		return
+	}
+	key := strings.Join(append([]string{r.PolicyID, r.ActionType, r.Resource}, codeTexts(r)...), "\n")
+	if h.seen[key] {
+		return
+	}
+	h.seen[key] = true
+	if len(p.records) == 0 {
+		h.order = append(h.order, p)
+	}
+	p.records = append(p.records, r)
+}
+
+// unrepeatable are the codes of findings that are of more than an intent, a policy and its
+// rules.
+var unrepeatable = []engine.Code{engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable, engine.CodeResourceUnreadable}
+
+// repeatable reports whether an intent of the history can be decided again: the history
+// hides what looks like a secret, and names the codes of an external core as it gives them.
+func repeatable(r *storage.Record) bool {
+	for _, code := range codesOf(r.Reasons) {
+		if slices.Contains(unrepeatable, code) || !slices.Contains(engine.Codes(), code) {
+			return false
+		}
+	}
+	return intentOf(r).Validate() == nil && !replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
+}
+
+// replaced is what the history has in the place of a secret: see package scrub.
+var replaced = regexp.MustCompile(`\[[a-z0-9-]+:[A-Za-z0-9-]+\]`)
+
+func intentOf(r *storage.Record) *engine.Intent {
+	return &engine.Intent{
+		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
+		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
+	}
+}
+
+// codeTexts are the codes of a decision, each once, sorted.
+func codeTexts(r *storage.Record) (texts []string) {
+	for _, code := range codesOf(r.Reasons) {
+		texts = append(texts, string(code))
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// write writes the suites as YAML, whose values are JSON.
+func (h *seeding) write(s streams) error {
+	var b bytes.Buffer
+	for i, p := range h.order {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		if err := h.suite(&b, p); err != nil {
+			return err
+		}
+	}
+	if h.left > 0 {
+		fmt.Fprintf(s.err, "writ: %d decisions are left out: other versions of their policies made them, or a case cannot repeat them\n", h.left)
+	}
+	_, err := s.out.Write(b.Bytes())
+	return err
+}
+
+func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
+	policy, err := json.Marshal(p.doc)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "suite: history of %s\npolicy: %s\n", p.doc.PolicyID, policy)
+	if len(h.rules) > 0 {
+		b.WriteString("rules:\n")
+	}
+	for _, r := range h.rules {
+		fmt.Fprintf(b, "  - %s\n", r)
+	}
+	b.WriteString("intents:\n")
+	for i, r := range p.records {
+		if len(r.MetadataKeys) > 0 && len(r.Metadata) == 0 {
+			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n", strings.Join(r.MetadataKeys, ", "))
+		}
+		in := intentOf(r)
+		in.IntentID, in.PolicyID = "", ""
+		text, err := intentText(in)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "  decision-%d: %s\n", i+1, text)
+	}
+	b.WriteString("tests:\n")
+	for i, r := range p.records {
+		if err := seedTest(b, i+1, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intentText is an intent without the ids that are made up.
+func intentText(in *engine.Intent) (jsontext.Value, error) {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, err
+	}
+	delete(members, "intent_id")
+	delete(members, "policy_id")
+	return json.Marshal(members, json.Deterministic(true))
+}
+
+// seedTest writes the test of a decision, in the state that its codes tell.
+func seedTest(b *bytes.Buffer, n int, r *storage.Record) error {
+	codes := codeTexts(r)
+	test := map[string]any{
+		"name": strings.Join([]string{r.ActionType, r.Resource, strings.Join(codes, " ")}, " "), "intent": fmt.Sprintf("decision-%d", n),
+		"want": r.Decision, "codes": codes,
+	}
+	if slices.Contains(codes, string(engine.CodeAgentDisabled)) {
+		test["agent"] = engine.AgentDisabled
+	}
+	if slices.Contains(codes, string(engine.CodeAgentUnregistered)) {
+		test["require_registered_agents"] = true
+	}
+	if slices.Contains(codes, string(engine.CodeUsageLimit)) {
+		test["usage_exceeded"] = true
+	}
+	text, err := json.Marshal(test, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "  - %s\n", text)
+	return nil
+}
