@@ -13,9 +13,6 @@ import (
 	"writ/engine"
 )
 
-// maxCases bounds the cases of a suite, which multiply.
-const maxCases = 100_000
-
 // madeUpID is the intent_id of intents that have none.
 const madeUpID = "5eed0000-0000-4000-8000-000000000000"
 

@@ -141,9 +141,6 @@ func (l *Loader) read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// maxProblems bounds what is said of a suite.
-const maxProblems = 500
-
 // reader reads one suite, and gathers what is wrong with it.
 type reader struct {
 	loader   *Loader

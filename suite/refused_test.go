@@ -14,7 +14,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		text string
 		want []string // each is in a line of the error
 	}{
-		"an unknown member":      {head + "test: []\n", []string{`s.yaml:4:7: suite.test: unknown field`}},
+		"an unknown member":      {head + "test: []\n", []string{`s.yaml:4:1: suite.test: unknown field: did you mean tests?`}},
 		"no tests":               {head, []string{`s.yaml:1:1: tests: is required`}},
 		"no policy":              {"tests: [{name: a, want: allow}]", []string{`s.yaml:1:1: policy: is required`}},
 		"a policy that is not":   {"policy: none.yaml\ntests: []", []string{`s.yaml:1:9: policy: reading none.yaml: file does not exist`}},
@@ -32,7 +32,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		"an empty each":          {head + "tests: [{name: a, intent: read, want: deny, each: {resource: []}}]", []string{`each.resource: has no value`}},
 		"two of one name":        {head + "tests: [{name: a, intent: read, want: deny}, {name: a, intent: read, want: deny}]", []string{`tests[1].name: another test of the suite is called "a", too`}},
 		"an invalid intent":      {head + "tests: [{name: a, intent: read, want: deny, set: {cost: {amount_minor: x}}}]", []string{`s.yaml:4:72: tests[0].set.cost.amount_minor: intent.cost.amount_minor: want an integer`, `intent.cost.currency: is required`}},
-		"an invalid fixture":     {"policy: p.yaml\nintents:\n  a: {agent_id: b, acton_type: c, resource: d}\ntests: [{name: a, intent: a, want: deny}]", []string{`s.yaml:3:32: intents.a.acton_type: intent.acton_type: unknown field`, `intent.action_type: is required`, `intent.issued_at: is required: want an RFC 3339 time; or give the suite a time: now`}},
+		"an invalid fixture":     {"policy: p.yaml\nintents:\n  a: {agent_id: b, acton_type: c, resource: d}\ntests: [{name: a, intent: a, want: deny}]", []string{`s.yaml:3:32: intents.a.acton_type: intent.acton_type: unknown field`, `intent.issued_at: is required: want an RFC 3339 time; or give the suite a time: now`}},
 		"an unused fixture":      {"policy: p.yaml\nnow: 2026-11-02T10:00:00Z\nintents: {a: {agent_id: b}, c: {agent_id: a, action_type: b, resource: c}}\ntests: [{name: a, intent: c, want: deny}]", []string{`s.yaml:3:14: intents.a: intent.action_type: is required`}},
 		"a cycle":                {"policy: p.yaml\nintents: {a: {extends: b}, b: {extends: a}}\ntests: [{name: a, intent: a, want: deny}]", []string{`extends itself: a, b, a`}},
 		"an unknown base":        {"policy: p.yaml\nintents: {ab: {extends: abc}}\ntests: [{name: a, intent: ab, want: deny}]", []string{`s.yaml:2:25: intents.ab.extends: there is no intent "abc": did you mean ab?`}},

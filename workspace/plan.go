@@ -67,7 +67,7 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	p := &Plan{w: w}
 	var bad document.Error
 	local := make(map[string]bool)
-	newest := s.newest()
+	newest := s.Newest()
 	for _, l := range w.policies {
 		local[l.policy.PolicyID] = true
 		if len(newest) > 0 && l.policy.OrganizationID != newest[0].OrganizationID {

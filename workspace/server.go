@@ -88,8 +88,11 @@ func pages[T any](ctx context.Context, call Call, path string, f func(T)) error 
 	}
 }
 
-// newest returns the newest version of each policy.
-func (s *Server) newest() (all []*engine.ActionPolicy) {
+// Rules returns the rules in the order in which they are asked.
+func (s *Server) Rules() []engine.Rule { return s.rules }
+
+// Newest returns the newest version of each policy.
+func (s *Server) Newest() (all []*engine.ActionPolicy) {
 	for i, p := range s.policies {
 		if i == 0 || s.policies[i-1].PolicyID != p.PolicyID {
 			all = append(all, p)

@@ -17,18 +17,17 @@ import (
 )
 
 type testCmd struct {
-	Paths     []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
-	Select    string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
-	Coverage  bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
-	Threshold float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
-	Format    string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
-	Watch     bool     `help:"Run again what a change of a file touches, until interrupted."`
-	Update    bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
-	History   bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
-	N         int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
-	URL       string   `placeholder:"URL" help:"Server of --from-history, such as http://localhost:3820."`
-	APIKey    string   `placeholder:"KEY" help:"Credential for --from-history, with history:read, policy:read and rules:read. Better set as WRIT_API_KEY."`
-	Rego      bool     `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
+	Paths       []string `arg:"" optional:"" name:"paths" help:"Suites, or directories that are searched for *_test.yaml, *_test.yml and *_test.json; this directory where none is given."`
+	Select      string   `name:"run" placeholder:"REGEX" help:"Run only the cases whose suite/test/case matches."`
+	Coverage    bool     `help:"Also show which checks, patterns, rules and conditions the cases came past."`
+	Threshold   float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
+	Format      string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
+	Watch       bool     `help:"Run again what a change of a file touches, until interrupted."`
+	Update      bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
+	History     bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
+	N           int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
+	serverFlags `embed:""`
+	Rego        bool `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
 }
 
 // Help says what a suite is and what the exit code means.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,25 +12,20 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"writ/document"
 	"writ/engine"
 	"writ/storage"
 )
 
-// maxListedRules is how many rules one answer of the API lists.
-const maxListedRules = 500
-
 // seed writes suites of what an organization was decided: one for each policy, with the
 // last decisions that differ in action, resource or codes.
 func (c *testCmd) seed(ctx context.Context, s streams) error {
-	u, err := url.Parse(c.URL)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return &usageError{"--from-history: want --url URL (or the variable WRIT_URL), such as http://localhost:3820"}
-	case c.APIKey == "":
-		return &usageError{"--from-history: want a credential in WRIT_API_KEY (or --api-key KEY)"}
+	o, err := c.organization(s)
+	if err != nil {
+		return err
 	}
-	h := &seeding{remote: remote{client: client{base: strings.TrimRight(c.URL, "/"), token: c.APIKey}}, policies: map[string]*seeded{}, seen: map[string]bool{}}
-	if err := h.documents(ctx); err != nil {
+	h := &seeding{remote: remote{client: o.client}, policies: map[string]*seeded{}, seen: map[string]bool{}}
+	if err := h.documents(ctx, o); err != nil {
 		return err
 	}
 	if err := h.read(ctx, c.N); err != nil {
@@ -62,27 +55,15 @@ type seeded struct {
 }
 
 // documents reads the policies and the rules as they are now.
-func (h *seeding) documents(ctx context.Context) error {
-	err := h.pages(ctx, "/v1/policies", func(items []jsontext.Value) error {
-		for _, item := range items {
-			p, err := engine.DecodePolicy(item, "policy")
-			if err != nil {
-				return err
-			}
-			h.policies[p.PolicyID] = &seeded{doc: p}
-		}
-		return nil
-	})
+func (h *seeding) documents(ctx context.Context, o *organization) error {
+	server, err := o.fetch(ctx)
 	if err != nil {
 		return err
 	}
-	var rules []engine.Rule
-	if err := h.client.fetch(ctx, http.MethodGet, "/v1/rules?limit="+pageSize, nil, http.StatusOK, &rules); err != nil {
-		return err
+	for _, p := range server.Newest() {
+		h.policies[p.PolicyID] = &seeded{doc: p}
 	}
-	if len(rules) == maxListedRules {
-		return fmt.Errorf("the organization has %d rules or more: write their suite by hand", maxListedRules)
-	}
+	rules := server.Rules()
 	for i := range rules {
 		rule, err := readable(&rules[i])
 		if err != nil {
@@ -200,7 +181,11 @@ func (h *seeding) write(s streams) error {
 	if h.left > 0 {
 		fmt.Fprintf(s.err, "writ: %d decisions are left out: other versions of their policies made them, or a case cannot repeat them\n", h.left)
 	}
-	_, err := s.out.Write(b.Bytes())
+	text, err := document.Format("history_test.yaml", b.Bytes())
+	if err != nil {
+		return fmt.Errorf("writing the suites: %w", err)
+	}
+	_, err = s.out.Write(text)
 	return err
 }
 

@@ -39,7 +39,7 @@ func TestFromHistory_SeedsASuite(t *testing.T) {
 	if few, _, _ := writ("test", "--from-history", "--n", "3"); strings.Count(few, `"want"`) != 3 {
 		t.Errorf("--n 3 writes\n%s", few)
 	}
-	if _, notes, code := writ("test", "--from-history", "--url", "nowhere"); code != exitUsage || !strings.Contains(notes, "WRIT_URL") {
+	if _, notes, code := writ("test", "--from-history", "--url", "nowhere"); code != exitUsage || !strings.Contains(notes, "--url") {
 		t.Errorf("without a server: exit code %d, %s", code, notes)
 	}
 }
