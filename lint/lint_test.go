@@ -3,6 +3,7 @@ package lint_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,8 +141,13 @@ func TestRules(t *testing.T) {
 		"a resource in a wider one":                 {docs(deny(`{"resource":"r/**"}`), wait(`{"resource":"r/s/*"}`)), []string{"shadowed@rules[1].condition"}},
 		"any reading of a block is no allowance's":  {docs(allow(`{"resource":"r/**"}`), deny(`{"resource":"r/s/*"}`)), nil},
 		"each reading of an allowance is a block's": {docs(deny(`{"resource":"r/**"}`), allow(`{"resource":"r/s/*"}`)), []string{"shadowed@rules[1].condition"}},
-		"not active decides nothing":                {docs(`"isActive":false,`+wait(`{}`), deny(`{"action_type":"a"}`)), nil},
-		"an order that is not known":                {`[{"name":"a","condition":{"action_type":"a.*"},"action":{"decision":"deny"}},{"name":"b","condition":{"action_type":"a.b"},"action":{"decision":"deny"}}]`, nil},
+		"in other words": {docs(deny(`{"cost":{"$exists":true},"cost.amount_minor":{"$not":{"$lte":5}}}`),
+			wait(`{"cost":{"$exists":true},"cost.amount_minor":{"$gt":5},"agent_id":"x"}`)), []string{"shadowed@rules[1].condition"}},
+		"each reading by another": {docs(allow(`{"cel":"intent.resource == 'a%2Fb'"}`), allow(`{"cel":"intent.resource == 'a/b'"}`),
+			allow(`{"cel":"intent.resource == 'a%2Fb' || intent.resource == 'a/b'"}`)), nil},
+		"more cases than are looked at": {docs(deny(`{"action_type":{"$in":["a0","a1"]}}`), wait(`{"$or":[`+strings.Repeat(`{"action_type":"a0","agent_id":"x"},`, 40)+`{"action_type":"a2"}]}`)), nil},
+		"not active decides nothing":    {docs(`"isActive":false,`+wait(`{}`), deny(`{"action_type":"a"}`)), nil},
+		"an order that is not known":    {`[{"name":"a","condition":{"action_type":"a.*"},"action":{"decision":"deny"}},{"name":"b","condition":{"action_type":"a.b"},"action":{"decision":"deny"}}]`, nil},
 		"an order by age": {`[{"name":"a","id":"1","createdAt":"2026-01-01T00:00:00Z","condition":{"action_type":"a.*"},"action":{"decision":"deny"}},
 			{"name":"b","id":"2","createdAt":"2026-01-02T00:00:00Z","condition":{"action_type":"a.b"},"action":{"decision":"deny"}}]`, []string{"shadowed@rules[1].condition"}},
 		"the stricter on a tie": {`[{"name":"a","condition":{"action_type":"a.b"},"action":{"decision":"allow"}},{"name":"b","condition":{"action_type":"a.*"},"action":{"decision":"deny"}}]`, []string{"shadowed@rules[0].condition"}},

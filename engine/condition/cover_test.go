@@ -63,6 +63,7 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 		want      bool
 	}{
 		{"sql.*", "sql.drop", false}, // which also denies sql_drop
+		{"A.*.B", "a.*.b", false},    // of a..b the dots are one before it is compared in lower case
 		{"sql*", "sql.drop", true}, {"sql.drop", "SQL_DROP", true}, {"*", "sql.drop", true}, {"sql.*", "sql.write.*", true}, {"sql.drop", "sql.*", false},
 	} {
 		if got := DeniedCovers(tc.by, tc.entry); got != tc.want {

@@ -8,7 +8,7 @@ import (
 // known is what is known of a subject that is there.
 type known struct {
 	literals []literal
-	// values are the only ones that it can have, if finite is set.
+	// values are the only ones that it can have, if finite is set: it is there then.
 	values []string
 	finite bool
 }
@@ -25,7 +25,7 @@ func (k *known) settle(c *Case) bool {
 		}
 	}
 	for _, l := range k.literals {
-		if !k.finite || c.isThere(l.leaf.Field) != True {
+		if !k.finite {
 			break
 		}
 		k.values = slices.DeleteFunc(k.values, func(s string) bool {
@@ -46,7 +46,7 @@ func (k *known) settle(c *Case) bool {
 
 // decideEach decides a leaf where it is the same of all values.
 func (k *known) decideEach(c *Case, n *Node) Truth {
-	if !k.finite || c.isThere(n.Field) != True {
+	if !k.finite {
 		return Unknown
 	}
 	all := c.prover.holdsOf(n, k.values[0])
@@ -145,7 +145,8 @@ func numberOf(n *Node) (decimal, bool) {
 	return decimal{}, false
 }
 
-// interval returns what the literals but the one at without leave of f.
+// interval returns what the literals but the one at without leave of f. What is no
+// number compares with none, as what the literals leave out does.
 func (k *known) interval(c *Case, f Field, without int) (in interval) {
 	sameKind := func(l literal) bool { return l.leaf.Field == f }
 	in.isNumber = (f.Kind == Int || f.Kind == Size || f.Kind == Time) && c.isThere(f) == True
@@ -163,7 +164,7 @@ func (k *known) interval(c *Case, f Field, without int) (in interval) {
 		}
 	}
 	for i, l := range k.literals {
-		if at, ok := numberOf(l.leaf); ok && i != without && sameKind(l) && (l.truth || in.isNumber) {
+		if at, ok := numberOf(l.leaf); ok && i != without && sameKind(l) {
 			in.cut(l.leaf.Op, at, l.truth)
 		}
 	}

@@ -187,7 +187,7 @@ func (u unit) othersToo() bool {
 }
 
 // holds reports whether the literal or class u matches whatever v does, which is no star
-// if it is to.
+// if it is to. A class that has the last range of [unit.othersToo] has all of it.
 func (u unit) holds(v unit) bool {
 	switch {
 	case v.isStar():
@@ -198,8 +198,6 @@ func (u unit) holds(v unit) bool {
 		return true
 	case v.isLiteral():
 		return inRanges(u.class.ranges, v.lit)
-	case v.othersToo() && !u.othersToo():
-		return false
 	}
 	for i := 0; i < len(v.class.ranges); i += 2 {
 		if lo, hi := v.class.ranges[i], v.class.ranges[i+1]; !u.spans(lo, hi) {
