@@ -30,7 +30,10 @@ func Policy(p *engine.ActionPolicy) []Warning {
 	for _, list := range []struct {
 		field    string
 		patterns []string
-	}{{allowedActions, p.AllowedActionTypes}, {deniedActions, p.DeniedActionTypes}, {allowedPatterns, p.AllowedResourcePatterns}, {blockedPatterns, p.BlockedResourcePatterns}} {
+	}{
+		{allowedActions, p.AllowedActionTypes}, {deniedActions, p.DeniedActionTypes},
+		{allowedPatterns, p.AllowedResourcePatterns}, {blockedPatterns, p.BlockedResourcePatterns},
+	} {
 		for i, pattern := range list.patterns {
 			if sign := regexSign(pattern); sign != "" {
 				w.add(at(list.field, i), regexLike, looksLikeRegex(pattern, sign), globInstead)
@@ -87,8 +90,8 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 		}
 		w.matchesLittle(blockedPatterns, i, pattern)
 		if letters, instead := oneCase(pattern, p.AllowedResourcePatterns); letters != "" {
-			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf("%s blocks %s in this case alone, and a system that takes both for the same acts on the other",
-				condition.Quote(pattern), letters), instead)
+			const form = "%s blocks %s in this case alone, and a system that takes both for the same acts on the other"
+			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf(form, condition.Quote(pattern), letters), instead)
 		}
 	}
 	if everything >= 0 {

@@ -115,7 +115,8 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 		}
 	}
 	if review.TextOrder != "" {
-		l.add(i, "condition", stringOrder, fmt.Sprintf(`orders a text by %s, and texts compare as text, in which "10" comes before "9"`, condition.Quote(review.TextOrder)),
+		const form = `orders a text by %s, and texts compare as text, in which "10" comes before "9"`
+		l.add(i, "condition", stringOrder, fmt.Sprintf(form, condition.Quote(review.TextOrder)),
 			"compare numbers: int(…) or decimal_compare(…) in CEL, to_number(…) in Rego")
 	}
 	for pattern := range condition.Patterns(r.Matches(), r.Certain()) {
@@ -157,7 +158,8 @@ func (l *linter) twice(i int) {
 		return
 	}
 	if first, ok := place(l.seen.names, r.Name, i); ok && cmp.Or(r.ID, l.rules[first].Rule().ID) == "" {
-		l.add(i, "name", duplicate, fmt.Sprintf("the name is that of %s too, and neither has an id", l.name(first)), "give each rule a name or an id of its own")
+		l.add(i, "name", duplicate, fmt.Sprintf("the name is that of %s too, and neither has an id", l.name(first)),
+			"give each rule a name or an id of its own")
 	}
 }
 

@@ -3,7 +3,6 @@ package rego
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -183,36 +182,6 @@ func optional(ref ast.Ref) (string, bool) {
 	return "cost", ref.HasPrefix(costRef)
 }
 
-// read notes every field that the module reads.
-func (r *reviewer) read() {
-	ast.WalkTerms(r.module, func(t *ast.Term) bool {
-		if ref := r.resolve(t); len(ref) > 2 && ref[0].Equal(ast.InputRootDocument) {
-			r.fields[fieldName(ref[1:])] = true
-		}
-		return false
-	})
-}
-
-// fieldName returns the name of the field at a path below input.
-func fieldName(path ast.Ref) string {
-	var names []string
-	for _, t := range path {
-		name, ok := t.Value.(ast.String)
-		if !ok {
-			break
-		}
-		names = append(names, string(name))
-	}
-	if len(names) > 0 && names[0] == "intent" {
-		names = names[1:]
-	}
-	name := strings.Join(names[:min(len(names), 2)], ".")
-	if name == "agent.id" { // which is the intent's
-		return "agent_id"
-	}
-	return name
-}
-
 var (
 	resourceRef = ast.MustParseRef("input.intent.resource")
 	metadataRef = ast.MustParseRef("input.intent.metadata")
@@ -300,77 +269,4 @@ func ruleNames(m *ast.Module, v ast.Value) []ast.Var {
 		return []ast.Var{name}
 	}
 	return nil
-}
-
-// misordered finds the metadata values that are ordered by a number, or by a text
-// that looks like one, and texts without quotes; and the first text that looks like a
-// number by which anything else is ordered.
-func (r *reviewer) misordered() (text string, err error) {
-	var found condition.Error
-	check := func(call []*ast.Term) {
-		if len(call) != 3 || !orders(call[0].Value.String()) {
-			return
-		}
-		for i, arg := range call[1:] {
-			key, ok := metadataKey(r.resolve(arg))
-			if s, isText := call[2-i].Value.(ast.String); !ok && isText && text == "" && condition.LooksLikeNumber(string(s)) {
-				text = string(s)
-			}
-			if !ok {
-				continue
-			}
-			switch other := call[2-i].Value.(type) {
-			case ast.String:
-				if condition.LooksLikeNumber(string(other)) {
-					found.Add(mistake(arg.Location, `metadata.%s orders as text, in which "10" comes before "9": compare to_number of it with the number`, key))
-				}
-			case ast.Number:
-				found.Add(mistake(arg.Location, "metadata.%s is text, which Rego orders after every number: compare to_number of it", key))
-			}
-		}
-	}
-	ast.NewGenericVisitor(func(x any) bool {
-		switch x := x.(type) {
-		case *ast.Expr:
-			if x.IsCall() {
-				check(x.Terms.([]*ast.Term))
-			}
-		case ast.Call:
-			check(x)
-		}
-		return false
-	}).Walk(r.module)
-	r.unused(&found)
-	return text, found.Err()
-}
-
-// unused finds what the input is unified with and nothing else asks about, which is true
-// of every input: a text without its quotes.
-func (r *reviewer) unused(found *condition.Error) {
-	times := map[ast.Var]int{}
-	ast.WalkVars(r.module, func(v ast.Var) bool {
-		times[v]++
-		return false
-	})
-	ast.WalkExprs(r.module, func(e *ast.Expr) bool {
-		if !e.IsEquality() || len(e.Operands()) != 2 {
-			return false
-		}
-		for i, side := range e.Operands() {
-			v, ok := side.Value.(ast.Var)
-			ref, other := e.Operand(1 - i).Value.(ast.Ref)
-			if ok && other && times[v] == 1 && !v.IsWildcard() && ref.HasPrefix(ast.InputRootRef) {
-				found.Add(mistake(side.Location, `%v is asked by nothing else, so this is true of every value: write == and text in quotes, "%v"`, v, v))
-			}
-		}
-		return false
-	})
-}
-
-func orders(operator string) bool {
-	switch operator {
-	case ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name:
-		return true
-	}
-	return false
 }

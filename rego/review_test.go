@@ -185,3 +185,22 @@ func TestReview_ThroughTheRule(t *testing.T) {
 		t.Errorf("Warnings = %v, want one of the resource and one of env", got)
 	}
 }
+
+func TestReview_Fields(t *testing.T) {
+	const pkg = "package a\n\n"
+	for source, want := range map[string]string{
+		`input.intent.metadata.env == "prod"`:                                     "metadata.env",
+		`input.intent.metadata[_] == "prod"`:                                      "metadata",
+		`m := input.intent.metadata; m["fact.x"] == "y"`:                          "metadata.fact.x",
+		`input.intent.cost.amount_minor > 5; input.agent.status == "active"`:      "agent.status cost.amount_minor",
+		`m := input.intent.metadata; count(m) > 0`:                                "metadata",
+		`input.agent.id == "a"; input.policy.version > 2`:                         "agent_id policy.version",
+		pkg + "import input.intent as i\n\nmatch if i.action_type == \"deploy\"":  "action_type",
+		pkg + "small if input.intent.cost.amount_minor < 5\n\nmatch if not small": "cost.amount_minor",
+		pkg + "is(r) if r == \"x\"\n\nmatch if is(input.intent.resource)":         "resource",
+	} {
+		if _, got := review(t, source); strings.Join(got.Fields, " ") != want {
+			t.Errorf("Fields = %q, want %q\n%s", got.Fields, want, source)
+		}
+	}
+}

@@ -36,6 +36,10 @@ const (
 	// maxChoice bounds the condition of a choice in CEL, which is written twice:
 	// choices within the conditions of others would grow exponentially.
 	maxChoice = 128
+	// maxCases and maxLiterals bound what a proof looks at: in how many cases a condition
+	// is true, and of how many comparisons they are. What is beyond is not looked at.
+	maxCases    = 32
+	maxLiterals = 2048
 	// maxCost bounds what an expression in CEL costs in the worst case, in CEL's cost
 	// units, for an intent at its size limits: roughly one unit per operation or per
 	// ten characters looked at. It is checked when the rule is created, so that

@@ -1,9 +1,6 @@
 package condition
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Truth is what is known of a node: that it is true, that it is false, or neither.
 type Truth int8
@@ -66,12 +63,6 @@ type literal struct {
 	leaf  *Node
 	truth bool
 }
-
-// The bounds of a proof: what is beyond them is not looked at.
-const (
-	maxCases    = 32
-	maxLiterals = 2048
-)
 
 // Cases returns cases of which each intent that n is true of has one. There is none
 // where n is false of every intent.
@@ -191,14 +182,6 @@ func (c *Case) isThere(f Field) Truth {
 	return c.present[f.owner()]
 }
 
-// Values returns the texts of which f has one, nil where any is possible.
-func (c *Case) Values(f Field) []string {
-	if k := c.known[f.subject()]; k != nil && k.finite {
-		return k.values
-	}
-	return nil
-}
-
 // Decide says what n is of all intents of the case.
 func (c *Case) Decide(n *Node) Truth {
 	switch n.Kind {
@@ -278,71 +261,4 @@ func (n *Node) forget(owner subject, positive bool) *Node {
 		return n
 	}
 	return combine(n.Kind, each(n.Kids, func(k *Node) *Node { return k.forget(owner, positive) }))
-}
-
-// Starts returns what patterns start with of which one matches f in all intents of the
-// case, nil where there is no such list.
-func (c *Case) Starts(f Field) []string {
-	k := c.known[f.subject()]
-	if k == nil {
-		return nil
-	}
-	for _, l := range k.literals {
-		var starts []string
-		for _, text := range l.leaf.Texts() {
-			if !l.truth || !isMatch(l.leaf) {
-				break
-			}
-			for _, use := range uses(l.leaf.Reads) {
-				starts = append(starts, c.prover.shape(l.leaf.Op, text, use).prefixes...)
-			}
-		}
-		if len(starts) > 0 {
-			return starts
-		}
-	}
-	return nil
-}
-
-// Fields yields the fields about which something is known.
-func (c *Case) Fields(yield func(f Field) bool) {
-	for s := range c.known {
-		if !yield(Field{ID: s.id, Key: s.key}) {
-			return
-		}
-	}
-}
-
-// Covered yields texts: a list of patterns that matches f in all intents of the case has
-// one that starts with a part of one of them.
-func (c *Case) Covered(f Field, yield func(text string) bool) {
-	k := c.known[f.subject()]
-	if k == nil {
-		return
-	}
-	if k.finite && !yield(k.values[0]) {
-		return
-	}
-	for _, l := range k.literals {
-		if !l.truth || !isMatch(l.leaf) {
-			continue
-		}
-		for _, use := range uses(l.leaf.Reads) {
-			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, use); len(s.prefixes) > 0 && !yield(s.prefixes[0]) {
-				return
-			}
-		}
-	}
-}
-
-// Patterns yields the patterns of globs in trees.
-func Patterns(trees ...*Node) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		refuses := func(s string) bool { return !yield(s) }
-		for _, n := range trees {
-			if n.some(func(n *Node) bool { return n.Kind == Leaf && n.Op.IsGlob() && slices.ContainsFunc(n.Texts(), refuses) }) {
-				return
-			}
-		}
-	}
 }
