@@ -57,7 +57,7 @@ func warningsOf(t *testing.T, text string) []lint.Warning {
 		return lint.Rules(compile(t, rulesOf(t, text)))
 	}
 	p := &engine.ActionPolicy{
-		PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"report.*"},
+		PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"report.*"},
 		Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
 	}
 	if err := json.Unmarshal([]byte(text), p); err != nil {

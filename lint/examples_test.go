@@ -9,6 +9,8 @@ import (
 	"writ/rego"
 )
 
+const policyID = "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01"
+
 func TestExamples_EarnNoWarning(t *testing.T) {
 	set, err := examples.Load()
 	if err != nil {

@@ -61,7 +61,7 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &engine.ActionPolicy{
-				PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", Version: 1, OrganizationID: "acme", AgentID: "*", Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
+				PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
 				AllowedActionTypes: tc.allowed, DeniedActionTypes: tc.denied, AllowedResourcePatterns: tc.allow, BlockedResourcePatterns: tc.block,
 			}
 			compilePolicy(t, p)

@@ -113,7 +113,7 @@ func (g generator) rules() []engine.Rule {
 func TestShadowed_NeverDecides(t *testing.T) {
 	const perSet = 100
 	policy, err := engine.CompilePolicy(&engine.ActionPolicy{
-		PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"*"},
+		PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"*"},
 		Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ func (g generator) some(most int, words []string) []string {
 
 func (g generator) policy() *engine.ActionPolicy {
 	return &engine.ActionPolicy{
-		PolicyID: "0b9f7f2e-5a57-4a5e-8f27-6a3f3f0f9a01", Version: 1, OrganizationID: "acme", AgentID: "*", Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
+		PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
 		AllowedActionTypes: append(g.some(3, actionEntries), conditiontest.Pick(g.Generator, "sql.*", "*", "deploy")), DeniedActionTypes: g.some(2, actionEntries[1:]),
 		AllowedResourcePatterns: g.some(4, patterns), BlockedResourcePatterns: g.some(3, patterns[1:]),
 	}

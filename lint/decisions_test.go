@@ -1,8 +1,14 @@
-package engine
+package lint_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition/conditiontest"
+	"writ/lint"
 )
 
 // "… and `writ check` warns where a deny or an approval rests on a key that the
@@ -35,18 +41,19 @@ func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
 	}
 }
 
-// wantWarning wants the one warning of a rule to say want, or none.
+// wantWarning wants the one warning of a rule that is about what it rests on or excepts
+// to say want, or none.
 func wantWarning(t *testing.T, decision, condition, want string) {
 	t.Helper()
-	rule, err := CompileRule(stored("r", decision, condition, 1), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	switch got := rule.Warnings(); {
+	rule := engine.Rule{Name: "r", Condition: condition, Action: `{"decision":"` + decision + `"}`}
+	got := slices.DeleteFunc(lint.Rules(compile(t, []engine.Rule{rule})), func(w lint.Warning) bool {
+		return w.Rule != "unguarded-key" && w.Rule != "excepts-resource"
+	})
+	switch {
 	case want == "" && len(got) > 0:
-		t.Errorf("Warnings = %v, want none", got)
-	case want != "" && (len(got) != 1 || got[0].Field != "condition" || !strings.Contains(got[0].Message, want)):
-		t.Errorf("Warnings = %v, want one that says %q", got, want)
+		t.Errorf("warnings = %v, want none", got)
+	case want != "" && (len(got) != 1 || got[0].Field != "rules[0].condition" || !strings.Contains(got[0].Message+got[0].Instead, want)):
+		t.Errorf("warnings = %v, want one that says %q", got, want)
 	}
 }
 
@@ -81,17 +88,20 @@ func TestDecision_Resources_WarnsOfWhatCELExcepts(t *testing.T) {
 }
 
 // What the warning says is so, and what it advises is not.
-func TestWarnings_OfWhatCELExceptsAreTrue(t *testing.T) {
+func TestExceptsResource_IsTrue(t *testing.T) {
 	const excepted = "https://x.example/y?z=1"
-	in := intentWith(func(in *Intent) { in.Resource = excepted })
-	for condition, denies := range map[string]bool{
-		`{"cel":"intent.resource != '` + excepted + `'"}`: true,
-		`{"resource":{"$ne":"` + excepted + `"}}`:         false,
+	policy := compilePolicy(t, &engine.ActionPolicy{
+		PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"*"}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
+	})
+	in := generator{conditiontest.New(1)}.intent()
+	in.Resource = excepted
+	for condition, want := range map[string]engine.Decision{
+		`{"cel":"intent.resource != '` + excepted + `'"}`: engine.Deny,
+		`{"resource":{"$ne":"` + excepted + `"}}`:         engine.Allow,
 	} {
-		f := testEvaluation(t, in)
-		findings, failed := CompileRules([]Rule{stored("r", "deny", condition, 1)}, Options{}).decide(f)
-		if len(findings) > 0 != denies || failed.Total() > 0 {
-			t.Errorf("%s of %s: %v, errors %v, want denied: %v", condition, excepted, findings, failed, denies)
+		rules := engine.CompileRules([]engine.Rule{{ID: "r", Name: "r", Condition: condition, Action: `{"decision":"deny"}`, IsActive: true}}, engine.Options{})
+		if got := engine.Evaluate(policy, rules, &engine.Input{Intent: in}); got.Decision != want || got.ConditionErrors.Total() > 0 {
+			t.Errorf("%s of %s: %v, want %v", condition, excepted, got, want)
 		}
 	}
 }
