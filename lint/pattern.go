@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"writ/engine/condition"
@@ -36,9 +37,8 @@ var foldedForms = regexp.MustCompile(`^(?i:mailto|sms|tel):|^[^/\\]*@[^/\\]*$|:/
 
 // oneCase returns the letters of a blocked pattern that it has in one case only, as
 // text, and what to write instead; "" where there is none. A letter does not count
-// where the other case is allowed by none of the allowed patterns, which are all if
-// there are none.
-func oneCase(pattern string, allowed []string) (letters, instead string) {
+// where no allowed pattern allows the other case.
+func oneCase(pattern string, allowed literals) (letters, instead string) {
 	if foldedForms.MatchString(pattern) {
 		return "", ""
 	}
@@ -64,7 +64,7 @@ func oneCase(pattern string, allowed []string) (letters, instead string) {
 // caser cuts a pattern into tokens.
 type caser struct {
 	pattern string
-	allowed []string
+	allowed literals
 	at      int
 	// token is one character, class or escape, and both is that in both cases.
 	token, both string
@@ -104,16 +104,38 @@ func (c *caser) next() bool {
 
 // counts reports whether the other case of the letter may be allowed.
 func (c *caser) counts() bool {
-	if !c.literal || len(c.allowed) == 0 {
+	return !c.literal || c.allowed.mayMatch(c.pattern[:c.at]+toggle(c.token))
+}
+
+// literals are what patterns of a list start with before their wildcards.
+type literals struct {
+	sorted []string
+	// open are those of patterns with wildcards.
+	open map[string]bool
+}
+
+func literalsOf(patterns []string) literals {
+	l := literals{open: make(map[string]bool)}
+	for _, pattern := range patterns {
+		if end := strings.IndexAny(pattern, `*?[]{}\`); end >= 0 {
+			pattern = pattern[:end]
+			l.open[pattern] = true
+		}
+		l.sorted = append(l.sorted, pattern)
+	}
+	slices.Sort(l.sorted)
+	return l
+}
+
+// mayMatch reports whether a pattern may match what starts with start. Without patterns
+// all is allowed.
+func (l literals) mayMatch(start string) bool {
+	i, _ := slices.BinarySearch(l.sorted, start)
+	if len(l.sorted) == 0 || i < len(l.sorted) && strings.HasPrefix(l.sorted[i], start) {
 		return true
 	}
-	other := c.pattern[:c.at] + toggle(c.token)
-	for _, pattern := range c.allowed {
-		start := pattern
-		if end := strings.IndexAny(pattern, `*?[]{}\`); end >= 0 {
-			start = pattern[:end]
-		}
-		if strings.HasPrefix(start, other) || start != pattern && strings.HasPrefix(other, start) {
+	for n := range len(start) + 1 {
+		if l.open[start[:n]] {
 			return true
 		}
 	}

@@ -75,6 +75,7 @@ func isEveryAction(entry string) bool { return strings.Trim(entry, "*") == "" }
 func (w *warnings) patterns(p *engine.ActionPolicy) {
 	allowed := shapesOf(p.AllowedResourcePatterns, glob.Allows)
 	blocked := shapesOf(p.BlockedResourcePatterns, glob.Blocks)
+	literals := literalsOf(p.AllowedResourcePatterns)
 	everything := slices.Index(p.BlockedResourcePatterns, "**")
 	for i, pattern := range p.AllowedResourcePatterns {
 		if by := allowed.coveredBy(i); by >= 0 {
@@ -89,7 +90,7 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 			w.covered(blockedPatterns, i, p.BlockedResourcePatterns, by)
 		}
 		w.matchesLittle(blockedPatterns, i, pattern)
-		if letters, instead := oneCase(pattern, p.AllowedResourcePatterns); letters != "" {
+		if letters, instead := oneCase(pattern, literals); letters != "" {
 			const form = "%s blocks %s in this case alone, and a system that takes both for the same acts on the other"
 			w.add(at(blockedPatterns, i), letterCase, fmt.Sprintf(form, condition.Quote(pattern), letters), instead)
 		}
