@@ -5,7 +5,9 @@ package conditiontest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -125,8 +127,8 @@ func (g Generator) match(depth int) string {
 		}
 	}
 	var b strings.Builder
-	for name, value := range members {
-		b.WriteString("," + quote(name) + ":" + value)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		b.WriteString("," + quote(name) + ":" + members[name])
 	}
 	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
 }
