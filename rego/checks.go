@@ -8,12 +8,14 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // checks defines what the policy's own checks find, and what each code means.
 func (l *lowering) checks() ([]string, error) {
-	parts := []string{readingsOfResource}
+	parts := []string{membersOfInput(), readingsOfResource()}
 	var sentences strings.Builder
+	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+": the input is not what writ makes of an intent"))
 	sentences.WriteString(sentence(engine.CodeResourceUnreadable,
 		string(engine.CodeResourceUnreadable)+": the input does not say how the resource is read"))
 	asking := []string{condition.Quote(string(engine.CodeRuleApprovalRequired))}
@@ -39,9 +41,45 @@ func sentence(code engine.Code, text string) string {
 	return fmt.Sprintf("\t[%s, %s],\n", condition.Quote(string(code)), condition.Quote(text))
 }
 
+// membersOfInput defines that the input has what [Input] writes, of these types. A rule
+// that denies would otherwise not match what its condition cannot be asked of, and a
+// null is greater than no cap.
+func membersOfInput() string {
+	var lines []string
+	for _, m := range condition.Members {
+		if m.Optional {
+			lines = append(lines, fmt.Sprintf(`is_string(object.get(input.intent, %s, ""))`, condition.Quote(m.Name)))
+		} else {
+			lines = append(lines, "is_string(input.intent."+m.Name+")")
+		}
+	}
+	lines = append(lines, "metadata_read", "cost_read", "is_boolean(input.usage.exceeded)", "is_boolean(input.require_registered_agents)",
+		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`, "is_number(input.policy.version)")
+	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
+		lines = append(lines, "is_string(input.policy."+name+")")
+	}
+	return finding(engine.CodeCheckError, "not input_read") + "\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
+
+metadata_read if not "metadata" in object.keys(input.intent)
+
+metadata_read if {
+	is_object(input.intent.metadata)
+	every value in input.intent.metadata { is_string(value) }
+}
+
+cost_read if not "cost" in object.keys(input.intent)
+
+cost_read if {
+	input.intent.cost.amount_minor >= 0
+	is_number(input.intent.cost.amount_minor)
+	is_string(input.intent.cost.currency)
+}`
+}
+
 // readingsOfResource defines the readings of the resource that the checks are tried on.
 // A caller that cannot compute them, such as a plain OPA, is denied.
-const readingsOfResource = `findings contains "resource.unreadable" if not resource_read
+func readingsOfResource() string {
+	return `findings contains "resource.unreadable" if not resource_read
 
 # What writ makes of the resource: see "writ rego --help" for how to have it.
 resource_read if {
@@ -50,6 +88,8 @@ resource_read if {
 	every reading in array.concat(blocked_readings, allowed_readings) {
 		is_string(reading.text)
 		count(reading.readers) > 0
+		every reader in reading.readers { reader in ` + readers(resource.All) + ` }
+		is_array(reading.readers)
 	}
 	input.readings.stops in {"", "list", "address"}
 }
@@ -57,6 +97,7 @@ resource_read if {
 blocked_readings := input.readings.blocked
 
 allowed_readings := input.readings.allowed`
+}
 
 // check writes the rules, separated by empty lines, that add a check's code to the set
 // findings where the check fails, over input = {intent, agent: {status}, usage:

@@ -60,7 +60,10 @@ func nameIn(s string) string {
 //	                            each {"text", "readers": […]}; where it is absent or
 //	                            empty the decision is deny, resource.unreadable
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
-//	                            "status"}, needed only by rules that ask about it
+//	                            "status"}
+//
+// Where a member is absent or of another type the decision is deny, check.error: only
+// the intent's cost and metadata can be left out.
 //
 // It decides as [engine.Evaluate] does, except that an error in a rule's own
 // Rego, which the engine takes for a match where that tightens, ends [Query]

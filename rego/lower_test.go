@@ -106,8 +106,10 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const whole = `{"intent": {"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
-		"agent": {"status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
+	const whole = `{"intent": {"intent_id": "i", "policy_id": "p", "issued_at": "2026-01-02T03:04:05Z",
+			"action_type": "deploy", "agent_id": "team-a/x", "resource": "prod/x", "cost": {"amount_minor": 5, "currency": "EUR"}},
+		"policy": {"policy_id": "p", "version": 3, "organization_id": "acme", "agent_id": "team-a/*", "status": "active"},
+		"agent": {"id": "team-a/x", "status": "active"}, "usage": {"exceeded": false}, "require_registered_agents": false,
 		"readings": {"blocked": [{"text": "prod/x", "readers": ["raw", "posix"]}], "allowed": [{"text": "prod/x", "readers": ["posix"]}], "stops": ""}}`
 	without := func(member, to string) string { return strings.Replace(whole, member, to, 1) }
 	tests := []struct{ name, input, decision, reason string }{
@@ -117,15 +119,18 @@ func TestLower_WithAnIncompleteInput(t *testing.T) {
 		{"no readings of an allowance", without(`"allowed"`, `"allow"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"readings without readers", without(`"readers": ["raw", "posix"]`, `"readers": []`), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"readings that are strings", without(`{"text": "prod/x", "readers": ["raw", "posix"]}`, `"prod/x"`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"unknown readers", without(`"readers": ["raw", "posix"]`, `"readers": ["raw", "posixx"]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
+		{"an amount of null", without(`"amount_minor": 5`, `"amount_minor": null`), "deny", "check.error: the input is not what writ makes of an intent"},
+		{"no policy", without(`"policy":`, `"other":`), "deny", "check.error: the input is not what writ makes of an intent"},
 		{"no stops", without(`, "stops": ""`, ``), "deny", "resource.unreadable: the input does not say how the resource is read"},
 		{"nothing", `{}`, "deny", "agent.disabled: the agent is disabled"},
 		{"no action type", strings.Replace(whole, `"action_type": "deploy", `, "", 1), "deny", "action.not_allowed: the action type matches no allowed type"},
-		{"no agent", strings.Replace(whole, `"agent": {"status": "active"}, `, "", 1), "deny", "agent.disabled: the agent is disabled"},
+		{"no agent", strings.Replace(whole, `"agent": {"id": "team-a/x", "status": "active"}, `, "", 1), "deny", "agent.disabled: the agent is disabled"},
 		{"no usage", strings.Replace(whole, `"usage": {"exceeded": false}, `, "", 1), "deny", "usage.limit: the usage limit of the organization's plan is reached"},
 		{"no amount", strings.Replace(whole, `"amount_minor": 5, `, "", 1), "deny", "cost.exceeded: the cost is above the cap of 250000 minor units"},
 		{"no currency", strings.Replace(whole, `, "currency": "EUR"`, "", 1), "deny", "cost.currency: the cost is not in EUR"},
 		{"empty readings", without(`[{"text": "prod/x", "readers": ["raw", "posix"]}]`, `[]`), "deny", "resource.unreadable: the input does not say how the resource is read"},
-		{"another agent", strings.Replace(whole, "team-a/x", "team-b/x", 1), "approval_required", "agent.mismatch: version 3 of the policy governs the agent \"team-a/*\", another one needs approval"},
+		{"another agent", strings.ReplaceAll(whole, "team-a/x", "team-b/x"), "approval_required", "agent.mismatch: version 3 of the policy governs the agent \"team-a/*\", another one needs approval"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -50,8 +50,8 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
 // here because asking the module for it as well takes half as long again.
 func outcomes(p *engine.ActionPolicy) map[engine.Code]engine.Decision {
 	m := map[engine.Code]engine.Decision{
-		engine.CodeResourceUnreadable: engine.Deny,
-		engine.CodePolicyAllowed:      engine.Allow, engine.CodeRuleAllow: engine.Allow,
+		engine.CodeResourceUnreadable: engine.Deny, engine.CodeCheckError: engine.Deny,
+		engine.CodePolicyAllowed: engine.Allow, engine.CodeRuleAllow: engine.Allow,
 		engine.CodeRuleApprovalRequired: engine.ApprovalRequired, engine.CodeRuleDeny: engine.Deny,
 	}
 	for _, c := range engine.Checks(p) {

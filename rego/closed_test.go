@@ -1,0 +1,183 @@
+package rego
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	opa "github.com/open-policy-agent/opa/v1/rego"
+
+	"writ/engine"
+)
+
+// closedRules each deny or ask for approval, by what an intent for which all is well
+// does not have.
+func closedRules() []engine.Rule {
+	return []engine.Rule{
+		sampleRule("1", "1", `{"metadata.env":{"$ne":"prod"}}`, `{"decision":"deny"}`),
+		sampleRule("2", "2", `{"cost.amount_minor":{"$gt":9000}}`, `{"decision":"approval_required"}`),
+		sampleRule("3", "3", `{"rego":"input.policy.status == \"active\"\ninput.intent.metadata.env == \"dr\""}`, `{"decision":"deny"}`),
+		sampleRule("4", "4", `{"cel":"intent.issued_at > timestamp('2027-01-01T00:00:00Z') && agent.id != 'x'"}`, `{"decision":"deny"}`),
+		sampleRule("5", "5", `{"resource":"prod/secrets/**"}`, `{"decision":"deny"}`),
+	}
+}
+
+// asPlainOPA returns what an OPA makes of the decision of a policy that it was
+// handed: nil where it is undefined. It does not run in its strict mode.
+func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(input ast.Value) any {
+	t.Helper()
+	files, err := Lower(p, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := []func(*opa.Rego){opa.Query("data." + PackageName(p.PolicyID) + ".decision")}
+	for _, f := range files {
+		options = append(options, opa.Module(f.Name, f.Source))
+	}
+	prepared, err := opa.New(options...).PrepareForEval(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(input ast.Value) any {
+		var with []opa.EvalOption
+		if input != nil {
+			with = append(with, opa.EvalParsedInput(input))
+		}
+		results, err := prepared.Eval(t.Context(), with...)
+		if err != nil {
+			return err
+		}
+		if len(results) == 0 {
+			return nil
+		}
+		return results[0].Expressions[0].Value
+	}
+}
+
+// permissive allows all that its rules and the input do not speak against.
+func permissive() *engine.ActionPolicy {
+	p := samplePolicy()
+	p.AgentID, p.AllowedActionTypes, p.AllowedResourcePatterns = "*", []string{"*"}, []string{"**"}
+	p.DeniedActionTypes, p.BlockedResourcePatterns, p.MaxCostMinor, p.Currency = nil, nil, nil, ""
+	return p
+}
+
+// An exported module allows nothing by an input that writ would not have made: every
+// member that is left out or of another type, and inputs that are none.
+func TestLower_FailsClosed(t *testing.T) {
+	in := evaluationInput()
+	in.Intent.Cost.AmountMinor = 10
+	in.Intent.Metadata = map[string]string{"env": "prod"}
+	// What writ leaves out, too, and one of several readers.
+	mayLack := []string{"intent.cost", "intent.metadata", "intent.metadata.env", "readings.blocked.0.readers.0", "readings.blocked.0.readers.1"}
+	for name, tt := range map[string]struct {
+		policy *engine.ActionPolicy
+		rules  []engine.Rule
+	}{
+		"checks":                {samplePolicy(), nil},
+		"checks and rules":      {samplePolicy(), closedRules()},
+		"rules alone":           {permissive(), closedRules()},
+		"neither":               {permissive(), nil},
+		"an allowance by rules": {permissive(), append(closedRules(), sampleRule("6", "6", `{"metadata.env":"prod"}`, `{"decision":"allow"}`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decide := asPlainOPA(t, tt.policy, tt.rules)
+			whole, err := Input(tt.policy, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decide(whole); got != "allow" {
+				t.Fatalf("decision of what writ makes = %v, want allow", got)
+			}
+			refuse := func(what string, input ast.Value) {
+				t.Helper()
+				if got := decide(input); got == "allow" {
+					t.Errorf("%s: allow", what)
+				}
+			}
+			refuse("no input", nil)
+			for _, other := range otherValues(nil) {
+				refuse("an input that is "+other.String(), other)
+			}
+			tried := 0
+			for path, changed := range broken(t, whole) {
+				if slices.Contains(mayLack, path) {
+					continue
+				}
+				tried++
+				refuse(path, changed)
+			}
+			if tried < 150 {
+				t.Errorf("%d inputs were tried, want more", tried)
+			}
+		})
+	}
+}
+
+// otherValues are a value of each type that v has not.
+func otherValues(v ast.Value) (all []ast.Value) {
+	for _, text := range []string{"null", "true", "7", `"text"`, "[]", `["text"]`, "{}", `{"a": "text"}`} {
+		other := ast.MustParseTerm(text).Value
+		if v == nil || ast.ValueName(other) != ast.ValueName(v) {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// broken returns an object with each of its members, and of their members, left out or
+// of another type. Left out is under the member's path alone.
+func broken(t *testing.T, whole ast.Value) map[string]ast.Value {
+	t.Helper()
+	all := make(map[string]ast.Value)
+	var visit func(path []string, v ast.Value, with func(ast.Value) ast.Value)
+	visit = func(path []string, v ast.Value, with func(ast.Value) ast.Value) {
+		name := strings.Join(path, ".")
+		if name != "" {
+			all[name] = with(nil)
+			for _, other := range otherValues(v) {
+				all[fmt.Sprintf("%s is %v", name, other)] = with(other)
+			}
+		}
+		switch v := v.(type) {
+		case ast.Object:
+			v.Foreach(func(key, value *ast.Term) {
+				visit(append(slices.Clone(path), string(key.Value.(ast.String))), value.Value, func(changed ast.Value) ast.Value {
+					rest := ast.NewObject()
+					v.Foreach(func(k, value *ast.Term) {
+						switch {
+						case !k.Equal(key):
+							rest.Insert(k, value)
+						case changed != nil:
+							rest.Insert(k, ast.NewTerm(changed))
+						}
+					})
+					return with(rest)
+				})
+			})
+		case *ast.Array:
+			for i := range v.Len() {
+				visit(append(slices.Clone(path), fmt.Sprint(i)), v.Elem(i).Value, func(changed ast.Value) ast.Value {
+					var items []*ast.Term
+					for k := range v.Len() {
+						switch {
+						case k != i:
+							items = append(items, v.Elem(k))
+						case changed != nil:
+							items = append(items, ast.NewTerm(changed))
+						}
+					}
+					return with(ast.NewArray(items...))
+				})
+			}
+		}
+	}
+	visit(nil, whole, func(v ast.Value) ast.Value { return v })
+	if _, ok := all["intent.action_type"]; !ok {
+		t.Fatalf("%d inputs are broken, none lacks its action type: %v", len(all), slices.Sorted(maps.Keys(all)))
+	}
+	return all
+}
