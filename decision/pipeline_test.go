@@ -34,7 +34,7 @@ func (open) Values(values map[string]string) map[string]string { return values }
 
 // newPipeline returns a pipeline for the reference policy over a store in memory,
 // of a plan with so many evaluations.
-func newPipeline(t *testing.T, evaluations int64) (*Pipeline, storage.Store) {
+func newPipeline(t testing.TB, evaluations int64) (*Pipeline, storage.Store) {
 	t.Helper()
 	store, err := embedded.Open("db", embedded.Options{FS: vfs.NewMem(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -55,7 +55,7 @@ func newPipeline(t *testing.T, evaluations int64) (*Pipeline, storage.Store) {
 	}), store
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

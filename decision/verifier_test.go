@@ -49,7 +49,7 @@ type verifiedPipeline struct {
 	log      bytes.Buffer
 }
 
-func newVerified(t *testing.T, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error)) *verifiedPipeline {
+func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error)) *verifiedPipeline {
 	t.Helper()
 	p, store := newPipeline(t, evaluations)
 	v := &verifiedPipeline{Pipeline: p, docs: registry.New(store)}
@@ -77,6 +77,12 @@ func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
 	for len(v.verifier.queue) > 0 {
 		v.verifier.results[v.verifier.verify(t.Context(), <-v.verifier.queue)].Inc()
 	}
+	return v.count(t)
+}
+
+// count returns what came of all verifications so far.
+func (v *verifiedPipeline) count(t testing.TB) map[verified]int {
+	t.Helper()
 	got := make(map[verified]int)
 	for result, counter := range v.verifier.results {
 		var m dto.Metric
@@ -88,7 +94,7 @@ func (v *verifiedPipeline) verifyAll(t *testing.T) map[verified]int {
 	return got
 }
 
-func (v *verifiedPipeline) rule(t *testing.T, condition, decision string) {
+func (v *verifiedPipeline) rule(t testing.TB, condition, decision string) {
 	t.Helper()
 	must(t, v.docs.PutRule(t.Context(), corpus.Organization, &engine.Rule{
 		ID: uuid.NewString(), Name: "r", Condition: condition, Action: fmt.Sprintf(`{"decision":%q}`, decision), Priority: 100, IsActive: true,

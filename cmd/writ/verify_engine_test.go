@@ -1,0 +1,40 @@
+package main
+
+import "testing"
+
+func TestOneIn(t *testing.T) {
+	for text, want := range map[string]oneIn{"": 0, "1/1": 1, "1/100": 100, "1/1000000000": 1_000_000_000} {
+		var n oneIn
+		if err := n.UnmarshalText([]byte(text)); err != nil || n != want {
+			t.Errorf("%q = %d, %v, want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{"1", "0", "1/0", "2/3", "1/-1", "1/1000000001", "1/ 10", "0.1", "1/10x"} {
+		var n oneIn
+		if err := n.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q = %d, want an error", text, n)
+		}
+	}
+}
+
+// A server's decisions of the examples are what the policies' Rego decides.
+func TestServe_VerifyEngine(t *testing.T) {
+	data, _ := newData(t)
+	p := start(t, data, "--demo", "--verify-engine", "1/1")
+	result := func(name string) float64 {
+		for _, m := range families(t, p)["writ_engine_verifications_total"].GetMetric() {
+			if m.GetLabel()[0].GetValue() == name {
+				return m.GetCounter().GetValue()
+			}
+		}
+		t.Fatalf("there is no result %s", name)
+		return 0
+	}
+	waitFor(t, "the examples to be verified", func() bool {
+		return result("same")+result("different")+result("error")+result("dropped") >= 20
+	})
+	if differ, errs := result("different"), result("error"); differ > 0 || errs > 0 {
+		t.Errorf("of the examples %v are decided differently by Rego and %v not at all, want none\n%s", differ, errs, p.stderr)
+	}
+	p.stop(t)
+}
