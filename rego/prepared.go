@@ -32,6 +32,8 @@ type prepared struct {
 	patterns cache.InterQueryValueCache
 	// functions are those that the modules call through meters, if they do.
 	functions map[string]*topdown.Builtin
+	// tracer hears of every step, nil if nobody does.
+	tracer topdown.QueryTracer
 }
 
 // prepare readies the question for the document at ref. patterns is how many
@@ -62,6 +64,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 		WithStore(p.store).
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
+		WithQueryTracer(p.tracer).
 		WithCancel(limit).
 		WithBuiltins(p.functions).
 		WithStrictBuiltinErrors(true).

@@ -75,7 +75,7 @@ func TestRunTests_RefusesWhatIsNoTestOfThePolicy(t *testing.T) {
 			`deploys_test.rego:3:51: there is no intent "deplyo", only ["deploy" "killed"]`},
 		{"the network", `test_x if http.send({"method": "get", "url": "http://127.0.0.1"}).status == 1`, "the built-in function http.send cannot be called"},
 		{"the clock", "test_x if time.now_ns() > 0", "the built-in function time.now_ns cannot be called"},
-		{"an unknown document of the policy", "test_x if policy.decison == \"deny\"", "deploys_test.rego:3:11: data." + PackageName(policyID) + ".decison is not defined"},
+		{"an unknown document of the policy", "test_x if policy.verdict == \"deny\"", "deploys_test.rego:3:11: data." + PackageName(policyID) + ".verdict is not defined"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,121 @@
+package rego
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/cover"
+
+	"writ/engine"
+)
+
+// LineCoverage says which lines of a rule's own Rego were evaluated. Lines count from 1
+// in the source as its author wrote it; a line without an expression is in neither.
+type LineCoverage struct {
+	RuleID              string
+	Covered, NotCovered []int
+}
+
+// Coverage returns the line coverage, as OPA has it, of each active rule whose condition
+// is in Rego, where it is asked about inputs under p: of every reading of their
+// resources. An expression is covered once it is evaluated, whatever it says.
+func Coverage(p *engine.ActionPolicy, rules []engine.Rule, inputs []*engine.Input) ([]LineCoverage, error) {
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	for _, broken := range set.Broken() {
+		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
+	}
+	var all []LineCoverage
+	for _, r := range set.Rules() {
+		source, ok := r.RegoSource()
+		if !ok {
+			continue
+		}
+		lines, err := coverageOf(source, p, r.Outcome(), inputs)
+		if err != nil {
+			return nil, fmt.Errorf("rule %s: %w", r.Rule().ID, err)
+		}
+		lines.RuleID = r.Rule().ID
+		all = append(all, lines)
+	}
+	return all, nil
+}
+
+func coverageOf(source string, p *engine.ActionPolicy, outcome engine.Decision, inputs []*engine.Input) (LineCoverage, error) {
+	module, err := parseCondition(source)
+	if err != nil {
+		return LineCoverage{}, err
+	}
+	nameFile(module, packageClause.MatchString(source))
+	modules := map[string]*ast.Module{entry: module}
+	c, err := compile(modules, conditionSchema())
+	if err != nil {
+		return LineCoverage{}, err
+	}
+	question, err := prepare(c, module.Package.Path.Append(ast.StringTerm(entry)), patternsKept(len(source)))
+	if err != nil {
+		return LineCoverage{}, err
+	}
+	covered := cover.New()
+	question.tracer = covered
+	for _, in := range inputs {
+		texts, err := readingsAsked(in.Intent, outcome)
+		if err != nil {
+			return LineCoverage{}, err
+		}
+		for _, text := range texts {
+			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text, Policy: p}
+			// An error has covered what came before it.
+			_, _ = question.ask(conditionInput(asked), newBudget(nil, time.Now, DefaultTimeout))
+		}
+	}
+	report := covered.Report(modules).Files[entry]
+	return LineCoverage{Covered: rows(report.Covered, nil), NotCovered: rows(report.NotCovered, report.Covered)}, nil
+}
+
+// nameFile gives what coverage counts a file, without which OPA passes it over. The head
+// of a condition that is no module is ours.
+func nameFile(m *ast.Module, heads bool) {
+	ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case *ast.Head:
+			if heads && x.Location != nil {
+				x.Location.File = entry
+			}
+		case *ast.Expr:
+			if x.Location != nil {
+				x.Location.File = entry
+			}
+		}
+		return false
+	}).Walk(m)
+}
+
+// readingsAsked are the readings of a resource that a rule with an outcome is asked about.
+func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, err error) {
+	readings, err := in.Readings()
+	if err != nil {
+		return nil, fmt.Errorf("reading the resource: %w", err)
+	}
+	n, at := readings.BlockLen(), readings.BlockAt
+	if outcome == engine.Allow {
+		n, at = readings.AllowLen(), readings.AllowAt
+	}
+	for i := range n {
+		texts = append(texts, at(i).Text)
+	}
+	return texts, nil
+}
+
+// rows are the lines of ranges, less those where one of other begins.
+func rows(ranges, other []cover.Range) (lines []int) {
+	for _, r := range ranges {
+		begins := func(o cover.Range) bool { return o.Start.Row == r.Start.Row }
+		if !slices.ContainsFunc(other, begins) && !slices.Contains(lines, r.Start.Row) {
+			lines = append(lines, r.Start.Row)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
