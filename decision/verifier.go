@@ -14,10 +14,6 @@ import (
 	"writ/engine/condition"
 )
 
-// maxUnverified is how many decisions wait to be verified: a policy that has to be
-// prepared first takes tens of milliseconds.
-const maxUnverified = 256
-
 // Verifier has decisions of the built-in engine made again by [engine.Sets.Query], off
 // the path of requests, and reports where the two differ. It changes no decision.
 type Verifier struct {

@@ -7,4 +7,6 @@ const (
 	maxRetentionDays = 36_500
 	// maxCacheMB is a TiB: no machine has more to spare, and its bytes fit an int64.
 	maxCacheMB = 1 << 20
+	// maxOneIn is the N of the smallest share: one decision in a year of thirty a second.
+	maxOneIn = 1_000_000_000
 )

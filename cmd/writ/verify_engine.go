@@ -16,9 +16,6 @@ import (
 // oneIn is a share such as 1/100; 0 is none.
 type oneIn uint64
 
-// maxOneIn is the N of the smallest share.
-const maxOneIn = 1_000_000_000
-
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (n *oneIn) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
