@@ -7,6 +7,10 @@ import "time"
 // machine that is busy: a condition takes some 20 µs.
 const DefaultTimeout = 250 * time.Millisecond
 
+// QueryTimeout is how long a [Query] may take for an intent. Nobody waits for it to act,
+// so that it leaves more room than [DefaultTimeout].
+const QueryTimeout = 2 * time.Second
+
 const (
 	// maxGrowth is how many times larger than what it is given a value that a
 	// condition builds may become: a0 := [x, x], a1 := [a0, a0], … doubles with

@@ -42,7 +42,7 @@ func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
 	}
 	return &Query{
 		policy: p, document: policyTerm(p), outcomes: outcomes(p), codes: codes,
-		timeout: DefaultTimeout, now: time.Now, size: compiledOverhead + compiledPerByte*size,
+		timeout: QueryTimeout, now: time.Now, size: compiledOverhead + compiledPerByte*size,
 	}, nil
 }
 
@@ -90,7 +90,7 @@ func (q *Query) Size() int { return q.size }
 // Evaluate decides an intent. codes are the codes of all findings, sorted. An
 // error means that there is no decision, and nothing may be allowed for it: the
 // resource cannot be read, a rule's own Rego failed, or it took longer than
-// [DefaultTimeout].
+// [QueryTimeout].
 func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, error) {
 	input, err := queryInput(q.document, in)
 	if err != nil {

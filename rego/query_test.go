@@ -78,6 +78,7 @@ func TestQuery_ErrorsDecideNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			q.timeout = DefaultTimeout
 			in := evaluationInput()
 			tt.in(in)
 			got, codes, err := q.Evaluate(in)
