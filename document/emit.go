@@ -195,10 +195,17 @@ func (w *yamlWriter) scalar(x *element, inside bool) string {
 	}
 	out, err := yaml.Marshal(&y)
 	text := strings.TrimSuffix(string(out), "\n")
-	if err != nil || strings.Contains(text, "\n") {
+	if err != nil || strings.Contains(text, "\n") || !reads(text, x.text) {
 		return condition.Quote(x.text) // JSON's strings are YAML's
 	}
 	return text
+}
+
+// reads reports whether a scalar is read as a text.
+func reads(scalar, text string) bool {
+	var y yaml.Node
+	err := yaml.Unmarshal([]byte(scalar), &y)
+	return err == nil && len(y.Content) == 1 && y.Content[0].Value == text && (y.Content[0].Tag == "!!str" || y.Content[0].Tag == "!!timestamp")
 }
 
 // writeJSON writes values in JSON: what is short and holds nothing that is not a scalar is
