@@ -30,11 +30,14 @@ type yamlText struct {
 	parents  map[*yaml.Node]int // the indentation around a block
 }
 
+// lineBreaks makes one of all that YAML 1.1 takes for the end of a line.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
 func readText(text []byte, docs []*yaml.Node) *yamlText {
 	t := &yamlText{
 		quoted: map[Place]string{}, ends: map[Place]Place{}, nodes: map[Place]*yaml.Node{}, parents: map[*yaml.Node]int{},
 	}
-	for line := range strings.SplitSeq(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n") {
+	for line := range strings.SplitSeq(lineBreaks.Replace(string(text)), "\n") {
 		t.lines = append(t.lines, []rune(line))
 	}
 	for _, d := range docs {

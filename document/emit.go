@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -64,6 +65,7 @@ func (w *yamlWriter) block(x *element, indent int) {
 // item writes a member or an item with its comments.
 func (w *yamlWriter) item(start, kid *element, lead string, indent int, first bool) {
 	head, line := start.head, start.line
+	kid.flow = kid.flow && w.fits(strings.Repeat(" ", indent)+lead, kid)
 	if lead == "-" && kid.kind == '{' && len(kid.kids) > 0 && !kid.flow {
 		// The first member is on the line of the dash, so what is above it goes above both.
 		inner := kid.keys[0]
@@ -97,7 +99,7 @@ func (w *yamlWriter) value(lead string, x *element, indent int, comment string) 
 		w.literalOrText(x, lead, indent, comment)
 		return
 	}
-	if line := w.inline(x); len(x.kids) == 0 || x.flow && len(lead)+1+len([]rune(line)) <= maxLine {
+	if line := w.inline(x); len(x.kids) == 0 || x.flow && w.fits(lead, x) {
 		if lead != "" {
 			lead += " "
 		}
@@ -118,6 +120,11 @@ func (w *yamlWriter) value(lead string, x *element, indent int, comment string) 
 		w.b.WriteString(lead + comment + "\n")
 	}
 	w.block(x, inner)
+}
+
+// fits reports whether a line can hold the value after what leads to it.
+func (w *yamlWriter) fits(lead string, x *element) bool {
+	return utf8.RuneCountInString(lead)+1+utf8.RuneCountInString(w.inline(x)) <= maxLine
 }
 
 // literalOrText writes a scalar: text of several lines as a block, if it can be one.

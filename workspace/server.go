@@ -119,8 +119,6 @@ func samePolicy(a, b *engine.ActionPolicy) bool {
 	return len(diffOf(policyValue(a), policyValue(b))) == 0
 }
 
-func sameRule(a, b *engine.Rule) bool { return len(diffOf(ruleValue(a), ruleValue(b))) == 0 }
-
 // policyValue is what is compared of a policy. An empty list is the same as none.
 func policyValue(p *engine.ActionPolicy) jsontext.Value {
 	c := *p

@@ -125,11 +125,12 @@ func (l *Local) notADocument() error {
 func (w *Workspace) refuseTwice(all *document.Error) {
 	seen := make(map[string]*Local)
 	for _, l := range append(w.policies[:len(w.policies):len(w.policies)], w.rules...) {
-		id, field := "", "rule.id"
+		field := "policy.policy_id"
+		var id string
 		if l.rule != nil {
-			id = l.rule.ID
+			id, field = l.rule.ID, "rule.id"
 		} else {
-			id, field = l.policy.PolicyID, "policy.policy_id"
+			id = l.policy.PolicyID
 		}
 		other := seen[field+id]
 		switch {
