@@ -1,8 +1,8 @@
 package scrub
 
 // automaton finds all keywords of all rules in one pass (Aho and Corasick, 1975),
-// with letters in either case. Bytes that no keyword has are one class, which
-// keeps the table small enough for a processor's cache.
+// ignoring case. Bytes that occur in no keyword share one class, which keeps the table
+// small enough for a processor's cache.
 type automaton struct {
 	class [256]uint8
 	width int      // number of classes
@@ -96,8 +96,8 @@ func (t *trie) add(class *[256]uint8, keyword string, rule int) {
 	t.nodes[at].rules.add(rule)
 }
 
-// link completes each node's edges, and its rules, by those of the longest
-// suffix that is a node too, breadth first.
+// link adds to each node the edges and rules of its longest suffix that is also a node,
+// breadth first.
 func (t *trie) link() {
 	suffix := make([]int, len(t.nodes))
 	var queue []int

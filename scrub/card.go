@@ -2,9 +2,9 @@ package scrub
 
 import "strings"
 
-// cards finds card numbers: digits, in groups with a space or a dash between
-// them or in one, that begin as a network's numbers do and whose check digit is
-// right. A UUID and a digest hold none.
+// cards finds card numbers: digits with a network's prefix and the right check digit, in
+// one group or in several with a space or a dash between them. UUIDs and digests contain
+// none.
 func cards(text string) (spans []span) {
 	for i := 0; i < len(text); {
 		if !isDecimal(text[i]) {
@@ -20,8 +20,7 @@ func cards(text string) (spans []span) {
 	return spans
 }
 
-// digitsEnd returns where the digits from start on, with single joints between
-// them, end.
+// digitsEnd returns the end of the digits from start on, with single joints between them.
 func digitsEnd(text string, start int) int {
 	end := start
 	for i := start; i < len(text); i++ {
@@ -54,8 +53,7 @@ func appendCards(spans []span, text string, start, end int) []span {
 	return spans
 }
 
-// cardEnd returns where the longest card number that starts at i ends, 0 if none
-// does.
+// cardEnd returns the end of the longest card number that starts at i, 0 if none does.
 func cardEnd(text string, i int) (end int) {
 	var digits [maxCard]byte
 	n := 0
@@ -98,9 +96,9 @@ func network(first string, n int) bool {
 	return false
 }
 
-// number reports whether the digits at text[start:] are those of a fraction, of a
-// telephone number, or of an article (GTIN-13, whose check digit is another): Visa's
-// numbers of 13 digits are no longer issued.
+// number reports whether the digits at text[start:] are those of a fraction, a telephone
+// number, or an article (GTIN-13, whose check digit is computed differently). Visa no
+// longer issues numbers of 13 digits.
 func number(text string, start int, digits []byte) bool {
 	grouped := len(text)-start > len(digits)
 	if start > 1 && text[start-1] == '.' && isDecimal(text[start-2]) && !grouped {

@@ -2,8 +2,8 @@ package scrub
 
 import "regexp/syntax"
 
-// demand is what a text must have for an expression to match: bounds from
-// below, which are quick to check.
+// demand is a necessary condition of an expression's match: lower bounds that are quick
+// to check.
 type demand struct {
 	length int // bytes
 	run    int // of word characters in a row
@@ -15,8 +15,7 @@ func (d demand) meets(text demand) bool {
 	return text.length >= d.length && text.run >= d.run && text.dashed >= d.dashed
 }
 
-// demandsOf returns demands of which a text must meet one for the expression re
-// to match.
+// demandsOf returns demands. A text that the expression re matches meets at least one.
 func demandsOf(re *syntax.Regexp) []demand {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -74,8 +73,8 @@ func demandsOfConcat(subs []*syntax.Regexp) []demand {
 	return all
 }
 
-// bounded returns all, or what they have in common if they are more than told apart. It
-// reads the expressions of rules, no text.
+// bounded returns all, or one demand with their least bounds if they are more than apart.
+// The demands come from the expressions of rules, not from input.
 func bounded(all []demand) []demand {
 	const apart = 8
 	if len(all) <= apart {
@@ -100,7 +99,7 @@ func longestRun(runes []rune, in func(rune) bool) (longest int) {
 }
 
 // consistsOf reports whether all characters of a class, given as ranges, are in
-// a set that has all beyond ASCII.
+// a set. The set contains all characters beyond ASCII.
 func consistsOf(ranges []rune, in func(rune) bool) bool {
 	for i := 0; i < len(ranges); i += 2 {
 		for r := ranges[i]; r <= ranges[i+1] && r < 0x80; r++ {

@@ -2,8 +2,8 @@ package scrub
 
 import "strings"
 
-// asciiRun is how many bytes of ASCII in a row an encoded text has that is read: those
-// that the minEncoded digits of base64 hold.
+// asciiRun is the least number of consecutive ASCII bytes in decoded text that is read:
+// as many as minEncoded digits of base64 encode.
 const asciiRun = minEncoded * 3 / 4
 
 // encoding is a way to write bytes as digits of so many bits each.
@@ -17,8 +17,8 @@ var (
 	hexDigits    = newEncoding(4, "0123456789abcdef", "ABCDEF")
 )
 
-// newEncoding returns the encoding with these digits, of which the last have
-// other spellings.
+// newEncoding returns the encoding with these digits. others are other spellings of the
+// last of them.
 func newEncoding(bits int, digits, others string) *encoding {
 	e := encoding{bits: bits}
 	for b := range e.values {
@@ -33,8 +33,8 @@ func newEncoding(bits int, digits, others string) *encoding {
 	return &e
 }
 
-// encoded appends the parts of text that are base64, in either alphabet and with
-// or without padding, or hexadecimal of a text with a secret.
+// encoded appends the parts of text that encode a text with a secret: base64, in either
+// alphabet and with or without padding, or hexadecimal.
 func (s *Scrubber) encoded(spans []span, text string, j *job) []span {
 	j.inside = true
 	defer func() { j.inside = false }()
@@ -84,7 +84,7 @@ type run struct {
 	at     []int // from start on, of each digit; nil if nothing is between them
 }
 
-// joined returns r without what ends its lines.
+// joined returns r without line ends.
 func (r run) joined() run {
 	joined := run{start: r.start}
 	var b strings.Builder
@@ -127,8 +127,8 @@ func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 	return merge(spans)
 }
 
-// promisingBase64 reports whether digits, read from the first on, have nine bytes
-// of text in a row, which others seldom have.
+// promisingBase64 reports whether digits, decoded from the first one, contain nine
+// consecutive bytes of text. Data that is no text seldom does.
 func promisingBase64(digits string) bool {
 	row := 0
 	for ; len(digits) >= 4; digits = digits[4:] {
@@ -181,14 +181,14 @@ func (s *Scrubber) inDigits(spans []span, e *encoding, r run, start, end int, j 
 	return spans
 }
 
-// at returns the byte at index i of what digits encode.
+// at returns byte i of the data that digits encode.
 func (e *encoding) at(digits string, i int) byte {
 	digit, used := i*8/e.bits, i*8%e.bits
 	two := int(e.values[digits[digit]])<<e.bits | int(e.values[digits[digit+1]])
 	return byte(two >> (2*e.bits - 8 - used))
 }
 
-// text returns the bytes from index from to to of what digits encode.
+// text returns the bytes [from, to) of the data that digits encode.
 func (e *encoding) text(digits string, from, to int) string {
 	b := make([]byte, 0, to-from)
 	for i := from; i < to; i++ {
@@ -197,7 +197,7 @@ func (e *encoding) text(digits string, from, to int) string {
 	return string(b)
 }
 
-// all returns what digits encode, "" if that is not text alone.
+// all returns the text that digits encode, "" if the data is not all text.
 func (e *encoding) all(digits string) string {
 	text := e.text(digits, 0, len(digits)*e.bits/8)
 	for i := range len(text) {

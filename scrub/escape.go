@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// decoded appends the secrets of the readings of text in which its escapes are
-// decoded, once, twice and so on, as spans of text itself.
+// decoded appends the secrets of text with its escapes decoded once, twice and so on, as
+// spans of text itself.
 func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	reading := text
 	var at []int // of each byte of the reading and of its end, in text; nil: the same
@@ -31,8 +31,8 @@ func (s *Scrubber) decoded(spans []span, text string, j *job) []span {
 	return spans
 }
 
-// unescape decodes the escapes of s, whose bytes come from the places at of
-// another text, and writes compatibility characters as ordinary ones.
+// unescape decodes the escapes of s and replaces compatibility characters by ordinary
+// ones. at gives the place of each byte of s in another text.
 func unescape(s string, at []int) (string, []int, bool) {
 	place := func(i int) int {
 		if at == nil {
@@ -59,8 +59,8 @@ func unescape(s string, at []int) (string, []int, bool) {
 	return string(out), append(from, place(len(s))), changed
 }
 
-// escapeAt returns what the first n bytes of s, which is not empty, stand for;
-// n is 0 if they are no escape.
+// escapeAt decodes the escape at the start of s, which is not empty, and returns its
+// length n; n is 0 if s starts with no escape.
 func escapeAt(s string) (decoded string, n int) {
 	switch {
 	case s[0] >= utf8.RuneSelf:
@@ -110,9 +110,9 @@ func reference(s string) (string, int) {
 	return character(rune(c)), end + 1
 }
 
-// folded returns what the first character of s, which is not ASCII, looks
-// like: nothing for one that is invisible, "A" for a full-width A. What looks like
-// other characters than ASCII's hides nothing, and some is many times as long.
+// folded returns the ASCII text that the first character of s looks like: "A" for a
+// full-width A, "" for an invisible one. That character is not ASCII. A character that
+// looks like other text hides nothing, and its decomposition can be many times as long.
 func folded(s string) (string, int) {
 	c, n := utf8.DecodeRuneInString(s)
 	if unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) {

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// NewHandler returns a handler that scrubs what it logs by s and hands it to
-// next: messages, and all values of attributes whatever their type.
+// NewHandler returns a handler that scrubs messages and attribute values of every type
+// by s and passes them to next.
 func NewHandler(next slog.Handler, s *Scrubber) slog.Handler { return &handler{next, s} }
 
 type handler struct {
@@ -45,7 +45,7 @@ func (h *handler) attrs(attrs []slog.Attr) []slog.Attr {
 }
 
 // attr returns a with its value scrubbed. A value that is neither text nor a
-// number is logged as the text that it prints as.
+// number is logged as its printed text.
 func (h *handler) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {

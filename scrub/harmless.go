@@ -10,8 +10,8 @@ import (
 // placeholder matches values that stand for a credential, or say that there is none.
 var placeholder = regexp.MustCompile(`^(?i:true|false|null|none|nil|undefined|redacted|x{3,}|\.{3,}|%s)$`)
 
-// unnamed reports whether the value text[start:end] is none of a credential,
-// although its name ends like that of one: page_token=CAUQAA, max_token=4096.
+// unnamed reports whether the value text[start:end] is no credential although its name
+// ends like a credential's: page_token=CAUQAA, max_token=4096.
 func unnamed(text string, start, end int) bool {
 	if placeholder.MatchString(text[start:end]) {
 		return true
@@ -21,8 +21,8 @@ func unnamed(text string, start, end int) bool {
 	return placesToken(wordsOf(before[name+1:]))
 }
 
-// placesToken reports whether a name of these words is that of a place in a list
-// or of a number of words, which are called tokens as well.
+// placesToken reports whether a name of these words is that of a page token or of a
+// count of tokens.
 func placesToken(words []string) bool {
 	if len(words) == 0 {
 		return false
@@ -39,7 +39,7 @@ var places = []string{"page", "next", "nextpage", "prev", "previous", "paginatio
 	"sync", "delta", "skip", "resume", "resumption", "start", "starting", "stop", "eos", "bos", "pad", "mask", "max", "min",
 	"maximum", "minimum", "total", "num", "count", "prompt", "completion", "input", "output"}
 
-// accounts are what programs log in as, not people.
+// accounts are the user names of programs.
 var (
 	sources = []string{"git", "hg", "svn", "cvs", "bzr"}
 	logins  = []string{"root", "ec2-user", "ubuntu", "debian", "centos", "fedora", "rocky", "core", "azureuser", "vagrant",
@@ -47,8 +47,8 @@ var (
 	unread = []string{"noreply", "no-reply", "donotreply", "do-not-reply"}
 )
 
-// nobodys reports whether the address text[start:end] is no person's mailbox: that
-// of a service, or no address at all, as logo@2x.png and pkg@1.0.0-beta.rc.
+// nobodys reports whether text[start:end] is a service's address, or no address at all,
+// such as logo@2x.png and pkg@1.0.0-beta.rc.
 func nobodys(text string, start, end int) bool {
 	user, host, _ := strings.Cut(strings.TrimLeft(text[start:end], "'%+._-"), "@")
 	switch {
@@ -79,8 +79,8 @@ var (
 	repositories = []string{"repo", "repository", "github", "gitlab", "bitbucket", "codeberg"}
 )
 
-// noPassword reports whether the user:password in text[start:end], which an @
-// follows, has none: it is the name of a package, a repository or a pattern.
+// noPassword reports whether the user:password in text[start:end] has no password: it
+// is the name of a package, a repository or a pattern. An @ follows it.
 func noPassword(text string, start, end int) bool {
 	user, password, _ := strings.Cut(text[start:end], ":")
 	before := text[:start]

@@ -7,22 +7,22 @@ const (
 	maxCard = 19
 	// minDigest is the length of the shortest digest, in hex, whose digits are no card's.
 	minDigest = 32
-	// minEncoded is how many letters, digits and underscores in a row a text has
-	// that is searched for encoded secrets. Base64 of ASCII has other digits only
-	// for every third character that is one of > ? ~.
+	// minEncoded is how many consecutive letters, digits and underscores a text needs to
+	// be searched for encoded secrets. Base64 of ASCII has other digits only where every
+	// third character is one of > ? ~.
 	minEncoded = 16
-	// minLine is how long a line of digits is that goes on in the next.
+	// minLine is the least length of a line of digits that the next line continues.
 	minLine = 60
-	// maxName bounds how much of a name before a value is looked at.
+	// maxName is how many bytes before a value are read as its name.
 	maxName = 64
-	// minAssigned is the fewest bytes that a contextual rule wants after its
-	// operator; TestSuspect_HasNoFalseNegatives would show a rule that wants fewer.
+	// minAssigned is the fewest bytes that a contextual rule requires after its operator.
+	// TestSuspect_HasNoFalseNegatives fails if a rule requires fewer.
 	minAssigned = 6
-	// maxFolded bounds how many secrets of a resource are looked for in the form to
-	// keep: each costs a pass. No resource that anybody means has as many.
+	// maxFolded is how many secrets of a resource are searched for in its normal form:
+	// each costs a pass. Genuine resources have fewer.
 	maxFolded = 32
-	// minFolded is the length of the shortest secret that is looked for there. What
-	// is shorter stands in words that say nothing about it.
+	// minFolded is the length of the shortest secret that is searched for there. Shorter
+	// ones occur by chance in ordinary words.
 	minFolded = 4
 	// maxWork bounds the bytes that all rules together read of a text, or of the
 	// values of an intent, in all their readings. A document may take eight times as

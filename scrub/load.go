@@ -10,21 +10,21 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 )
 
-// operator is what the expressions of gitleaks' rules that need a name before
-// the secret have in common.
+// operator is the common part of gitleaks' expressions that require a name before the
+// secret.
 const operator = `(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)`
 
-// before is what such an expression matches in front of the name. It finds no
-// secret more and costs most of the time; only generic's lists look at it.
+// before is the part of such an expression in front of the name. It finds no further
+// secret and takes most of the time. Only generic's lists read it.
 const before = `[\w.-]{0,50}?`
 
-// generic is the rule for whatever is assigned to a name like api_key. It alone
-// needs its lists of what is no secret, which gitleaks made from source code, and
-// it alone wants so little of a text that much ordinary text has it.
+// generic is the rule for any value assigned to a name like api_key. No other rule needs
+// its allowlists, which gitleaks made from source code, and no other rule demands so
+// little that much ordinary text qualifies.
 const generic = "generic-api-key"
 
-// loadRules returns gitleaks' rules and those that it lacks. Of gitleaks' rules
-// it leaves out those that are about files of a certain name.
+// loadRules returns gitleaks' rules, without those for files of a certain name, and this
+// package's own.
 func loadRules() ([]*rule, error) {
 	var doc config.ViperConfig
 	if err := toml.Unmarshal([]byte(config.DefaultConfig), &doc); err != nil {
@@ -61,7 +61,7 @@ func loadRules() ([]*rule, error) {
 	return slices.Concat(rules, ownRules(), urlRules()), nil
 }
 
-// allowlists returns the generic rule's lists of what is no secret.
+// allowlists returns the generic rule's allowlists.
 func allowlists(doc *config.ViperConfig) (lists []*config.Allowlist, err error) {
 	for _, r := range doc.Rules {
 		for _, a := range r.Allowlists {
@@ -101,8 +101,8 @@ func lower(keywords []string) []string {
 }
 
 // loosen widens where a secret may begin and end. Gitleaks expects source code,
-// where quotes and white space surround a secret; in a resource or an agent's
-// name it is a slash, an underscore or a dash.
+// where quotes and white space surround a secret. In a resource or an agent's name
+// slashes, underscores and dashes do.
 func loosen(source string) string { return boundaries.Replace(source) }
 
 var boundaries = strings.NewReplacer(

@@ -38,7 +38,7 @@ func assignment() *rule {
 // neither a pattern nor a placeholder.
 const assigned = `(?i)` + names + `=([^\s;&,"'=*$<{(\[][^\s;&,"']*)`
 
-// names matches what names a credential; one of nameWords is in it.
+// names matches the names of credentials. Each contains one of nameWords.
 const names = `(?:password|passwd|pwd|passphrase|secret|token|(?:api|access|private|secret|account|signing)[_-]?key|` +
 	`sess(?:ion)?_?id|authorization|cookie|credentials?|signature)`
 
@@ -57,16 +57,16 @@ func followed(words []string, ends ...string) (all []string) {
 	return all
 }
 
-// written returns the rule of what JSON, YAML, headers and source code assign to
-// a credential's name. Prose and conditions do so too.
+// written returns the rule of values that JSON, YAML, headers and source code assign to a
+// credential's name. Prose and conditions also look like that.
 func written() *rule {
 	r := mustRule(KindAssigned, `(?i)`+names+`(?:\\?["']\s*[:=]\s*|:\s+|\s*=\s*\\?["'])\\?["']?(?:(?:bearer|basic)\s+)?([^\s"'\\,;{}\[\]<>*$]{5,})`, nameWords()...)
 	r.contextual, r.redacts, r.harmless = true, true, unnamed
 	return r
 }
 
-// basic returns the rule of the user and password of an Authorization header of
-// any length, which nothing but its colon tells from other text in base64.
+// basic returns the rule of the user and password of an Authorization header, of any
+// length. Only their colon distinguishes them from other text in base64.
 func basic() *rule {
 	plain := mustRule("authorization-header", `(?i)\bbasic[ +]+([\w+/-]{4,}={0,2})`, "basic")
 	r := *plain
@@ -127,16 +127,14 @@ func userinfo() *rule {
 	return &r
 }
 
-// version matches what follows the @ of name:tag@version.
+// version matches the version in name:tag@version.
 var version = regexp.MustCompile(`^@(?:(?:[~^]|[<>]=?)?v?[0-9]+(?:\.[0-9]+){0,2}(?:\.(?:[xX*]|Final|RELEASE|GA))?(?:[-+][\w.+~-]*)?|sha(?:256|384|512)(?::|%3[Aa])[0-9a-f*?]+|latest)(?:[/\s"'?,;)\]}]|$)|^@refs/(?:heads|tags|pull)/`)
 
-// mailbox matches the schemes whose address is a mailbox: its @ follows no
-// password.
+// mailbox matches the schemes of mailboxes, whose @ follows no password.
 var mailbox = regexp.MustCompile(`^(?i:mailto|sips?|xmpp|acct|im):[^:]*$`)
 
-// onlyUserinfo leaves out the spans that are a mailbox, those that are followed
-// by a version rather than a host, those without a password, and those that were
-// replaced before.
+// onlyUserinfo drops the spans that are mailboxes, have a version instead of a host
+// after them, have no password, or were replaced before.
 func onlyUserinfo(spans []span, text string) []span {
 	kept := spans[:0]
 	for _, sp := range spans {

@@ -32,16 +32,16 @@ func (s *ruleSet) remove(t *ruleSet) {
 	}
 }
 
-// hits is what one pass over a text finds.
+// hits is the result of one pass over a text.
 type hits struct {
 	rules   ruleSet // that could match
-	escaped bool    // the text has what begins an escape
+	escaped bool    // the text has a byte that can begin an escape
 	encoded bool    // the text is long enough in a row to be base64 or hexadecimal
 }
 
 func (h *hits) any() bool { return h.escaped || h.encoded || !h.rules.empty() }
 
-// prefilter tells from one pass over a text which rules could match.
+// prefilter finds in one pass over a text the rules that could match.
 type prefilter struct {
 	automaton  automaton
 	contextual ruleSet // the rules that want a keyword, an operator and a value
@@ -67,12 +67,12 @@ func newPrefilter(rules []*rule) prefilter {
 	return p
 }
 
-// The marks of bytes that are more than their text.
+// The marks of bytes that the pass treats specially.
 const (
 	isRun = 1 << iota // isWord
 	isDigit
 	isDash
-	isSpace    // or what forms write for one
+	isSpace    // or the + of a form
 	isOperator // = > : | ? ,
 	isEscape   // % \ &
 	isWide     // beyond ASCII
@@ -113,8 +113,8 @@ type pass struct {
 	most     int // digits
 }
 
-// scan makes one pass over text and returns which rules could match and what else
-// there is to read.
+// scan makes one pass over text. It returns the rules that could match, and whether text
+// has escapes or encoded parts.
 func (p *prefilter) scan(text string) (h hits) {
 	var ps pass
 	p.read(&ps, text, 0)
@@ -123,7 +123,7 @@ func (p *prefilter) scan(text string) (h hits) {
 	return h
 }
 
-// suspect reports whether there is anything to read in text.
+// suspect reports whether a rule could match text or a decoded reading of it.
 func (p *prefilter) suspect(text string) bool {
 	var ps pass
 	p.read(&ps, text, 0)
@@ -138,8 +138,8 @@ func (p *prefilter) suspect(text string) bool {
 	return h.any()
 }
 
-// scanPair is scan of `key = "value"`, in which nothing is encoded that is not in
-// key or value alone.
+// scanPair is scan of `key = "value"`. It does not look for encoded parts: scans of key
+// and value alone find them.
 func (p *prefilter) scanPair(key, value string) (h hits) {
 	var ps pass
 	const assign, quote = ` = "`, `"`
@@ -151,8 +151,8 @@ func (p *prefilter) scanPair(key, value string) (h hits) {
 	return h
 }
 
-// read continues ps with text, after which more bytes come. It works on copies
-// that the processor can keep in registers.
+// read continues ps with text; more is the number of bytes that follow it. It works on
+// copies that the processor can keep in registers.
 func (p *prefilter) read(ps *pass, text string, more int) {
 	state, run, dashed, digits := ps.state, ps.run, ps.dashed, ps.digits
 	longest, most := ps.longest, ps.most
@@ -200,8 +200,8 @@ func (p *prefilter) read(ps *pass, text string, more int) {
 	ps.longest, ps.most = longest, most
 }
 
-// mark notes what begins an escape or an operator, after which the bytes left come and
-// then more. The colon of :// assigns nothing.
+// mark records an escape or operator byte. left is the rest of the text and more is how
+// many bytes follow that. The colon of :// assigns nothing.
 func (ps *pass) mark(m uint8, left string, more int) {
 	if m == isEscape {
 		ps.escaped = true
@@ -212,8 +212,8 @@ func (ps *pass) mark(m uint8, left string, more int) {
 	}
 }
 
-// conclude leaves the rules whose keywords were seen and whose demands a text of
-// length bytes meets.
+// conclude sets the rules of h: those whose keywords were seen and whose demands a text
+// of length bytes meets.
 func (p *prefilter) conclude(ps *pass, h *hits, length int) {
 	h.escaped = ps.escaped
 	h.rules = ps.keywords

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Resource returns what may be kept of a resource, given as it was written and
-// in the form to keep, which has no user info, query and fragment in their plain
-// spellings. A secret becomes a tag, as by [Tagger.Identity]. Besides, Resource
-// drops the parameters of path segments, as in ;jsessionid=1 or ;password=x, and a
-// query whose question mark is encoded, and tags what could be a user and a
-// password before an @ anywhere.
+// Resource returns the text of a resource that may be stored. raw is the resource as it
+// was written; kept is its normal form without user info, query and fragment in their
+// plain spellings. A secret becomes a tag, as by [Tagger.Identity]. Resource also drops
+// the parameters of path segments, as in ;jsessionid=1 or ;password=x, and a query whose
+// question mark is encoded. It tags every text before an @ that could be a user and a
+// password.
 func (t *Tagger) Resource(raw, kept string) string {
 	first := t.resource(raw, kept)
 	if first == kept {
 		return kept
 	}
-	// What raw alone says was found in the first round.
+	// The first round has used raw.
 	return settle(first, t.keys[0], func(text string) string { return t.resource(text, text) })
 }
 
@@ -40,9 +40,8 @@ func (t *Tagger) resource(raw, kept string) string {
 	return replace(kept, spans, t.keys[0].tag)
 }
 
-// folded appends where kept has what is a secret in a reading of raw, in whatever
-// case: the form to keep may spell a secret so that no rule knows it any more,
-// as a host, which is in lower case, does.
+// folded appends the places in kept of secrets that a reading of raw has, ignoring case.
+// The normal form may spell a secret so that no rule matches it: a host is in lower case.
 func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	low, seen := foldASCII(kept), make(map[string]bool)
 	j := job{left: maxWork}
@@ -66,7 +65,7 @@ func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	return spans
 }
 
-// appendAll appends each place of text where secret is.
+// appendAll appends every place of secret in text.
 func appendAll(spans []span, text, secret, kind string) []span {
 	for from := 0; ; {
 		i := strings.Index(text[from:], secret)
@@ -78,7 +77,7 @@ func appendAll(spans []span, text, secret, kind string) []span {
 	}
 }
 
-// foldASCII returns s with ASCII's letters in lower case, and as long as it was.
+// foldASCII returns s with ASCII's letters in lower case. The length stays the same.
 func foldASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -89,8 +88,7 @@ func foldASCII(s string) string {
 	return string(b)
 }
 
-// dropEncodedQuery cuts s where an encoded ? or # begins what has an assignment
-// in it.
+// dropEncodedQuery cuts s at an encoded ? or # if an assignment follows.
 func dropEncodedQuery(s string) string {
 	for i := 0; ; i++ {
 		next := strings.IndexByte(s[i:], '%')
@@ -137,8 +135,8 @@ func anyNamesCredential(parameters string) bool {
 	return false
 }
 
-// pathUserinfo returns where s's path has something between a colon and an @
-// that is not followed by a version.
+// pathUserinfo returns the places in s's path between a colon and an @ without a version
+// after it.
 func pathUserinfo(s string) []span {
 	path := 0
 	if _, rest, ok := strings.Cut(s, "://"); ok {

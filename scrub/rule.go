@@ -18,15 +18,15 @@ type rule struct {
 	// contextual says that a keyword comes before the secret, and one of
 	// = > : | ? , between them.
 	contextual bool
-	// redacts says that the rule has no document refused: it is too eager, or finds
-	// what identifies somebody, which documents may name.
+	// redacts says that a match does not refuse a document: the rule is too eager, or it
+	// finds identities, which documents may name.
 	redacts bool
 	entropy float64 // that a match must exceed
 	group   int     // of the expression that is the secret; 0: the first that matched
 	allowed []*config.Allowlist
 	// possible reports whether an expression that is slow could match; nil: it could.
 	possible func(text string) bool
-	// harmless reports whether what matched at text[start:end] is no secret.
+	// harmless reports whether the match text[start:end] is no secret.
 	harmless func(text string, start, end int) bool
 
 	compile func() *regexp.Regexp
@@ -34,8 +34,7 @@ type rule struct {
 	scan func(text string) []span
 }
 
-// newRule returns a rule that has its expression compiled when it is first
-// needed, which for most is never.
+// newRule returns a rule whose expression is compiled on first use. Most are never used.
 func newRule(kind, expression string, keywords ...string) (*rule, error) {
 	tree, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -73,7 +72,7 @@ func (r *rule) append(spans []span, text string) []span {
 	return spans
 }
 
-// secret returns which part of a match is the secret.
+// secret returns the part of a match that is the secret.
 func (r *rule) secret(m []int) (start, end int) {
 	if r.group > 0 && m[2*r.group] >= 0 {
 		return m[2*r.group], m[2*r.group+1]
@@ -86,8 +85,7 @@ func (r *rule) secret(m []int) (start, end int) {
 	return m[0], m[1]
 }
 
-// counts reports whether a match is a secret: random enough, and no known
-// example of something else.
+// counts reports whether a match is a secret: it is random enough and on no allowlist.
 func (r *rule) counts(text string, m []int, secret string) bool {
 	if r.entropy > 0 && entropy(secret) <= r.entropy {
 		return false

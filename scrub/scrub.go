@@ -13,7 +13,7 @@ const (
 	KindUserinfo = "userinfo"            // a password before the @ of an address
 	KindAssigned = "assigned-credential" // the value in password=value
 	KindNamed    = "named-credential"    // a value under a key that names a credential
-	KindUnread   = "unreadable"          // what is escaped too often, or too much work to read
+	KindUnread   = "unreadable"          // text that is escaped too often or takes too much work to read
 )
 
 // Scrubber finds and replaces secrets. It is safe for concurrent use.
@@ -42,9 +42,9 @@ func (s *Scrubber) Text(text string) string {
 	return replace(text, s.find(text, &j), redacted)
 }
 
-// Values returns what may be kept of the values of an intent's metadata: rules
-// that need context see key and value, and the value of a key that names a
-// credential is replaced as a whole. One bound holds for the work of all.
+// Values returns the values of an intent's metadata as they may be stored. Rules that
+// need context see key and value. A value is replaced as a whole if its key names a
+// credential. One bound covers the work of all values.
 func (s *Scrubber) Values(metadata map[string]string) map[string]string {
 	j := job{left: maxWork}
 	kept := make(map[string]string, len(metadata))
@@ -79,11 +79,11 @@ func (s *Scrubber) Find(text string) (kind string, found bool) {
 	return first(s.find(text, &j))
 }
 
-// Search returns a [Scrubber.Find] for the values of one document, by whose names
-// rules that need context judge them. Unlike [Scrubber.Values] it asks what a value
-// looks like, so that a document can speak about a password without holding one,
-// and finds no e-mail addresses and card numbers: a document may name somebody.
-// One bound holds for the work of all. It is not safe for concurrent use.
+// Search returns a [Scrubber.Find] for the values of one document. Rules that need
+// context see the name of a value. Unlike [Scrubber.Values] it judges a value by its own
+// form, so that a document can mention a password without containing one, and ignores
+// e-mail addresses and card numbers, because documents may name people. One bound covers
+// the work of all values. It is not safe for concurrent use.
 func (s *Scrubber) Search() func(key, value string) (kind string, found bool) {
 	j := job{left: 8 * maxWork, document: true}
 	return func(key, value string) (string, bool) { return first(s.inPair(key, value, &j)) }
@@ -96,7 +96,7 @@ func first(spans []span) (string, bool) {
 	return spans[0].kind, true
 }
 
-// inPair returns where value has secrets when it is read as that of key.
+// inPair returns the secrets in value, read as the value of key.
 func (s *Scrubber) inPair(key, value string, j *job) []span {
 	var spans []span
 	if s.prefilter.suspect(value) {
@@ -115,7 +115,7 @@ func (s *Scrubber) inPair(key, value string, j *job) []span {
 	return merge(outsideTags(value, spans))
 }
 
-// find returns where text has secrets, in order and without overlap.
+// find returns the secrets in text, in order and without overlap.
 func (s *Scrubber) find(text string, j *job) []span {
 	hits := s.prefilter.scan(text)
 	if !hits.any() {
@@ -124,8 +124,8 @@ func (s *Scrubber) find(text string, j *job) []span {
 	return merge(outsideTags(text, s.read(text, hits, j)))
 }
 
-// read returns where text, of which a pass says hits, has secrets in any of its
-// readings.
+// read returns the secrets in all readings of text. hits is the result of the pass over
+// text.
 func (s *Scrubber) read(text string, hits hits, j *job) []span {
 	spans := s.once(nil, text, hits, j)
 	if hits.escaped {
@@ -134,7 +134,7 @@ func (s *Scrubber) read(text string, hits hits, j *job) []span {
 	return spans
 }
 
-// once appends where text, as it is, has secrets, plain or encoded.
+// once appends the secrets in text, plain or encoded, without decoding escapes.
 func (s *Scrubber) once(spans []span, text string, hits hits, j *job) []span {
 	if !hits.rules.empty() {
 		spans = s.match(spans, text, hits, j)
@@ -145,15 +145,15 @@ func (s *Scrubber) once(spans []span, text string, hits hits, j *job) []span {
 	return spans
 }
 
-// job is what the texts that belong together share.
+// job is the budget and the mode that texts of one call share.
 type job struct {
 	left     int  // bytes that rules may read
-	document bool // that is refused for what it holds
-	inside   bool // what was encoded, in which nothing else is decoded
+	document bool // the texts are a document's, which is refused if it has a secret
+	inside   bool // the text was encoded; nothing in it is decoded again
 }
 
-// match appends the matches of the rules that hits has left, and takes what they
-// read from j. What would take too much is a secret as a whole.
+// match appends the matches of the rules in hits and charges the bytes that they read to
+// j. A text that exceeds the budget is a secret as a whole.
 func (s *Scrubber) match(spans []span, text string, hits hits, j *job) []span {
 	read := hits.rules.len() * len(text)
 	if read > j.left {
@@ -191,7 +191,7 @@ func merge(spans []span) []span {
 	return kept
 }
 
-// replace returns text with what hide writes in the place of each secret.
+// replace returns text with each secret replaced by hide's result.
 func replace(text string, spans []span, hide func(kind, secret string) string) string {
 	if len(spans) == 0 {
 		return text
@@ -207,5 +207,5 @@ func replace(text string, spans []span, hide func(kind, secret string) string) s
 	return b.String()
 }
 
-// redacted hides what identifies nobody.
+// redacted replaces a secret outside of identities.
 func redacted(kind, _ string) string { return "[redacted:" + kind + "]" }

@@ -17,9 +17,8 @@ const (
 	tagDigits = tagBytes * 8 / 5
 )
 
-// Tagger scrubs what identifies somebody without making two of them one: it
-// writes a tag in the place of each secret. See the package documentation.
-// It is safe for concurrent use.
+// Tagger scrubs identities without merging two of them: it replaces each secret by a
+// tag. See the package documentation. It is safe for concurrent use.
 type Tagger struct {
 	*Scrubber
 	keys []tagKey
@@ -54,13 +53,13 @@ func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 	return t, nil
 }
 
-// Identity returns text with a tag in the place of each secret. Of two texts that
-// are [Tagger.Tagged] neither, the results are equal only if the texts are.
-// It returns text itself, allocating nothing, if nothing in it looks like a secret.
+// Identity returns text with a tag in the place of each secret. If neither of two texts
+// is [Tagger.Tagged], their results are equal only if the texts are equal. It returns
+// text itself, allocating nothing, if nothing in it looks like a secret.
 func (t *Tagger) Identity(text string) string { return t.identity(text, t.keys[0]) }
 
-// Spellings returns what the history may hold for text: text itself, which is
-// also how a row shows it, and its identity under each key.
+// Spellings returns every spelling of text that the history may have: text itself, which
+// is also how a row shows it, and its identity under each key.
 func (t *Tagger) Spellings(text string) []string {
 	all := []string{text}
 	for _, key := range t.keys {
@@ -71,8 +70,8 @@ func (t *Tagger) Spellings(text string) []string {
 	return all
 }
 
-// Tagged reports whether text holds what has the form of a tag. An identity that
-// does is refused: it could be taken for another's.
+// Tagged reports whether text contains a tag. Such an identity is refused: it could equal
+// another's.
 func (t *Tagger) Tagged(text string) bool {
 	_, _, found := nextTag(text, 0)
 	return found
@@ -88,8 +87,7 @@ func (t *Tagger) identity(text string, key tagKey) string {
 	})
 }
 
-// settle returns what text is once pass changes it no more, so that scrubbing
-// what is scrubbed changes nothing.
+// settle applies pass to text until it changes nothing, so that scrubbing is idempotent.
 func settle(text string, key tagKey, pass func(string) string) string {
 	for range maxRounds {
 		next := pass(text)
@@ -101,7 +99,7 @@ func settle(text string, key tagKey, pass func(string) string) string {
 	return key.tag(KindUnread, text)
 }
 
-// nextTag returns where the first tag of text at or after from begins and ends.
+// nextTag returns the bounds of the first tag of text at or after from.
 func nextTag(text string, from int) (start, end int, found bool) {
 	for {
 		open := strings.IndexByte(text[from:], '[')
@@ -136,9 +134,8 @@ func tagAt(s string) int {
 
 func isKindByte(b byte) bool { return b >= 'a' && b <= 'z' || isDecimal(b) || b == '-' }
 
-// outsideTags returns the spans that are not part of a tag, whose kind and digits
-// look like secrets to some rules. Card numbers may be: a caller could hide one in
-// what has the form of a tag.
+// outsideTags drops the spans within a tag: its kind and digits look like secrets to some
+// rules. It keeps card numbers, because a caller could hide one in the form of a tag.
 func outsideTags(text string, spans []span) []span {
 	if len(spans) == 0 || strings.IndexByte(text, '[') < 0 {
 		return spans

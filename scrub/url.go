@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// KindURL is the kind of a credential in the URL of a well-known service, which
-// whoever has the URL may use: a webhook, a bot, a signed link.
+// KindURL is the kind of a credential in the URL of a well-known service: a webhook, a
+// bot, a signed link. The URL is all that its use takes.
 const KindURL = "url-credential"
 
 // urlFormat is how the URLs of a service carry a credential.
@@ -18,8 +18,8 @@ type urlFormat struct {
 
 // urlFormats are those that gitleaks lacks. The formats were gathered from the
 // services' own documentation, from the URLs that Apprise's plugins accept
-// (github.com/caronc/apprise) and from TruffleHog's detectors; whoever adds one
-// looks there first. An account or a channel before the credential stays.
+// (github.com/caronc/apprise) and from TruffleHog's detectors. Look there first for
+// further ones. An account or a channel before the credential stays.
 var urlFormats = []urlFormat{
 	// Chats.
 	{"hooks.slack", `hooks\.slack(?:-gov)?\.com`, `/services/\w+/\w+/(\w{8,})`},
@@ -91,8 +91,8 @@ var urlFormats = []urlFormat{
 	{"azurewebsites", `azurewebsites\.net`, `/api/[^\s?#]+\?(?:[^\s#]*&)?code=([^\s&"'*]{20,})`},
 }
 
-// formatsPerRule is how many formats share a rule: a ruleSet has room for few
-// more rules than gitleaks has, and an expression is slower the more it has.
+// formatsPerRule is how many formats share a rule. A ruleSet has room for few more rules
+// than gitleaks has, and an expression with more formats is slower.
 const formatsPerRule = 6
 
 // urlRules returns the rules of urlFormats.
