@@ -17,27 +17,26 @@ import (
 
 // Subscriptions keeps one subscription an organization.
 type Subscriptions interface {
-	// UpdateSubscription replaces org's subscription by what f makes of it,
-	// atomically. f gets a copy, or one that has only its OrganizationID where there
-	// is none, and returns whether it changed it; it may be called more than once.
-	// It returns what is stored then, or storage.ErrNotFound.
+	// UpdateSubscription replaces org's subscription by f's, atomically. f gets a copy to
+	// change, with only its OrganizationID if none is stored, and returns whether it
+	// changed it. f may be called more than once. UpdateSubscription returns the stored
+	// subscription afterwards, or storage.ErrNotFound.
 	UpdateSubscription(ctx context.Context, org string, f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
 	// Subscription returns org's, or storage.ErrNotFound.
 	Subscription(ctx context.Context, org string) (*storage.Subscription, error)
 }
 
-// Config is what a Billing works with. Everything without a default is
-// required.
+// Config configures a Billing. Fields without a default are required.
 type Config struct {
 	// Store keeps the subscriptions. Billing does not close it.
 	Store Subscriptions
-	// Key is Stripe's secret key; WebhookSecret is what it signs webhooks with.
+	// Key is Stripe's secret key; WebhookSecret is the key of webhooks' signatures.
 	// Neither is ever logged or part of an error.
 	Key, WebhookSecret string
 	// Prices are Stripe's price ids by the name of the plan they buy.
 	Prices map[string]string
-	// PortalURL is the base address of the portal, to whose page billing the
-	// browser returns.
+	// PortalURL is the base address of the portal. The browser returns to its page
+	// billing.
 	PortalURL string
 	// URL is the address of Stripe's API, its own if empty.
 	URL string
@@ -45,7 +44,7 @@ type Config struct {
 	Timeout time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Log hears of changed plans and of events that need attention. Nil discards.
+	// Log receives changed plans and events that need attention. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -53,16 +52,15 @@ const (
 	defaultTimeout = 8 * time.Second
 )
 
-// Billing sells plans. It is safe for concurrent use and holds nothing that
-// must be closed.
+// Billing sells plans. It is safe for concurrent use and needs no closing.
 type Billing struct {
 	cfg    Config
 	stripe stripe.Backend
 	plans  map[string]string // by price id
-	portal string            // where a browser returns to
+	portal string            // the page that browsers return to
 }
 
-// New returns a Billing, or what is missing from cfg. It asks Stripe nothing.
+// New returns a Billing, or an error that names what cfg lacks. It does not call Stripe.
 func New(cfg Config) (*Billing, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
@@ -124,9 +122,9 @@ func checkURL(s string) error {
 	return nil
 }
 
-// client returns what calls Stripe. It logs nothing: what it would log quotes
-// requests. stripe.Client would link every service of Stripe for the two calls
-// of this package, which is 10 MB of the binary.
+// client returns a backend that calls Stripe. It logs nothing: Stripe's logger quotes
+// requests. This package makes two calls; stripe.Client would link every service of
+// Stripe for them, which is 10 MB of the binary.
 func (c Config) client() stripe.Backend {
 	backend := &stripe.BackendConfig{
 		EnableTelemetry:   stripe.Bool(false),

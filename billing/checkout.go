@@ -15,13 +15,13 @@ import (
 	"writ/storage"
 )
 
-// sameSession is for how long the same wish gives the same session, so that a
-// caller can repeat a call that may have failed.
+// sameSession is for how long the same request gives the same session, so that a caller
+// can repeat a call that may have failed.
 const sameSession = 10 * time.Minute
 
-// Checkout returns where a browser pays for plan. An organization that pays for
-// another plan is led to confirm the change of its subscription instead, which
-// has no session id: a second Checkout would charge it twice.
+// Checkout returns the URL where a browser pays for plan. An organization that pays for
+// another plan gets the page that confirms the change of its subscription instead,
+// without a session id: a second Checkout would charge it twice.
 //
 // It refuses with CodeNotConfigured when plan has no price, CodeAlreadyOnPlan,
 // or CodeUnavailable.
@@ -75,9 +75,8 @@ func (b *Billing) buy(ctx context.Context, sub *storage.Subscription, plan, pric
 	return s.URL, s.ID, nil
 }
 
-// idempotencyKey is the same for the same wish within sameSession. What is
-// known of the subscription is part of it: after it ended, a session that was
-// paid is of no use.
+// idempotencyKey is the same for the same request within sameSession. The state of the
+// subscription is part of it: a paid session is useless after the subscription ended.
 func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) string {
 	window := b.cfg.Now().Truncate(sameSession).Unix()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %d", b.portal, sub.OrganizationID, plan, price,
@@ -85,7 +84,7 @@ func (b *Billing) idempotencyKey(sub *storage.Subscription, plan, price string) 
 	return "writ-checkout-" + hex.EncodeToString(sum[:])
 }
 
-// Portal returns where a browser manages the payment methods and the
+// Portal returns the URL where a browser manages the payment methods and the
 // subscription. It refuses with CodeNoCustomer or CodeUnavailable.
 func (b *Billing) Portal(ctx context.Context, org string) (url string, err error) {
 	sub, err := b.subscription(ctx, org)
@@ -120,8 +119,8 @@ func (b *Billing) session(ctx context.Context, sub *storage.Subscription, flow *
 	return s.URL, nil
 }
 
-// switchTo is the portal's page that confirms another price, or lets one be
-// chosen where the item to change is not known yet.
+// switchTo is the portal's page that confirms another price. If the item to change is
+// not known yet, the page lets the customer choose a price.
 func switchTo(sub *storage.Subscription, price string) *stripe.BillingPortalSessionCreateFlowDataParams {
 	if sub.ItemID == "" {
 		return &stripe.BillingPortalSessionCreateFlowDataParams{

@@ -19,8 +19,8 @@ const (
 	CodeUnavailable      = "billing_unavailable"
 )
 
-// Error is a call that was refused. Detail is fit for the caller; the cause,
-// which only Error tells, is for operators and holds no secret.
+// Error is a refused call. Detail is safe for the caller. Only Error includes the cause,
+// which is for operators and contains no secret.
 type Error struct {
 	Code, Detail string
 	cause        string
@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.cause
 }
 
-// Refusal returns what the caller may be told.
+// Refusal returns the code and the detail, which are safe for the caller.
 func (e *Error) Refusal() (code, detail string) { return e.Code, e.Detail }
 
 func refuse(code, detail string) error { return &Error{Code: code, Detail: detail} }
@@ -53,8 +53,7 @@ func (b *Billing) failed(err error) error {
 	}
 }
 
-// cause says what is wrong without Stripe's own words: they may quote what was
-// sent.
+// cause describes the failure without Stripe's own words, which may quote the request.
 func (b *Billing) cause(err error) string {
 	var answered *stripe.Error
 	if errors.As(err, &answered) {

@@ -11,16 +11,15 @@ import (
 	"writ/engine"
 )
 
-// The keys of metadata. They are how an event finds its organization.
+// The keys of metadata, by which an event finds its organization.
 const (
 	metaOrganization = "organization_id"
 	metaPlan         = "plan"
 )
 
-// The objects of events, as far as they are read. Webhooks come in the version
-// of the API that the account or the endpoint is set to, not in the library's;
-// these members mean the same in each, and where a member has moved both places
-// are read.
+// The members of events' objects that are read. The account or the endpoint sets the API
+// version of webhooks, which may differ from the library's. These members mean the same in
+// each version. If a member has moved, both places are read.
 type (
 	subscriptionObject struct {
 		ID         string            `json:"id"`
@@ -61,7 +60,7 @@ type (
 	}
 )
 
-// reference is the id of an object, which may be there as a whole.
+// reference is the id of an object. The JSON may have the whole object in its place.
 type reference string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -77,8 +76,7 @@ func (r *reference) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(r))
 }
 
-// read returns which organization e is about and what it changes; nil if
-// nothing.
+// read returns e's organization and the change that e makes, nil if none.
 func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	if e.Account != "" {
 		return "", nil, nil
@@ -100,9 +98,9 @@ func (b *Billing) read(e *stripe.Event) (org string, c change, err error) {
 	}
 }
 
-// otherMode reports whether e is of test mode while the key is of live mode, or
-// the other way round: what is bought in test mode is not paid for. A key tells
-// its mode by its prefix; of any other key both are taken.
+// otherMode reports whether e is of test mode and the key of live mode, or the reverse:
+// purchases in test mode are not paid for. The prefix of a key gives its mode. With any
+// other key, events of both modes count.
 func (b *Billing) otherMode(e *stripe.Event) bool {
 	_, mode, _ := strings.Cut(b.cfg.Key, "_") // sk_live_…, rk_test_…
 	return strings.HasPrefix(mode, "live_") && !e.Livemode || strings.HasPrefix(mode, "test_") && e.Livemode
@@ -183,7 +181,7 @@ func errNotEvent() error {
 	return refuse(CodeInvalidEvent, "The event's object is not what its type says.")
 }
 
-// organization returns whom metadata names, "" for nobody.
+// organization returns the organization that metadata names, "" if none.
 func organization(metadata map[string]string) string {
 	if org := metadata[metaOrganization]; utf8.RuneCountInString(org) <= maxOrganization {
 		return org
@@ -191,7 +189,8 @@ func organization(metadata map[string]string) string {
 	return ""
 }
 
-// unix returns a time in Stripe's way, zero if there is none or RFC 3339 cannot write it.
+// unix returns the time of Unix seconds, or the zero time if seconds is not positive or
+// RFC 3339 cannot write the time.
 func unix(seconds int64) time.Time {
 	t := time.Unix(seconds, 0).UTC()
 	if _, err := t.MarshalText(); err != nil || seconds <= 0 {

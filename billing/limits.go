@@ -4,7 +4,7 @@ package billing
 const (
 	// maxOrganization is the greatest length of a metadata value at Stripe, in characters.
 	maxOrganization = 500
-	// maxRemembered bounds the events that are remembered of one second, and the ended
-	// subscriptions of an organization.
+	// maxRemembered is how many events of one second, and how many ended subscriptions of
+	// an organization, are remembered.
 	maxRemembered = 32
 )

@@ -11,7 +11,7 @@ import (
 	"writ/storage"
 )
 
-// The statuses of a subscription that are treated in a way of their own.
+// The statuses of a subscription that are treated specially.
 const (
 	statusActive            = string(stripe.SubscriptionStatusActive)
 	statusTrialing          = string(stripe.SubscriptionStatusTrialing)
@@ -26,20 +26,18 @@ func paid(status string) bool {
 	return status == statusActive || status == statusTrialing || status == statusPastDue
 }
 
-// ended reports whether a subscription of that status can never give a plan
-// again.
+// ended reports whether a subscription of that status never gives a plan again.
 func ended(status string) bool {
 	return status == statusCanceled || status == statusIncompleteExpired
 }
 
-// change is what an event makes of a subscription.
+// change is the effect of an event on a subscription.
 type change interface {
-	// apply changes s, or returns false if the event is old news.
+	// apply changes s, or returns false if the event is not newer than s.
 	apply(s *storage.Subscription) bool
 }
 
-// rankPurchase is the rank of a subscription that only its purchase is known
-// of.
+// rankPurchase is the rank of a subscription of which only the purchase is known.
 const rankPurchase = 0
 
 // rankOf orders the events of a subscription that have the same time.
@@ -91,7 +89,7 @@ func (n *snapshot) apply(s *storage.Subscription) bool {
 	return true
 }
 
-// news reports whether n tells more than s knows.
+// news reports whether n is newer than s.
 func (n *snapshot) news(s *storage.Subscription) bool {
 	if s.SubscriptionID != n.id {
 		newer := cmp.Or(n.at.Compare(s.Last.At), n.began.Compare(s.Began))
@@ -110,9 +108,9 @@ func (n *snapshot) news(s *storage.Subscription) bool {
 	}
 }
 
-// bury remembers that a subscription other than s has ended, or returns false if
-// that is known: the events before its end may be delivered after it, and would
-// give its plan for good.
+// bury records that a subscription other than s has ended, or returns false if that is
+// recorded already. Earlier events of it may be delivered later; without the record they
+// would give its plan forever.
 func bury(s *storage.Subscription, id string) bool {
 	if slices.Contains(s.Ended, id) {
 		return false
@@ -126,8 +124,8 @@ func (n *snapshot) compare(last storage.SubscriptionEvent) int {
 	return cmp.Or(n.at.Compare(last.At), cmp.Compare(n.rank, last.Rank))
 }
 
-// purchase is a Checkout that was paid. It gives the plan until the
-// subscription's own events tell more.
+// purchase is a paid Checkout. It gives the plan until the subscription's own events
+// arrive.
 type purchase struct {
 	at       time.Time
 	id       string
@@ -148,8 +146,8 @@ func (p *purchase) apply(s *storage.Subscription) bool {
 	return true
 }
 
-// failure is a payment that failed. The subscription's own event with the same
-// news moves Last; this one only tells early.
+// failure is a failed payment. It sets the status early and leaves Last to the
+// subscription's own event.
 type failure struct {
 	at time.Time
 	id string

