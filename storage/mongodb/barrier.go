@@ -15,27 +15,28 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// What was heard is no promise: it is written to and read from the primary alone.
+// Acknowledgements need no majority: they are written to and read from the primary
+// alone.
 var (
 	local     = &writeconcern.WriteConcern{W: 1}
 	localRead = readconcern.Local()
 )
 
-// acknowledgeOwn is when a handle acknowledges an update of its own. Only a handle that
-// has changed nothing since waits for that; what it writes is in the way of those that
-// wait for the others.
+// acknowledgeOwn is how long a handle delays the acknowledgement of its own update. Only
+// a handle without later updates waits for that acknowledgement, and writing it delays
+// the handles that wait for other acknowledgements.
 const acknowledgeOwn = 10 * time.Millisecond
 
-// wake has acknowledge look at what was heard.
+// wake makes acknowledge look at the revision that was heard last.
 func (l *slot) wake() {
 	select {
 	case l.news <- struct{}{}:
-	default: // it is being looked at
+	default: // acknowledge is about to look
 	}
 }
 
-// acknowledge writes what was heard, for those who wait for it. Nothing depends on
-// its being there after a fault.
+// acknowledge writes the revision that was heard last, for the handles that wait for it.
+// A fault may lose the acknowledgement.
 func (s *Store) acknowledge(ctx context.Context) {
 	slots := s.db.Collection(replicasName, options.Collection().SetWriteConcern(local))
 	for {
@@ -52,7 +53,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 	}
 }
 
-// returned notes that a beat has come back through the stream.
+// returned records that a beat has come back through the stream.
 func (l *slot) returned(beat string) {
 	holder, age, _ := strings.Cut(beat, "/")
 	if n, err := strconv.ParseInt(age, 10, 64); holder == l.holder && err == nil {
@@ -60,16 +61,15 @@ func (l *slot) returned(beat string) {
 	}
 }
 
-// FreshFor implements storage.Documents: the age of the newest beat of this handle
-// that it has heard itself. All that was committed before the beat was written is
-// before it in the stream.
+// FreshFor implements storage.Documents. It returns the age of this handle's newest beat
+// that came back through the stream. Every commit before the beat precedes it there.
 func (s *Store) FreshFor() time.Duration {
 	return s.ago(&s.slot.proven)
 }
 
-// Barrier implements storage.Documents. It waits for each handle that has not heard
-// until its slot expires. Then the handle is given up: what it decides by what it
-// knows can't be committed any more, should it only have been frozen.
+// Barrier implements storage.Documents. It waits for each handle that has not heard the
+// last revision, at most until that handle's slot expires. Then the handle is given up.
+// If it was only frozen, it can't commit decisions based on its stale caches.
 func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.available(); err != nil {
 		return err
@@ -104,12 +104,12 @@ type lateRow struct {
 	Silent bool `bson:"silent"` // it has expired
 }
 
-// silent says whether a slot has expired or was given up.
+// silent is true of a slot that has expired or was given up.
 var silent = bson.D{{Key: "$or", Value: bson.A{
 	bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
 }}}
 
-// behind returns the slots of others that are late for a revision.
+// behind returns the slots of other handles that have not acknowledged a revision.
 func (s *Store) behind(ctx context.Context, revision uint64) (late []lateRow, err error) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
 	cursor, err := slots.Find(ctx, bson.D{
@@ -122,7 +122,7 @@ func (s *Store) behind(ctx context.Context, revision uint64) (late []lateRow, er
 	return late, err
 }
 
-// settleSilent gives up who is silent, if this handle may.
+// settleSilent gives up silent handles, if this handle may.
 func (s *Store) settleSilent(ctx context.Context) error {
 	if !s.maySettle() {
 		return nil

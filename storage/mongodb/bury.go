@@ -6,7 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// bury gives up the holders of expired slots, and ends what is left of those that
+// bury gives up the holders of expired slots and settles the remains of all handles that
 // were given up.
 func (s *Store) bury(ctx context.Context) error {
 	var rows []slotRow
@@ -37,8 +37,7 @@ func (s *Store) bury(ctx context.Context) error {
 	return nil
 }
 
-// giveUp ends the holding of a slot, if it is still as it was and also selected by
-// more.
+// giveUp takes a slot from its holder if the slot is unchanged and more selects it.
 func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...bson.E) error {
 	held := append(bson.D{{Key: "_id", Value: row.ID}, {Key: "holder", Value: row.Holder}}, more...)
 	r, err := s.slots().UpdateOne(ctx, held, bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: row.Holder}}}})
@@ -48,10 +47,10 @@ func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...bson.E) error 
 	return err
 }
 
-// settleDead ends what a holder that was given up has left: transactions, which
-// would be in the way of others for a minute, decisions that are not counted yet,
-// and places. A transaction of its own that begins later sees that it was given up.
-// It may be done more than once.
+// settleDead settles the remains of a holder that was given up. It ends its
+// transactions, which would block others for a minute, counts its uncounted decisions,
+// and takes back its places. A later transaction of that holder sees that the holder was
+// given up. settleDead is idempotent.
 func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if row.Dead == "" {
 		return nil
@@ -76,7 +75,7 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	return err
 }
 
-// release gives up the slot of this handle, which must have nothing under way.
+// release gives up the slot of this handle, which must have no operation under way.
 func (l *slot) release(ctx context.Context, s *Store) error {
 	row := slotRow{ID: l.id, Chain: l.chain[:], Holder: l.holder}
 	if err := s.giveUp(ctx, &row); err != nil {

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// changeRow is what an update changed. There is one of every revision, of those that
-// changed nothing that is told, too: a gap is something missing.
+// changeRow lists the changes of an update. Every revision has one, even an update
+// without changes to tell, so that a gap means a missing row.
 type changeRow struct {
 	Revision int64    `bson:"_id"`
 	Changes  []change `bson:"c"`
@@ -73,10 +73,10 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 
 // watchers are the functions to call for changes.
 type watchers struct {
-	// mu is held while they are called, and while what to tell them is read.
+	// mu is held while they are called, and while the changes to tell are read.
 	mu sync.Mutex
 	storage.Watchers
-	// heard is the last revision that they were told of.
+	// heard is the last revision told to them.
 	heard uint64
 }
 
@@ -95,13 +95,13 @@ func (w *watchers) tell(s *Store, revision uint64, changes []storage.Change) {
 	s.slot.heard.Store(revision)
 }
 
-// missed tells that what is up to a revision may be missing. mu is held.
+// missed tells the watchers that changes up to a revision may be missing. mu is held.
 func (w *watchers) missed(s *Store, revision uint64) {
 	w.hear(s, revision, []storage.Change{{Kind: storage.EverythingChanged, Revision: revision}})
 }
 
-// own tells of an update of this handle before it returns, after those of others
-// that it followed.
+// own tells an update of this handle before that returns, after all earlier updates of
+// other handles.
 func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,12 +116,12 @@ func (w *watchers) own(s *Store, revision uint64, changes []storage.Change) {
 	case w.heard+1 == revision:
 		w.tell(s, revision, changes)
 		time.AfterFunc(acknowledgeOwn, s.slot.wake)
-	case w.heard < revision: // the primary that was read has not come as far yet
+	case w.heard < revision: // the primary that was read lags behind
 		w.missed(s, revision)
 	}
 }
 
-// catchUp tells all that was committed by now and not told yet. mu is held.
+// catchUp tells all committed changes that were not told yet. mu is held.
 func (w *watchers) catchUp(ctx context.Context, s *Store) error {
 	last, err := s.revision(ctx)
 	if err != nil || last <= w.heard {
@@ -159,8 +159,7 @@ func (s *Store) history(ctx context.Context, after, upTo uint64) (rows []changeR
 	return rows, err
 }
 
-// Watch implements storage.Documents. Nothing is told while it reads what was
-// changed before.
+// Watch implements storage.Documents. No change is told while it reads the earlier ones.
 func (s *Store) Watch(after uint64, f func(storage.Change)) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()

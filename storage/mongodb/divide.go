@@ -17,7 +17,7 @@ type decisionIDs map[*storage.Record]uuid.UUID
 func (s *Store) records() *mongo.Collection { return s.db.Collection(recordsName) }
 func (s *Store) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
-// find returns what a collection has of keys.
+// find returns the documents of a collection with some keys.
 func find[T any](a *appending, c *mongo.Collection, selected bson.D) (rows []T, err error) {
 	cursor, err := c.Find(a.ctx, selected)
 	if err == nil {
@@ -30,7 +30,8 @@ func anyOf(field string, values any) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$in", Value: values}}}}
 }
 
-// divide finds what of batch is first, and what stands in place of the rest.
+// divide splits batch into the items that are first and the stored ones that stand in
+// place of the rest.
 func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
 	if existing.Records, fresh.Records, err = a.divideRecords(batch.Records); err != nil || len(batch.Entries) == 0 {
 		return existing, fresh, err
@@ -106,8 +107,7 @@ func (w *entryRow) entry() (*storage.Entry, error) {
 	}, nil
 }
 
-// divideEntries finds which of batch are first, and what stands in place of the
-// others.
+// divideEntries is divide for the entries of batch.
 func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	stored, err := a.storedEntries(batch)
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *appending) divideEntries(batch []*storage.Entry) (existing, fresh []*st
 	return existing, fresh, nil
 }
 
-// storedEntries returns what stands for the keys of batch. A settlement whose decision
-// there is not stands as one that is Removed.
+// storedEntries returns the stored entries with the keys of batch. A settlement without
+// its decision counts as Removed.
 func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.Entry, error) {
 	stored := make(map[string]*storage.Entry, len(batch))
 	var keys [][]byte
@@ -167,7 +167,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	return stored, nil
 }
 
-// settlements puts what stands in place of the settlements of batch into stored.
+// settlements adds the stored settlements with the keys of batch to stored.
 func (a *appending) settlements(batch []*storage.Entry, rows map[string]parsedRow, stored map[string]*storage.Entry) {
 	a.settled = make(map[*storage.Entry][]byte)
 	for _, e := range batch {

@@ -22,7 +22,7 @@ type documentRow struct {
 	Value    string `bson:"v"`
 }
 
-// documents reads one state of the documents: what its context has a session of.
+// documents reads one state of the documents, that of the session in its context.
 type documents struct {
 	ctx context.Context
 	s   *Store
@@ -30,10 +30,10 @@ type documents struct {
 	err error
 }
 
-// View implements storage.Documents. It asks the primary how far it has come and
-// reads at that time, for which the primary waits until a majority has come as far.
-// Where this handle may have missed changes it first writes to a majority, which a
-// primary that was replaced unnoticed cannot.
+// View implements storage.Documents. It asks the primary for its operation time and reads
+// at that time; the primary waits until a majority has reached it. If this handle may have
+// missed changes, it first writes to a majority. That fails if its primary has been
+// replaced.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
 	session, err := s.view(ctx)
 	if err != nil {
@@ -58,7 +58,8 @@ func (s *Store) view(ctx context.Context) (*mongo.Session, error) {
 	return s.snapshot(ctx)
 }
 
-// snapshot returns a session that reads what was committed by now. It must be ended.
+// snapshot returns a session that reads all that is committed now. The caller must end
+// it.
 func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
 	at, err := s.now(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
 	return s.snapshotAt(at)
 }
 
-// now returns how far the primary has come.
+// now returns the primary's operation time.
 func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
 	now, err := s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Raw()
 	if err != nil {
@@ -80,13 +81,13 @@ func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
 	return bson.Timestamp{T: t, I: i}, nil
 }
 
-// snapshotAt returns a session that reads what was committed at a time. It must be
-// ended.
+// snapshotAt returns a session that reads the state committed at a time. The caller must
+// end it.
 func (s *Store) snapshotAt(at bson.Timestamp) (*mongo.Session, error) {
 	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 }
 
-// fail notes the error of an operation.
+// fail records the error of an operation.
 func (r *documents) fail(err error) error {
 	if err != nil && r.err == nil {
 		r.err = err
@@ -120,7 +121,7 @@ func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 	return c, checkOrg(org)
 }
 
-// document returns what row is of a collection.
+// document returns the document of a row of a collection.
 func (row *documentRow) document(c *storage.Collection) (storage.Document, error) {
 	key, err := parseText(row.Key)
 	prefix := documentsOf(c, row.Org)
@@ -167,8 +168,8 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	})
 }
 
-// bounds selects what q does among the keys that begin with prefix, which is q.Org's,
-// or says that this is nothing.
+// bounds selects q's range of the keys that begin with prefix, the prefix of q.Org, and
+// reports whether the range is empty.
 func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	lower := slices.Concat(prefix, q.Prefix)
 	upper := end(lower)
@@ -181,8 +182,7 @@ func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	return between(lower, upper), string(lower) >= string(upper)
 }
 
-// indexRow is what finds a document in an index, with the document where it was
-// looked up.
+// indexRow is an entry of an index, with its document if that was looked up.
 type indexRow struct {
 	Key       string        `bson:"_id"`
 	Document  string        `bson:"d"`
@@ -222,8 +222,8 @@ func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]b
 	})
 }
 
-// each calls f with what a cursor, of which err is the error, returns, until it
-// returns false.
+// each calls f with each document of cursor until f returns false. err is the error of
+// making the cursor.
 func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
 	return eachRaw(r, cursor, err, func(bson.Raw) (bool, error) {
 		row := new(T)
@@ -234,12 +234,12 @@ func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool
 	})
 }
 
-// eachRaw is each with documents as they were read, which are valid during the call.
+// eachRaw is each with raw documents, which are valid during the call.
 func eachRaw(r *documents, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
 	if err != nil {
 		return r.fail(err)
 	}
-	defer cursor.Close(r.ctx) //nolint:errcheck // what it has read is good
+	defer cursor.Close(r.ctx) //nolint:errcheck // the documents were read
 	for cursor.Next(r.ctx) {
 		if more, err := f(cursor.Current); !more || err != nil {
 			return err

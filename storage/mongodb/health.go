@@ -11,7 +11,7 @@ import (
 	"writ/storage"
 )
 
-// health knows what is wrong. It logs when that changes, and only then.
+// health tracks the failing activities. It logs only when one begins or stops failing.
 type health struct {
 	log *slog.Logger
 
@@ -19,17 +19,17 @@ type health struct {
 	troubles map[string]error
 }
 
-// What can be wrong.
+// The activities that can fail.
 const (
-	// beating is a write to a majority: without it nothing can be committed.
+	// beating is a write to a majority. Without it no commit is possible.
 	beating = "writing to a majority"
-	// streaming is hearing of changes: without it caches are read through.
+	// streaming is receiving changes. Without it caches are read through.
 	streaming = "the stream of changes"
-	// counting moves decisions into the meters: without it more is read for a meter.
+	// counting moves decisions into the meters. Without it reading a meter costs more.
 	counting = "counting decisions"
 )
 
-// report says how doing something has ended.
+// report records the result of an activity.
 func (h *health) report(doing string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return errors.Join(ctx.Err(), s.health.trouble(beating))
 }
 
-// available refuses once no beat has come through for as long as an operation may take,
-// or for a lease if that is longer: what begins now would wait in vain.
+// available returns an error if no beat has succeeded for the timeout of an operation or
+// a lease, whichever is longer: an operation that begins now would time out.
 func (s *Store) available() error {
 	if silence := s.ago(&s.slot.beaten); silence > max(s.timeout, lease) {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable, silence.Round(100*time.Millisecond))
@@ -62,7 +62,7 @@ func (s *Store) available() error {
 	return nil
 }
 
-// failed returns the error of an operation as a caller of the store gets it.
+// failed returns the error of an operation for callers of the store.
 func failed(ctx context.Context, doing string, err error) error {
 	switch {
 	case err == nil:

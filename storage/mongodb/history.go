@@ -13,8 +13,8 @@ import (
 	"writ/storage"
 )
 
-// Decided implements storage.Log. It asks the primary how far it has come, and reads
-// at that time.
+// Decided implements storage.Log. It asks the primary for its operation time and reads at
+// that time.
 func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
 	if err := errors.Join(checkOrg(org), s.available()); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ const (
 
 const idLen = 16
 
-// startOf returns after which id a page starts, nil for its beginning.
+// startOf returns the id after which a page starts, nil for the first page.
 func startOf(list byte, p storage.Page) ([]byte, error) {
 	before, err := p.Start(list)
 	if err == nil && before != nil && len(before) != idLen {
@@ -111,8 +111,8 @@ func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p
 	return records, next, nil
 }
 
-// idRange returns which ids, from the first to before the last, can be of what f
-// selects, and are less than before unless that is nil.
+// idRange returns the range [lower, upper) of ids that f's rows can have. Unless before is
+// nil, they are less than before.
 func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	lower, upper = make([]byte, idLen), bytes.Repeat([]byte{0xff}, idLen)
 	if !f.From.IsZero() {
@@ -133,7 +133,7 @@ func within(lower, upper []byte) bson.E {
 	return bson.E{Key: "d", Value: bson.D{{Key: "$gte", Value: lower}, {Key: "$lt", Value: upper}}}
 }
 
-// indexedPart is the part of f that an index serves.
+// indexedPart is the part of f that uses an index.
 func indexedPart(org string, f *storage.Filter) bson.D {
 	part := bson.D{{Key: "o", Value: org}}
 	switch {
@@ -145,7 +145,7 @@ func indexedPart(org string, f *storage.Filter) bson.D {
 	return part
 }
 
-// residue is the other part, less the times.
+// residue is the rest of f without its times.
 func residue(f *storage.Filter) (part bson.D) {
 	if len(f.AgentIDs) > 1 {
 		part = append(part, anyOf("a", f.AgentIDs)...)
@@ -168,8 +168,8 @@ func residue(f *storage.Filter) (part bson.D) {
 	return part
 }
 
-// before selects what was decided before t, and notBefore the rest: a date of the
-// server has milliseconds, and beside it is what that lacks.
+// before selects rows decided before t, and notBefore the others. A date of the server
+// has milliseconds; a second field has the nanoseconds below that.
 func before(t time.Time) bson.E {
 	date := bson.NewDateTimeFromTime(t)
 	return bson.E{Key: "$or", Value: bson.A{
@@ -182,8 +182,8 @@ func notBefore(t time.Time) bson.E {
 	return bson.E{Key: "$nor", Value: bson.A{bson.D{before(t)}}}
 }
 
-// lastScanned returns the id of the last row that a page looks at, where f has more
-// than an index serves and that is not the end of the list.
+// lastScanned returns the id of the last row that a page may look at. It returns nil if f
+// has no residue or the list ends before that row.
 func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filter, lower, upper []byte) ([]byte, error) {
 	exact := storage.Filter{Decision: f.Decision, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID, ActionTypes: f.ActionTypes}
 	if len(residue(&exact)) == 0 {
@@ -200,8 +200,8 @@ func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filt
 	return w.ID, err
 }
 
-// Entries implements storage.Log. Those that different handles appended are in the
-// order of their clocks.
+// Entries implements storage.Log. Entries of different handles are in the order of their
+// clocks.
 func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) (entries []*storage.Entry, next string, err error) {
 	before, err := startOf(entryList, p)
 	if err = errors.Join(err, checkOrg(org)); err != nil {

@@ -77,7 +77,7 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	return err
 }
 
-// stored returns what stands for the intents that are imported.
+// stored returns the stored rows of the imported intents.
 func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone) (map[string]parsedRow, error) {
 	keys := make([][]byte, 0, len(rows)+len(removed))
 	for _, r := range rows {
@@ -99,8 +99,8 @@ func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone)
 	return stored, err
 }
 
-// unknown returns storage.ErrConflict where a decision that is to be imported has a
-// row already, which is of another intent.
+// unknown returns storage.ErrConflict if an imported decision already has a row of
+// another intent.
 func (i *importing) unknown(rows []*storage.Record, left []tombstone) error {
 	ids := make([][]byte, 0, len(rows)+len(left))
 	for _, id := range i.ids {

@@ -63,8 +63,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), failed(ctx, "removing imported decisions", err)
 }
 
-// eachImported calls f with the key of each row of org that is of none of some chains,
-// and of what is left of one, until it returns false. It counts them.
+// eachImported calls f with the key of each row and tombstone of org that belongs to none
+// of some chains, until f returns false. It counts them.
 func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte, n *storage.Imported, f func(key []byte) bool) error {
 	own := func(chain [16]byte) bool { return slices.Contains(chains, chain) }
 	more := true
@@ -81,7 +81,7 @@ func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte,
 		more = f(w.intent)
 		return more, nil
 	})
-	// No index but that of intents has what is left; it orders these by their length first.
+	// Only the index of intents has tombstones. It orders them by their length first.
 	prefix := storage.Text(org)
 	for length := 1; more && err == nil && length <= maxIntent; length++ {
 		var cursor *mongo.Cursor

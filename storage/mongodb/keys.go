@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// text returns b as a string that the server orders as the bytes are: each byte is
-// the character of its number. The server orders binary data by its length first.
+// text returns b as a string that the server orders like the bytes, with one character
+// for each byte. The server orders binary data by its length first.
 func text(b []byte) string {
 	s := make([]byte, 0, len(b)+8)
 	for _, c := range b {
@@ -32,7 +32,7 @@ func parseText(s string) ([]byte, error) {
 	return b, nil
 }
 
-// end returns what comes after all that begins with b, or nil.
+// end returns the least bytes that are greater than all that begin with b, or nil.
 func end(b []byte) []byte {
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0xff {
@@ -49,8 +49,8 @@ func between(lower, upper []byte) bson.D {
 	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: text(lower)}, {Key: "$lt", Value: text(upper)}}}}
 }
 
-// documentsOf begins the keys of org's documents of a collection, all
-// organizations' where it is global.
+// documentsOf is the prefix of the keys of org's documents in a collection, of all
+// documents if the collection is global.
 func documentsOf(c *storage.Collection, org string) []byte {
 	k := []byte{byte(c.Kind)}
 	if c.Global {
@@ -64,12 +64,12 @@ func documentKey(c *storage.Collection, org, id string) string {
 	return text(append(documentsOf(c, org), id...))
 }
 
-// indexOf begins the keys of an index.
+// indexOf is the prefix of the keys of an index.
 func indexOf(k storage.Kind, org string, i storage.Index) []byte {
 	return append(append([]byte{byte(k)}, storage.Text(org)...), byte(i))
 }
 
-// checkOrg refuses an id that a string of the database does not hold.
+// checkOrg refuses an id that a string of the database cannot hold.
 func checkOrg(org string) error {
 	if !utf8.ValidString(org) {
 		return fmt.Errorf("the organization %.64q is not in UTF-8", org)

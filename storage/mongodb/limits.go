@@ -2,10 +2,10 @@ package mongodb
 
 // The limits of this package, each with its reason.
 const (
-	// maxScanned bounds how many rows a page looks at whose filter no index serves: some
+	// maxScanned is how many rows a page looks at if no index serves its filter: some
 	// 10 ms of the server.
 	maxScanned = 4096
-	// maxInsert is how long a command that inserts may be before another row is added.
+	// maxInsert is the length in bytes at which an insert command gets no further row.
 	// The server takes 16 MiB, and no row has more than twice the 4 MiB of a request.
 	maxInsert = 4 << 20
 	// maxIntent is the length of the longest intent id. They are UUIDs, of 36 bytes.

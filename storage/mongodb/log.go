@@ -20,16 +20,16 @@ type chainLog struct {
 	mu      sync.Mutex
 	session *mongo.Session // of Append
 	tip     receipt.Chain
-	// sure is whether tip is what is stored. Where it is not, doubt is what the batch
-	// of unknown outcome, whose head would have the sequence doubtSeq, has ticked.
+	// sure is whether tip is known to be stored. Otherwise a batch has an unknown outcome:
+	// doubt is what it has ticked, and doubtSeq is the sequence of its head.
 	sure     bool
 	doubt    []tick
 	doubtSeq uint64
-	// uncounted is how many heads of the chain are not counted in the meters, about.
+	// uncounted is about how many heads of the chain are not counted in the meters.
 	uncounted uint64
 }
 
-// headRow is a head as it is stored, with what its batch has decided.
+// headRow is a stored head with its batch's decisions by meter.
 type headRow struct {
 	ID     headID      `bson:"_id"`
 	Head   []byte      `bson:"h"`
@@ -42,7 +42,7 @@ type headID struct {
 	Seq   int64  `bson:"s"`
 }
 
-// meterTick is how many decisions of a meter a batch has.
+// meterTick is the number of a batch's decisions in a meter.
 type meterTick struct {
 	Org   string `bson:"o"`
 	Month int32  `bson:"m"`
@@ -53,9 +53,8 @@ func (s *Store) heads() *mongo.Collection { return s.db.Collection(headsName) }
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
 
-// Append implements storage.Log. It is one transaction, which first sees that this
-// handle was not given up: who goes on with the chain ends the transactions that had
-// begun before.
+// Append implements storage.Log. It is one transaction. It first checks that this handle
+// was not given up: the next holder of the chain ends all earlier transactions.
 func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (existing storage.Batch, err error) {
 	ids, err := batch.Check(checkOrg)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var a *appending
-	var refused error // by seal, or by what it sealed
+	var refused error // by seal, or by the sealed batch
 	nothing := false
 	err = transact(bounded, l.session, func(ctx context.Context) (err error) {
 		a.undo()
@@ -84,7 +83,7 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 		}
 		if len(fresh.Records)+len(fresh.Entries) == 0 {
 			nothing = true
-			return nil // what stands is returned when a majority has it: that takes a commit
+			return nil // only a commit proves that a majority has the stored rows
 		}
 		sealed, head, err := seal(a.tip, fresh)
 		if err == nil && len(sealed.Records)+len(sealed.Entries) == 0 {
@@ -107,7 +106,7 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 		}
 		return existing, nil
 	case errors.Is(err, errUnknownCommit):
-		if l.sure || a.lost || len(a.ticks) > 0 { // else the batch before is still in doubt
+		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch is still in doubt
 			l.doubt, l.doubtSeq = a.ticks, a.tip.Seq+1
 		}
 		l.sure = false
@@ -125,18 +124,18 @@ type appending struct {
 	ctx context.Context
 	s   *Store
 	ids decisionIDs
-	// tip is the end of the chain as this transaction sees it. It is believed once that
-	// is committed: what a majority does not have may be rolled back before.
+	// tip is the end of the chain in this transaction. It counts only after the commit:
+	// until a majority has it, it may be rolled back.
 	tip   receipt.Chain
 	lost  bool // the batch of unknown outcome is not stored
 	head  receipt.SignedHead
 	ticks []tick
-	// settled are the rows of the decisions that settlements of the batch are of.
+	// settled are the rows of the decisions that the batch settles.
 	settled map[*storage.Entry][]byte
 }
 
-// undo has places held again that a try that failed has used, and those used that it
-// took for not used.
+// undo reverts what a failed try has done to the held places: those that it used are held
+// again, and those that it took for unused are used.
 func (a *appending) undo() {
 	if a == nil {
 		return
@@ -150,8 +149,8 @@ func (a *appending) undo() {
 	}
 }
 
-// begin refuses a handle that was given up, and finds the end of the chain where that
-// is not known.
+// begin refuses a handle that was given up. It reads the end of the chain if that is
+// unknown.
 func (a *appending) begin() error {
 	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
 	if errors.Is(err, mongo.ErrNoDocuments) {
@@ -170,7 +169,7 @@ func (a *appending) begin() error {
 	return nil
 }
 
-// write writes what was sealed.
+// write writes the sealed batch.
 func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	signed, err := head.MarshalBinary()
 	if err != nil {
@@ -247,7 +246,7 @@ func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(r
 	})
 }
 
-// Chains implements storage.Log. A chain has a slot.
+// Chains implements storage.Log. Each chain has a slot.
 func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"writ/storage"
 )
 
-// A head says how many decisions of which meters it signs. Heads are counted in the
-// meters some time after, each once, in the order of their chain: counted is how far
-// that has come. What was decided is what is counted and what the heads after that
-// say.
+// A head lists its decisions by meter. Heads are counted in the meters later, each once,
+// in the order of their chain. counted is the last head that was counted. The number of
+// decisions is the counted ones plus those of later heads.
 
 const (
-	// countEvery is after how many heads a handle counts those of its chain. So many
-	// of each chain are read for a meter.
+	// countEvery is after how many heads a handle counts those of its chain. Reading a
+	// meter reads that many heads of each chain.
 	countEvery = 64
 	// countMost is how many heads are counted in one transaction.
 	countMost = 256
@@ -28,8 +27,8 @@ const (
 // countedKey is the key of the counter of how many heads of a chain are counted.
 func countedKey(chain [16]byte) string { return "counted:" + hex.EncodeToString(chain[:]) }
 
-// countSoon counts the heads of this handle's chain in the background, where enough
-// have come together. log.mu is held.
+// countSoon counts the heads of this handle's chain in the background if there are
+// enough. log.mu is held.
 func (s *Store) countSoon() {
 	if s.log.uncounted++; s.log.uncounted < countEvery {
 		return
@@ -44,8 +43,7 @@ func (s *Store) countSoon() {
 	})
 }
 
-// countChain counts what is not counted of a chain. Whoever does that at the same
-// time waits.
+// countChain counts the uncounted heads of a chain. A concurrent call waits.
 func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
 	session, err := s.client.StartSession()
 	if err != nil {
@@ -100,7 +98,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 	return len(heads) == countMost, err
 }
 
-// counted returns how far a chain is counted.
+// counted returns the sequence of the last counted head of a chain.
 func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
 	var counter struct {
 		N int64 `bson:"n"`
@@ -123,8 +121,8 @@ func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64
 	return heads, err
 }
 
-// pending returns what is decided in month and not counted, by organization, in the
-// state that ctx reads.
+// pending returns the uncounted decisions of month by organization, in the state that ctx
+// reads.
 func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]int64, error) {
 	chains, err := s.chains(ctx)
 	if err != nil {
@@ -151,7 +149,7 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 	return pending, nil
 }
 
-// metered calls f in one state with what is pending in month.
+// metered calls f with the uncounted decisions of month, in one state.
 func (s *Store) metered(ctx context.Context, month storage.Month, f func(ctx context.Context, pending map[string]int64) error) error {
 	if err := s.available(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// commands are the labels of the commands that the store sends all the time. The
-// others are "other".
+// commands are the labels of the commands that the store sends regularly. Other commands
+// have the label "other".
 var commands = []string{
 	"abortTransaction", "aggregate", "commitTransaction", "delete", "find", "findAndModify", "getMore", "insert", "update",
 }
@@ -24,18 +24,18 @@ const (
 	inUse   = "in_use"
 )
 
-// noConnection are the labels of why an operation got no connection.
+// noConnection are the labels of the reasons why an operation got no connection.
 var noConnection = map[string]string{
 	event.ReasonTimedOut: "timeout", event.ReasonConnectionErrored: "connection_error", event.ReasonPoolClosed: "pool_closed",
 }
 
-// connection is the name of one. The driver counts those to each member.
+// connection names a connection. The driver numbers the connections to each member.
 type connection struct {
 	member string
 	id     int64
 }
 
-// metrics are what a store and the driver below it tell of themselves. No label
+// metrics are the metrics of a store and its driver. No label
 // names a member of the replica set, a user or an organization.
 type metrics struct {
 	durations   *prometheus.HistogramVec // by command and outcome
@@ -148,7 +148,7 @@ func (m *metrics) pool() *event.PoolMonitor {
 	}}
 }
 
-// move notes that a connection is in another state, if it was in one.
+// move records that a connection has left one state, if any, for another.
 func (m *metrics) move(c connection, from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,32 +24,32 @@ var _ storage.Store = (*Store)(nil)
 
 // Options configure a Store.
 type Options struct {
-	// URI is where the replica set is. TLS, authentication, pool sizes, connection
+	// URI is the connection string. TLS, authentication, pool sizes, connection
 	// timeouts and appName are options of the URI, and timeoutMS, which bounds each
-	// operation of the store: 5 s unless it is given, 1 s at least. Its read and write
-	// concerns and its read preference are not used: writ reads from the primary what
-	// a majority has, and writes to a majority's journals.
+	// operation of the store: 5 s by default, 1 s at least. Its read and write concerns
+	// and its read preference are ignored: writ reads majority-committed data from the
+	// primary and writes to a majority's journals.
 	URI string
-	// Database is writ's own; "writ" if it is empty.
+	// Database is the name of writ's own database; "writ" if it is empty.
 	Database string
-	// Lost, if not nil, is called once this handle was given up by another and can
-	// commit nothing any more, with what to do.
+	// Lost, if not nil, is called when another handle has given up this one, which then
+	// commits nothing any more. Its argument says what to do.
 	Lost func(error)
-	// Log gets what operators must know; slog.Default() if it is nil.
+	// Log gets messages for operators; slog.Default() if it is nil.
 	Log *slog.Logger
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
 }
 
-// Store keeps everything in a database that other handles may use at the same time.
+// Store keeps all data in a database that other handles may use at the same time.
 type Store struct {
 	client  *mongo.Client
 	db      *mongo.Database
 	timeout time.Duration
 	health  health
 	metrics *metrics
-	began   time.Time // what ages are counted from
+	began   time.Time // the origin of ages
 	lost    func(error)
 
 	slot slot
@@ -62,23 +62,23 @@ type Store struct {
 	log    chainLog
 	quotas quotas
 
-	background context.Context    // of what runs in the background
+	background context.Context    // of background work
 	stop       context.CancelFunc // ends it
 	done       sync.WaitGroup
 }
 
 const (
-	// openPatience is how long Open waits for a set that has no primary.
+	// openPatience is how long Open waits for a set without a primary.
 	openPatience = 30 * time.Second
-	// leastTimeout is the least that an operation may be given: a majority write to
-	// members of different regions takes some 100 ms, and several of them queue.
+	// leastTimeout is the least timeout of an operation: a majority write to members in
+	// different regions takes some 100 ms, and several of them queue.
 	leastTimeout = time.Second
-	// openQuiet is how long it does so without a word.
+	// openQuiet is how long it waits before it logs that.
 	openQuiet = 2 * time.Second
 )
 
-// Open returns a handle on the database, in which it makes what is missing. It
-// refuses a database in which something is not as it would make it.
+// Open returns a handle on the database. It makes missing collections, validators and
+// indexes, and refuses a database with different ones.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// connect returns what reads and writes the database, and has no part in it yet.
+// connect returns a Store that can read and write the database but holds no slot yet.
 func connect(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{timeout: 5 * time.Second, began: time.Now(), metrics: newMetrics()}
 	s.health = health{log: cmp.Or(o.Log, slog.Default()), troubles: make(map[string]error)}
@@ -179,7 +179,7 @@ func (s *Store) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close implements storage.Store. Its slot can be taken at once.
+// Close implements storage.Store. Another handle can take the slot at once.
 func (s *Store) Close() error {
 	s.metrics.unregister()
 	s.stop()

@@ -17,7 +17,7 @@ import (
 	"writ/storage"
 )
 
-// parsedRow is what a row says.
+// parsedRow is a decoded row.
 type parsedRow struct {
 	intent []byte // its key
 	id     uuid.UUID
@@ -52,7 +52,7 @@ func (p *parser) each(doc []byte, f func(key string, v bsoncore.Value)) {
 	}
 }
 
-// text returns memory of the document, which must never change.
+// text returns a string in the document's memory, which must never change.
 func (p *parser) text(v bsoncore.Value) string {
 	// int32 length with the NUL at the end, the text, NUL
 	length, rest, ok := bsoncore.ReadLength(v.Data)
@@ -79,7 +79,7 @@ func (p *parser) binary(v bsoncore.Value) []byte {
 	return b
 }
 
-// packed reads a text that may be stored as the bytes of which text makes it.
+// packed reads a text that may be stored as bytes; text makes the text of them.
 func (p *parser) packed(v bsoncore.Value, text func([]byte) string) string {
 	if v.Type == bsoncore.TypeBinary {
 		return text(p.binary(v))
@@ -117,8 +117,8 @@ func (p *parser) texts(v bsoncore.Value) (list []string) {
 	return list
 }
 
-// parseRow reads a row of org, or what is left of one that was removed. The texts of
-// its record share one copy of raw.
+// parseRow reads a row or a tombstone of org. The texts of its record share one copy of
+// raw.
 func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	raw = bytes.Clone(raw)
 	var p parser
@@ -171,7 +171,7 @@ func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	return w, p.err
 }
 
-// field reads a field that needs no other.
+// field reads a field whose meaning depends on no other field.
 func (p *parser) field(r *storage.Record, key string, v bsoncore.Value) {
 	switch key {
 	case "a":

@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 )
 
-// retry runs f again for as long as the primary that it asks goes and ctx lasts: the
-// driver repeats no command that makes collections and indexes.
+// retry runs f again while its primary goes away and ctx lasts. The driver does not retry
+// commands that make collections and indexes.
 func retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		if err := f(ctx); !primaryGone(err) || !pause(ctx, 6) {
@@ -22,8 +22,8 @@ func retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// stateChanges are the server's codes of what ends because the member shuts down or
-// is the primary no more.
+// stateChanges are the server's codes of operations that end because the member shuts
+// down or is no longer the primary.
 var stateChanges = []int{91, 189, 10107, 11600, 11602, 13435, 13436}
 
 // primaryGone reports that a command was lost with the primary that it was sent to.
@@ -40,7 +40,7 @@ func primaryGone(err error) bool {
 	return errors.As(err, &e) && slices.ContainsFunc(stateChanges, e.HasErrorCode)
 }
 
-// whyNot says of an error of Open what to do, where the set had no primary.
+// whyNot adds advice to an error of Open if the set had no primary.
 func whyNot(err error, waited time.Duration) error {
 	var none topology.ServerSelectionError
 	if !errors.As(err, &none) {

@@ -16,17 +16,17 @@ import (
 	"writ/storage"
 )
 
-// quotaRow is the meter of an organization in a month: how many decisions were
-// counted, and the places of each handle, those that it holds and those that it has
-// used for decisions that are not counted yet. The sum of all is what was decided
-// and what is held: a decision takes a place, and counting only moves it.
+// quotaRow is the meter of an organization in a month: the number of counted decisions,
+// and the places of each handle. A handle's places are the held ones and those used for
+// decisions that are not counted yet. The sum of all is the number of decisions and held
+// places: a decision uses a place, and counting only moves it.
 type quotaRow struct {
 	Key   []byte      `bson:"_id"` // text(org) month
 	Org   string      `bson:"o"`
 	Month int32       `bson:"m"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
-	// Last is how many the last Grant gave, or lapsed.
+	// Last is how many places the last Grant gave, or lapsed.
 	Last int64 `bson:"last,omitempty"`
 }
 
@@ -35,8 +35,8 @@ type placesRow struct {
 	N      int64  `bson:"n"`
 }
 
-// share is what part of the places that are left one Grant gives at most, so that
-// other handles get some.
+// share is the divisor of the remaining places for one Grant, so that other handles get
+// some.
 const share = 8
 
 // meter names a meter.
@@ -49,7 +49,7 @@ func (m meter) key() []byte {
 	return binary.BigEndian.AppendUint32(storage.Text(m.org), uint32(m.month)) //nolint:gosec // a year and a month
 }
 
-// tick is what a batch adds to a meter, and how many places that were held it uses.
+// tick is a batch's increase of a meter, and how many held places it uses.
 type tick struct {
 	meter
 	n, used int64
@@ -73,12 +73,12 @@ func ticksOf(records []*storage.Record) (ticks []tick) {
 type quotas struct {
 	mu   sync.Mutex
 	held map[meter]int64
-	// owed are places that were returned while there was no majority. They go back with
-	// the first beat that comes through.
+	// owed are places that were returned while there was no majority. They go back after
+	// the first beat that succeeds.
 	owed map[meter]int64
 }
 
-// owe notes places to give back.
+// owe records places to give back.
 func (q *quotas) owe(m meter, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *quotas) owe(m meter, n int64) {
 	q.owed[m] += n
 }
 
-// nextOwed takes one of the meters to give places back to, if there is any.
+// nextOwed removes and returns one meter with owed places, if any.
 func (q *quotas) nextOwed() (m meter, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +99,7 @@ func (q *quotas) nextOwed() (m meter, n int64) {
 	return m, n
 }
 
-// add changes how many are held, and reports whether there are as many.
+// add changes the number of held places. It reports false if too few are held.
 func (q *quotas) add(m meter, n int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,13 +118,13 @@ func (q *quotas) add(m meter, n int64) bool {
 	return true
 }
 
-// use uses up places for t, as far as there are any.
+// use takes held places for t, as many as are left.
 func (q *quotas) use(t *tick) {
 	q.mu.Lock()
 	t.used = min(t.n, q.held[t.meter])
 	q.mu.Unlock()
 	if !q.add(t.meter, -t.used) {
-		t.used = 0 // they were returned meanwhile
+		t.used = 0 // the places were returned in between
 	}
 }
 
@@ -137,8 +137,8 @@ func (q *quotas) unuse(ticks []tick) {
 
 func (s *Store) quotaRows() *mongo.Collection { return s.db.Collection(quotasName) }
 
-// usePlaces uses up places for a batch that is being written. It takes those that
-// this handle does not hold.
+// usePlaces uses places for a batch that is being written: held ones first. It adds the
+// missing ones to the meters.
 func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	for i := range ticks {
 		t := &ticks[i]
@@ -161,8 +161,8 @@ func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
 
 func orElse(field string, v any) bson.D { return bson.D{{Key: "$ifNull", Value: bson.A{field, v}}} }
 
-// moved is g with n more places of a holder, if it is in there, without those who
-// have none then.
+// moved is g with n more places of a holder, if g has the holder, and without holders
+// that then have none.
 func moved(holder string, n any) bson.D {
 	isHolder := bson.D{{Key: "$eq", Value: bson.A{"$$this.h", holder}}}
 	more := bson.D{{Key: "$add", Value: bson.A{"$$this.n", n}}}
@@ -180,15 +180,15 @@ func given(holder string, n any) bson.D {
 	return bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$in", Value: bson.A{holder, "$g.h"}}}, moved(holder, n), added}}}
 }
 
-// taken is how many places of a row are decided or held.
+// taken is the number of decisions and held places of a row.
 var taken = bson.D{{Key: "$add", Value: bson.A{"$n", bson.D{{Key: "$sum", Value: "$g.n"}}}}}
 
-// lapsed is what a Grant gives whose handle's slot may have expired by then.
+// lapsed is the Last of a Grant to a handle whose slot may have expired.
 const lapsed = -1
 
-// Grant implements storage.Quotas. A handle gets no places once its slot has expired:
-// when others take back what it had, nothing comes after. After an error places may be
-// given that nobody uses, until this handle ends: never more than there are.
+// Grant implements storage.Quotas. A handle gets no places after its slot has expired,
+// so that none are added after others have taken its places back. After an error some
+// places may be granted but unused until this handle ends. The limit still holds.
 func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
 	if err := errors.Join(checkPlaces(ctx, org, want), s.available()); err != nil || want == 0 || limit <= 0 {
 		return 0, err
@@ -208,7 +208,7 @@ func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limi
 			return n, nil
 		case !errors.Is(err, mongo.ErrNoDocuments):
 			return 0, failed(ctx, "asking for places", err)
-		case made: // there is a row, and nothing is left
+		case made: // the row exists, and no place is left
 			return 0, nil
 		default:
 			_, err := s.quotaRows().InsertOne(bounded, quotaRow{Key: m.key(), Org: org, Month: int32(month), Given: []placesRow{}}) //nolint:gosec // a year and a month
@@ -220,8 +220,7 @@ func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limi
 	}
 }
 
-// grant gives this handle up to want places of a meter that has a row, of which some
-// are left.
+// grant gives this handle up to want of the remaining places of a meter with a row.
 func (s *Store) grant(ctx context.Context, m meter, limit, want int64) (int64, error) {
 	left := bson.D{{Key: "$subtract", Value: bson.A{limit, taken}}}
 	part := bson.D{{Key: "$max", Value: bson.A{int64(1), bson.D{{Key: "$toLong", Value: bson.D{{Key: "$divide", Value: bson.A{left, share}}}}}}}}
@@ -236,8 +235,8 @@ func (s *Store) grant(ctx context.Context, m meter, limit, want int64) (int64, e
 	return row.Last, err
 }
 
-// Return implements storage.Quotas. Without a majority the places go back once there is
-// one.
+// Return implements storage.Quotas. Without a majority the places go back later, when
+// there is one.
 func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
 	if err := checkPlaces(ctx, org, n); err != nil || n == 0 {
 		return err
@@ -259,7 +258,8 @@ func (s *Store) giveBack(ctx context.Context, m meter, n int64) error {
 	return err
 }
 
-// repay gives back what is owed. What fails may have been done, and is not tried again.
+// repay gives back owed places. It does not retry an error, which may have given them
+// back.
 func (s *Store) repay(ctx context.Context) error {
 	for {
 		m, n := s.quotas.nextOwed()
@@ -282,8 +282,8 @@ func checkPlaces(ctx context.Context, org string, places int64) error {
 	return checkOrg(org)
 }
 
-// freePlaces takes back the places of a holder that was given up, of whose decisions
-// all are counted.
+// freePlaces takes back the places of a holder that was given up. All its decisions must
+// be counted.
 func (s *Store) freePlaces(ctx context.Context, holder string) error {
 	_, err := s.quotaRows().UpdateMany(ctx, bson.D{{Key: "g.h", Value: holder}},
 		bson.D{{Key: "$pull", Value: bson.D{{Key: "g", Value: bson.D{{Key: "h", Value: holder}}}}}})

@@ -17,13 +17,13 @@ import (
 	"writ/storage"
 )
 
-// Reader reads a whole history to prove it, with what is counted of it and the
-// documents with all that they are found by. It holds these to one another; whether
-// the rows are what was signed is for its caller to say.
+// Reader reads a whole history to prove it, with the meters, and the documents with their
+// indexes. It compares these with one another. Its caller compares the rows with the
+// signatures.
 //
-// It reads the database as it was when the Reader was opened and changes nothing:
-// replicas may go on. The server keeps that state for minSnapshotHistoryWindowInSeconds,
-// five minutes unless that is set. Reading after that is an error.
+// It reads the database as it was when the Reader was opened and changes nothing, so
+// replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds,
+// by default five minutes. Reading after that is an error.
 type Reader struct {
 	s  *Store
 	at bson.Timestamp
@@ -31,18 +31,18 @@ type Reader struct {
 	chains [][16]byte
 	most   int // rows of a part
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	orgs   map[string]struct{}
-	meters map[meter]decided // what they must say, by the rows
+	meters map[meter]decided // their values by the rows
 }
 
-// decided is how many decisions are of a month for sure, and how many may be.
+// decided is how many decisions are certainly of a month, and how many may be.
 type decided struct{ sure, either int64 }
 
 // partRows is how many rows a part has at most.
 const partRows = 4096
 
-// OpenReader opens the database of o, in which nothing is made.
+// OpenReader opens the database of o and makes nothing in it.
 func OpenReader(ctx context.Context, o Options) (_ *Reader, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
@@ -81,7 +81,7 @@ func (r *Reader) open(ctx context.Context) (err error) {
 // Close closes the connections.
 func (r *Reader) Close() error { return r.s.client.Disconnect(context.Background()) }
 
-// read runs f with a context that reads r's state. What it finds corrupt is a break.
+// read runs f with a context that reads r's state. Corrupt data is a break.
 func (r *Reader) read(ctx context.Context, doing string, f func(ctx context.Context) error) error {
 	session, err := r.s.snapshotAt(r.at)
 	if err != nil {
@@ -95,8 +95,7 @@ func (r *Reader) read(ctx context.Context, doing string, f func(ctx context.Cont
 	return err
 }
 
-// scan calls f for the documents of a collection that are selected, in the order of
-// their _id.
+// scan calls f for the selected documents of a collection, in the order of their _id.
 func (r *Reader) scan(ctx context.Context, collection string, selected bson.D, f func(raw bson.Raw) error) error {
 	cursor, err := r.s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) { return true, f(raw) })
@@ -120,7 +119,7 @@ func (r *Reader) Heads(ctx context.Context, chain [16]byte, from uint64, f func(
 	return r.read(ctx, "reading heads", func(ctx context.Context) error { return r.s.Heads(ctx, chain, from, f) })
 }
 
-// Entries calls f for each entry that is not beside a row.
+// Entries calls f for each entry that is not part of a row.
 func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) error {
 	return r.read(ctx, "reading entries", func(ctx context.Context) error {
 		return r.scan(ctx, entriesName, bson.D{}, func(raw bson.Raw) error {
@@ -137,8 +136,8 @@ func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) erro
 	})
 }
 
-// Tombstones calls f for each removed row. What is neither that nor in a part is a
-// break.
+// Tombstones calls f for each removed row. A document that is neither a tombstone nor in
+// a part is a break.
 func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error {
 	noRow := bson.D{{Key: "$nor", Value: bson.A{bson.D{{Key: "o", Value: bson.D{{Key: "$type", Value: "string"}}}}}}}
 	return r.read(ctx, "reading what is left of removed rows", func(ctx context.Context) error {
@@ -157,7 +156,7 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 	})
 }
 
-// decided counts what was removed, of one of two months that may be the same.
+// decided counts a removed row. It is of one of two months, which may be the same.
 func (r *Reader) decided(org string, first, last storage.Month) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,17 +172,17 @@ func (r *Reader) decided(org string, first, last storage.Month) {
 	}
 }
 
-// own reports whether a chain is of this store: what is under heads of others was
-// imported, and no meter counts it.
+// own reports whether a chain is of this store. Rows under heads of other chains were
+// imported, and no meter counts them.
 func (r *Reader) own(chain [16]byte) bool { return slices.Contains(r.chains, chain) }
 
-// Parts divides the rows by their indexed ids. All parts must be read before Census is
-// asked; they can be read at the same time.
+// Parts divides the rows by their indexed ids. The parts can be read at the same time, and
+// all of them must be read before Census.
 func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 	err = r.read(ctx, "dividing the rows", func(ctx context.Context) error {
 		return r.s.Organizations(ctx, func(org string) error {
 			r.orgs[org] = struct{}{}
-			ids := bson.D{} // the first part also has what has no id
+			ids := bson.D{} // the first part also has the rows without an id
 			for {
 				next, err := r.cut(ctx, org, ids)
 				if err != nil {
@@ -209,8 +208,8 @@ func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 	return parts, err
 }
 
-// cut returns the id that the part after the one that begins at ids begins with, nil
-// where there is none.
+// cut returns the first id of the part that follows the part at ids, nil if there is
+// none.
 func (r *Reader) cut(ctx context.Context, org string, ids bson.D) ([]byte, error) {
 	selected := bson.D{{Key: "o", Value: org}}
 	if len(ids) > 0 {
@@ -255,7 +254,7 @@ func (r *Reader) part(ctx context.Context, org string, selected bson.D, f func(*
 	return err
 }
 
-// whole returns why a row is none that Append stores.
+// whole returns an error unless Append could have stored the row.
 func (w *parsedRow) whole() error {
 	r := w.record
 	switch skew := r.DecidedAt.Sub(storage.IDTime(w.id)).Abs(); {
@@ -267,8 +266,8 @@ func (w *parsedRow) whole() error {
 	return nil
 }
 
-// Census holds what is kept beside the rows to the rows that all parts have read: the
-// meters, the chains, and the documents with their indexes.
+// Census compares the meters, the chains, and the documents with their indexes with the
+// rows that all parts have read.
 func (r *Reader) Census(ctx context.Context) (storage.Census, error) {
 	err := r.read(ctx, "reading meters", func(ctx context.Context) error {
 		meters, err := r.stored(ctx)

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// stored returns what the meters say: what was counted, and what the heads after that
-// say. It holds the heads to the chains, and how far these are counted.
+// stored returns the values of the meters: the counted decisions and those of later
+// heads. It compares the heads with the chains and with the last counted heads.
 func (r *Reader) stored(ctx context.Context) (map[meter]int64, error) {
 	counted, ends := make(map[string]int64), make(map[string]int64)
 	for _, chain := range r.chains {
@@ -66,7 +66,7 @@ func (r *Reader) stored(ctx context.Context) (map[meter]int64, error) {
 	return meters, err
 }
 
-// holds holds what meters say to what they must say.
+// holds compares the values of the meters with those of the rows.
 func holds(meters map[meter]int64, want map[meter]decided) error {
 	for m := range meters {
 		want[m] = decided{want[m].sure, want[m].either}
@@ -102,7 +102,7 @@ func (r *Reader) eachDocument(ctx context.Context, f func(*storage.Collection, s
 	})
 }
 
-// found holds the documents to what they are found by, and to the last revision.
+// found compares the documents with their indexes and with the last revision.
 func (r *Reader) found(ctx context.Context) error {
 	last, err := r.s.revision(ctx)
 	if err != nil {
@@ -171,8 +171,8 @@ func (r *Reader) indexed(ctx context.Context, want []indexRow) error {
 	return nil
 }
 
-// Documents calls f for each document that makes changes, with the change that would
-// leave it so.
+// Documents calls f for each document of a kind whose updates are changes, with the
+// change that leaves it in its state.
 func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) error {
 	return r.read(ctx, "reading documents", func(ctx context.Context) error {
 		return r.eachDocument(ctx, func(c *storage.Collection, d storage.Document) error {
@@ -188,8 +188,8 @@ func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) er
 	})
 }
 
-// Waiting calls f for each change that is not trimmed, which is signed at most a
-// moment ago. Their revisions must be the last ones, without a gap.
+// Waiting calls f for each change that is not trimmed. Such a change is unsigned or was
+// signed a moment ago. Their revisions must be the last ones, without a gap.
 func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) error {
 	return r.read(ctx, "reading changes", func(ctx context.Context) error {
 		last, err := r.s.revision(ctx)

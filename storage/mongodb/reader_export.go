@@ -22,8 +22,7 @@ func (r *Reader) View(ctx context.Context, f func(storage.Reader) error) error {
 	return r.read(ctx, "reading documents", func(ctx context.Context) error { return f(&documents{ctx: ctx, s: r.s}) })
 }
 
-// Size returns how many rows org has and the newest one's id, which is empty where
-// there is none.
+// Size returns the number of org's rows and the newest one's id, empty if there is none.
 func (r *Reader) Size(ctx context.Context, org string) (rows int, newest string, err error) {
 	if err := checkOrg(org); err != nil {
 		return 0, "", err
@@ -42,8 +41,8 @@ func (r *Reader) Size(ctx context.Context, org string) (rows int, newest string,
 	return rows, newest, err
 }
 
-// RowsOf calls f for each row of org, in the order of their ids, from after one; an
-// empty one is before all.
+// RowsOf calls f for each row of org after an id, in the order of their ids. An empty id
+// is before all.
 func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) error {
 	if err := checkOrg(org); err != nil {
 		return err
@@ -78,9 +77,8 @@ func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.
 	return nil
 }
 
-// TombstonesOf calls f for what is left of each removed row of org. No index but that
-// of intents has them, so it reads some intents at a time; the server orders these by
-// their length first.
+// TombstonesOf calls f for each tombstone of org. Only the index of intents has them, so
+// it reads some intents at a time. The server orders these by their length first.
 func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
 	if err := checkOrg(org); err != nil {
 		return err
@@ -99,8 +97,8 @@ func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.T
 	return nil
 }
 
-// tombstonesFrom is TombstonesOf for some intents, the last one at most. It returns
-// where to go on, nil at the end.
+// tombstonesFrom is TombstonesOf for some intents up to last. It returns the key to
+// continue from, nil at the end.
 func (r *Reader) tombstonesFrom(ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error) (next []byte, err error) {
 	err = r.read(ctx, "reading what is left of removed rows", func(ctx context.Context) error {
 		var row struct {
@@ -126,7 +124,7 @@ func (r *Reader) tombstonesFrom(ctx context.Context, lower, last []byte, f func(
 	return next, err
 }
 
-// readTombstone reads what is left of a removed row.
+// readTombstone reads a tombstone.
 func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
 	var left tombstone
 	if err := decode(raw, &left); err != nil {
@@ -153,7 +151,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	return w, t, nil
 }
 
-// cutOrg takes apart a key of the collection records, text(org) intent.
+// cutOrg splits a key of the collection records, text(org) intent.
 func cutOrg(key []byte) (org, intent string, err error) {
 	for i := 0; i+1 < len(key); i++ {
 		if key[i] != 0 {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// redacted is an error whose text has no credential. Nothing of the error below it
-// can be had, for that has it still.
+// redacted is an error whose text has no credential. It does not unwrap, because the
+// original error still has the credential.
 type redacted string
 
 func (e redacted) Error() string { return string(e) }
 
-// redact returns err without the credentials of a URI, as they are written there
-// and as they are meant. err is returned as it is where it has none.
+// redact returns err without the credentials of a URI, escaped or not. It returns err
+// itself if err has none.
 func redact(err error, uri string) error {
 	text := err.Error()
 	for _, secret := range secrets(uri) {
@@ -24,9 +24,9 @@ func redact(err error, uri string) error {
 	return redacted(text)
 }
 
-// secrets are the credentials of a URI that may be malformed: what is before its
-// last @, the parts of that, and all values of options, which may be passwords or
-// tokens too, in either spelling.
+// secrets are the credentials of a URI that may be malformed: the text before its last @,
+// the parts of that text, and all values of options, which may also be passwords or
+// tokens. Each is in both spellings.
 func secrets(uri string) (found []string) {
 	_, rest, _ := strings.Cut(uri, "://")
 	add := func(s string) {

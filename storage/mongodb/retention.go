@@ -42,8 +42,8 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 	return n, err
 }
 
-// RemoveRecords implements storage.Retention: each row is replaced by what is left of
-// it, which no index but that of intents has.
+// RemoveRecords implements storage.Retention. It replaces each row by its tombstone, which
+// only the index of intents has.
 func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time, most storage.Expired) (removed storage.Expired, err error) {
 	var none storage.Expired
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
@@ -104,7 +104,7 @@ func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, 
 	return n, err
 }
 
-// tombstone is what is left of a row.
+// tombstone is the remainder of a removed row: its leaves.
 type tombstone struct {
 	Intent   []byte    `bson:"_id"`
 	Removed  []byte    `bson:"g"`
@@ -112,7 +112,7 @@ type tombstone struct {
 	Imported bool      `bson:"f,omitempty"`
 }
 
-// leafRow is a leaf that was removed.
+// leafRow is the leaf of a removed row.
 type leafRow struct {
 	Chain []byte `bson:"c"`
 	Seq   int64  `bson:"s"`
@@ -124,7 +124,7 @@ func (t *tombstone) add(l receipt.Leaf) {
 	t.Left = append(t.Left, leafRow{Chain: l.Chain[:], Seq: int64(l.Seq), Index: int64(l.Index), Hash: l.Hash[:]}) //nolint:gosec // they count
 }
 
-// removed returns what is left of a row when it is removed.
+// removed returns the tombstone of a row.
 func (w *parsedRow) removed() (tombstone, error) {
 	left, r := tombstone{Intent: w.intent, Removed: w.id[:]}, w.record
 	var err error
@@ -144,7 +144,7 @@ func (w *parsedRow) removed() (tombstone, error) {
 }
 
 // Organizations implements storage.Retention. It seeks from one organization to the
-// next and keeps nothing open meanwhile.
+// next and keeps no cursor open in between.
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
 	next := bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}}
 	find := options.FindOne().SetSort(bson.D{{Key: "o", Value: 1}, {Key: "d", Value: -1}}).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "o", Value: 1}})

@@ -12,9 +12,8 @@ import (
 	"writ/storage"
 )
 
-// A record is stored as this document, in which fields that are not set are left out
-// but for the first ten. It is written and read by hand: reflection takes three times
-// as long.
+// A record is stored as this document. Unset fields are left out, except the first ten.
+// The code reads and writes it without reflection, which takes three times as long.
 //
 //	_id  text(org) intent       d   decision id          at  time of decision, in milliseconds
 //	o    organization           k   decision             ns  its nanoseconds below that
@@ -28,12 +27,12 @@ import (
 //	se   session id             ap  approval id          dd  digest of details
 //	st   settlement: {o: outcome, at, ns: recorded at, s: sig, kid, n: amount, c: currency, x: external ref}
 //
-// Digests and sigs are binary where their texts are canonical, which they are.
+// Digests and sigs are binary if their texts are canonical, which genuine ones are.
 
-// intentKey is the key of what is decided once.
+// intentKey is the key of an intent, which is decided once.
 func intentKey(org, intentID string) []byte { return append(storage.Text(org), intentID...) }
 
-// document is one under construction.
+// document is a BSON document under construction.
 type document []byte
 
 func (d *document) start(key string) int32 {
@@ -47,7 +46,7 @@ func (d *document) start(key string) int32 {
 }
 
 func (d *document) end(at int32) {
-	*d, _ = bsoncore.AppendDocumentEnd(*d, at) // fails where at is no start
+	*d, _ = bsoncore.AppendDocumentEnd(*d, at) // fails only if at is no start
 }
 
 func (d *document) binary(key string, b []byte) { *d = bsoncore.AppendBinaryElement(*d, key, 0, b) }
@@ -60,7 +59,7 @@ func (d *document) time(t time.Time) {
 	d.int32("ns", below(t))
 }
 
-// optional is text, left out where it is empty.
+// optional is text, left out if it is empty.
 func (d *document) optional(key, s string) {
 	if s != "" {
 		d.text(key, s)
@@ -81,10 +80,10 @@ func (d *document) texts(key string, list []string) {
 	for i, s := range list {
 		b = bsoncore.AppendStringElement(b, indexKey(i), s)
 	}
-	*d, _ = bsoncore.AppendArrayEnd(b, at) // fails where at is no start
+	*d, _ = bsoncore.AppendArrayEnd(b, at) // fails only if at is no start
 }
 
-// digest is a text that is stored as the bytes that it says, where it is a digest.
+// digest appends a text. A digest is stored as its bytes.
 func (d *document) digest(key, s string) {
 	var space [32]byte
 	if b, ok := digestBytes(space[:0], s); ok {
@@ -94,7 +93,7 @@ func (d *document) digest(key, s string) {
 	}
 }
 
-// sig is a text that is stored as the bytes that it is the base64url of.
+// sig appends a text. Base64url is stored as its bytes.
 func (d *document) sig(key, s string) {
 	var space [1024]byte // a proof among 4 million leaves
 	if b, ok := sigBytes(space[:0], s); ok {
@@ -104,7 +103,7 @@ func (d *document) sig(key, s string) {
 	}
 }
 
-// row adds the row of a record whose decision id is known.
+// row appends the row of a record with a known decision id.
 func (d *document) row(key string, r *storage.Record, id uuid.UUID) {
 	row := d.start(key)
 	d.binary("_id", intentKey(r.OrganizationID, r.IntentID))
@@ -165,7 +164,7 @@ func (d *document) receipt(r *storage.Record) {
 	d.end(at)
 }
 
-// settlementRow returns what a settlement is in the row of its decision.
+// settlementRow returns the field of a settlement in the row of its decision.
 func settlementRow(e *storage.Entry) bson.Raw {
 	var d document
 	d.settlement("", e)
@@ -187,8 +186,8 @@ func (d *document) settlement(key string, e *storage.Entry) {
 	d.end(at)
 }
 
-// below returns the part of t that a date of the server does not keep, which rounds
-// down.
+// below returns the nanoseconds of t below a millisecond, which a date of the server
+// drops.
 func below(t time.Time) int32 {
 	return int32(t.Nanosecond() % int(time.Millisecond)) //nolint:gosec // less than a million
 }

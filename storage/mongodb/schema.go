@@ -11,7 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// The collections. Package documentation says what is in each.
+// The collections. The package documentation describes each.
 const (
 	documentsName = "documents"
 	indexName     = "index"
@@ -34,8 +34,8 @@ type shape struct {
 
 func field(name, bsonType string) bson.E { return bson.E{Key: name, Value: bsonType} }
 
-// shapes returns what each collection is to be. It makes them anew: the driver writes
-// into the models of indexes that it is given.
+// shapes returns the shape of each collection. Each call makes new ones: the driver
+// writes into the models of indexes that it gets.
 func shapes() []shape {
 	return []shape{
 		{name: documentsName, must: bson.D{field("_id", "string"), field("o", "string"), field("r", "long"), field("v", "string")}},
@@ -75,8 +75,7 @@ func descending(field string) bson.E { return bson.E{Key: field, Value: -1} }
 
 func by(keys ...bson.E) mongo.IndexModel { return mongo.IndexModel{Keys: bson.D(keys)} }
 
-// rowsBy is an index of an organization's rows, in which those that were removed are
-// not.
+// rowsBy is an index of an organization's rows without removed ones.
 func rowsBy(keys ...bson.E) mongo.IndexModel {
 	index := by(append([]bson.E{ascending("o")}, keys...)...)
 	index.Options = options.Index().SetPartialFilterExpression(bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}})
@@ -97,7 +96,7 @@ func (s *shape) validator() bson.D {
 	}}}
 }
 
-// makeCollections makes what is missing, and refuses what is there and different.
+// makeCollections makes missing collections and refuses different ones.
 func (s *Store) makeCollections(ctx context.Context) error {
 	for _, shape := range shapes() {
 		if err := s.makeCollection(ctx, &shape); err != nil {
@@ -152,7 +151,7 @@ func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) 
 	return nil
 }
 
-// hasCode reports whether err is the server's of a code.
+// hasCode reports whether err is a server error with a code.
 func hasCode(err error, code int) bool {
 	var e mongo.ServerError
 	return errors.As(err, &e) && e.HasErrorCode(code)

@@ -17,82 +17,80 @@ import (
 )
 
 const (
-	// believed is how long what is known may be believed without proof that nothing
-	// was missed.
+	// believed is how long caches are trusted without proof that no change was missed.
 	believed = 2 * time.Second
-	// lease is how long a handle keeps its slot after a beat. It is longer: a handle
-	// whose slot has expired, so that [Store.Barrier] does not wait for it, reads
-	// through by then.
+	// lease is how long a handle keeps its slot after a beat. It exceeds believed:
+	// [Store.Barrier] does not wait for a handle whose slot has expired, so that handle
+	// must already read through its caches.
 	lease = believed + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
-	// beatPatience is how long that may take. Between two beats that come through, each
-	// within it, no slot expires: a handle whose own has expired has had a beat fail, and
-	// gives up nobody before others could renew theirs.
+	// beatPatience is how long a beat may take. No slot expires between two beats that
+	// each succeed within it. A handle whose slot has expired has therefore had a failed
+	// beat, and gives up no other handle before others could renew their slots.
 	beatPatience = lease / 2
 )
 
-// slotRow is the place of one handle among those that are live, until a time of the
-// server's clock, with the chain of heads that its holder writes. One that nobody
-// holds can be taken.
+// slotRow is the slot of a live handle, until a time of the server's clock, with the chain
+// of heads that its holder writes. A slot without a holder can be taken.
 type slotRow struct {
 	ID     int64  `bson:"_id"`
 	Chain  []byte `bson:"chain"`
 	Holder string `bson:"holder"`
-	// Dead is a holder that was given up and of which something may be left.
+	// Dead is a holder that was given up and may not be settled yet.
 	Dead string `bson:"dead"`
-	// Beat is the holder and how old the handle was when it wrote this.
+	// Beat is the holder and the age of its handle at this beat.
 	Beat     string          `bson:"beat"`
 	Until    time.Time       `bson:"until"` // when it expires
 	Heard    int64           `bson:"heard"`
 	Sessions []bson.RawValue `bson:"sessions"` // in which the holder has transactions
 }
 
-// slot is the one that a handle holds.
+// slot is the slot of this handle.
 type slot struct {
-	// What follows is set once.
+	// The next three fields are set once.
 	id     int64
 	chain  [16]byte
 	holder string // empty: none was taken
 
 	heard atomic.Uint64
-	news  chan struct{} // heard has grown
-	// proven is how old the handle was when it wrote the last beat that came back to it
-	// through the stream of changes.
+	news  chan struct{} // signals that heard has grown
+	// proven is the handle's age at the last beat that came back through the stream of
+	// changes.
 	proven atomic.Int64
-	// sound is how old the handle was when its beats began to come through, and beaten
-	// when it began the last one that did.
+	// sound is the handle's age since which its beats have succeeded, and beaten its age
+	// at the start of the last beat that did.
 	sound, beaten atomic.Int64
 	// until is when the slot expires at the earliest, in milliseconds of the server's
 	// clock.
 	until atomic.Int64
-	// led is how old the handle was when it began the last beat after which nobody
-	// held a slot before its own; 0 where there was none.
+	// led is the handle's age at the start of the last beat after which no slot before its
+	// own had a holder; 0 if there was none.
 	led atomic.Int64
 }
 
 // expired selects slots whose holders have been silent.
 var expired = bson.E{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}}
 
-// until is when a slot that is renewed now expires.
+// until is the expiry of a slot that is renewed now.
 var until = bson.E{Key: "until", Value: bson.D{{Key: "$dateAdd", Value: bson.D{
 	{Key: "startDate", Value: "$$NOW"}, {Key: "unit", Value: "millisecond"}, {Key: "amount", Value: lease.Milliseconds()},
 }}}}
 
-// beatOf returns what a beat of a holder that is written now says.
+// beatOf returns the text of a beat of a holder at this moment.
 func (s *Store) beatOf(holder string) string {
 	return holder + "/" + strconv.FormatInt(s.age(), 10)
 }
 
-// age is how old the handle is, in nanoseconds.
+// age is the age of the handle in nanoseconds.
 func (s *Store) age() int64 { return int64(time.Since(s.began)) }
 
-// ago returns how long ago the handle had an age.
+// ago returns the time since the handle had an age.
 func (s *Store) ago(age *atomic.Int64) time.Duration { return time.Duration(s.age() - age.Load()) }
 
 func (s *Store) slots() *mongo.Collection { return s.db.Collection(replicasName) }
 
-// take takes a slot that nobody holds, or adds one.
+// take takes a free slot or adds one.
 func (l *slot) take(ctx context.Context, s *Store) error {
 	holder := uuid.NewString()
 	sessions := bson.A{s.updates.ID().Lookup("id"), s.log.session.ID().Lookup("id")}
@@ -119,7 +117,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 }
 
-// addSlot adds a slot that nobody holds.
+// addSlot adds a free slot.
 func (s *Store) addSlot(ctx context.Context) error {
 	var last slotRow
 	err := s.slots().FindOne(ctx, bson.D{}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&last)
@@ -137,8 +135,8 @@ func (s *Store) addSlot(ctx context.Context) error {
 	return err
 }
 
-// errLost means that this handle was given up: another may write its chain. It can
-// commit nothing any more.
+// errLost means that this handle was given up and another may write its chain. This
+// handle commits nothing any more.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again", storage.ErrUnavailable, storage.ErrConflict)
 
 // renew writes a beat to a majority.
@@ -162,16 +160,15 @@ func (l *slot) mine() bson.D {
 	return bson.D{{Key: "_id", Value: l.id}, {Key: "holder", Value: l.holder}}
 }
 
-// maySettle reports whether this handle may give up others for dead who are silent:
-// its own beats have come through for as long. Where all were silent, it was the
-// replica set that was gone.
+// maySettle reports whether this handle may give up silent ones: its own beats have
+// succeeded for a lease. If all handles were silent, the replica set was unavailable.
 func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
-// Leads implements storage.Documents: the holder of the first slot does, once its
-// beats have come through for longer than another that led may still believe it.
+// Leads implements storage.Documents. The holder of the first slot leads after its beats
+// have succeeded for longer than a previous leader can still believe that it leads.
 func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= believed }
 
-// lead finds out whether this handle leads, after a beat that was begun at an age.
+// lead determines whether this handle leads, after a beat that began at an age.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	before := bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: l.id}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}
 	err := s.slots().FindOne(ctx, before).Err()
@@ -185,7 +182,8 @@ func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
 	return err
 }
 
-// beatOnce renews the slot, and does what a handle may that is not silent itself.
+// beatOnce renews the slot. If that succeeds it repays owed places, and if this handle may
+// settle others it gives up silent ones and determines whether it leads.
 func (s *Store) beatOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -201,7 +199,7 @@ func (s *Store) beatOnce(ctx context.Context) error {
 	return errors.Join(s.bury(ctx), s.slot.lead(ctx, s, began))
 }
 
-// beat renews the slot until ctx ends, and gives up for dead who is silent.
+// beat renews the slot, and gives up silent handles, until ctx ends.
 func (s *Store) beat(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()

@@ -12,13 +12,13 @@ import (
 
 const (
 	// streamWait is how long the server waits for an event before it answers, and
-	// streamPatience how long that may take: a server that is frozen never answers,
-	// while the set has another primary long since.
+	// streamPatience how long the answer may take. A frozen server never answers although
+	// the set has another primary.
 	streamWait     = 250 * time.Millisecond
 	streamPatience = 1500 * time.Millisecond
 )
 
-// streamEvent is of the stream: a change, or a beat.
+// streamEvent is an event of the stream: a change or a beat.
 type streamEvent struct {
 	NS struct {
 		Coll string `bson:"coll"`
@@ -31,16 +31,15 @@ type streamEvent struct {
 	} `bson:"updateDescription"`
 }
 
-// streamed selects what listen wants to hear.
+// streamed selects the events that listen needs.
 var streamed = mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
 	bson.D{{Key: "ns.coll", Value: changesName}, {Key: "operationType", Value: "insert"}},
 	bson.D{{Key: "ns.coll", Value: replicasName}, {Key: "operationType", Value: "update"},
 		{Key: "updateDescription.updatedFields.beat", Value: bson.D{{Key: "$exists", Value: true}}}},
 }}}}}}
 
-// listen hears what other handles change until ctx ends. A stream that fails is
-// followed by another, before which all that was missed is read: no stream needs
-// to be resumed where another was cut.
+// listen receives the changes of other handles until ctx ends. After a stream has failed
+// it opens another and reads the changes in between, so that no stream is resumed.
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.hear(ctx); ctx.Err() == nil {
@@ -51,7 +50,7 @@ func (s *Store) listen(ctx context.Context) {
 	}
 }
 
-// hear opens a stream and tells what comes through it, until it fails.
+// hear opens a stream and tells its events until the stream fails.
 func (s *Store) hear(ctx context.Context) error {
 	opening, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -59,7 +58,7 @@ func (s *Store) hear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing more is wanted of it
+	defer stream.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is not needed any more
 	err = s.catchUpBefore(opening)
 	s.health.report(streaming, err)
 	for err == nil {
@@ -68,9 +67,10 @@ func (s *Store) hear(ctx context.Context) error {
 	return err
 }
 
-// catchUpBefore tells what was committed before the stream that is open began. It begins
-// after all that the primary has, of which a majority may not have the last yet: that
-// is neither in the stream nor in a plain read, so this waits until a majority has it.
+// catchUpBefore tells the changes committed before the open stream began. The stream
+// begins after the primary's last operation, which a majority may not have yet. Such an
+// operation is neither in the stream nor in a plain read, so catchUpBefore waits until a
+// majority has it.
 func (s *Store) catchUpBefore(ctx context.Context) error {
 	session, err := s.snapshot(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) catchUpBefore(ctx context.Context) error {
 	return s.watchers.catchUp(mongo.NewSessionContext(ctx, session), s)
 }
 
-// next tells what comes next, if anything does.
+// next tells the next event, if any.
 func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	ctx, cancel := context.WithTimeout(ctx, streamPatience)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *Store) next(ctx context.Context, stream *mongo.ChangeStream) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch revision := uint64(e.Change.Revision); {
-	case revision <= w.heard: // it was this handle's own, or read
+	case revision <= w.heard: // it is this handle's own, or was read
 		return nil
 	case revision > w.heard+1:
 		return w.catchUp(ctx, s)

@@ -22,13 +22,12 @@ func hasLabel(err error, label string) bool {
 	return errors.As(err, &e) && e.HasErrorLabel(label)
 }
 
-// errUnknownCommit marks the error of a commit of which nobody knows whether it was
-// made.
+// errUnknownCommit marks the error of a commit with an unknown outcome.
 var errUnknownCommit = errors.New("whether the transaction was committed is unknown")
 
-// transact runs f in a transaction of a session, again for as long as others are in
-// its way and ctx lasts. f must return the errors of what it does with its context.
-// A transaction of a session ends the one before it, whatever became of that.
+// transact runs f in a transaction of a session. It retries while other transactions
+// conflict and ctx lasts. f must return the errors of operations with its context. A
+// transaction ends the previous one of its session, whatever the outcome of that.
 func transact(ctx context.Context, session *mongo.Session, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		err := start(ctx, session)
@@ -46,7 +45,7 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 	}
 }
 
-// start begins a transaction. The driver does not take one for ended whose commit was
+// start begins a transaction. To the driver a transaction has not ended if its commit was
 // given up.
 func start(ctx context.Context, session *mongo.Session) error {
 	snapshot := options.Transaction().SetReadConcern(readconcern.Snapshot())
@@ -63,17 +62,17 @@ func abort(ctx context.Context, session *mongo.Session) {
 	session.AbortTransaction(ctx) //nolint:errcheck // the next transaction ends it, too
 }
 
-// endCommit ends a commit that was given up. The driver takes a session for committing
-// whose commit was tried again and timed out, and says of each command of the next
-// transaction that it is the first one, which the server refuses. One that is begun and
-// aborted before it has sent anything ends that.
+// endCommit resets a session whose commit was retried and timed out. The driver would
+// still treat it as committing and mark every command of the next transaction as the
+// first one, which the server refuses. Beginning and aborting a transaction without a
+// command resets the session.
 func endCommit(ctx context.Context, session *mongo.Session) {
-	if session.StartTransaction() == nil { // else start aborts it
+	if session.StartTransaction() == nil { // otherwise start aborts it
 		abort(ctx, session)
 	}
 }
 
-// commit commits, again for as long as the outcome is unknown and ctx lasts.
+// commit commits. It retries while the outcome is unknown and ctx lasts.
 func commit(ctx context.Context, session *mongo.Session) error {
 	for try := 0; ; try++ {
 		err := session.CommitTransaction(ctx)

@@ -18,10 +18,9 @@ import (
 const revisionCounter = "revision"
 
 // Update implements storage.Documents. Its transaction first raises the counter of
-// revisions, which no other can do before it ends: all updates are as if one ran
-// after the other, in the order of their revisions, without a gap. One that has
-// written nothing has a revision, too, which nobody is told: f may have read what
-// only a commit makes sure of.
+// revisions, which blocks other updates until it ends. Updates are therefore serialized
+// in the order of their revisions, without a gap. An update without writes also commits
+// and takes a revision, which watchers are not told: only the commit confirms f's reads.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
 		return 0, err
@@ -71,17 +70,16 @@ func (s *Store) revision(ctx context.Context) (uint64, error) {
 	return uint64(counter.N), err
 }
 
-// update is a storage.Tx. A transaction costs a round trip for each of its commands,
-// and others wait until it ends: nothing is read twice, and what is written is sent
-// at once at the end, or before a Scan, which must find it.
+// update is a storage.Tx. Each command of a transaction costs a round trip, and others
+// wait until the transaction ends. update therefore reads nothing twice and sends its
+// writes together, at the end or before a Scan that must find them.
 type update struct {
 	documents
 	org      string
 	revision uint64
 	wrote    bool
 	changes  []storage.Change
-	// seen has the documents that Get has read and those that were written, by key; nil
-	// where there is none.
+	// seen has the documents that were read or written, by key; nil for a missing one.
 	seen map[string]*documentRow
 	// rows and positions are not sent yet, each in the order in which they were written.
 	rows, positions []mongo.WriteModel
@@ -105,7 +103,7 @@ func (u *update) end() error {
 	return err
 }
 
-// send sends what was written.
+// send sends the pending writes.
 func (u *update) send() error {
 	for _, of := range []struct {
 		collection string
@@ -142,7 +140,7 @@ func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error
 	return row.document(c)
 }
 
-// read reads those documents of some keys that were not seen.
+// read reads the documents of those keys that were not seen.
 func (u *update) read(keys ...string) error {
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		_, ok := u.seen[key]
@@ -231,7 +229,7 @@ func (u *update) Delete(kind storage.Kind, org, id string) error {
 	return nil
 }
 
-// index has d found by keys, and no more by what it was found by before.
+// index replaces the index entries of d by keys.
 func (u *update) index(c *storage.Collection, d storage.Document, before, keys []storage.Key) {
 	was, is := positions(d, before), positions(d, keys)
 	for _, key := range was {
@@ -255,7 +253,7 @@ func positions(d storage.Document, keys []storage.Key) (all []string) {
 	return all
 }
 
-// changed notes a change, in the place of an earlier one of the same document.
+// changed records a change in the place of an earlier one of the same document.
 func (u *update) changed(c *storage.Collection, change storage.Change) {
 	u.wrote = true
 	if c.Quiet {
