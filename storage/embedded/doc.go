@@ -1,10 +1,10 @@
-// Package embedded keeps everything of a deployment in one directory, in a
+// Package embedded stores all data of a deployment in one directory, in a
 // Pebble store: the backend for a service that runs as a single process.
 //
 // # Keys
 //
-// A key is one byte that says what the row is, then, where it is of one, the
-// organization (two bytes of length, big-endian, then the id), then the rest:
+// A key is one byte for the kind of the row, then the organization if the row has one
+// (two bytes of length, big-endian, then the id), then the rest:
 //
 //	00 "writ"                                    format        decimal text
 //	'C' revision(8) number(4)                    change        JSON of a storage.Change
@@ -14,7 +14,7 @@
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'h' org decision-id(16)                      history row   see record.go
 //	'h' org decision-id(16) 's'                  its settlement: see entries.go
-//	'i' org intent-id                            decision-id(16), and what is left of a removed row: see retention.go
+//	'i' org intent-id                            decision-id(16), and the leaves of a removed row: see retention.go
 //	                                             Rows of other chains were imported: see import.go
 //	'k' seq(8)                                   head          receipt.SignedHead
 //	'l' org entry-kind(1) seq(8) index(4)        entry         see entries.go
@@ -30,8 +30,8 @@
 // those of [storage.Collections]; the document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
-// Opening a directory of an earlier format moves its documents, which formats 1 to
-// 4 kept as upgrade.go says. In format 2 no history row has a credential, and
+// Opening a directory of an earlier format moves its documents; upgrade.go has the keys
+// of formats 1 to 4. In format 2 no history row has a credential, and
 // nothing is under 'z'; in format 3 none has an audit digest. In format 4
 // settlements are in the rows and are not signed, and a removed row leaves nothing.
 //
@@ -41,27 +41,26 @@
 //
 // # Faults
 //
-// A write is refused, with nothing written, while less than
-// [Options.MinFreeBytes] is free or while Pebble fails to write its tables, and
-// accepted again when that has passed. When the log itself can't be written, the
-// store stops: what memory holds may differ from what the disk holds, so every
-// method returns an error until the directory is opened again. Either is
-// logged once, and [Store.Healthy] tells it.
+// The store refuses writes, without writing anything, while less than
+// [Options.MinFreeBytes] is free or while Pebble fails to write its tables. It accepts
+// them again afterwards. If the log itself can't be written, memory may differ from the
+// disk and the store stops: every method returns an error until the directory is opened
+// again. Either trouble is logged once, and [Store.Healthy] reports it.
 //
 // # Damage
 //
 // Close writes a file "closed" that lists the other files, and the next opening
 // refuses a directory in which one of them is missing or has changed: see
 // shutdown_manifest.go. After a crash there is none, and Pebble treats a truncated log
-// or manifest as what the crash left. Therefore the tip of the store is recorded beside
+// or manifest as an effect of the crash. Therefore the tip of the store is recorded beside
 // its directory, at least once a second and by Close: see tip.go. A store that ends
 // before the recorded tip, or lacks a write between its first and its last, is refused
 // before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the
 // loss of the last writes within a second of the crash is not noticed. Other files have
-// checksums, and what cannot be read is an error.
+// checksums, and unreadable data is an error.
 //
-// This holds against accidents. Whoever can write the directory can write the recorded
-// tip: only a receipt or a head that somebody else keeps holds against that. A directory
+// This detects accidents. An attacker who can write the directory can also write the
+// recorded tip. Only a receipt or a head kept elsewhere detects that. A directory
 // of format 2 or less has no recorded tip; it is accepted as it is, once, and logged.
 //
 // # Asynchronous sync

@@ -13,8 +13,8 @@ import (
 	"writ/storage"
 )
 
-// documentKey is the key of a document, without an organization where the
-// collection is global.
+// documentKey is the key of a document, without an organization if the collection is
+// global.
 func documentKey(c *storage.Collection, org, id string) key {
 	return documentsOf(c, org).text(id)
 }
@@ -27,7 +27,7 @@ func documentsOf(c *storage.Collection, org string) key {
 	return k.orgOnly(org)
 }
 
-// indexOf begins the keys of an index.
+// indexOf is the prefix of the keys of an index.
 func indexOf(k storage.Kind, org string, i storage.Index) key {
 	return append(key{byte(kindIndex), byte(k)}.orgOnly(org), byte(i))
 }
@@ -41,8 +41,8 @@ func documentRow(c *storage.Collection, d storage.Document) []byte {
 	return append(row, d.Value...)
 }
 
-// parseDocument reads the row v into d, whose kind and id are known, and its
-// organization where the collection is not global. The value is v's memory.
+// parseDocument reads the row v into d. Kind and id of d are set, and its organization
+// unless the collection is global. The value shares v's memory.
 func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 	if len(v) < 8 {
 		return fmt.Errorf("a stored %s of %d bytes", c.Name, len(v))
@@ -63,8 +63,8 @@ func parseDocument(d *storage.Document, c *storage.Collection, v []byte) error {
 type documents struct {
 	ctx context.Context
 	s   *Store
-	// src has the rows, and first, once something was read, the state: all other
-	// iterators are its clones. point is the one of Get.
+	// src has the rows. first has the state after the first read: all other iterators
+	// are its clones. point is the iterator of Get.
 	src          rows
 	first, point *pebble.Iterator
 }
@@ -151,7 +151,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		return err
 	}
 	if it != r.first {
-		defer it.Close() //nolint:errcheck // its errors are those of reading
+		defer it.Close() //nolint:errcheck // the reads have returned its errors
 	}
 	return r.s.each(r.ctx, it, (*pebble.Iterator).First, (*pebble.Iterator).Next, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
@@ -163,7 +163,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	})
 }
 
-// bounds returns where the rows of q begin and end.
+// bounds returns the bounds of the rows of q.
 func bounds(prefix key, q storage.Query) (lower, upper key) {
 	lower = append(bytes.Clone(prefix), q.Prefix...)
 	upper = lower.end()

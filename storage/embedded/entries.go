@@ -77,8 +77,8 @@ func (s *Store) addEntry(b *batch, e *storage.Entry, at place) {
 	b.set(entryKey(e), key{}.place(at))
 }
 
-// divideEntries finds which of batch are first, and what stands in place of the
-// others. commits is held.
+// divideEntries splits batch into the entries that are first and the stored ones that
+// stand in place of the others. commits is held.
 func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storage.Entry, err error) {
 	type name struct {
 		kind     storage.EntryKind
@@ -103,7 +103,7 @@ func (s *Store) divideEntries(batch []*storage.Entry) (existing, fresh []*storag
 	return existing, fresh, nil
 }
 
-// standingEntry returns what stands in place of e, or nil.
+// standingEntry returns the stored entry in place of e, or nil.
 func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
@@ -149,7 +149,7 @@ func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, e
 	return e, nil
 }
 
-// settle gives r the settlement that v, which is beside its row, is.
+// settle sets r's settlement from v, the value beside its row.
 func settle(r *storage.Record, v []byte) error {
 	d := decoder{rest: string(v)}
 	if d.byte() != entryVersion {
@@ -209,7 +209,7 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 	return s.recordAt(it, org, id, nil)
 }
 
-// recordAt is record, or nil where f does not select it. The settlement is the next
+// recordAt is record, or nil if f does not select it. The settlement is the next
 // key: there is one search for both.
 func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
@@ -230,8 +230,8 @@ func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *stora
 	return r, err
 }
 
-// valueOf returns the value at it, which has moved and is at some key if valid,
-// where that is k.
+// valueOf returns the value at it if its key is k. it has moved; valid says whether it is
+// at a key.
 func (s *Store) valueOf(it *pebble.Iterator, valid bool, k key) (v []byte, found bool, err error) {
 	err = it.Error()
 	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {

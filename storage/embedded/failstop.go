@@ -11,7 +11,7 @@ import (
 // walCategory is the category under which Pebble creates its write-ahead log.
 const walCategory vfs.DiskWriteCategory = "pebble-wal"
 
-// errStopped is what every write gives once the store has stopped.
+// errStopped is the error of every write after the store has stopped.
 var errStopped = errors.New("the store has stopped writing")
 
 // failStopFS stands between Pebble and the disk and stops the store at the first
@@ -35,7 +35,7 @@ type failStopFS struct {
 	closing <-chan struct{}
 }
 
-// retryPause slows down what Pebble repeats after a failure.
+// retryPause slows down Pebble's retries after a failure.
 const retryPause = 20 * time.Millisecond
 
 // Unwrap implements vfs.FS.

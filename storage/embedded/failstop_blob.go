@@ -9,12 +9,12 @@ const (
 
 // failStopBlob is a blob file. When its last write, its sync or its close fails,
 // Pebble v2.1.7 closes it once more through a nil pointer, in a goroutine of its own,
-// where nothing can recover. These failures therefore stop the store, as those of the
-// log do: see failStopFS. After the failure of an earlier write Pebble repeats the
+// which cannot be recovered. Like failures of the log, these failures therefore stop the
+// store: see failStopFS. After the failure of an earlier write Pebble repeats the
 // flush.
 type failStopBlob struct {
 	failStopFile
-	tail []byte // what was written last, as much as blobMagic takes
+	tail []byte // the last bytes written, as many as blobMagic has
 }
 
 func (f *failStopBlob) Write(p []byte) (n int, err error) {

@@ -11,11 +11,11 @@ import (
 )
 
 // format is the version of the keys and values. A greater one is refused,
-// because a newer writ may have written what this one would misread.
+// because this writ would misread data of a newer one.
 const format = 5
 
 const (
-	linkedFormat   = 3 // the first in which each write has a link and the tip is noted
+	linkedFormat   = 3 // the first in which each write has a link and the tip is recorded
 	documentFormat = 5 // the first in which documents are as documents.go has them
 )
 
@@ -27,8 +27,8 @@ func newChain() (c receipt.Chain) {
 	return c
 }
 
-// load checks the directory's format, or sets it in a new directory, and goes on
-// from what was found.
+// load checks the directory's format, or sets it in a new directory, and continues from
+// the state that inspect found.
 func (s *Store) load(found inspection) error {
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -51,7 +51,7 @@ func (s *Store) load(found inspection) error {
 	if err == nil {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
-	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, whatever was lost
+	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, even after a loss
 	if n >= linkedFormat && len(found.reasons) > 0 {
 		if err := errors.Join(s.mend(), s.noteTip(s.end())); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"writ/storage"
 )
 
-// health knows whether the store can commit, and logs each change of that.
+// health tracks whether the store can commit and logs each change.
 type health struct {
 	log     *slog.Logger
 	dir     string
@@ -22,7 +22,7 @@ type health struct {
 
 	// final is why the store has stopped for good.
 	final atomic.Pointer[error]
-	// troubled counts troubles, refusing those for which writes are refused.
+	// troubled counts all troubles, refusing those that refuse writes.
 	troubled, refusing atomic.Int32
 
 	mu       sync.Mutex
@@ -37,8 +37,8 @@ const (
 	lowSpace   trouble = "free space"
 	flushing   trouble = "flush"
 	compacting trouble = "compaction"
-	// reading refuses no write: the read that fails is an error itself. The next read
-	// that succeeds ends the trouble.
+	// reading refuses no write: the failing read returns an error itself. The next
+	// successful read ends the trouble.
 	reading trouble = "read"
 	// tipTrouble refuses nothing: decisions are durable whether or not the tip is
 	// recorded.
@@ -70,7 +70,7 @@ func (h *health) stop(activity string, err error) {
 // records no further troubles: they follow from the stop.
 func (h *health) report(t trouble, err error) {
 	if err == nil && h.troubled.Load() == 0 {
-		return // every read comes here
+		return // the path of every read
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,10 +99,10 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
-// readable returns why nothing may be read, or nil.
+// readable returns the reason to refuse reads, or nil.
 func (h *health) readable() error { return h.stopped() }
 
-// writable returns why nothing may be written, or nil.
+// writable returns the reason to refuse writes, or nil.
 func (h *health) writable() error {
 	if err := h.stopped(); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (h *health) trouble(filter func(trouble) bool) error {
 }
 
 // checkSpace keeps a reserve of free space, so that Pebble does not meet a full
-// disk. It costs one statfs, about a microsecond, and so is not worth caching
-// beside a sync. Writing is resumed when a quarter more than the reserve is free.
+// disk. It costs one statfs, about a microsecond, which is negligible beside a sync.
+// Writes resume when a quarter more than the reserve is free.
 func (h *health) checkSpace() {
 	u, err := h.fs.GetDiskUsage(h.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -150,8 +150,8 @@ func (h *health) checkSpace() {
 	}
 }
 
-// roomToOpen returns an error when so little is free that opening might not end:
-// Pebble flushes what its log holds, and repeats that without end on a full disk.
+// roomToOpen returns an error if so little is free that opening might not end: Pebble
+// flushes its log, and retries that forever on a full disk.
 func (h *health) roomToOpen() error {
 	u, err := h.fs.GetDiskUsage(h.dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -166,8 +166,8 @@ func (h *health) roomToOpen() error {
 	return nil
 }
 
-// canWrite returns an error when nothing can be written to the directory. Where
-// that is so, Pebble repeats the flush of what its log holds without end.
+// canWrite returns an error if the directory is not writable: Pebble would retry the
+// flush of its log forever.
 func (h *health) canWrite() error {
 	name := h.fs.PathJoin(h.dir, "writable")
 	f, err := h.fs.Create(name, vfs.WriteCategoryUnspecified)
@@ -177,8 +177,8 @@ func (h *health) canWrite() error {
 	return errors.Join(f.Close(), h.fs.Remove(name))
 }
 
-// events are Pebble's background jobs as far as health depends on them. A job
-// that failed is retried by Pebble.
+// events are the events of Pebble's background jobs that health depends on. Pebble
+// retries a failed job.
 func (h *health) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd:        func(i pebble.FlushInfo) { h.flushed(i.Err) },
@@ -188,8 +188,7 @@ func (h *health) events() *pebble.EventListener {
 	}
 }
 
-// corrupted stops the store: a block of a table that is there has not the checksum
-// it was written with.
+// corrupted stops the store: a block of an existing table has a wrong checksum.
 func (h *health) corrupted(i pebble.DataCorruptionInfo) {
 	h.stop("reading "+i.Path, fmt.Errorf("the file is damaged: restore the data directory from a backup: %w", i.Details))
 }
@@ -200,9 +199,9 @@ func (h *health) compacted(err error) {
 	}
 }
 
-// flushed notes how a flush ended. An error is not trouble yet: Pebble has one,
-// which it does not export, for a flush that found nothing to write. A
-// background error follows where the flush has failed.
+// flushed records the result of a flush. An error alone is no trouble: Pebble has an
+// unexported one for a flush that found nothing to write. If the flush has failed, a
+// background error follows.
 func (h *health) flushed(err error) {
 	h.mu.Lock()
 	h.flushErr = err
@@ -221,9 +220,8 @@ func (h *health) backgroundError(err error) {
 	}
 }
 
-// pebbleLogger hands Pebble's messages on. Pebble calls Fatalf where its state
-// is beyond repair and expects not to return from it; failStopFS makes returning
-// safe.
+// pebbleLogger forwards Pebble's messages. Pebble calls Fatalf if its state is beyond
+// repair and expects Fatalf not to return; failStopFS makes returning safe.
 type pebbleLogger struct{ health *health }
 
 func (l pebbleLogger) Infof(format string, args ...any) {

@@ -57,11 +57,11 @@ type recordLister struct {
 	filter storage.Filter
 	limit  int
 
-	// rows looks up what the index names. It is made after the index is begun: what
-	// it does not find has been removed since, not added.
+	// rows looks up the rows of the index. It is made after the index's iterator, so that
+	// a missing row has been removed in between, not added.
 	rows *pebble.Iterator
 
-	settled   []byte // the settlement that was come by, of the row with the id settledOf
+	settled   []byte // the last settlement, of the row with the id settledOf
 	settledOf uuid.UUID
 
 	prefix  key
@@ -71,8 +71,8 @@ type recordLister struct {
 	next    string
 }
 
-// bounds returns the keys among which the page's rows are: those of the index
-// if the filter has a decision, else those of the rows themselves.
+// bounds returns the bounds of the page's keys: in the index if the filter has a
+// decision, otherwise in the rows.
 func (l *recordLister) bounds(before []byte) (lower, upper key) {
 	l.prefix = orgKey(kindRecord, l.org)
 	if l.filter.Decision != 0 {
@@ -166,8 +166,8 @@ func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	return r, err
 }
 
-// gone returns nil if the row of an index entry was removed since that was read,
-// and otherwise that the row is missing.
+// gone returns nil if the row of an index entry was removed after the entry was read,
+// otherwise an error that the row is missing.
 func (l *recordLister) gone(id uuid.UUID) error {
 	_, err := l.s.get(byDecisionKey(l.org, l.filter.Decision).id(id))
 	switch {

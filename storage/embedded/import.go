@@ -34,7 +34,7 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	return s.finish(b)
 }
 
-// addImport puts what is not stored yet into b. commits is held.
+// addImport puts the rows and tombstones that are not stored yet into b. commits is held.
 func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.Tombstone) (err error) {
 	stored, err := s.intents()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 	return nil
 }
 
-// noRow returns storage.ErrConflict where a decision has a row.
+// noRow returns storage.ErrConflict if a decision has a row.
 func (s *Store) noRow(stored *pebble.Iterator, org string, id uuid.UUID) error {
 	s.keys = s.keys[:0].org(kindRecord, org).id(id)
 	_, found, err := s.lookUp(stored, s.keys)
@@ -78,7 +78,7 @@ func (s *Store) noRow(stored *pebble.Iterator, org string, id uuid.UUID) error {
 	return err
 }
 
-// addTombstone puts what is left of a removed row into b, unless it is stored.
+// addTombstone puts t into b unless it is stored.
 func (s *Store) addTombstone(b *batch, stored *pebble.Iterator, t *storage.Tombstone) error {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has
 	v := id[:]

@@ -14,7 +14,7 @@ func (s *Store) CountImported(ctx context.Context, org string) (n storage.Import
 	if err := checkOrg(org); err != nil {
 		return n, err
 	}
-	s.writes.Lock() // no row is removed meanwhile
+	s.writes.Lock() // no row is removed in between
 	defer s.writes.Unlock()
 	tip, err := s.Tip(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	return n.All(), s.finish(b)
 }
 
-// eachImported calls f for each row of org that is of another chain than the store's,
-// and, with a nil one, for what is left of one, until it returns false. It counts them.
+// eachImported calls f for each row of org that is of another chain than the store's, and
+// with a nil record for each tombstone of one, until f returns false. It counts them.
 func (s *Store) eachImported(
 	ctx context.Context, org string, chain [16]byte, n *storage.Imported, f func(intent string, id uuid.UUID, r *storage.Record) bool,
 ) error {
@@ -74,7 +74,7 @@ func (s *Store) eachImported(
 		}
 		r, err := s.record(org, id)
 		if errors.Is(err, storage.ErrNotFound) {
-			return false, nil // it was removed before leaves were left
+			return false, nil // it was removed in a format without leaves
 		}
 		if err != nil {
 			return true, err

@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// kind is the first byte of a key: what the row is.
+// kind is the first byte of a key: the kind of the row.
 type kind byte
 
 const (
@@ -32,8 +32,8 @@ const (
 	kindLink       kind = 'z'
 )
 
-// key is a key under construction. Its methods append to it, as append does:
-// clone a prefix that is to be continued more than once.
+// key is a key under construction. Its methods append to it, as append does: clone a
+// prefix that is continued more than once.
 type key []byte
 
 // orgKey starts a key of an organization. The length before the id keeps

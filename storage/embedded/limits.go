@@ -2,9 +2,9 @@ package embedded
 
 // The limits of this package, each with its reason.
 const (
-	// maxSkipped bounds how many rows a page reads that its filter does not select:
-	// less than a millisecond, in which the caller can do nothing for others.
+	// maxSkipped is how many rows a page reads that its filter does not select: less than
+	// a millisecond, during which the caller keeps its slot.
 	maxSkipped = 256
-	// maxMeters bounds the meters without held places, to about two megabytes.
+	// maxMeters is how many meters without held places are kept: about two megabytes.
 	maxMeters = 10_000
 )

@@ -2,8 +2,8 @@ package embedded
 
 import "writ/storage"
 
-// startOf checks what every list is given and returns the position after which
-// it starts, which is at least min bytes long, nil for the beginning.
+// startOf checks the arguments of a list and returns the position after which the list
+// starts: at least min bytes, nil for the beginning.
 func startOf(k kind, org string, p storage.Page, min int) ([]byte, error) {
 	if err := checkOrg(org); err != nil {
 		return nil, err

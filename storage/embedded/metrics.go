@@ -2,8 +2,8 @@ package embedded
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// collector shows how the store is when it is asked. It must not be asked once
-// the store is closed.
+// collector reads the metrics from the store on each collection. It must not be used
+// after the store is closed.
 type collector struct {
 	store                       *Store
 	trouble, free, used, behind *prometheus.Desc

@@ -8,14 +8,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// openPatience is how long the writing out of the log may fail while a store is
-// opened.
+// openPatience is how long the flush of the log may fail while a store opens.
 const openPatience = time.Second
 
-// openPebble opens the database. Opening writes out what the log holds, and
-// Pebble repeats that for as long as it fails. When it has failed for
-// openPatience, openPebble stops the store and returns the failure; Pebble keeps
-// the directory locked until the process ends.
+// openPebble opens the database. Opening flushes the log, and Pebble retries a failed
+// flush. After openPatience of failures openPebble stops the store and returns the
+// failure. Pebble then keeps the directory locked until the process ends.
 func openPebble(dir string, o *pebble.Options, h *health) (_ *pebble.DB, err error) {
 	type opened struct {
 		db  *pebble.DB

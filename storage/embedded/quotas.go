@@ -112,15 +112,15 @@ func (s *Store) checkQuota(ctx context.Context, org string, places int64) error 
 	return checkOrg(org)
 }
 
-// tick is what a batch adds to a meter.
+// tick is a batch's increase of a meter.
 type tick struct {
 	meter
 	n    int64
-	used int64 // places that were held
+	used int64 // held places that it uses
 }
 
-// addMeters puts the meters into b as they are once fresh is counted. What it
-// returns must be given to ticked. commits is held.
+// addMeters puts the meters with fresh counted into b. The caller passes its result to
+// ticked. commits is held.
 func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
 	var ticks []tick
 	index := make(map[meter]int, 1)
@@ -143,7 +143,7 @@ func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
 	return ticks, nil
 }
 
-// tick returns what t's meter comes to.
+// tick returns the value of t's meter after t.
 func (s *Store) tick(t *tick) (int64, error) {
 	sh := s.quotas.of(t.meter)
 	sh.mu.Lock()

@@ -29,11 +29,11 @@ type Reader struct {
 	noted tip
 	// hasDocuments reports whether the store has a format whose documents are read.
 	hasDocuments bool
-	chain        [16]byte // the one of the directory, as Chains found it
+	chain        [16]byte // of the directory; Chains sets it
 
-	orgs map[string]*orgRows // as Tombstones and Parts found them
+	orgs map[string]*orgRows // Tombstones and Parts fill it
 	// months has the meters of removed rows, and older the rows removed without a
-	// tombstone, as Tombstones found them.
+	// tombstone. Tombstones sets both.
 	months meterTable
 	older  storage.Census
 	seed   maphash.Seed // of pairs
@@ -61,11 +61,11 @@ func (p *pairs) add(seed maphash.Seed, intent string, id []byte) {
 // orgRows are totals of an organization's rows.
 type orgRows struct {
 	removed []byte // the greatest id that was removed without a tombstone, nil for none
-	led     pairs  // that the intents lead to, but for removed rows
+	led     pairs  // of the intents, without those of removed rows
 
 	mu     sync.Mutex
 	kept   pairs                   // of the rows that retention has not reached
-	rest   int                     // rows whose id is no greater than removed, yet are there
+	rest   int                     // existing rows with an id that is not greater than removed
 	months map[storage.Month]int64 // of the rows that are kept
 }
 
@@ -222,7 +222,7 @@ func (r *Reader) Parts(ctx context.Context) (parts []storage.Part, err error) {
 	return parts, it.Error()
 }
 
-// position splits the key of something of an organization.
+// position splits a key of an organization.
 func position(k []byte) (org, rest []byte, err error) {
 	n, err := orgLen(k)
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *Reader) strays(ctx context.Context) error {
 			len(rest) == 1+idLen && rest[0] >= byte(engine.Allow) && rest[0] <= byte(engine.Deny) {
 			return false, nil
 		}
-		id, _ := uuid.FromBytes(rest[min(1, len(rest)):]) // zeros where it is none
+		id, _ := uuid.FromBytes(rest[min(1, len(rest)):]) // zeros if it is no id
 		return true, broken(string(org), id, "it is found by its decision, and no such row is there")
 	})
 }

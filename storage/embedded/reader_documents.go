@@ -16,7 +16,7 @@ import (
 // to its document. Its error is a *storage.BreakError or a failure to read.
 func (r *Reader) documents(ctx context.Context) error {
 	if !r.hasDocuments {
-		return nil // their format is one that opening replaces
+		return nil // opening replaces their format
 	}
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
 	defer docs.close()
@@ -74,8 +74,8 @@ func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (e
 	})
 }
 
-// Waiting calls f for each change that is not in the chain yet. Its revision must be
-// one that can wait: of a write since changes were trimmed.
+// Waiting calls f for each change that is not in the chain yet. Its revision must be of a
+// write after the last trim.
 func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) (err error) {
 	defer readPanic(&err)
 	if !r.hasDocuments {
@@ -122,8 +122,8 @@ func documentOf(k, v []byte) (d storage.Document, err error) {
 	return d, parseDocument(&d, c, v)
 }
 
-// leads returns nil if the entry k of an index, which leads to the document of an
-// id, is of that document.
+// leads returns nil if the index entry k, which leads to the document id, is one of that
+// document's.
 func (r *documents) leads(k []byte, id string) error {
 	org, position, err := splitOrg(k[min(2, len(k)):])
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"writ/storage"
 )
 
-// Entries calls f for each entry that is not beside a row, and holds them to their
-// places and keys.
+// Entries calls f for each entry that is not beside a row, and compares the entries with
+// their places and keys.
 func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) (err error) {
 	defer readPanic(&err)
 	prefix, entries, keys := key{byte(kindEntry)}, 0, 0
@@ -66,8 +66,8 @@ func (r *Reader) entry(org string, rest, v []byte) (*storage.Entry, error) {
 	return nil, &storage.BreakError{OrganizationID: org, Err: errors.New("the key of an entry is none")}
 }
 
-// Tombstones calls f for each removed row that has one, counts those without, and
-// keeps what the other intents lead to for Census.
+// Tombstones calls f for each tombstone, counts the removed rows without one, and adds up
+// the decisions of the other intents for Census.
 func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) error) (err error) {
 	defer readPanic(&err)
 	var (

@@ -20,8 +20,7 @@ func (r *Reader) View(ctx context.Context, f func(storage.Reader) error) (err er
 	return r.s.View(ctx, f)
 }
 
-// Size returns how many rows org has and the newest one's id, which is empty where
-// there is none.
+// Size returns the number of org's rows and the newest one's id, empty if there is none.
 func (r *Reader) Size(ctx context.Context, org string) (rows int, newest string, err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
@@ -43,8 +42,8 @@ func (r *Reader) Size(ctx context.Context, org string) (rows int, newest string,
 	return rows, newest, err
 }
 
-// RowsOf calls f for each row of org, in the order of their ids, from after one; an
-// empty one is before all.
+// RowsOf calls f for each row of org after an id, in the order of their ids. An empty id
+// is before all.
 func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) (err error) {
 	defer readPanic(&err)
 	if err := checkOrg(org); err != nil {
@@ -57,7 +56,7 @@ func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.
 		if !ok {
 			return fmt.Errorf("rows after %.64q, which is no id", after)
 		}
-		lower = recordKey(org, id).end() // its settlement is no row
+		lower = recordKey(org, id).end() // skips its settlement
 	}
 	var last *storage.Record // whose settlement may follow
 	err = r.s.scan(ctx, lower, prefix.end(), func(k, v []byte) (bool, error) {
@@ -82,8 +81,8 @@ func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.
 	return err
 }
 
-// TombstonesOf calls f for what is left of each removed row of org. Of one that
-// retention removed before it left anything that is a leaf of zeros.
+// TombstonesOf calls f for the tombstone of each removed row of org. A row that was
+// removed in a format without leaves has a leaf of zeros.
 func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.Tombstone) error) (err error) {
 	defer readPanic(&err)
 	if err := errors.Join(checkOrg(org), r.Chains(ctx, func(receipt.Chain) error { return nil })); err != nil {
@@ -104,7 +103,7 @@ func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.T
 		}
 		if left[0].Seq == 0 {
 			if _, err := r.s.get(recordKey(org, id)); !errors.Is(err, storage.ErrNotFound) {
-				return err != nil, err // it is there
+				return err != nil, err // the row exists
 			}
 		}
 		return false, f(&storage.Tombstone{

@@ -13,9 +13,9 @@ import (
 	"writ/storage"
 )
 
-// part is the rows of an organization whose ids are from one up to another; nil
-// is the first and the last. Together the parts of an organization have room for
-// every id, so that an index entry without a row is in one of them.
+// part is the rows of an organization in a range of ids; a nil bound is open. The parts
+// of an organization cover all ids, so that an index entry without a row is in one of
+// them.
 type part struct {
 	r        *Reader
 	org      string
@@ -63,7 +63,7 @@ func broken(org string, id uuid.UUID, format string, args ...any) error {
 	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
 }
 
-// walk goes through the rows of a part and its indexes side by side.
+// walk reads the rows of a part and its indexes in step.
 type walk struct {
 	*part
 	f func(*storage.Record) error
@@ -117,7 +117,7 @@ func (w *walk) done() error {
 	return w.f(r)
 }
 
-// row holds a row to its keys.
+// row compares a row with its keys.
 func (w *walk) row(position, v []byte) error {
 	id, err := uuid.FromBytes(position)
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *walk) row(position, v []byte) error {
 	return nil
 }
 
-// indexed moves the index of d past position, which must be the next in it; nil
+// indexed moves the index of d past position, which must be the next one. A nil position
 // is the end.
 func (w *walk) indexed(d engine.Decision, position []byte) error {
 	it := w.byDecision[d]
@@ -170,14 +170,14 @@ func (w *walk) indexed(d engine.Decision, position []byte) error {
 		it.Next()
 		return nil
 	case position == nil || at != nil && bytes.Compare(at, position) < 0:
-		id, _ := uuid.FromBytes(at) // zeros where it is none
+		id, _ := uuid.FromBytes(at) // zeros if it is no id
 		return broken(w.org, id, "it is found as %s, and no such row is there", d)
 	}
 	id, _ := uuid.FromBytes(position)
 	return broken(w.org, id, "it is not found as %s", d)
 }
 
-// keep adds what was counted to the organization's.
+// keep adds the part's counts to the organization's.
 func (w *walk) keep() {
 	w.rows.mu.Lock()
 	defer w.rows.mu.Unlock()

@@ -4,5 +4,5 @@ package embedded
 
 import "os"
 
-// lockShared has nothing to do: where a store is open, its lock can't be opened.
+// lockShared has nothing to do: the lock of an open store can't be opened.
 func lockShared(*os.File) error { return nil }

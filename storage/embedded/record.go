@@ -18,7 +18,7 @@ import (
 	"writ/storage"
 )
 
-// A history row holds what its key does not. JSON would be twice the size and
+// A history row has the fields that are not in its key. JSON would be twice the size and
 // take fifteen times as long to write; BenchmarkRecord compares them.
 //
 //	row        = version(1) filtered rest
@@ -42,18 +42,18 @@ import (
 //	texts      = 00 for none | uvarint(n+1) n * text
 //	[x]        = 00 | 01 x
 //
-// Where the receipt's decision or decision-id is the record's own, as it should
-// be, it is written as the empty text. Whether a settlement is unapproved follows
-// from the decision and is not written. Before version 06 text(credential) follows
-// issued-at, and the end is
+// The receipt's decision and decision-id are written as empty texts if they equal the
+// record's own, as they should. The decision tells whether a settlement is unapproved, so
+// that is not written. Before version 06 text(credential) follows issued-at, and the end
+// is
 //
 //	[under]
 //	under      = text(writer) revisions text(session-id) text(approval-id)
 //	             digest(details-digest)
 //
-// Until version 03 a row ends in [settlement] instead of [under], which is beside it
-// since: see entries.go. A row of version 04 has no digest of details, one of version
-// 02 no audit digest either and one of version 01 no credential.
+// Until version 03 a row ends in [settlement] instead of [under]. Since then the
+// settlement is beside the row: see entries.go. Rows until version 04 have no digest of
+// details, until 02 no audit digest, and in 01 no credential.
 const (
 	recordVersion        = 6
 	versionOfCredential  = 2 // the first with one
@@ -88,7 +88,7 @@ func (e *encoder) texts(list []string) {
 	}
 }
 
-// digestPrefix begins a digest in text, behind which it is in hex.
+// digestPrefix is the prefix of a digest as text; the hex digits follow it.
 const digestPrefix = "sha256:"
 
 func (e *encoder) digest(s string) {
@@ -113,7 +113,7 @@ func (e *encoder) time(t time.Time) {
 	e.uint(uint64(t.Nanosecond()))
 }
 
-// present writes whether an optional part follows, and returns it.
+// present writes whether an optional part follows, and returns that.
 func (e *encoder) present(is bool) bool {
 	if is {
 		e.byte(1)
@@ -211,7 +211,7 @@ func (e *encoder) settlement(s *storage.Settlement) {
 
 var errCorrupt = errors.New("a stored history row is corrupt")
 
-// filtered reads a row's version and what a filter can look at.
+// filtered reads a row's version and the fields that a filter uses.
 func (d *decoder) filtered(r *storage.Record) (version byte) {
 	if version = d.byte(); version < 1 || version > recordVersion {
 		d.fail("version")
@@ -224,8 +224,8 @@ func (d *decoder) filtered(r *storage.Record) (version byte) {
 	return version
 }
 
-// skips reports whether f does not select the row v. It allocates nothing: of
-// most rows no more is asked.
+// skips reports whether f does not select the row v. It allocates nothing: most rows are
+// read no further.
 func skips(v []byte, f *storage.Filter) (bool, error) {
 	if f == nil {
 		return false, nil
@@ -236,8 +236,8 @@ func skips(v []byte, f *storage.Filter) (bool, error) {
 	return d.err != nil || !f.Selects(&r), d.err
 }
 
-// parseRecord reads the row v of decision id. It returns nil when f does not
-// select it, without reading all of it.
+// parseRecord reads the row v of decision id. It returns nil without reading all of v if
+// f does not select it.
 func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
 	if skip, err := skips(v, f); skip {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"writ/storage"
 )
 
-// decoder reads what encoder wrote. After the first error it reads zeros. The
-// texts it reads share the memory of the row, which saves 15 allocations a row.
+// decoder reads the output of encoder. After the first error it reads zeros. Its texts
+// share the memory of the row, which saves 15 allocations a row.
 type decoder struct {
 	rest string
 	err  error
@@ -92,7 +92,7 @@ func (d *decoder) digest() string {
 	return ""
 }
 
-// length reads how many things of at least one byte follow.
+// length reads the number of elements, each at least one byte, that follow.
 func (d *decoder) length() int {
 	n := d.uint()
 	if n > uint64(len(d.rest)) {
@@ -158,7 +158,7 @@ func (d *decoder) revisions(r *storage.Record) {
 	r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
 }
 
-// optional reads texts of which each is there once, and not empty.
+// optional reads texts. Each must occur at most once and not be empty.
 func (d *decoder) optional(r *storage.Record) {
 	for range d.length() {
 		to := r.TextCalled(string([]byte{d.byte(), d.byte()}))

@@ -24,7 +24,7 @@ import (
 //	leaf   = uvarint(head's sequence) uvarint(index) hash(32)    of the directory's chain
 //	       | 00 imported(1) chain(16) uvarint(head's sequence) uvarint(index) hash(32)    of another
 //
-// Imported is 1 where the row was removed before it could be imported, else 0.
+// Imported is 1 if the row was removed before it could be imported, otherwise 0.
 //
 // Until format 4 no leaves were kept: kindRemoved has the greatest id removed by then.
 
@@ -43,8 +43,8 @@ func appendForeignLeaf(v []byte, l receipt.Leaf, imported bool) []byte {
 	return appendLeaf(append(e, l.Chain[:]...), l)
 }
 
-// parseIntent reads the row of an intent in a directory of a chain. Of a removed row it
-// returns the leaves, and whether it was imported removed.
+// parseIntent reads the row of an intent in a directory of a chain. For a removed row it
+// returns the leaves and whether the row was imported as a removed one.
 func parseIntent(v []byte, chain [16]byte) (id uuid.UUID, left []receipt.Leaf, imported bool, err error) {
 	if len(v) < idLen {
 		return id, nil, false, fmt.Errorf("%w: the decision of an intent has %d bytes", errCorrupt, len(v))
@@ -264,7 +264,7 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 	}
 }
 
-// splitOrg returns the organization that b begins with, and the rest.
+// splitOrg splits b into the organization at its start and the rest.
 func splitOrg(b []byte) (org, rest []byte, err error) {
 	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
 		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))

@@ -29,7 +29,7 @@ func (i *inspection) because(format string, args ...any) {
 }
 
 var (
-	// errRolledBack means that the store lacks what its recorded tip says.
+	// errRolledBack means that the store ends before its recorded tip.
 	errRolledBack = errors.New("the store has lost what was durable")
 	// errLost means that the directory has files of a store but no rows. Opening it would
 	// remove the files, so --accept-rollback does not apply.

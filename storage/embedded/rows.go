@@ -24,7 +24,7 @@ func (s *Store) get(k key) (v []byte, err error) {
 	return append([]byte{}, v...), err
 }
 
-// newIter returns an iterator over the rows as they are now. It must be closed.
+// newIter returns an iterator over the present rows. The caller must close it.
 func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
 	return s.iterOf(s.db, o)
 }
@@ -149,7 +149,7 @@ func (s *Store) each(
 // batch collects the changes of one write. Its methods keep the first error.
 type batch struct {
 	b     *pebble.Batch
-	chain [16]byte // the directory's, where rows are removed
+	chain [16]byte // the directory's, if rows are removed
 	err   error
 }
 

@@ -19,12 +19,12 @@ import (
 // shutdownManifest names the file in which Close lists the directory's files. Pebble
 // treats a truncated manifest or log as a crash and silently drops its tail, which
 // may hold a kill switch. After a clean Close any difference is damage. The file is
-// removed before Pebble opens, so a directory that was not closed has none; what a
-// crash left is compared with the tip alone: see inspect.
+// removed before Pebble opens, so a directory that was not closed has none. After a crash
+// only the tip is compared: see inspect.
 const shutdownManifest = "closed"
 
-// manifestMarker begins the name of the file that names the manifest. Every
-// opening by Pebble replaces it by one of another name.
+// manifestMarker is the prefix of the name of the file that names the manifest. Every
+// opening by Pebble replaces that file by one with another name.
 const manifestMarker = "marker.manifest."
 
 // fileState describes a file at shutdown. Sum is the SHA-256 of files that have no
@@ -37,7 +37,7 @@ type fileState struct {
 var errDamaged = errors.New("the directory is not as it was when it was closed: restore it from a backup, " +
 	"or remove its file \"" + shutdownManifest + "\" to open what is left of it")
 
-// writeShutdownManifest lists the files of dir, which nothing else may use meanwhile.
+// writeShutdownManifest lists the files of dir, which no one else may use at the time.
 func writeShutdownManifest(dir string, fs vfs.FS) error {
 	files, err := fileStates(dir, fs)
 	if err != nil {
@@ -94,7 +94,7 @@ func checkShutdownManifest(dir string, fs vfs.FS) error {
 	return nil
 }
 
-// removeShutdownManifest removes the file, before anything else changes.
+// removeShutdownManifest removes the file before any other file changes.
 func removeShutdownManifest(dir string, fs vfs.FS) error {
 	err := fs.Remove(fs.PathJoin(dir, shutdownManifest))
 	if errors.Is(err, os.ErrNotExist) {
@@ -140,7 +140,7 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 			continue
 		}
 		file := fileState{Size: info.Size()}
-		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt { // whose blocks have checksums
+		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt { // the blocks of those have checksums
 			if file.Sum, err = sumOf(fs, fs.PathJoin(dir, name)); err != nil {
 				return nil, err
 			}

@@ -19,24 +19,23 @@ import (
 	"writ/storage"
 )
 
-// Options say how a directory is opened. The zero Options are those of a service.
+// Options configure a Store. The zero Options are those of a service.
 type Options struct {
 	// FS holds the directory; nil is the operating system's.
 	FS vfs.FS
-	// Log is for operators; nil is slog.Default().
+	// Log gets messages for operators; nil is slog.Default().
 	Log *slog.Logger
 	// MinFreeBytes is the free space below which writes are refused; 0 means
 	// 256 MiB, which is room enough for Pebble to flush all that it holds.
 	MinFreeBytes uint64
 	// WriteBehind is how many commits may have returned before they are durable; 0
 	// means that every commit is durable when it returns. Further commits wait. A crash
-	// loses at most the last of them, never one from between. What is lost was already
-	// signed and answered: the intent can be decided again, and another head can follow
-	// the same one. Documents are always durable when they return.
+	// loses at most the last of them, never one from between. Lost decisions were already
+	// signed and answered: their intents can be decided again, and another head can follow
+	// the same one. Writes of documents are always durable when they return.
 	WriteBehind int
-	// AcceptRollback is the sequence of the last head of a store that is to be
-	// opened although it has lost something, nil for none: see the package's
-	// documentation.
+	// AcceptRollback is the sequence of the last head of a store that is opened although
+	// it has lost writes, nil for none: see the package's documentation.
 	AcceptRollback *uint64
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
@@ -81,14 +80,14 @@ type Store struct {
 
 	watchers storage.Watchers
 
-	// unregister ends the collecting of metrics.
+	// unregister ends the collection of metrics.
 	unregister func()
 }
 
 var _ storage.Store = (*Store)(nil)
 
-// Open opens the store in dir, which it creates if need be. A directory is used
-// by one Store at a time.
+// Open opens the store in dir and creates dir if it does not exist. One Store at a time
+// uses a directory.
 func Open(dir string, o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -157,8 +156,8 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	return s, nil
 }
 
-// check returns what dir holds, or why it must not be opened. When it may,
-// the file of Close is gone.
+// check inspects dir and returns an error if it must not be opened. Otherwise it removes
+// the file of Close.
 func check(dir string, o Options, lock *pebble.Lock) (inspection, error) {
 	if err := checkShutdownManifest(dir, o.FS); err != nil {
 		return inspection{}, err
@@ -185,17 +184,16 @@ func (s *Store) register(reg prometheus.Registerer) error {
 	return nil
 }
 
-// pebbleOptions: filters on every level, because the commonest read is for an
-// intent that does not exist; four memtables before a stall, so that a failing
-// flush is noticed long before writers wait for it; a cache that is several
-// memtables larger than the filters need, because Pebble takes memtables out of
-// it. Greater memtables made commits slower: they leave the processor's caches,
-// and take most of the store's.
+// pebbleOptions returns options with filters on every level, because the commonest read
+// is for an intent that does not exist. Writes stall after four memtables, so that a
+// failing flush is noticed long before writers wait for it. The cache is several
+// memtables larger than the filters need, because Pebble takes memtables out of it.
+// Larger memtables made commits slower: they exceed the processor's caches and take most
+// of the store's.
 //
-// The intents, whose ids are random, overlap all that is below them, so every
-// compaction of level 0 rewrites what it meets of the next. It waits for eight
-// runs rather than two: that rewrites half of the bytes, and the filters keep the
-// look-ups in eight runs cheap.
+// The ids of intents are random, so a run of level 0 overlaps the whole next level, and
+// every compaction of level 0 rewrites the overlap. It waits for eight runs rather than
+// two, which halves the rewritten bytes. The filters keep look-ups in eight runs cheap.
 func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Options {
 	o := &pebble.Options{
 		FS:                          filesystem,
@@ -217,10 +215,10 @@ func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Opti
 	return o
 }
 
-// separateRows keeps the rows of the history out of what compactions rewrite:
-// a row never changes, and rewriting rows beside the
-// intents, whose ids are random, was a sixth of what a commit cost. Blob files are
-// rewritten once a third of them is garbage, which retention makes it.
+// separateRows keeps the rows of the history in blob files, which compactions do not
+// rewrite. A row never changes, and rewriting rows beside the intents, whose ids are
+// random, was a sixth of the cost of a commit. Blob files are rewritten when a third of
+// them is garbage, which retention makes.
 func separateRows() pebble.ValueSeparationPolicy {
 	return pebble.ValueSeparationPolicy{
 		Enabled:               true,

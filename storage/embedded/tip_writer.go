@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// tipInterval is how often a tip that moves is recorded. The loss of what is older
-// than a second, which leaves room for a slow sync, is noticed after a crash.
+// tipInterval is how often a moving tip is recorded. It leaves time for a slow sync: after
+// a crash the loss of writes that are older than a second is noticed.
 const tipInterval = 500 * time.Millisecond
 
 // tipWriter records the tip in a file beside the store. No write waits for it.
@@ -17,7 +17,7 @@ type tipWriter struct {
 	done chan struct{} // closed after the last tip is recorded
 
 	mu    sync.Mutex // held while the file is written
-	noted tip        // what it says
+	noted tip        // the recorded tip
 }
 
 func (s *Store) startTipWriter() {

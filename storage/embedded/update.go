@@ -34,7 +34,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	}
 	defer u.close()
 	if err := f(&u); err != nil {
-		b.b.Close() //nolint:errcheck // nothing of it is wanted
+		b.b.Close() //nolint:errcheck // it is discarded
 		return 0, err
 	}
 	u.close()
@@ -110,9 +110,9 @@ func (u *update) Delete(kind storage.Kind, org, id string) error {
 	return u.b.err
 }
 
-// changed notes a change, in the place of an earlier one of the same document.
+// changed records a change in the place of an earlier one of the same document.
 func (u *update) changed(c *storage.Collection, change storage.Change) {
-	u.close() // what is read from now on sees it
+	u.close() // later reads see the change
 	if c.Quiet {
 		return
 	}
@@ -134,7 +134,7 @@ func (u *update) unindex(c *storage.Collection, d storage.Document) error {
 	return err
 }
 
-// putDocument puts d with all that it is found by into b.
+// putDocument puts d and its index entries into b.
 func (b *batch) putDocument(c *storage.Collection, d storage.Document) (id, alias string, err error) {
 	keys, id, alias, err := c.Describe(d)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"writ/storage"
 )
 
-// upgrade writes what an earlier format does not have. The number of this one
-// comes last: an opening that is cut short is done again. History rows of every
-// format are read as they are.
+// upgrade adds the rows that an earlier format lacks. It writes the number of this format
+// last, so that an interrupted upgrade is done again. History rows of every format are
+// readable.
 func (s *Store) upgrade(from int) error {
 	if from < linkedFormat {
 		if err := s.addLinks(); err != nil {
@@ -28,9 +28,9 @@ func (s *Store) upgrade(from int) error {
 
 func (b *batch) setFormat(n int64) { b.set(formatKey, strconv.AppendInt(nil, n, 10)) }
 
-// addLinks puts what formats 1 and 2 do not have. Neither has links nor a noted
-// tip: what the directory holds is taken for all that it ever held. The tip is
-// noted first, so that a store of a later format without one has lost it.
+// addLinks adds the links and the recorded tip that formats 1 and 2 lack. The present
+// state of the directory counts as complete. The tip is recorded first: a store of a
+// later format without a tip has lost it.
 func (s *Store) addLinks() error {
 	t := s.end()
 	if err := s.noteTip(t); err != nil {
@@ -46,7 +46,7 @@ func (s *Store) addLinks() error {
 	return s.apply(b.b)
 }
 
-// What formats 1 to 4 have of documents, in ranges of keys by their first byte:
+// The rows of documents in formats 1 to 4, in ranges of keys by their first byte:
 //
 //	'a' org agent-id                   agent          JSON
 //	'c' org 'P'                        how many bytes the versions of policies take: 8 bytes
@@ -55,16 +55,16 @@ func (s *Store) addLinks() error {
 //	's' org                            subscription   JSON
 //	't' token-id                       token          JSON
 //
-// The others are counts and indexes, which follow from these.
+// The other rows are counts and indexes, which follow from these.
 const oldDocuments = "abcefprstuvwy"
 
 // moved is about how many bytes of documents are moved at once.
 const moved = 1 << 20
 
-// mover moves the documents of formats 1 to 4 to where format 5 has them. The old
-// ones go with the last write: until then they are what counts. Each gets a revision
-// and a change of its own, so that every document is as a signed change left it once
-// the ledger has signed these.
+// mover moves the documents of formats 1 to 4 to the keys of format 5. The last write
+// deletes the old rows, which count until then. Each document gets a revision and a
+// change of its own. After the ledger has signed these, every document matches a signed
+// change.
 type mover struct {
 	s      *Store
 	b      *batch
@@ -75,14 +75,14 @@ type mover struct {
 
 func (s *Store) moveDocuments() error {
 	m := mover{s: s, b: &batch{b: s.db.NewBatch()}, counts: make(map[string]*storage.Counts), last: s.change + 1}
-	for _, k := range []kind{kindDocument, kindIndex, kindChange, kindTrimmed} { // of an opening that was cut short
+	for _, k := range []kind{kindDocument, kindIndex, kindChange, kindTrimmed} { // of an interrupted upgrade
 		m.remove(byte(k))
 	}
 	err := m.move()
 	for i := range oldDocuments {
 		m.remove(oldDocuments[i])
 	}
-	m.b.number(trimmedKey, int64(s.change)+1) // nobody is told of what was before
+	m.b.number(trimmedKey, int64(s.change)+1) // earlier revisions are not told
 	m.b.setFormat(format)
 	if m.b.link(changeStream, m.last); m.b.err == nil && m.last > s.change+1 {
 		m.b.err = m.b.b.SingleDelete(linkKey(changeStream, s.change), nil)
@@ -182,7 +182,7 @@ func (m *mover) place(d *storage.Document) error {
 	return nil
 }
 
-// put writes d, and what is waiting when that is much.
+// put adds d to the batch and writes the batch if it is large.
 func (m *mover) put(c *storage.Collection, d storage.Document) error {
 	m.last++
 	d.Revision = m.last
