@@ -310,6 +310,14 @@ func TestWebhook_RacingEventsEndWithTheNewest(t *testing.T) {
 	h.wantPlan(acme, "business", "active")
 }
 
+// TestWebhook_AnOrganizationsLengthIsInCharacters: an organization has at most 128 of them.
+func TestWebhook_AnOrganizationsLengthIsInCharacters(t *testing.T) {
+	h := start(t, "")
+	org := strings.Repeat("🜁", 128)
+	must(t, h.deliver(event("e1", created, 0, subscription("sub_1", "active", pricePro, obj{"metadata": obj{"organization_id": org}}))))
+	h.wantPlan(org, "pro", "active")
+}
+
 func TestWebhook_IgnoresWhatIsNotOurs(t *testing.T) {
 	h := start(t, "")
 	for name, e := range map[string]obj{

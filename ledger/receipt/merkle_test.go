@@ -155,6 +155,9 @@ func TestProofOfAnotherSize(t *testing.T) {
 
 func TestProofLargestTree(t *testing.T) {
 	const size = 1<<32 - 1
+	if room := (sigMaxLen - sigMinLen) / sha256.Size; room != bits.Len32(size) {
+		t.Errorf("a sig has room for a proof of %d nodes, want %d", room, bits.Len32(size))
+	}
 	for _, index := range []uint32{0, 1, 1 << 31, size - 2} {
 		proof := make([]hash, 32)
 		if _, err := rootFromProof(hash{}, index, size, proof); err != nil {
