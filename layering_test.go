@@ -44,8 +44,6 @@ func TestLayering(t *testing.T) {
 		"writ/admission":         {},
 		"writ/decision":          {"writ/admission", "writ/engine", "writ/engine/condition", "writ/ledger"},
 		"writ/api":               {"writ/admission", "writ/apikey", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
-		"writ/examples":          {"writ/engine"},
-		"writ/api":               {"writ/admission", "writ/apikey", "writ/decision", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/decision/core":     {"writ/engine"},
