@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agnivade/levenshtein"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
 )
@@ -130,7 +129,7 @@ func (e *expander) resolve(name string, within []string) members {
 		base, _ := textOf(v)
 		switch {
 		case e.file.Intents[base] == nil:
-			e.refuse(field+".extends", "there is no intent %s%s", jsontext.Value(v), meant(base, slices.Sorted(maps.Keys(e.file.Intents))))
+			e.refuse(field+".extends", "there is no intent %s%s", v, meant(base, slices.Sorted(maps.Keys(e.file.Intents))))
 			return nil
 		case base == name || slices.Contains(within, base):
 			e.refuse(field+".extends", "extends itself: %s", strings.Join(append(within, name, base), ", "))

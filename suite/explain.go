@@ -75,7 +75,9 @@ func about(c *engine.ExplainedCheck) string {
 
 // ruled says what a rule said, and because of which part of its condition.
 func ruled(x *engine.ExplainedRule) string {
-	said := map[string]string{"match": "matches, and another decides", "no_match": "does not match", "error": "is an error", "not_asked": "is not asked: one above it decides"}
+	said := map[string]string{
+		"match": "matches, and another decides", "no_match": "does not match", "error": "is an error", "not_asked": "is not asked: one above it decides",
+	}
 	text := fmt.Sprintf("the rule %q %s", x.Name, said[x.Result])
 	switch {
 	case x.Because != nil && x.Leaves[*x.Because].Error != "":

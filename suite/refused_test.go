@@ -26,7 +26,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		"an unknown rule":        {"rules: r.yaml\n" + head + "tests: [{name: a, intent: read, want: deny, rule: Write wait}]", []string{`tests[0].rule: there is no rule "Write wait": did you mean Writes wait?`}},
 		"an unknown intent":      {head + "tests: [{name: a, intent: raed, want: deny}]", []string{`there is no intent "raed": did you mean read?`}},
 		"an unknown column":      {head + "tests: [{name: a, intent: read, table: {columns: [cost.amount, want], rows: []}}]", []string{`columns[0]: there is no column "cost.amount": did you mean cost.amount_minor?`, `rows: is required`}},
-		"an unknown path":        {head + "tests: [{name: a, intent: read, want: deny, set: {resourse: x}}]", []string{`tests[0].set.resourse: there is no member "resourse" of an intent: did you mean resource?`}},
+		"an unknown path":        {head + "tests: [{name: a, intent: read, want: deny, set: {resorce: x}}]", []string{`tests[0].set.resorce: there is no member "resorce" of an intent: did you mean resource?`}},
 		"an unknown status":      {head + "tests: [{name: a, intent: read, want: deny, agent: disable}]", []string{`there is no status "disable": did you mean disabled?`}},
 		"a short row":            {head + "tests: [{name: a, intent: read, want: deny, table: {columns: [resource, want], rows: [[x]]}}]", []string{`rows[0]: has 1 cells, and there are 2 columns`}},
 		"an empty each":          {head + "tests: [{name: a, intent: read, want: deny, each: {resource: []}}]", []string{`each.resource: has no value`}},

@@ -94,7 +94,8 @@ func (r *regoSuite) take(s *Suite) error {
 			continue
 		}
 		if have := r.suite.fixtures[name].intent; r.intents[name] != nil && !same(have, in) {
-			p := s.doc.Problem("suite.intents."+name, fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one", r.suite.Path, name))
+			p := s.doc.Problem("suite.intents."+name,
+				fmt.Sprintf("%s has another intent %s, and tests in Rego of the policy see those of both: rename one", r.suite.Path, name))
 			return &document.Error{Problems: []document.Problem{p}}
 		}
 		r.intents[name] = &engine.Input{Intent: in}

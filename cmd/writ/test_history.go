@@ -135,7 +135,9 @@ func (h *seeding) take(r *storage.Record) {
 
 // unrepeatable are the codes of findings that are of more than an intent, a policy and its
 // rules.
-var unrepeatable = []engine.Code{engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable, engine.CodeResourceUnreadable}
+var unrepeatable = []engine.Code{
+	engine.CodeBatchRefused, engine.CodeCoreFinding, engine.CodePolicyMissing, engine.CodePolicyUnreadable, engine.CodeResourceUnreadable,
+}
 
 // repeatable reports whether an intent of the history can be decided again: the history
 // hides what looks like a secret, and names the codes of an external core as it gives them.

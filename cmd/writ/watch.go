@@ -107,7 +107,7 @@ func (w *watch) roots() []string {
 func (w *watch) touched(changed map[string]bool) []string {
 	again := map[string]bool{}
 	for path, files := range w.files {
-		for _, f := range append(files, path) {
+		for _, f := range slices.Concat(files, []string{path}) {
 			if changed[filepath.Clean(f)] {
 				again[path] = true
 			}
@@ -164,7 +164,7 @@ func (w *watch) run(ctx context.Context, paths []string) error {
 // load reads the suites in a file, and watches what they are read from.
 func (w *watch) load(path string) error {
 	suites, err := w.loader.Load(path)
-	files := append(w.files[path], path)
+	files := slices.Concat(w.files[path], []string{path})
 	var placed *document.Error
 	if errors.As(err, &placed) {
 		for _, p := range placed.Problems {

@@ -1,0 +1,210 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/engine"
+)
+
+// said is what a test and a row say of a case.
+type said struct {
+	*expander
+	test, row        string // fields
+	intent, intentAt string
+	order            []string
+	members          map[string]value
+	labels           []string
+	input            engine.Input
+	want             expected
+}
+
+// fromTest takes what the test says, which a row can say otherwise.
+func (s *said) fromTest(t *Test, field string) {
+	s.input.Usage.Exceeded, s.input.RequireRegistered = t.UsageExceeded, t.RequireRegistered
+	if t.Agent != "" {
+		s.agent(t.Agent, field+".agent")
+	}
+	if t.Want != "" {
+		s.decision(t.Want, field+".want")
+	}
+	if t.Codes != nil {
+		s.codes(*t.Codes, field+".codes")
+	}
+	if t.Rule != "" {
+		s.rule(t.Rule, field+".rule")
+	}
+	s.want.err = t.Error
+}
+
+// stateLabels names what the test says of the state.
+func (s *said) stateLabels(t *Test) {
+	if t.Agent != "" {
+		s.labels = append(s.labels, "agent="+t.Agent)
+	}
+	if t.UsageExceeded {
+		s.labels = append(s.labels, "usage_exceeded=true")
+	}
+	if t.RequireRegistered {
+		s.labels = append(s.labels, "require_registered_agents=true")
+	}
+}
+
+// set takes what a cell of a table or a value of each says.
+func (s *said) set(a assignment) {
+	ok := true
+	text := ""
+	if isAbsent(a.json) && slices.Contains(columns, a.column) {
+		return // the row says nothing of it
+	}
+	switch a.column {
+	case "want", "agent", "rule", "intent":
+		if text, ok = textOf(a.json); !ok {
+			s.refuse(a.from, "%s: want a string", a.column)
+			return
+		}
+	}
+	switch a.column {
+	case "want":
+		s.decision(text, a.from)
+	case "rule":
+		s.rule(text, a.from)
+	case "intent":
+		s.intent, s.intentAt = text, a.from
+	case "agent":
+		s.agent(text, a.from)
+	case "codes":
+		var codes []string
+		if ok = json.Unmarshal(a.json, &codes) == nil; ok {
+			s.codes(codes, a.from)
+		}
+	case "error":
+		s.want.err = new(bool)
+		ok = json.Unmarshal(a.json, s.want.err) == nil
+	case "usage_exceeded":
+		ok = json.Unmarshal(a.json, &s.input.Usage.Exceeded) == nil
+	case "require_registered_agents":
+		ok = json.Unmarshal(a.json, &s.input.RequireRegistered) == nil
+	default:
+		s.order = append(s.order, a.column)
+		s.members[a.column] = a.value
+	}
+	if !ok {
+		s.refuse(a.from, "%s: want %s", a.column, map[bool]string{true: "an array of codes", false: "true or false"}[a.column == "codes"])
+	}
+	if !slices.Contains([]string{"want", "codes", "rule", "error", "intent"}, a.column) {
+		s.labels = append(s.labels, a.column+"="+shown(a.json))
+	}
+}
+
+// shown is a value in the name of a case.
+func shown(v jsontext.Value) string {
+	if isAbsent(v) {
+		return "null"
+	}
+	if text, ok := textOf(v); ok && text != "" && !strings.ContainsAny(text, " ,\"\n") {
+		return text
+	}
+	return string(v)
+}
+
+func (s *said) decision(text, at string) {
+	d, err := engine.ParseDecision(text)
+	if err != nil {
+		s.refuse(at, "there is no decision %q%s", text, meant(text, []string{"allow", "approval_required", "deny"}))
+	}
+	s.want.decision, s.want.decisionAt = d, at
+}
+
+func (s *said) codes(codes []string, at string) {
+	s.want.codes, s.want.codesAt = []engine.Code{}, at
+	for i, c := range codes {
+		if !slices.Contains(engine.Codes(), engine.Code(c)) {
+			var known []string
+			for _, k := range engine.Codes() {
+				known = append(known, string(k))
+			}
+			s.refuse(fmt.Sprintf("%s[%d]", at, i), "there is no code %q%s", c, meant(c, known))
+		}
+		s.want.codes = append(s.want.codes, engine.Code(c))
+	}
+	s.want.codes = sorted(s.want.codes)
+}
+
+func (s *said) agent(text, at string) {
+	switch a := engine.AgentStatus(text); a {
+	case engine.AgentActive, engine.AgentDisabled:
+		s.input.Agent = a
+	default:
+		s.input.Agent = engine.AgentUnregistered
+		if unregistered := engine.AgentUnregistered.String(); text != unregistered {
+			s.refuse(at, "there is no status %q%s", text, meant(text, []string{"active", "disabled", unregistered}))
+		}
+	}
+}
+
+func (s *said) rule(name, at string) {
+	s.want.rule = name
+	if len(s.suite.subject.ruleCalled(name)) == 0 {
+		var names []string
+		for _, r := range s.suite.subject.rules {
+			names = append(names, r.Name)
+		}
+		s.refuse(at, "there is no rule %q%s", name, meant(name, names))
+	}
+}
+
+// build returns the intent of the case, nil where something is wrong with it.
+func (s *said) build() *engine.Intent {
+	from, ok := s.resolved[s.intent]
+	if !ok {
+		switch {
+		case s.file.Intents[s.intent] != nil: // which is said already
+		case s.intent == "":
+			s.refuse(s.test, "intent is required: the name of one of the intents")
+		default:
+			s.refuse(s.intentAt, "there is no intent %q%s", s.intent, meant(s.intent, slices.Sorted(maps.Keys(s.file.Intents))))
+		}
+		return nil
+	}
+	m := maps.Clone(from)
+	for _, path := range s.order {
+		m.set(path, s.members[path])
+	}
+	m = s.completed(m)
+	in, err := decodeIntent(m)
+	if err != nil {
+		s.locate(err, m, s.row)
+		return nil
+	}
+	if policy := s.suite.subject.doc.PolicyID; in.PolicyID != policy {
+		s.refuse(m["policy_id"].from, "intent.policy_id: the policy is %s: leave it out", policy)
+		return nil
+	}
+	return in
+}
+
+// textOf returns the text of a string.
+func textOf(v jsontext.Value) (string, bool) {
+	var text string
+	ok := v.Kind() == '"' && json.Unmarshal(v, &text) == nil
+	return text, ok
+}
+
+// textValue is a string in JSON.
+func textValue(text string) jsontext.Value {
+	quoted, _ := jsontext.AppendQuote(nil, text) // an error leaves what is no UTF-8 replaced
+	return quoted
+}
+
+// sorted returns codes as a set.
+func sorted(codes []engine.Code) []engine.Code {
+	codes = slices.Clone(codes)
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
