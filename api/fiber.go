@@ -38,6 +38,9 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 			return err
 		}
 	}
+	if rt.is(conditional) {
+		r.ifMatch = string(fc.Request().Header.Peek(fiber.HeaderIfMatch))
+	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request().Header.Peek(headerSignature))
 	}

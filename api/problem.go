@@ -34,6 +34,7 @@ const (
 	codeIntentConflict    = "intent_conflict"
 	codeIntentExpired     = "intent_expired"
 	codeConflict          = "conflict"
+	codeRuleChanged       = "rule_changed"
 	codeBodyTooLarge      = "body_too_large"
 	codeMediaType         = "unsupported_media_type"
 	codeHeaderTooLarge    = "header_too_large"

@@ -20,13 +20,14 @@ type route struct {
 type trait uint8
 
 const (
-	signed    trait = 1 << iota // public, yet has a body, which a header signs and the handler authenticates by it
-	anyQuery                    // does not look at the query: all others refuse the parameters that they don't know
-	unlimited                   // no rate limit holds it; it is public
-	urgent                      // takes no slot: however much waits, it is answered
-	deciding                    // waits with the decisions, not with the work on documents
-	stored                      // the body is stored as it is written, and refused if it holds a secret
-	owned                       // a credential without the scope may ask for what is its own: the handler checks
+	signed      trait = 1 << iota // public, yet has a body, which a header signs and the handler authenticates by it
+	anyQuery                      // does not look at the query: all others refuse the parameters that they don't know
+	unlimited                     // no rate limit holds it; it is public
+	urgent                        // takes no slot: however much waits, it is answered
+	deciding                      // waits with the decisions, not with the work on documents
+	stored                        // the body is stored as it is written, and refused if it holds a secret
+	conditional                   // may name in If-Match the state that it is to change
+	owned                         // a credential without the scope may ask for what is its own: the handler checks
 )
 
 // is reports whether the route has t.
@@ -57,8 +58,8 @@ func (s *Server) routes() []route {
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
 		post("/v1/rules", scopeRulesWrite, withBody(s.createRule, s.checkNewRule), stored),
-		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored),
-		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent),
+		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored, conditional),
+		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
 		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),

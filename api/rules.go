@@ -85,6 +85,9 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	for {
 		var unchecked *engine.Rule
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
+			if err := r.mayChange(old); err != nil {
+				return old, err
+			}
 			if *in == (ruleBody{}) {
 				return old, nil
 			}
@@ -114,9 +117,25 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	}
 }
 
+// mayChange refuses to change a rule that is no longer as If-Match says. Its entity tag is
+// its updatedAt, as JSON has it.
+func (r *request) mayChange(rule engine.Rule) error {
+	tag, err := rule.UpdatedAt.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("the entity tag of a rule: %w", err)
+	}
+	if r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag) {
+		return nil
+	}
+	return refuse(problem{
+		Status: http.StatusPreconditionFailed, Code: codeRuleChanged,
+		Detail: "The rule was changed at another time than If-Match says. Read it again.",
+	})
+}
+
 // deleteRule removes a rule.
 func (s *Server) deleteRule(r *request) (response, error) {
-	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param); err != nil {
+	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param, r.mayChange); err != nil {
 		return response{}, about("rule", err)
 	}
 	return response{status: http.StatusNoContent}, nil

@@ -65,6 +65,31 @@ func TestRules_LifeCycle(t *testing.T) {
 	})
 }
 
+// TestRules_IfMatch: who has read a rule overwrites and deletes no later change of it.
+func TestRules_IfMatch(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	var rule engine.Rule
+	h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": "{}", "action": allowAction}).wantStatus(http.StatusCreated).into(&rule)
+	path, tag := "/v1/rules/"+rule.ID, func() string { return `"` + rule.UpdatedAt.Format(time.RFC3339Nano) + `"` }
+	first := tag()
+	h.clock.advance(time.Millisecond)
+	h.do("PATCH", path, op, obj{"priority": 1}, "If-Match", first).wantStatus(http.StatusOK).into(&rule)
+	for _, stale := range []string{first, `"x"`, rule.ID} {
+		h.do("PATCH", path, op, obj{"priority": 2}, "If-Match", stale).wantProblem(http.StatusPreconditionFailed, codeRuleChanged)
+		h.do("PATCH", path, op, nil, "If-Match", stale).wantProblem(http.StatusPreconditionFailed, codeRuleChanged)
+		h.do("DELETE", path, op, nil, "If-Match", stale).wantProblem(http.StatusPreconditionFailed, codeRuleChanged)
+	}
+	var rules []engine.Rule
+	h.do("GET", "/v1/rules", op, nil).wantStatus(http.StatusOK).into(&rules)
+	if diff := cmp.Diff([]engine.Rule{rule}, rules); diff != "" {
+		t.Errorf("refused changes changed the rule (-want +got):\n%s", diff)
+	}
+	h.do("PATCH", path, op, obj{"priority": 3}, "If-Match", "*").wantStatus(http.StatusOK).into(&rule)
+	h.do("DELETE", path, op, nil, "If-Match", tag()).wantStatus(http.StatusNoContent)
+	h.do("DELETE", path, op, nil, "If-Match", tag()).wantProblem(http.StatusNotFound, "rule_not_found")
+}
+
 func TestRules_InvalidFields(t *testing.T) {
 	h := start(t)
 	id := h.rule(acme, `{}`, allowAction)

@@ -34,6 +34,7 @@ isActive: true
 // TestRewrite_Golden: where scalars change, nothing else does; else what stays keeps its
 // comments.
 func TestRewrite_Golden(t *testing.T) {
+	first, _, _ := strings.Cut(twoRules, "---\n")
 	one := `{"name":"one","condition":{"cost.amount_minor":{"$gt":5},"action_type":"a"},"action":"{\"decision\":\"deny\"}","priority":7,"isActive":false,"updatedAt":"2026-11-02T09:00:00Z"}`
 	for name, tt := range map[string]struct {
 		edits   []Edit
@@ -61,7 +62,7 @@ func TestRewrite_Golden(t *testing.T) {
 		"removed and added": {
 			[]Edit{{0, nil}, {9, []byte(`{"name":"three","condition":"{}","action":"{}","priority":1,"isActive":true}`)}},
 			[]string{
-				twoRules[:strings.Index(twoRules, "# The second")], "",
+				first + "---\n", "",
 				`'{"decision":"deny"}'`, "{decision: deny}",
 				"# The end.\n", "# The end.\n---\nname: three\ncondition: {}\naction: {}\npriority: 1\nisActive: true\n",
 			},

@@ -69,10 +69,9 @@ func (p *Plan) Push(ctx context.Context, call Call, steps []Change, o PushOption
 
 // push makes a step, after which the change holds what the server has.
 func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
-	path := "/v1/rules/" + url.PathEscape(c.ID)
 	switch {
 	case c.State == Missing:
-		_, err := call(ctx, http.MethodDelete, path, nil, http.StatusNoContent, nil)
+		_, err := call(ctx, c.request(http.MethodDelete, nil, http.StatusNoContent), nil)
 		return err
 	case c.Kind == document.Policy:
 		next := *c.local.policy
@@ -80,31 +79,45 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 			next.Version, next.UpdatedAt = c.NextVersion, now().UTC().Truncate(time.Second)
 		}
 		c.policy = &next
-		_, err := call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": &next}, http.StatusCreated, nil)
+		_, err := call(ctx, Request{
+			Method: http.MethodPost, Path: "/v1/policies/register", Body: map[string]any{"policy": &next}, Want: http.StatusCreated,
+		}, nil)
 		return err
 	case c.State == Added:
 		return c.create(ctx, call)
 	}
-	c.rule = new(engine.Rule)
-	_, err := call(ctx, http.MethodPatch, path, ruleBody(c.local.rule), http.StatusOK, c.rule)
+	return c.change(ctx, call)
+}
+
+// request is a request about the server's rule, if it is as it was read.
+func (c *Change) request(method string, body any, want int) Request {
+	return Request{
+		Method: method, Path: "/v1/rules/" + url.PathEscape(c.rule.ID), Body: body, IfMatch: string(encode(c.rule.UpdatedAt)), Want: want,
+	}
+}
+
+// change makes the server's rule that of the file.
+func (c *Change) change(ctx context.Context, call Call) error {
+	changed := new(engine.Rule)
+	_, err := call(ctx, c.request(http.MethodPatch, ruleBody(c.local.rule), http.StatusOK), changed)
+	c.rule = changed
 	return err
 }
 
 // create makes a rule. A new rule is active, so one that shall not be is made with a
 // condition that never holds, which the change that stops it replaces.
 func (c *Change) create(ctx context.Context, call Call) error {
-	c.rule = new(engine.Rule)
 	body := ruleBody(c.local.rule)
 	delete(body, "isActive")
 	if !c.local.rule.IsActive {
 		body["condition"] = neverHolds
 	}
-	if _, err := call(ctx, http.MethodPost, "/v1/rules", body, http.StatusCreated, c.rule); err != nil || c.local.rule.IsActive {
+	c.rule = new(engine.Rule)
+	_, err := call(ctx, Request{Method: http.MethodPost, Path: "/v1/rules", Body: body, Want: http.StatusCreated}, c.rule)
+	if err != nil || c.local.rule.IsActive {
 		return err
 	}
-	path := "/v1/rules/" + url.PathEscape(c.rule.ID)
-	_, err := call(ctx, http.MethodPatch, path, ruleBody(c.local.rule), http.StatusOK, c.rule)
-	return err
+	return c.change(ctx, call)
 }
 
 // neverHolds is a condition that no intent meets.

@@ -18,10 +18,17 @@ import (
 	"writ/engine"
 )
 
-// Call sends a request with a JSON body, unless that is nil, to a server, and decodes the
-// answer, which must have the wanted status, into v, unless that is nil. It returns the
-// answer's headers.
-type Call func(ctx context.Context, method, path string, body any, want int, v any) (http.Header, error)
+// Request is a request to a server.
+type Request struct {
+	Method, Path string
+	Body         any    // encoded as JSON; nil: none
+	IfMatch      string // the header of that name; empty: none
+	Want         int    // the status of the answer
+}
+
+// Call sends a request, and decodes the answer, which must have the wanted status, into v,
+// unless that is nil. It returns the answer's headers.
+type Call func(ctx context.Context, r Request, v any) (http.Header, error)
 
 // Server is what an organization has on a server at one moment.
 type Server struct {
@@ -71,7 +78,7 @@ func pages[T any](ctx context.Context, call Call, path string, f func(T)) error 
 			q.Set("cursor", cursor)
 		}
 		var page T
-		header, err := call(ctx, http.MethodGet, path+"?"+q.Encode(), nil, http.StatusOK, &page)
+		header, err := call(ctx, Request{Method: http.MethodGet, Path: path + "?" + q.Encode(), Want: http.StatusOK}, &page)
 		if err != nil {
 			return err
 		}

@@ -312,7 +312,7 @@ func (b *bird) documents(s string) {
 	var made struct {
 		ID string `json:"id"`
 	}
-	if err := (client{b.url, b.token}).fetch(b.t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated, &made); err != nil {
+	if err := (client{base: b.url, token: b.token}).fetch(b.t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated, &made); err != nil {
 		b.t.Errorf("making a rule: %v", err)
 		return
 	}

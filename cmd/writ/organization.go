@@ -46,9 +46,11 @@ func (f *serverFlags) organization(s streams) (*organization, error) {
 const maxWait = 5 * time.Minute
 
 // call implements [workspace.Call]. It waits as long as a limit of the server asks.
-func (o *organization) call(ctx context.Context, method, path string, body any, want int, v any) (http.Header, error) {
+func (o *organization) call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
+	c := o.client
+	c.ifMatch = r.IfMatch
 	for {
-		header, err := o.client.read(ctx, method, path, body, want, v)
+		header, err := c.read(ctx, r.Method, r.Path, r.Body, r.Want, v)
 		var answer *answerError
 		if !errors.As(err, &answer) {
 			return header, err

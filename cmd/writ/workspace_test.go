@@ -77,7 +77,7 @@ func (a *author) write(name, text string) {
 // rules returns the server's rules.
 func (a *author) rules() (rules []engine.Rule) {
 	a.Helper()
-	if err := (client{a.url, a.token}).fetch(a.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules); err != nil {
+	if err := (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules); err != nil {
 		a.Fatal(err)
 	}
 	return rules
@@ -85,7 +85,7 @@ func (a *author) rules() (rules []engine.Rule) {
 
 func (a *author) create(rule object) {
 	a.Helper()
-	if _, err := (client{a.url, a.token}).call(a.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
+	if _, err := (client{base: a.url, token: a.token}).call(a.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -146,7 +146,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 		"denied_action_types": []string{}, "blocked_resource_patterns": []string{"# x", "{a,b}/**", "yes"}, "max_cost_minor": 9007199254740991,
 		"status": "active", "updated_at": "2026-11-01T09:00:00.123456789+02:00",
 	}
-	api := client{a.url, a.token}
+	api := client{base: a.url, token: a.token}
 	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (a *author) changes(want int) (n int) {
 		var page struct {
 			Data []ledger.Change `json:"data"`
 		}
-		if err := (client{a.url, a.token}).fetch(a.Context(), http.MethodGet, "/v1/changes?limit=500", nil, http.StatusOK, &page); err != nil {
+		if err := (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/changes?limit=500", nil, http.StatusOK, &page); err != nil {
 			a.Fatal(err)
 		}
 		n = len(page.Data)

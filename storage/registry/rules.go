@@ -57,9 +57,19 @@ func (r *Registry) UpdateRule(
 	return rule, nil
 }
 
-// DeleteRule removes the rule, or returns storage.ErrNotFound.
-func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string) error {
+// DeleteRule removes the rule, or returns storage.ErrNotFound. An error of a check keeps it,
+// and is returned unchanged. Checks may be called more than once and must not call the store.
+func (r *Registry) DeleteRule(ctx context.Context, org, ruleID string, checks ...func(engine.Rule) error) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
+		for _, check := range checks {
+			stored, err := storage.Rules.Get(tx, org, ruleID)
+			if err != nil {
+				return err
+			}
+			if err := check(*stored); err != nil {
+				return err
+			}
+		}
 		if err := tx.Delete(storage.RuleKind, org, ruleID); err != nil {
 			return err
 		}

@@ -78,6 +78,13 @@ var ruleTests = []test{
 		w.must("PutRule", w.PutRule(w.ctx, "org", rule("rr"), 0))
 		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r"))
 		w.wantErr("DeleteRule again", w.DeleteRule(w.ctx, "org", "r"), storage.ErrNotFound)
+		refused := errors.New("refused")
+		keep := func(r engine.Rule) error {
+			w.wantSame("the check's rule", r, *rule("rr"))
+			return refused
+		}
+		w.wantErr("DeleteRule that a check refuses", w.DeleteRule(w.ctx, "org", "rr", keep), refused)
+		w.wantErr("DeleteRule of no rule", w.DeleteRule(w.ctx, "org", "r", keep), storage.ErrNotFound)
 		w.wantRules("org", *rule("rr"))
 	}},
 	{"AllRules returns every rule in evaluation order: priority descending, then CreatedAt, then ID", func(w *world) {
