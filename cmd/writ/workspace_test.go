@@ -324,3 +324,58 @@ func TestWorkspace_FindsRulesByIDThenByName(t *testing.T) {
 		t.Errorf("the server has %d rules, want 3", got)
 	}
 }
+
+// TestWorkspace_OverwritesNoLaterChange: what somebody else changes between the plan and
+// the push stays.
+func TestWorkspace_OverwritesNoLaterChange(t *testing.T) {
+	for _, prune := range []bool{false, true} {
+		t.Run(fmt.Sprintf("prune=%v", prune), func(t *testing.T) {
+			a := newAuthor(t)
+			a.create(object{"name": "one", "condition": "{}", "action": `{"decision":"deny"}`})
+			a.writ(exitOK, "pull")
+			id, text := a.rules()[0].ID, a.files()["/rules.yaml"]
+			args := []string{"push", "--yes"}
+			if prune {
+				text, args = strings.Replace(text, id, "", 1), append(args, "--prune")
+				text = strings.Replace(strings.Replace(text, "id: \n", "", 1), "name: one", "name: two", 1)
+			}
+			a.write("rules.yaml", strings.Replace(text, "priority: 100", "priority: 7", 1))
+			server := a.url
+			a.url = interposed(t, server, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, id) }, func() {
+				_, err := client{base: server, token: a.token}.call(t.Context(), http.MethodPatch, "/v1/rules/"+id, object{"priority": 9}, http.StatusOK)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			if _, errs := a.writ(exitFailed, args...); !strings.Contains(errs, "rule_changed") {
+				t.Errorf("the push prints %s", errs)
+			}
+			a.url = server
+			for _, r := range a.rules() {
+				if r.ID == id && r.Priority == 9 {
+					return
+				}
+			}
+			t.Errorf("the rules are %v, want one of the priority 9", a.rules())
+		})
+	}
+}
+
+// interposed returns the address of a proxy that calls f before it passes on a request
+// that matches.
+func interposed(t *testing.T, server string, matches func(*http.Request) bool, f func()) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if matches(r) {
+			f()
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
