@@ -102,6 +102,26 @@ func with(path string, value any) map[string]any {
 	return all
 }
 
+// set sets the member of an intent at a path; nil removes it. What follows "metadata." is one key.
+func set(all map[string]any, path string, value any) {
+	member, key, nested := strings.Cut(path, ".")
+	switch {
+	case !nested && value == nil:
+		delete(all, member)
+		return
+	case !nested:
+		all[member] = value
+		return
+	}
+	object, _ := all[member].(map[string]any)
+	if object == nil {
+		object = make(map[string]any)
+	}
+	if object[key], all[member] = value, object; value == nil {
+		delete(object, key)
+	}
+}
+
 func evaluate(t *testing.T, doc *engine.ActionPolicy, rules []engine.Rule, members map[string]any) engine.Result {
 	t.Helper()
 	p, err := engine.CompilePolicy(doc)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/rego"
 )
 
 var update = flag.Bool("update", false, "write the recipes into the page")
@@ -52,24 +53,30 @@ func TestPage_Recipes(t *testing.T) {
 func shownAs(t *testing.T, name string) string {
 	t.Helper()
 	var b strings.Builder
-	s, p, rules := loadSuite(t, name)
-	for _, file := range []string{s.Policy, s.Rules} {
+	s := loadSuite(t, name)
+	for _, file := range []string{"policy.yaml", "rules.yaml"} {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(name), file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&b, "```yaml\n# %s\n%s```\n\n", file, text)
 	}
+	p, err := engine.CompilePolicy(s.Policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := engine.CompileRules(s.Rules(), engine.Options{CompileRego: rego.CompileCondition})
 	b.WriteString("| intent | | decision | by |\n|---|---|---|---|\n")
-	for i, c := range s.Tests {
-		in := s.intent(t, c, i, p.Document().PolicyID)
-		res := s.decide(t, c, p, rules, in)
+	for _, c := range s.Cases {
+		res := engine.Evaluate(p, rules, &c.Input)
 		by := slices.IndexFunc(res.Findings, func(f engine.Finding) bool { return f.Outcome == res.Decision })
 		decided := "`" + string(res.Findings[by].Code) + "`"
-		if id := res.Findings[by].RuleID; id != "" {
-			decided = id
+		for _, r := range s.Rules() {
+			if r.ID == res.Findings[by].RuleID {
+				decided = r.Name
+			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, intentAsShown(in), res.Decision, decided)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Test, intentAsShown(c.Input.Intent), res.Decision, decided)
 	}
 	return b.String()
 }
