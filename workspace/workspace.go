@@ -85,33 +85,17 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 			w.policies = append(w.policies, l)
 		}
 	case document.Rule:
-		err = w.addRule(l, o)
+		compiled, err := l.doc.Rule(o)
+		if err != nil {
+			return err
+		}
+		rule := compiled.Rule()
+		l.rule = &rule
+		w.rules = append(w.rules, l)
 	default:
 		err = l.notADocument()
 	}
 	return err
-}
-
-// addRule decodes and validates a rule. A file says all of it: what the server would choose
-// for a member that is missing, writ eval would not.
-func (w *Workspace) addRule(l *Local, o engine.Options) error {
-	var all document.Error
-	compiled, err := l.doc.Rule(o)
-	if err := join(&all, err); err != nil {
-		return err
-	}
-	for _, member := range []string{"priority", "isActive"} {
-		if _, ok := l.doc.Child(member); !ok {
-			all.Problems = append(all.Problems, l.doc.Problem("rule."+member, "is required"))
-		}
-	}
-	if len(all.Problems) > 0 {
-		return &all
-	}
-	rule := compiled.Rule()
-	l.rule = &rule
-	w.rules = append(w.rules, l)
-	return nil
 }
 
 // notADocument refuses what is neither of the kinds: a policy whose members are all

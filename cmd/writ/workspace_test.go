@@ -218,7 +218,6 @@ name: first
 condition: {action_type: a}
 action: {decision: deny}
 priority: 1
-isActive: true
 ---
 name: second
 condition: {action_type: b}
@@ -229,8 +228,6 @@ isActive: false
 name: third
 condition: {action_type: c}
 action: {decision: allow}
-priority: 3
-isActive: true
 ---
 policy_id: 0c0ffee0-0000-4000-8000-00000000beef
 version: 1
