@@ -26,7 +26,7 @@ func TestCoverage(t *testing.T) {
 	}{
 		{"nothing", nil, // OPA does not miss a `some`
 			[]LineCoverage{{RuleID: "1", NotCovered: []int{2, 5, 6}}, {RuleID: "2", NotCovered: []int{3, 4, 5, 8, 10, 12}}}},
-		{"dev", []*engine.Input{dev}, []LineCoverage{{RuleID: "1", Covered: []int{2, 3, 5}, NotCovered: []int{6}}, {RuleID: "2", Covered: []int{8, 12}, NotCovered: []int{3, 4, 5, 10}}}},
+		{"dev", []*engine.Input{dev}, []LineCoverage{{RuleID: "1", Covered: []int{2, 3, 5}, NotCovered: []int{6}}, {RuleID: "2", Covered: []int{4, 8, 12}, NotCovered: []int{3, 5, 10}}}},
 		{"dev and prod", []*engine.Input{dev, prod}, []LineCoverage{{RuleID: "1", Covered: []int{2, 3, 5, 6}}, {RuleID: "2", Covered: []int{3, 4, 5, 8, 10, 12}}}},
 	} {
 		got, err := Coverage(samplePolicy(), rules, tt.inputs)

@@ -32,7 +32,8 @@ type prepared struct {
 	patterns cache.InterQueryValueCache
 	// functions are those that the modules call through meters, if they do.
 	functions map[string]*topdown.Builtin
-	// tracer hears of every step, nil if nobody does.
+	// tracer hears of every step, nil if nobody does. With one, OPA's index of rules is
+	// not asked: it passes over rules of which no line is evaluated then.
 	tracer topdown.QueryTracer
 }
 
@@ -65,6 +66,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 		WithTransaction(p.txn).
 		WithInput(ast.NewTerm(input)).
 		WithQueryTracer(p.tracer).
+		WithIndexing(p.tracer == nil).
 		WithCancel(limit).
 		WithBuiltins(p.functions).
 		WithStrictBuiltinErrors(true).

@@ -3,10 +3,12 @@ package suite
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"writ/engine"
+	"writ/rego"
 )
 
 // coverage gathers what cases came past. A policy or a rule that several suites test is
@@ -26,6 +28,7 @@ type coveredSubject struct {
 	policy *coveredPolicy
 	rules  []*coveredRule
 	alone  []*engine.RuleSet // each of the rules by itself
+	inputs []*engine.Input   // of the cases
 }
 
 // coveredPolicy is what was seen of the checks of a policy.
@@ -49,6 +52,7 @@ type coveredRule struct {
 	active                       bool
 	outcome                      engine.Decision
 	leaves                       []coveredLeaf
+	lines                        map[int]bool // of Rego: whether each was evaluated
 	matched, decided, notMatched bool
 	shadows                      []string
 }
@@ -125,6 +129,7 @@ func (c *coverage) add(k *Case) {
 	}
 	s := k.Suite.subject
 	in, covered := k.Input, c.subjects[s]
+	covered.inputs = append(covered.inputs, &k.Input)
 	in.Trace = &engine.Trace{}
 	engine.Evaluate(s.policy, s.set, &in)
 	for i := range in.Trace.Checks {
@@ -174,9 +179,14 @@ func (r *coveredRule) see(a *engine.Asked, decided string) {
 }
 
 // summary counts what was seen; it is nil where nothing was gathered.
-func (c *coverage) summary() *Coverage {
+func (c *coverage) summary() (*Coverage, error) {
 	if c == nil {
-		return nil
+		return nil, nil
+	}
+	for s, covered := range c.subjects {
+		if err := c.seeLines(s, covered); err != nil {
+			return nil, err
+		}
 	}
 	sum := new(Coverage)
 	for _, l := range c.order {
@@ -191,7 +201,29 @@ func (c *coverage) summary() *Coverage {
 	slices.SortStableFunc(sum.Listing, func(a, b Listed) int {
 		return cmp.Or(cmp.Compare(slices.Index(files, a.File), slices.Index(files, b.File)), cmp.Compare(a.Line, b.Line))
 	})
-	return sum
+	return sum, nil
+}
+
+// seeLines notes which lines of conditions in Rego the cases evaluate.
+func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
+	lines, err := rego.Coverage(s.doc, s.rules, covered.inputs)
+	if err != nil {
+		return fmt.Errorf("the lines of conditions in Rego: %w", err)
+	}
+	for _, l := range lines {
+		i := slices.IndexFunc(s.rules, func(r engine.Rule) bool { return r.ID == l.RuleID && r.IsActive })
+		rule := c.rules[s.ruleSources[i].key()]
+		if rule.lines == nil {
+			rule.lines = map[int]bool{}
+		}
+		for _, n := range l.Covered {
+			rule.lines[n] = true
+		}
+		for _, n := range l.NotCovered {
+			rule.lines[n] = rule.lines[n] || false
+		}
+	}
+	return nil
 }
 
 func (p *coveredPolicy) list(sum *Coverage) {
@@ -251,6 +283,22 @@ func (r *coveredRule) list(sum *Coverage) {
 		sum.Conditions.see(l.isTrue)
 		sum.Conditions.see(l.isNot)
 		line("condition", "  "+flat(l.text), append(never("true", l.isTrue), never("false", l.isNot)...))
+	}
+	r.listLines(sum)
+}
+
+// listLines lists the lines of a condition in Rego that has several.
+func (r *coveredRule) listLines(sum *Coverage) {
+	if len(r.lines) < 2 {
+		return
+	}
+	text := strings.Split(r.leaves[0].text, "\n")
+	for _, n := range slices.Sorted(maps.Keys(r.lines)) {
+		sum.Conditions.see(r.lines[n])
+		sum.Listing = append(sum.Listing, Listed{
+			File: r.source.file, Line: r.source.lineOf("/rego", n), Text: "    " + strings.TrimSpace(text[n-1]),
+			Missing: strings.Join(never("evaluated", r.lines[n]), ""),
+		})
 	}
 }
 

@@ -122,8 +122,9 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	if err := runRego(ctx, suites, o, report); err != nil {
 		return nil, err
 	}
-	report.Coverage = cover.summary()
-	return report, nil
+	var err error
+	report.Coverage, err = cover.summary()
+	return report, err
 }
 
 // run decides the case.

@@ -3,11 +3,13 @@ package suite
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 
 	"writ/document"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -26,6 +28,17 @@ type source struct {
 
 // place is where a field of the source stands.
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
+
+// lineOf returns the line of the file where a line of a text of the condition stands.
+func (s *source) lineOf(at string, line int) int {
+	in := condition.Mistake{At: at, Line: line, Column: 1, Message: "here"}
+	err := s.doc.Locate(&engine.InvalidError{Fields: []engine.FieldError{{Field: "condition", In: in}}})
+	var found *document.Error
+	if !errors.As(err, &found) {
+		return 0
+	}
+	return found.Problems[0].Line
+}
 
 // readSource decodes and validates a policy or a rule.
 func readSource(d *document.Document, kind document.Kind, file string) (source, error) {

@@ -1,0 +1,55 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCoverage_OfRegoHasLines: a line that no case evaluates is listed where it stands.
+func TestCoverage_OfRegoHasLines(t *testing.T) {
+	const rules = `name: Frozen
+condition:
+  rego: |
+    startswith(input.intent.resource, "db://")
+
+    input.intent.metadata.window == "freeze"
+    input.intent.metadata.zone == "eu"
+action: {decision: deny}
+isActive: true
+priority: 1
+---
+name: Off
+condition: {rego: "input.intent.agent_id == \"x\""}
+action: {decision: deny}
+isActive: false
+priority: 1
+`
+	covered := func(tests string) string {
+		t.Helper()
+		l := loaderOf(map[string]string{"f.yaml": rules, "s.yaml": "rules: f.yaml\n" + head + tests})
+		suites, err := l.Load("s.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := Run(t.Context(), suites, Options{Coverage: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		report.Coverage.WriteText(&b)
+		return b.String()
+	}
+	few := covered(`tests: [{name: a, intent: read, set: {metadata.window: none}, want: allow}]`)
+	for _, want := range []string{
+		"    1 ! deny \"Frozen\": never matches, never decides\n", `    4       startswith(input.intent.resource, "db://")` + "\n", `    6       input.intent.metadata.window == "freeze"` + "\n",
+		`    7 !     input.intent.metadata.zone == "eu": never evaluated` + "\n", "   12   not active: \"Off\"\n", "conditions 60.0 % (3 of 5)",
+	} {
+		if !strings.Contains(few, want) {
+			t.Errorf("coverage lacks %q:\n%s", want, few)
+		}
+	}
+	all := covered(`tests: [{name: a, intent: read, each: {metadata.window: [none, freeze]}, set: {metadata.zone: us}, want: allow}, {name: b, intent: read, set: {metadata: {window: freeze, zone: eu}}, want: deny}]`)
+	if !strings.Contains(all, "conditions 100.0 % (5 of 5)") {
+		t.Errorf("all should be covered:\n%s", all)
+	}
+}
