@@ -5,10 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"writ/document"
-	"writ/engine"
-	"writ/lint"
-	"writ/rego"
 	"writ/suite"
 )
 
@@ -23,7 +19,7 @@ func loadSuite(t *testing.T, name string) *suite.Suite {
 }
 
 // TestSuites decides each case of each recipe and of each agent, by the engine and in
-// Rego. Their files have no warning that nobody has silenced.
+// Rego.
 func TestSuites(t *testing.T) {
 	names, err := filepath.Glob("*/*/suite_test.yaml")
 	if err != nil || len(names) < 9 {
@@ -39,34 +35,5 @@ func TestSuites(t *testing.T) {
 				t.Error(r)
 			}
 		})
-	}
-}
-
-// TestSuites_EarnNoWarning: what is copied from here is what its author means.
-func TestSuites_EarnNoWarning(t *testing.T) {
-	names, err := filepath.Glob("*/*/rules.yaml")
-	if err != nil || len(names) < 9 {
-		t.Fatalf("found the rules %v, %v", names, err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs, err := document.Parse(name, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rules []*engine.CompiledRule
-		for _, d := range docs {
-			r, err := d.Rule(engine.Options{CompileRego: rego.CompileCondition})
-			if err != nil {
-				t.Fatal(err)
-			}
-			rules = append(rules, r)
-		}
-		for _, w := range lint.Rules(rules) {
-			t.Errorf("%s: %s: %s: %s", name, w.Field, w.Rule, w.Message)
-		}
 	}
 }
