@@ -56,6 +56,7 @@ func TestPolicy(t *testing.T) {
 		"a class of one case":                   {lists{allowed: of("a"), block: of("1/[a-f]")}, of("case@policy.blocked_resource_patterns[0]")},
 		"letters of URLs and addresses":         {lists{allowed: of("a"), block: of("https://x.example/**", "mailto:legal@*", "ceo@x.example", `C:\Users\**`, "s3://b/**")}, nil},
 		"letters that are allowed in one case":  {lists{allowed: of("a"), allow: of("db/1*"), block: of("db/1/**")}, nil},
+		"letters of alternatives":               {lists{allowed: of("a"), allow: of("db/{x,y}/1*"), block: of("db/x/1/**", "db/y/1")}, nil},
 		"letters that are allowed in both":      {lists{allowed: of("a"), allow: of("db/**", "DB/**"), block: of("db/1/**")}, of("case@policy.blocked_resource_patterns[0]")},
 		"next to nothing":                       {lists{allowed: of("a"), allow: of("https://x.example"), block: of("/1")}, of("matches-little@policy.allowed_resource_patterns[0]", "matches-little@policy.blocked_resource_patterns[0]")},
 	} {

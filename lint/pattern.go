@@ -116,12 +116,13 @@ type literals struct {
 
 func literalsOf(patterns []string) literals {
 	l := literals{open: make(map[string]bool)}
-	for _, pattern := range patterns {
-		if end := strings.IndexAny(pattern, `*?[]{}\`); end >= 0 {
-			pattern = pattern[:end]
-			l.open[pattern] = true
-		}
-		l.sorted = append(l.sorted, pattern)
+	list, err := glob.Compile(patterns, glob.Allows)
+	if err != nil {
+		return l // they have compiled
+	}
+	for literal, whole := range list.Literals {
+		l.sorted = append(l.sorted, literal)
+		l.open[literal] = l.open[literal] || !whole
 	}
 	slices.Sort(l.sorted)
 	return l
