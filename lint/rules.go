@@ -96,9 +96,14 @@ func (l *linter) add(i int, member, rule, message, instead string) {
 	l.found[i] = append(l.found[i], Warning{Field: field, Rule: rule, Message: message, Instead: instead})
 }
 
-// name is how messages call a rule.
+// name is how messages call a rule: where it stands in the document says little of rules
+// that come from several files.
 func (l *linter) name(i int) string {
-	return fmt.Sprintf("%s (%s)", condition.Quote(l.rules[i].Rule().Name), at("rules", i))
+	r := l.rules[i].Rule()
+	if r.ID == "" {
+		return condition.Quote(r.Name)
+	}
+	return fmt.Sprintf("%s (%s)", condition.Quote(r.Name), r.ID)
 }
 
 // itself adds what a rule says by itself, and what it leaves to others.
@@ -158,7 +163,7 @@ func (l *linter) twice(i int) {
 		return
 	}
 	if first, ok := place(l.seen.names, r.Name, i); ok && cmp.Or(r.ID, l.rules[first].Rule().ID) == "" {
-		l.add(i, "name", duplicate, fmt.Sprintf("the name is that of %s too, and neither has an id", l.name(first)),
+		l.add(i, "name", duplicate, "the name is that of another rule too, and neither has an id",
 			"give each rule a name or an id of its own")
 	}
 }
