@@ -43,6 +43,14 @@ func kindOf(n *node) Kind {
 	return best
 }
 
+// a is the kind with its article.
+func (k Kind) a() string {
+	if k == Intent {
+		return "an intent"
+	}
+	return "a " + string(k)
+}
+
 // wire returns the wire form of d as a document of the kind k.
 func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	switch {
@@ -51,7 +59,7 @@ func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	case d.Kind == "":
 		return nil, d.file.refuse(d.root.at, "is neither a policy (allowed_action_types), a rule (condition), an intent (intent_id) nor a suite (tests)")
 	case d.Kind != k:
-		return nil, d.file.refuse(d.root.at, "is a %s: want a %s", d.Kind, k)
+		return nil, d.file.refuse(d.root.at, "is %s: want %s", d.Kind.a(), k.a())
 	case k == Rule:
 		return d.root.wireRule().json(), nil
 	}

@@ -20,8 +20,6 @@ import (
 type mistakes struct {
 	dec  *jsontext.Decoder
 	root string
-	// meant are the fields that unknown ones are likely to be meant as.
-	meant []string
 	problems
 }
 
@@ -56,9 +54,6 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 func (m *mistakes) besides(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {
-		if slices.Contains(m.meant, f.Field) && strings.HasPrefix(f.Message, "is required") {
-			continue
-		}
 		told := slices.ContainsFunc(refused, func(g FieldError) bool { return within(f.Field, g.Field) || within(g.Field, f.Field) })
 		if !told && len(m.fields) < maxMistakes {
 			m.fields = append(m.fields, f)
@@ -83,24 +78,23 @@ func (m *mistakes) found(message string) {
 func (m *mistakes) unknown(name string, known []string) {
 	if len(m.fields) < maxMistakes {
 		p := fieldPath(m.root, m.dec.StackPointer())
-		if meant := condition.Meant(name, known); meant != "" {
-			m.meant = append(m.meant, strings.TrimSuffix(p, name)+meant)
-		}
 		m.addIn(p, condition.Mistake{Key: true, Message: unknownMember(name, known)})
 	}
 }
 
 // unknownMember says what members there are.
 func unknownMember(name string, known []string) string {
-	switch meant := didYouMean(name, known...); {
-	case meant != "":
-		return "unknown field" + meant
-	case len(known) == 0:
-		return "unknown field: want none here"
-	case len(known) == 1:
-		return "unknown field: want " + known[0]
+	meant := didYouMean(name, known...) + ": "
+	if meant != ": " {
+		meant = strings.TrimSuffix(meant, ": ") + " "
 	}
-	return "unknown field: want one of " + strings.Join(known, ", ")
+	switch len(known) {
+	case 0:
+		return "unknown field: want none here"
+	case 1:
+		return "unknown field" + meant + "want " + known[0]
+	}
+	return "unknown field" + meant + "want one of " + strings.Join(known, ", ")
 }
 
 // didYouMean guesses which of names was meant: ": did you mean x?", or "".

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"writ/document"
+	"writ/engine"
 )
 
 // readDocuments reads the documents in the named file, or in standard input where it is
@@ -31,6 +32,55 @@ func readDocuments(s streams, name string, kind document.Kind) ([]*document.Docu
 		}
 	}
 	return docs, nil
+}
+
+// readPolicy reads the one policy in a file.
+func readPolicy(s streams, name string) (*engine.ActionPolicy, error) {
+	docs, err := readDocuments(s, name, document.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) > 1 {
+		return nil, &inputError{name: name, err: fmt.Errorf("has %d policies: want one", len(docs))}
+	}
+	return docs[0].Policy()
+}
+
+// readIntents reads the intents in a file: one, an array of them, or several documents.
+func readIntents(s streams, name string) ([]*engine.Intent, error) {
+	return readAll(s, name, document.Intent, (*document.Document).Intent)
+}
+
+// readRules reads the rules in a file, each of which compiles.
+func readRules(s streams, name string) ([]engine.Rule, error) {
+	return readAll(s, name, document.Rule, func(d *document.Document) (engine.Rule, error) {
+		r, err := d.Rule(conditions())
+		if err != nil {
+			return engine.Rule{}, err
+		}
+		return r.Rule(), nil
+	})
+}
+
+// readAll reads the documents in a file. The error has every problem of all of them.
+func readAll[T any](s streams, name string, kind document.Kind, read func(*document.Document) (T, error)) ([]T, error) {
+	docs, err := readDocuments(s, name, kind)
+	if err != nil {
+		return nil, err
+	}
+	all, found := make([]T, len(docs)), new(document.Error)
+	for i, d := range docs {
+		var placed *document.Error
+		if all[i], err = read(d); errors.As(err, &placed) {
+			found.Problems = append(found.Problems, placed.Problems...)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if len(found.Problems) > 0 {
+		return nil, found
+	}
+	return all, nil
 }
 
 // documentFiles returns the files that names stand for: of a directory, every YAML and

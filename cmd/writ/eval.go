@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
 	"writ/rego"
@@ -107,7 +104,7 @@ func (c *evalCmd) print(w io.Writer, got *evaluated, many bool) error {
 
 // load reads and compiles the policy and the rules.
 func (c *evalCmd) load(s streams) (*engines, error) {
-	doc, err := readDocument(s, c.Policy, "policy", engine.DecodePolicy)
+	doc, err := readPolicy(s, c.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -163,90 +160,5 @@ func (c *evalCmd) inputs(s streams, policyID string) ([]namedInput, error) {
 	return inputs, nil
 }
 
-// readIntents reads the intents of a file: one, an array of them, or several one after
-// another. It validates each.
-func readIntents(s streams, name string) ([]*engine.Intent, error) {
-	data, err := readInput(s, name)
-	if err != nil {
-		return nil, err
-	}
-	documents, err := splitDocuments(data)
-	if err != nil {
-		return nil, &inputError{name: name, err: err}
-	}
-	if len(documents) == 0 {
-		return nil, &inputError{name: name, err: errors.New("there is no intent in it")}
-	}
-	var intents []*engine.Intent
-	for i, document := range documents {
-		in, err := engine.DecodeIntent(document, "intent")
-		if err == nil {
-			err = in.Validate()
-		}
-		if err != nil {
-			if len(documents) > 1 {
-				name = fmt.Sprintf("%s[%d]", name, i)
-			}
-			return nil, &inputError{name: name, err: err}
-		}
-		intents = append(intents, in)
-	}
-	return intents, nil
-}
-
-// splitDocuments returns the JSON values of data, and in the place of an array its
-// members. What is not JSON from the start is one document: its decoder says what is
-// wrong with it.
-func splitDocuments(data []byte) ([][]byte, error) {
-	var documents [][]byte
-	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for {
-		if kind := dec.PeekKind(); kind == '[' && dec.StackDepth() == 0 || kind == ']' {
-			if _, err := dec.ReadToken(); err != nil {
-				return nil, fmt.Errorf("intent %d: %s", len(documents)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
-			}
-			continue
-		}
-		value, err := dec.ReadValue()
-		switch {
-		case errors.Is(err, io.EOF) && (len(documents) > 0 || dec.InputOffset() > 0) && dec.StackDepth() == 0:
-			return documents, nil
-		case err != nil && len(documents) == 0 && dec.StackDepth() == 0:
-			return [][]byte{data}, nil
-		case err != nil:
-			return nil, fmt.Errorf("intent %d: %s", len(documents)+1, strings.TrimPrefix(err.Error(), "jsontext: "))
-		}
-		documents = append(documents, bytes.Clone(value))
-	}
-}
-
 // conditions are the languages that rules may be written in.
 func conditions() engine.Options { return engine.Options{CompileRego: rego.CompileCondition} }
-
-// readDocument reads and strictly decodes a file.
-func readDocument[T any](s streams, name, field string, decode func([]byte, string) (T, error)) (T, error) {
-	var zero T
-	data, err := readInput(s, name)
-	if err != nil {
-		return zero, err
-	}
-	v, err := decode(data, field)
-	if err != nil {
-		return zero, &inputError{name: name, err: err}
-	}
-	return v, nil
-}
-
-// readRules reads rules and refuses them unless every one compiles.
-func readRules(s streams, name string) ([]engine.Rule, error) {
-	rules, err := readDocument(s, name, "rules", engine.DecodeRules)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range rules {
-		if err := engine.ValidateRule(r, conditions()); err != nil {
-			return nil, &inputError{name: name, err: fmt.Errorf("rules[%d] (%s): %w", i, r.Name, err)}
-		}
-	}
-	return rules, nil
-}

@@ -116,12 +116,9 @@ func (c *regoCmd) Validate() error {
 // load reads and validates the documents.
 func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules []engine.Rule, err error) {
 	for _, name := range c.Policy {
-		p, err := readDocument(s, name, "policy", engine.DecodePolicy)
+		p, err := readPolicy(s, name)
 		if err != nil {
 			return nil, nil, err
-		}
-		if err := p.Validate(); err != nil {
-			return nil, nil, &inputError{name: name, err: err}
 		}
 		policies = append(policies, p)
 	}

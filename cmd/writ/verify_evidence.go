@@ -58,15 +58,17 @@ type evidence struct {
 
 func (c *verifyCmd) evidence(s streams) (g evidence, err error) {
 	if c.Intent != "" {
-		if g.intent, err = readDocument(s, c.Intent, "intent", engine.DecodeIntent); err != nil {
+		intents, err := readIntents(s, c.Intent)
+		if err != nil {
 			return g, err
 		}
-		if err := g.intent.Validate(); err != nil {
-			return g, &inputError{name: c.Intent, err: err}
+		if len(intents) > 1 {
+			return g, &inputError{name: c.Intent, err: fmt.Errorf("has %d intents: want one", len(intents))}
 		}
+		g.intent = intents[0]
 	}
 	if c.Policy != "" {
-		doc, err := readDocument(s, c.Policy, "policy", engine.DecodePolicy)
+		doc, err := readPolicy(s, c.Policy)
 		if err != nil {
 			return g, err
 		}
