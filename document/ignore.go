@@ -51,7 +51,8 @@ func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
 		if m == nil {
 			continue
 		}
-		at := Place{i + 1, 1 + len([]rune(line[:strings.Index(line, "writ:ignore")]))}
+		before, _, _ := strings.Cut(line, "writ:ignore")
+		at := Place{i + 1, 1 + len([]rune(before))}
 		switch {
 		case m[1] == "" || !slices.Contains(known, m[1]):
 			bad = append(bad, f.problem(at, "", fmt.Sprintf("silences nothing: want the name of a warning, one of %s", strings.Join(known, ", "))))

@@ -161,7 +161,7 @@ func (f *file) inText(n *node, line, column int) Place {
 		if r == 0 {
 			return at
 		}
-		if len(written) == 0 || written[0] != r && !(unicode.IsSpace(r) && unicode.IsSpace(written[0])) {
+		if len(written) == 0 || written[0] != r && (!unicode.IsSpace(r) || !unicode.IsSpace(written[0])) {
 			return n.at
 		}
 		written = step(written, &at)
