@@ -40,6 +40,10 @@ priority: 1
 		return b.String()
 	}
 	few := covered(`tests: [{name: a, intent: read, set: {metadata.window: none}, want: allow}]`)
+	always := covered(`tests: [{name: b, intent: read, set: {metadata: {window: freeze, zone: eu}}, want: deny}]`)
+	if !strings.Contains(always, "never fails to match") || !strings.Contains(always, ": never false\n") {
+		t.Errorf("the rule always matches:\n%s", always)
+	}
 	for _, want := range []string{
 		"    1 ! deny \"Frozen\": never matches, never decides\n", `    4       startswith(input.intent.resource, "db://")` + "\n", `    6       input.intent.metadata.window == "freeze"` + "\n",
 		`    7 !     input.intent.metadata.zone == "eu": never evaluated` + "\n", "   12   not active: \"Off\"\n", "conditions 60.0 % (3 of 5)",

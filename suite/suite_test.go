@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -96,5 +97,27 @@ tests:
 	}
 	if got, want := names[13], "everything (s.yaml)/merged"; got != want {
 		t.Errorf("the first case of the second policy is %s, want %s", got, want)
+	}
+}
+
+// TestRun_SaysWhatFails: each thing that a case wants can fail it.
+func TestRun_SaysWhatFails(t *testing.T) {
+	for wants, problem := range map[string]string{
+		`want: deny`:                       `want deny`,
+		`want: allow, codes: [rule.allow]`: `want allow [rule.allow]`,
+		`want: allow, codes: []`:           `want allow []`,
+		`want: allow, rule: low`:           `no rule decides, want the rule "low"`,
+		`want: approval_required, set: {action_type: db.write, metadata.env: prod, metadata.window: none}, rule: low`: `the rule "Writes wait" decides, want the rule "low"`,
+		`want: allow, error: true`:                        `no condition is an error, want one`,
+		`want: deny, set: {metadata: null}, error: false`: `1 conditions are errors, want none`,
+	} {
+		text := strings.Replace(head, "policy: p.yaml", "policy: p.yaml\nrules: r.yaml", 1)
+		if !strings.Contains(wants, "set:") {
+			wants += ", set: {metadata.window: none}"
+		}
+		report := runText(t, text+"tests: [{name: a, intent: read, "+wants+"}]", Options{Rego: true})
+		if got := report.Results[0].Problems; len(got) != 1 || got[0] != problem {
+			t.Errorf("a case with %s fails by %q, want %q", wants, got, problem)
+		}
 	}
 }
