@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -82,19 +83,16 @@ func (m *mistakes) unknown(name string, known []string) {
 	}
 }
 
-// unknownMember says what members there are.
+// unknownMember says what members there are, and which was meant.
 func unknownMember(name string, known []string) string {
-	meant := didYouMean(name, known...) + ": "
-	if meant != ": " {
-		meant = strings.TrimSuffix(meant, ": ") + " "
-	}
+	message := "unknown field" + cmp.Or(didYouMean(name, known...), ":")
 	switch len(known) {
 	case 0:
-		return "unknown field: want none here"
+		return message + " want none here"
 	case 1:
-		return "unknown field" + meant + "want " + known[0]
+		return message + " want " + known[0]
 	}
-	return "unknown field" + meant + "want one of " + strings.Join(known, ", ")
+	return message + " want one of " + strings.Join(known, ", ")
 }
 
 // didYouMean guesses which of names was meant: ": did you mean x?", or "".
