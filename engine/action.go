@@ -39,7 +39,7 @@ func parseAction(doc string) (action, error) {
 	if err != nil {
 		return action{}, err
 	}
-	decision, ok := actionDecision(name)
+	decision, ok := actionDecisions[name]
 	switch {
 	case !ok && didYouMean(name, decisionNames...) != "":
 		return action{}, inAction("/"+member, "unknown decision %q%s; %s", name, didYouMean(name, decisionNames...), actionForm)
@@ -55,6 +55,12 @@ func parseAction(doc string) (action, error) {
 
 // decisionNames are the decisions of actions, each with its other names.
 var decisionNames = []string{"deny block", "approval_required wait require_approval", "allow"}
+
+// actionDecisions are the decisions by each of their names.
+var actionDecisions = map[string]Decision{
+	"allow": Allow, "deny": Deny, "block": Deny,
+	"approval_required": ApprovalRequired, "wait": ApprovalRequired, "require_approval": ApprovalRequired,
+}
 
 // said returns the member that says what to do, and what it says.
 func (d *actionDocument) said() (member, name string, err error) {
@@ -79,17 +85,6 @@ func (d *actionDocument) said() (member, name string, err error) {
 func inAction(at, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	return &InvalidError{Fields: []FieldError{{Field: "action", Message: message, In: condition.Mistake{At: at, Message: message}}}}
-}
-
-func actionDecision(name string) (Decision, bool) {
-	switch name {
-	case "block":
-		return Deny, true
-	case "wait", "require_approval":
-		return ApprovalRequired, true
-	}
-	d, err := ParseDecision(name)
-	return d, err == nil
 }
 
 // badAction reports what [Decode] found under the field "action".

@@ -40,7 +40,9 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	}
 	e := newEvaluation(p.doc, in)
 	defer e.Free()
-	in.Trace.begin(p, rs, in)
+	if in.Trace != nil {
+		in.Trace.begin(p, rs, in)
+	}
 
 	findings := p.check(&e)
 	ruled, errs := rs.decide(&e)
@@ -53,7 +55,9 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 		findings = append(findings, ruled...)
 	}
 	got := result(findings, errs)
-	in.Trace.end(&e, got)
+	if in.Trace != nil {
+		in.Trace.end(&e, got)
+	}
 	return got
 }
 
@@ -106,7 +110,9 @@ func (p *Policy) check(e *evaluation) []Finding {
 			continue
 		}
 		found := c.evaluate(e)
-		e.in.Trace.checked(i, e, found)
+		if e.in.Trace != nil {
+			e.in.Trace.checked(i, e, found)
+		}
 		if found != nil {
 			findings = append(findings, *found)
 		}

@@ -159,7 +159,9 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 		if err != nil {
 			failed[condition.CauseOf(err)]++
 		}
-		e.in.Trace.ruled(i, finding != nil, err)
+		if e.in.Trace != nil {
+			e.in.Trace.ruled(i, finding != nil, err)
+		}
 		switch {
 		case finding == nil:
 		case unsure == nil && (err == nil || rule.outcome == Deny):
@@ -172,7 +174,9 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 			return unsure, failed
 		}
 	}
-	e.in.Trace.ruledOut(len(rs.rules))
+	if e.in.Trace != nil {
+		e.in.Trace.ruledOut(len(rs.rules))
+	}
 	return unsure, failed
 }
 
@@ -206,7 +210,9 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	for i := range e.Readings().AllowLen() {
 		e.SetReading(e.Readings().AllowAt(i))
 		if ok, err := c.ask(e); err != nil || !ok {
-			e.in.Trace.read(e)
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
 			return false, err
 		}
 	}
@@ -220,9 +226,13 @@ func (c *CompiledRule) matchesAny(e *evaluation) (bool, error) {
 		switch ok, err := c.ask(e); {
 		case err != nil:
 			failed = err
-			e.in.Trace.read(e)
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
 		case ok:
-			e.in.Trace.read(e)
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
 			return true, nil
 		}
 	}

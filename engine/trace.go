@@ -96,9 +96,6 @@ func (in *Input) traced(r Result) Result {
 
 // begin makes room for what p and rs are going to say.
 func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
-	if t == nil {
-		return
-	}
 	*t = Trace{Checks: make([]Checked, len(p.checks)), policy: p, in: *in}
 	for i := range p.checks {
 		t.Checks[i].Code, t.Checks[i].Field = p.checks[i].finding.Code, p.checks[i].field
@@ -114,9 +111,6 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 
 // checked records what the check at i found, which is nothing where it holds.
 func (t *Trace) checked(i int, e *evaluation, found *Finding) {
-	if t == nil {
-		return
-	}
 	c, check := &t.Checks[i], &t.policy.checks[i]
 	c.Asked, c.Finding = true, found
 	if check.patterns == nil {
@@ -135,17 +129,12 @@ func (t *Trace) checked(i int, e *evaluation, found *Finding) {
 
 // read records that a rule is settled by the reading that it was asked for.
 func (t *Trace) read(e *evaluation) {
-	if t != nil {
-		t.reading = e.Reading()
-	}
+	t.reading = e.Reading()
 }
 
 // ruled records what the rule at i said.
 func (t *Trace) ruled(i int, matched bool, err error) {
 	t.ruledOut(i)
-	if t == nil {
-		return
-	}
 	a := &t.Rules[i]
 	a.Reading, t.reading = t.reading, resource.Reading{}
 	switch {
@@ -161,9 +150,6 @@ func (t *Trace) ruled(i int, matched bool, err error) {
 // ruledOut records that those of the rules before i of which nothing is recorded
 // do not match: the index has ruled them out.
 func (t *Trace) ruledOut(i int) {
-	if t == nil {
-		return
-	}
 	for ; i > 0 && t.Rules[i-1].Verdict == NotAsked; i-- {
 		t.Rules[i-1].Verdict = NotMatched
 	}
@@ -172,9 +158,6 @@ func (t *Trace) ruledOut(i int) {
 // end records the result, and asks the leaves of every rule that was asked. They have a
 // budget of their own: that of the evaluation is used up as without a trace.
 func (t *Trace) end(e *evaluation, r Result) {
-	if t == nil {
-		return
-	}
 	t.Result = r
 	e.Work = condition.NewWork(e.in.Turn)
 	for i := range t.Rules {

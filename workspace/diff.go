@@ -119,9 +119,6 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// maxLine is how many characters a line has that shows two values.
-const maxLine = 100
-
 // items shows a value that is new or gone: a list, or text of several lines, as these.
 func items(v jsontext.Value, sign string) string {
 	all := []string{v.String()}

@@ -36,13 +36,8 @@ type Server struct {
 	rules    []engine.Rule          // in the order in which they are asked
 }
 
-const (
-	// pageSize is the greatest that lists give.
-	pageSize = 500
-	// maxReads bounds how often lists of several pages are read until they stay the same: a
-	// rule whose priority changes meanwhile can be on no page.
-	maxReads = 5
-)
+// pageSize is the greatest that lists give.
+const pageSize = 500
 
 // Fetch reads what the organization of a credential has.
 func Fetch(ctx context.Context, call Call) (*Server, error) {

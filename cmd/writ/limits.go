@@ -1,5 +1,7 @@
 package main
 
+import "time"
+
 // The limits of this package, each with its reason.
 const (
 	// maxPlanLimit and maxRetentionDays bound a plan. No history is older than a century.
@@ -9,4 +11,6 @@ const (
 	maxCacheMB = 1 << 20
 	// maxOneIn is the N of the smallest share: one decision in a year of thirty a second.
 	maxOneIn = 1_000_000_000
+	// maxWait is the longest that a server may ask a verb to wait.
+	maxWait = 5 * time.Minute
 )

@@ -42,9 +42,6 @@ func (f *serverFlags) organization(s streams) (*organization, error) {
 	return &organization{client{base: strings.TrimRight(f.URL, "/"), token: f.APIKey}, say}, nil
 }
 
-// maxWait is the longest that the server may ask to wait.
-const maxWait = 5 * time.Minute
-
 // call implements [workspace.Call]. It waits as long as a limit of the server asks.
 func (o *organization) call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
 	c := o.client

@@ -70,16 +70,6 @@ func letters(name string) string {
 // didYouMean begins a guess.
 const didYouMean = "did you mean "
 
-// hasOperators reports whether a member of obj is meant as an operator.
-func (p *parser) hasOperators(obj jsonNode) bool {
-	for _, m := range obj.members {
-		if strings.HasPrefix(m.name, "$") {
-			return true
-		}
-	}
-	return len(obj.members) == 0
-}
-
 // combinationMeant returns the combination that the member of a match object is meant as.
 func combinationMeant(m jsonMember) string {
 	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"}, "not": {"$not", "not"}}
