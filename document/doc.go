@@ -23,6 +23,7 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -52,10 +53,13 @@ type file struct {
 	name string
 	text []byte
 	yaml bool
+	// lines are those of text, split once they are asked for.
+	lines func() [][]byte
 }
 
 func newFile(name string, data []byte) *file {
-	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json")}
+	split := func() [][]byte { return bytes.Split(data, []byte("\n")) }
+	f := &file{name: name, text: data, yaml: !strings.HasSuffix(name, ".json"), lines: sync.OnceValue(split)}
 	if begin := bytes.TrimSpace(data); name == "-" && len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
 		f.yaml = false
 	}

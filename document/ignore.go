@@ -45,7 +45,7 @@ func (f *file) ignoresAt(line int, rule string) bool {
 // BadIgnores returns the comments in a file that are meant to silence a warning and silence
 // none, because they lack the reason or the rule is none of known.
 func BadIgnores(name string, data []byte, known []string) (bad []Problem) {
-	f := &file{name: name, text: data, yaml: true}
+	f := newFile(name, data)
 	for i, line := range strings.Split(string(data), "\n") {
 		m := ignores.FindStringSubmatch(strings.TrimSuffix(line, "\r"))
 		if m == nil {

@@ -216,7 +216,7 @@ func (f *file) refuse(at Place, format string, args ...any) error {
 
 // line returns a line of the file.
 func (f *file) line(n int) string {
-	lines := bytes.Split(f.text, []byte("\n"))
+	lines := f.lines()
 	if n < 1 || n > len(lines) {
 		return ""
 	}
