@@ -70,6 +70,17 @@ func letters(name string) string {
 // didYouMean begins a guess.
 const didYouMean = "did you mean "
 
+// unknownKey refuses the member of a match object that no field is called like.
+func (p *parser) unknownKey(m jsonMember, err error) *Node {
+	if meant := combinationMeant(m); meant != "" {
+		return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
+	}
+	if strings.Contains(err.Error(), didYouMean) {
+		return p.misnamed(m.value.at, "%v", err)
+	}
+	return p.misnamed(m.value.at, "%v; %s", err, forms)
+}
+
 // combinationMeant returns the combination that the member of a match object is meant as.
 func combinationMeant(m jsonMember) string {
 	names := map[string][2]string{"and": {"$and", "all"}, "or": {"$or", "any"}, "nor": {"$nor", "not"}, "not": {"$not", "not"}}

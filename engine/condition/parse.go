@@ -74,21 +74,17 @@ func (p *parser) member(m jsonMember) *Node {
 	if strings.HasPrefix(m.name, "$") {
 		return p.misnamed(m.value.at, "unknown operator %q before a field: want $and, $or, $nor or $not", m.name)
 	}
-	if meant := combinationMeant(m); meant != "" {
-		return p.misnamed(m.value.at, "unknown key %q: %s%q?", m.name, didYouMean, meant)
-	}
 	f, err := lookupField(m.name)
-	switch {
-	case err == nil && f.ID == Metadata && m.value.kind == '{' && !p.hasOperators(m.value):
-		return p.misnamed(m.value.at, "a metadata key is written with its path: %s", flattened(m))
-	case err == nil && f.ID == Cost && m.value.kind == '{' && !p.hasOperators(m.value):
-		return p.misnamed(m.value.at, "a member of the cost is written with its path: %s", flattened(m))
-	case err == nil:
-		return p.expect(f, m.value)
-	case strings.Contains(err.Error(), didYouMean):
-		return p.misnamed(m.value.at, "%v", err)
+	if err != nil {
+		return p.unknownKey(m, err)
 	}
-	return p.misnamed(m.value.at, "%v; %s", err, forms)
+	switch {
+	case f.ID == Metadata && m.value.kind == '{' && !p.hasOperators(m.value):
+		return p.misnamed(m.value.at, "a metadata key is written with its path: %s", flattened(m))
+	case f.ID == Cost && m.value.kind == '{' && !p.hasOperators(m.value):
+		return p.misnamed(m.value.at, "a member of the cost is written with its path: %s", flattened(m))
+	}
+	return p.expect(f, m.value)
 }
 
 // list parses the operands of a combination, of which there is at least one.
