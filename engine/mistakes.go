@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -83,16 +82,19 @@ func (m *mistakes) unknown(name string, known []string) {
 	}
 }
 
-// unknownMember says what members there are, and which was meant.
+// unknownMember says which member was meant, or what members there are.
 func unknownMember(name string, known []string) string {
-	message := "unknown field" + cmp.Or(didYouMean(name, known...), ":")
+	const unknown = "unknown field"
+	if guess := didYouMean(name, known...); guess != "" {
+		return unknown + guess
+	}
 	switch len(known) {
 	case 0:
-		return message + " want none here"
+		return unknown + ": want none here"
 	case 1:
-		return message + " want " + known[0]
+		return unknown + ": want " + known[0]
 	}
-	return message + " want one of " + strings.Join(known, ", ")
+	return unknown + ": want one of " + strings.Join(known, ", ")
 }
 
 // didYouMean guesses which of names was meant: ": did you mean x?", or "".

@@ -5,11 +5,14 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 
 	"writ/examples"
 )
@@ -24,11 +27,7 @@ func TestRego_OPATestPasses(t *testing.T) {
 	}
 	const dir = "../../examples/"
 	for name := range set.Policies {
-		intents, err := filepath.Glob(dir + "intents/" + name + "/*.json")
-		if err != nil || len(intents) == 0 {
-			t.Fatalf("%s has %d intents, %v", name, len(intents), err)
-		}
-		out := t.TempDir()
+		out, intents := t.TempDir(), writeIntents(t, set, name)
 		args := []string{"rego", "--policy", dir + "policies/" + name + ".json", "--rules", dir + "rules.json", "--out", out}
 		for _, intent := range intents {
 			args = append(args, "--input", intent)
@@ -41,6 +40,30 @@ func TestRego_OPATestPasses(t *testing.T) {
 			t.Errorf("opa test of %s: %v, want %s\n%s", name, err, want, text)
 		}
 	}
+}
+
+// writeIntents writes the intents of a policy's suite into files.
+func writeIntents(t *testing.T, set *examples.Set, policy string) (files []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for i, c := range set.Cases {
+		if c.Policy != policy {
+			continue
+		}
+		text, err := json.Marshal(set.Intents[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, fmt.Sprintf("intent-%d.json", i))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	if len(files) == 0 {
+		t.Fatalf("%s has no intents", policy)
+	}
+	return files
 }
 
 // opaServer is an OPA that is started and killed.
