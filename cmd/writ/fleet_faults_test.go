@@ -126,15 +126,16 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 }
 
 // freeze stops a busy server for moments, as a host does that gives its
-// processors and its disk to others.
-func (f *fleet) freeze(t *testing.T) {
+// processors and its disk to others, until the alert of it fires: most of the waits
+// of a busy server are short, and only what waits while it is stopped waits long.
+func (f *fleet) freeze(t *testing.T, p *promServer) {
 	t.Helper()
 	release := background(t, 16, f.frozen.token, func(s sender) bool {
 		_, err := s.evaluate(f.frozen.url, newIntent("bot", "deploy", "k8s/staging/web"))
 		return err == nil
 	})
 	defer release()
-	for range 10 {
+	for n := 0; n < 10 || n < 50 && !p.firing(t)["WritQueue"]; n++ {
 		time.Sleep(20 * time.Millisecond)
 		f.frozen.signal(t, syscall.SIGSTOP)
 		time.Sleep(350 * time.Millisecond)
