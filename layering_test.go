@@ -31,7 +31,7 @@ func TestLayering(t *testing.T) {
 		"writ/document":          {"writ/engine", "writ/engine/condition"},
 		"writ/document/schema":   {"writ/engine", "writ/engine/condition"},
 		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob"},
-		"writ/suite":             {"writ/document", "writ/engine", "writ/engine/condition", "writ/rego"},
+		"writ/suite":             {"writ/document", "writ/engine", "writ/engine/condition", "writ/lint", "writ/rego"},
 		"writ/workspace":         {"writ/document", "writ/engine"},
 		"writ/apikey":            {},
 		"writ/scrub":             {"writ/apikey"},

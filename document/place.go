@@ -156,15 +156,16 @@ func (f *file) inText(n *node, line, column int) Place {
 	before := strings.Join(lines[:line-1], "") + prefix(lines[line-1], column-1)
 	at := n.textAt
 	written := []rune(f.from(at))
-	for _, r := range before + "\x00" {
+	for _, r := range before {
 		written = skip(written, r, &at)
-		if r == 0 {
-			return at
-		}
 		if len(written) == 0 || written[0] != r && (!unicode.IsSpace(r) || !unicode.IsSpace(written[0])) {
 			return n.at
 		}
 		written = step(written, &at)
+	}
+	for _, r := range strings.TrimPrefix(n.text, before) {
+		skip(written, r, &at)
+		break
 	}
 	return at
 }
@@ -172,7 +173,7 @@ func (f *file) inText(n *node, line, column int) Place {
 // skip passes what the file has before the character r of a text: the indentation of a
 // block's lines, and the backslash before a quote.
 func skip(written []rune, r rune, at *Place) []rune {
-	for r != 0 && !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
+	for !unicode.IsSpace(r) && len(written) > 0 && unicode.IsSpace(written[0]) {
 		written = step(written, at)
 	}
 	if len(written) > 1 && written[0] == '\\' && written[1] == r && (r == '"' || r == '\\') {

@@ -230,6 +230,21 @@ func (c *CompiledRule) Matches() *condition.Node {
 // Certain returns the tree of the intents of which the condition is true.
 func (c *CompiledRule) Certain() *condition.Node { return c.cond.Holds }
 
+// Unrendered says why a condition in CEL has no rendering in Rego, as an *[InvalidError]
+// with the field "condition" for each of its parts that has none; it is nil where there is
+// a rendering. What the rule needs is [CompiledRule.Matches] and, where it asks for
+// approval, [CompiledRule.Certain].
+func (c *CompiledRule) Unrendered() error {
+	if c.Matches().IsRendered() && (c.outcome != ApprovalRequired || c.Certain().IsRendered()) {
+		return nil
+	}
+	found := c.cond.Unrendered()
+	if len(found) == 0 {
+		return nil // it is in Rego
+	}
+	return badCondition(&condition.Error{Mistakes: found})
+}
+
 // AsksEachReading reports whether the condition is asked as a whole, once for each
 // reading of the resource: one of a block where the rule denies or asks for approval,
 // every one of an allowance where it allows.

@@ -28,7 +28,11 @@ type Kind struct {
 	Warns string `json:"warns"`
 }
 
-// The names of the kinds.
+// NoRego is the name of the warning of a rule that Rego cannot say: who silences it
+// knows.
+const NoRego = "no-rego"
+
+// The names of the other kinds.
 const (
 	unguardedKey    = "unguarded-key"
 	callerLifts     = "caller-lifts"
@@ -61,6 +65,7 @@ func Kinds() []Kind {
 		{duplicate, "a rule, or an id, stands twice"},
 		{matchesLittle, "a pattern can match next to nothing"},
 		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},
+		{NoRego, "a condition in CEL says what Rego cannot, so that no rule of the organization can be exported"},
 	}
 }
 

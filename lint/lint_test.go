@@ -113,7 +113,8 @@ func TestRules(t *testing.T) {
 
 		"metadata allows":             {docs(allow(`{"metadata.env":{"$ne":"prod"}}`)), []string{"caller-lifts@rules[0].condition"}},
 		"metadata allows in CEL":      {docs(allow(`{"cel":"'t' in intent.metadata"}`)), []string{"caller-lifts@rules[0].condition"}},
-		"any metadata allows in CEL":  {docs(allow(`{"cel":"intent.metadata.exists(k, k == 't')"}`)), []string{"caller-lifts@rules[0].condition"}},
+		"any metadata allows in CEL":  {docs(allow(`{"cel":"intent.metadata.exists(k, k == 't')"}`)), []string{"caller-lifts@rules[0].condition", "no-rego@rules[0].condition"}},
+		"two fields in CEL":           {docs(allow(`{"cel":"intent.resource == intent.agent_id"}`)), []string{"no-rego@rules[0].condition"}},
 		"metadata allows in Rego":     {docs(allow(`{"rego":"m := input.intent.metadata; m.t == \"x\""}`)), []string{"caller-lifts@rules[0].condition"}},
 		"facts allow":                 {docs(allow(`{"cel":"'fact.t' in intent.metadata"}`)), nil},
 		"facts allow in Rego":         {docs(allow(`{"rego":"input.intent.metadata[\"fact.t\"] == \"x\""}`)), nil},

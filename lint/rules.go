@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,6 +124,11 @@ func (l *linter) itself(i int, r *engine.CompiledRule) {
 		const form = `orders a text by %s, and texts compare as text, in which "10" comes before "9"`
 		l.add(i, "condition", stringOrder, fmt.Sprintf(form, condition.Quote(review.TextOrder)),
 			"compare numbers: int(…) or decimal_compare(…) in CEL, to_number(…) in Rego")
+	}
+	var unrendered *engine.InvalidError
+	if errors.As(r.Unrendered(), &unrendered) {
+		l.add(i, "condition", NoRego, fmt.Sprintf("%s: writ rego and writ test --rego cannot take the rules", unrendered.Fields[0].In.Message),
+			"compare fields with constants, or write the condition in Rego")
 	}
 	for pattern := range condition.Patterns(r.Matches(), r.Certain()) {
 		if sign := regexSign(pattern); sign != "" {

@@ -70,7 +70,7 @@ func nameIn(s string) string {
 // without a decision, and is an undefined value in an OPA that does not run in
 // its strict mode for errors.
 //
-// A condition in CEL that says more than Rego can is an error that names the rule.
+// Conditions in CEL that say more than Rego can are an [*UnrenderedError].
 func Lower(p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
 	return lower(PackageName(p.PolicyID), p, rules)
 }
@@ -80,16 +80,16 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
+	if err := unrendered(rules, set); err != nil {
+		return nil, err
+	}
 	l := lowering{policy: p, pkg: pkg}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
 		}
-		if !deniesAny(set.Rules()[i+1:]) {
-			continue
-		}
-		if err := l.certainty(i+1, r); err != nil {
-			return nil, err
+		if deniesAny(set.Rules()[i+1:]) {
+			l.certainty(i+1, r)
 		}
 	}
 	module, err := l.module()

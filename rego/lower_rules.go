@@ -33,11 +33,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		}, r.Outcome()))
 		return nil
 	}
-	matches := r.Matches()
-	if !matches.IsRendered() {
-		return notRendered(r)
-	}
-	f := render(matches, name, r.Outcome() == engine.Allow)
+	f := render(r.Matches(), name, r.Outcome() == engine.Allow)
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
 		asked := []line{{text: name + "(reading)", param: true}}
 		l.rules = append(l.rules, head+inline(asked, engine.Allow), f.String())
@@ -54,12 +50,6 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	return nil
 }
 
-// notRendered says that a condition has no rendering.
-func notRendered(r *engine.CompiledRule) error {
-	return fmt.Errorf("rendering rule %s in Rego: its CEL uses what has no equal in Rego (such as a comparison of two fields, or a macro): "+
-		"write the condition in Rego to export it", r.Rule().ID)
-}
-
 // deniesAny reports whether one of rules denies.
 func deniesAny(rules []*engine.CompiledRule) bool {
 	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
@@ -67,24 +57,20 @@ func deniesAny(rules []*engine.CompiledRule) bool {
 
 // certainty adds the place of a rule to certain_rules where the rule matches
 // without an error, if its condition can be one.
-func (l *lowering) certainty(place int, r *engine.CompiledRule) error {
+func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 	if _, ok := r.RegoSource(); ok || r.Outcome() != engine.ApprovalRequired {
-		return nil
-	}
-	if !r.Certain().IsRendered() {
-		return notRendered(r)
+		return
 	}
 	name := fmt.Sprintf("rule_%d_certain", place)
 	f := render(r.Certain(), name, false)
 	if f.String() == render(r.Matches(), name, false).String() {
-		return nil
+		return
 	}
 	l.errable = append(l.errable, strconv.Itoa(place))
 	for _, b := range f.bodies {
 		l.rules = append(l.rules, fmt.Sprintf("certain_rules contains %d", place)+inline(b, r.Outcome()))
 	}
 	l.rules = append(l.rules, f.helpers...)
-	return nil
 }
 
 // conditionPolicy is the policy as conditions see it, of which an input may say

@@ -44,8 +44,8 @@ func TestRun_ADifferenceOfRegoFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if suites[0].subject.query, err = others[0].subject.prepared(); err != nil {
-		t.Fatal(err)
+	if suites[0].subject.preparation = others[0].subject.prepared(); suites[0].subject.preparation.query == nil {
+		t.Fatal(suites[0].subject.preparation.problems.Error())
 	}
 	report, err := Run(t.Context(), suites, Options{Rego: true})
 	if err != nil {

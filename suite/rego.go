@@ -121,7 +121,12 @@ func same(a, b *engine.Intent) bool {
 // located gives the mistakes of tests in Rego their places.
 func (r *regoSuite) located(err error) error {
 	var mistakes *condition.Error
-	if !errors.As(err, &mistakes) {
+	var unrendered *rego.UnrenderedError
+	switch {
+	case errors.As(err, &unrendered):
+		all, _ := r.suite.subject.refused(err)
+		return &all
+	case !errors.As(err, &mistakes):
 		return fmt.Errorf("running the tests in Rego of %s: %w", r.suite.subject.policySource.file, err)
 	}
 	found := new(document.Error)

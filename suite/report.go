@@ -20,12 +20,11 @@ func (r *Report) WriteText(w io.Writer) {
 			fmt.Fprintf(w, "    %s\n", line)
 		}
 	}
+	for _, p := range r.NotCompared {
+		fmt.Fprintf(w, "%s\n%s\n", p, p.Caret())
+	}
 	for _, s := range r.suites() {
-		verdict := "ok  "
-		if s.failed > 0 {
-			verdict = "FAIL"
-		}
-		fmt.Fprintf(w, "%s  %s: %s: %d of %d hold\n", verdict, s.path, s.name, s.cases-s.failed, s.cases)
+		fmt.Fprintf(w, "%s  %s: %s: %s\n", s.verdict(len(r.NotCompared) > 0), s.path, s.name, s.count())
 	}
 	if r.Coverage != nil {
 		r.Coverage.WriteText(w)
@@ -36,7 +35,26 @@ func (r *Report) WriteText(w io.Writer) {
 type tally struct {
 	name, path    string
 	cases, failed int
-	results       []*Result
+	// notCompared is how many cases the prepared Rego did not decide.
+	notCompared int
+	results     []*Result
+}
+
+// verdict is the first word of the suite's line; refused is set where cases that are not
+// compared fail the run.
+func (t *tally) verdict(refused bool) string {
+	if t.failed > 0 || refused && t.notCompared > 0 {
+		return "FAIL"
+	}
+	return "ok  "
+}
+
+func (t *tally) count() string {
+	text := fmt.Sprintf("%d of %d hold", t.cases-t.failed, t.cases)
+	if t.notCompared > 0 {
+		text += fmt.Sprintf(", %d not compared with Rego", t.notCompared)
+	}
+	return text
 }
 
 // suites counts the results of each suite, in order.
@@ -54,6 +72,9 @@ func (r *Report) suites() []*tally {
 		t.results = append(t.results, &r.Results[i])
 		if !r.Results[i].Holds() {
 			t.failed++
+		}
+		if r.Results[i].NotCompared != "" {
+			t.notCompared++
 		}
 	}
 	return all
@@ -75,6 +96,8 @@ type jsonTest struct {
 	Got     string        `json:"got"`
 	Codes   []engine.Code `json:"codes"`
 	Message string        `json:"message,omitzero"`
+	// NotCompared says why the prepared Rego did not decide the case.
+	NotCompared string `json:"not_compared,omitzero"`
 }
 
 // jsonCoverage is coverage in JSON, as fractions.
@@ -89,7 +112,8 @@ type jsonCoverage struct {
 //	{"tests": [{"suite", "name", "case", "ok", "want", "got", "codes"}],
 //	 "coverage": {"checks", "rules", "conditions"}}
 //
-// A test that fails has a message besides. Coverage is there where it was asked for, each
+// A test that fails has a message besides, one that the prepared Rego was to decide and
+// did not has not_compared. Coverage is there where it was asked for, each
 // number a fraction.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := jsonReport{Tests: []jsonTest{}}
@@ -97,6 +121,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		res := &r.Results[i]
 		t := jsonTest{
 			Suite: res.Suite.Name, Name: res.Test, Case: res.Name, OK: res.Holds(), Want: res.Want, Got: res.Got, Codes: res.Codes,
+			NotCompared: res.NotCompared,
 		}
 		if !res.Holds() {
 			t.Message = res.String()
@@ -118,6 +143,7 @@ type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
 	Failures int          `xml:"failures,attr"`
+	Skipped  int          `xml:"skipped,attr,omitempty"`
 	Suites   []junitSuite `xml:"testsuite"`
 }
 
@@ -126,6 +152,7 @@ type junitSuite struct {
 	File     string      `xml:"file,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr,omitempty"`
 	Cases    []junitCase `xml:"testcase"`
 }
 
@@ -135,6 +162,12 @@ type junitCase struct {
 	File    string        `xml:"file,attr"`
 	Line    int           `xml:"line,attr"`
 	Failure *junitFailure `xml:"failure"`
+	Skipped *junitSkipped `xml:"skipped"`
+}
+
+// junitSkipped is of a case that holds and was not compared with Rego.
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
 }
 
 type junitFailure struct {
@@ -148,8 +181,13 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	for _, s := range r.suites() {
 		suite := junitSuite{Name: s.name, File: s.path, Tests: s.cases, Failures: s.failed}
 		for _, res := range s.results {
-			suite.Cases = append(suite.Cases, res.junit())
+			c := res.junit()
+			if c.Skipped != nil {
+				suite.Skipped++
+			}
+			suite.Cases = append(suite.Cases, c)
 		}
+		out.Skipped += suite.Skipped
 		out.Tests += s.cases
 		out.Failures += s.failed
 		out.Suites = append(out.Suites, suite)
@@ -172,7 +210,10 @@ func (r *Result) junit() junitCase {
 	if r.Name != "" {
 		c.Name += " (" + r.Name + ")"
 	}
-	if !r.Holds() {
+	switch {
+	case r.Holds() && r.NotCompared != "":
+		c.Skipped = &junitSkipped{Message: "not compared with Rego: " + r.NotCompared}
+	case !r.Holds():
 		c.Failure = &junitFailure{Message: r.String()}
 		for _, line := range r.Explained {
 			c.Failure.Text += line + "\n"

@@ -25,6 +25,10 @@ type Options struct {
 // Report is what became of the cases of suites.
 type Report struct {
 	Results []Result
+	// NotCompared is why cases were not decided by the prepared Rego although that was asked
+	// for, each rule that Rego cannot say once. Rules that silence [lint.NoRego] are left out:
+	// their authors know.
+	NotCompared []document.Problem
 	// Coverage is nil where it was not asked for.
 	Coverage *Coverage
 }
@@ -43,6 +47,9 @@ type Result struct {
 	// what the evaluation came past that is not as wanted.
 	Problems  []string
 	Explained []string
+	// NotCompared says why the prepared Rego, which was asked for, did not decide the case;
+	// empty where it did.
+	NotCompared string
 
 	file string // of a test in Rego, as is at
 	at   document.Place
@@ -101,6 +108,7 @@ func (s *Suite) Rules() []engine.Rule { return s.subject.rules }
 // error is a *[document.Error] where one of these is at fault, or that of ctx.
 func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	report := new(Report)
+	var unsaid document.Error
 	var cover *coverage
 	if o.Coverage {
 		cover = newCoverage(suites)
@@ -117,8 +125,12 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 			result.run(o)
 			report.Results = append(report.Results, result)
 			cover.add(c)
+			if result.NotCompared != "" {
+				_ = gather(&unsaid, &s.subject.prepared().unsaid)
+			}
 		}
 	}
+	report.NotCompared = unsaid.Problems
 	if err := runRego(ctx, suites, o, report); err != nil {
 		return nil, err
 	}
@@ -177,12 +189,12 @@ func (r *Result) compare(want expected, got engine.Result, s *subject) {
 // compareRego says where the prepared Rego decides otherwise. It has no decision where the
 // Rego of a rule fails: the engine then counts an error, and must not have allowed.
 func (r *Result) compareRego(got engine.Result, in *engine.Input, s *subject) {
-	query, err := s.prepared()
-	if err != nil {
-		r.problem("the policy cannot be prepared in Rego: %v", err)
+	p := s.prepared()
+	if p.query == nil {
+		r.NotCompared = p.problems.Problems[0].String()
 		return
 	}
-	decision, codes, err := query.Evaluate(in)
+	decision, codes, err := p.query.Evaluate(in)
 	switch {
 	case err != nil && got.ConditionErrors.Total() > 0 && got.Decision != engine.Allow:
 	case err != nil:

@@ -112,10 +112,8 @@ type subject struct {
 	rules        []engine.Rule
 	policy       *engine.Policy
 	set          *engine.RuleSet
-	// query is the prepared Rego, made when it is first asked for, and queryErr why there
-	// is none.
-	query    *rego.Query
-	queryErr error
+	// preparation is made when it is first asked for.
+	preparation *preparation
 }
 
 // subject compiles a policy and its rules, or returns what it has compiled of the same.
@@ -150,14 +148,6 @@ func subjectKey(p source, rules []source) [sha256.Size]byte {
 		all = append(all, []byte(r.file), r.wire)
 	}
 	return sha256.Sum256(bytes.Join(all, []byte("\n")))
-}
-
-// prepared returns the policy and its rules as a prepared query in Rego.
-func (s *subject) prepared() (*rego.Query, error) {
-	if s.query == nil && s.queryErr == nil {
-		s.query, s.queryErr = rego.Prepare(s.doc, s.rules)
-	}
-	return s.query, s.queryErr
 }
 
 // ruleCalled returns the ids of the rules with a name or an id.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"writ/document"
 	"writ/engine"
+	"writ/rego"
 )
 
 // readDocuments reads the documents in the named file, or in standard input where it is
@@ -51,15 +53,42 @@ func readIntents(s streams, name string) ([]*engine.Intent, error) {
 	return readAll(s, name, document.Intent, (*document.Document).Intent)
 }
 
+// ruleFile is the rules in a file and the documents that they are.
+type ruleFile struct {
+	name  string // empty where no file was given
+	docs  []*document.Document
+	rules []engine.Rule
+}
+
 // readRules reads the rules in a file, each of which compiles.
-func readRules(s streams, name string) ([]engine.Rule, error) {
-	return readAll(s, name, document.Rule, func(d *document.Document) (engine.Rule, error) {
+func readRules(s streams, name string) (f ruleFile, err error) {
+	f.name = name
+	f.rules, err = readAll(s, name, document.Rule, func(d *document.Document) (engine.Rule, error) {
+		f.docs = append(f.docs, d)
 		r, err := d.Rule(conditions())
 		if err != nil {
 			return engine.Rule{}, err
 		}
 		return r.Rule(), nil
 	})
+	return f, err
+}
+
+// notRendered returns the error of a policy in a file and these rules that package rego
+// does not render, with the places of the rules that it names.
+func (f ruleFile) notRendered(policy string, err error) error {
+	var unrendered *rego.UnrenderedError
+	if !errors.As(err, &unrendered) {
+		return &inputError{name: cmp.Or(f.name, policy), err: err}
+	}
+	all := new(document.Error)
+	for _, r := range unrendered.Rules {
+		var placed *document.Error
+		if errors.As(f.docs[r.Index].Locate(r.Err), &placed) {
+			all.Problems = append(all.Problems, placed.Problems...)
+		}
+	}
+	return all
 }
 
 // readAll reads the documents in a file. The error has every problem of all of them.

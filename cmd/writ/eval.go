@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,18 +111,18 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	if e.policy, err = engine.CompilePolicy(doc); err != nil {
 		return nil, &inputError{name: c.Policy, err: err}
 	}
-	var rules []engine.Rule
+	var rules ruleFile
 	if c.Rules != "" {
 		if rules, err = readRules(s, c.Rules); err != nil {
 			return nil, err
 		}
-		e.rules = engine.CompileRules(rules, conditions())
+		e.rules = engine.CompileRules(rules.rules, conditions())
 	}
 	if c.Engine == "cel" {
 		return e, nil
 	}
-	if e.query, err = rego.Prepare(doc, rules); err != nil {
-		return nil, &inputError{name: cmp.Or(c.Rules, c.Policy), err: err}
+	if e.query, err = rego.Prepare(doc, rules.rules); err != nil {
+		return nil, rules.notRendered(c.Policy, err)
 	}
 	return e, nil
 }

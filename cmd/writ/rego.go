@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +63,9 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	if c.Core {
-		modules, err := rego.LowerCore(policies, rules)
+		modules, err := rego.LowerCore(policies, rules.rules)
 		if err != nil {
-			return &inputError{name: cmp.Or(c.Rules, c.Policy[0]), err: err}
+			return rules.notRendered(c.Policy[0], err)
 		}
 		return c.write(s, modules)
 	}
@@ -77,12 +76,12 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	if len(intents) > 0 && c.Out == "" {
 		return c.printInput(s, policies[0], intents)
 	}
-	modules, err := rego.Lower(policies[0], rules)
+	modules, err := rego.Lower(policies[0], rules.rules)
 	if err != nil {
-		return &inputError{name: cmp.Or(c.Rules, c.Policy[0]), err: err}
+		return rules.notRendered(c.Policy[0], err)
 	}
 	if len(intents) > 0 {
-		tests, err := rego.Tests(policies[0], rules, intents)
+		tests, err := rego.Tests(policies[0], rules.rules, intents)
 		if err != nil {
 			return err
 		}
@@ -114,11 +113,11 @@ func (c *regoCmd) Validate() error {
 }
 
 // load reads and validates the documents.
-func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules []engine.Rule, err error) {
+func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFile, err error) {
 	for _, name := range c.Policy {
 		p, err := readPolicy(s, name)
 		if err != nil {
-			return nil, nil, err
+			return nil, rules, err
 		}
 		policies = append(policies, p)
 	}

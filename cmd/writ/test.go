@@ -27,7 +27,7 @@ type testCmd struct {
 	History     bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
 	N           int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
 	serverFlags `embed:""`
-	Rego        bool `help:"Decide every case by the prepared Rego of the policy, too; a difference fails."`
+	Rego        bool `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
 }
 
 // Help says what a suite is and what the exit code means.
@@ -171,13 +171,14 @@ func (c *testCmd) write(s streams, r *suite.Report) error {
 	return nil
 }
 
-// verdict is an error where a case fails or coverage is under the threshold.
+// verdict is an error where a case fails, or is not compared with Rego, or coverage is
+// under the threshold.
 func (c *testCmd) verdict(s streams, r *suite.Report) error {
 	if r.Coverage != nil && 100*r.Coverage.Lowest() < c.Threshold {
 		fmt.Fprintf(s.err, "writ: coverage is %.1f %%, under the threshold of %v %%\n", 100*r.Coverage.Lowest(), c.Threshold)
 		return errReported
 	}
-	if len(r.Failed()) > 0 {
+	if len(r.Failed()) > 0 || len(r.NotCompared) > 0 {
 		return errReported
 	}
 	return nil

@@ -1,0 +1,131 @@
+package condition
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+)
+
+// Unrendered returns the parts of a condition in CEL that have no rendering in Rego, each
+// a mistake of the member cel with its place and the reason. It is nil where all parts
+// have one, and for a condition that is not in CEL. It compiles the CEL once more.
+func (c *Condition) Unrendered() []Mistake {
+	if c.cel == "" || c.Holds.IsRendered() && c.Fails.IsRendered() {
+		return nil
+	}
+	l, err := cels()
+	if err != nil {
+		return nil
+	}
+	checked, err := l.check(c.cel)
+	if err != nil {
+		return nil // it has compiled before
+	}
+	u := unrendered{info: checked.NativeRep().SourceInfo()}
+	u.visit(checked.NativeRep().Expr())
+	return u.found
+}
+
+// unrendered collects what has no rendering.
+type unrendered struct {
+	info  *ast.SourceInfo
+	found []Mistake
+}
+
+// visit adds the smallest boolean parts of e that have no rendering.
+func (u *unrendered) visit(e ast.Expr) {
+	if translate(e).Holds.IsRendered() {
+		return
+	}
+	before := len(u.found)
+	if e.Kind() == ast.CallKind {
+		switch e.AsCall().FunctionName() {
+		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+			for _, operand := range e.AsCall().Args() {
+				u.visit(operand)
+			}
+		}
+	}
+	if len(u.found) > before {
+		return
+	}
+	m := Mistake{At: "/cel", Line: 1, Column: 1, Message: "has no rendering in Rego: " + whyUnrendered(e)}
+	m.Line, m.Column = u.start(e)
+	u.found = append(u.found, m)
+}
+
+// start returns where the text of e begins: the place of an operator is behind its first
+// operand, that of a path is its last dot, and that of a call its parenthesis.
+func (u *unrendered) start(e ast.Expr) (line, column int) {
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		at := u.info.GetStartLocation(e.ID())
+		if at.Line() < 1 {
+			return // an expression that a macro has made
+		}
+		begin := at.Column() + 1
+		switch e.Kind() {
+		case ast.IdentKind:
+			begin -= max(strings.LastIndexByte(e.AsIdent(), '.'), 0)
+		case ast.CallKind:
+			if name := e.AsCall().FunctionName(); !e.AsCall().IsMemberFunction() && isWord(rune(name[0])) && name[0] != '_' {
+				begin -= len(name)
+			}
+		}
+		if line == 0 || at.Line() < line || at.Line() == line && begin < column {
+			line, column = at.Line(), begin
+		}
+	}))
+	return max(line, 1), max(column, 1)
+}
+
+// whyUnrendered says what keeps a part of a condition from a rendering.
+func whyUnrendered(e ast.Expr) string {
+	comparison := "writ renders comparisons of one field with constants"
+	switch {
+	case e.Kind() == ast.ComprehensionKind:
+		return "it is a macro such as exists or all"
+	case e.Kind() != ast.CallKind:
+		return comparison
+	case e.AsCall().FunctionName() == operators.Conditional:
+		return "it is a choice (?:) between too many comparisons"
+	}
+	if args := e.AsCall().Args(); len(args) == 2 {
+		_, left := fieldOf(args[0])
+		if _, right := fieldOf(args[1]); left && right {
+			return "it compares two fields; " + comparison
+		}
+	}
+	if why := calculated(e); why != "" {
+		return why + "; " + comparison
+	}
+	return comparison
+}
+
+// calculated names the innermost call in e that computes what is compared.
+func calculated(e ast.Expr) (why string) {
+	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
+		switch {
+		case why != "":
+		case e.Kind() == ast.ComprehensionKind:
+			why = "it has a macro such as exists or all"
+		case e.Kind() == ast.CallKind:
+			if _, ok := fieldOf(e); ok {
+				return
+			}
+			name := e.AsCall().FunctionName()
+			if _, known := called(name); !known && mirrored(name) == "" {
+				why = "it calculates with " + spelled(name)
+			}
+		}
+	}))
+	return why
+}
+
+// spelled is a function's name as authors write it.
+func spelled(function string) string {
+	if symbol, ok := operators.FindReverse(function); ok && symbol != "" {
+		return symbol
+	}
+	return function
+}

@@ -1,0 +1,51 @@
+package rego
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// UnrenderedError is of rules whose conditions in CEL say more than Rego can.
+type UnrenderedError struct {
+	// Rules are all of them, in the order of those that [Lower] was given.
+	Rules []UnrenderedRule
+}
+
+// UnrenderedRule is a rule without a rendering in Rego.
+type UnrenderedRule struct {
+	// Index is the place of the rule among those that were given, from 0.
+	Index int
+	Rule  engine.Rule
+	// Err is what [engine.CompiledRule.Unrendered] says of it.
+	Err error
+}
+
+// Error implements error: a line a rule.
+func (e *UnrenderedError) Error() string {
+	lines := make([]string, len(e.Rules))
+	for i, r := range e.Rules {
+		lines[i] = fmt.Sprintf("rule %s (%s): %v", r.Rule.ID, condition.Quote(r.Rule.Name), r.Err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// unrendered returns an *[UnrenderedError] if a rule of set, which was compiled from
+// rules, has no rendering.
+func unrendered(rules []engine.Rule, set *engine.RuleSet) error {
+	e := new(UnrenderedError)
+	for _, r := range set.Rules() {
+		if err := r.Unrendered(); err != nil {
+			i := slices.IndexFunc(rules, func(given engine.Rule) bool { return given == r.Rule() })
+			e.Rules = append(e.Rules, UnrenderedRule{Index: i, Rule: r.Rule(), Err: err})
+		}
+	}
+	if len(e.Rules) == 0 {
+		return nil
+	}
+	slices.SortFunc(e.Rules, func(a, b UnrenderedRule) int { return a.Index - b.Index })
+	return e
+}
