@@ -17,7 +17,7 @@ type assignment struct {
 // those of each, too.
 var (
 	stateColumns = []string{"agent", "usage_exceeded", "require_registered_agents"}
-	columns      = append([]string{"intent", "want", "codes", "rule", "error"}, stateColumns...)
+	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
 // test makes the cases of a test.
@@ -122,9 +122,10 @@ func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
 	}
 	c := &Case{Suite: e.suite, Test: t.Name, Name: strings.Join(s.labels, ", "), Fixture: s.intent, Input: s.input, want: s.want, field: r.field}
 	if c.want.decisionAt == "" {
-		e.refuse(r.field, "want is required: allow, approval_required or deny")
+		e.refuse(r.field, "want is required: %s", strings.Join(wants, ", "))
 	}
-	if c.Input.Intent = s.build(); c.Input.Intent != nil {
+	s.agree(r.field)
+	if c.Input.Intent, c.refusal = s.build(); c.Input.Intent != nil || c.refusal != nil {
 		e.suite.Cases = append(e.suite.Cases, c)
 	}
 }

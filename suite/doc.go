@@ -67,8 +67,11 @@ type Test struct {
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
 
-	// Want is the decision: allow, approval_required or deny. It is required.
+	// Want is the decision: allow, approval_required or deny, or refused where the intent is
+	// not valid, which the service answers with 400 and decides nothing. It is required.
 	Want string `json:"want,omitzero"`
+	// Message is a part of what is said of an intent that is refused.
+	Message string `json:"message,omitzero"`
 	// Codes are those of all findings, in any order.
 	Codes *[]string `json:"codes,omitzero"`
 	// Rule is the name or the id of the rule that decides.
@@ -78,8 +81,8 @@ type Test struct {
 }
 
 // Table has a case a row. A column is the path of a member of the intent, or one of
-// intent, agent, usage_exceeded, require_registered_agents, want, codes, rule and error,
-// which then stand for the test's; null leaves the test's.
+// intent, agent, usage_exceeded, require_registered_agents, want, message, codes, rule and
+// error, which then stand for the test's; null leaves the test's.
 type Table struct {
 	Columns []string           `json:"columns"`
 	Rows    [][]jsontext.Value `json:"rows"`

@@ -23,9 +23,12 @@ type Case struct {
 	Test, Name string
 	// Fixture is the name of the intent that the case starts from.
 	Fixture string
-	Input   engine.Input
+	// Input has no Intent where the intent is not valid.
+	Input engine.Input
 
 	want expected
+	// refusal is what is wrong with an intent that is to be refused, nil for any other.
+	refusal *engine.InvalidError
 	// field is the test or the row.
 	field string
 }
@@ -33,9 +36,13 @@ type Case struct {
 // expected is what a case is to be decided. Codes are sorted; nil where nothing is said.
 type expected struct {
 	decision engine.Decision
-	codes    []engine.Code
-	rule     string
-	err      *bool
+	// refused is set where the intent is to be no valid one, of which message is said; the
+	// decision is [engine.Deny] then.
+	refused bool
+	message string
+	codes   []engine.Code
+	rule    string
+	err     *bool
 	// decisionAt and codesAt are the fields that say so.
 	decisionAt, codesAt string
 }

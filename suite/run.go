@@ -39,7 +39,7 @@ type Result struct {
 	// Test and Name are those of the case: see [Case]. A test in Rego has no Name.
 	Test, Name string
 	Case       *Case // nil for a test in Rego
-	// Want and Got are decisions. A test in Rego is to pass, and may fail, error or skip.
+	// Want and Got are decisions, or "refused". A test in Rego is to pass, and may fail, error or skip.
 	Want, Got string
 	// Codes are those of the findings, each once, sorted.
 	Codes []engine.Code
@@ -94,7 +94,8 @@ func (c *Case) Subject() string {
 	return c.Fixture + ", " + c.Name
 }
 
-// Wanted returns the decision that is wanted, and the codes, sorted; nil where the case says
+// Wanted returns the decision that is wanted, which is deny of an intent that is to be
+// refused, and the codes, sorted; nil where the case says
 // nothing of them.
 func (c *Case) Wanted() (engine.Decision, []engine.Code) { return c.want.decision, c.want.codes }
 
@@ -124,7 +125,9 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 			}
 			result.run(o)
 			report.Results = append(report.Results, result)
-			cover.add(c)
+			if c.refusal == nil {
+				cover.add(c)
+			}
 			if result.NotCompared != "" {
 				_ = gather(&unsaid, &s.subject.prepared().unsaid)
 			}
@@ -142,14 +145,26 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 // run decides the case.
 func (r *Result) run(o Options) {
 	s, in, want := r.Suite.subject, r.Case.Input, r.Case.want
+	if r.Case.refusal != nil {
+		r.refused(r.Case.refusal, want)
+		return
+	}
 	result := engine.Evaluate(s.policy, s.set, &in)
-	r.Want, r.Got, r.Codes = want.decision.String(), result.Decision.String(), codesOf(result)
+	r.Want, r.Got, r.Codes = want.text(), result.Decision.String(), codesOf(result)
 	r.compare(want, result, s)
 	if o.Rego {
 		r.compareRego(result, &in, s)
 	}
 	if !r.Holds() {
 		r.explain(s)
+	}
+}
+
+// refused compares what is wrong with the intent, which no engine is asked about.
+func (r *Result) refused(err *engine.InvalidError, want expected) {
+	r.Want, r.Got, r.Codes = refused, refused, []engine.Code{}
+	if said := err.Error(); !strings.Contains(said, want.message) {
+		r.problem("want a message with %q, it is %s", want.message, strings.TrimPrefix(said, "invalid: "))
 	}
 }
 
@@ -164,7 +179,7 @@ func codesOf(r engine.Result) []engine.Code {
 
 // compare says what of the result is not as wanted.
 func (r *Result) compare(want expected, got engine.Result, s *subject) {
-	if got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
+	if want.refused || got.Decision != want.decision || want.codes != nil && !slices.Equal(want.codes, r.Codes) {
 		r.problem("want %s", want)
 	}
 	if want.rule != "" {
@@ -224,14 +239,26 @@ func (r *Result) String() string {
 	if r.Case == nil {
 		return fmt.Sprintf("%s = %s, want %s: %s", r.Test, r.Got, r.Want, strings.Join(r.Problems, "; "))
 	}
-	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), outcome(r.Got, r.Codes), strings.Join(r.Problems, "; "))
+	got := r.Got
+	if r.Case.refusal == nil {
+		got = outcome(r.Got, r.Codes)
+	}
+	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), got, strings.Join(r.Problems, "; "))
+}
+
+// text is the decision, or refused.
+func (w expected) text() string {
+	if w.refused {
+		return refused
+	}
+	return w.decision.String()
 }
 
 func (w expected) String() string {
 	if w.codes == nil {
-		return w.decision.String()
+		return w.text()
 	}
-	return outcome(w.decision.String(), w.codes)
+	return outcome(w.text(), w.codes)
 }
 
 // outcome is a decision with its codes.

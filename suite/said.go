@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +40,7 @@ func (s *said) fromTest(t *Test, field string) {
 	if t.Rule != "" {
 		s.rule(t.Rule, field+".rule")
 	}
-	s.want.err = t.Error
+	s.want.err, s.want.message = t.Error, t.Message
 }
 
 // stateLabels names what the test says of the state.
@@ -63,7 +64,7 @@ func (s *said) set(a assignment) {
 		return // the row says nothing of it
 	}
 	switch a.column {
-	case "want", "agent", "rule", "intent":
+	case "want", "message", "agent", "rule", "intent":
 		if text, ok = textOf(a.json); !ok {
 			s.refuse(a.from, "%s: want a string", a.column)
 			return
@@ -72,6 +73,8 @@ func (s *said) set(a assignment) {
 	switch a.column {
 	case "want":
 		s.decision(text, a.from)
+	case "message":
+		s.want.message = text
 	case "rule":
 		s.rule(text, a.from)
 	case "intent":
@@ -97,7 +100,7 @@ func (s *said) set(a assignment) {
 	if !ok {
 		s.refuse(a.from, "%s: want %s", a.column, map[bool]string{true: "an array of codes", false: "true or false"}[a.column == "codes"])
 	}
-	if !slices.Contains([]string{"want", "codes", "rule", "error", "intent"}, a.column) {
+	if !slices.Contains([]string{"want", "message", "codes", "rule", "error", "intent"}, a.column) {
 		s.labels = append(s.labels, a.column+"="+shown(a.json))
 	}
 }
@@ -113,12 +116,35 @@ func shown(v jsontext.Value) string {
 	return string(v)
 }
 
+// refused is wanted of an intent that is not valid.
+const refused = "refused"
+
+// wants are what can be wanted.
+var wants = []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), refused}
+
 func (s *said) decision(text, at string) {
+	s.want.decisionAt, s.want.refused = at, text == refused
+	s.want.decision = engine.Deny
+	if s.want.refused {
+		return
+	}
 	d, err := engine.ParseDecision(text)
 	if err != nil {
-		s.refuse(at, "there is no decision %q%s", text, meant(text, []string{"allow", "approval_required", "deny"}))
+		s.refuse(at, "there is no decision %q%s", text, meant(text, wants))
+		return
 	}
-	s.want.decision, s.want.decisionAt = d, at
+	s.want.decision = d
+}
+
+// agree refuses what a case cannot want together.
+func (s *said) agree(field string) {
+	w := &s.want
+	switch {
+	case w.refused && (w.codes != nil || w.rule != "" || w.err != nil):
+		s.refuse(field, "an intent that is refused is not decided: leave out codes, rule and error")
+	case !w.refused && w.message != "" && w.decisionAt != "":
+		s.refuse(field, "message is of an intent that is refused: the wanted decision is %s", w.decision)
+	}
 }
 
 func (s *said) codes(codes []string, at string) {
@@ -159,8 +185,9 @@ func (s *said) rule(name, at string) {
 	}
 }
 
-// build returns the intent of the case, nil where something is wrong with it.
-func (s *said) build() *engine.Intent {
+// build returns the intent of the case or, where it is to be refused, what is wrong with
+// it; neither where something else is wrong.
+func (s *said) build() (*engine.Intent, *engine.InvalidError) {
 	from, ok := s.resolved[s.intent]
 	if !ok {
 		switch {
@@ -170,7 +197,7 @@ func (s *said) build() *engine.Intent {
 		default:
 			s.refuse(s.intentAt, "there is no intent %q%s", s.intent, meant(s.intent, slices.Sorted(maps.Keys(s.file.Intents))))
 		}
-		return nil
+		return nil, nil
 	}
 	m := maps.Clone(from)
 	for _, path := range s.order {
@@ -178,15 +205,19 @@ func (s *said) build() *engine.Intent {
 	}
 	m = s.completed(m)
 	in, err := decodeIntent(m)
-	if err != nil {
+	var invalid *engine.InvalidError
+	switch {
+	case errors.As(err, &invalid) && s.want.refused:
+		return nil, invalid
+	case err != nil:
 		s.locate(err, m, s.row)
-		return nil
+		return nil, nil
 	}
 	if policy := s.suite.subject.doc.PolicyID; in.PolicyID != policy {
 		s.refuse(m["policy_id"].from, "intent.policy_id: the policy is %s: leave it out", policy)
-		return nil
+		return nil, nil
 	}
-	return in
+	return in, nil
 }
 
 // textOf returns the text of a string.

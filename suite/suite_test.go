@@ -100,6 +100,36 @@ tests:
 	}
 }
 
+// TestRun_Refused: an intent that is not valid is refused, by whichever engine.
+func TestRun_Refused(t *testing.T) {
+	for wants, problem := range map[string]string{
+		`set: {cost: {amount_minor: -1, currency: EUR}}, want: refused`:             "",
+		`set: {metadata.n: 5}, want: refused, message: "metadata.n: want a string"`: "",
+		`set: {resource: null}, want: refused, message: resource`:                   "",
+		`set: {resource: null}, want: refused, message: cost`:                       `want a message with "cost", it is intent.resource: is required`,
+		`want: refused`: `want refused`,
+		`table: {columns: [resource, want, message], rows: [[x, allow, null], [null, refused, resource]]}`: "",
+	} {
+		loader := loaderOf(map[string]string{"s.yaml": head + "tests: [{name: a, intent: read, " + wants + "}]", "p.yaml": policyText})
+		suites, err := loader.Load("s.yaml")
+		if err != nil {
+			t.Errorf("a case with %s: Load = %v", wants, err)
+			continue
+		}
+		report, err := Run(t.Context(), suites, Options{Rego: true, Coverage: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range report.Failed() {
+			got = append(got, r.Problems...)
+		}
+		if strings.Join(got, "; ") != problem {
+			t.Errorf("a case with %s fails by %q, want %q", wants, got, problem)
+		}
+	}
+}
+
 // TestRun_SaysWhatFails: each thing that a case wants can fail it.
 func TestRun_SaysWhatFails(t *testing.T) {
 	for wants, problem := range map[string]string{

@@ -112,10 +112,14 @@ func (u *updater) gather(suites []*Suite, report *Report) {
 			continue
 		}
 		for _, c := range s.Cases {
+			if c.refusal != nil {
+				u.note(s, c.want.decisionAt, false, []engine.Code{refused}, false)
+				continue
+			}
 			in := c.Input
 			got := engine.Evaluate(s.subject.policy, s.subject.set, &in)
 			decision := []engine.Code{engine.Code(got.Decision.String())}
-			u.note(s, c.want.decisionAt, false, decision, failed[c] && got.Decision != c.want.decision)
+			u.note(s, c.want.decisionAt, false, decision, failed[c] && got.Decision.String() != c.want.text())
 			if c.want.codes != nil {
 				codes := codesOf(got)
 				u.note(s, c.want.codesAt, true, codes, failed[c] && !slices.Equal(codes, c.want.codes))

@@ -46,7 +46,7 @@ func orNull(s any) object { return object{"anyOf": []any{s, object{"type": "null
 func test() object {
 	value := object{"description": "The value; null removes the member."}
 	paths := object{"type": "object", "description": "Members of the intent by their paths, such as cost.amount_minor."}
-	decision := object{"enum": []string{"allow", "approval_required", "deny"}}
+	wanted := object{"enum": []string{"allow", "approval_required", "deny", "refused"}}
 	boolean := object{"type": "boolean"}
 	texts := object{"type": "array", "items": object{"type": "string"}}
 	set, each := describe(paths, "Members of the intent that have other values, by their paths; null removes."), describe(paths, "A case for each value.")
@@ -67,7 +67,8 @@ func test() object {
 			"agent":                     object{"enum": []string{"active", "disabled", "unregistered"}},
 			"usage_exceeded":            boolean,
 			"require_registered_agents": boolean,
-			"want":                      describe(decision, "What must be decided; required, here or as a column of the table."),
+			"want":                      describe(wanted, "What must be decided, or refused for an intent that is not valid; required, here or as a column of the table."),
+			"message":                   object{"type": "string", "description": "A part of what is said of an intent that is refused."},
 			"codes":                     describe(texts, "The codes of all findings, in any order."),
 			"rule":                      object{"type": "string", "description": "The name or the id of the rule that decides."},
 			"error":                     describe(boolean, "Whether the condition of a rule cannot be evaluated."),
