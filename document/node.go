@@ -23,6 +23,9 @@ type node struct {
 	// textAt is where a string's text begins: behind the quote, or the line below a
 	// block's header.
 	textAt Place
+	// split is a text that may have been meant as one: what stands before a comma between
+	// braces, and the key behind it that has no value. It is empty for any other value.
+	split string
 	keys   []key   // of an object; kids are the values
 	kids   []*node // the elements of an array, the values of an object
 }

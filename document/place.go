@@ -114,6 +114,9 @@ func (d *Document) locate(f engine.FieldError) Problem {
 			at = d.file.inText(n, f.In.Line, f.In.Column)
 		}
 	}
+	if n.split != "" {
+		message += fmt.Sprintf("; if %s is one text, write it in quotes", condition.Quote(n.split))
+	}
 	p := d.file.problem(at, field, message)
 	p.Document = d.title()
 	return p

@@ -88,9 +88,26 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 			return err
 		}
 		kid.keyAt = at
+		if y.Style&yaml.FlowStyle != 0 && i > 0 && isEmpty(y.Content[i+1]) {
+			kid.split = n.kids[len(n.kids)-1].splitBefore(k.Value)
+		}
 		n.keys, n.kids = append(n.keys, key{k.Value, at}), append(n.kids, kid)
 	}
 	return nil
+}
+
+// isEmpty reports whether a key has no value.
+func isEmpty(y *yaml.Node) bool { return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == "" }
+
+// splitBefore returns the text that n and a key without a value behind it may be.
+func (n *node) splitBefore(key string) string {
+	switch {
+	case n.split != "":
+		return n.split + ", " + key
+	case n.kind == '"' && n.textAt == n.at: // without quotes
+		return n.text + ", " + key
+	}
+	return ""
 }
 
 // number is how JSON writes numbers.
