@@ -57,7 +57,7 @@ action: {decision: deny}
 }
 
 func TestParse_ReadsTheExamples(t *testing.T) {
-	for _, name := range []string{"../examples/rules.json", "../examples/policies/payments.json"} {
+	for _, name := range []string{"../examples/rules.yaml", "../examples/policies/payments.yaml"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func FuzzFormat(f *testing.F) {
 			f.Add(file.Name, file.Data)
 		}
 	}
-	for _, name := range []string{"../examples/rules.json", "../examples/policies/payments.json"} {
+	for _, name := range []string{"../examples/rules.yaml", "../examples/policies/payments.yaml"} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"writ/suite"
 )
 
-//go:embed rules.json policies *_test.yaml
+//go:embed rules.yaml policies *_test.yaml
 var files embed.FS
 
 // Organization owns every policy and rule of the examples.

@@ -2,8 +2,8 @@
 // each is decided, in YAML or JSON.
 //
 //	suite: payments
-//	policy: policies/payments.json
-//	rules: rules.json
+//	policy: policies/payments.yaml
+//	rules: rules.yaml
 //	now: 2026-11-02T10:00:00Z
 //	intents:
 //	  refund: {agent_id: billing-agent, action_type: payment.refund, resource: "https://api.payments.example/v1/refunds"}

@@ -29,7 +29,7 @@ and a caret; exits 3 when a file is invalid. Warns of what is valid and may do o
 than its author means; with --strict a warning is exit code 1. The rules of all files
 are looked at together, as those of one organization.
 
-  writ check examples/policies/*.json examples/rules.json
+  writ check examples/policies/*.yaml examples/rules.yaml
   writ check --strict policies
 
 In YAML a comment at the end of the line, or above it, silences a warning:

@@ -34,7 +34,7 @@ func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
 	if err := d.register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.export(t, set, filepath.Join("..", "..", "examples", "rules.json"))
+	o.export(t, set, filepath.Join("..", "..", "examples", "rules.yaml"))
 	o.start(t)
 	t.Run("decides as the engine does", func(t *testing.T) { decidesAlike(t, p.url, token, set) })
 	t.Run("a version that it does not hold", func(t *testing.T) { newVersionIsRefused(t, p, token, set) })

@@ -32,7 +32,7 @@ the decision, then a line a finding. A deny is a result, not a failure: the exit
 code is 0 whenever the intents could be evaluated and 3 when a file is invalid.
 With --fail-on it is 1 when an intent is decided so.
 
-  writ eval --policy examples/policies/payments.json --rules examples/rules.json \
+  writ eval --policy examples/policies/payments.yaml --rules examples/rules.yaml \
     --intent examples/intents/payments/payout-over-the-cap.json --explain
 
 A script reads --json; "codes" are those of "reasons", and --explain adds

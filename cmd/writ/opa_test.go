@@ -28,7 +28,7 @@ func TestRego_OPATestPasses(t *testing.T) {
 	const dir = "../../examples/"
 	for name := range set.Policies {
 		out, intents := t.TempDir(), writeIntents(t, set, name)
-		args := []string{"rego", "--policy", dir + "policies/" + name + ".json", "--rules", dir + "rules.json", "--out", out}
+		args := []string{"rego", "--policy", dir + "policies/" + name + ".yaml", "--rules", dir + "rules.yaml", "--out", out}
 		for _, intent := range intents {
 			args = append(args, "--input", intent)
 		}
@@ -95,7 +95,7 @@ func (o *opaServer) export(t *testing.T, set *examples.Set, rules string) {
 	t.Helper()
 	args := []string{"rego", "--core", "--rules", rules, "--out", o.dir}
 	for _, name := range slices.Sorted(maps.Keys(set.Policies)) {
-		args = append(args, "--policy", filepath.Join("..", "..", "examples", "policies", name+".json"))
+		args = append(args, "--policy", filepath.Join("..", "..", "examples", "policies", name+".yaml"))
 	}
 	if out, err := exec.Command("writ", args...).CombinedOutput(); err != nil {
 		t.Fatalf("writ %v: %v\n%s", args, err, out)

@@ -29,7 +29,7 @@ func (c *regoCmd) Help() string {
 	return `Prints the Rego v1 module that decides exactly as the policy does, to read, to
 test with opa, or to load into an OPA server.
 
-  writ rego --policy examples/policies/deploys.json > deploys.rego
+  writ rego --policy examples/policies/deploys.yaml > deploys.rego
   opa eval -d deploys.rego -i input.json data.writ
 
 A rule whose condition is Rego is a module of its own:
