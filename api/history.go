@@ -44,6 +44,10 @@ func (s *Server) listAuthorizations(r *request) (response, error) {
 // to the one that asked for the decision. Others get the same refusal whether or not the
 // decision exists.
 func (s *Server) authorization(r *request) (response, error) {
+	explain, err := wantsExplanation(r.query)
+	if err != nil {
+		return response{}, err
+	}
 	if err := r.query.done(); err != nil {
 		return response{}, err
 	}
@@ -59,7 +63,11 @@ func (s *Server) authorization(r *request) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
-	return response{status: http.StatusOK, body: record}, nil
+	if !explain {
+		return response{status: http.StatusOK, body: record}, nil
+	}
+	row, err := s.explain(r, record)
+	return response{status: http.StatusOK, body: row}, err
 }
 
 // filter takes the filters of the history. An identity is searched for in every spelling

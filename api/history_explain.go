@@ -1,0 +1,88 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+)
+
+// explained is a row of the history with what led to the decision. Nothing of it is stored.
+type explained struct {
+	*storage.Record
+	Explanation *engine.Explanation `json:"explanation,omitzero"`
+	// Unexplained is why there is no explanation.
+	Unexplained string `json:"unexplained,omitzero"`
+}
+
+// Why a row is not explained.
+const (
+	changedSince = "the policy, the rules or the agent have changed since"
+	partOfIntent = "the history does not keep all of the intent: a value of the metadata, a part of the resource or what looks like a secret is left out"
+	moreThanThat = "the decision rests on more than the policy, its rules and the agent: a batch, an approval or an external core"
+)
+
+// wantsExplanation takes the parameter that asks for one.
+func wantsExplanation(q query) (bool, error) {
+	text, ok := q.take("explain")
+	if ok && text != "true" && text != "false" {
+		return false, invalid("explain", "must be true or false")
+	}
+	return text == "true", nil
+}
+
+// explain evaluates the intent of a row once more, by the one trace that a simulation
+// shows. It says only what is certain: the documents are those that the decision was made
+// under, by their revisions, the intent is that one, by its digest, and the reasons are the
+// same. The explanation shows documents, which takes the scopes to read them.
+func (s *Server) explain(r *request, record *storage.Record) (*explained, error) {
+	if err := s.auth.permit(&r.who, scopePolicyRead|scopeRulesRead); err != nil {
+		return nil, err
+	}
+	row := &explained{Record: record}
+	in := intentOf(record)
+	if ledger.IntentDigest(in) != record.IntentDigest {
+		row.Unexplained = partOfIntent
+		return row, nil
+	}
+	set, err := s.cfg.Sets.Load(r.ctx, r.who.org, record.PolicyID, record.AgentID)
+	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
+	if found(record, engine.CodeAgentDisabled) { // whatever the agent is now
+		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent
+	}
+	switch {
+	case errors.Is(err, storage.ErrNotFound), err == nil && (then.Policy == 0 || set.Revisions != then):
+		row.Unexplained = changedSince
+		return row, nil
+	case err != nil:
+		return nil, fmt.Errorf("loading what explains a decision: %w", err)
+	}
+	input := &engine.Input{
+		Intent: in, Agent: set.Agent, RequireRegistered: s.cfg.RequireRegisteredAgents,
+		Usage: engine.Usage{Exceeded: found(record, engine.CodeUsageLimit)}, Turn: &r.slot, Trace: &engine.Trace{},
+	}
+	result := engine.Evaluate(set.Policy, set.Rules, input)
+	if result.Decision != record.Decision || !slices.Equal(result.Reasons(), record.Reasons) {
+		row.Unexplained = moreThanThat
+		return row, nil
+	}
+	row.Explanation = input.Trace.ExplainUpTo(maxExplained)
+	return row, nil
+}
+
+// intentOf returns the intent of a row, as far as the history keeps it.
+func intentOf(r *storage.Record) *engine.Intent {
+	return &engine.Intent{
+		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
+		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
+	}
+}
+
+// found reports whether a code is among the reasons of a row.
+func found(r *storage.Record, code engine.Code) bool {
+	return slices.ContainsFunc(r.Reasons, func(reason string) bool { return strings.HasPrefix(reason, string(code)+":") })
+}

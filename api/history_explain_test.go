@@ -1,0 +1,84 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"writ/engine"
+)
+
+// explain returns a row of the history as it is explained.
+func (h *harness) explain(token, decisionID string) (row explained) {
+	h.t.Helper()
+	h.do("GET", "/v1/authorizations/"+decisionID+"?explain=true", token, nil).wantStatus(http.StatusOK).into(&row)
+	return row
+}
+
+// A row is explained as the decision was made, or not at all.
+func TestAuthorization_Explained(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	rule := h.rule(acme, `{"cel":"intent.action_type == 'deploy' && !has(intent.cost)"}`, `{"decision":"approval_required"}`)
+	var got result
+	h.evaluate(acme, intent(obj{"resource": "k8s/prod/web"})).wantStatus(http.StatusOK).into(&got)
+	row := h.explain(h.operator(acme), got.DecisionID)
+	x := row.Explanation
+	if x == nil || row.Unexplained != "" || row.DecisionID != got.DecisionID || x.Decision != engine.ApprovalRequired {
+		t.Fatalf("the row is %+v with %+v, want it explained", row, x)
+	}
+	if len(x.Checks) == 0 || len(x.Rules) != 1 || !x.Rules[0].Decides || len(x.Rules[0].Leaves) != 2 || x.Rules[0].Leaves[0].Result != "true" {
+		t.Errorf("the explanation is %+v, want the checks and the rule with its leaves", x)
+	}
+	if rows := h.history(acme); len(rows) != 1 {
+		t.Errorf("there are %d rows, want one", len(rows))
+	}
+
+	h.do("PATCH", "/v1/rules/"+rule, h.operator(acme), obj{"priority": 7}).wantStatus(http.StatusOK)
+	if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != changedSince {
+		t.Errorf("after a change of the rules the row is %+v, want it unexplained", row)
+	}
+}
+
+func TestAuthorization_NotExplainedByHalfAnIntent(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	for name, change := range map[string]obj{
+		"a query":                  {"resource": "https://example.com/a?b=c"},
+		"metadata without values":  {"metadata": obj{"env": "prod"}},
+		"what looks like a secret": {"resource": "k8s/prod/ghp_" + strings.Repeat("a1B2", 9)},
+	} {
+		var got result
+		h.evaluate(acme, intent(change)).wantStatus(http.StatusOK).into(&got)
+		if row := h.explain(h.operator(acme), got.DecisionID); row.Explanation != nil || row.Unexplained != partOfIntent {
+			t.Errorf("an intent with %s: %+v, want it unexplained", name, row)
+		}
+	}
+}
+
+// The explanation of a decision under a disabled agent stands when the agent is back.
+func TestAuthorization_ExplainsTheKillSwitch(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	h.disable(acme, "ci")
+	var got result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	if x := h.explain(h.operator(acme), got.DecisionID).Explanation; x == nil || x.Decision != engine.Deny {
+		t.Errorf("the explanation is %+v, want a deny", x)
+	}
+}
+
+// The explanation shows the policy and the rules to those who may read them.
+func TestAuthorization_ExplainedToThoseWhoMayRead(t *testing.T) {
+	h := start(t)
+	h.register(acme)
+	var got result
+	h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&got)
+	path := "/v1/authorizations/" + got.DecisionID + "?explain=true"
+	key, _ := h.key(acme, "history:read", "policy:read")
+	h.do("GET", path, key, nil).wantProblem(http.StatusForbidden, codeInsufficientScope)
+	key, _ = h.key(acme, "history:read", "policy:read", "rules:read")
+	h.do("GET", path, key, nil).wantStatus(http.StatusOK)
+	h.do("GET", path, h.operator(rival), nil).wantStatus(http.StatusNotFound)
+	h.do("GET", "/v1/authorizations/"+got.DecisionID+"?explain=yes", h.operator(acme), nil).wantField("explain")
+}
