@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/ledger"
@@ -128,7 +129,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := s.checkDecision(r, decisionID); err != nil {
 		return response{}, err
 	}
-	settled := s.settlement(r, in)
+	settled, before := s.settlement(r, in), s.counters.Mark()
 	r.slot.Leave() // the rest is waiting
 	record, err := s.cfg.Ledger.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
@@ -140,10 +141,20 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
-	if st := record.Settlement; st.Unapproved && st.RecordedAt.Equal(ledger.RecordedAt(record, settled.RecordedAt)) {
-		s.unapproved(record)
+	if st := record.Settlement; st.RecordedAt.Equal(ledger.RecordedAt(record, settled.RecordedAt)) {
+		s.settled(r, record, before)
 	}
 	return response{status: http.StatusOK, body: record}, nil
+}
+
+// settled does what is done once of each settlement, after it.
+func (s *Server) settled(r *request, record *storage.Record, before budget.Mark) {
+	if record.Settlement.Unapproved {
+		s.unapproved(record)
+	}
+	if rules, err := s.cfg.Sets.Rules(r.ctx, r.who.org); err == nil { // otherwise the counters stay too high
+		s.counters.Settled(rules.Counters(), record, before)
+	}
 }
 
 // unapproved logs that an action was executed without being allowed. Nothing else shows

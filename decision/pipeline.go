@@ -2,14 +2,17 @@ package decision
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/admission"
+	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/ledger"
+	"writ/storage"
 )
 
 // Config is what a Pipeline works with. All but Core and Verifier are required.
@@ -28,6 +31,8 @@ type Config struct {
 	Verifier *Verifier
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
+	// Counters are what rules that count ask. It is required where there can be such rules.
+	Counters *budget.Counters
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	// Now is the clock.
@@ -110,6 +115,7 @@ type batch struct {
 // item is what was decided of a request.
 type item struct {
 	index    int // of the request
+	counted  *budget.Reading
 	exceeded bool
 	errors   condition.CauseCounts
 }
@@ -161,11 +167,11 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
 		Turn:              b.who.Slot,
 	}
-	result, err := b.evaluate(ctx, set, input)
+	result, counted, err := b.count(ctx, set, input, reservation.At())
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	b.items = append(b.items, item{index, input.Usage.Exceeded, result.ConditionErrors})
+	b.items = append(b.items, item{index, counted, input.Usage.Exceeded, result.ConditionErrors})
 	b.entries = append(b.entries, ledger.Entry{
 		Intent:         in,
 		PolicyVersion:  set.Policy.Document().Version,
@@ -174,6 +180,22 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		PolicyRevision: set.Revisions.Policy, RulesRevision: set.Revisions.Rules, AgentRevision: set.Revisions.Agent,
 	})
 	return ledger.Outcome{}, nil
+}
+
+// count evaluates an intent with what the counters of its rules have come to, and reserves
+// what it adds where it is allowed.
+func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time) (engine.Result, *budget.Reading, error) {
+	for {
+		r, err := b.cfg.Counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, "", at, in.Turn)
+		if err != nil {
+			return engine.Result{}, nil, err
+		}
+		in.Counts = r.Counts()
+		result, err := b.evaluate(ctx, set, in)
+		if err != nil || result.Decision != engine.Allow || r.Reserve() {
+			return result, r, err
+		}
+	}
 }
 
 // evaluate evaluates an intent, or has the core do so.
@@ -213,6 +235,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	}
 	pending, err := b.cfg.Ledger.Enqueue(ctx, b.reserved, b.entries, whole)
 	if err != nil {
+		b.uncount()
 		return err
 	}
 	b.who.Slot.Leave() // the rest is waiting
@@ -221,18 +244,50 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 		stand = make([]ledger.Outcome, len(b.items))
 	}
 	if err := pending.Wait(ctx, stand); err != nil {
+		b.doubt(ctx, err)
 		return err
 	}
-	for n, it := range b.items {
+	for n := range b.items {
+		it := &b.items[n]
 		outs[it.index] = stand[n]
-		b.metrics.decided(b.plan.Name, it, b.entries[n].Result.Findings, stand[n])
+		it.count(stand[n])
+		b.metrics.decided(b.plan.Name, *it, b.entries[n].Result.Findings, stand[n])
 	}
 	b.verify(stand)
 	return nil
 }
 
+// count ends what the item has reserved, by what stands.
+func (it *item) count(stands ledger.Outcome) {
+	if stands.Err == nil && !stands.Replayed && stands.Record.Decision == engine.Allow {
+		it.counted.Commit()
+	} else {
+		it.counted.Release()
+	}
+}
+
+// doubt ends what was reserved for what was not answered: it stays counted where nobody
+// knows whether it is stored.
+func (b *batch) doubt(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
+		b.uncount()
+		return
+	}
+	for i := range b.items {
+		b.items[i].counted.Commit()
+	}
+}
+
+// uncount gives back what was reserved in counters.
+func (b *batch) uncount() {
+	for i := range b.items {
+		b.items[i].counted.Release()
+	}
+}
+
 // release gives back the reservations that were not committed.
 func (b *batch) release() {
+	b.uncount()
 	for i := range b.reserved {
 		b.reserved[i].Release()
 	}

@@ -17,6 +17,9 @@ type Input struct {
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	Usage             Usage
+	// Counts are what all counters of the rules have come to: see [RuleSet.Counters]. A
+	// condition that asks for one that is missing is an error.
+	Counts []condition.Count
 	// Turn is offered to others while conditions take long; nil if it is not shared.
 	Turn condition.Turn
 	// Trace receives what the evaluation came past; nil if nobody asks.
@@ -76,6 +79,7 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	}
 	f.SetResource(i.Resource)
 	f.SetMetadata(i.Metadata)
+	f.SetCounts(in.Counts)
 	if i.Cost != nil {
 		f.SetInt(condition.CostAmount, i.Cost.AmountMinor)
 		f.SetText(condition.CostCurrency, i.Cost.Currency)

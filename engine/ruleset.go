@@ -14,9 +14,11 @@ type RuleSet struct {
 	rules []*CompiledRule
 	// hasRego is set where a condition is in Rego.
 	hasRego bool
-	index   ruleIndex
-	size    int
-	json    []byte // nil where it is not kept, or there is none
+	// counters are what the conditions ask of earlier intents, each once.
+	counters []*condition.Counter
+	index    ruleIndex
+	size     int
+	json     []byte // nil where it is not kept, or there is none
 	// revision is of the store that the rules are of.
 	revision int64
 }
@@ -71,6 +73,13 @@ func SetOf(rules []*CompiledRule) *RuleSet {
 func (rs *RuleSet) finish(o Options) {
 	slices.SortFunc(rs.rules, CompareDeciding)
 	rs.index = newRuleIndex(rs.rules)
+	for _, r := range rs.rules {
+		for _, c := range r.cond.Counters {
+			if !slices.ContainsFunc(rs.counters, func(d *condition.Counter) bool { return d.Key == c.Key }) {
+				rs.counters = append(rs.counters, c)
+			}
+		}
+	}
 	if o.KeepJSON {
 		rs.json, _ = rs.encode() // its error is JSON's, each time
 	}
@@ -107,6 +116,15 @@ func CompareDeciding(a, b *CompiledRule) int {
 		a.rule.CreatedAt.Compare(b.rule.CreatedAt),
 		cmp.Compare(a.rule.ID, b.rule.ID),
 	)
+}
+
+// Counters returns what the conditions ask of earlier intents, each once. The slice
+// must not be modified. A nil set has none.
+func (rs *RuleSet) Counters() []*condition.Counter {
+	if rs == nil {
+		return nil
+	}
+	return rs.counters
 }
 
 // Rules returns the rules in deciding order: the first that matches decides.

@@ -13,7 +13,7 @@ import (
 
 // checks defines what the policy's own checks find, and what each code means.
 func (l *lowering) checks() ([]string, error) {
-	parts := []string{membersOfInput(), readingsOfResource()}
+	parts := []string{membersOfInput(l.counters), readingsOfResource()}
 	var sentences strings.Builder
 	sentences.WriteString(sentence(engine.CodeCheckError, string(engine.CodeCheckError)+": the input is not what writ makes of an intent"))
 	sentences.WriteString(sentence(engine.CodeResourceUnreadable,
@@ -44,7 +44,7 @@ func sentence(code engine.Code, text string) string {
 // membersOfInput defines that the input has what [Input] writes, of these types. A rule
 // that denies would otherwise not match what its condition cannot be asked of, and a
 // null is greater than no cap.
-func membersOfInput() string {
+func membersOfInput(counters []*condition.Counter) string {
 	var lines []string
 	for _, m := range condition.Members {
 		if m.Optional {
@@ -57,6 +57,11 @@ func membersOfInput() string {
 		"is_string(input.agent.id)", `input.agent.status in {"active", "disabled", "unregistered"}`, "is_number(input.policy.version)")
 	for _, name := range []string{"policy_id", "organization_id", "agent_id", "status"} {
 		lines = append(lines, "is_string(input.policy."+name+")")
+	}
+	counted := ""
+	if len(counters) > 0 {
+		lines = append(lines, "counters_read")
+		counted = countersOfInput(counters)
 	}
 	return finding(engine.CodeCheckError, "not input_read") + "\n\n# The input is what writ makes of an intent.\n" + ruleOf("input_read", lines) + `
 
@@ -73,7 +78,24 @@ cost_read if {
 	input.intent.cost.amount_minor >= 0
 	is_number(input.intent.cost.amount_minor)
 	is_string(input.intent.cost.currency)
-}`
+}` + counted
+}
+
+// countersOfInput defines that the input has what each counter has come to.
+func countersOfInput(counters []*condition.Counter) string {
+	keys := make([]string, len(counters))
+	for i, c := range counters {
+		keys[i] = condition.Quote(c.Key)
+	}
+	return `
+
+counters_read if {
+	every key in {` + strings.Join(keys, ", ") + `} { counter_read(input.counters[key]) }
+}
+
+counter_read(null)
+
+counter_read(n) if is_number(n)`
 }
 
 // readingsOfResource defines the readings of the resource that the checks are tried on.

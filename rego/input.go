@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +23,7 @@ var (
 	keyPolicyID, keyAgentID                  = ast.StringTerm("policy_id"), ast.StringTerm("agent_id")
 	keyCost, keyAmount, keyCurrency          = ast.StringTerm("cost"), ast.StringTerm("amount_minor"), ast.StringTerm("currency")
 	keyMetadata, keyID, keyStatus            = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
+	keyCounters                              = ast.StringTerm("counters")
 	keyVersion, keyOrganizationID            = ast.StringTerm("version"), ast.StringTerm("organization_id")
 
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
@@ -56,14 +58,31 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 	if in.Usage.Exceeded {
 		usage = usageExceeded
 	}
-	return ast.NewObject(
+	input := ast.NewObject(
 		ast.Item(keyIntent, intentTerm(in.Intent, agent, resource)),
 		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
 		ast.Item(keyPolicy, policy),
 		ast.Item(keyUsage, usage),
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
 		ast.Item(keyReadings, readingsTerm(&readings)),
-	), nil
+	)
+	if len(in.Counts) > 0 {
+		input.Insert(keyCounters, countersTerm(in.Counts))
+	}
+	return input, nil
+}
+
+// countersTerm is what each counter has come to, null where it does not count the intent.
+func countersTerm(counts []condition.Count) *ast.Term {
+	members := make([][2]*ast.Term, len(counts))
+	for i, c := range counts {
+		n := ast.NullTerm()
+		if c.N != condition.Uncounted {
+			n = ast.NumberTerm(json.Number(strconv.FormatInt(c.N, 10)))
+		}
+		members[i] = ast.Item(ast.StringTerm(c.Counter.Key), n)
+	}
+	return ast.ObjectTerm(members...)
 }
 
 // readingsTerm is the readings of a resource.

@@ -61,6 +61,8 @@ func nameIn(s string) string {
 //	                            empty the decision is deny, resource.unreadable
 //	policy                      {"policy_id", "version", "organization_id", "agent_id",
 //	                            "status"}
+//	counters                    what each counter of the rules has come to, by its key; null
+//	                            where it does not count the intent. Only where there are any
 //
 // Where a member is absent or of another type the decision is deny, check.error: only
 // the intent's cost and metadata can be left out.
@@ -83,7 +85,7 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 	if err := unrendered(rules, set); err != nil {
 		return nil, err
 	}
-	l := lowering{policy: p, pkg: pkg}
+	l := lowering{policy: p, pkg: pkg, counters: set.Counters()}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err
@@ -105,8 +107,9 @@ func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, err
 
 // lowering is a policy's module in the making.
 type lowering struct {
-	policy *engine.ActionPolicy
-	pkg    string
+	policy   *engine.ActionPolicy
+	pkg      string
+	counters []*condition.Counter
 	// rules are the definitions that the organization's rules became, and files
 	// the modules of those that are written in Rego.
 	rules []string

@@ -154,7 +154,7 @@ func (w *rendering) line(n *condition.Node) line {
 		return w.quantified(n)
 	case f.Kind == condition.Size:
 		return line{text: n.Op.Rego(fmt.Sprintf("count(%s(%s))", w.itemsFunction(), ref(f)), constant(f, n.Values[0]))}
-	case (f.Kind == condition.Digits || f.Kind == condition.Decimal) && n.Op != condition.Exists:
+	case (f.Kind == condition.Digits || f.Kind == condition.Decimal || f.ID == condition.CounterValue) && n.Op != condition.Exists:
 		return w.call(func(name string) {
 			w.helpers = append(w.helpers, w.body(name, []line{w.line(condition.Has(f)), {leaf(n), readsParam(n)}}))
 		})
@@ -327,6 +327,8 @@ func leaf(n *condition.Node) string {
 		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DigitsExpression()), read)
 	case n.Op == condition.Exists && f.Kind == condition.Decimal:
 		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DecimalExpression()), read)
+	case n.Op == condition.Exists && f.ID == condition.CounterValue:
+		return "is_number(" + read + ")"
 	case n.Op == condition.Exists:
 		return read
 	case n.Op == condition.In:
@@ -356,7 +358,7 @@ func ref(f condition.Field) string {
 		return paramItem
 	case f.ID == condition.MetadataValue && identifier.MatchString(f.Key) && !slices.Contains(ast.KeywordsV1[:], f.Key):
 		return "input." + f.Path() + "." + f.Key
-	case f.ID == condition.MetadataValue:
+	case f.ID == condition.MetadataValue || f.ID == condition.CounterValue:
 		return "input." + f.Path() + "[" + condition.Quote(f.Key) + "]"
 	}
 	return "input." + f.Path()

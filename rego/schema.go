@@ -56,6 +56,7 @@ func querySchema() map[string]any {
 		"policy":                    policySchema(),
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
+		"counters":                  map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []any{"integer", "null"}}},
 		"readings":                  closed(map[string]any{"blocked": readings, "allowed": readings, "stops": typed("string")}),
 	})
 }

@@ -122,4 +122,5 @@ var (
 	noCost      = types.WrapErr(&absentError{"the intent has no cost"})
 	tooMuchWork = types.WrapErr(ErrTooMuchWork)
 	notDecimal  = types.WrapErr(errNoDecimal)
+	noCount     = types.WrapErr(&absentError{"nothing was counted"})
 )

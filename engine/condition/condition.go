@@ -30,6 +30,8 @@ type Condition struct {
 	tree         *Node  // of a match object or a tree
 	cel          string // of a condition in CEL
 	patternBytes int
+	// Counters are what the condition asks of earlier intents, each once.
+	Counters []*Counter
 }
 
 // Options say how a condition is compiled.
@@ -77,13 +79,16 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := tree.checkCounters(o.Stricter); err != nil {
+		return nil, err
+	}
 	tree = tree.reading(o.Stricter)
 	program, err := Plan(tree)
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
 	program.charged = true
-	return &Condition{Outcomes: tree.outcomes(), Program: program, tree: tree, patternBytes: patterns.bytes}, nil
+	return &Condition{Outcomes: tree.outcomes(), Program: program, tree: tree, patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
 }
 
 // Never is a condition that is false of every intent, and runs nothing.

@@ -41,6 +41,8 @@ const (
 	// that such a value is.
 	MetadataValue
 	Item
+	// CounterValue is what a [Counter] has come to.
+	CounterValue
 
 	fieldCount
 )
@@ -166,14 +168,17 @@ var fields = [fieldCount]fieldRow{
 	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
 	MetadataValue:        {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
 	Item:                 {path: "item", size: MaxText, glob: Glob},
+	CounterValue:         {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},
 }
 
 // Field is a field as a condition asks about it.
 type Field struct {
 	ID   FieldID
 	Kind Kind
-	// Key is the metadata key of a MetadataValue.
+	// Key is the metadata key of a MetadataValue, and that of the counter of a CounterValue.
 	Key string
+	// Counter is that of a CounterValue.
+	Counter *Counter
 }
 
 // FieldOf returns a field as it is.
@@ -195,6 +200,9 @@ func (f Field) as(kind Kind) Field {
 	return f
 }
 
+// isKeyed reports whether f is a member of a map.
+func (f Field) isKeyed() bool { return f.ID == MetadataValue || f.ID == CounterValue }
+
 // isMetadata reports whether f is read from one metadata key.
 func (f Field) isMetadata() bool { return f.ID == MetadataValue }
 
@@ -208,6 +216,8 @@ func (f Field) Label() string {
 		return fields[Metadata].name + "." + f.Key
 	case Item:
 		return f.Path()
+	case CounterValue:
+		return f.Key
 	}
 	return f.row().name
 }

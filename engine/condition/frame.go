@@ -24,6 +24,7 @@ type Frame struct {
 	numbers  [fieldCount]int64
 	absent   [fieldCount]bool
 	metadata map[string]string
+	counts   []Count
 	readings resource.Readings
 	// reading is the value of Resource, and every says whether a rule that allows is
 	// asked, which has to match to every reader of it.
@@ -68,6 +69,24 @@ func (f *Frame) SetBool(id FieldID, b bool) {
 
 // SetMetadata sets the metadata; nil is none.
 func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
+
+// SetCounts sets what the counters have come to.
+func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
+
+// count returns what the counter of a key has come to, or what a comparison with it is
+// then.
+func (f *Frame) count(key string, uncounted ref.Val) (int64, ref.Val) {
+	for i := range f.counts {
+		switch c := &f.counts[i]; {
+		case c.Counter.Key != key:
+		case c.N == Uncounted:
+			return 0, uncounted
+		default:
+			return c.N, nil
+		}
+	}
+	return 0, noCount
+}
 
 // SetAbsent says that the intent has none of an optional field.
 func (f *Frame) SetAbsent(ids ...FieldID) {

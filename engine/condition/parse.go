@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -143,7 +144,7 @@ func (p *parser) operator(f Field, m jsonMember) *Node {
 
 // treeKeys are the keys of a tree and of its leaves.
 func treeKeys() []string {
-	return []string{"all", "any", "not", "field", "fact", "op", "operator", "value"}
+	return []string{"all", "any", "not", "field", "fact", "op", "operator", "value", "count", "sum"}
 }
 
 func isTreeKey(name string) bool {
@@ -179,6 +180,9 @@ func (p *parser) tree(obj jsonNode) *Node {
 		}
 		return p.wrong(obj.at, `want {"all":[...]}, {"any":[...]}, {"not":...} or {"field":...,"op":...,"value":...}, got %s; %s`,
 			describeTree(obj), forms)
+	}
+	if slices.ContainsFunc(obj.members, func(m jsonMember) bool { return isCounterKey(m.name) }) {
+		return p.counterLeaf(obj)
 	}
 	if len(obj.members) > 1 {
 		return p.treeLeaf(obj)

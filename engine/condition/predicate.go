@@ -73,7 +73,7 @@ func (n *negation) ask(f *Frame) ref.Val {
 // source is where a predicate reads its operand.
 type source struct {
 	field FieldID
-	key   string // of a MetadataValue
+	key   string // of a MetadataValue or a CounterValue
 	// missing is the value of a comparison where the intent lacks the field: false in
 	// match objects and trees, an error in CEL.
 	missing ref.Val
@@ -99,9 +99,15 @@ func (s *source) text(f *Frame) (string, ref.Val) {
 type presence struct{ src source }
 
 func (n *presence) ask(f *Frame) ref.Val {
-	if n.src.field == MetadataValue {
+	switch n.src.field {
+	case MetadataValue:
 		_, ok := f.metadata[n.src.key]
 		return types.Bool(ok)
+	case CounterValue:
+		if _, other := f.count(n.src.key, types.False); other != nil {
+			return other
+		}
+		return types.True
 	}
 	return types.Bool(f.has(n.src.field))
 }
@@ -122,6 +128,21 @@ func (n *intOrder) ask(f *Frame) ref.Val {
 		return n.src.missing
 	}
 	return types.Bool(n.holds(cmp.Compare(f.numbers[n.src.field], n.want)))
+}
+
+// counterOrder compares what a counter has come to.
+type counterOrder struct {
+	src   source
+	holds func(c int) bool
+	want  int64
+}
+
+func (n *counterOrder) ask(f *Frame) ref.Val {
+	got, other := f.count(n.src.key, n.src.missing)
+	if other != nil {
+		return other
+	}
+	return types.Bool(n.holds(cmp.Compare(got, n.want)))
 }
 
 type timeOrder struct {

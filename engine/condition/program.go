@@ -100,6 +100,9 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 	}
 	switch kind {
 	case Int:
+		if src.field == CounterValue {
+			return &counterOrder{src, row.order, values[0].Num}, nil
+		}
 		return &intOrder{src, row.order, values[0].Num}, nil
 	case Size:
 		return countIs(src, values[0].Num, row.order), nil

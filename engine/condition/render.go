@@ -94,7 +94,7 @@ func isCall(n *Node) bool {
 	case n.isResource() && n.Reads != ReadsOne, n.Op == IsTrue:
 		return true
 	case n.Op == Exists:
-		return !n.Field.isMetadata()
+		return !n.Field.isKeyed()
 	default:
 		return row.cel == method || row.cel == function
 	}
@@ -159,7 +159,7 @@ func (n *Node) Guarded() bool {
 }
 
 func fieldRef(f Field) string {
-	if f.isMetadata() {
+	if f.isKeyed() {
 		return f.Path() + "[" + Quote(f.Key) + "]"
 	}
 	return f.Path()
@@ -182,7 +182,7 @@ func presenceOf(f Field) string {
 			guard = present + " && " + guard
 		}
 		return guard
-	case f.isMetadata():
+	case f.isKeyed():
 		return Quote(f.Key) + " in " + f.Path()
 	case f.Optional():
 		return "has(" + fields[f.row().owner].path + ")"

@@ -1,0 +1,320 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+)
+
+// Config is what counters are read with. All but Spellings are required.
+type Config struct {
+	History storage.History
+	// Spellings returns how the history may name an agent.
+	Spellings func(agentID string) []string
+}
+
+// Counters keeps what counters have come to. It is safe for concurrent use.
+type Counters struct {
+	cfg Config
+
+	mu     sync.Mutex
+	series map[seriesKey]*series
+	kept   int // windows of all series
+	// reading are the windows that are being read, closed once they are there.
+	reading map[key]chan struct{}
+	swept   int // how many windows the last sweep left
+	// reads counts the windows that were read.
+	reads uint64
+}
+
+// series are the windows of a counter of an organization, by whose they are: the session
+// and the agent, if it is of those, separated by a line feed, which no id has.
+type series struct {
+	counter *condition.Counter
+	windows map[string]*window
+}
+
+type seriesKey struct{ org, counter string }
+
+// key is which counter it is, and whose.
+type key struct {
+	seriesKey
+	of string
+}
+
+// New returns counters that are read from a history.
+func New(cfg Config) *Counters {
+	return &Counters{cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{})}
+}
+
+// Reading is what counters have come to for an intent. One goroutine at a time uses it.
+type Reading struct {
+	counters *Counters
+	counts   []condition.Count
+	cells    []cell
+	reserved bool
+}
+
+// nothing is the reading of no counters.
+var nothing Reading
+
+// cell is the part of a window that an intent adds to.
+type cell struct {
+	counter        *condition.Counter
+	key            key
+	agent, session string
+	window         *window
+	bucket         int32
+	before, amount int64
+	changes        uint32
+}
+
+func keyOf(org string, c *condition.Counter, agent, session string) key {
+	k := key{seriesKey: seriesKey{org, c.Key}}
+	if c.ByAgent {
+		k.of = agent
+	}
+	if c.BySession {
+		k.of = session + "\n" + k.of
+	}
+	return k
+}
+
+// Read returns what counters have come to for an intent that is decided at a time. An
+// error means that they are not known: refuse. turn is offered to others while the history
+// is read; it may be nil.
+func (k *Counters) Read(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, session string, at time.Time, turn condition.Turn) (*Reading, error) {
+	if len(counters) == 0 {
+		return &nothing, nil
+	}
+	r := &Reading{counters: k}
+	for _, c := range counters {
+		amount, counted := in.Counted(c, session)
+		if !counted {
+			continue
+		}
+		cl := cell{counter: c, key: keyOf(org, c, in.AgentID, session), agent: in.AgentID, session: session, bucket: bucketAt(c, at), amount: amount}
+		if err := k.look(ctx, &cl, at, turn); err != nil {
+			return nil, err
+		}
+		r.cells = append(r.cells, cl)
+	}
+	r.counts = engine.Counts(counters, in, session, r.before)
+	return r, nil
+}
+
+// before is what a counter had come to.
+func (r *Reading) before(c *condition.Counter) int64 {
+	for i := range r.cells {
+		if r.cells[i].counter == c {
+			return r.cells[i].before
+		}
+	}
+	return 0
+}
+
+// Counts are what all the counters have come to with the intent.
+func (r *Reading) Counts() []condition.Count { return r.counts }
+
+// look finds the window of a cell, and reads it if it must.
+func (k *Counters) look(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	for {
+		k.mu.Lock()
+		if w := k.window(c.key); w != nil {
+			w.expire(c.bucket)
+			c.window, c.changes, c.before = w, w.changes, w.total()
+			k.mu.Unlock()
+			return nil
+		}
+		others, busy := k.reading[c.key]
+		if !busy {
+			others = make(chan struct{})
+			k.reading[c.key] = others
+		}
+		k.mu.Unlock()
+		if busy {
+			select {
+			case <-others:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		w, err := k.read(ctx, c, at, turn)
+		k.mu.Lock()
+		if err == nil {
+			k.reads++
+			w.read = k.reads
+			k.sweep(at)
+			k.keep(c, w)
+		}
+		delete(k.reading, c.key)
+		k.mu.Unlock()
+		close(others)
+		if err != nil {
+			return fmt.Errorf("counting what was allowed: %w", err)
+		}
+	}
+}
+
+// window returns the window of a key, nil where it is not kept.
+func (k *Counters) window(of key) *window {
+	if s := k.series[of.seriesKey]; s != nil {
+		return s.windows[of.of]
+	}
+	return nil
+}
+
+// keep keeps a window that was read.
+func (k *Counters) keep(c *cell, w *window) {
+	s := k.series[c.key.seriesKey]
+	if s == nil {
+		s = &series{c.counter, make(map[string]*window)}
+		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter}] = s
+	}
+	s.windows[strings.Clone(c.key.of)] = w
+	k.kept++
+}
+
+// pageRows is how many rows of the history are read at a time.
+const pageRows = 500
+
+// read reads a window from the history.
+func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
+	w := &window{}
+	f := storage.Filter{
+		Decision: engine.Allow,
+		From:     at.Add(-c.counter.Window - c.counter.Bucket()),
+		To:       at.Add(c.counter.Window), // of another clock
+	}
+	if c.counter.ByAgent {
+		f.AgentIDs = []string{c.agent}
+		if k.cfg.Spellings != nil {
+			f.AgentIDs = k.cfg.Spellings(c.agent)
+		}
+	}
+	for page := (storage.Page{Limit: pageRows}); ; {
+		rows, next, err := k.cfg.History.ListRecords(ctx, c.key.org, f, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if amount, counted := counted(c.counter, row); counted && (!c.counter.BySession || row.SessionID == c.session) {
+				w.add(bucketAt(c.counter, row.DecidedAt), amount)
+			}
+		}
+		if next == "" {
+			return w, nil
+		}
+		page.After = next
+		if turn != nil {
+			turn.Yield()
+		}
+	}
+}
+
+// counted returns what a row adds to a counter, after what became of its action.
+func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) {
+	in := engine.Intent{ActionType: row.ActionType, Cost: row.Cost}
+	amount, ok = in.Counted(c, row.SessionID)
+	if !ok || row.Decision != engine.Allow {
+		return 0, false
+	}
+	return amount + settled(c, row, amount), true
+}
+
+// settled returns by how much what became of an action changes what it adds.
+func settled(c *condition.Counter, row *storage.Record, amount int64) int64 {
+	s := row.Settlement
+	switch {
+	case s == nil:
+		return 0
+	case s.Outcome != storage.Executed:
+		return -amount
+	case c.Sum && s.AmountMinor != nil && s.Currency == c.Currency:
+		return *s.AmountMinor - amount
+	}
+	return 0
+}
+
+// Reserve counts the intent as allowed, unless one of the counters has changed since it
+// was read: then nothing is counted and the intent must be evaluated again.
+func (r *Reading) Reserve() bool {
+	if len(r.cells) == 0 {
+		return true
+	}
+	k := r.counters
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range r.cells {
+		if c := &r.cells[i]; k.window(c.key) != c.window || c.window.changes != c.changes {
+			return false
+		}
+	}
+	for i := range r.cells {
+		c := &r.cells[i]
+		c.window.add(c.bucket, c.amount)
+		c.window.held++
+	}
+	r.reserved = true
+	return true
+}
+
+// Commit says that the decision which was reserved for stands, or may stand. A nil Reading,
+// and one that reserves nothing, is left as it is.
+func (r *Reading) Commit() { r.end(func(*cell) {}) }
+
+// Release gives back what was reserved, if anything is: no such decision stands.
+func (r *Reading) Release() { r.end(func(c *cell) { c.window.add(c.bucket, -c.amount) }) }
+
+func (r *Reading) end(each func(*cell)) {
+	if r == nil || !r.reserved {
+		return
+	}
+	r.reserved = false
+	r.counters.mu.Lock()
+	defer r.counters.mu.Unlock()
+	for i := range r.cells {
+		each(&r.cells[i])
+		r.cells[i].window.held--
+	}
+}
+
+// Mark is a moment before a settlement.
+type Mark uint64
+
+// Mark returns this moment.
+func (k *Counters) Mark() Mark {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return Mark(k.reads)
+}
+
+// Settled counts what became of the action of a decision, which was settled after before
+// and is said once of each. A window that was read meanwhile may have it already and stays
+// as it is, and so does that of an agent whose name the history does not show: both are
+// too high until they are read again. counters are those of the organization's rules.
+func (k *Counters) Settled(counters []*condition.Counter, row *storage.Record, before Mark) {
+	if row.Decision != engine.Allow {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range counters {
+		in := engine.Intent{ActionType: row.ActionType, Cost: row.Cost}
+		amount, ok := in.Counted(c, row.SessionID)
+		if !ok {
+			continue
+		}
+		w := k.window(keyOf(row.OrganizationID, c, row.AgentID, row.SessionID))
+		if change := settled(c, row, amount); w != nil && w.read <= uint64(before) && change != 0 {
+			w.add(bucketAt(c, row.DecidedAt), change)
+		}
+	}
+}

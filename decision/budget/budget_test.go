@@ -1,0 +1,331 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+)
+
+// history is the rows of one organization, oldest first, in pages of two.
+type history struct {
+	mu   sync.Mutex
+	rows []*storage.Record
+	err  error
+	asks int
+}
+
+func (h *history) ListRecords(_ context.Context, org string, f storage.Filter, p storage.Page) (page []*storage.Record, next string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p.After == "" {
+		h.asks++
+	}
+	var from int
+	fmt.Sscan(p.After, &from)
+	for i := from; i < len(h.rows); i++ {
+		if r := h.rows[i]; r.OrganizationID == org && f.Selects(r) {
+			page = append(page, r)
+		}
+		if len(page) == 2 {
+			return page, fmt.Sprint(i + 1), h.err
+		}
+	}
+	return page, "", h.err
+}
+
+func (h *history) Record(context.Context, string, string) (*storage.Record, error) {
+	return nil, storage.ErrNotFound
+}
+
+func counter(t testing.TB, spec string) *condition.Counter {
+	t.Helper()
+	c, err := condition.Compile(spec, condition.Options{Stricter: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Counters[0]
+}
+
+const (
+	byAgent = `{"count":{"by":["agent_id"],"action_type":"email.send","window":"1h"},"gt":20}`
+	spent   = `{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":20000}`
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func email(agent string) *engine.Intent {
+	return &engine.Intent{IntentID: uuid.NewString(), AgentID: agent, ActionType: "email.send"}
+}
+
+func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) *Reading {
+	t.Helper()
+	r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, in, "", at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func allow(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) {
+	t.Helper()
+	r := read(t, k, c, in, at)
+	if !r.Reserve() {
+		t.Fatal("Reserve: another has changed the counter")
+	}
+	r.Commit()
+}
+
+func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
+	k, c := New(Config{History: &history{}}), counter(t, byAgent)
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			for {
+				r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), "", noon, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r.Counts()[0].N > 20 {
+					return
+				}
+				runtime.Gosched()
+				if r.Reserve() {
+					if i%7 == 0 { // another's decision stands: ask again
+						r.Release()
+						i++
+						continue
+					}
+					r.Commit()
+					allowed.Add(1)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := allowed.Load(); n != 20 {
+		t.Errorf("%d were allowed, want 20", n)
+	}
+}
+
+// A window looks back no less than its length, and at most a sixtieth more.
+func TestCounters_ForgetWhatHasLeftTheWindow(t *testing.T) {
+	k, c := New(Config{History: &history{}}), counter(t, byAgent)
+	allow(t, k, c, email("a"), noon)
+	for after, want := range map[time.Duration]int64{0: 2, time.Hour: 2, time.Hour + 61*time.Second: 1} {
+		if after == time.Hour+61*time.Second {
+			continue
+		}
+		if got := read(t, k, c, email("a"), noon.Add(after)).Counts()[0].N; got != want {
+			t.Errorf("after %v: %d, want %d", after, got, want)
+		}
+	}
+	if got := read(t, k, c, email("a"), noon.Add(time.Hour+61*time.Second)).Counts()[0].N; got != 1 {
+		t.Errorf("after the window and a part: %d, want the intent alone", got)
+	}
+}
+
+// Any sequence of allowances counts in any window as many as lie in it, or those of a
+// sixtieth more.
+func TestCounters_NeverCountTooFew(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	c := counter(t, byAgent)
+	for range 50 {
+		k := New(Config{History: &history{}})
+		var times []time.Time
+		at := noon
+		for range 300 {
+			at = at.Add(time.Duration(random.IntN(90)) * time.Second)
+			got := read(t, k, c, email("a"), at).Counts()[0].N - 1
+			within := func(d time.Duration) (n int64) {
+				for _, was := range times {
+					if !was.Before(at.Add(-d)) {
+						n++
+					}
+				}
+				return n
+			}
+			if least, most := within(time.Hour), within(time.Hour+time.Minute); got < least || got > most {
+				t.Fatalf("at %v: %d, want between %d and %d", at, got, least, most)
+			}
+			allow(t, k, c, email("a"), at)
+			times = append(times, at)
+		}
+	}
+}
+
+func row(agent string, at time.Time, change func(*storage.Record)) *storage.Record {
+	r := &storage.Record{
+		OrganizationID: "acme", DecisionID: storage.IDAt(at).String(), AgentID: agent, ActionType: "email.send", Decision: engine.Allow,
+		DecidedAt: at, Cost: &engine.Cost{AmountMinor: 1000, Currency: "EUR"},
+	}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func outcome(s storage.Settlement) func(*storage.Record) {
+	return func(r *storage.Record) { r.Settlement = &s }
+}
+
+func TestCounters_AreReadFromTheHistory(t *testing.T) {
+	more := int64(2500)
+	h := &history{rows: []*storage.Record{
+		row("a", noon.Add(-25*time.Hour), nil), // of no window
+		row("a", noon.Add(-2*time.Hour), nil),
+		row("a", noon.Add(-time.Minute), nil),
+		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.Decision = engine.Deny }),
+		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.OrganizationID = "other" }),
+		row("a", noon.Add(-time.Minute), func(r *storage.Record) { r.ActionType, r.Cost.Currency = "other", "USD" }),
+		row("a", noon, outcome(storage.Settlement{Outcome: "failed"})),
+		row("a", noon, outcome(storage.Settlement{Outcome: storage.Executed, AmountMinor: &more, Currency: "EUR"})),
+		row("b", noon, nil),
+	}}
+	k := New(Config{History: h})
+	in := email("a")
+	in.Cost = &engine.Cost{AmountMinor: 10, Currency: "EUR"}
+	if got := read(t, k, counter(t, byAgent), in, noon).Counts()[0].N; got != 3 {
+		t.Errorf("a has sent %d with this one, want 3", got)
+	}
+	if got := read(t, k, counter(t, spent), in, noon).Counts()[0].N; got != 5510 {
+		t.Errorf("spent %d with this one, want 5510", got)
+	}
+	read(t, k, counter(t, byAgent), in, noon)
+	if h.asks != 2 {
+		t.Errorf("the history was read %d times, want once a counter", h.asks)
+	}
+}
+
+func TestCounters_CountWhatBecameOfActions(t *testing.T) {
+	less := int64(400)
+	for name, tt := range map[string]struct {
+		s    storage.Settlement
+		want int64
+	}{
+		"executed":             {storage.Settlement{Outcome: storage.Executed}, 2000},
+		"executed for less":    {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "EUR"}, 1400},
+		"of another currency":  {storage.Settlement{Outcome: storage.Executed, AmountMinor: &less, Currency: "USD"}, 2000},
+		"failed":               {storage.Settlement{Outcome: "failed"}, 1000},
+		"skipped, with amount": {storage.Settlement{Outcome: "skipped", AmountMinor: &less, Currency: "EUR"}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			k, c := New(Config{History: h}), counter(t, spent)
+			in := email("a")
+			in.Cost = &engine.Cost{AmountMinor: 1000, Currency: "EUR"}
+			early := k.Mark()
+			allow(t, k, c, in, noon)
+			settled := row("a", noon, outcome(tt.s))
+			k.Settled([]*condition.Counter{c}, settled, early)
+			if got := read(t, k, c, in, noon).Counts()[0].N; got != 2000 {
+				t.Errorf("a window that was read since the settlement: %d, want it as it was", got)
+			}
+			k.Settled([]*condition.Counter{c}, settled, k.Mark())
+			if got := read(t, k, c, in, noon).Counts()[0].N; got != tt.want {
+				t.Errorf("with the next %d, want %d", got, tt.want)
+			}
+			h.rows = append(h.rows, settled)
+			if got := read(t, New(Config{History: h}), c, in, noon).Counts()[0].N; got != tt.want {
+				t.Errorf("after a restart %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
+	h := &history{err: errors.New("the store is gone")}
+	k, c := New(Config{History: h}), counter(t, byAgent)
+	if _, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), "", noon, nil); err == nil || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("error %v, want the history's", err)
+	}
+	h.err = nil
+	if got := read(t, k, c, email("a"), noon).Counts()[0].N; got != 1 {
+		t.Errorf("once it is back: %d, want 1", got)
+	}
+}
+
+// What is forgotten is read again, and what is reserved is not forgotten.
+func TestCounters_ForgetAndReadAgain(t *testing.T) {
+	h := &history{}
+	k, c := New(Config{History: h}), counter(t, byAgent)
+	held := read(t, k, c, email("held"), noon)
+	if !held.Reserve() {
+		t.Fatal("not reserved")
+	}
+	for i := range 3 * minSwept {
+		allow(t, k, c, email(fmt.Sprint(i)), noon)
+	}
+	later := noon.Add(2 * time.Hour)
+	for i := range 6 * minSwept {
+		allow(t, k, c, email(fmt.Sprint("later", i)), later)
+	}
+	if n := k.kept; n > 7*minSwept {
+		t.Errorf("%d windows are kept, want those that are empty forgotten", n)
+	}
+	h.rows = append(h.rows, row("0", later.Add(-time.Minute), nil))
+	if got := read(t, k, c, email("0"), later).Counts()[0].N; got != 2 {
+		t.Errorf("read again: %d, want 2", got)
+	}
+	if k.window(held.cells[0].key) != held.cells[0].window {
+		t.Error("the window of a reservation was forgotten")
+	}
+	held.Release()
+}
+
+// A million windows of agents, each with three parts, take less than 256 MiB: a tenth of
+// them is tried.
+func TestCounters_MillionWindows(t *testing.T) {
+	k, c := New(Config{History: &history{}}), counter(t, byAgent)
+	before := heap()
+	for i := range 100_000 {
+		in := email(fmt.Sprintf("team-%04d/agent-%08d-of-some", i%1000, i))
+		for n := range 3 {
+			allow(t, k, c, in, noon.Add(time.Duration(n)*5*time.Minute))
+		}
+	}
+	took := heap() - before
+	t.Logf("%d MiB", took>>20)
+	if k.kept != 100_000 || took > 256<<20/10 {
+		t.Errorf("%d windows take %d MiB, want 100,000 in 25", k.kept, took>>20)
+	}
+	runtime.KeepAlive(k)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // of this process
+}
+
+func BenchmarkCounters(b *testing.B) {
+	k, c := New(Config{History: &history{}}), counter(b, byAgent)
+	counters := []*condition.Counter{c}
+	in := email("team-a/agent-1")
+	at := noon
+	b.ReportAllocs()
+	for b.Loop() {
+		at = at.Add(time.Millisecond)
+		r, err := k.Read(b.Context(), "acme", counters, in, "", at, nil)
+		if err != nil || !r.Reserve() {
+			b.Fatal(err)
+		}
+		r.Commit()
+	}
+}

@@ -1,0 +1,237 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Counter is what a condition counts, or adds up, of the intents that were allowed in a
+// sliding window. An intent that it does not count has no value of it, so that every
+// comparison with it is false.
+type Counter struct {
+	// Sum adds up the cost in Currency; otherwise intents are counted.
+	Sum      bool
+	Currency string
+	// ByAgent and BySession say whose intents are counted: those of the intent's agent, of
+	// its session or, without either, of the organization.
+	ByAgent, BySession bool
+	// ActionType is a glob of action types, "*" for all.
+	ActionType string
+	Window     time.Duration
+	// Key is all of that as text. Equal counters have equal keys.
+	Key string
+
+	actions *ActionSet
+}
+
+// Count is what a counter has come to, with the intent that is decided.
+type Count struct {
+	Counter *Counter
+	N       int64 // Uncounted where the counter does not count the intent
+}
+
+// Uncounted stands for what a counter is of an intent that it does not count.
+const Uncounted = -1
+
+// Buckets is how many parts a window has. What was counted leaves the window with its
+// whole part, so that a counter never looks back less than the window, and at most a
+// sixtieth more.
+const Buckets = 60
+
+// Bucket is how long a part of the window is.
+func (c *Counter) Bucket() time.Duration { return c.Window / Buckets }
+
+// Counts reports whether c counts intents of an action type with a cost, which has the
+// currency "" where there is none.
+func (c *Counter) Counts(actionType, currency, session string) bool {
+	return c.actions.Match(actionType) >= 0 && (!c.Sum || currency == c.Currency) && (!c.BySession || session != "")
+}
+
+// counterKey says what the counter is.
+func (c *Counter) counterKey() string {
+	var b strings.Builder
+	if c.Sum {
+		b.WriteString("sum of cost.amount_minor in " + c.Currency)
+	} else {
+		b.WriteString("count")
+	}
+	if c.ActionType != "*" {
+		b.WriteString(" of " + c.ActionType)
+	}
+	if c.ByAgent {
+		b.WriteString(" by agent_id")
+	}
+	if c.BySession {
+		b.WriteString(" by session_id")
+	}
+	return b.String() + " in " + strconv.FormatInt(int64(c.Window/time.Second), 10) + "s"
+}
+
+// counterForm is what an author is shown.
+const counterForm = `want {"count": {"by": ["agent_id"], "action_type": "email.send", "window": "1h"}, "gt": 20} or ` +
+	`{"sum": {"field": "cost.amount_minor", "currency": "EUR", "by": ["agent_id"], "window": "24h"}, "gt": 20000}`
+
+// isCounterKey reports whether a member of a tree begins a counter.
+func isCounterKey(name string) bool { return name == "count" || name == "sum" }
+
+// counterLeaf parses {"count": …, "gt": n} and {"sum": …, "gt": n}.
+func (p *parser) counterLeaf(obj jsonNode) *Node {
+	p.nodes++
+	var c *Counter
+	var op comparison
+	var value *jsonNode
+	for i := range obj.members {
+		m := &obj.members[i]
+		named, isOp := named(m.name)
+		switch {
+		case isCounterKey(m.name) && c != nil:
+			return p.misnamed(m.value.at, "one of count and sum, not both: %s", counterForm)
+		case isCounterKey(m.name):
+			if c = p.counter(m.name == "sum", m.value); c == nil {
+				return opaque()
+			}
+		case isOp && !strings.HasPrefix(m.name, "$") && named.op >= Gt && named.op <= Lte && value == nil:
+			op, value = named, &m.value
+		default:
+			return p.misnamed(m.value.at, "%q does not go beside a counter: %s", m.name, counterForm)
+		}
+	}
+	if value == nil {
+		return p.wrong(obj.at, "the counter is compared with nothing: %s", counterForm)
+	}
+	return p.leaf(Field{ID: CounterValue, Kind: Int, Key: c.Key, Counter: c}, op, *value)
+}
+
+// counter parses what is counted, nil where it is wrong.
+func (p *parser) counter(sum bool, obj jsonNode) *Counter {
+	c := &Counter{Sum: sum, ActionType: "*"}
+	if obj.kind != '{' {
+		p.add(obj.at, "want an object, got %s: %s", obj.describe(), counterForm)
+		return nil
+	}
+	ok := true
+	for _, m := range obj.members {
+		if err := p.counterMember(c, m); err != nil {
+			p.Add(Mistake{At: m.value.at, Message: err.Error()})
+			ok = false
+		}
+	}
+	switch {
+	case !ok:
+		return nil
+	case c.Window == 0:
+		p.add(obj.at, `the counter has no "window" such as "1h": %s`, counterForm)
+		return nil
+	case sum && c.Currency == "":
+		p.add(obj.at, `the sum has no "currency" such as "EUR": amounts of different currencies do not add up`)
+		return nil
+	}
+	var err error
+	if c.actions, err = CompileActions([]string{c.ActionType}); err != nil {
+		p.add(obj.at, "%v", err)
+		return nil
+	}
+	c.Key = c.counterKey()
+	return c
+}
+
+func (p *parser) counterMember(c *Counter, m jsonMember) (err error) {
+	v := m.value
+	switch {
+	case m.name == "by":
+		return c.setBy(v)
+	case m.name == "window" && v.kind == '"':
+		c.Window, err = parseWindow(v.text)
+		return err
+	case m.name == "action_type" && v.kind == '"':
+		c.ActionType = v.text
+		return p.patterns.glob(ActionGlob, v.text)
+	case m.name == "field" && c.Sum && v.kind == '"' && v.text == fields[CostAmount].name:
+		return nil
+	case m.name == "field" && c.Sum:
+		return fmt.Errorf("only %q can be added up", fields[CostAmount].name)
+	case m.name == "currency" && c.Sum && v.kind == '"':
+		c.Currency = v.text
+		return admitsCurrency(v.text)
+	case slices.Contains([]string{"window", "action_type", "currency"}, m.name) && v.kind != '"':
+		return fmt.Errorf("want a string, got %s", v.describe())
+	}
+	return fmt.Errorf("unknown member %q of a counter: %s", m.name, counterForm)
+}
+
+// setBy sets whose intents are counted.
+func (c *Counter) setBy(v jsonNode) error {
+	if v.kind != '[' {
+		return fmt.Errorf(`want a list of "agent_id" and "session_id", or an empty one for all of the organization, got %s`, v.describe())
+	}
+	for _, item := range v.items {
+		switch {
+		case item.kind == '"' && item.text == "agent_id":
+			c.ByAgent = true
+		case item.kind == '"' && item.text == "session_id":
+			c.BySession = true
+		default:
+			return fmt.Errorf(`want "agent_id" or "session_id", got %s`, item.describe())
+		}
+	}
+	return nil
+}
+
+// The windows that a counter can have. The history is kept for a week at least.
+const (
+	shortestWindow = time.Minute
+	longestWindow  = 7 * 24 * time.Hour
+)
+
+// parseWindow reads a number of seconds, minutes, hours or days, such as 90m.
+func parseWindow(s string) (time.Duration, error) {
+	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+	if len(s) > 1 && len(s) < 8 {
+		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
+		if unit := units[s[len(s)-1]]; err == nil && unit > 0 {
+			if w := time.Duration(n) * unit; w >= shortestWindow && w <= longestWindow {
+				return w, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf(`want a window between 60s and 7d, in seconds, minutes, hours or days such as "30s", "90m", "24h" or "7d", got %q`, s)
+}
+
+// counters adds the counters of the tree to all, each once.
+func (n *Node) counters(all []*Counter) []*Counter {
+	if c := n.Field.Counter; c != nil && !slices.ContainsFunc(all, func(d *Counter) bool { return d.Key == c.Key }) {
+		all = append(all, c)
+	}
+	for _, k := range n.Kids {
+		all = k.counters(all)
+	}
+	return all
+}
+
+// checkCounters refuses a counter that would loosen what it is to hold: what is counted
+// too much makes gt and gte true too early, which must make the outcome stricter, and lt
+// and lte false too early, which must not.
+func (n *Node) checkCounters(stricter bool) error {
+	if n.Kind == Not {
+		return n.Kids[0].checkCounters(!stricter)
+	}
+	if n.Field.Counter != nil && (n.Op == Gt || n.Op == Gte) != stricter {
+		want := "lt or lte"
+		if stricter {
+			want = "gt or gte"
+		}
+		return refuse("", "a counter is compared with %s here: it may count more than there was for a moment, and must then be strict", want)
+	}
+	for _, k := range n.Kids {
+		if err := k.checkCounters(stricter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Saturated adds what counters have come to. More than [MaxInteger] is that.
+func Saturated(a, b int64) int64 { return min(a+b, MaxInteger) }
