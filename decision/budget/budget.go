@@ -28,6 +28,7 @@ type Counters struct {
 	kept   int // windows of all series
 	// reading are the windows that are being read, closed once they are there.
 	reading map[key]chan struct{}
+	holds   map[intentKey]*hold
 	swept   int // how many windows the last sweep left
 	// reads counts the windows that were read.
 	reads uint64
@@ -50,7 +51,7 @@ type key struct {
 
 // New returns counters that are read from a history.
 func New(cfg Config) *Counters {
-	return &Counters{cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{})}
+	return &Counters{cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}), holds: make(map[intentKey]*hold)}
 }
 
 // Reading is what counters have come to for an intent. One goroutine at a time uses it.
@@ -58,7 +59,10 @@ type Reading struct {
 	counters *Counters
 	counts   []condition.Count
 	cells    []cell
+	intent   intentKey
 	reserved bool
+	// hold is what the intent held when it was read, and then holds; nil: nothing.
+	hold *hold
 }
 
 // nothing is the reading of no counters.
@@ -93,17 +97,24 @@ func (k *Counters) Read(ctx context.Context, org string, counters []*condition.C
 	if len(counters) == 0 {
 		return &nothing, nil
 	}
-	r := &Reading{counters: k}
+	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, cells: make([]cell, 0, len(counters))}
 	for _, c := range counters {
 		amount, counted := in.Counted(c, session)
 		if !counted {
 			continue
 		}
 		cl := cell{counter: c, key: keyOf(org, c, in.AgentID, session), agent: in.AgentID, session: session, bucket: bucketAt(c, at), amount: amount}
-		if err := k.look(ctx, &cl, at, turn); err != nil {
-			return nil, err
-		}
 		r.cells = append(r.cells, cl)
+	}
+	for {
+		for i := range r.cells {
+			if err := k.find(ctx, &r.cells[i], at, turn); err != nil {
+				return nil, err
+			}
+		}
+		if r.look() {
+			break
+		}
 	}
 	r.counts = engine.Counts(counters, in, session, r.before)
 	return r, nil
@@ -122,13 +133,13 @@ func (r *Reading) before(c *condition.Counter) int64 {
 // Counts are what all the counters have come to with the intent.
 func (r *Reading) Counts() []condition.Count { return r.counts }
 
-// look finds the window of a cell, and reads it if it must.
-func (k *Counters) look(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+// find finds the window of a cell, and reads it if it must.
+func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
 		k.mu.Lock()
 		if w := k.window(c.key); w != nil {
 			w.expire(c.bucket)
-			c.window, c.changes, c.before = w, w.changes, w.total()
+			c.window = w
 			k.mu.Unlock()
 			return nil
 		}
@@ -241,49 +252,6 @@ func settled(c *condition.Counter, row *storage.Record, amount int64) int64 {
 		return *s.AmountMinor - amount
 	}
 	return 0
-}
-
-// Reserve counts the intent as allowed, unless one of the counters has changed since it
-// was read: then nothing is counted and the intent must be evaluated again.
-func (r *Reading) Reserve() bool {
-	if len(r.cells) == 0 {
-		return true
-	}
-	k := r.counters
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := range r.cells {
-		if c := &r.cells[i]; k.window(c.key) != c.window || c.window.changes != c.changes {
-			return false
-		}
-	}
-	for i := range r.cells {
-		c := &r.cells[i]
-		c.window.add(c.bucket, c.amount)
-		c.window.held++
-	}
-	r.reserved = true
-	return true
-}
-
-// Commit says that the decision which was reserved for stands, or may stand. A nil Reading,
-// and one that reserves nothing, is left as it is.
-func (r *Reading) Commit() { r.end(func(*cell) {}) }
-
-// Release gives back what was reserved, if anything is: no such decision stands.
-func (r *Reading) Release() { r.end(func(c *cell) { c.window.add(c.bucket, -c.amount) }) }
-
-func (r *Reading) end(each func(*cell)) {
-	if r == nil || !r.reserved {
-		return
-	}
-	r.reserved = false
-	r.counters.mu.Lock()
-	defer r.counters.mu.Unlock()
-	for i := range r.cells {
-		each(&r.cells[i])
-		r.cells[i].window.held--
-	}
 }
 
 // Mark is a moment before a settlement.

@@ -15,8 +15,9 @@
 //	}
 //	…commit; where the intent was not allowed by it: r.Release()
 //
-// so that a limit of 20 allows exactly 20, however many are decided at once. Nothing is
-// locked while conditions run.
+// so that a limit of 20 allows exactly 20, however many are decided at once. An intent that
+// is sent again before it is decided takes one place. Nothing is locked while conditions
+// run.
 //
 // A window has [condition.Buckets] parts and moves by one of them at a time: it looks back
 // no less than its length and at most a sixtieth more. A counter is read from the history

@@ -1,0 +1,117 @@
+package decision
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"writ/bench/corpus"
+	"writ/decision/budget"
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// newCounting returns a pipeline whose agents may do what is allowed limit times an hour.
+func newCounting(t *testing.T, limit int) (*Pipeline, storage.Store) {
+	t.Helper()
+	p, store := newPipeline(t, 1<<40)
+	p.cfg.Counters = budget.New(budget.Config{History: store})
+	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, &engine.Rule{
+		ID: "limit", Name: "limit", IsActive: true, Priority: engine.DefaultPriority, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+		Condition: fmt.Sprintf(`{"count":{"by":["agent_id"],"window":"1h"},"gt":%d}`, limit),
+		Action:    `{"decision":"deny","reason":"too many"}`,
+	}, 0))
+	return p, store
+}
+
+func allowed(outs []ledger.Outcome) (n int) {
+	for _, out := range outs {
+		if out.Err == nil && out.Record.Decision == engine.Allow {
+			n++
+		}
+	}
+	return n
+}
+
+func TestCounters_TwentyOfTwoHundredAtOnce(t *testing.T) {
+	p, store := newCounting(t, 20)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	count := 0
+	for n := range 200 {
+		wg.Go(func() {
+			requests := []Request{request()}
+			if n%10 == 0 { // beside what is denied anyway
+				requests = append(requests, request(forbidden))
+			}
+			outs := p.Decide(context.Background(), caller(), requests)
+			mu.Lock()
+			defer mu.Unlock()
+			count += allowed(outs[:1])
+		})
+	}
+	wg.Wait()
+	if count != 20 {
+		t.Errorf("%d were allowed, want 20", count)
+	}
+	p.cfg.Counters = budget.New(budget.Config{History: store}) // as after a restart
+	if n := allowed(p.Decide(t.Context(), caller(), []Request{request()})); n != 0 {
+		t.Error("another is allowed after a restart")
+	}
+}
+
+// An intent that is sent many times at once is allowed once and leaves one place taken.
+func TestCounters_DuplicatesTakeOnePlace(t *testing.T) {
+	p, _ := newCounting(t, 2)
+	same := request()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { p.Decide(context.Background(), caller(), []Request{same}) })
+	}
+	wg.Wait()
+	if got := decisions(p.Decide(t.Context(), caller(), []Request{request(), request()})); got != "policy.allowed rule.deny" {
+		t.Errorf("Decide = %s, want one more, and then none", got)
+	}
+}
+
+// A replay is what it was, and takes no place.
+func TestCounters_ReplaysTakeNoPlace(t *testing.T) {
+	p, _ := newCounting(t, 2)
+	first := request()
+	for range 5 {
+		if n := allowed(p.Decide(t.Context(), caller(), []Request{first})); n != 1 {
+			t.Fatal("a replay is not what it was")
+		}
+	}
+	if got := decisions(p.Decide(t.Context(), caller(), []Request{request(), request(), first})); got != "policy.allowed rule.deny policy.allowed" {
+		t.Errorf("Decide = %s, want one more, and then none", got)
+	}
+}
+
+// What a batch is refused takes no place.
+func TestCounters_RefusedBatchesTakeNoPlace(t *testing.T) {
+	p, _ := newCounting(t, 2)
+	decide := func(requests ...Request) string {
+		t.Helper()
+		outs, err := p.DecideAll(t.Context(), caller(), requests)
+		must(t, err)
+		return decisions(outs)
+	}
+	for _, step := range []struct{ got, want string }{
+		{decide(request(), request(), request()), "batch.refused batch.refused rule.deny"},
+		{decide(request(), request(forbidden)), "batch.refused action.not_allowed"},
+		{decide(request(), request()), "policy.allowed policy.allowed"},
+		{decide(request()), "rule.deny"},
+	} {
+		if step.got != step.want {
+			t.Errorf("DecideAll = %s, want %s", step.got, step.want)
+		}
+	}
+	if _, err := p.DecideAll(t.Context(), caller(), []Request{request(), request(unknown)}); err == nil {
+		t.Error("an unknown policy is no error")
+	}
+}
