@@ -42,11 +42,12 @@ func TestLayering(t *testing.T) {
 		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage"},
 		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/admission":         {},
-		"writ/decision":          {"writ/admission", "writ/engine", "writ/engine/condition", "writ/ledger"},
+		"writ/decision":          {"writ/decision/budget", "writ/storage", "writ/admission", "writ/engine", "writ/engine/condition", "writ/ledger"},
 		"writ/api":               {"writ/admission", "writ/apikey", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/decision/core":     {"writ/engine"},
+		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
 )
 
@@ -129,9 +127,9 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err := s.checkDecision(r, decisionID); err != nil {
 		return response{}, err
 	}
-	settled, before := s.settlement(r, in), s.counters.Mark()
+	settled := s.settlement(r, in)
 	r.slot.Leave() // the rest is waiting
-	record, err := s.cfg.Ledger.Settle(r.ctx, r.who.org, decisionID, settled)
+	record, first, err := s.decisions.Settle(r.ctx, r.who.org, decisionID, settled)
 	if errors.Is(err, storage.ErrConflict) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeConflict,
@@ -141,20 +139,10 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if err != nil {
 		return response{}, about("decision", err)
 	}
-	if st := record.Settlement; st.RecordedAt.Equal(ledger.RecordedAt(record, settled.RecordedAt)) {
-		s.settled(r, record, before)
-	}
-	return response{status: http.StatusOK, body: record}, nil
-}
-
-// settled does what is done once of each settlement, after it.
-func (s *Server) settled(r *request, record *storage.Record, before budget.Mark) {
-	if record.Settlement.Unapproved {
+	if first && record.Settlement.Unapproved {
 		s.unapproved(record)
 	}
-	if rules, err := s.cfg.Sets.Rules(r.ctx, r.who.org); err == nil { // otherwise the counters stay too high
-		s.counters.Settled(rules.Counters(), record, before)
-	}
+	return response{status: http.StatusOK, body: record}, nil
 }
 
 // unapproved logs that an action was executed without being allowed. Nothing else shows

@@ -15,7 +15,6 @@ import (
 
 	"writ/admission"
 	"writ/decision"
-	"writ/decision/budget"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -29,7 +28,6 @@ type Server struct {
 	auth        *auth
 	plans       *plans
 	decisions   *decision.Pipeline
-	counters    *budget.Counters
 	metrics     *metrics
 	throttle    *throttle
 	connections *connectionLimit
@@ -86,10 +84,9 @@ func New(cfg Config) (*Server, error) {
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.connections = newConnectionLimit(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(s.docs, cfg.Plans)
-	s.counters = budget.New(budget.Config{History: cfg.Store, Spellings: cfg.Scrub.Spellings})
 	s.decisions = decision.New(decision.Config{
-		Counters: s.counters,
-		Sets:     cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
+		History: cfg.Store, Spellings: cfg.Scrub.Spellings,
+		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
 		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})

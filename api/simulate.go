@@ -73,11 +73,9 @@ func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	counted, err := s.counters.Read(r.ctx, r.who.org, in.ruled.Counters(), in.Intent, "", s.cfg.Now(), input.Turn)
-	if err != nil {
+	if input.Counts, err = s.decisions.Counts(r.ctx, r.who.org, in.ruled, in.Intent, input.Turn); err != nil {
 		return response{}, fmt.Errorf("reading the counters of a simulation: %w", err)
 	}
-	input.Counts = counted.Counts()
 	result := engine.Evaluate(in.compiled, in.ruled, input)
 	return response{status: http.StatusOK, body: simulated{
 		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: input.Trace.ExplainUpTo(maxExplained),

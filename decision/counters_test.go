@@ -19,7 +19,6 @@ import (
 func newCounting(t *testing.T, limit int) (*Pipeline, storage.Store) {
 	t.Helper()
 	p, store := newPipeline(t, 1<<40)
-	p.cfg.Counters = budget.New(budget.Config{History: store})
 	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, &engine.Rule{
 		ID: "limit", Name: "limit", IsActive: true, Priority: engine.DefaultPriority, CreatedAt: time.Now(), UpdatedAt: time.Now(),
 		Condition: fmt.Sprintf(`{"count":{"by":["agent_id"],"window":"1h"},"gt":%d}`, limit),
@@ -58,7 +57,7 @@ func TestCounters_TwentyOfTwoHundredAtOnce(t *testing.T) {
 	if count != 20 {
 		t.Errorf("%d were allowed, want 20", count)
 	}
-	p.cfg.Counters = budget.New(budget.Config{History: store}) // as after a restart
+	p.counters = budget.New(budget.Config{History: store}) // as after a restart
 	if n := allowed(p.Decide(t.Context(), caller(), []Request{request()})); n != 0 {
 		t.Error("another is allowed after a restart")
 	}

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,7 +14,8 @@ import (
 	"writ/storage"
 )
 
-// Config is what a Pipeline works with. All but Core and Verifier are required.
+// Config is what a Pipeline works with. All but Core, Verifier and Spellings are
+// required.
 type Config struct {
 	// Sets gives the compiled policies and rules.
 	Sets *engine.Sets
@@ -31,8 +31,10 @@ type Config struct {
 	Verifier *Verifier
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
-	// Counters are what rules that count ask. It is required where there can be such rules.
-	Counters *budget.Counters
+	// History is what the counters of rules are read from, and Spellings returns how it may
+	// name an agent.
+	History   storage.History
+	Spellings func(agentID string) []string
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
 	// Now is the clock.
@@ -43,13 +45,17 @@ type Config struct {
 
 // Pipeline decides intents. It is safe for concurrent use.
 type Pipeline struct {
-	cfg     Config
-	metrics *metrics
+	cfg      Config
+	metrics  *metrics
+	counters *budget.Counters
 }
 
 // New returns a pipeline for cfg.
 func New(cfg Config) *Pipeline {
-	return &Pipeline{cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans)}
+	return &Pipeline{
+		cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans),
+		counters: budget.New(budget.Config{History: cfg.History, Spellings: cfg.Spellings}),
+	}
 }
 
 // Caller is whom intents are decided for.
@@ -182,22 +188,6 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 	return ledger.Outcome{}, nil
 }
 
-// count evaluates an intent with what the counters of its rules have come to, and reserves
-// what it adds where it is allowed.
-func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time) (engine.Result, *budget.Reading, error) {
-	for {
-		r, err := b.cfg.Counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, "", at, in.Turn)
-		if err != nil {
-			return engine.Result{}, nil, err
-		}
-		in.Counts = r.Counts()
-		result, err := b.evaluate(ctx, set, in)
-		if err != nil || result.Decision != engine.Allow || r.Reserve() {
-			return result, r, err
-		}
-	}
-}
-
 // evaluate evaluates an intent, or has the core do so.
 func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
@@ -255,34 +245,6 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	}
 	b.verify(stand)
 	return nil
-}
-
-// count ends what the item has reserved, by what stands.
-func (it *item) count(stands ledger.Outcome) {
-	if stands.Err == nil && !stands.Replayed && stands.Record.Decision == engine.Allow {
-		it.counted.Commit()
-	} else {
-		it.counted.Release()
-	}
-}
-
-// doubt ends what was reserved for what was not answered: it stays counted where nobody
-// knows whether it is stored.
-func (b *batch) doubt(ctx context.Context, err error) {
-	if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
-		b.uncount()
-		return
-	}
-	for i := range b.items {
-		b.items[i].counted.Commit()
-	}
-}
-
-// uncount gives back what was reserved in counters.
-func (b *batch) uncount() {
-	for i := range b.items {
-		b.items[i].counted.Release()
-	}
 }
 
 // release gives back the reservations that were not committed.

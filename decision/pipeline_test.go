@@ -51,7 +51,8 @@ func newPipeline(t testing.TB, evaluations int64) (*Pipeline, storage.Store) {
 		Plan: func(context.Context, string) (engine.Plan, error) {
 			return engine.Plan{Name: "free", Evaluations: evaluations}, nil
 		},
-		Plans: []string{"free"}, Scrub: strings.ToUpper, Now: time.Now, Metrics: prometheus.NewRegistry(),
+		History: store,
+		Plans:   []string{"free"}, Scrub: strings.ToUpper, Now: time.Now, Metrics: prometheus.NewRegistry(),
 	}), store
 }
 

@@ -15,14 +15,15 @@ import (
 
 // Settle says what became of the action of a decision and returns the decision's
 // record with its settlement, which is Unapproved where the action was executed
-// though it was not allowed. Said again, it is what was said first. Its error is
+// though it was not allowed, and whether it was said for the first time. Said again, it is
+// what was said first. Its error is
 // storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
 // another settlement stands, or what kept the store from committing it.
 // When it is recorded is what [RecordedAt] makes of s.RecordedAt.
-func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (*storage.Record, error) {
+func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
 	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err != nil {
-		return nil, fmt.Errorf("looking up a decision: %w", err)
+		return nil, false, fmt.Errorf("looking up a decision: %w", err)
 	}
 	r := *stored
 	if r.Settlement == nil {
@@ -31,21 +32,22 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 		e := r.SettlementEntry()
 		stands, err := l.append(ctx, e)
 		if err != nil {
-			return nil, fmt.Errorf("committing a settlement: %w", err)
+			return nil, false, fmt.Errorf("committing a settlement: %w", err)
 		}
 		if stands[0].Removed() {
-			return nil, storage.ErrNotFound
+			return nil, false, storage.ErrNotFound
 		}
-		settled := *stands[0].Settlement
-		if settled.Receipt = nil; stands[0].Sig != "" {
-			settled.Receipt = &stands[0].Inclusion
+		first = stands[0] == e
+		said := *stands[0].Settlement
+		if said.Receipt = nil; stands[0].Sig != "" {
+			said.Receipt = &stands[0].Inclusion
 		}
-		r.Settlement = &settled
+		r.Settlement = &said
 	}
 	if !storage.SameSettlement(*r.Settlement, s) {
-		return nil, storage.ErrConflict
+		return nil, false, storage.ErrConflict
 	}
-	return &r, nil
+	return &r, first, nil
 }
 
 // RecordedAt returns when a settlement of r is recorded that comes at a time: never

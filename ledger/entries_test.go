@@ -34,7 +34,7 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	}
 	s := executed("a")
 	s.RecordedAt = behind.Now()
-	r, err := b.Settle(t.Context(), "acme", out.Record.DecisionID, s)
+	r, _, err := b.Settle(t.Context(), "acme", out.Record.DecisionID, s)
 	if err != nil || !r.Settlement.RecordedAt.Equal(out.Record.DecidedAt) {
 		t.Errorf("Settle two minutes before the decision = %+v, %v, want it recorded when that was made", r, err)
 	}
@@ -53,10 +53,10 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := out.Record.DecisionID
-	if _, err := l.Settle(t.Context(), "rival", id, executed("a")); !errors.Is(err, storage.ErrNotFound) {
+	if _, _, err := l.Settle(t.Context(), "rival", id, executed("a")); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Settle of another's = %v, want %v", err, storage.ErrNotFound)
 	}
-	r, err := l.Settle(t.Context(), "acme", id, executed("a"))
+	r, _, err := l.Settle(t.Context(), "acme", id, executed("a"))
 	if err != nil || !r.Settlement.Unapproved || VerifySettlement(r, keys) != nil || r.Settlement.Receipt == nil {
 		t.Fatalf("Settle = %+v, %v, want it unapproved, with a receipt that verifies", r, err)
 	}
@@ -65,11 +65,11 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 	}
 	later := executed("a")
 	later.RecordedAt = noon.Add(time.Hour)
-	again, err := l.Settle(t.Context(), "acme", id, later)
+	again, _, err := l.Settle(t.Context(), "acme", id, later)
 	if err != nil || encode(again) != encode(r) {
 		t.Errorf("Settle again = %+v, %v, want the first", again, err)
 	}
-	if _, err := l.Settle(t.Context(), "acme", id, executed("b")); !errors.Is(err, storage.ErrConflict) {
+	if _, _, err := l.Settle(t.Context(), "acme", id, executed("b")); !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("Settle otherwise = %v, want %v", err, storage.ErrConflict)
 	}
 	for name, forge := range map[string]func(*storage.Settlement){
@@ -102,7 +102,7 @@ func TestSettle_Races(t *testing.T) {
 	var won atomic.Int32
 	for i := range 16 {
 		wg.Go(func() {
-			_, err := l.Settle(t.Context(), "acme", id, executed(fmt.Sprint(i)))
+			_, _, err := l.Settle(t.Context(), "acme", id, executed(fmt.Sprint(i)))
 			if err == nil {
 				won.Add(1)
 			} else if !errors.Is(err, storage.ErrConflict) {
@@ -116,7 +116,7 @@ func TestSettle_Races(t *testing.T) {
 	}
 	other := mustDecide(t, l, "acme", intent(2)).Record.DecisionID
 	store.set(func(f *fake) { f.removed = true })
-	if _, err := l.Settle(t.Context(), "acme", other, executed("a")); !errors.Is(err, storage.ErrNotFound) {
+	if _, _, err := l.Settle(t.Context(), "acme", other, executed("a")); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Settle of what was removed meanwhile = %v, want %v", err, storage.ErrNotFound)
 	}
 	store.check(t, testKeys(t, testSigner(1)))
@@ -130,11 +130,11 @@ func TestSettle_Faults(t *testing.T) {
 			l := open(t, store)
 			id := mustDecide(t, l, "acme", intent(1)).Record.DecisionID
 			store.set(func(f *fake) { f.faults = faults })
-			_, err := l.Settle(t.Context(), "acme", id, executed("a"))
+			_, _, err := l.Settle(t.Context(), "acme", id, executed("a"))
 			if (err != nil) != (len(faults) > 1) {
 				t.Errorf("Settle = %v after %d faults", err, len(faults))
 			}
-			r, err := l.Settle(t.Context(), "acme", id, executed("a"))
+			r, _, err := l.Settle(t.Context(), "acme", id, executed("a"))
 			if err != nil || VerifySettlement(r, testKeys(t, testSigner(1))) != nil || len(store.entries) != 1 {
 				t.Errorf("Settle = %+v, %v with %d entries, want one that verifies", r, err, len(store.entries))
 			}

@@ -51,7 +51,7 @@ func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string]
 			_, err = decide(t.Context(), ledgers["b"], "acme", entry(intent(i), engine.Allow)) // the first answer, whoever is asked
 		}
 		if err == nil && i%3 == 0 {
-			_, err = ledgers["b"].Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: now.Now()})
+			_, _, err = ledgers["b"].Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: now.Now()})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func movedHistory(t *testing.T) (log *storagetest.MemoryLog, own [16]byte, more 
 		ID: "01a1fdfb-3060-7000-bdb6-3453771df8f2", OrganizationID: "acme", Rows: tree.Rows, Settled: tree.Settled, Removed: tree.Removed, Root: tree.Root(),
 	})
 	if err == nil {
-		_, err = l.Settle(t.Context(), "acme", rows[3].DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now.Now()})
+		_, _, err = l.Settle(t.Context(), "acme", rows[3].DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now.Now()})
 	}
 	if err == nil {
 		_, err = decide(t.Context(), l, "acme", entry(intent(100), engine.Allow))

@@ -199,7 +199,7 @@ func TestAbandon_Refused(t *testing.T) {
 					t.Fatal(err)
 				}
 				i := slices.IndexFunc(found, func(r *storage.Record) bool { return r.Settlement == nil && r.Decision == engine.Allow })
-				if _, err := l.Settle(t.Context(), "acme", found[i].DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: found[i].DecidedAt.Add(time.Second)}); err != nil {
+				if _, _, err := l.Settle(t.Context(), "acme", found[i].DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: found[i].DecidedAt.Add(time.Second)}); err != nil {
 					t.Fatal(err)
 				}
 			})

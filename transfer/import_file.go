@@ -134,7 +134,7 @@ func (i *importer) settle(in io.ReadSeeker) error {
 		if l.Row == nil || withReceipt(l.Row) == l.Row {
 			return nil
 		}
-		if _, err := i.Ledger.Settle(i.ctx, i.org, l.Row.DecisionID, *l.Row.Settlement); err != nil {
+		if _, _, err := i.Ledger.Settle(i.ctx, i.org, l.Row.DecisionID, *l.Row.Settlement); err != nil {
 			return fmt.Errorf("signing the settlement of decision %s: %w", l.Row.DecisionID, err)
 		}
 		return nil

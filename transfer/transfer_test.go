@@ -114,7 +114,7 @@ func wantInUse(t *testing.T, s storage.Store, l *ledger.Ledger, answers map[int]
 	}
 	for _, r := range list {
 		if r.Settlement == nil {
-			if _, err := l.Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(2 * time.Hour)}); err != nil {
+			if _, _, err := l.Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: noon.Add(2 * time.Hour)}); err != nil {
 				t.Errorf("Settle = %v", err)
 			}
 			break

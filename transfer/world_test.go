@@ -206,7 +206,7 @@ func (p place) decide(t *testing.T, l *ledger.Ledger, from, to int, answers map[
 				err = errors.Join(err, rivals)
 			}
 			if err == nil && n%4 == 0 {
-				_, err = l.Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{
+				_, _, err = l.Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{
 					Outcome: storage.Executed, AmountMinor: new(int64(n)), Currency: "EUR", ExternalRef: "tx", RecordedAt: out.Record.DecidedAt.Add(time.Second),
 				})
 			}

@@ -142,7 +142,7 @@ func fill(ctx context.Context, dir string, rows int) error {
 func decide(ctx context.Context, l *ledger.Ledger, n int) error {
 	outs, err := history.Decide(ctx, l, "org", n, batch)
 	if err == nil && n/batch%6 == 0 {
-		_, err = l.Settle(ctx, "org", outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: outs[0].Record.DecidedAt})
+		_, _, err = l.Settle(ctx, "org", outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: outs[0].Record.DecidedAt})
 	}
 	return err
 }

@@ -199,7 +199,7 @@ func manyRows(t *testing.T, n int) moved {
 			err = p.Wait(t.Context(), outs)
 		}
 		if err == nil {
-			_, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
+			_, _, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 			}
 		}
 	}
-	if _, err := l.Settle(t.Context(), examples.Organization, last.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: past}); err != nil {
+	if _, _, err := l.Settle(t.Context(), examples.Organization, last.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: past}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.SignChanges(t.Context(), &pastChanges{

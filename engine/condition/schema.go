@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -182,6 +183,28 @@ func treeSchema() map[string]any {
 		closed(map[string]any{"all": def("trees")}, "all"),
 		closed(map[string]any{"any": def("trees")}, "any"),
 		closed(map[string]any{"not": def("tree")}, "not"),
+		counterSchema("count", nil),
+		counterSchema("sum", map[string]any{"field": map[string]any{"const": fields[CostAmount].name}, "currency": map[string]any{"type": "string", "pattern": "^[A-Z]{3}$"}}),
 		leaf("field", "op"), leaf("fact", "operator"), leaf("field", "operator"), leaf("fact", "op"),
 	)
+}
+
+// counterSchema is the schema of a [Counter] with what it is compared with.
+func counterSchema(name string, more map[string]any) map[string]any {
+	required := append([]string{"window"}, slices.Sorted(maps.Keys(more))...)
+	properties := map[string]any{
+		"by":          map[string]any{"type": "array", "items": map[string]any{"enum": []string{"agent_id", "session_id"}}},
+		"action_type": map[string]any{"type": "string", "minLength": 1, "maxLength": MaxName},
+		"window":      map[string]any{"type": "string", "pattern": "^[0-9]+[smhd]$"},
+	}
+	maps.Copy(properties, more)
+	var compared []any
+	for _, op := range []Operator{Gt, Gte, Lt, Lte} {
+		short := strings.Fields(table[op].tree)[0]
+		compared = append(compared, closed(map[string]any{
+			name:  closed(properties, required...),
+			short: map[string]any{"type": "integer", "minimum": -MaxInteger, "maximum": MaxInteger},
+		}, name, short))
+	}
+	return anyOf(compared...)
 }

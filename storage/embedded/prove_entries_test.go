@@ -230,10 +230,10 @@ func TestProve_Format4(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: "failed"}); !errors.Is(err, storage.ErrConflict) {
+		if _, _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: "failed"}); !errors.Is(err, storage.ErrConflict) {
 			t.Errorf("Settle of a settled row = %v, want %v", err, storage.ErrConflict)
 		}
-		r, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: storage.Executed})
+		r, _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: storage.Executed})
 		if err != nil || r.Settlement.Receipt != nil {
 			t.Errorf("Settle again = %+v, %v, want the settlement that stands, unsigned", r, err)
 		}

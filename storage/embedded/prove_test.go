@@ -92,7 +92,7 @@ func writeHistory(t *testing.T) written {
 		slices.Reverse(w.acme)
 		for i, outcome := range map[int]string{0: "failed", 11: storage.Executed, 14: "failed", 15: storage.Executed} {
 			var err error
-			if w.acme[i], err = l.Settle(t.Context(), "acme", w.acme[i].DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: now}); err != nil {
+			if w.acme[i], _, err = l.Settle(t.Context(), "acme", w.acme[i].DecisionID, storage.Settlement{Outcome: outcome, RecordedAt: now}); err != nil {
 				t.Fatal(err)
 			}
 		}

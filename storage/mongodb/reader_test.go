@@ -66,7 +66,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 	}
 	w.rows = rows[:8]
 	for _, r := range []*storage.Record{rows[2], rows[10]} {
-		if _, err := ledgers[0].Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now}); err != nil {
+		if _, _, err := ledgers[0].Settle(t.Context(), "acme", r.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: now}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,81 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"writ/decision/budget"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/ledger"
+	"writ/storage"
+)
+
+// Counts returns what the counters of rules come to with an intent that is decided as a
+// trial. It reserves nothing.
+func (p *Pipeline) Counts(ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn) ([]condition.Count, error) {
+	r, err := p.counters.Read(ctx, org, rules.Counters(), in, "", p.cfg.Now(), turn)
+	if err != nil {
+		return nil, err
+	}
+	return r.Counts(), nil
+}
+
+// Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
+// account.
+func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
+	before := p.counters.Mark()
+	settled, first, err = p.cfg.Ledger.Settle(ctx, org, decisionID, s)
+	if err != nil || !first {
+		return settled, false, err
+	}
+	if rules, err := p.cfg.Sets.Rules(ctx, org); err == nil { // otherwise they stay too high
+		p.counters.Settled(rules.Counters(), settled, before)
+	}
+	return settled, true, nil
+}
+
+// count evaluates an intent with what the counters of its rules have come to, and reserves
+// what it adds where it is allowed.
+func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time) (engine.Result, *budget.Reading, error) {
+	for {
+		r, err := b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, "", at, in.Turn)
+		if err != nil {
+			return engine.Result{}, nil, err
+		}
+		in.Counts = r.Counts()
+		result, err := b.evaluate(ctx, set, in)
+		if err != nil || result.Decision != engine.Allow || r.Reserve() {
+			return result, r, err
+		}
+	}
+}
+
+// count ends what the item has reserved, by what stands.
+func (it *item) count(stands ledger.Outcome) {
+	if stands.Err == nil && !stands.Replayed && stands.Record.Decision == engine.Allow {
+		it.counted.Commit()
+	} else {
+		it.counted.Release()
+	}
+}
+
+// doubt ends what was reserved for what was not answered: it stays counted where nobody
+// knows whether it is stored.
+func (b *batch) doubt(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
+		b.uncount()
+		return
+	}
+	for i := range b.items {
+		b.items[i].counted.Commit()
+	}
+}
+
+// uncount gives back what was reserved in counters.
+func (b *batch) uncount() {
+	for i := range b.items {
+		b.items[i].counted.Release()
+	}
+}
