@@ -18,12 +18,13 @@ type Index byte
 // The indexes; each is of the collections that say so.
 const (
 	ByID      Index = iota // of every collection
-	ByAge                  // agents, tokens: time of creation
-	ByName                 // agents: what an id and an external id fold to
+	ByAge                  // agents, tokens: time of creation; deliveries: webhook, the newest first
+	ByName                 // agents: what an id and an external id fold to; pending deliveries: webhook and subject
 	ByAlias                // agents: external id
 	ByMaker                // tokens: id of the one it was made with
-	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none
+	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal
 	ByOwnName              // tokens: its own id, for who may know those of its organization alone
+	ByDue                  // pending deliveries: webhook and time of the next attempt
 )
 
 // Key is what a document is found by in an index. The keys of an index must be
@@ -96,11 +97,25 @@ var (
 	Imports = of(Collection{Kind: ImportKind, Name: "import"},
 		func(*Import) (org, id string) { return "", "" },
 		func(*Import) ([]Key, string, string) { return nil, "", "" })
+
+	// Webhooks hold the secrets that sign what they are sent.
+	Webhooks = of(Collection{Kind: WebhookKind, Name: "webhook", Quiet: true},
+		func(w *Webhook) (org, id string) { return "", w.ID },
+		func(w *Webhook) ([]Key, string, string) { return nil, w.ID, "" })
+
+	Deliveries = of(Collection{Kind: DeliveryKind, Name: "delivery", Quiet: true},
+		func(d *Delivery) (org, id string) { return "", DeliveryID(d.WebhookID, d.MessageID) },
+		func(d *Delivery) ([]Key, string, string) { return d.keys(), DeliveryID(d.WebhookID, d.MessageID), "" })
+
+	Outboxes = of(Collection{Kind: OutboxKind, Name: "outbox", Quiet: true},
+		func(o *Outbox) (org, id string) { return o.OrganizationID, "" },
+		func(*Outbox) ([]Key, string, string) { return nil, "", "" })
 )
 
 var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
+	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
 }
 
 // Collections returns every collection.

@@ -59,7 +59,7 @@ func TestEndOfVersions(t *testing.T) {
 
 // TestCollections_KindsAndIndexesAreStored: their values are in stores.
 func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
-	if got := []Index{ByID, ByAge, ByName, ByAlias, ByMaker, ByExpiry, ByOwnName}; !slices.Equal(got, []Index{0, 1, 2, 3, 4, 5, 6}) {
+	if got := []Index{ByID, ByAge, ByName, ByAlias, ByMaker, ByExpiry, ByOwnName, ByDue}; !slices.Equal(got, []Index{0, 1, 2, 3, 4, 5, 6, 7}) {
 		t.Errorf("indexes = %v", got)
 	}
 	var kinds []byte
@@ -69,7 +69,7 @@ func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 			t.Errorf("CollectionOf(%q) is another", c.Kind)
 		}
 	}
-	if string(kinds) != "pratsckdI" {
+	if string(kinds) != "pratsckdIweo" {
 		t.Errorf("kinds = %q", kinds)
 	}
 	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {

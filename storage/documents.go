@@ -20,6 +20,9 @@ const (
 	PublicKeyKind    Kind = 'k'
 	DetailsKind      Kind = 'd'
 	ImportKind       Kind = 'I'
+	WebhookKind      Kind = 'w'
+	DeliveryKind     Kind = 'e'
+	OutboxKind       Kind = 'o'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

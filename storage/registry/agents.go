@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"writ/engine"
@@ -51,9 +52,15 @@ func (r *Registry) SetAgentStatus(
 			return nil
 		}
 		more := disabled(status) - disabled(a.Status)
+		before := a.Revision
 		a.Status, a.UpdatedAt = status, at
 		if _, err := storage.Agents.Put(tx, org, a); err != nil {
 			return err
+		}
+		if status == engine.AgentDisabled {
+			if err := Tell(tx, org, at, agentDisabled(a, before)); err != nil {
+				return err
+			}
 		}
 		return countAgent(tx, org, AgentCount{Disabled: more}, maxAgents)
 	})
@@ -64,6 +71,18 @@ func (r *Registry) SetAgentStatus(
 		return nil, fmt.Errorf("waiting until every replica has heard of the switch: %w", err)
 	}
 	return a, nil
+}
+
+// agentDisabled returns the event that a was disabled, as the next write of it after a
+// revision.
+func agentDisabled(a *engine.Agent, after int64) storage.Event {
+	data := map[string]any{"agent_id": a.ID, "name": a.Name}
+	if a.ExternalID != "" {
+		data["external_id"] = a.ExternalID
+	}
+	return storage.Event{
+		Type: storage.AgentDisabled, Subject: "agent/" + a.ID, Fact: strconv.FormatInt(after, 10), At: a.UpdatedAt, Data: data,
+	}
 }
 
 // disabled counts an agent of a status as one that is disabled, or not.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strconv"
 	"time"
 
 	"writ/engine"
@@ -39,6 +40,10 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 		if err != nil {
 			return err
 		}
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		if err := Tell(tx, org, now, policyRegistered(p, now)); err != nil {
+			return err
+		}
 		return recount(tx, org, func(c *storage.Counts) (err error) {
 			if isNew {
 				err = raise(&c.Policies, 1, "policies", maxPolicies)
@@ -47,6 +52,14 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 		})
 	})
 	return created && err == nil, err
+}
+
+// policyRegistered returns the event that a version was stored at a time.
+func policyRegistered(p *engine.ActionPolicy, at time.Time) storage.Event {
+	return storage.Event{
+		Type: storage.PolicyRegistered, Subject: "policy/" + p.PolicyID, Fact: strconv.FormatInt(p.Version, 10), At: at,
+		Data: map[string]any{"policy_id": p.PolicyID, "version": p.Version, "status": p.Status},
+	}
 }
 
 // same returns nil when p's version is stored with p's content, else

@@ -47,6 +47,7 @@ func TestRegistry(t *testing.T) {
 	groups := map[string][]test{
 		"Policies": policyTests, "Rules": ruleTests, "Agents": agentTests, "Tokens": tokenTests, "Subscriptions": subscriptionTests,
 		"Counts": countTests, "Keys": keyTests, "Details": detailsTests, "Watch": watchTests, "Lists": listTests, "Tenancy": tenancyTests, "Races": raceTests,
+		"Webhooks": webhookTests,
 	}
 	for name, open := range stores {
 		for group, tests := range groups {

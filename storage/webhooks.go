@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"time"
+)
+
+// The types of events. They are part of the interface.
+const (
+	ApprovalPending  = "approval.pending"
+	ApprovalApproved = "approval.approved"
+	ApprovalRejected = "approval.rejected"
+	ApprovalExpired  = "approval.expired"
+	AgentDisabled    = "agent.disabled"
+	UsageLimitNear   = "usage.limit_near"
+	PolicyRegistered = "policy.registered"
+	// WebhookTest is sent when somebody asks for it. No webhook need name it.
+	WebhookTest = "webhook.test"
+)
+
+// EventTypes are the types that a webhook can be told of.
+func EventTypes() []string {
+	return []string{
+		ApprovalPending, ApprovalApproved, ApprovalRejected, ApprovalExpired, AgentDisabled, UsageLimitNear, PolicyRegistered,
+	}
+}
+
+// Event is a fact that an organization is told of.
+type Event struct {
+	Type string
+	// Subject is what the fact is about, such as "agent/" and its id: a webhook is told
+	// of one subject's facts in their order.
+	Subject string
+	// Fact tells the fact from all others of its type and subject.
+	Fact string
+	At   time.Time
+	Data any // a JSON object
+}
+
+// ID returns the id of the event: the same whenever and wherever it is derived
+// from the fact. It is "msg_" and 32 hexadecimal digits.
+func (e *Event) ID(org string) string {
+	h := sha256.New()
+	for _, part := range []string{org, e.Type, e.Subject, e.Fact} {
+		h.Write(Text(part))
+	}
+	return "msg_" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Webhook is a URL that an organization is told of events at.
+type Webhook struct {
+	ID     string   `json:"id"`
+	URL    string   `json:"url"`
+	Events []string `json:"events"` // the types that it is told of
+	// Secrets sign what is sent, all of them at once; the newest is first.
+	Secrets   []WebhookSecret `json:"secrets"`
+	CreatedAt time.Time       `json:"created_at"`
+}
+
+// WebhookSecret is a secret in the form of Standard Webhooks: "whsec_" and base64.
+// It is kept as it is, because HMAC needs it.
+type WebhookSecret struct {
+	Secret string    `json:"secret"`
+	Until  time.Time `json:"until,omitzero"` // it signs nothing from then on; zero: it is the newest
+}
+
+// Wants reports whether w is told of e: of its type, and not from before w was there.
+func (w *Webhook) Wants(e *Event) bool {
+	return slices.Contains(w.Events, e.Type) && !e.At.Before(w.CreatedAt)
+}
+
+// The states of a delivery.
+const (
+	DeliveryPending   = "pending"
+	DeliveryDelivered = "delivered"
+	DeliveryDead      = "dead"
+)
+
+// Delivery is an event on its way to one webhook.
+type Delivery struct {
+	WebhookID string `json:"webhook_id"`
+	MessageID string `json:"message_id"` // [Event.ID]
+	Type      string `json:"type"`
+	Subject   string `json:"subject"`
+	// Seq is the place among the organization's deliveries.
+	Seq       int64     `json:"seq"`
+	Body      string    `json:"body"` // as it is sent
+	CreatedAt time.Time `json:"created_at"`
+	Status    string    `json:"status"`
+	// DueAt is when a pending delivery is attempted; zero while an earlier one of its
+	// subject is pending.
+	DueAt time.Time `json:"due_at,omitzero"`
+	// Since is when it became pending: when it was created, or replayed last.
+	Since time.Time `json:"since"`
+	// Attempts and the rest say how the last attempt went: the status of the answer, if
+	// there was one, and what was wrong in a word.
+	Attempts    int       `json:"attempts,omitzero"`
+	AttemptedAt time.Time `json:"attempted_at,omitzero"`
+	Answer      int       `json:"answer,omitzero"`
+	Problem     string    `json:"problem,omitzero"`
+	// RemoveAt is when a delivery that ended is forgotten.
+	RemoveAt time.Time `json:"remove_at,omitzero"`
+}
+
+// DeliveryID returns the id of the delivery of a message to a webhook.
+func DeliveryID(webhookID, messageID string) string { return webhookID + "/" + messageID }
+
+// LaneOf begins the keys by subject of a webhook's pending deliveries.
+func LaneOf(webhookID, subject string) []byte { return append(Text(webhookID), Text(subject)...) }
+
+func (d *Delivery) keys() []Key {
+	keys := []Key{{ByAge, binary.BigEndian.AppendUint64(Text(d.WebhookID), ^uint64(d.Seq))}} //nolint:gosec // it counts
+	if d.Status != DeliveryPending {
+		return append(keys, Key{ByExpiry, Time(d.RemoveAt)})
+	}
+	seq := binary.BigEndian.AppendUint64(nil, uint64(d.Seq)) //nolint:gosec // it counts
+	keys = append(keys, Key{ByName, append(LaneOf(d.WebhookID, d.Subject), seq...)})
+	if !d.DueAt.IsZero() {
+		keys = append(keys, Key{ByDue, slices.Concat(Text(d.WebhookID), Time(d.DueAt), seq)})
+	}
+	return keys
+}
+
+// Outbox is what is kept of an organization's deliveries as a whole.
+type Outbox struct {
+	OrganizationID string `json:"organization_id"`
+	Seq            int64  `json:"seq"`              // of the newest delivery
+	Pending        int64  `json:"pending,omitzero"` // how many are pending
+	Blocked        int64  `json:"blocked,omitzero"` // of those, how many wait for another of their subject
+	Ended          int64  `json:"ended,omitzero"`   // how many are kept that ended
+	// Positions say how far facts outside of documents have become events, by source.
+	Positions map[string]string `json:"positions,omitzero"`
+	// Gone are webhooks that were deleted and still have deliveries.
+	Gone []string `json:"gone,omitzero"`
+}
