@@ -1,0 +1,196 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/storage"
+)
+
+// changeOutbox changes org's outbox, or returns f's error.
+func changeOutbox(tx storage.Tx, org string, f func(*storage.Outbox) error) error {
+	o, err := storage.Outboxes.Get(tx, org, "")
+	isNew := errors.Is(err, storage.ErrNotFound)
+	if isNew {
+		o, err = &storage.Outbox{OrganizationID: org}, nil
+	}
+	if err != nil {
+		return err
+	}
+	before := *o
+	before.Gone, before.Positions = slices.Clone(o.Gone), maps.Clone(o.Positions)
+	if err := f(o); err != nil || !isNew && reflect.DeepEqual(&before, o) {
+		return err
+	}
+	_, err = storage.Outboxes.Put(tx, org, o)
+	return err
+}
+
+// sorter puts events into the outbox of an organization.
+type sorter struct {
+	tx  storage.Tx
+	org string
+	at  time.Time
+	box *storage.Outbox
+}
+
+func (s *sorter) sort(hooks []*storage.Webhook, events []storage.Event) error {
+	for i := range events {
+		for _, w := range hooks {
+			if !w.Wants(&events[i]) {
+				continue
+			}
+			if err := s.add(w.ID, &events[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add stores the delivery of e to a webhook, unless it is there: a fact can be found twice.
+func (s *sorter) add(webhookID string, e *storage.Event) error {
+	id := e.ID(s.org)
+	_, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(webhookID, id))
+	if !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	body, err := json.Marshal(struct {
+		Type      string    `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Data      any       `json:"data"`
+	}{e.Type, e.At.UTC(), e.Data}, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encoding an event of type %s: %w", e.Type, err)
+	}
+	s.box.Seq++
+	return s.await(&storage.Delivery{
+		WebhookID: webhookID, MessageID: id, Type: e.Type, Subject: e.Subject, Seq: s.box.Seq, Body: string(body), CreatedAt: s.at,
+	})
+}
+
+// await makes d pending: due, or behind another of its subject.
+func (s *sorter) await(d *storage.Delivery) error {
+	d.Status, d.Since, d.DueAt, d.RemoveAt = storage.DeliveryPending, s.at, s.at, time.Time{}
+	if s.box.Pending > 0 {
+		before, err := s.inLane(d)
+		if err != nil {
+			return err
+		}
+		if before != nil {
+			d.DueAt = time.Time{}
+			s.box.Blocked++
+		}
+	}
+	s.box.Pending++
+	_, err := storage.Deliveries.Put(s.tx, s.org, d)
+	return err
+}
+
+// inLane returns the first pending delivery of d's subject to its webhook, nil if there is
+// none.
+func (s *sorter) inLane(d *storage.Delivery) (*storage.Delivery, error) {
+	first, err := first(s.tx, storage.Deliveries, storage.Query{
+		Org: s.org, Index: storage.ByName, Prefix: storage.LaneOf(d.WebhookID, d.Subject),
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	return first, err
+}
+
+// Told is what an organization has to be told, and where.
+type Told struct {
+	*storage.Outbox
+	Webhooks []*storage.Webhook
+}
+
+// AllOutboxes returns the outbox of each organization that has or had webhooks.
+func (r *Registry) AllOutboxes(ctx context.Context) ([]Told, error) {
+	return read(ctx, r, func(tx storage.Reader) (told []Told, err error) {
+		outboxes, err := every(tx, storage.Outboxes, storage.Query{Every: true})
+		if err != nil || len(outboxes) == 0 {
+			return nil, err
+		}
+		hooks := make(map[string][]*storage.Webhook)
+		q := storage.Query{Kind: storage.WebhookKind, Every: true}
+		err = tx.Scan(q, func(_ []byte, d storage.Document) (bool, error) {
+			w, err := storage.Webhooks.Parse(d)
+			if err == nil {
+				hooks[d.Org] = append(hooks[d.Org], w)
+			}
+			return true, err
+		})
+		for _, o := range outboxes {
+			told = append(told, Told{o, hooks[o.OrganizationID]})
+		}
+		return told, err
+	})
+}
+
+// Tidy removes, in one write, at most max of org's deliveries: those that ended and were
+// kept long enough at a time, or are too many, and those of webhooks that were deleted. It
+// returns how many.
+func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		removed = 0
+		return changeOutbox(tx, org, func(o *storage.Outbox) error {
+			for len(o.Gone) > 0 && removed < max {
+				n, err := removeAll(tx, org, o, storage.Query{Org: org, Prefix: []byte(storage.DeliveryID(o.Gone[0], ""))}, max-removed,
+					func(*storage.Delivery) bool { return true })
+				if removed += n; err != nil {
+					return err
+				}
+				if removed < max {
+					o.Gone = o.Gone[1:]
+				}
+			}
+			n, err := removeAll(tx, org, o, storage.Query{Org: org, Index: storage.ByExpiry}, max-removed,
+				func(d *storage.Delivery) bool { return !d.RemoveAt.After(at) || o.Ended > maxEnded })
+			removed += n
+			return err
+		})
+	})
+	return removed, err
+}
+
+// removeAll removes the first documents that q selects and ended accepts, at most max.
+func removeAll(
+	tx storage.Tx, org string, o *storage.Outbox, q storage.Query, max int, accept func(*storage.Delivery) bool,
+) (removed int, err error) {
+	var found []*storage.Delivery
+	counted := *o
+	err = storage.Deliveries.Scan(tx, q, func(_ []byte, d *storage.Delivery) (bool, error) {
+		if len(found) == max || !accept(d) {
+			return false, nil
+		}
+		found = append(found, d)
+		switch {
+		case d.Status != storage.DeliveryPending:
+			o.Ended--
+		case d.DueAt.IsZero():
+			o.Blocked--
+			fallthrough
+		default:
+			o.Pending--
+		}
+		return true, nil
+	})
+	if err != nil {
+		*o = counted
+		return 0, err
+	}
+	for _, d := range found {
+		if err := tx.Delete(storage.DeliveryKind, org, storage.DeliveryID(d.WebhookID, d.MessageID)); err != nil {
+			return 0, err
+		}
+	}
+	return len(found), nil
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// errRefused means that a webhook's address is none that the deployment sends to.
+var errRefused = errors.New("the address is not public: --webhook-allow can name its network")
+
+// errPlain means that only TLS would do.
+var errPlain = errors.New("plain HTTP is for networks that --webhook-allow names")
+
+// Targets says where webhooks may be: at public addresses over HTTPS, and at Allow.
+type Targets struct {
+	// Allow are networks that are no public ones, over HTTP too.
+	Allow []netip.Prefix
+}
+
+// public6 is what is assigned of IPv6 to be routed. Addresses that stand for one of IPv4
+// are not in it, but for 6to4, which special has.
+var public6 = netip.MustParsePrefix("2000::/3")
+
+// special are networks that no server of the public Internet is in (IANA's registries of
+// special-purpose addresses).
+var special = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+	"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, s := range texts {
+		all[i] = netip.MustParsePrefix(s)
+	}
+	return all
+}
+
+// Permit returns nil if something may be sent to an address, with TLS or without.
+func (t Targets) Permit(a netip.Addr, secure bool) error {
+	a = a.Unmap().WithZone("")
+	for _, p := range t.Allow {
+		if p.Contains(a) {
+			return nil
+		}
+	}
+	for _, p := range special {
+		if p.Contains(a) {
+			return errRefused
+		}
+	}
+	switch {
+	case !a.IsValid() || a.Is6() && !public6.Contains(a):
+		return errRefused
+	case !secure:
+		return errPlain
+	}
+	return nil
+}
+
+// CheckURL returns why nothing can be sent to a URL. That of a name is known only once it
+// is resolved, each time anew.
+func (t Targets) CheckURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "":
+		return errors.New("must be a URL such as https://example.com/hooks")
+	case len(text) > maxURL:
+		return fmt.Errorf("is longer than %d bytes", maxURL)
+	case u.Scheme != "https" && (u.Scheme != "http" || len(t.Allow) == 0):
+		return errors.New("must begin with https://")
+	case u.User != nil:
+		return errors.New("must not have a user or a password: verify the signature instead")
+	case u.Fragment != "" || strings.HasSuffix(text, "#"):
+		return errors.New("must not have a fragment")
+	}
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return t.Permit(a, u.Scheme == "https")
+	}
+	return nil
+}
+
+// dialer returns what connects to permitted addresses alone. It asks for the address that
+// is dialled, after names are resolved, so that a name cannot have another by then.
+func (t Targets) dialer(secure bool) *net.Dialer {
+	return &net.Dialer{
+		Timeout: connectTimeout,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errRefused, err)
+			}
+			return t.Permit(at.Addr(), secure)
+		},
+	}
+}
+
+// connectTimeout bounds the time to connect, and that of the TLS handshake.
+const connectTimeout = 5 * time.Second

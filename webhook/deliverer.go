@@ -1,0 +1,345 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// Outboxes keeps what is to be delivered: see [registry.Registry], whose methods these are.
+type Outboxes interface {
+	AllOutboxes(ctx context.Context) ([]registry.Told, error)
+	DueDeliveries(ctx context.Context, org, webhookID string, at time.Time, max int) ([]*storage.Delivery, error)
+	EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error
+	Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error
+	Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error)
+}
+
+// Config is what a Deliverer works with. Outboxes and Leads are required.
+type Config struct {
+	Outboxes Outboxes
+	// Leads is that of [storage.Documents]: only who leads delivers.
+	Leads func() bool
+	// Sources find the facts that are not documents.
+	Sources []Source
+	Targets Targets
+	// Agent is the User-Agent of attempts.
+	Agent string
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// Log hears of what could not be read or stored. Nil discards.
+	Log *slog.Logger
+	// Metrics is where the deliverer registers its metrics. Nil registers nowhere.
+	Metrics prometheus.Registerer
+}
+
+const (
+	// every is how long it takes at most until a delivery is found that nothing announced.
+	every = time.Second
+	// tidyEvery is how often deliveries are removed that were kept long enough.
+	tidyEvery = time.Minute
+	// batch is how many deliveries are stored at a time, and turn how many batches a
+	// webhook has before others have theirs.
+	batch = 32
+	turn  = 8
+	// firstRetry and lastRetry bound the time to the next attempt, which doubles.
+	firstRetry = 5 * time.Second
+	lastRetry  = time.Hour
+	// longestPause is for how long nothing is sent where nothing answers.
+	longestPause = 5 * time.Minute
+	// giveUp is for how long a delivery is attempted.
+	giveUp = 24 * time.Hour
+)
+
+// Deliverer sends what is due. It is made by [New].
+type Deliverer struct {
+	cfg     Config
+	sender  *sender
+	metrics *metrics
+	wake    chan struct{}
+	fed     recent // of feed
+
+	mu sync.Mutex
+	// at are the webhooks that are worked on, or had something undelivered last.
+	at      map[place]*target
+	working int
+	next    int // the organization whose turn is first
+}
+
+// place names a webhook.
+type place struct{ org, webhook string }
+
+// target is what is known of a webhook on this handle alone.
+type target struct {
+	working bool
+	failing bool // the last attempt failed
+	silent  int  // how many batches in a row nothing answered
+	paused  time.Time
+}
+
+// New returns a deliverer that has sent nothing yet.
+func New(cfg Config) (*Deliverer, error) {
+	if cfg.Outboxes == nil || cfg.Leads == nil {
+		return nil, errors.New("webhook: no outboxes, or nothing that says who leads")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Deliverer{
+		cfg: cfg, sender: newSender(cfg.Targets, cfg.Agent), wake: make(chan struct{}, 1), at: make(map[place]*target), metrics: newMetrics(),
+	}
+	if cfg.Metrics != nil {
+		if err := d.metrics.register(cfg.Metrics); err != nil {
+			return nil, fmt.Errorf("registering the metrics of webhooks: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// Wake has what is due looked for at once. It never blocks.
+func (d *Deliverer) Wake() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Changed is a watcher of [storage.Documents]: what it tells of may have made events.
+func (d *Deliverer) Changed(c storage.Change) {
+	switch c.Kind {
+	case storage.AgentKind, storage.PolicyKind, storage.EverythingChanged:
+		d.Wake()
+	}
+}
+
+// Run delivers while the handle leads, until ctx ends, and returns when no attempt is under
+// way. The store must not be closed before.
+func (d *Deliverer) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	all.Go(func() { d.feed(ctx) })
+	defer d.sender.close()
+	defer all.Wait()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var tidied time.Time
+	for failing := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-d.wake:
+		}
+		if !d.cfg.Leads() {
+			d.metrics.show(0, 0)
+			continue
+		}
+		err := d.pass(ctx, &all, &tidied)
+		if err != nil && !failing && ctx.Err() == nil {
+			d.cfg.Log.Error("webhook deliveries could not be read: they wait", slog.String("error", err.Error()))
+		}
+		failing = err != nil
+	}
+}
+
+// pass starts work on each webhook that may have something due, the organizations in turn.
+func (d *Deliverer) pass(ctx context.Context, all *sync.WaitGroup, tidied *time.Time) error {
+	told, err := d.cfg.Outboxes.AllOutboxes(ctx)
+	if err != nil {
+		return err
+	}
+	now := d.cfg.Now()
+	if now.Sub(*tidied) >= tidyEvery {
+		*tidied = now
+		for _, o := range told {
+			if err := d.tidy(ctx, o, now); err != nil {
+				return err
+			}
+		}
+	}
+	var pending int64
+	there := make(map[place]bool)
+	for i := range told {
+		o := told[(i+d.next)%len(told)]
+		pending += o.Pending
+		for _, w := range o.Webhooks {
+			there[place{o.OrganizationID, w.ID}] = true
+			if o.Pending > 0 && !d.start(ctx, all, o.OrganizationID, w) {
+				d.next = (i + d.next) % len(told)
+			}
+		}
+	}
+	d.metrics.show(pending, d.forget(there))
+	return nil
+}
+
+// tidy removes what an organization keeps no longer.
+func (d *Deliverer) tidy(ctx context.Context, o registry.Told, now time.Time) error {
+	if o.Ended == 0 && len(o.Gone) == 0 {
+		return nil
+	}
+	for {
+		n, err := d.cfg.Outboxes.Tidy(ctx, o.OrganizationID, now, batch)
+		if err != nil || n < batch {
+			return err
+		}
+	}
+}
+
+// start works on a webhook in a goroutine of its own. It reports false where too many are
+// worked on already.
+func (d *Deliverer) start(ctx context.Context, all *sync.WaitGroup, org string, w *storage.Webhook) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := place{org, w.ID}
+	t := d.at[at]
+	if t != nil && (t.working || d.cfg.Now().Before(t.paused)) {
+		return true
+	}
+	if d.working == maxWorking {
+		return false
+	}
+	if t == nil {
+		t = &target{}
+		d.at[at] = t
+	}
+	t.working = true
+	d.working++
+	all.Go(func() {
+		err := d.work(ctx, org, w, t)
+		if err != nil && ctx.Err() == nil {
+			d.cfg.Log.Error("webhook deliveries could not be read or stored: they are attempted again",
+				slog.String("organization", org), slog.String("webhook", w.ID), slog.String("error", err.Error()))
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		t.working = false
+		d.working--
+	})
+	return true
+}
+
+// forget drops what is known of webhooks that are gone, and returns how many fail.
+func (d *Deliverer) forget(there map[place]bool) (failing int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at, t := range d.at {
+		switch {
+		case !there[at] && !t.working:
+			delete(d.at, at)
+		case t.failing:
+			failing++
+		}
+	}
+	return failing
+}
+
+// work has a turn of a webhook.
+func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t *target) error {
+	for range turn {
+		most := batch
+		if t.silent > 0 {
+			most = 1 // to see whether it answers again
+		}
+		due, err := d.cfg.Outboxes.DueDeliveries(ctx, org, w.ID, d.cfg.Now(), most)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		answered := d.attempt(ctx, w, due)
+		if ctx.Err() != nil || !d.cfg.Leads() {
+			return nil // what was delivered is delivered once more
+		}
+		if err := d.cfg.Outboxes.EndAttempts(ctx, org, d.cfg.Now().UTC().Truncate(time.Millisecond), due); err != nil {
+			return err
+		}
+		d.count(due)
+		if d.note(t, due, answered) {
+			return nil
+		}
+	}
+	d.Wake()
+	return nil
+}
+
+// note remembers how a batch went and reports whether the webhook pauses.
+func (d *Deliverer) note(t *target, due []*storage.Delivery, answered bool) (pauses bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.failing = due[len(due)-1].Problem != ""
+	if answered {
+		t.silent = 0
+		return false
+	}
+	t.paused = d.cfg.Now().Add(min(firstRetry<<min(t.silent, 10), longestPause))
+	t.silent++
+	return true
+}
+
+// attempt makes an attempt of each of due, some at a time, and notes in it how that went. It
+// reports whether anything was answered.
+func (d *Deliverer) attempt(ctx context.Context, w *storage.Webhook, due []*storage.Delivery) (answered bool) {
+	var all sync.WaitGroup
+	next := make(chan *storage.Delivery)
+	for range min(maxConnections, len(due)) {
+		all.Go(func() {
+			for v := range next {
+				now := d.cfg.Now()
+				v.Answer, v.Problem = d.sender.send(ctx, w, v, now)
+				v.Attempts++
+				outcome(v, now, d.cfg.Now())
+			}
+		})
+	}
+	for _, v := range due {
+		next <- v
+	}
+	close(next)
+	all.Wait()
+	for _, v := range due {
+		answered = answered || v.Answer != 0
+	}
+	return answered
+}
+
+// outcome sets what follows an attempt of v that began and ended.
+func outcome(v *storage.Delivery, began, ended time.Time) {
+	switch {
+	case v.Problem == "":
+		v.Status = storage.DeliveryDelivered
+	case began.Sub(v.Since) >= giveUp:
+		v.Status = storage.DeliveryDead
+	default:
+		v.DueAt = ended.Add(backoff(v.Attempts)).UTC().Truncate(time.Millisecond)
+	}
+}
+
+// backoff returns the time from the end of an attempt, the first being 1, to the next: four
+// fifths to all of what doubles with each, so that many do not come at once.
+func backoff(attempts int) time.Duration {
+	d := min(firstRetry<<min(attempts-1, 20), lastRetry)
+	return d - rand.N(d/5) //nolint:gosec // it is no secret
+}
+
+func (d *Deliverer) count(ended []*storage.Delivery) {
+	for _, v := range ended {
+		result := v.Problem
+		if result == "" {
+			result = "delivered"
+		}
+		d.metrics.attempts.WithLabelValues(result).Inc()
+		if v.Status == storage.DeliveryDead {
+			d.metrics.dead.Inc()
+		}
+	}
+}

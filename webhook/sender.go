@@ -1,0 +1,158 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"writ/storage"
+)
+
+// attemptTimeout bounds an attempt, from resolving the name to the end of the answer.
+const attemptTimeout = 10 * time.Second
+
+// secretBytes is how long a secret is: that of the hash.
+const secretBytes = 32
+
+// NewSecret returns a new secret in the form of Standard Webhooks.
+func NewSecret() string {
+	b := make([]byte, secretBytes)
+	rand.Read(b) //nolint:errcheck // it never fails
+	return "whsec_" + base64.StdEncoding.EncodeToString(b)
+}
+
+// sender makes attempts. It is safe for concurrent use.
+type sender struct {
+	secure, plain *http.Client
+	agent         string
+}
+
+func newSender(t Targets, agent string) *sender {
+	return &sender{secure: client(t, true), plain: client(t, false), agent: agent}
+}
+
+// client returns a client that follows no redirect and uses no proxy, which would connect
+// where it likes.
+func client(t Targets, secure bool) *http.Client {
+	return &http.Client{
+		Timeout:       attemptTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext:            t.dialer(secure).DialContext,
+			TLSHandshakeTimeout:    connectTimeout,
+			MaxResponseHeaderBytes: maxHeader,
+			MaxConnsPerHost:        maxConnections,
+			MaxIdleConnsPerHost:    maxConnections,
+			MaxIdleConns:           maxWorking * maxConnections,
+			IdleConnTimeout:        30 * time.Second,
+			DisableCompression:     true,
+		},
+	}
+}
+
+func (s *sender) close() {
+	s.secure.CloseIdleConnections()
+	s.plain.CloseIdleConnections()
+}
+
+// The problems of attempts: labels of a metric, and what the list of deliveries shows.
+const (
+	problemRefused  = "address_refused"
+	problemName     = "name_not_resolved"
+	problemTimeout  = "timeout"
+	problemConnect  = "no_connection"
+	problemRedirect = "redirect"
+	problemStatus   = "status"
+	problemSecret   = "secret"
+)
+
+// send makes one attempt at a time. answer is the status of the answer, 0 without one;
+// problem is empty if it was delivered.
+func (s *sender) send(ctx context.Context, w *storage.Webhook, d *storage.Delivery, at time.Time) (answer int, problem string) {
+	signature, err := sign(w, d, at)
+	if err != nil {
+		return 0, problemSecret
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, strings.NewReader(d.Body))
+	if err != nil {
+		return 0, problemConnect
+	}
+	for _, h := range [][2]string{
+		{"Content-Type", "application/json"},
+		{"User-Agent", s.agent},
+		{standardwebhooks.HeaderWebhookID, d.MessageID},
+		{standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10)},
+		{standardwebhooks.HeaderWebhookSignature, signature},
+	} {
+		req.Header.Set(h[0], h[1])
+	}
+	client := s.secure
+	if req.URL.Scheme == "http" {
+		client = s.plain
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, problemOf(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.CopyN(io.Discard, res.Body, maxAnswer); err != nil && !errors.Is(err, io.EOF) {
+		return res.StatusCode, problemOf(err)
+	}
+	switch res.StatusCode / 100 {
+	case 2:
+		return res.StatusCode, ""
+	case 3:
+		return res.StatusCode, problemRedirect
+	}
+	return res.StatusCode, problemStatus
+}
+
+// sign returns the signatures of d by each secret of w that signs at a time.
+func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error) {
+	var all []string
+	for _, secret := range w.Secrets {
+		if !secret.Until.IsZero() && !at.Before(secret.Until) {
+			continue
+		}
+		signer, err := standardwebhooks.NewWebhook(secret.Secret)
+		if err != nil {
+			return "", fmt.Errorf("reading a secret: %w", err)
+		}
+		signature, err := signer.Sign(d.MessageID, at, []byte(d.Body))
+		if err != nil {
+			return "", fmt.Errorf("signing: %w", err)
+		}
+		all = append(all, signature)
+	}
+	if len(all) == 0 {
+		return "", errors.New("no secret signs")
+	}
+	return strings.Join(all, " "), nil
+}
+
+// problemOf names an error without quoting it: it may hold the URL, and what answered.
+func problemOf(err error) string {
+	var (
+		timeout net.Error
+		name    *net.DNSError
+	)
+	switch {
+	case errors.Is(err, errRefused), errors.Is(err, errPlain):
+		return problemRefused
+	case errors.As(err, &name):
+		return problemName
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return problemTimeout
+	}
+	return problemConnect
+}
