@@ -15,6 +15,7 @@ import (
 	"writ/engine"
 	"writ/ledger"
 	"writ/storage"
+	"writ/webhook"
 )
 
 // Scrubber knows secrets when it sees them. It must be safe for concurrent use.
@@ -83,6 +84,8 @@ type Config struct {
 	// Verifier verifies what the built-in engine decides; nil verifies nothing. It
 	// asks Sets, and its owner runs it.
 	Verifier *decision.Verifier
+	// Webhooks says where webhooks may be.
+	Webhooks webhook.Targets
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.

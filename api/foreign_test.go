@@ -35,7 +35,15 @@ func (h *harness) foreignIDs() []foreignID {
 	h.do("POST", "/v1/agents", h.operator(rival), obj{"name": "a"}).wantStatus(http.StatusCreated).into(&agent)
 	var decided result
 	h.evaluate(rival, intent()).wantStatus(http.StatusOK).into(&decided)
+	hook := h.webhook(rival)
+	message := h.testWebhook(rival, hook)
 	return []foreignID{
+		{"GET", "/v1/webhooks/ID", hook, uuid.NewString(), nil},
+		{"GET", "/v1/webhooks/ID/deliveries", hook, uuid.NewString(), nil},
+		{"POST", "/v1/webhooks/ID/rotate", hook, uuid.NewString(), nil},
+		{"POST", "/v1/webhooks/ID/test", hook, uuid.NewString(), nil},
+		{"POST", "/v1/webhooks/ID/replay", hook, uuid.NewString(), obj{"message_id": message}},
+		{"DELETE", "/v1/webhooks/ID", hook, uuid.NewString(), nil},
 		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},
 		{"DELETE", "/v1/rules/ID", ruleID, uuid.NewString(), nil},
 		{"DELETE", "/v1/tokens/ID", tokenID, second(apikey.New()), nil},

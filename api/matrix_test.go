@@ -76,6 +76,10 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 	with, _ := h.key(acme, scopes...)
 	without, _ := h.key(acme, others...)
 	theirs, _ := h.key(rival, scopes...)
+	others = []string{theirs, h.operator(rival)}
+	if rt.scope == operatorOnly { // which no key is
+		others = others[1:]
+	}
 	expired, _ := h.keyExpiring(acme, scopes...)
 	revoked, id := h.key(acme, scopes...)
 	h.do("DELETE", "/v1/tokens/"+id, h.operator(acme), nil).wantStatus(http.StatusNoContent)
@@ -89,7 +93,7 @@ func (h *harness) credentials(rt route) (need string, of map[string][]string) {
 		"expired":            {expired, h.expiredOperator(acme)},
 		"revoked":            {revoked},
 		"other scope":        {without},
-		"other organization": {theirs, h.operator(rival)},
+		"other organization": others,
 		"scope":              {with},
 		"operator":           {h.operator(acme)},
 		"service token":      {serviceToken},
@@ -132,6 +136,9 @@ func (h *harness) cell(rt route, column string, tokens []string) (status int) {
 func (h *harness) sample(rt route) (path string, body any) {
 	h.t.Helper()
 	id := ""
+	if strings.HasPrefix(rt.path, "/v1/webhooks") {
+		h.deleteWebhooks(acme)
+	}
 	switch rt.method + " " + rt.path {
 	case "POST /v1/policy/evaluate", "POST /v1/governance/authorize":
 		body = intent()
@@ -163,6 +170,14 @@ func (h *harness) sample(rt route) (path string, body any) {
 		var decided result
 		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
 		id = decided.DecisionID
+	case "POST /v1/webhooks":
+		body = obj{"url": "https://example.com", "events": []string{"agent.disabled"}}
+	case "GET /v1/webhooks/:webhookId", "DELETE /v1/webhooks/:webhookId", "POST /v1/webhooks/:webhookId/rotate",
+		"POST /v1/webhooks/:webhookId/test", "GET /v1/webhooks/:webhookId/deliveries":
+		id = h.webhook(acme)
+	case "POST /v1/webhooks/:webhookId/replay":
+		id = h.webhook(acme)
+		body = obj{"message_id": h.testWebhook(acme, id)}
 	case "POST /v1/billing/checkout":
 		body = obj{"plan": "pro"}
 	case "POST /v1/billing/webhook":

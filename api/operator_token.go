@@ -80,7 +80,7 @@ func (o *operators) verify(ctx context.Context, token string) (principal, error)
 	return principal{
 		org:     claims.OrgID,
 		subject: claims.Subject,
-		scopes:  scopeAll,
+		scopes:  scopeAll | operatorOnly,
 		expires: time.Unix(int64(claims.ExpiresAt), 0).Add(jwtLeeway),
 	}, nil
 }

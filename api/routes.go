@@ -76,6 +76,15 @@ func (s *Server) routes() []route {
 		get("/v1/changes", scopeHistoryRead, s.listChanges),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
 
+		get("/v1/webhooks", operatorOnly, s.listWebhooks),
+		post("/v1/webhooks", operatorOnly, withBody(s.createWebhook, s.checkWebhook), stored),
+		get("/v1/webhooks/:webhookId", operatorOnly, s.webhook),
+		del("/v1/webhooks/:webhookId", operatorOnly, s.deleteWebhook, urgent),
+		post("/v1/webhooks/:webhookId/rotate", operatorOnly, withOptionalBody(s.rotateWebhook, unchecked)),
+		post("/v1/webhooks/:webhookId/test", operatorOnly, withOptionalBody(s.testWebhook, unchecked)),
+		get("/v1/webhooks/:webhookId/deliveries", operatorOnly, s.listDeliveries),
+		post("/v1/webhooks/:webhookId/replay", operatorOnly, withBody(s.replayDelivery, checkReplay)),
+
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
 		get("/v1/ops/usage", service, s.opsUsage),
 

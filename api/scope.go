@@ -35,6 +35,9 @@ const (
 	// service is what a route demands that takes the service bearer alone: no
 	// API key and no operator token holds it.
 	service scopeSet = 1 << 31
+	// operatorOnly is what a route demands that no API key may call: operators hold it
+	// beside all scopes.
+	operatorOnly scopeSet = 1 << 30
 )
 
 const scopeList = "policy:evaluate policy:read policy:write rules:read rules:write agents:read agents:write " +
@@ -73,5 +76,12 @@ func (s scopeSet) names() []string {
 	return names
 }
 
-// String returns the names of s, separated by spaces.
-func (s scopeSet) String() string { return strings.Join(s.names(), " ") }
+// String returns the names of s, separated by spaces, that of operatorOnly being
+// "operator".
+func (s scopeSet) String() string {
+	names := s.names()
+	if s&operatorOnly != 0 {
+		names = append(names, "operator")
+	}
+	return strings.Join(names, " ")
+}

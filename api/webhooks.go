@@ -1,0 +1,240 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+	"writ/webhook"
+)
+
+// webhookBody is the body of POST /v1/webhooks.
+type webhookBody struct {
+	URL    string   `json:"url"`
+	Events []string `json:"events"`
+}
+
+// webhookSummary is a webhook without its secrets.
+type webhookSummary struct {
+	ID        string    `json:"id"`
+	URL       string    `json:"url"`
+	Events    []string  `json:"events"`
+	CreatedAt time.Time `json:"created_at"`
+	// OldSecretUntil is until when the secret before the newest signs, too.
+	OldSecretUntil *time.Time `json:"old_secret_until,omitzero"`
+}
+
+// secretWebhook is the one answer that holds a secret.
+type secretWebhook struct {
+	webhookSummary
+	Secret string `json:"secret"`
+}
+
+// secretOverlap is how long the old secret signs beside the new one.
+const secretOverlap = 24 * time.Hour
+
+func summarizeWebhook(w *storage.Webhook, now time.Time) webhookSummary {
+	out := webhookSummary{ID: w.ID, URL: w.URL, Events: w.Events, CreatedAt: w.CreatedAt}
+	if last := w.Secrets[len(w.Secrets)-1].Until; last.After(now) {
+		out.OldSecretUntil = &last
+	}
+	return out
+}
+
+// createWebhook makes a webhook, whose secret is shown once.
+func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
+	if err := s.checkWebhook(r, in); err != nil {
+		return response{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return response{}, fmt.Errorf("making an id: %w", err)
+	}
+	w := &storage.Webhook{
+		ID: id.String(), URL: in.URL, Events: in.Events, CreatedAt: r.stamp(), Secrets: []storage.WebhookSecret{{Secret: webhook.NewSecret()}},
+	}
+	r.slot.Leave() // the rest is waiting
+	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
+		return response{}, fmt.Errorf("storing a webhook: %w", err)
+	}
+	return response{status: http.StatusCreated, body: secretWebhook{summarizeWebhook(w, r.now), w.Secrets[0].Secret}}, nil
+}
+
+func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
+	var bad fieldErrors
+	if in.URL == "" {
+		bad.add("url", "is required")
+	} else if err := s.cfg.Webhooks.CheckURL(in.URL); err != nil {
+		bad.add("url", err.Error())
+	}
+	if len(in.Events) == 0 {
+		bad.add("events", "is required")
+	}
+	known := storage.EventTypes()
+	for i, e := range in.Events {
+		switch {
+		case !slices.Contains(known, e):
+			bad.add(fmt.Sprintf("events[%d]", i), "is no event: want one of "+strings.Join(known, ", "))
+		case slices.Contains(in.Events[:i], e):
+			bad.add(fmt.Sprintf("events[%d]", i), "is named twice")
+		}
+		if i == len(known) {
+			break // one of them was wrong
+		}
+	}
+	return bad.err()
+}
+
+// listWebhooks returns the organization's webhooks.
+func (s *Server) listWebhooks(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	hooks, next, err := s.docs.ListWebhooks(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing webhooks: %w", err)
+	}
+	items := make([]webhookSummary, len(hooks))
+	for i, w := range hooks {
+		items[i] = summarizeWebhook(w, r.now)
+	}
+	return list(items, next), nil
+}
+
+// webhook returns one webhook.
+func (s *Server) webhook(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	w, err := s.docs.Webhook(r.ctx, r.who.org, r.param)
+	if err != nil {
+		return response{}, about("webhook", err)
+	}
+	return response{status: http.StatusOK, body: summarizeWebhook(w, r.now)}, nil
+}
+
+// deleteWebhook removes a webhook with its deliveries.
+func (s *Server) deleteWebhook(r *request) (response, error) {
+	if err := s.docs.DeleteWebhook(r.ctx, r.who.org, r.param); err != nil {
+		return response{}, about("webhook", err)
+	}
+	return response{status: http.StatusNoContent}, nil
+}
+
+// rotateWebhook gives a webhook a new secret, which is shown once.
+func (s *Server) rotateWebhook(r *request, _ *struct{}) (response, error) {
+	secret := webhook.NewSecret()
+	w, err := s.docs.RotateWebhook(r.ctx, r.who.org, r.param, secret, r.stamp().Add(secretOverlap))
+	if err != nil {
+		return response{}, about("webhook", err)
+	}
+	return response{status: http.StatusOK, body: secretWebhook{summarizeWebhook(w, r.now), secret}}, nil
+}
+
+// messageBody names an event that is sent.
+type messageBody struct {
+	MessageID string `json:"message_id"`
+}
+
+// testWebhook sends an event to one webhook, whatever it asks for.
+func (s *Server) testWebhook(r *request, _ *struct{}) (response, error) {
+	id, err := s.docs.TellTest(r.ctx, r.who.org, r.param, storage.Event{
+		Type: storage.WebhookTest, Subject: "test/" + r.param, Fact: uuid.NewString(), At: r.stamp(), Data: map[string]any{"webhook_id": r.param},
+	})
+	if err != nil {
+		return response{}, about("webhook", err)
+	}
+	return response{status: http.StatusAccepted, body: messageBody{id}}, nil
+}
+
+// delivery is a row of the list of deliveries.
+type delivery struct {
+	MessageID string    `json:"message_id"`
+	Type      string    `json:"type"`
+	Subject   string    `json:"subject"`
+	Status    string    `json:"status"`
+	CreatedAt time.Time `json:"created_at"`
+	Attempts  int       `json:"attempts"`
+	// DueAt is when it is attempted next; absent while it waits for an earlier one of its
+	// subject, and once it has ended.
+	DueAt       *time.Time `json:"due_at,omitzero"`
+	AttemptedAt *time.Time `json:"attempted_at,omitzero"`
+	Answer      int        `json:"answer,omitzero"`
+	Problem     string     `json:"problem,omitzero"`
+}
+
+func describe(d *storage.Delivery) delivery {
+	out := delivery{
+		MessageID: d.MessageID, Type: d.Type, Subject: d.Subject, Status: d.Status, CreatedAt: d.CreatedAt, Attempts: d.Attempts,
+		Answer: d.Answer, Problem: d.Problem,
+	}
+	if !d.DueAt.IsZero() {
+		out.DueAt = &d.DueAt
+	}
+	if !d.AttemptedAt.IsZero() {
+		out.AttemptedAt = &d.AttemptedAt
+	}
+	return out
+}
+
+// listDeliveries returns what is sent to a webhook, the newest first. Pages of a status may
+// be short.
+func (s *Server) listDeliveries(r *request) (response, error) {
+	status, given := r.query.take("status")
+	statuses := []string{storage.DeliveryPending, storage.DeliveryDelivered, storage.DeliveryDead}
+	if given && !slices.Contains(statuses, status) {
+		return response{}, invalid("status", "must be one of %s", strings.Join(statuses, ", "))
+	}
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	if _, err := s.docs.Webhook(r.ctx, r.who.org, r.param); err != nil {
+		return response{}, about("webhook", err)
+	}
+	found, next, err := s.docs.ListDeliveries(r.ctx, r.who.org, r.param, status, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing deliveries: %w", err)
+	}
+	items := make([]delivery, len(found))
+	for i, d := range found {
+		items[i] = describe(d)
+	}
+	return list(items, next), nil
+}
+
+// replayDelivery sends an event again whose delivery ended.
+func (s *Server) replayDelivery(r *request, in *messageBody) (response, error) {
+	if err := checkReplay(r, in); err != nil {
+		return response{}, err
+	}
+	d, err := s.docs.ReplayDelivery(r.ctx, r.who.org, r.param, in.MessageID, r.stamp())
+	if err != nil {
+		return response{}, about("delivery", err)
+	}
+	return response{status: http.StatusAccepted, body: describe(d)}, nil
+}
+
+func checkReplay(_ *request, in *messageBody) error {
+	var bad fieldErrors
+	bad.name("message_id", in.MessageID)
+	return bad.err()
+}
+
+// Evaluations returns how many intents of an organization were decided in this month, and
+// how many its plan allows.
+func (s *Server) Evaluations(ctx context.Context, org string) (used, limit int64, err error) {
+	plan, err := s.plans.of(ctx, org)
+	if err != nil {
+		return 0, 0, err
+	}
+	used, err = s.cfg.Store.Metered(ctx, org, storage.MonthOf(s.cfg.Now()))
+	return used, plan.Evaluations, err
+}
