@@ -13,7 +13,7 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	m := &metrics{
+	return &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "writ_webhook_attempts_total", Help: "Attempts to deliver an event to a webhook, by result.",
 		}, []string{"result"}),
@@ -27,12 +27,6 @@ func newMetrics() *metrics {
 			Name: "writ_webhook_failing", Help: "Webhooks whose last attempt failed. 0 where another replica leads.",
 		}),
 	}
-	for _, result := range []string{
-		"delivered", problemRefused, problemName, problemTimeout, problemConnect, problemRedirect, problemStatus, problemSecret,
-	} {
-		m.attempts.WithLabelValues(result)
-	}
-	return m
 }
 
 func (m *metrics) register(with prometheus.Registerer) error {

@@ -36,6 +36,7 @@ type node struct {
 	signing  *task // of changes of documents
 	namer    *task // of imports that are not finished, and of stored policies that no longer compile
 	rotation *task // of the signing key
+	webhooks *task // delivers events
 	verifier *task // of decisions that the policy's Rego makes again; nil if none are
 	api      net.Listener
 	admin    net.Listener
@@ -169,6 +170,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		RateLimits:              c.CallerLimits.rateLimits(),
 		Core:                    decider,
 		Verifier:                verifier,
+		Webhooks:                c.Webhooks.targets(),
 		Limits:                  api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline, Slots: processors()},
 	})
 	if err != nil {
@@ -176,6 +178,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	}
 	sweeper, err := retention.New(retention.Config{Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Log: n.log, Metrics: n.registry})
 	if err != nil {
+		return err
+	}
+	if err := n.tellWebhooks(ctx, c.Webhooks); err != nil {
 		return err
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)
@@ -287,7 +292,7 @@ func (n *node) close(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Shutdown(ctx))
 	}
-	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation, n.verifier} {
+	for _, background := range []*task{n.sweeper, n.signing, n.namer, n.rotation, n.webhooks, n.verifier} {
 		if background != nil {
 			background.close()
 		}

@@ -45,6 +45,7 @@ type serveCmd struct {
 	storeFlags   `embed:""`
 	Billing      billingFlags `embed:""`
 	CallerLimits limitFlags   `embed:""`
+	Webhooks     webhookFlags `embed:""`
 	Core         coreFlags    `embed:""`
 
 	OperatorAlg  string `name:"operator-alg" default:"HS256" enum:"HS256,RS256,ES256,EdDSA" help:"The one algorithm that operator tokens are signed with: HS256 (by operator-secret in the data directory), RS256, ES256 or EdDSA."`

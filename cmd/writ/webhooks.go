@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"writ/storage"
+	"writ/webhook"
+)
+
+// webhookFlags say where webhooks may be.
+type webhookFlags struct {
+	Allow []netip.Prefix `name:"webhook-allow" sep:"," placeholder:"NETWORK" help:"Network that webhooks may be in though it is not public, such as 10.1.0.0/16, with plain HTTP, too. Can be given more than once."`
+}
+
+func (f webhookFlags) targets() webhook.Targets { return webhook.Targets{Allow: f.Allow} }
+
+// tellWebhooks delivers events while this replica leads.
+func (n *node) tellWebhooks(ctx context.Context, f webhookFlags) error {
+	d, err := webhook.New(webhook.Config{
+		Outboxes: n.docs, Leads: n.store.Leads, Targets: f.targets(), Agent: "writ", Log: n.log, Metrics: n.registry,
+		Sources: []webhook.Source{webhook.NewHeld(n.store, nil), webhook.NewUsage(n.server.Evaluations, nil)},
+	})
+	if err != nil {
+		return err
+	}
+	unwatch, err := n.store.Watch(storage.Now, d.Changed)
+	if err != nil {
+		return fmt.Errorf("following the store's changes for webhooks: %w", err)
+	}
+	n.webhooks = inBackground(ctx, func(ctx context.Context) {
+		defer unwatch()
+		d.Run(ctx)
+	})
+	return nil
+}
