@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -333,11 +334,7 @@ func backoff(attempts int) time.Duration {
 
 func (d *Deliverer) count(ended []*storage.Delivery) {
 	for _, v := range ended {
-		result := v.Problem
-		if result == "" {
-			result = "delivered"
-		}
-		d.metrics.attempts.WithLabelValues(result).Inc()
+		d.metrics.attempts.WithLabelValues(cmp.Or(v.Problem, delivered)).Inc()
 		if v.Status == storage.DeliveryDead {
 			d.metrics.dead.Inc()
 		}

@@ -13,7 +13,7 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "writ_webhook_attempts_total", Help: "Attempts to deliver an event to a webhook, by result.",
 		}, []string{"result"}),
@@ -27,6 +27,8 @@ func newMetrics() *metrics {
 			Name: "writ_webhook_failing", Help: "Webhooks whose last attempt failed. 0 where another replica leads.",
 		}),
 	}
+	m.attempts.WithLabelValues(delivered) // so that a rate of it is known from the first on
+	return m
 }
 
 func (m *metrics) register(with prometheus.Registerer) error {

@@ -74,6 +74,8 @@ const (
 	problemRedirect = "redirect"
 	problemStatus   = "status"
 	problemSecret   = "secret"
+
+	delivered = "delivered" // instead of a problem
 )
 
 // send makes one attempt at a time. answer is the status of the answer, 0 without one;
