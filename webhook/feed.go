@@ -16,11 +16,11 @@ type Source interface {
 	Name() string
 	// Wanted reports whether a webhook asks for what it finds.
 	Wanted(w *storage.Webhook) bool
-	// Since returns org's facts after a position, in the order in which they are told, and
-	// the position after them. The position is empty at first; nothing is asked for from
-	// before a time. Facts may be found more than once, none may be left out. more asks for
-	// another call at once.
-	Since(ctx context.Context, org, position string, begin time.Time) (events []storage.Event, next string, more bool, err error)
+	// Since calls tell with org's facts after a position, in the order in which they are
+	// told, and each time with the position up to which all were told then. The position is
+	// empty at first; nothing is asked for from before a time. Facts may be told more than
+	// once, none may be left out. An error of tell ends it, and is returned.
+	Since(ctx context.Context, org, position string, begin time.Time, tell func(events []storage.Event, position string) error) error
 }
 
 // feed makes events of what the sources find, for organizations that want them.
@@ -62,21 +62,14 @@ func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) err
 	if begin.IsZero() {
 		return nil
 	}
-	for position, more := o.Positions[s.Name()], true; more && ctx.Err() == nil; {
-		var (
-			events []storage.Event
-			next   string
-			err    error
-		)
-		if events, next, more, err = s.Since(ctx, o.OrganizationID, position, begin); err != nil {
-			return err
+	position := o.Positions[s.Name()]
+	return s.Since(ctx, o.OrganizationID, position, begin, func(events []storage.Event, next string) error {
+		err := d.store(ctx, o.OrganizationID, s.Name(), position, next, events)
+		if err == nil {
+			position = next
 		}
-		if err := d.store(ctx, o.OrganizationID, s.Name(), position, next, events); err != nil {
-			return err
-		}
-		position = next
-	}
-	return ctx.Err()
+		return err
+	})
 }
 
 // store stores events that were not stored before, in parts, of which only the last moves

@@ -36,6 +36,8 @@ const (
 	// position on, each wholeEvery.
 	soon       = 10 * time.Second
 	wholeEvery = 15 * time.Second
+	// moveEvery is how far the position may be behind where there was nothing to tell.
+	moveEvery = 10 * time.Minute
 )
 
 // Name implements [Source].
@@ -46,16 +48,16 @@ func (h *Held) Wanted(w *storage.Webhook) bool {
 	return slices.Contains(w.Events, storage.ApprovalPending)
 }
 
-// Since implements [Source]. The position is the time before which no row can appear that
-// was not found.
+// Since implements [Source]. The position is a time before which no row can appear that
+// was not told.
 func (h *Held) Since(
-	ctx context.Context, org, position string, begin time.Time,
-) (events []storage.Event, next string, more bool, err error) {
+	ctx context.Context, org, position string, begin time.Time, tell func([]storage.Event, string) error,
+) error {
 	from := begin
 	if position != "" {
 		at, err := time.Parse(time.RFC3339Nano, position)
 		if err != nil {
-			return nil, "", false, fmt.Errorf("reading a position of held decisions: %w", err)
+			return fmt.Errorf("reading a position of held decisions: %w", err)
 		}
 		if at.After(from) {
 			from = at
@@ -63,27 +65,35 @@ func (h *Held) Since(
 	}
 	now := h.now()
 	last, known := h.whole[org]
-	if known && now.Sub(last) < wholeEvery {
-		if recent := now.Add(-soon); recent.After(from) {
-			from = recent
+	whole := !known || now.Sub(last) >= wholeEvery
+	if recent := now.Add(-soon); !whole && recent.After(from) {
+		from = recent
+	}
+	settled, end := now.Add(-late), now.Add(late)
+	for start := from; from.Before(end); {
+		rows, to, err := h.between(ctx, org, from, end)
+		if err != nil {
+			return err
 		}
-		rows, _, err := h.between(ctx, org, from, now.Add(late))
-		return heldEvents(rows), position, false, err
+		if next := earlier(to, settled); whole && (len(rows) > 0 && next.After(start) || next.Sub(start) > moveEvery) {
+			position = next.UTC().Format(time.RFC3339Nano)
+		}
+		if err := tell(heldEvents(rows), position); err != nil {
+			return err
+		}
+		from = to
 	}
-	rows, to, err := h.between(ctx, org, from, now.Add(late))
-	if err != nil {
-		return nil, "", false, err
-	}
-	if settled := now.Add(-late); to.After(settled) {
+	if whole {
 		h.whole[org] = now
-		to = settled
-	} else {
-		more = true
 	}
-	if to.Before(from) {
-		to = from
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
 	}
-	return heldEvents(rows), to.UTC().Format(time.RFC3339Nano), more, nil
+	return b
 }
 
 // between returns the held decisions from a time to another, or to an earlier one where
@@ -172,27 +182,29 @@ func (u *Usage) Wanted(w *storage.Webhook) bool {
 
 // Since implements [Source]. The position is the month and the limit that were told of last.
 func (u *Usage) Since(
-	ctx context.Context, org, position string, _ time.Time,
-) (events []storage.Event, next string, more bool, err error) {
+	ctx context.Context, org, position string, _ time.Time, tell func([]storage.Event, string) error,
+) error {
 	now := u.now()
 	if now.Sub(u.asked[org]) < askEvery {
-		return nil, position, false, nil
+		return nil
 	}
-	u.asked[org] = now
 	used, limit, err := u.used(ctx, org)
 	if err != nil {
-		return nil, "", false, fmt.Errorf("reading usage: %w", err)
+		return fmt.Errorf("reading usage: %w", err)
 	}
 	month := storage.MonthOf(now)
 	fact := strconv.Itoa(int(month)) + "/" + strconv.FormatInt(limit, 10)
-	if limit <= 0 || float64(used)*100 < float64(limit)*nearPercent || fact == position {
-		return nil, position, false, nil
+	if limit > 0 && float64(used)*100 >= float64(limit)*nearPercent && fact != position {
+		err = tell([]storage.Event{{
+			Type: storage.UsageLimitNear, Subject: "usage/evaluations", Fact: fact, At: now,
+			Data: map[string]any{
+				"meter": "evaluations", "used": used, "limit": limit,
+				"period": map[string]any{"start": month.Start(), "end": month.Start().AddDate(0, 1, 0)},
+			},
+		}}, fact)
 	}
-	return []storage.Event{{
-		Type: storage.UsageLimitNear, Subject: "usage/evaluations", Fact: fact, At: now,
-		Data: map[string]any{
-			"meter": "evaluations", "used": used, "limit": limit,
-			"period": map[string]any{"start": month.Start(), "end": month.Start().AddDate(0, 1, 0)},
-		},
-	}}, fact, false, nil
+	if err == nil {
+		u.asked[org] = now
+	}
+	return err
 }
