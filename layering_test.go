@@ -43,8 +43,6 @@ func TestLayering(t *testing.T) {
 		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/admission":         {},
 		"writ/decision":          {"writ/decision/budget", "writ/storage", "writ/admission", "writ/engine", "writ/engine/condition", "writ/ledger"},
-		"writ/api":               {"writ/admission", "writ/apikey", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
-		"writ/decision":          {"writ/admission", "writ/engine", "writ/engine/condition", "writ/ledger"},
 		"writ/api":               {"writ/admission", "writ/apikey", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry", "writ/webhook"},
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},

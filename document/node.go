@@ -26,8 +26,8 @@ type node struct {
 	// split is a text that may have been meant as one: what stands before a comma between
 	// braces, and the key behind it that has no value. It is empty for any other value.
 	split string
-	keys   []key   // of an object; kids are the values
-	kids   []*node // the elements of an array, the values of an object
+	keys  []key   // of an object; kids are the values
+	kids  []*node // the elements of an array, the values of an object
 }
 
 // key is the name of a member and where it stands.

@@ -97,7 +97,9 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 }
 
 // isEmpty reports whether a key has no value.
-func isEmpty(y *yaml.Node) bool { return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == "" }
+func isEmpty(y *yaml.Node) bool {
+	return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == ""
+}
 
 // splitBefore returns the text that n and a key without a value behind it may be.
 func (n *node) splitBefore(key string) string {
