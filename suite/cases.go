@@ -16,7 +16,7 @@ type assignment struct {
 // columns are what a table can say beside the members of the intent. Those of state can be
 // those of each, too.
 var (
-	stateColumns = []string{"agent", "usage_exceeded", "require_registered_agents"}
+	stateColumns = []string{"agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
@@ -125,7 +125,11 @@ func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
 		e.refuse(r.field, "want is required: %s", strings.Join(wants, ", "))
 	}
 	s.agree(r.field)
-	if c.Input.Intent, c.refusal = s.build(); c.Input.Intent != nil || c.refusal != nil {
+	c.Input.Intent, c.refusal = s.build()
+	if c.Input.Intent != nil {
+		c.Input.Counts = s.counts(c.Input.Intent)
+	}
+	if c.Input.Intent != nil || c.refusal != nil {
 		e.suite.Cases = append(e.suite.Cases, c)
 	}
 }

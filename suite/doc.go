@@ -66,6 +66,8 @@ type Test struct {
 	Agent             string `json:"agent,omitzero"`
 	UsageExceeded     bool   `json:"usage_exceeded,omitzero"`
 	RequireRegistered bool   `json:"require_registered_agents,omitzero"`
+	// Counted is what each counter of the rules that counts the intent had come to before.
+	Counted int64 `json:"counted,omitzero"`
 
 	// Want is the decision: allow, approval_required or deny, or refused where the intent is
 	// not valid, which the service answers with 400 and decides nothing. It is required.
@@ -81,7 +83,7 @@ type Test struct {
 }
 
 // Table has a case a row. A column is the path of a member of the intent, or one of
-// intent, agent, usage_exceeded, require_registered_agents, want, message, codes, rule and
+// intent, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule and
 // error, which then stand for the test's; null leaves the test's.
 type Table struct {
 	Columns []string           `json:"columns"`

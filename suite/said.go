@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // said is what a test and a row say of a case.
@@ -22,12 +23,16 @@ type said struct {
 	members          map[string]value
 	labels           []string
 	input            engine.Input
+	counted          int64
 	want             expected
 }
 
 // fromTest takes what the test says, which a row can say otherwise.
 func (s *said) fromTest(t *Test, field string) {
-	s.input.Usage.Exceeded, s.input.RequireRegistered = t.UsageExceeded, t.RequireRegistered
+	s.input.Usage.Exceeded, s.input.RequireRegistered, s.counted = t.UsageExceeded, t.RequireRegistered, t.Counted
+	if t.Counted < 0 {
+		s.refuse(field+".counted", "want an integer from 0")
+	}
 	if t.Agent != "" {
 		s.agent(t.Agent, field+".agent")
 	}
@@ -53,6 +58,9 @@ func (s *said) stateLabels(t *Test) {
 	}
 	if t.RequireRegistered {
 		s.labels = append(s.labels, "require_registered_agents=true")
+	}
+	if t.Counted != 0 {
+		s.labels = append(s.labels, fmt.Sprintf("counted=%d", t.Counted))
 	}
 }
 
@@ -93,16 +101,34 @@ func (s *said) set(a assignment) {
 		ok = json.Unmarshal(a.json, &s.input.Usage.Exceeded) == nil
 	case "require_registered_agents":
 		ok = json.Unmarshal(a.json, &s.input.RequireRegistered) == nil
+	case "counted":
+		ok = json.Unmarshal(a.json, &s.counted) == nil && s.counted >= 0
 	default:
 		s.order = append(s.order, a.column)
 		s.members[a.column] = a.value
 	}
 	if !ok {
-		s.refuse(a.from, "%s: want %s", a.column, map[bool]string{true: "an array of codes", false: "true or false"}[a.column == "codes"])
+		s.refuse(a.from, "%s: want %s", a.column, wantOf(a.column))
 	}
 	if !slices.Contains([]string{"want", "message", "codes", "rule", "error", "intent"}, a.column) {
 		s.labels = append(s.labels, a.column+"="+shown(a.json))
 	}
+}
+
+// wantOf is what a column is to have.
+func wantOf(column string) string {
+	switch column {
+	case "codes":
+		return "an array of codes"
+	case "counted":
+		return "an integer from 0"
+	}
+	return "true or false"
+}
+
+// counts are what the counters of the rules come to.
+func (s *said) counts(in *engine.Intent) []condition.Count {
+	return engine.Counts(s.suite.subject.set.Counters(), in, "", func(*condition.Counter) int64 { return s.counted })
 }
 
 // shown is a value in the name of a case.

@@ -67,6 +67,7 @@ func test() object {
 			"agent":                     object{"enum": []string{"active", "disabled", "unregistered"}},
 			"usage_exceeded":            boolean,
 			"require_registered_agents": boolean,
+			"counted":                   object{"type": "integer", "minimum": 0, "description": "What each counter of the rules that counts the intent had come to before."},
 			"want":                      describe(wanted, "What must be decided, or refused for an intent that is not valid; required, here or as a column of the table."),
 			"message":                   object{"type": "string", "description": "A part of what is said of an intent that is refused."},
 			"codes":                     describe(texts, "The codes of all findings, in any order."),
