@@ -49,8 +49,10 @@ func newContract(text []byte, options ...config.Option) (*contract, error) {
 	c.responses = validator.NewValidatorFromV3Model(c.model, append(options, config.WithStrictMode(),
 		config.WithStrictIgnoredHeadersExtra("x-content-type-options", "x-frame-options", "referrer-policy", "cache-control",
 			"content-security-policy", "cross-origin-resource-policy", "strict-transport-security"),
-		// Maps, whose names are data, and the OpenAPI document itself.
+		// Maps, whose names are data, the JSON Schemas and the OpenAPI document itself.
 		config.WithStrictIgnorePaths("$.body.paid.by_plan.*", "$.body.metadata.*", "$.body.data[*].metadata.*",
+			"$.body.properties", "$.body.properties.**", "$.body.$defs", "$.body.$defs.**", "$.body.items", "$.body.items.**",
+			"$.body.additionalProperties", "$.body.required",
 			"$.body.openapi", "$.body.info", "$.body.servers", "$.body.security", "$.body.tags",
 			"$.body.paths", "$.body.paths.**", "$.body.components", "$.body.components.**", "$.body.info.**"))...)
 	return c, nil

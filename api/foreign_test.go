@@ -85,7 +85,7 @@ func TestDecision_Credentials_AnotherOrganizationsIsTheSame404AsMissing(t *testi
 		})
 	}
 	for _, rt := range h.server.routes() {
-		if path := strings.Replace(rt.path, ":"+rt.param, "ID", 1); rt.param != "" && !covered[rt.method+" "+path] {
+		if path := strings.Replace(rt.path, ":"+rt.param, "ID", 1); rt.param != "" && rt.scope != public && !covered[rt.method+" "+path] {
 			t.Errorf("%s %s takes an id and is not in the table", rt.method, path)
 		}
 	}

@@ -117,7 +117,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 		return err
 	}
 	defer func() { r.slot.Leave() }()
-	if !rt.is(anyQuery) {
+	if !rt.is(anyQuery) || rt.param != "" {
 		if err = r.read(fc, rt); err != nil {
 			return err
 		}

@@ -166,6 +166,8 @@ func (h *harness) sample(rt route) (path string, body any) {
 		var decided result
 		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)
 		body = obj{"decision_id": decided.DecisionID, "outcome": "executed"}
+	case "GET /schemas/:kind.schema.json":
+		id = "rule"
 	case "GET /v1/authorizations/:decisionId":
 		var decided result
 		h.evaluate(acme, intent()).wantStatus(http.StatusOK).into(&decided)

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strings"
+	"unicode"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -43,6 +44,7 @@ func (s *Server) routes() []route {
 		static("/openapi.json", s.site.json),
 		static("/v1/openapi.yaml", s.site.yaml),
 		static("/v1/openapi.json", s.site.json),
+		get("/schemas/:kind.schema.json", public, s.schema, anyQuery),
 		get("/health", public, s.health, anyQuery, unlimited),
 		get("/.well-known/jwks.json", public, s.jwks),
 
@@ -119,7 +121,7 @@ func static(path string, d document) route {
 func newRoute(method, path string, scope scopeSet, h handler, traits []trait) route {
 	r := route{method: method, path: path, scope: scope, handler: h}
 	if _, after, ok := strings.Cut(path, ":"); ok {
-		r.param, _, _ = strings.Cut(after, "/")
+		r.param = after[:len(after)-len(strings.TrimLeftFunc(after, unicode.IsLetter))]
 	}
 	for _, t := range traits {
 		r.traits |= t
@@ -128,8 +130,7 @@ func newRoute(method, path string, scope scopeSet, h handler, traits []trait) ro
 }
 
 // assetRoutes lists the files that the pages are made of, which are no part of the
-// interface and may change with any release, and the schemas of documents in files, whose
-// paths stay.
+// interface and may change with any release.
 func (s *Server) assetRoutes() []route {
 	var all []route
 	for path, d := range s.site.assets {

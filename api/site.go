@@ -3,11 +3,13 @@ package api
 import (
 	"embed"
 	"fmt"
+	"net/http"
 	"path"
 	"strings"
 	"sync"
 
 	"writ/document/schema"
+	"writ/storage"
 )
 
 // web holds the pages and their files; web/README.md says where they are from.
@@ -35,16 +37,13 @@ const favicon = "favicon.ico"
 type site struct {
 	landing, viewer, reference document
 	yaml, json                 document            // the OpenAPI document
-	assets                     map[string]document // the files of the pages and the schemas, by path
+	assets                     map[string]document // the files of the pages, by path
+	schemas                    map[string]document // the JSON Schemas of documents, by kind
 }
-
-// schemaRoot begins the paths of the JSON Schemas of documents, which stay the same:
-// files of users name them.
-const schemaRoot = "/schemas/"
 
 // loadSite returns the site, which is the same for every server.
 var loadSite = sync.OnceValues(func() (*site, error) {
-	s := site{assets: make(map[string]document)}
+	s := site{assets: make(map[string]document), schemas: make(map[string]document)}
 	var err error
 	if s.yaml, s.json, err = openAPI(); err != nil {
 		return nil, err
@@ -77,10 +76,20 @@ var loadSite = sync.OnceValues(func() (*site, error) {
 		if err != nil {
 			return nil, fmt.Errorf("making the schemas: %w", err)
 		}
-		s.assets[schemaRoot+kind+".schema.json"] = newDocument("application/schema+json", text)
+		s.schemas[kind] = newDocument("application/schema+json", text)
 	}
 	return &s, nil
 })
+
+// schema returns the JSON Schema of a kind of document. Its path stays the same: files of
+// users name it.
+func (s *Server) schema(r *request) (response, error) {
+	d, ok := s.site.schemas[r.param]
+	if !ok {
+		return response{}, storage.ErrNotFound
+	}
+	return response{status: http.StatusOK, body: d}, nil
+}
 
 // webFile returns a file of web as a document.
 func webFile(name string) (document, error) {

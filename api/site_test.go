@@ -12,6 +12,7 @@ import (
 
 func TestSchemas_AreServed(t *testing.T) {
 	h := start(t)
+	h.do("GET", "/schemas/role.schema.json", "", nil).wantProblem(http.StatusNotFound, codeNotFound)
 	for _, kind := range schema.Kinds {
 		want, err := schema.JSON(kind)
 		must(t, err)
