@@ -82,7 +82,11 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 	all := [][]assignment{nil}
 	for _, path := range slices.Sorted(maps.Keys(t.Each)) {
 		at := field + ".each." + path
-		if !slices.Contains(stateColumns, path) && !isPath(path) {
+		switch {
+		case slices.Contains(stateColumns, path), isPath(path):
+		case slices.Contains(columns, path):
+			e.refuse(at, "each makes a case for every combination: give %s for the test, or write a table", path)
+		default:
 			e.refuse(at, "there is no member %q of an intent%s", path, meant(path, append(slices.Clone(stateColumns), paths...)))
 		}
 		values := t.Each[path]

@@ -2,7 +2,9 @@ package suite
 
 import (
 	"bytes"
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,8 +26,36 @@ func decode(d *document.Document) (*File, error) {
 		return nil, &document.Error{Problems: []document.Problem{p}}
 	}
 	f := new(File)
-	err := engine.Decode(markAbsent(d.JSON()), string(document.Suite), f)
-	return f, d.Locate(err)
+	err := d.Locate(engine.Decode(markAbsent(d.JSON()), string(document.Suite), f))
+	var placed *document.Error
+	if errors.As(err, &placed) {
+		for i := range placed.Problems {
+			explainShape(&placed.Problems[i])
+		}
+	}
+	return f, err
+}
+
+// shapes are what members of another type than was found look like.
+var shapes = map[string]string{
+	"tests":    "a list: - {name: …, intent: …, want: …}",
+	"intent":   "the name of one of the intents",
+	"want":     strings.Join(wants, ", "),
+	"codes":    "[cost.exceeded]",
+	"table":    "{columns: [resource, want], rows: [[…, allow], […, deny]]}",
+	"each":     "a list of values for each path",
+	"columns":  "[resource, want]",
+	"policies": "a list of paths and policies",
+}
+
+// explainShape names the member as every other problem of a suite does, and says what it
+// looks like where it is of another type.
+func explainShape(p *document.Problem) {
+	p.Field = strings.TrimPrefix(p.Field, string(document.Suite)+".")
+	member := p.Field[strings.LastIndexByte(p.Field, '.')+1:]
+	if shape := shapes[member]; shape != "" && strings.HasPrefix(p.Message, "want a") {
+		p.Message += ": " + shape
+	}
 }
 
 // markAbsent writes absent for null where null removes.

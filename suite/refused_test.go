@@ -14,7 +14,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		text string
 		want []string // each is in a line of the error
 	}{
-		"an unknown member":      {head + "test: []\n", []string{`s.yaml:4:1: suite.test: unknown field`}},
+		"an unknown member":      {head + "test: []\n", []string{`s.yaml:4:1: test: unknown field`}},
 		"no tests":               {head, []string{`s.yaml:1:1: tests: is required`}},
 		"no policy":              {"tests: [{name: a, want: allow}]", []string{`s.yaml:1:1: policy: is required`}},
 		"a policy that is not":   {"policy: none.yaml\ntests: []", []string{`s.yaml:1:9: policy: reading none.yaml: file does not exist`}},
@@ -39,7 +39,7 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 		"a cycle":                {"policy: p.yaml\nintents: {a: {extends: b}, b: {extends: a}}\ntests: [{name: a, intent: a, want: deny}]", []string{`extends itself: a, b, a`}},
 		"an unknown base":        {"policy: p.yaml\nintents: {ab: {extends: abc}}\ntests: [{name: a, intent: ab, want: deny}]", []string{`s.yaml:2:25: intents.ab.extends: there is no intent "abc": did you mean ab?`}},
 		"another policy's id":    {head + "tests: [{name: a, intent: read, want: deny, set: {policy_id: 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a11}}]", []string{`tests[0].set.policy_id: intent.policy_id: the policy is 0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10`}},
-		"null elsewhere":         {head + "tests: [{name: a, intent: read, want: null}]", []string{`s.yaml:4:39: suite.tests[0].want: must not be null`}},
+		"null elsewhere":         {head + "tests: [{name: a, intent: read, want: null}]", []string{`s.yaml:4:39: tests[0].want: must not be null`}},
 		"many cases":             {head + "tests: [{name: a, intent: read, want: deny, each: {resource: [" + strings.Repeat("a,", 400) + "], action_type: [" + strings.Repeat("a,", 400) + "]}}]", []string{`there are more than 100000 cases`}},
 		"a document of another":  {policyText, []string{`s.yaml:1:1: is a policy: want a suite`}},
 	} {

@@ -1,0 +1,86 @@
+package document_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"writ/document"
+	"writ/suite"
+)
+
+// beside are the policy and the rules of the broken suites.
+var beside = map[string]string{
+	"policy.yaml": `policy_id: 0c0ffee0-0000-4000-8000-000000000001
+version: 1
+organization_id: demo
+agent_id: billing-agent
+allowed_action_types: ["payment.*"]
+max_cost_minor: 50000
+status: active
+updated_at: 2026-11-01T09:00:00Z
+`,
+	"rules.yaml": `name: Large payments need a person
+condition: {action_type: payment.payout, cost.amount_minor: {$gt: 25000}}
+action: {decision: approval_required}
+`,
+}
+
+// TestBroken_Suites is TestBroken for suites, which package suite reads.
+func TestBroken_Suites(t *testing.T) {
+	files, err := filepath.Glob("testdata/broken/suite-*.txtar")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("testdata/broken has %d suites, %v, want at least 12", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(name)
+			if err != nil || len(archive.Files) != 2 {
+				t.Fatalf("%s has %d files, %v, want a suite and want", name, len(archive.Files), err)
+			}
+			got := saidOfSuite(archive.Files[0])
+			if flag.Lookup("update").Value.String() == "true" {
+				archive.Files[1].Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(archive), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" || got == "" {
+				t.Errorf("said of %s (-want +got):\n%s", archive.Files[0].Name, diff)
+			}
+		})
+	}
+}
+
+// saidOfSuite returns every problem of a suite, each with its line and a caret.
+func saidOfSuite(f txtar.File) string {
+	l := suite.Loader{
+		Glob: func(string) ([]string, error) { return nil, nil },
+		ReadFile: func(name string) ([]byte, error) {
+			if name == f.Name {
+				return f.Data, nil
+			}
+			if text, ok := beside[name]; ok {
+				return []byte(text), nil
+			}
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		},
+	}
+	_, err := l.Load(f.Name)
+	var found *document.Error
+	if !errors.As(err, &found) {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range found.Problems {
+		b.WriteString(p.String() + "\n" + p.Caret() + "\n")
+	}
+	return b.String()
+}
