@@ -137,11 +137,11 @@ func (f *faultStore) Metered(ctx context.Context, org string, m storage.Month) (
 }
 
 // Decided implements storage.Store.
-func (f *faultStore) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+func (f *faultStore) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	if err := f.fault("Decided"); err != nil {
 		return nil, err
 	}
-	return f.Store.Decided(ctx, org, intentID)
+	return f.Store.Decided(ctx, org, intentID, approvalID)
 }
 
 // Append implements storage.Store. "Commit" fails before anything is written,

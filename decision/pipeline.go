@@ -162,7 +162,7 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		return ledger.Outcome{}, err
 	}
 	if recall {
-		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in); decided || err != nil {
+		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, ""); decided || err != nil {
 			return earlier, err
 		}
 	}

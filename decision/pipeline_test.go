@@ -170,7 +170,7 @@ func TestDecideAll_Races(t *testing.T) {
 				}
 				var allowed, others int
 				for i, out := range outs {
-					stands, err := store.Decided(context.Background(), corpus.Organization, out.Record.IntentID)
+					stands, err := store.Decided(context.Background(), corpus.Organization, out.Record.IntentID, "")
 					if err != nil || stands.DecisionID != out.Record.DecisionID || stands.Decision != out.Record.Decision {
 						t.Errorf("answered %v, while %v, %v stands", out.Record, stands, err)
 					}

@@ -99,7 +99,7 @@ func (f *fake) Append(ctx context.Context, batch storage.Batch, seal storage.Sea
 	return existing, nil
 }
 
-func (f *fake) Decided(_ context.Context, org, intentID string) (*storage.Record, error) {
+func (f *fake) Decided(_ context.Context, org, intentID, _ string) (*storage.Record, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.decidedErr != nil {
@@ -223,6 +223,10 @@ func (f *fake) Tip(context.Context) (receipt.Chain, error) {
 }
 
 func (f *fake) Chains(context.Context, func(receipt.Chain) error) error { return nil }
+
+func (f *fake) Entry(context.Context, string, storage.EntryKind, string) (*storage.Entry, error) {
+	return nil, storage.ErrNotFound
+}
 
 func (f *fake) Entries(context.Context, string, storage.EntryKind, storage.Page) ([]*storage.Entry, string, error) {
 	return nil, "", nil

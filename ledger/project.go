@@ -145,6 +145,7 @@ func Payload(r *storage.Record) receipt.Payload {
 		Reasons:        r.Reasons,
 		Exp:            r.Receipt.Exp,
 		AuditDigest:    r.AuditDigest,
+		ApprovalID:     r.ApprovalID,
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"writ/storage"
 )
 
-// Recall returns the earlier decision of in, as [Ledger.Commit] would, or false if in
-// was not decided. It makes nothing final. A caller whose evaluation is expensive or can
+// Recall returns the earlier decision of in under an approval, which may be empty, as
+// [Ledger.Commit] would, or false if there is none. It makes nothing final. A caller whose evaluation is expensive or can
 // fail calls Recall first, so that a replay does not depend on it. The caller still has
 // to commit: only the commit decides which decision was first.
-func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent) (Outcome, bool, error) {
-	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID)
+func (l *Ledger) Recall(ctx context.Context, org string, in *engine.Intent, approvalID string) (Outcome, bool, error) {
+	earlier, err := l.cfg.Store.Decided(ctx, org, in.IntentID, approvalID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return Outcome{}, false, nil
 	}

@@ -14,7 +14,7 @@ func TestDecision_Idempotency_RecallGivesTheFirstResultAndMakesNoneFinal(t *test
 	l := open(t, store)
 	recall := func(in *engine.Intent) (Outcome, bool, error) {
 		t.Helper()
-		return l.Recall(t.Context(), "acme", in)
+		return l.Recall(t.Context(), "acme", in, "")
 	}
 	for range 2 {
 		if out, decided, err := recall(intent(1)); decided || err != nil || out.Record != nil {
@@ -50,11 +50,11 @@ func TestRecall_EveryFaultIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.set(func(f *fake) { f.removed = true })
-	if _, decided, err := l.Recall(t.Context(), "acme", intent(1)); decided || !errors.Is(err, ErrIntentExpired) {
+	if _, decided, err := l.Recall(t.Context(), "acme", intent(1), ""); decided || !errors.Is(err, ErrIntentExpired) {
 		t.Errorf("Recall of a removed decision = %v, %v, want ErrIntentExpired", decided, err)
 	}
 	store.set(func(f *fake) { f.decidedErr = errFault })
-	if _, decided, err := l.Recall(t.Context(), "acme", intent(1)); decided || !errors.Is(err, errFault) {
+	if _, decided, err := l.Recall(t.Context(), "acme", intent(1), ""); decided || !errors.Is(err, errFault) {
 		t.Errorf("Recall of a failing store = %v, %v, want its error", decided, err)
 	}
 }

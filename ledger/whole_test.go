@@ -96,7 +96,7 @@ func TestEnqueue_AllOrNoneUnderRace(t *testing.T) {
 					return
 				}
 				for i, out := range outs {
-					stands, err := store.Decided(context.Background(), "acme", intent(group[i]).IntentID)
+					stands, err := store.Decided(context.Background(), "acme", intent(group[i]).IntentID, "")
 					if err != nil || out.Record == nil || stands.DecisionID != out.Record.DecisionID || whole && out.Replayed {
 						t.Errorf("answered %+v for an intent for which %v, %v stands", out, stands, err)
 					}

@@ -53,12 +53,16 @@ type Part func(ctx context.Context, f func(*Record) error) error
 // Tombstone is what is left of a record that [Retention] has removed.
 type Tombstone struct {
 	OrganizationID, IntentID, DecisionID string
+	ApprovalID                           string // empty: it was decided under none
 	// Leaves are the decision's and, where it had one that was signed, its
 	// settlement's.
 	Leaves []receipt.Leaf
 	// Imported says that it was removed before [Importer] stored what is left of it.
 	Imported bool
 }
+
+// IntentKey is [Record.IntentKey] of what was removed.
+func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.ApprovalID) }
 
 // Census is what a history counts beside the rows that are there.
 type Census struct {

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"writ/engine"
@@ -76,8 +77,30 @@ func (r *Record) TextCalled(short string) *string {
 	return nil
 }
 
+// IntentKey is what an organization decides once: the id of an intent or, where the
+// intent is decided under an approval, that id, 00 and the approval's.
+func (r *Record) IntentKey() string { return IntentKey(r.IntentID, r.ApprovalID) }
+
+// IntentKey is [Record.IntentKey] of an intent and an approval, which may be empty.
+func IntentKey(intentID, approvalID string) string {
+	if approvalID == "" {
+		return intentID
+	}
+	return intentID + "\x00" + approvalID
+}
+
+// CutIntentKey returns what [IntentKey] was made of.
+func CutIntentKey(key string) (intentID, approvalID string) {
+	intentID, approvalID, _ = strings.Cut(key, "\x00")
+	return intentID, approvalID
+}
+
+// Metered reports whether r counts in a meter. A decision under an approval does not:
+// its intent was counted when it was held.
+func (r *Record) Metered() bool { return r.ApprovalID == "" }
+
 // Removed reports that [Retention] has removed r: of what it was only
-// OrganizationID, IntentID and DecisionID are left.
+// OrganizationID, IntentID, ApprovalID and DecisionID are left.
 func (r *Record) Removed() bool { return r.Decision == 0 }
 
 // MaxSkew is how far a decision id's time may be from the record's DecidedAt.

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,9 @@ func (b Batch) Check(org func(string) error) (map[*Record]uuid.UUID, error) {
 		}
 		if r.Settlement != nil {
 			return nil, fmt.Errorf("decision %s is settled before it is stored", id)
+		}
+		if strings.Contains(r.IntentID, "\x00") {
+			return nil, fmt.Errorf("intent id %.64q of decision %s has a zero byte", r.IntentID, id)
 		}
 		ids[r] = id
 	}

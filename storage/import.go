@@ -110,7 +110,7 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 		return nil
 	}
 	for _, r := range rows {
-		if err := once(r.OrganizationID, r.IntentID, r.DecisionID); err != nil {
+		if err := once(r.OrganizationID, r.IntentKey(), r.DecisionID); err != nil {
 			return err
 		}
 		id, _ := ParseID(r.DecisionID)
@@ -122,7 +122,7 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 		}
 	}
 	for _, t := range removed {
-		if err := once(t.OrganizationID, t.IntentID, t.DecisionID); err != nil {
+		if err := once(t.OrganizationID, t.IntentKey(), t.DecisionID); err != nil {
 			return err
 		}
 		if n := len(t.Leaves); n < 1 || n > 2 {
@@ -137,7 +137,7 @@ func CheckImport(org string, rows []*Record, removed []*Tombstone) error {
 func SameRow(stored, r *Record) error {
 	same := stored.DecisionID == r.DecisionID
 	if same && !stored.Removed() {
-		same = stored.IntentID == r.IntentID && stored.IntentDigest == r.IntentDigest && stored.AuditDigest == r.AuditDigest && stored.Receipt == r.Receipt
+		same = stored.IntentKey() == r.IntentKey() && stored.IntentDigest == r.IntentDigest && stored.AuditDigest == r.AuditDigest && stored.Receipt == r.Receipt
 		if a, b := stored.Settlement, r.Settlement; same && b != nil {
 			same = a != nil && a.Receipt != nil && SameSettlement(*a, *b) && *a.Receipt == *b.Receipt
 		}
@@ -149,10 +149,15 @@ func SameRow(stored, r *Record) error {
 }
 
 // Entry returns what an import signs of t, which must be Imported: the canonical
-// JSON of {decision_id, entry, intent_id, leaves, organization_id}, entry being
-// "removed" and a leaf {chain, hash, index, seq}, chain and hash in hex.
+// JSON of {approval_id, decision_id, entry, intent_id, leaves, organization_id}, entry
+// being "removed" and a leaf {chain, hash, index, seq}, chain and hash in hex, without
+// an approval_id that is empty.
 func (t *Tombstone) Entry() []byte {
-	dst := receipt.AppendString([]byte(`{"decision_id":`), t.DecisionID)
+	dst := []byte{'{'}
+	if t.ApprovalID != "" {
+		dst = append(receipt.AppendString(append(dst, `"approval_id":`...), t.ApprovalID), ',')
+	}
+	dst = receipt.AppendString(append(dst, `"decision_id":`...), t.DecisionID)
 	dst = receipt.AppendString(append(dst, `,"entry":"removed","intent_id":`...), t.IntentID)
 	dst = append(dst, `,"leaves":[`...)
 	for i, l := range t.Leaves {

@@ -24,7 +24,7 @@ type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.Signe
 // that writes, and the rows under them.
 type Log interface {
 	// Append writes a batch. It decides which records are the first of their
-	// (OrganizationID, IntentID) and which entries the first of their
+	// (OrganizationID, IntentID, ApprovalID) and which entries the first of their
 	// (OrganizationID, Kind, Key), has seal sign these on the tip of the handle's chain,
 	// and makes what seal returns durable in one atomic write.
 	//
@@ -36,7 +36,8 @@ type Log interface {
 	// returned and nothing stored; if it seals nothing, nothing must be stored. A head
 	// that does not extend Tip by one, in sequence and by hash, must give ErrConflict with
 	// nothing stored; a record whose DecisionID is not as [Record] says, an error with
-	// nothing stored. A record counts for the month of its DecidedAt.
+	// nothing stored. A record counts for the month of its DecidedAt, unless it has an
+	// ApprovalID: then its intent was counted when it was held.
 	//
 	// A backend may be configured to return before a batch is durable. The batch must be
 	// visible then, and a crash must lose only the last batches, up to a bound.
@@ -45,10 +46,14 @@ type Log interface {
 	// What that call does not find must not become stored by the earlier call. After any
 	// other error nothing is stored, or the store has stopped for good.
 	Append(ctx context.Context, batch Batch, seal Seal) (existing Batch, err error)
-	// Decided returns the record of an intent, one that is Removed if it is past its
-	// retention, or ErrNotFound if none was appended before the call. What it returns
-	// must be durable. Only Append decides which record is first.
-	Decided(ctx context.Context, org, intentID string) (*Record, error)
+	// Decided returns the record of an intent under an approval, which is empty for none,
+	// one that is Removed if it is past its retention, or ErrNotFound if none was appended
+	// before the call. What it returns must be durable. Only Append decides which record
+	// is first.
+	Decided(ctx context.Context, org, intentID, approvalID string) (*Record, error)
+	// Entry returns org's entry of a kind, which is no settlement, by its key, or
+	// ErrNotFound if none was appended before the call.
+	Entry(ctx context.Context, org string, kind EntryKind, key string) (*Entry, error)
 	// Entries returns org's entries of a kind, newest first. Settlements are not
 	// listed: they come with their records.
 	Entries(ctx context.Context, org string, kind EntryKind, p Page) (entries []*Entry, next string, err error)

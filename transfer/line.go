@@ -79,6 +79,7 @@ func (l *line) id() string {
 
 type removed struct {
 	IntentID   string `json:"intent_id"`
+	ApprovalID string `json:"approval_id,omitzero"`
 	DecisionID string `json:"decision_id"`
 	Leaves     []leaf `json:"leaves"`
 }
@@ -91,7 +92,7 @@ type leaf struct {
 }
 
 func removedOf(t *storage.Tombstone) *removed {
-	r := &removed{IntentID: t.IntentID, DecisionID: t.DecisionID}
+	r := &removed{IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
 	for _, l := range t.Leaves {
 		r.Leaves = append(r.Leaves, leaf{Chain: hex.EncodeToString(l.Chain[:]), Seq: l.Seq, Index: l.Index, Hash: hex.EncodeToString(l.Hash[:])})
 	}
@@ -99,7 +100,7 @@ func removedOf(t *storage.Tombstone) *removed {
 }
 
 func (r *removed) tombstone(org string) (*storage.Tombstone, error) {
-	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, DecisionID: r.DecisionID, Imported: true}
+	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID, Imported: true}
 	for _, l := range r.Leaves {
 		next := receipt.Leaf{Seq: l.Seq, Index: l.Index}
 		if !unhex(next.Chain[:], l.Chain) || !unhex(next.Hash[:], l.Hash) || l.Seq > 1<<53-1 {

@@ -41,7 +41,7 @@
 //
 // The payload is the object
 //
-//	{audit_digest, decision, decision_id, exp, intent_digest, intent_id,
+//	{approval_id, audit_digest, decision, decision_id, exp, intent_digest, intent_id,
 //	 organization_id, policy_id, policy_version, reasons}
 //
 // in which policy_version and exp (unix seconds) are integers, reasons is an

@@ -14,6 +14,7 @@ type Payload struct {
 	Reasons        []string // in the order of the answer
 	Exp            int64    // unix seconds
 	AuditDigest    string   // of the row of the history; empty in receipts from before there was one
+	ApprovalID     string   // that the intent was decided under; empty: none
 }
 
 // AppendCanonical appends the payload's canonical JSON. It does not allocate
@@ -21,6 +22,9 @@ type Payload struct {
 // AppendString and AppendInt say.
 func (p Payload) AppendCanonical(dst []byte) []byte {
 	dst = append(dst, '{')
+	if p.ApprovalID != "" {
+		dst = append(AppendString(append(dst, `"approval_id":`...), p.ApprovalID), ',')
+	}
 	if p.AuditDigest != "" {
 		dst = append(AppendString(append(dst, `"audit_digest":`...), p.AuditDigest), ',')
 	}

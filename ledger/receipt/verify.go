@@ -65,7 +65,7 @@ func VerifyPayload(r Receipt, p Payload) error {
 
 // valid reports whether the canonical form is unambiguous.
 func (p Payload) valid() bool {
-	all := append([]string{p.OrganizationID, p.IntentID, p.IntentDigest, p.PolicyID, p.Decision, p.DecisionID}, p.Reasons...)
+	all := append([]string{p.OrganizationID, p.IntentID, p.IntentDigest, p.PolicyID, p.Decision, p.DecisionID, p.ApprovalID}, p.Reasons...)
 	return !slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) }) && safe(p.Exp) && safe(p.PolicyVersion)
 }
 

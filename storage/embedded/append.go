@@ -12,7 +12,7 @@ import (
 	"writ/storage"
 )
 
-// intent is the key of idempotency.
+// intent is the key of idempotency; id is [storage.Record.IntentKey].
 type intent struct{ org, id string }
 
 // Append implements storage.Log.
@@ -66,7 +66,7 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 	fresh = make([]*storage.Record, 0, len(batch))
 	first := make(map[intent]*storage.Record, len(batch))
 	for i, r := range batch {
-		name := intent{r.OrganizationID, r.IntentID}
+		name := intent{r.OrganizationID, r.IntentKey()}
 		stands, ok := first[name]
 		if !ok {
 			if stands, err = s.byIntent(stored, name); err != nil {
@@ -123,17 +123,18 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 // Decided implements storage.Log. It waits for an append under way, whose records can be
 // read before they are durable. With [Options.WriteBehind] it returns records that are not
 // durable yet, as their own callers were answered.
-func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
 		return nil, err
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	v, err := s.get(orgKey(kindIntent, org).text(intentID))
+	name := intent{org, storage.IntentKey(intentID, approvalID)}
+	v, err := s.get(orgKey(kindIntent, org).text(name.id))
 	if err != nil {
 		return nil, err
 	}
-	return s.standing(intent{org, intentID}, v)
+	return s.standing(name, v)
 }
 
 // appendSealed writes sealed elements, their head and their meters in one batch. commits is
@@ -178,7 +179,7 @@ func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	s.row = appendRecord(s.row[:0], r)
 	s.keys = s.keys[:0].org(kindRecord, org).id(id)
 	b.set(s.keys, s.row)
-	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentID)
+	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentKey())
 	b.set(s.keys, id[:])
 	s.keys = s.keys[:0].org(kindByDecision, org).decision(r.Decision).id(id)
 	b.set(s.keys, nil)

@@ -39,7 +39,7 @@ func TestDecided_TellsOnlyOfWhatIsDurable(t *testing.T) {
 		err := storage.ErrNotFound
 		for errors.Is(err, storage.ErrNotFound) {
 			runtime.Gosched()
-			_, err = s.Decided(t.Context(), r.OrganizationID, r.IntentID)
+			_, err = s.Decided(t.Context(), r.OrganizationID, r.IntentID, "")
 		}
 		if err != nil || synced.Load() == before {
 			t.Errorf("Decided = %v after %d syncs, want nil after one", err, synced.Load()-before)

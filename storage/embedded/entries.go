@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -116,10 +117,17 @@ func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 		}
 		return r.SettlementEntry(), nil
 	}
-	at, err := s.get(entryKey(e))
+	stands, err := s.entry(e)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil
 	}
+	return stands, err
+}
+
+// entry returns the stored entry with the organization, kind and key of e, or
+// storage.ErrNotFound.
+func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
+	at, err := s.get(entryKey(e))
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +139,16 @@ func (s *Store) standingEntry(e *storage.Entry) (*storage.Entry, error) {
 		return nil, err
 	}
 	return parseEntry(e.OrganizationID, e.Kind, v)
+}
+
+// Entry implements storage.Log. It waits for an append under way, as Decided does.
+func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
+	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil || kindBytes[kind] == 0 {
+		return nil, cmp.Or(err, storage.ErrNotFound)
+	}
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	return s.entry(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
 }
 
 var errCorruptEntry = errors.New("a stored entry is corrupt")

@@ -43,7 +43,7 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 	defer func() { err = errors.Join(err, stored.Close()) }()
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID) // CheckImport has
-		stands, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentID})
+		stands, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
 		if stands != nil {
 			err = storage.SameRow(stands, r)
 		} else if err == nil {
@@ -85,7 +85,7 @@ func (s *Store) addTombstone(b *batch, stored *pebble.Iterator, t *storage.Tombs
 	for _, l := range t.Leaves {
 		v = appendForeignLeaf(v, l, true)
 	}
-	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentID)
+	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
 	stands, found, err := s.lookUp(stored, s.keys)
 	switch {
 	case err != nil:

@@ -125,6 +125,9 @@ func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
 	var ticks []tick
 	index := make(map[meter]int, 1)
 	for _, r := range fresh {
+		if !r.Metered() {
+			continue
+		}
 		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
 		i, ok := index[m]
 		if !ok {

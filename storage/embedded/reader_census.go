@@ -112,7 +112,7 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 			return true, broken(org, id, "its intent %q is decided, and its row is not there", name)
 		case err != nil:
 			return true, err
-		case row.IntentID != string(name):
+		case row.IntentKey() != string(name):
 			return true, broken(org, id, "intent %q leads to it, and it is of intent %q", name, row.IntentID)
 		}
 		return false, nil
@@ -125,7 +125,7 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 
 // leads returns nil if the intent of row, whose decision is id, leads to it.
 func (r *Reader) leads(row *storage.Record, id uuid.UUID) error {
-	switch v, err := r.s.get(orgKey(kindIntent, row.OrganizationID).text(row.IntentID)); {
+	switch v, err := r.s.get(orgKey(kindIntent, row.OrganizationID).text(row.IntentKey())); {
 	case errors.Is(err, storage.ErrNotFound):
 		return broken(row.OrganizationID, id, "its intent %q is not among the intents that are decided", row.IntentID)
 	case err != nil:

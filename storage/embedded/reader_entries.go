@@ -93,11 +93,12 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 		}
 		switch {
 		case len(left) > 0:
-			if left[0].Chain == r.chain {
+			intentID, approvalID := storage.CutIntentKey(string(name))
+			if left[0].Chain == r.chain && approvalID == "" {
 				r.months.remove(org, id)
 			}
 			return false, f(&storage.Tombstone{
-				OrganizationID: org, IntentID: string(name), DecisionID: id.String(), Leaves: left, Imported: imported,
+				OrganizationID: org, IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String(), Leaves: left, Imported: imported,
 			})
 		case bytes.Compare(id[:], rows.removed) > 0:
 			rows.led.add(r.seed, string(name), id[:])

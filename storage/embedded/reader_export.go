@@ -106,8 +106,9 @@ func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.T
 				return err != nil, err // the row exists
 			}
 		}
+		intentID, approvalID := storage.CutIntentKey(string(k[len(prefix):]))
 		return false, f(&storage.Tombstone{
-			OrganizationID: org, IntentID: string(k[len(prefix):]), DecisionID: id.String(), Leaves: left, Imported: imported,
+			OrganizationID: org, IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String(), Leaves: left, Imported: imported,
 		})
 	})
 }

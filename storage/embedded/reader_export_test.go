@@ -61,7 +61,7 @@ func TestReader_TombstonesOf_Unmarked(t *testing.T) {
 	if err := s.Import(t.Context(), "acme", nil, []*storage.Tombstone{found}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Decided(t.Context(), "acme", "older"); err != nil || !got.Removed() || got.DecisionID != id.String() {
+	if got, err := s.Decided(t.Context(), "acme", "older", ""); err != nil || !got.Removed() || got.DecisionID != id.String() {
 		t.Errorf("Decided = %+v, %v, want what is left of %s", got, err, id)
 	}
 	if err := s.Close(); err != nil {

@@ -142,8 +142,8 @@ func (w *walk) row(position, v []byte) error {
 			return err
 		}
 	} else {
-		w.kept.add(w.r.seed, r.IntentID, position)
-		if chain, err := r.Receipt.Inclusion().Chain(); err != nil || chain == w.r.chain {
+		w.kept.add(w.r.seed, r.IntentKey(), position)
+		if chain, err := r.Receipt.Inclusion().Chain(); r.Metered() && (err != nil || chain == w.r.chain) {
 			w.months[storage.MonthOf(r.DecidedAt)]++
 		}
 	}

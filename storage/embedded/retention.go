@@ -200,7 +200,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 			}
 			v = b.appendLeaf(v, leaf)
 		}
-		b.set(orgKey(kindIntent, org).text(r.IntentID), v)
+		b.set(orgKey(kindIntent, org).text(r.IntentKey()), v)
 	}
 	first, last := uuid.MustParse(rows[0].DecisionID), uuid.MustParse(rows[len(rows)-1].DecisionID)
 	b.deleteIDs(orgKey(kindRecord, org), first, last)
@@ -228,7 +228,8 @@ func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 
 // removed returns the Removed record of i.
 func (i intent) removed(id uuid.UUID) *storage.Record {
-	return &storage.Record{OrganizationID: i.org, IntentID: i.id, DecisionID: id.String()}
+	intentID, approvalID := storage.CutIntentKey(i.id)
+	return &storage.Record{OrganizationID: i.org, IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String()}
 }
 
 // missing returns the Removed record of a decision, or errCorrupt if it was not removed.

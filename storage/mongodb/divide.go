@@ -43,7 +43,7 @@ func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, 
 func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
 	keys := make([][]byte, len(batch))
 	for i, r := range batch {
-		keys[i] = intentKey(r.OrganizationID, r.IntentID)
+		keys[i] = intentKey(r.OrganizationID, r.IntentKey())
 	}
 	stored := make(map[string]bson.Raw)
 	if len(keys) > 0 {

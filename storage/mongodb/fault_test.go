@@ -153,7 +153,7 @@ func TestAppend_OfADeadHandleIsInNobodysWay(t *testing.T) {
 	if existing, err := w.Commit(t.Context(), b, again); err != nil || existing[0] != nil {
 		t.Errorf("Append beside a dead handle = %v, %v", existing, err)
 	}
-	if got, err := b.Decided(t.Context(), "org", r.IntentID); err != nil || got.DecisionID != again.DecisionID {
+	if got, err := b.Decided(t.Context(), "org", r.IntentID, ""); err != nil || got.DecisionID != again.DecisionID {
 		t.Errorf("Decided = %v, %v", got, err)
 	}
 }
@@ -183,7 +183,7 @@ func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 	if _, err := w.Commit(t.Context(), frozen, late); !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("Append by who was frozen = %v, want %v", err, storage.ErrConflict)
 	}
-	if _, err := s.Decided(t.Context(), "org", late.IntentID); !errors.Is(err, storage.ErrNotFound) {
+	if _, err := s.Decided(t.Context(), "org", late.IntentID, ""); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Decided = %v, want %v", err, storage.ErrNotFound)
 	}
 }

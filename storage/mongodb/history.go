@@ -15,7 +15,7 @@ import (
 
 // Decided implements storage.Log. It asks the primary for its operation time and reads at
 // that time.
-func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Record, error) {
+func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	if err := errors.Join(checkOrg(org), s.available()); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,29 @@ func (s *Store) Decided(ctx context.Context, org, intentID string) (*storage.Rec
 		return nil, failed(ctx, "reading a decision", err)
 	}
 	defer session.EndSession(ctx)
-	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, bson.D{{Key: "_id", Value: intentKey(org, intentID)}})
+	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, bson.D{{Key: "_id", Value: intentKey(org, storage.IntentKey(intentID, approvalID))}})
+}
+
+// Entry implements storage.Log.
+func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
+	if err := errors.Join(checkOrg(org), s.available()); err != nil {
+		return nil, err
+	}
+	session, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, failed(ctx, "reading an entry", err)
+	}
+	defer session.EndSession(ctx)
+	var row entryRow
+	id := entryKey(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
+	err = s.entries().FindOne(mongo.NewSessionContext(ctx, session), bson.D{{Key: "_id", Value: id}}).Decode(&row)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments):
+		return nil, storage.ErrNotFound
+	case err != nil:
+		return nil, failed(ctx, "reading an entry", err)
+	}
+	return row.entry()
 }
 
 // Record implements storage.History.

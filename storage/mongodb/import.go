@@ -47,7 +47,7 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	}
 	var fresh []*storage.Record
 	for _, r := range rows {
-		if stands, ok := stored[r.IntentID]; !ok {
+		if stands, ok := stored[r.IntentKey()]; !ok {
 			fresh = append(fresh, r)
 			i.ids[r] = uuid.MustParse(r.DecisionID) // CheckImport has
 		} else if err := storage.SameRow(stands.record, r); err != nil {
@@ -57,8 +57,8 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 	var left []tombstone
 	for _, t := range removed {
 		id := uuid.MustParse(t.DecisionID)
-		if stands, ok := stored[t.IntentID]; !ok {
-			row := tombstone{Intent: intentKey(i.org, t.IntentID), Removed: id[:], Imported: true}
+		if stands, ok := stored[t.IntentKey()]; !ok {
+			row := tombstone{Intent: intentKey(i.org, t.IntentKey()), Removed: id[:], Imported: true}
 			for _, l := range t.Leaves {
 				row.add(l)
 			}
@@ -81,10 +81,10 @@ func (i *importing) write(rows []*storage.Record, removed []*storage.Tombstone) 
 func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone) (map[string]parsedRow, error) {
 	keys := make([][]byte, 0, len(rows)+len(removed))
 	for _, r := range rows {
-		keys = append(keys, intentKey(i.org, r.IntentID))
+		keys = append(keys, intentKey(i.org, r.IntentKey()))
 	}
 	for _, t := range removed {
-		keys = append(keys, intentKey(i.org, t.IntentID))
+		keys = append(keys, intentKey(i.org, t.IntentKey()))
 	}
 	stored := make(map[string]parsedRow)
 	if len(keys) == 0 {
@@ -94,7 +94,7 @@ func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone)
 	for _, raw := range found {
 		w, parseErr := parseRow(i.org, raw)
 		err = errors.Join(err, parseErr)
-		stored[w.record.IntentID] = w
+		stored[w.record.IntentKey()] = w
 	}
 	return stored, err
 }

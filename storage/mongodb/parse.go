@@ -155,7 +155,12 @@ func parseRow(org string, raw bson.Raw) (parsedRow, error) {
 	if !ok || !removed && of != org {
 		p.fail(fmt.Sprintf("row of %q in the place of one of %q", of, org))
 	}
-	r.IntentID, r.DecisionID = intent, w.id.String()
+	intentID, approvalID := storage.CutIntentKey(intent)
+	if r.IntentID, r.DecisionID = intentID, w.id.String(); removed {
+		r.ApprovalID = approvalID
+	} else if r.ApprovalID != approvalID {
+		p.fail(fmt.Sprintf("row of approval %q in the place of one of %q", r.ApprovalID, approvalID))
+	}
 	if removed {
 		return w, p.err
 	}

@@ -58,6 +58,9 @@ type tick struct {
 func ticksOf(records []*storage.Record) (ticks []tick) {
 	index := make(map[meter]int, 1)
 	for _, r := range records {
+		if !r.Metered() {
+			continue
+		}
 		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
 		i, ok := index[m]
 		if !ok {

@@ -146,7 +146,7 @@ func (r *Reader) Tombstones(ctx context.Context, f func(*storage.Tombstone) erro
 			if err != nil {
 				return err
 			}
-			if len(t.Leaves) > 0 && !r.own(t.Leaves[0].Chain) {
+			if t.ApprovalID != "" || len(t.Leaves) > 0 && !r.own(t.Leaves[0].Chain) {
 				return f(t)
 			}
 			at := storage.IDTime(w.id)
@@ -239,7 +239,7 @@ func (r *Reader) part(ctx context.Context, org string, selected bson.D, f func(*
 			if err != nil {
 				return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
 			}
-			if chain, err := w.record.Receipt.Inclusion().Chain(); err != nil || r.own(chain) {
+			if chain, err := w.record.Receipt.Inclusion().Chain(); w.record.Metered() && (err != nil || r.own(chain)) {
 				months[storage.MonthOf(w.record.DecidedAt)]++
 			}
 			return true, f(w.record)

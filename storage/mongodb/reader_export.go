@@ -141,7 +141,7 @@ func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) 
 	if err != nil {
 		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
 	}
-	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, DecisionID: w.record.DecisionID, Imported: left.Imported}
+	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID, DecisionID: w.record.DecisionID, Imported: left.Imported}
 	for _, l := range left.Left {
 		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
 			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}

@@ -29,8 +29,8 @@ import (
 //
 // Digests and sigs are binary if their texts are canonical, which genuine ones are.
 
-// intentKey is the key of an intent, which is decided once.
-func intentKey(org, intentID string) []byte { return append(storage.Text(org), intentID...) }
+// intentKey is the key of an intent, which is decided once; key is [storage.Record.IntentKey].
+func intentKey(org, key string) []byte { return append(storage.Text(org), key...) }
 
 // document is a BSON document under construction.
 type document []byte
@@ -106,7 +106,7 @@ func (d *document) sig(key, s string) {
 // row appends the row of a record with a known decision id.
 func (d *document) row(key string, r *storage.Record, id uuid.UUID) {
 	row := d.start(key)
-	d.binary("_id", intentKey(r.OrganizationID, r.IntentID))
+	d.binary("_id", intentKey(r.OrganizationID, r.IntentKey()))
 	d.text("o", r.OrganizationID)
 	d.binary("d", id[:])
 	d.int32("k", int32(r.Decision))

@@ -126,8 +126,8 @@ func (c *checker) checkOrganization(org string, records []*storage.Record) {
 	intents, decisions := make(map[string]bool), make(map[string]bool)
 	meters := make(map[storage.Month]int64)
 	for _, r := range records {
-		intents[r.IntentID], decisions[r.DecisionID] = true, true
-		if c.own(r.Receipt.Inclusion()) {
+		intents[r.IntentKey()], decisions[r.DecisionID] = true, true
+		if r.Metered() && c.own(r.Receipt.Inclusion()) {
 			meters[storage.MonthOf(r.DecidedAt)]++
 		}
 		got, err := c.store.Record(c.Context(), org, r.DecisionID)

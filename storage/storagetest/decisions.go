@@ -49,16 +49,43 @@ var decisionTests = []test{
 	}},
 	{"Decided returns the record that stands for an intent, or ErrNotFound", func(w *world) {
 		first := w.record("org")
-		_, err := w.Decided(w.ctx, "org", first.IntentID)
+		_, err := w.Decided(w.ctx, "org", first.IntentID, "")
 		w.wantErr("Decided before", err, storage.ErrNotFound)
 		w.commit(first)
 		w.commit(w.again(first))
-		got, err := w.Decided(w.ctx, "org", first.IntentID)
+		got, err := w.Decided(w.ctx, "org", first.IntentID, "")
 		w.must("Decided", err)
 		w.wantSame("Decided", []*storage.Record{got}, []*storage.Record{first})
-		_, err = w.Decided(w.ctx, "other", first.IntentID)
+		_, err = w.Decided(w.ctx, "other", first.IntentID, "")
 		w.wantErr("Decided of another organization", err, storage.ErrNotFound)
 		w.check()
+	}},
+	{"an intent is decided once more under an approval, once, and that counts in no meter", func(w *world) {
+		held, other := w.record("org"), w.record("org")
+		w.commit(held, other)
+		approved := w.record("org", func(r *storage.Record) { r.IntentID, r.ApprovalID = held.IntentID, held.DecisionID })
+		next := w.record("org", func(r *storage.Record) { r.IntentID, r.ApprovalID = held.IntentID, other.DecisionID })
+		_, err := w.Decided(w.ctx, "org", held.IntentID, held.DecisionID)
+		w.wantErr("Decided before", err, storage.ErrNotFound)
+		w.wantSame("existing", w.commit(approved, w.again(approved), w.again(held)), []*storage.Record{nil, approved, held})
+		w.wantSame("existing", w.commit(w.again(approved), next), []*storage.Record{approved, nil})
+		for _, r := range []*storage.Record{held, approved, next} {
+			got, err := w.Decided(w.ctx, "org", r.IntentID, r.ApprovalID)
+			w.must("Decided", err)
+			w.wantSame("Decided", got, r)
+		}
+		_, err = w.Decided(w.ctx, "other", held.IntentID, held.DecisionID)
+		w.wantErr("Decided of another organization", err, storage.ErrNotFound)
+		w.wantMeter("org", 202611, 2)
+		w.check()
+	}},
+	{"an intent id with a zero byte must give an error with nothing stored", func(w *world) {
+		good, held := w.record("org"), w.record("org")
+		bad := w.record("org", func(r *storage.Record) { r.IntentID = held.IntentID + "\x00" + held.DecisionID })
+		if _, err := w.append(w.writer.Seal, good, bad); err == nil {
+			w.Error("Append = nil, want an error")
+		}
+		w.wantMissing(good)
 	}},
 	{"existing is the record that an earlier element of batch stored", func(w *world) {
 		a, b := w.record("org"), w.record("org")

@@ -42,6 +42,22 @@ var entryTests = []test{
 		w.records["org"], w.records["other"] = nil, nil // have entries to check
 		w.check()
 	}},
+	{"Entry returns org's entry of a kind and key, or ErrNotFound", func(w *world) {
+		e := w.entry("org", storage.VerdictEntry, "k")
+		_, err := w.Entry(w.ctx, "org", storage.VerdictEntry, "k")
+		w.wantErr("Entry before", err, storage.ErrNotFound)
+		w.enter(e, w.entry("org", storage.ChangeEntry, "other"), w.entry("org", storage.VerdictEntry, "k2"))
+		got, err := w.Entry(w.ctx, "org", storage.VerdictEntry, "k")
+		w.must("Entry", err)
+		w.wantSame("Entry", got, e)
+		for _, none := range []storage.Entry{
+			{OrganizationID: "other", Kind: storage.VerdictEntry, Key: "k"}, {OrganizationID: "org", Kind: storage.ChangeEntry, Key: "k"},
+			{OrganizationID: "org", Kind: storage.VerdictEntry}, {OrganizationID: "org", Kind: "x", Key: "k"},
+		} {
+			_, err = w.Entry(w.ctx, none.OrganizationID, none.Kind, none.Key)
+			w.wantErr(fmt.Sprintf("Entry of %v", none), err, storage.ErrNotFound)
+		}
+	}},
 	{"records and entries of a batch are under one head, the records first", func(w *world) {
 		r, e := w.record("org"), w.entry("org", storage.RetentionEntry, "k")
 		_, err := w.Append(w.ctx, storage.Batch{Records: []*storage.Record{r}, Entries: []*storage.Entry{e}}, w.writer.Seal)

@@ -62,7 +62,7 @@ var importTests = []test{
 		w.check()
 		w.wantMeter("org", storage.MonthOf(noon), 1)
 		for _, r := range rows {
-			got, err := w.Decided(w.ctx, "org", r.IntentID)
+			got, err := w.Decided(w.ctx, "org", r.IntentID, "")
 			w.must("Decided", err)
 			w.wantSame("Decided", got, r)
 		}
@@ -200,10 +200,10 @@ var importTests = []test{
 		count(storage.Imported{})
 		for _, r := range rows {
 			w.wantMissing(r)
-			_, err := w.Decided(w.ctx, "org", r.IntentID)
+			_, err := w.Decided(w.ctx, "org", r.IntentID, "")
 			w.wantErr("Decided", err, storage.ErrNotFound)
 		}
-		_, err = w.Decided(w.ctx, "other", other[0].IntentID)
+		_, err = w.Decided(w.ctx, "other", other[0].IntentID, "")
 		w.must("Decided of another organization", err)
 		w.check()
 		w.imports(rows, left)

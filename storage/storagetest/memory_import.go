@@ -18,7 +18,7 @@ func (h *LogHandle) Import(ctx context.Context, org string, rows []*storage.Reco
 	defer m.mu.Unlock()
 	var fresh []*storage.Record
 	for _, r := range rows {
-		stands := m.intent(org, r.IntentID)
+		stands := m.intent(org, r.IntentKey())
 		if stands == nil && m.record(org, r.DecisionID) == nil {
 			fresh = append(fresh, r)
 		} else if stands == nil {
@@ -29,7 +29,7 @@ func (h *LogHandle) Import(ctx context.Context, org string, rows []*storage.Reco
 	}
 	var left []*storage.Tombstone
 	for _, t := range removed {
-		stands := m.intent(org, t.IntentID)
+		stands := m.intent(org, t.IntentKey())
 		switch {
 		case stands == nil && m.record(org, t.DecisionID) == nil:
 			imported := *t

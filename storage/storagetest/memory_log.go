@@ -66,7 +66,7 @@ func (h *LogHandle) Append(ctx context.Context, batch storage.Batch, seal storag
 	}
 	var fresh storage.Batch
 	for _, r := range batch.Records {
-		stands := cmp.Or(h.m.intent(r.OrganizationID, r.IntentID), find(fresh.Records, ofIntent(r.OrganizationID, r.IntentID)))
+		stands := cmp.Or(h.m.intent(r.OrganizationID, r.IntentKey()), find(fresh.Records, ofIntent(r.OrganizationID, r.IntentKey())))
 		if existing.Records = append(existing.Records, stands); stands == nil {
 			fresh.Records = append(fresh.Records, r)
 		}
@@ -104,8 +104,8 @@ func find[T any](all []*T, is func(*T) bool) *T {
 	return nil
 }
 
-func ofIntent(org, intent string) func(*storage.Record) bool {
-	return func(r *storage.Record) bool { return r.OrganizationID == org && r.IntentID == intent }
+func ofIntent(org, key string) func(*storage.Record) bool {
+	return func(r *storage.Record) bool { return r.OrganizationID == org && r.IntentKey() == key }
 }
 
 func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
@@ -114,12 +114,12 @@ func sameEntry(e *storage.Entry) func(*storage.Entry) bool {
 	}
 }
 
-// intent returns the record that stands for an intent, or nil.
-func (m *MemoryLog) intent(org, intent string) *storage.Record {
-	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentID == intent }); t != nil {
-		return &storage.Record{OrganizationID: org, IntentID: intent, DecisionID: t.DecisionID}
+// intent returns the record that stands for a key of an intent, or nil.
+func (m *MemoryLog) intent(org, key string) *storage.Record {
+	if t := find(m.Graves, func(t *storage.Tombstone) bool { return t.OrganizationID == org && t.IntentKey() == key }); t != nil {
+		return &storage.Record{OrganizationID: org, IntentID: t.IntentID, ApprovalID: t.ApprovalID, DecisionID: t.DecisionID}
 	}
-	return find(m.Records, ofIntent(org, intent))
+	return find(m.Records, ofIntent(org, key))
 }
 
 // entry returns what stands in place of e, or nil.
@@ -156,11 +156,21 @@ func (m *MemoryLog) record(org, decisionID string) *storage.Record {
 }
 
 // Decided implements storage.Log.
-func (h *LogHandle) Decided(_ context.Context, org, intentID string) (*storage.Record, error) {
+func (h *LogHandle) Decided(_ context.Context, org, intentID, approvalID string) (*storage.Record, error) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
-	if r := h.m.intent(org, intentID); r != nil {
+	if r := h.m.intent(org, storage.IntentKey(intentID, approvalID)); r != nil {
 		return r, nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+// Entry implements storage.Log.
+func (h *LogHandle) Entry(_ context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if e := find(h.m.Others, sameEntry(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})); e != nil {
+		return e, nil
 	}
 	return nil, storage.ErrNotFound
 }
@@ -217,7 +227,7 @@ func (m *MemoryLog) Bury(org string) error {
 	if err != nil {
 		return fmt.Errorf("burying %s: %w", r.DecisionID, err)
 	}
-	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}}
+	t := &storage.Tombstone{OrganizationID: org, IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID, Leaves: []receipt.Leaf{leaf}}
 	if r.Settlement != nil {
 		if leaf, err = r.Settlement.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
 			return fmt.Errorf("burying the settlement of %s: %w", r.DecisionID, err)

@@ -40,6 +40,9 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 		return existing, err
 	}
 	for _, r := range sealed.Records {
+		if !r.Metered() {
+			continue
+		}
 		m := memoryMeter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
 		l.meters[m]++
 		if l.held[m][h] > 0 {

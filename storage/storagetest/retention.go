@@ -129,7 +129,7 @@ var retentionTests = []test{
 		batch := []*storage.Record{w.again(all[0]), fresh, w.again(all[3]), w.again(all[1]), w.again(all[0])}
 		existing := w.commit(batch...)
 		gone := func(r *storage.Record) *storage.Record {
-			return &storage.Record{OrganizationID: "org", IntentID: r.IntentID, DecisionID: r.DecisionID}
+			return &storage.Record{OrganizationID: "org", IntentID: r.IntentID, ApprovalID: r.ApprovalID, DecisionID: r.DecisionID}
 		}
 		w.wantSame("existing", existing, []*storage.Record{gone(all[0]), nil, all[3], gone(all[1]), gone(all[0])})
 		for i, r := range existing {
@@ -139,7 +139,7 @@ var retentionTests = []test{
 		}
 		_, err := w.append(w.noSeal, w.again(all[1]))
 		w.must("Append of a removed intent alone", err)
-		stands, err := w.Decided(w.ctx, "org", all[1].IntentID)
+		stands, err := w.Decided(w.ctx, "org", all[1].IntentID, "")
 		w.must("Decided of a removed intent", err)
 		w.wantSame("Decided of a removed intent", []*storage.Record{stands}, []*storage.Record{gone(all[1])})
 		w.wantLeft("org", append(all, fresh), []*storage.Record{fresh, all[2], all[3]})

@@ -94,10 +94,10 @@ func (w *world) remember(r *storage.Record) {
 	if w.records[r.OrganizationID] == nil {
 		w.records[r.OrganizationID] = make(map[string]*storage.Record)
 	}
-	if before := w.records[r.OrganizationID][r.IntentID]; before != nil && before != r {
+	if before := w.records[r.OrganizationID][r.IntentKey()]; before != nil && before != r {
 		w.Errorf("Commit took intent %s as first twice", r.IntentID)
 	}
-	w.records[r.OrganizationID][r.IntentID] = r
+	w.records[r.OrganizationID][r.IntentKey()] = r
 }
 
 // must fails the test at an error.

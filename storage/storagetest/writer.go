@@ -108,7 +108,7 @@ func (w *Writer) Record(org string, change ...func(*storage.Record)) *storage.Re
 
 // Again returns a record of r's intent with a decision of its own.
 func (w *Writer) Again(r *storage.Record) *storage.Record {
-	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID = r.IntentID })
+	return w.Record(r.OrganizationID, func(c *storage.Record) { c.IntentID, c.ApprovalID = r.IntentID, r.ApprovalID })
 }
 
 // Commit appends records and returns what stands in place of each.

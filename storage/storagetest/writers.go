@@ -51,7 +51,7 @@ var writerTests = []replicaTest{
 		w := NewWriter()
 		first := w.Record("org")
 		r.commit(w, r.one, first)
-		got, err := r.other.Decided(r.a.Context(), "org", first.IntentID)
+		got, err := r.other.Decided(r.a.Context(), "org", first.IntentID, "")
 		r.a.wantErr("Decided", err, nil)
 		r.wantSame("Decided", got, first)
 		before := r.tip(r.other)
@@ -105,7 +105,7 @@ var writerTests = []replicaTest{
 		late := w.Record("org")
 		_, err := w.Commit(r.a.Context(), r.one, late)
 		r.a.wantErr("Append by who was given up", err, storage.ErrConflict)
-		_, err = heir.Decided(r.a.Context(), "org", late.IntentID)
+		_, err = heir.Decided(r.a.Context(), "org", late.IntentID, "")
 		r.a.wantErr("Decided", err, storage.ErrNotFound)
 		r.commit(w, heir, late)
 	}},
