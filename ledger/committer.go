@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,29 +47,6 @@ func (c *committer) run(ctx context.Context, q *queue) {
 	}
 }
 
-// separable returns how many waiters of batch can be committed together. The records of
-// a whole waiter may end up not stored, so no other waiter of the batch may be answered
-// with one of them: a second waiter with the same intent begins the next batch.
-func separable(batch []*waiter) int {
-	if !slices.ContainsFunc(batch, func(w *waiter) bool { return w.whole }) {
-		return len(batch)
-	}
-	type intent struct{ org, id string }
-	decided := make(map[intent]bool, 2*len(batch)) // and whether by one that is whole
-	for n, w := range batch {
-		for i := range w.places {
-			name := intent{w.org(), w.places[i].record.IntentID}
-			if whole, twice := decided[name]; twice && (whole || w.whole) {
-				return max(n, 1) // a whole one has no intent twice
-			}
-		}
-		for i := range w.places {
-			decided[intent{w.org(), w.places[i].record.IntentID}] = w.whole
-		}
-	}
-	return len(batch)
-}
-
 // serve wakes all of batch.
 func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	err := c.recoverUnknown(ctx)
@@ -85,12 +63,12 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	doubt := errors.Is(err, storage.ErrUnknown)
 	if doubt { // the same batch again: what is stored of it is found
 		if existing, err = c.try(ctx, batch); err == nil {
-			adopt(batch, existing.Records)
+			adopt(batch, existing)
 		}
 	}
 	switch {
 	case err == nil:
-		c.quotas.settle(batch, existing.Records)
+		c.quotas.settle(batch, &existing)
 		c.answer(ctx, batch, existing)
 		return
 	case doubt:
@@ -127,32 +105,48 @@ func (c *committer) recoverUnknown(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("recovering from a failed commit: %w", err)
 	}
-	stands := existing.Records
+	stands, rest := storage.Batch{}, existing
 	for _, w := range c.unknown {
+		stands, rest = w.cut(rest)
 		for i := range w.places {
-			if r := w.places[i].record; stands[i] != nil && stands[i].DecisionID == r.DecisionID {
-				stands[i] = nil // it was the first
+			if r := w.places[i].record; stands.Records[i] != nil && stands.Records[i].DecisionID == r.DecisionID {
+				stands.Records[i] = nil // it was the first
 			} else {
-				stands[i] = r
+				stands.Records[i] = r
 			}
 		}
-		stands = stands[len(w.places):]
+		for i, e := range w.entries {
+			if stands.Entries[i] != nil && bytes.Equal(stands.Entries[i].Body, e.Body) {
+				stands.Entries[i] = nil
+			} else {
+				stands.Entries[i] = e
+			}
+		}
 	}
-	c.quotas.settle(c.unknown, existing.Records)
+	c.quotas.settle(c.unknown, &existing)
 	c.unknown = nil
 	return nil
 }
 
 // adopt makes batch's own what an earlier append of it has stored: a row of one's
-// own decision id is one's own.
-func adopt(batch []*waiter, existing []*storage.Record) {
+// own decision id is one's own, and so is the verdict with its body.
+func adopt(batch []*waiter, existing storage.Batch) {
+	var own storage.Batch
 	for _, w := range batch {
+		own, existing = w.cut(existing)
 		for i := range w.places {
-			if r := existing[i]; r != nil && r.DecisionID == w.places[i].record.DecisionID {
-				w.places[i].record, existing[i] = r, nil
+			p := &w.places[i]
+			if r := own.Records[i]; r != nil && r.DecisionID == p.record.DecisionID {
+				p.record, own.Records[i] = r, nil
+			}
+			if p.verdict == nil {
+				continue
+			}
+			n := slices.Index(w.entries, p.verdict)
+			if e := own.Entries[n]; e != nil && bytes.Equal(e.Body, p.verdict.Body) {
+				own.Entries[n] = nil
 			}
 		}
-		existing = existing[len(w.places):]
 	}
 }
 
@@ -178,16 +172,17 @@ func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, er
 	if err != nil {
 		return all, err
 	}
-	existing := all.Records
+	own, rest := storage.Batch{}, all
 	for _, w := range batch {
-		if !w.raced(existing) {
-			for i := range w.places {
-				if existing[i] == nil && w.places[i].record.Receipt.Sig == "" {
-					return all, fmt.Errorf("%w: the store took a record as new that it had not sealed", storage.ErrUnknown)
-				}
+		if own, rest = w.cut(rest); w.raced(own) {
+			continue
+		}
+		for i := range w.places {
+			p := &w.places[i]
+			if own.Records[i] == nil && p.record.Receipt.Sig == "" && !w.beaten(p, own.Entries) {
+				return all, fmt.Errorf("%w: the store took a record as new that it had not sealed", storage.ErrUnknown)
 			}
 		}
-		existing = existing[len(w.places):]
 	}
 	return all, nil
 }
@@ -218,57 +213,4 @@ func (c *committer) commit(ctx context.Context, batch []*waiter, seal storage.Se
 			len(existing.Records), len(all.Records), len(existing.Entries), len(all.Entries))
 	}
 	return existing, nil
-}
-
-// sealer returns the seal of batch, which may be asked for again with less.
-func (c *committer) sealer(batch []*waiter) storage.Seal {
-	return func(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
-		signer := c.cfg.signer.Load()
-		sealed, leaves, err := first(batch, fresh, signer.KeyID(), c.leaves[:0])
-		if err != nil || len(leaves) == 0 {
-			return storage.Batch{}, receipt.SignedHead{}, err
-		}
-		c.leaves = leaves
-		head, sigs := signer.Seal(tip, c.cfg.Now(), leaves)
-		for i, r := range sealed.Records {
-			r.Receipt.Sig = sigs[i]
-		}
-		for i, e := range sealed.Entries {
-			e.Inclusion = receipt.Inclusion{Sig: sigs[len(sealed.Records)+i], KeyID: signer.KeyID()}
-		}
-		return sealed, head, nil
-	}
-}
-
-// first returns what of fresh is to be stored, which leaves out waiters that are
-// whole and of which not all records are fresh, and appends its leaves under a key.
-func first(batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
-	sealed, records := storage.Batch{Records: fresh.Records[:0:0]}, fresh.Records
-	for _, w := range batch {
-		mark, n := len(leaves), 0
-		for i := range w.places {
-			if n < len(records) && records[n] == w.places[i].record {
-				leaves = append(leaves, w.places[i].under(keyID))
-				n++
-			}
-		}
-		if w.whole && n < len(w.places) {
-			leaves = leaves[:mark]
-		} else {
-			sealed.Records = append(sealed.Records, records[:n]...)
-		}
-		records = records[n:]
-	}
-	for _, w := range batch {
-		for _, e := range w.entries {
-			if n := len(sealed.Entries); n < len(fresh.Entries) && fresh.Entries[n] == e {
-				leaves = append(leaves, receipt.EntryLeaf(e.Body))
-				sealed.Entries = fresh.Entries[:n+1]
-			}
-		}
-	}
-	if len(records) > 0 || len(sealed.Entries) < len(fresh.Entries) {
-		return storage.Batch{}, nil, errors.New("sealing what is not of the batch or not in its order")
-	}
-	return sealed, leaves, nil
 }

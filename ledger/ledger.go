@@ -20,7 +20,8 @@ var (
 	// its retention and removed.
 	ErrIntentExpired = errors.New("the intent id was decided before and its decision is kept no longer")
 	// ErrRaced means that one of the intents that are stored all or none was decided by
-	// another caller meanwhile. None was stored.
+	// another caller meanwhile, or a verdict that is stored with its decision. None was
+	// stored.
 	ErrRaced = errors.New("an intent was decided by another while this one was")
 	// ErrOverloaded means that the queue is full.
 	ErrOverloaded = errors.New("too many decisions wait to be committed")
@@ -119,6 +120,10 @@ type Entry struct {
 	// empty if it is not known.
 	PolicyRevision, RulesRevision, AgentRevision int64
 	SessionID, ApprovalID, DetailsDigest         string
+	// Verdict is committed with the decision, both or none: where another verdict stands
+	// in its place the Outcome's error is ErrRaced. If it is [Used], the ledger sets its
+	// UsedBy. It is nil for a decision without an approval.
+	Verdict *Verdict
 }
 
 // OperatorPrefix begins the credential of an operator. No id of a key has a colon.
@@ -131,7 +136,8 @@ type Outcome struct {
 	Record *storage.Record
 	// Replayed reports that the intent was decided before, by this or another caller.
 	Replayed bool
-	// Err is ErrIntentConflict or ErrIntentExpired, and then there is no Record.
+	// Err is ErrIntentConflict, ErrIntentExpired or, for a decision with a verdict, ErrRaced,
+	// and then there is no Record.
 	Err error
 }
 
@@ -192,7 +198,14 @@ func (l *Ledger) Enqueue(ctx context.Context, reserved []Reservation, entries []
 		if err != nil {
 			return Pending{}, err
 		}
-		w.places[i] = place{record, record.Receipt.LeafHash(), t.claim}
+		w.places[i] = place{record: record, leaf: record.Receipt.LeafHash(), claim: t.claim}
+		if v := entries[i].Verdict; v != nil {
+			if v.Verdict == Used {
+				v.UsedBy = record.DecisionID
+			}
+			w.places[i].verdict = v.entry()
+			w.entries = append(w.entries, w.places[i].verdict)
+		}
 	}
 	if err := l.queue.put(w); err != nil {
 		return Pending{}, err

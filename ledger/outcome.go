@@ -23,17 +23,21 @@ func repeats(earlier *storage.Record, digest string) error {
 // answer gives the waiters of a committed batch their outcomes.
 func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Batch) {
 	var t tally
-	existing, entries := all.Records, all.Entries
+	var own storage.Batch
 	for _, w := range batch {
-		w.stand, entries = entries[:len(w.entries)], entries[len(w.entries):]
-		if w.raced(existing) {
+		own, all = w.cut(all)
+		if w.stand = own.Entries; w.raced(own) {
 			w.err = ErrRaced
-		} else {
-			for i := range w.places {
-				w.outs[i] = t.outcome(w.places[i].record, existing[i])
-			}
+			continue
 		}
-		existing = existing[len(w.places):]
+		for i := range w.places {
+			p := &w.places[i]
+			if own.Records[i] == nil && w.beaten(p, own.Entries) {
+				w.outs[i] = Outcome{Err: ErrRaced}
+				continue
+			}
+			w.outs[i] = t.outcome(p.record, own.Records[i])
+		}
 	}
 	c.metrics.answered(t.fresh, t.replays, t.conflicts)
 	if c.refused > 0 {

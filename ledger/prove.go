@@ -64,8 +64,9 @@ type Proof struct {
 	// Settled is how many of the rows have a settlement, and Unsigned how many of
 	// these are from before settlements were signed.
 	Settled, Unsigned int
-	// Changes, Removals and Verdicts are how many entries of these kinds there are. Of
-	// a verdict its signature and its decision are proved.
+	// Changes, Removals and Verdicts are how many entries of these kinds there are. Of a
+	// verdict its signature and the decisions that it names are proved, and of a decision
+	// under an approval that its verdicts led to it.
 	Changes, Removals, Verdicts int
 	// Removed is how many rows left a tombstone. Of NewestRemoved, the id of the
 	// newest of them, the time can be read; it is empty where there is none.
@@ -117,7 +118,9 @@ type Proof struct {
 // What a row from before there were audit digests shows beyond what [Payload]
 // returns is not signed, and neither are settlements from before they were.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
-	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: make(verdicts)}
+	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: verdicts{
+		on: make(map[decisionName]*provenVerdicts), usedBy: make(map[decisionName]*atomic.Bool),
+	}}
 	p.imports.heads.keys = cfg.Keys
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
@@ -179,7 +182,7 @@ type prover struct {
 func (p *prover) proof() Proof {
 	proof := Proof{
 		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
-		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals, Verdicts: len(p.verdicts),
+		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
 		Removed: p.gone.n, NewestRemoved: p.gone.newest,
 	}
 	for _, c := range p.order {

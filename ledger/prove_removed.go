@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,9 +145,10 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 	if t.Imported {
 		return p.imports.tombstone(t, id)
 	}
-	if err := cmp.Or(announced.cover(id, len(t.Leaves)), p.verdicts.on(t.OrganizationID, t.DecisionID, 0)); err != nil {
+	if err := announced.cover(id, len(t.Leaves)); err != nil {
 		return err
 	}
+	p.verdicts.removed(t.OrganizationID, t.DecisionID)
 	for i, l := range t.Leaves {
 		if p.chains[l.Chain] == nil {
 			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0}, fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -9,63 +8,119 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/go-json-experiment/json"
-
 	"writ/engine"
-	"writ/ledger/receipt"
 	"writ/storage"
 )
 
-// verdicts are the decisions that verdicts are on, and whether each is there. None is
-// added once rows are read.
-type verdicts map[decisionName]*atomic.Bool
+// verdicts are what was decided about held decisions. None is added once rows are read.
+type verdicts struct {
+	n      int
+	on     map[decisionName]*provenVerdicts
+	usedBy map[decisionName]*atomic.Bool // the decisions that used an approval, and whether each is there
+}
+
+// provenVerdicts are the verdicts on a decision, and whether that is there.
+type provenVerdicts struct {
+	Verdicts
+	found atomic.Bool
+}
 
 type decisionName struct{ org, id string }
 
-// verdict takes a verdict. Of its body it proves that it is canonical JSON with the
-// members entry, organization_id and approval_id, the id of the decision, which is its
-// key. What else it says is signed and is not compared with anything.
+// verdict takes a verdict. What it says of others is compared with them: the decision
+// that it is on, which waited for one, and the decision that it was used by.
 func (p *prover) verdict(e *storage.Entry) error {
-	var body struct {
-		Entry          storage.EntryKind `json:"entry"`
-		OrganizationID string            `json:"organization_id"`
-		ApprovalID     string            `json:"approval_id"`
-	}
-	canonical, err := receipt.Canonicalize(e.Body)
-	if err == nil {
-		err = json.Unmarshal(e.Body, &body)
-	}
+	v, err := ParseVerdict(e)
 	if err != nil {
-		return fmt.Errorf("the body of a %s: %w", e.Kind, err)
+		return err
 	}
-	if !bytes.Equal(canonical, e.Body) || body.Entry != e.Kind || body.OrganizationID != e.OrganizationID || body.ApprovalID != e.Key {
-		return fmt.Errorf("the body of a %s is not that of its key", e.Kind)
+	name := decisionName{v.OrganizationID, v.ApprovalID}
+	on := p.verdicts.on[name]
+	if on == nil {
+		on = new(provenVerdicts)
+		p.verdicts.on[name] = on
 	}
-	p.verdicts[decisionName{e.OrganizationID, e.Key}] = new(atomic.Bool)
-	return nil
-}
-
-// on takes a decision that is there; outcome is 0 where only its tombstone is.
-func (v verdicts) on(org, id string, outcome engine.Decision) error {
-	if len(v) == 0 {
+	p.verdicts.n++
+	if !v.ends() {
+		on.First = v
 		return nil
 	}
-	found := v[decisionName{org, id}]
-	if found == nil {
-		return nil
-	}
-	if found.Store(true); outcome != 0 && outcome != engine.ApprovalRequired {
-		return fmt.Errorf("a verdict is on it, and it is %s", outcome)
+	if on.End = v; v.Verdict == Used {
+		p.verdicts.usedBy[decisionName{v.OrganizationID, v.UsedBy}] = new(atomic.Bool)
 	}
 	return nil
 }
 
-// check holds that each decision that a verdict is on is there.
-func (v verdicts) check() error {
-	names := slices.SortedFunc(maps.Keys(v), func(a, b decisionName) int { return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.id, b.id)) })
-	for _, d := range names {
-		if !v[d].Load() {
+// removed takes a decision of which its tombstone is left.
+func (v *verdicts) removed(org, id string) {
+	if on := v.on[decisionName{org, id}]; on != nil {
+		on.found.Store(true)
+	}
+	if used := v.usedBy[decisionName{org, id}]; used != nil {
+		used.Store(true)
+	}
+}
+
+// row takes a decision that is there. Own says that it is under a head of the history:
+// an import brings rows without their verdicts.
+func (v *verdicts) row(r *storage.Record, own bool) error {
+	if on := v.on[decisionName{r.OrganizationID, r.DecisionID}]; on != nil {
+		if on.found.Store(true); !r.Held() {
+			return fmt.Errorf("a verdict is on it, and it is %s", r.Decision)
+		}
+		for _, w := range []*Verdict{on.First, on.End} {
+			if w != nil && (w.IntentDigest != "" && w.IntentDigest != r.IntentDigest || w.DetailsDigest != "" && w.DetailsDigest != r.DetailsDigest) {
+				return fmt.Errorf("it was %s as another intent or with other details", w.Verdict)
+			}
+		}
+	}
+	used := v.usedBy[decisionName{r.OrganizationID, r.DecisionID}]
+	if used != nil {
+		used.Store(true)
+	}
+	switch {
+	case r.ApprovalID != "" && own:
+		return v.redeemed(r)
+	case r.ApprovalID == "" && used != nil:
+		return errors.New("an approval was used by it, and it names none")
+	}
+	return nil
+}
+
+// redeemed holds that a decision under an approval is one that its verdicts led to.
+func (v *verdicts) redeemed(r *storage.Record) error {
+	on := v.on[decisionName{r.OrganizationID, r.ApprovalID}]
+	switch {
+	case on == nil || on.First == nil:
+		return fmt.Errorf("it was decided under the approval %s, on which there is no verdict", r.ApprovalID)
+	case on.First.IntentDigest != r.IntentDigest:
+		return fmt.Errorf("it is of another intent than the approval %s", r.ApprovalID)
+	case r.Decision != engine.Allow:
+		return nil
+	case on.First.Verdict != Approved || on.End == nil || on.End.UsedBy != r.DecisionID:
+		return fmt.Errorf("it is allowed under the approval %s, which was not given or was used by another", r.ApprovalID)
+	case r.DecidedAt.Before(on.First.DecidedAt.Add(-storage.MaxSkew)) || r.DecidedAt.After(on.First.ApprovedUntil):
+		return fmt.Errorf("it is allowed under the approval %s at a time for which that was not given", r.ApprovalID)
+	}
+	return nil
+}
+
+// check holds that each decision that a verdict is on, and each that used an approval, is
+// there.
+func (v *verdicts) check() error {
+	byName := func(a, b decisionName) int { return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.id, b.id)) }
+	for _, d := range slices.SortedFunc(maps.Keys(v.on), byName) {
+		on := v.on[d]
+		if !on.found.Load() {
 			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: errors.New("a verdict is on it, and it is not there")}
+		}
+		if on.End != nil && (on.First == nil || on.First.Verdict != Approved) {
+			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: fmt.Errorf("its approval is %s, and it was not given", on.End.Verdict)}
+		}
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(v.usedBy), byName) {
+		if !v.usedBy[d].Load() {
+			return &storage.BreakError{OrganizationID: d.org, DecisionID: d.id, Err: errors.New("it used an approval, and it is not there")}
 		}
 	}
 	return nil

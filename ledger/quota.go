@@ -223,23 +223,28 @@ func (c *claim) giveBackLocked() {
 	}
 }
 
-// settle ends the claims of a batch: the places of the records that were stored are
-// used. existing is what stands for each record, nil where nothing was stored.
-func (qs *quotas) settle(batch []*waiter, existing []*storage.Record) {
+// settle ends the claims of a batch: the places of the records that were stored and are
+// metered are used. existing is what stands for each element, nil where nothing was
+// stored.
+func (qs *quotas) settle(batch []*waiter, existing *storage.Batch) {
+	var own, rest storage.Batch
+	if existing != nil {
+		rest = *existing
+	}
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for _, w := range batch {
-		kept := existing != nil && !w.raced(existing)
+		if existing != nil {
+			own, rest = w.cut(rest)
+		}
+		kept := existing != nil && !w.raced(own)
 		for i := range w.places {
-			if c := &w.places[i].claim; kept && existing[i] == nil {
+			if c := &w.places[i].claim; kept && own.Records[i] == nil && w.places[i].record.Metered() {
 				c.quota.inFlight--
 				c.quota = nil
 			} else {
 				c.giveBackLocked()
 			}
-		}
-		if existing != nil {
-			existing = existing[len(w.places):]
 		}
 	}
 }

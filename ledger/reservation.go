@@ -43,6 +43,12 @@ func (r *Reservation) At() time.Time { return r.at }
 // Exceeded can be true too early, never too late.
 func (r *Reservation) Exceeded() bool { return !r.claim.within }
 
+// DecisionID returns the id of the decision that the reservation is for.
+func (r *Reservation) DecisionID() string { return r.id.String() }
+
+// Time returns when the decision was made, which is when the place was reserved.
+func (r *Reservation) Time() time.Time { return r.at }
+
 // Release gives the place back unless the reservation was committed. Later calls do
 // nothing.
 func (r *Reservation) Release() {

@@ -34,6 +34,9 @@ type place struct {
 	record *storage.Record
 	leaf   [32]byte // of record's receipt
 	claim  claim
+	// verdict is stored with record, both or none. It is one of the waiter's entries, nil
+	// if there is none.
+	verdict *storage.Entry
 }
 
 // under returns the leaf of p's record as keyID signs it. The key may have changed since
@@ -60,10 +63,30 @@ func (w *waiter) org() string {
 // size is what w counts towards a bound on intents.
 func (w *waiter) size() int { return max(1, len(w.places)+len(w.entries)) }
 
-// raced reports whether w was not stored because an earlier decision exists for one of
-// its intents. existing begins with the stored record for each place, nil if w's own.
-func (w *waiter) raced(existing []*storage.Record) bool {
-	return w.whole && slices.ContainsFunc(existing[:len(w.places)], func(r *storage.Record) bool { return r != nil })
+// raced reports whether w was not stored because something else stands for one of its
+// intents or entries. existing begins with what is stored for each place and each entry,
+// nil if w's own.
+func (w *waiter) raced(existing storage.Batch) bool {
+	return w.whole && (slices.ContainsFunc(existing.Records[:len(w.places)], func(r *storage.Record) bool { return r != nil }) ||
+		slices.ContainsFunc(existing.Entries[:len(w.entries)], func(e *storage.Entry) bool { return e != nil }))
+}
+
+// beaten reports whether a place was not stored because another verdict stands in the
+// place of its own. existing begins with what is stored for each of w's entries.
+func (w *waiter) beaten(p *place, existing []*storage.Entry) bool {
+	return p.verdict != nil && existing[slices.Index(w.entries, p.verdict)] != nil
+}
+
+// tentative reports whether some of w may end up not stored though it is first.
+func (w *waiter) tentative() bool {
+	return w.whole || slices.ContainsFunc(w.places, func(p place) bool { return p.verdict != nil })
+}
+
+// cut returns what is of w in existing and what is of the waiters after it.
+func (w *waiter) cut(existing storage.Batch) (own, rest storage.Batch) {
+	n, m := len(w.places), len(w.entries)
+	return storage.Batch{Records: existing.Records[:n], Entries: existing.Entries[:m]},
+		storage.Batch{Records: existing.Records[n:], Entries: existing.Entries[m:]}
 }
 
 // wake hands w back to its caller.

@@ -95,6 +95,9 @@ func CutIntentKey(key string) (intentID, approvalID string) {
 	return intentID, approvalID
 }
 
+// Held reports whether r waits for an approval, or did.
+func (r *Record) Held() bool { return r.Decision == engine.ApprovalRequired }
+
 // Metered reports whether r counts in a meter. A decision under an approval does not:
 // its intent was counted when it was held.
 func (r *Record) Metered() bool { return r.ApprovalID == "" }

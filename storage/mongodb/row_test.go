@@ -25,7 +25,7 @@ func TestRow_KeepsEveryText(t *testing.T) {
 	} {
 		amount := int64(-1)
 		want := &storage.Record{
-			OrganizationID: s, IntentID: s, IntentDigest: s, DecisionID: id.String(), PolicyID: s, PolicyVersion: -1, AgentID: s, ActionType: s,
+			OrganizationID: s, IntentID: strings.ReplaceAll(s, "\x00", "x"), IntentDigest: s, DecisionID: id.String(), PolicyID: s, PolicyVersion: -1, AgentID: s, ActionType: s,
 			Resource: s, Cost: &engine.Cost{AmountMinor: -1, Currency: s}, MetadataKeys: []string{s, s}, Metadata: map[string]string{s: s, "k": s},
 			Decision: engine.Deny, Reasons: []string{s}, IssuedAt: s, DecidedAt: time.Unix(-1, 999_999_999).UTC(), Credential: s, AuditDigest: s,
 			Writer: s, PolicyRevision: 1, RulesRevision: 2, AgentRevision: 3, SessionID: s, ApprovalID: s, DetailsDigest: s,
