@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type batchBody struct {
 	PolicyID string           `json:"policy_id"` // of intents that name none
 	Mode     string           `json:"mode"`
 	Intents  []jsontext.Value `json:"intents"`
+	// Approvals are the ids of the decisions that held intents, by the ids of these: they
+	// are decided under their approvals.
+	Approvals map[string]string `json:"approvals,omitzero"`
 }
 
 // The modes of a batch.
@@ -48,6 +52,13 @@ func checkBatch(_ *request, in *batchBody) error {
 	if n := len(in.Intents); n < 1 || n > maxBatch {
 		bad.add("intents", fmt.Sprintf("want 1 to %d intents, have %d", maxBatch, n))
 	}
+	approvals := make(map[string]string, len(in.Approvals))
+	for _, intent := range slices.Sorted(maps.Keys(in.Approvals)) {
+		id := strings.ToLower(in.Approvals[intent])
+		bad.uuid(approvalField(intent), id)
+		approvals[strings.ToLower(intent)] = id
+	}
+	in.Approvals = approvals
 	return bad.err()
 }
 
@@ -62,10 +73,26 @@ func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
 		intents[i], errs[i] = s.readIntent(r, raw, in.PolicyID, intentField(i))
 		r.slot.Yield()
 	}
-	if in.Mode == modeAll {
-		return s.evaluateAll(r, intents, errs)
+	if err := in.checkApprovals(intents); err != nil {
+		return response{}, err
 	}
-	return s.evaluateEach(r, intents, errs)
+	if in.Mode == modeAll {
+		return s.evaluateAll(r, intents, errs, in.Approvals)
+	}
+	return s.evaluateEach(r, intents, errs, in.Approvals)
+}
+
+func approvalField(intentID string) string { return "approvals." + printable(intentID) }
+
+// checkApprovals refuses approvals of intents that the batch does not have.
+func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
+	var bad fieldErrors
+	for _, id := range slices.Sorted(maps.Keys(in.Approvals)) {
+		if !slices.ContainsFunc(intents, func(in *engine.Intent) bool { return in == nil || in.IntentID == id }) {
+			bad.add(approvalField(id), "is of no intent of the batch")
+		}
+	}
+	return bad.err()
 }
 
 func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
@@ -109,7 +136,7 @@ func within(field string, err error) error {
 
 // evaluateAll decides intents that are allowed all or none: what is wrong with
 // one is wrong with the request.
-func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error) (response, error) {
+func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error, approvals map[string]string) (response, error) {
 	var bad fieldErrors
 	seen := make(map[string]int, len(intents))
 	requests := make([]decision.Request, len(intents))
@@ -127,7 +154,7 @@ func (s *Server) evaluateAll(r *request, intents []*engine.Intent, errs []error)
 			continue
 		}
 		seen[in.IntentID] = i
-		requests[i].Intent = in
+		requests[i] = decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}
 	}
 	if err := bad.err(); err != nil {
 		return response{}, err
@@ -156,12 +183,12 @@ func aboutItem(err error) error {
 
 // evaluateEach decides each intent by itself. Where the service failed for all of
 // them, as in an overload, that is the answer.
-func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error) (response, error) {
+func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error, approvals map[string]string) (response, error) {
 	outs := make([]ledger.Outcome, len(intents))
 	requests, at := make([]decision.Request, 0, len(intents)), make([]int, 0, len(intents))
 	for i, in := range intents {
 		if outs[i].Err = errs[i]; errs[i] == nil {
-			requests, at = append(requests, decision.Request{Intent: in}), append(at, i)
+			requests, at = append(requests, decision.Request{Intent: in, ApprovalID: approvals[in.IntentID]}), append(at, i)
 		}
 	}
 	decided := s.decisions.Decide(r.ctx, r.caller(), requests)

@@ -22,6 +22,8 @@ import (
 type Scrubber interface {
 	// Text returns text with its secrets replaced. Doing so twice is doing so once.
 	Text(text string) string
+	// Values returns the values of metadata with their secrets replaced, under their keys.
+	Values(metadata map[string]string) map[string]string
 	// Identity returns what may be kept of a text that somebody is known by.
 	Identity(text string) string
 	// Spellings returns every text that the history may hold for an identity.
@@ -86,6 +88,8 @@ type Config struct {
 	Verifier *decision.Verifier
 	// Webhooks says where webhooks may be.
 	Webhooks webhook.Targets
+	// Approvals say how held decisions wait for approval.
+	Approvals Approvals
 	// Limits bound what one caller can take; zero fields have defaults.
 	Limits Limits
 	// RateLimits bound how often one caller can ask; zero fields are off.

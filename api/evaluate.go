@@ -15,6 +15,9 @@ import (
 type evaluateBody struct {
 	PolicyID string         `json:"policy_id"`
 	Intent   *engine.Intent `json:"intent"`
+	// ApprovalID is the id of the decision that held the intent, to have it decided under
+	// its approval; empty for none.
+	ApprovalID string `json:"approval_id,omitzero"`
 
 	// Where decodePlain puts the intent and its cost, which saves allocating them.
 	intent engine.Intent
@@ -32,6 +35,9 @@ func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool)
 	var bad fieldErrors
 	in.PolicyID = strings.ToLower(in.PolicyID)
 	bad.uuid("policy_id", in.PolicyID)
+	if in.ApprovalID = strings.ToLower(in.ApprovalID); in.ApprovalID != "" {
+		bad.uuid("approval_id", in.ApprovalID)
+	}
 	if in.Intent == nil {
 		bad.add("intent", "is required")
 		return bad.err()
@@ -65,7 +71,15 @@ func (s *Server) evaluate(r *request, in *evaluateBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return answer(r, out), nil
+	return answer(r, out).retried(in), nil
+}
+
+// retried has res say when to ask again, if it is what in's approval still waits for.
+func (res response) retried(in *evaluateBody) response {
+	if e, ok := res.body.(*evaluation); ok && in.ApprovalID != "" && e.DecisionID == in.ApprovalID {
+		res.retryAfter = retryPending
+	}
+	return res
 }
 
 // answer is the decision that stands. Of a replay that allows, the receipt may
@@ -84,7 +98,7 @@ func (s *Server) authorize(r *request, in *evaluateBody) (response, error) {
 		return response{}, err
 	}
 	if out.Record.Decision == engine.Allow || out.Record.Decision == engine.ApprovalRequired {
-		return answer(r, out), nil
+		return answer(r, out).retried(in), nil
 	}
 	return response{}, denial(out)
 }
@@ -99,7 +113,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 	if err := s.auth.actFor(&r.who, in.Intent.AgentID); err != nil {
 		return ledger.Outcome{}, err
 	}
-	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent}})[0]
+	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent, ApprovalID: in.ApprovalID}})[0]
 	return out, about("policy", out.Err)
 }
 

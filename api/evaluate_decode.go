@@ -46,13 +46,15 @@ func decodePlain(body string, in *evaluateBody) bool {
 		case "intent":
 			in.Intent = &in.intent
 			return seen.add(1) && c.intent(in)
+		case "approval_id":
+			return seen.add(2) && c.text(&in.ApprovalID)
 		}
 		return false
 	})
 	if !ok || !c.end() || in.Intent == nil {
 		return false
 	}
-	in.PolicyID = strings.Clone(in.PolicyID)
+	in.PolicyID, in.ApprovalID = strings.Clone(in.PolicyID), strings.Clone(in.ApprovalID)
 	in.own()
 	return true
 }

@@ -144,6 +144,14 @@ func (f *faultStore) Decided(ctx context.Context, org, intentID, approvalID stri
 	return f.Store.Decided(ctx, org, intentID, approvalID)
 }
 
+// Entry implements storage.Store.
+func (f *faultStore) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
+	if err := f.fault("Entry"); err != nil {
+		return nil, err
+	}
+	return f.Store.Entry(ctx, org, kind, key)
+}
+
 // Append implements storage.Store. "Commit" fails before anything is written,
 // "Commit lost answer" after everything is.
 func (f *faultStore) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -118,6 +119,9 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 	}
 	if res.replayed {
 		out.Header.Set(headerReplayed, "true")
+	}
+	if res.retryAfter > 0 {
+		out.Header.Set(fiber.HeaderRetryAfter, strconv.Itoa(res.retryAfter))
 	}
 	if res.expired {
 		out.Header.Set(headerExpired, "true")

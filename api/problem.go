@@ -47,6 +47,10 @@ const (
 	codeNoBilling         = "billing_not_configured"
 	codeNoBillingAnswer   = "billing_unavailable"
 	codeCoreUnavailable   = "evaluation_core_unavailable"
+	codeApprovalDecided   = "approval_decided"
+	codeApprovalExpired   = "approval_expired"
+	codeApprovalPending   = "approval_pending"
+	codeApprovalSelf      = "approval_self"
 )
 
 // retryOverload is the Retry-After of an overloaded server, in seconds.
@@ -125,6 +129,9 @@ func problemOf(err error) *problem {
 		sale   billingRefusal
 		core   *decision.CoreError
 	)
+	if p := approvalProblem(err); p != nil {
+		return p
+	}
 	switch {
 	case errors.As(err, &chosen):
 		p := chosen.problem
@@ -139,6 +146,8 @@ func problemOf(err error) *problem {
 		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):
 		return &problem{Status: http.StatusForbidden, Code: codePlanLimit, Detail: fmt.Sprintf("Your plan allows %d %s.", limit.Limit, limit.What)}
+	case errors.Is(err, decision.ErrNoApproval):
+		return notFoundProblem(about("approval", err))
 	case errors.Is(err, storage.ErrNotFound):
 		return notFoundProblem(err)
 	case errors.Is(err, ledger.ErrIntentConflict):

@@ -41,6 +41,8 @@ type response struct {
 	// replayed marks the answer of an earlier request, expired one whose receipt has
 	// expired.
 	replayed, expired bool
+	// retryAfter is in seconds; 0 sends no header.
+	retryAfter int
 }
 
 // appender is a body that encodes itself without reflection.

@@ -86,6 +86,9 @@ func (s *Server) routes() []route {
 		post("/v1/webhooks/:webhookId/test", operatorOnly, withOptionalBody(s.testWebhook, unchecked)),
 		get("/v1/webhooks/:webhookId/deliveries", operatorOnly, s.listDeliveries),
 		post("/v1/webhooks/:webhookId/replay", operatorOnly, withBody(s.replayDelivery, checkReplay)),
+		get("/v1/approvals", scopeApprovalsRead, s.listApprovals),
+		get("/v1/approvals/:approvalId", scopeApprovalsRead, s.approval, owned),
+		patch("/v1/approvals/:approvalId", scopeApprovalsDecide, withBody(s.judgeApproval, checkRuling), urgent),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
 		get("/v1/ops/usage", service, s.opsUsage),

@@ -27,6 +27,8 @@ const (
 	scopeBillingWrite
 	scopeActionsRecord
 	scopeFactsAssert
+	scopeApprovalsRead
+	scopeApprovalsDecide
 
 	scopeAll = 1<<iota - 1
 
@@ -41,7 +43,8 @@ const (
 )
 
 const scopeList = "policy:evaluate policy:read policy:write rules:read rules:write agents:read agents:write " +
-	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record facts:assert"
+	"tokens:read tokens:write history:read usage:read billing:read billing:write actions:record facts:assert " +
+	"approvals:read approvals:decide"
 
 // Scopes returns the names of all scopes an API key can hold.
 func Scopes() []string { return strings.Fields(scopeList) }

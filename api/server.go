@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"writ/admission"
+	"writ/approval"
 	"writ/decision"
 	"writ/storage"
 	"writ/storage/registry"
@@ -28,6 +29,7 @@ type Server struct {
 	auth        *auth
 	plans       *plans
 	decisions   *decision.Pipeline
+	approvals   *approval.Desk
 	metrics     *metrics
 	throttle    *throttle
 	connections *connectionLimit
@@ -42,6 +44,8 @@ type Server struct {
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
 	giveUp     context.CancelFunc
+	polls      context.Context // of look-ups that wait: it ends as soon as the server stops
+	endPolls   context.CancelFunc
 	background sync.WaitGroup
 	unwatch    func()
 
@@ -84,10 +88,16 @@ func New(cfg Config) (*Server, error) {
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
 	s.connections = newConnectionLimit(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(s.docs, cfg.Plans)
+	if s.approvals, err = approval.New(approval.Config{
+		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.Approvals.TTL, Detail: cfg.Approvals.Detail, Log: cfg.Log, Metrics: cfg.Registry,
+	}); err != nil {
+		giveUp()
+		return nil, fmt.Errorf("configuring the server: %w", err)
+	}
 	s.decisions = decision.New(decision.Config{
 		History: cfg.Store, Spellings: cfg.Scrub.Spellings,
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
-		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, RequireRegistered: cfg.RequireRegisteredAgents,
+		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, Identity: cfg.Scrub.Identity, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness(), s.leading())
@@ -100,6 +110,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("following the store's changes: %w", err)
 	}
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
+	s.polls, s.endPolls = context.WithCancel(life)
+	s.background.Go(func() { s.approvals.Run(life) })
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
@@ -230,6 +242,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if !first {
 		return nil
 	}
+	s.endPolls()
 	var err error
 	if ln != nil {
 		err = errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))

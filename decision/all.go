@@ -48,7 +48,7 @@ func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]l
 	outs := make([]ledger.Outcome, len(requests))
 	allowed := true
 	for i := range requests {
-		if outs[i], err = b.decide(ctx, i, requests[i].Intent, true); err != nil {
+		if outs[i], err = b.decide(ctx, i, requests[i], true); err != nil {
 			return nil, &ItemError{i, err}
 		}
 		if r := outs[i].Record; r != nil {

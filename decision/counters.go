@@ -37,8 +37,9 @@ func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage
 }
 
 // count evaluates an intent with what the counters of its rules have come to, and reserves
-// what it adds where it is allowed.
-func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time) (engine.Result, *budget.Reading, error) {
+// what it adds where it is allowed after what redeem makes of the result.
+func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time, redeem func(engine.Result) engine.Result) (engine.Result, *budget.Reading, error) {
+	samples := len(b.samples)
 	for {
 		r, err := b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, "", at, in.Turn)
 		if err != nil {
@@ -46,9 +47,13 @@ func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at 
 		}
 		in.Counts = r.Counts()
 		result, err := b.evaluate(ctx, set, in)
-		if err != nil || result.Decision != engine.Allow || r.Reserve() {
-			return result, r, err
+		if err != nil {
+			return engine.Result{}, nil, err
 		}
+		if result = redeem(result); result.Decision != engine.Allow || r.Reserve() {
+			return result, r, nil
+		}
+		b.samples = b.samples[:samples]
 	}
 }
 

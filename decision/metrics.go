@@ -93,7 +93,7 @@ func (m *metrics) decided(plan string, it item, findings []engine.Finding, out l
 			c.Inc()
 		}
 	}
-	if ticks, ok := m.byPlan[plan]; ok {
+	if ticks, ok := m.byPlan[plan]; ok && out.Record.Metered() {
 		if it.exceeded {
 			ticks.beyond.Inc()
 		} else {

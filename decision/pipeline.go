@@ -2,11 +2,13 @@ package decision
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/admission"
+	"writ/approval"
 	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
@@ -29,6 +31,11 @@ type Config struct {
 	Core Core
 	// Verifier verifies what the built-in engine decides; nil verifies nothing.
 	Verifier *Verifier
+	// Approvals is where held decisions wait; nil keeps nothing for an approver, and
+	// every approval is one that is not there.
+	Approvals *approval.Desk
+	// Identity returns what may be kept of an identity; it is needed with Approvals.
+	Identity func(text string) string
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
 	// History is what the counters of rules are read from, and Spellings returns how it may
@@ -71,6 +78,9 @@ type Caller struct {
 // Request is an intent to decide. It has passed [engine.Intent.Validate].
 type Request struct {
 	Intent *engine.Intent
+	// ApprovalID is the id of the decision that was held and that the intent is to be
+	// decided under; empty for none.
+	ApprovalID string
 }
 
 // Decide decides each request by itself, in one commit, and returns what stands
@@ -82,7 +92,10 @@ func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) [
 	b, err := p.begin(ctx, who, len(requests))
 	if err == nil {
 		for i := range requests {
-			if outs[i], err = b.decide(ctx, i, requests[i].Intent, p.cfg.Core != nil); err != nil {
+			if outs[i].Err = redeemedBefore(requests[:i], requests[i]); outs[i].Err != nil {
+				continue
+			}
+			if outs[i], err = b.decide(ctx, i, requests[i], p.cfg.Core != nil); err != nil {
 				outs[i].Err = err
 			}
 		}
@@ -93,6 +106,13 @@ func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) [
 			if outs[i].Err == nil {
 				outs[i] = ledger.Outcome{Err: err}
 			}
+		}
+	}
+	for i := range outs {
+		// A verdict came between: the decision is made under that. It ends, because an
+		// approval has two verdicts at most.
+		if errors.Is(outs[i].Err, ledger.ErrRaced) {
+			outs[i] = p.Decide(ctx, who, requests[i:i+1])[0]
 		}
 	}
 	return outs
@@ -108,6 +128,8 @@ type batch struct {
 	items    []item
 	reserved []ledger.Reservation
 	entries  []ledger.Entry
+	// held are what approvers need of the entries that are held.
+	held []*storage.Details
 	// samples are what is to be verified once it stands.
 	samples []*verification
 
@@ -142,8 +164,9 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 
 // decide adds what is decided of the intent of a request to what is to be
 // committed, unless that fails. Where recall is set and the intent was decided
-// before, it returns that decision instead.
-func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall bool) (earlier ledger.Outcome, err error) {
+// before, it returns that decision instead; it may do so where it is not.
+func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) (earlier ledger.Outcome, err error) {
+	in := req.Intent
 	b.who.Slot.Yield()
 	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
@@ -161,10 +184,17 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	if recall {
-		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, ""); decided || err != nil {
+	under, status, err := b.under(ctx, req, reservation.Time())
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	if recall || under != nil {
+		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, req.ApprovalID); decided || err != nil {
 			return earlier, err
 		}
+	}
+	if status == approval.Pending {
+		return ledger.Outcome{Record: under.Held, Replayed: true}, nil
 	}
 	input := &engine.Input{
 		Intent:            in,
@@ -173,12 +203,26 @@ func (b *batch) decide(ctx context.Context, index int, in *engine.Intent, recall
 		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
 		Turn:              b.who.Slot,
 	}
-	result, counted, err := b.count(ctx, set, input, reservation.At())
+	var verdict *ledger.Verdict
+	result, counted, err := b.count(ctx, set, input, reservation.Time(), func(r engine.Result) engine.Result {
+		if under != nil {
+			r, verdict = under.Redeem(status, reservation.Time(), r, set.Rules)
+		}
+		return r
+	})
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
+	if result.Decision == engine.ApprovalRequired && b.cfg.Approvals != nil && under == nil && !recall {
+		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, ""); decided || err != nil {
+			return earlier, err
+		}
+	}
 	b.items = append(b.items, item{index, counted, input.Usage.Exceeded, result.ConditionErrors})
 	b.entries = append(b.entries, ledger.Entry{
+		ApprovalID:     req.ApprovalID,
+		Verdict:        verdict,
+		DetailsDigest:  b.hold(in, &reservation, set.Rules, result),
 		Intent:         in,
 		PolicyVersion:  set.Policy.Document().Version,
 		Result:         result,
@@ -223,9 +267,17 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if len(b.items) == 0 {
 		return nil
 	}
+	if len(b.held) > 0 {
+		b.who.Slot.Leave() // writing them is waiting
+		if err := b.cfg.Approvals.Keep(ctx, b.who.Organization, b.held); err != nil {
+			b.uncount()
+			return err
+		}
+	}
 	pending, err := b.cfg.Ledger.Enqueue(ctx, b.reserved, b.entries, whole)
 	if err != nil {
 		b.uncount()
+		b.drop(ctx, nil)
 		return err
 	}
 	b.who.Slot.Leave() // the rest is waiting
@@ -235,8 +287,12 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	}
 	if err := pending.Wait(ctx, stand); err != nil {
 		b.doubt(ctx, err)
+		if errors.Is(err, ledger.ErrRaced) {
+			b.drop(ctx, nil)
+		}
 		return err
 	}
+	b.drop(ctx, stand)
 	for n := range b.items {
 		it := &b.items[n]
 		outs[it.index] = stand[n]

@@ -72,7 +72,7 @@ func request(changes ...func(*engine.Intent)) Request {
 	for _, change := range changes {
 		change(in)
 	}
-	return Request{in}
+	return Request{Intent: in}
 }
 
 func forbidden(in *engine.Intent) { in.ActionType = "never.allowed" }

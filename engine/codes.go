@@ -2,8 +2,8 @@ package engine
 
 import "slices"
 
-// The codes of findings, in check order; the words of their reasons are in checks.go. Only [CodePolicyAllowed] and
-// [CodeRuleAllow] come with an allow.
+// The codes of findings, in check order; the words of their reasons are in checks.go. Only [CodePolicyAllowed],
+// [CodeRuleAllow] and [CodeApprovalGranted] come with an allow.
 const (
 	CodePolicyInactive     Code = "policy.inactive"
 	CodeAgentDisabled      Code = "agent.disabled"
@@ -20,6 +20,16 @@ const (
 	// CodeBatchRefused denies what would be allowed alone and is asked for with
 	// what is not: see package decision.
 	CodeBatchRefused Code = "batch.refused"
+
+	// CodeApprovalGranted allows what was held, with everything that is found in its way,
+	// and was approved. CodeApprovalOutOfScope holds once more what was approved, because
+	// something else is in its way. The others deny what is asked for under an approval
+	// that was not given or holds no longer. See package approval.
+	CodeApprovalGranted    Code = "approval.granted"
+	CodeApprovalOutOfScope Code = "approval.out_of_scope"
+	CodeApprovalRejected   Code = "approval.rejected"
+	CodeApprovalExpired    Code = "approval.expired"
+	CodeApprovalRevoked    Code = "approval.revoked"
 
 	// CodePolicyAllowed is the finding of an intent that nothing objected to
 	// and no rule matched.
@@ -45,7 +55,8 @@ func Codes() []Code {
 		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
 		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit, CodeCheckError,
-		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeBatchRefused, CodeCoreFinding, CodePolicyAllowed,
+		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeBatchRefused, CodeCoreFinding,
+		CodeApprovalRejected, CodeApprovalExpired, CodeApprovalRevoked, CodeApprovalOutOfScope, CodeApprovalGranted, CodePolicyAllowed,
 	}
 }
 
@@ -53,9 +64,9 @@ func Codes() []Code {
 // of writ's own codes, or [CodeCoreFinding], which comes with any outcome.
 func (c Code) Outcome() (Decision, bool) {
 	switch c {
-	case CodePolicyAllowed, CodeRuleAllow:
+	case CodePolicyAllowed, CodeRuleAllow, CodeApprovalGranted:
 		return Allow, true
-	case CodeAgentMismatch, CodeRuleApprovalRequired:
+	case CodeAgentMismatch, CodeRuleApprovalRequired, CodeApprovalOutOfScope:
 		return ApprovalRequired, true
 	}
 	return Deny, c != CodeCoreFinding && slices.Contains(Codes(), c)

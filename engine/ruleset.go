@@ -127,6 +127,20 @@ func (rs *RuleSet) Counters() []*condition.Counter {
 	return rs.counters
 }
 
+// RevisionOf returns the revision of an active rule's document, 0 where there is no such
+// rule.
+func (rs *RuleSet) RevisionOf(ruleID string) int64 {
+	if rs == nil {
+		return 0
+	}
+	for _, r := range rs.rules {
+		if r.rule.ID == ruleID {
+			return r.rule.Revision
+		}
+	}
+	return 0
+}
+
 // Rules returns the rules in deciding order: the first that matches decides.
 // The slice must not be modified.
 func (rs *RuleSet) Rules() []*CompiledRule { return rs.rules }

@@ -33,9 +33,6 @@ func (l *Ledger) Reserve(ctx context.Context, org string, limit int64) (Reservat
 	return Reservation{org: org, id: id, at: at, quotas: l.quotas, claim: c}, nil
 }
 
-// At is when the intent is decided.
-func (r *Reservation) At() time.Time { return r.at }
-
 // Exceeded reports whether the place is above the limit: all places within it are
 // taken by decisions or held by reservations, here or in another process. A replay, a
 // reservation that is given up and a commit whose outcome is unknown hold their places

@@ -22,9 +22,12 @@ const (
 	ByName                 // agents: what an id and an external id fold to; pending deliveries: webhook and subject
 	ByAlias                // agents: external id
 	ByMaker                // tokens: id of the one it was made with
-	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal
+	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal; details: the deadline
 	ByOwnName              // tokens: its own id, for who may know those of its organization alone
 	ByDue                  // pending deliveries: webhook and time of the next attempt
+	ByWaiting              // details: 1 byte of whether they are approved, newest decision first
+	ByAgent                // details: agent, then as ByWaiting
+	ByPolicy               // details: policy, then as ByWaiting
 )
 
 // Key is what a document is found by in an index. The keys of an index must be
@@ -91,7 +94,7 @@ var (
 
 	AllDetails = of(Collection{Kind: DetailsKind, Name: "details", Quiet: true},
 		func(d *Details) (org, id string) { return "", d.DecisionID },
-		func(d *Details) ([]Key, string, string) { return nil, d.DecisionID, "" })
+		func(d *Details) ([]Key, string, string) { return detailsKeys(d), d.DecisionID, "" })
 
 	// Imports are those that are not finished, one of an organization at most.
 	Imports = of(Collection{Kind: ImportKind, Name: "import"},

@@ -171,6 +171,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Core:                    decider,
 		Verifier:                verifier,
 		Webhooks:                c.Webhooks.targets(),
+		Approvals:               api.Approvals{TTL: c.ApprovalTTL, Detail: c.ApprovalDetail},
 		Limits:                  api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline, Slots: processors()},
 	})
 	if err != nil {

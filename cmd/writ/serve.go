@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"writ/api"
+	"writ/approval"
 	"writ/ledger"
 )
 
@@ -31,6 +32,9 @@ type serveCmd struct {
 	RetentionGrace time.Duration `default:"168h" help:"How long after a change of plan the history is kept as long as the plan before kept it."`
 
 	RequireRegisteredAgents bool `env:"WRIT_REQUIRE_REGISTERED_AGENTS,REQUIRE_REGISTERED_AGENTS" help:"Deny intents of agents that the organization has not registered."`
+
+	ApprovalTTL    time.Duration   `name:"approval-ttl" env:"WRIT_APPROVAL_TTL,APPROVAL_TTL" default:"1h" help:"How long a held decision can be approved or rejected, and how long an approval holds that does not say it."`
+	ApprovalDetail approval.Detail `env:"WRIT_APPROVAL_DETAIL,APPROVAL_DETAIL" default:"scrubbed" enum:"scrubbed,keys" help:"What is kept of the metadata of a held intent for its approver, until the approval has ended: scrubbed keeps the values, scrubbed of secrets, keys the keys alone."`
 
 	Audit ledger.Mode `env:"WRIT_AUDIT,AUDIT_MODE" default:"minimal" enum:"minimal,full" help:"How much of an intent the history keeps: minimal keeps the keys of its metadata, full the values too. Either mode scrubs secrets."`
 
@@ -105,6 +109,8 @@ func (c *serveCmd) Validate() error {
 	switch {
 	case c.ReceiptTTL < time.Second || c.ReceiptTTL%time.Second != 0:
 		return errors.New("--receipt-ttl: want whole seconds, such as 300s or 5m")
+	case c.ApprovalTTL < time.Second || c.ApprovalTTL > approval.MaxTTL:
+		return fmt.Errorf("--approval-ttl: want 1s to %v, such as 1h", approval.MaxTTL)
 	case c.RetentionGrace < 0:
 		return errors.New("--retention-grace: want a duration such as 168h, or 0s")
 	case c.DrainTimeout <= 0:

@@ -3,16 +3,21 @@ package registry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"writ/storage"
 )
 
-// PutDetails stores the details of a decision. It must return before the decision is
+// PutDetails stores the details of decisions. It must return before the decisions are
 // committed: a row never has the digest of what was not kept.
-func (r *Registry) PutDetails(ctx context.Context, org string, d *storage.Details) error {
+func (r *Registry) PutDetails(ctx context.Context, org string, all ...*storage.Details) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		_, err := storage.AllDetails.Put(tx, org, d)
-		return err
+		for _, d := range all {
+			if _, err := storage.AllDetails.Put(tx, org, d); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -24,13 +29,123 @@ func (r *Registry) Details(ctx context.Context, org, decisionID string) (*storag
 	})
 }
 
-// EraseDetails removes the details of a decision with their salt, if there are any.
-func (r *Registry) EraseDetails(ctx context.Context, org, decisionID string) error {
+// EraseDetails removes the details of decisions with their salts, where there are any.
+func (r *Registry) EraseDetails(ctx context.Context, org string, decisionIDs ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		err := tx.Delete(storage.DetailsKind, org, decisionID)
-		if errors.Is(err, storage.ErrNotFound) {
+		for _, id := range decisionIDs {
+			if err := tx.Delete(storage.DetailsKind, org, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// MarkApproved has the details of a decision say until when it is approved, if there are
+// any.
+func (r *Registry) MarkApproved(ctx context.Context, org, decisionID string, until time.Time) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		d, err := storage.AllDetails.Get(tx, org, decisionID)
+		if errors.Is(err, storage.ErrNotFound) || err == nil && d.ApprovedUntil.Equal(until) {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+		d.ApprovedUntil = until
+		_, err = storage.AllDetails.Put(tx, org, d)
 		return err
+	})
+}
+
+// WaitingFilter selects details of decisions that can still be decided about or used.
+type WaitingFilter struct {
+	Approved bool     // those that are approved rather than those that are pending
+	AgentIDs []string // any of these, if there are any
+	PolicyID string   // of this policy, unless it is empty
+}
+
+// waitingList tells cursors of ListWaiting from others.
+const waitingList = 'w'
+
+// ListWaiting returns the details of org's decisions that f selects, newest first. Those
+// past their deadline are among them until they are erased.
+func (r *Registry) ListWaiting(ctx context.Context, org string, f WaitingFilter, p storage.Page) (items []*storage.Details, next string, err error) {
+	after, err := p.Start(waitingList)
+	if err != nil {
+		return nil, "", err
+	}
+	index, prefix := storage.ByWaiting, []byte(nil)
+	switch {
+	case len(f.AgentIDs) == 1:
+		index, prefix = storage.ByAgent, storage.Text(f.AgentIDs[0])
+	case f.PolicyID != "":
+		index, prefix = storage.ByPolicy, storage.Text(f.PolicyID)
+	}
+	prefix = append(prefix, storage.Waiting(f.Approved)...)
+	q := storage.Query{Org: org, Index: index, Prefix: prefix}
+	if after != nil {
+		q.From = append(append(prefix[:len(prefix):len(prefix)], after...), 0) // the next position at the earliest
+	}
+	items, err = read(ctx, r, func(tx storage.Reader) (items []*storage.Details, err error) {
+		var last []byte
+		next = ""
+		err = storage.AllDetails.Scan(tx, q, func(position []byte, d *storage.Details) (bool, error) {
+			if !f.selects(d) {
+				return true, nil
+			}
+			if len(items) == p.Limit {
+				next = storage.Cursor(waitingList, last)
+				return false, nil
+			}
+			items, last = append(items, d), append(last[:0], position[len(prefix):]...)
+			return true, nil
+		})
+		return items, err
+	})
+	return items, next, err
+}
+
+func (f *WaitingFilter) selects(d *storage.Details) bool {
+	of := len(f.AgentIDs) == 0
+	for _, id := range f.AgentIDs {
+		of = of || id == d.AgentID
+	}
+	return of && (f.PolicyID == "" || f.PolicyID == d.PolicyID)
+}
+
+// Lapsed are details past their deadline, and their organization.
+type Lapsed struct {
+	Org string
+	*storage.Details
+}
+
+// Lapsed returns details whose deadline is before a time, at most max of an organization,
+// soonest first. It looks at one key of each other organization.
+func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all []Lapsed, err error) {
+	return read(ctx, r, func(tx storage.Reader) (all []Lapsed, err error) {
+		from := storage.Query{Kind: storage.DetailsKind, Every: true, Bare: true}
+		for {
+			org, found := "", false
+			if err := tx.Scan(from, func(_ []byte, d storage.Document) (bool, error) {
+				org, found = d.Org, true
+				return false, nil
+			}); err != nil || !found {
+				return all, err
+			}
+			n := 0
+			err := storage.AllDetails.Scan(tx, storage.Query{Org: org, Index: storage.ByExpiry}, func(_ []byte, d *storage.Details) (bool, error) {
+				if !d.Deadline().Before(before) || n == max {
+					return false, nil
+				}
+				n++
+				all = append(all, Lapsed{org, d})
+				return true, nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			from.Org, from.From = org, []byte{0xff} // after every id
+		}
 	})
 }

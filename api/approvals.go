@@ -1,0 +1,251 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"writ/approval"
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Approvals say how held decisions wait; zero fields have the defaults of package approval.
+type Approvals struct {
+	TTL    time.Duration
+	Detail approval.Detail
+}
+
+// maxWait is for how many seconds a look-up waits for a verdict at most.
+const maxWait = 60
+
+// retryPending is the Retry-After, in seconds, of an intent whose approval is pending.
+const retryPending = 5
+
+// approvalBody is an approval as it is shown.
+type approvalBody struct {
+	ApprovalID    string            `json:"approval_id"`
+	Status        approval.Status   `json:"status"`
+	HeldAt        time.Time         `json:"held_at"`
+	ExpiresAt     time.Time         `json:"expires_at"`
+	ApprovedUntil *time.Time        `json:"approved_until,omitzero"`
+	IntentID      string            `json:"intent_id"`
+	IntentDigest  string            `json:"intent_digest"`
+	PolicyID      string            `json:"policy_id"`
+	AgentID       string            `json:"agent_id"`
+	ActionType    string            `json:"action_type"`
+	Resource      string            `json:"resource"`
+	Cost          *engine.Cost      `json:"cost,omitzero"`
+	MetadataKeys  []string          `json:"metadata_keys,omitzero"`
+	Metadata      map[string]string `json:"metadata,omitzero"`
+	Findings      []findingBody     `json:"findings"`
+	DecidedAt     *time.Time        `json:"decided_at,omitzero"`
+	DecidedBy     string            `json:"decided_by,omitzero"`
+	Comment       string            `json:"comment,omitzero"`
+	RevokedBy     string            `json:"revoked_by,omitzero"`
+	UsedBy        string            `json:"used_by,omitzero"`
+	// Receipt proves the verdict.
+	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
+}
+
+type findingBody struct {
+	Code   string `json:"code"`
+	RuleID string `json:"rule_id,omitzero"`
+	Reason string `json:"reason"`
+}
+
+// approvalAt returns a as it is shown at a time.
+func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
+	r := a.Held
+	b := &approvalBody{
+		ApprovalID: r.DecisionID, Status: a.Status(at), HeldAt: r.DecidedAt, ExpiresAt: s.approvals.ExpiresAt(a),
+		IntentID: r.IntentID, IntentDigest: r.IntentDigest, PolicyID: r.PolicyID, AgentID: r.AgentID,
+		ActionType: r.ActionType, Resource: r.Resource, Cost: r.Cost, MetadataKeys: r.MetadataKeys, Findings: findingsOf(a),
+	}
+	if a.Details != nil && len(a.Details.Values) > 0 {
+		b.Metadata = a.Details.Values
+	}
+	if v := a.First; v != nil {
+		b.DecidedAt, b.DecidedBy, b.Comment, b.Receipt = &v.DecidedAt, v.DecidedBy, v.Comment, &v.Receipt
+		if !v.ApprovedUntil.IsZero() {
+			b.ApprovedUntil = &v.ApprovedUntil
+		}
+	}
+	if v := a.End; v != nil {
+		b.UsedBy, b.RevokedBy, b.Receipt = v.UsedBy, v.DecidedBy, &v.Receipt
+	}
+	return b
+}
+
+// findingsOf returns why a decision was held. Once its details are erased the rules are
+// known by their reasons alone.
+func findingsOf(a *approval.Approval) []findingBody {
+	findings := []findingBody{}
+	if a.Details != nil {
+		for _, f := range a.Details.Findings {
+			findings = append(findings, findingBody{f.Code, f.RuleID, f.Reason})
+		}
+		return findings
+	}
+	for _, reason := range a.Held.Reasons {
+		code, _, _ := strings.Cut(reason, ":")
+		findings = append(findings, findingBody{Code: code, Reason: reason})
+	}
+	return findings
+}
+
+// listApprovals returns the approvals of the organization, newest first. A page of a
+// filter that selects little may be short or empty: only a null next_cursor ends the list.
+func (s *Server) listApprovals(r *request) (response, error) {
+	f, err := s.approvalFilter(r.query)
+	if err != nil {
+		return response{}, err
+	}
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	all, next, err := s.approvals.List(r.ctx, r.who.org, f, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing approvals: %w", err)
+	}
+	now := s.approvals.Now()
+	items := make([]*approvalBody, len(all))
+	for i, a := range all {
+		items[i] = s.approvalAt(a, now)
+	}
+	return list(items, next), nil
+}
+
+func (s *Server) approvalFilter(q query) (f approval.Filter, err error) {
+	if status, ok := q.take("status"); ok {
+		if f.Status = approval.Status(status); !slices.Contains(approval.Statuses(), f.Status) {
+			return f, invalid("status", "must be pending, approved, rejected, expired, revoked or used")
+		}
+	}
+	if f.AgentIDs, err = s.identity(q, "agent_id"); err != nil {
+		return f, err
+	}
+	f.PolicyID, err = q.text("policy_id")
+	f.PolicyID = strings.ToLower(f.PolicyID)
+	return f, err
+}
+
+// approval returns one approval to credentials that may read all of them and to the one
+// that asked for the decision, at once or once it is pending no longer. Others get the
+// same refusal whether or not it exists.
+func (s *Server) approval(r *request) (response, error) {
+	wait, err := r.query.seconds("wait", maxWait)
+	if err == nil {
+		err = r.query.done()
+	}
+	if err != nil {
+		return response{}, err
+	}
+	id := strings.ToLower(r.param)
+	a, err := s.approvals.Find(r.ctx, r.who.org, id)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return response{}, fmt.Errorf("looking up an approval: %w", err)
+	}
+	if a == nil || a.Held.Credential != r.who.credential() {
+		if err := s.auth.permit(&r.who, scopeApprovalsRead); err != nil {
+			return response{}, err
+		}
+	}
+	if err != nil {
+		return response{}, about("approval", err)
+	}
+	if wait > 0 && a.Status(s.approvals.Now()) == approval.Pending {
+		r.slot.Leave() // the rest is waiting
+		ctx, cancel := context.WithTimeout(s.polls, wait)
+		defer cancel()
+		if a, err = s.approvals.Await(ctx, r.who.org, id); err != nil {
+			return response{}, about("approval", err)
+		}
+	}
+	return response{status: http.StatusOK, body: s.approvalAt(a, s.approvals.Now())}, nil
+}
+
+// seconds takes a duration in seconds, up to most.
+func (q query) seconds(name string, most int) (time.Duration, error) {
+	text, ok := q.take(name)
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, invalid(name, "must be a number of seconds from 0 to %d", most)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// rulingBody is the body of PATCH /v1/approvals/{id}.
+type rulingBody struct {
+	Status      string  `json:"status"`
+	Comment     *string `json:"comment"`
+	ApprovedFor *int64  `json:"approved_for"`
+}
+
+func checkRuling(_ *request, in *rulingBody) error {
+	var bad fieldErrors
+	if in.Status != ledger.Approved && in.Status != ledger.Rejected && in.Status != ledger.Revoked {
+		bad.add("status", "must be approved, rejected or revoked")
+	}
+	if in.Comment != nil {
+		bad.optionalName("comment", *in.Comment)
+	}
+	most := int64(approval.MaxApprovedFor / time.Second)
+	switch n := in.ApprovedFor; {
+	case n == nil:
+	case in.Status != ledger.Approved:
+		bad.add("approved_for", `is for the status "approved"`)
+	case *n < 1 || *n > most:
+		bad.add("approved_for", fmt.Sprintf("must be a number of seconds from 1 to %d", most))
+	}
+	return bad.err()
+}
+
+// judgeApproval approves, rejects or revokes. The same verdict again gives the same answer.
+func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
+	if err := checkRuling(r, in); err != nil {
+		return response{}, err
+	}
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	ruling := approval.Ruling{Verdict: in.Status}
+	set(&ruling.Comment, in.Comment)
+	if in.ApprovedFor != nil {
+		ruling.For = time.Duration(*in.ApprovedFor) * time.Second
+	}
+	credential := r.who.credential()
+	by := approval.Approver{Credential: credential, Kept: ledger.KeptCredential(credential, s.cfg.Scrub.Identity)}
+	r.slot.Leave() // the rest is waiting
+	a, err := s.approvals.Judge(r.ctx, r.who.org, strings.ToLower(r.param), by, ruling)
+	if err != nil {
+		return response{}, about("approval", err)
+	}
+	return response{status: http.StatusOK, body: s.approvalAt(a, s.approvals.Now())}, nil
+}
+
+// approvalProblem is the problem of a refusal of package approval, nil if err is none.
+func approvalProblem(err error) *problem {
+	switch {
+	case errors.Is(err, approval.ErrSelf):
+		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf, Detail: "The credential that asked, and the keys of its family, can't decide about it: another must."}
+	case errors.Is(err, approval.ErrDecided):
+		return &problem{Status: http.StatusConflict, Code: codeApprovalDecided, Detail: "The approval was decided otherwise, or was used. Look it up to see how."}
+	case errors.Is(err, approval.ErrExpired):
+		return &problem{Status: http.StatusConflict, Code: codeApprovalExpired, Detail: "The approval has expired. Ask for the action with a new intent_id."}
+	case errors.Is(err, approval.ErrPending):
+		return &problem{Status: http.StatusConflict, Code: codeApprovalPending, Detail: "The approval is pending: there is nothing to revoke. Reject it."}
+	}
+	return nil
+}

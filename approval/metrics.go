@@ -1,0 +1,38 @@
+package approval
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/ledger"
+)
+
+// metrics are what a desk tells of itself. No label names an organization or an agent.
+type metrics struct{ verdicts *prometheus.CounterVec }
+
+// unused labels approvals that expired after they were given.
+const unused = "unused"
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "writ_approvals_total",
+		Help: "Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused in the time that they were approved for.",
+	}, []string{"verdict"})}
+	for _, v := range []string{ledger.Approved, ledger.Rejected, ledger.Revoked, ledger.Expired, unused} {
+		m.verdicts.WithLabelValues(v)
+	}
+	if reg != nil {
+		reg.MustRegister(m.verdicts)
+	}
+	return m
+}
+
+func (m *metrics) judged(verdict string) { m.verdicts.WithLabelValues(verdict).Inc() }
+
+// lapsed counts an approval that has expired.
+func (m *metrics) lapsed(approved bool) {
+	if approved {
+		m.verdicts.WithLabelValues(unused).Inc()
+		return
+	}
+	m.verdicts.WithLabelValues(ledger.Expired).Inc()
+}

@@ -1,0 +1,90 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"writ/ledger"
+	"writ/storage"
+)
+
+const (
+	// sweepEvery is how long what has expired is kept at most, beyond settle.
+	sweepEvery = 10 * time.Second
+	// sweepMost is how many details one write erases.
+	sweepMost = 250
+	// settle is how long after its deadline something is swept: longer than clocks of
+	// replicas differ.
+	settle = storage.MaxSkew
+)
+
+// Run erases what is kept of approvals that have ended, until ctx ends.
+func (d *Desk) Run(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	failed := false
+	for {
+		err := d.Sweep(ctx)
+		if err != nil && ctx.Err() == nil && !failed {
+			d.cfg.Log.ErrorContext(ctx, "what was kept for approvers that has expired could not be erased", "error", err)
+		}
+		failed = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Sweep erases what is kept of approvals that have ended, and of decisions that were
+// never committed, if this process leads.
+func (d *Desk) Sweep(ctx context.Context) error {
+	for d.cfg.Store.Leads() {
+		lapsed, err := d.docs.Lapsed(ctx, d.Now().Add(-settle), sweepMost)
+		if err != nil || len(lapsed) == 0 {
+			return err
+		}
+		erase := make(map[string][]string)
+		kept := 0
+		var errs error
+		for _, l := range lapsed {
+			ended, err := d.ended(ctx, l.Org, l.Details)
+			errs = errors.Join(errs, err)
+			if !ended {
+				kept++
+				continue
+			}
+			erase[l.Org] = append(erase[l.Org], l.DecisionID)
+		}
+		for org, ids := range erase {
+			errs = errors.Join(errs, d.docs.EraseDetails(ctx, org, ids...))
+		}
+		if errs != nil || kept == len(lapsed) || len(lapsed) < sweepMost {
+			return errs
+		}
+	}
+	return nil
+}
+
+// ended reports whether an approval past its deadline has ended. If it was approved and
+// its details do not say so, they do then.
+func (d *Desk) ended(ctx context.Context, org string, kept *storage.Details) (bool, error) {
+	a, err := d.Find(ctx, org, kept.DecisionID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil // it was never committed, or retention has removed it
+	}
+	if err != nil {
+		return false, err
+	}
+	switch a.Status(d.Now()) {
+	case Pending:
+		return false, nil
+	case Approved:
+		return false, d.docs.MarkApproved(ctx, org, kept.DecisionID, a.First.ApprovedUntil)
+	case Expired:
+		d.metrics.lapsed(a.First != nil && a.First.Verdict == ledger.Approved)
+	}
+	return true, nil
+}
