@@ -23,9 +23,6 @@ type Approvals struct {
 	Detail approval.Detail
 }
 
-// maxWait is for how many seconds a look-up waits for a verdict at most.
-const maxWait = 60
-
 // retryPending is the Retry-After, in seconds, of an intent whose approval is pending.
 const retryPending = 5
 

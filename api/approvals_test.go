@@ -594,7 +594,7 @@ func TestApprovals_KeepKeysAlone(t *testing.T) {
 // Whatever fails, nothing is allowed, and what failed can be asked again.
 func TestApprovals_EveryFaultRefuses(t *testing.T) {
 	d := openDesk(t)
-	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d", "Grant"} {
+	for _, call := range []string{"Commit", "Commit lost answer", "Record", "Entry", "Decided", "Get d"} {
 		body, id := d.hold()
 		d.approve(id)
 		d.store.fail(call, errors.New("down"))

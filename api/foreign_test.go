@@ -29,6 +29,7 @@ type foreignID struct {
 func (h *harness) foreignIDs() []foreignID {
 	h.t.Helper()
 	h.register(rival)
+	heldID := h.held(rival)
 	ruleID := h.rule(rival, `{}`, `{"decision":"deny"}`)
 	_, tokenID := h.key(rival)
 	var agent engine.Agent
@@ -50,6 +51,8 @@ func (h *harness) foreignIDs() []foreignID {
 		{"PATCH", "/v1/agents/ID/status", agent.ID, uuid.NewString(), obj{"status": "disabled"}},
 		{"POST", "/v1/actions/record", decided.DecisionID, uuid.NewString(), obj{"decision_id": "ID", "outcome": "executed"}},
 		{"GET", "/v1/authorizations/ID", decided.DecisionID, uuid.NewString(), nil},
+		{"GET", "/v1/approvals/ID", heldID, uuid.NewString(), nil},
+		{"PATCH", "/v1/approvals/ID", heldID, uuid.NewString(), obj{"status": "approved"}},
 		{"POST", "/v1/policy/evaluate", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 		{"POST", "/v1/governance/authorize", policyID, uuid.NewString(), intent(obj{"policy_id": "ID"})},
 	}

@@ -42,6 +42,9 @@ const (
 	// fit into memory beside those of others.
 	maxSimulated = 8 << 20
 	maxExplained = 256 << 10
+	// maxWait is for how many seconds a look-up of an approval waits for a verdict: below
+	// what proxies take for a connection that is idle.
+	maxWait = 60
 	// maxWrong is how many rules of a simulation are named that are wrong.
 	maxWrong = 20
 	// maxSecrets is how many fields with a secret are named: what is said of a body must

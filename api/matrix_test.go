@@ -180,6 +180,11 @@ func (h *harness) sample(rt route) (path string, body any) {
 	case "POST /v1/webhooks/:webhookId/replay":
 		id = h.webhook(acme)
 		body = obj{"message_id": h.testWebhook(acme, id)}
+	case "GET /v1/approvals/:approvalId", "PATCH /v1/approvals/:approvalId":
+		id = h.held(acme)
+		if rt.method == http.MethodPatch {
+			body = obj{"status": "approved"}
+		}
 	case "POST /v1/billing/checkout":
 		body = obj{"plan": "pro"}
 	case "POST /v1/billing/webhook":
@@ -190,6 +195,17 @@ func (h *harness) sample(rt route) (path string, body any) {
 		}
 	}
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
+}
+
+// held has another operator's intent held for org.
+func (h *harness) held(org string) (id string) {
+	h.t.Helper()
+	other, err := SignOperatorToken([]byte(testSecret), org, "other", h.clock.Now(), time.Hour)
+	must(h.t, err)
+	h.rule(org, `{"resource":"held"}`, persons)
+	var got result
+	h.do("POST", "/v1/policy/evaluate", other, intent(obj{"resource": "held"})).wantStatus(http.StatusOK).into(&got)
+	return got.DecisionID
 }
 
 // agent registers an agent of org.

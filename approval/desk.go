@@ -59,15 +59,8 @@ type Scrubber interface {
 	Spellings(identity string) []string
 }
 
-// The bounds of the times of approvals.
-const (
-	DefaultTTL = time.Hour
-	// MaxTTL is well below the shortest retention of a plan: a held decision must not be
-	// removed before somebody has decided about it.
-	MaxTTL = 72 * time.Hour
-	// MaxApprovedFor bounds how long an approval holds.
-	MaxApprovedFor = 24 * time.Hour
-)
+// DefaultTTL is the TTL of a Config that has none.
+const DefaultTTL = time.Hour
 
 // Desk is where decisions wait for approval. Its methods are safe for concurrent use.
 type Desk struct {

@@ -90,6 +90,9 @@ func (d *demo) run(ctx context.Context) error {
 	err = d.table(ctx)
 	took := time.Since(started)
 	if err == nil {
+		err = d.approval(ctx)
+	}
+	if err == nil {
 		err = d.killSwitch(ctx)
 	}
 	if err = errors.Join(err, revoke()); err != nil {

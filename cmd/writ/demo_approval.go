@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/examples"
+	"writ/ledger/receipt"
+)
+
+// approval has a payment held, approves it, has it released, and tries the approval on
+// another amount.
+func (d *demo) approval(ctx context.Context) error {
+	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool { return c.Policy == "payments" && c.Want == engine.ApprovalRequired })
+	in := *d.set.Intents[i]
+	in.IntentID = uuid.NewString()
+	held, err := d.evaluate(ctx, &in)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\nA %s held, approved, released, and its approval tried on another:\n", in.ActionType)
+	d.step("held", held, engine.ApprovalRequired)
+	path := "/v1/approvals/" + held.Receipt.DecisionID
+	if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": "approved", "comment": "writ demo"}, http.StatusOK); err != nil {
+		return err
+	}
+	for _, name := range []string{"approved", "again"} {
+		released, err := d.redeem(ctx, &in, held.Receipt.DecisionID)
+		if err != nil {
+			return err
+		}
+		d.step(name, released, engine.Allow)
+	}
+	other := in
+	other.IntentID, other.Cost = uuid.NewString(), &engine.Cost{AmountMinor: in.Cost.AmountMinor + 1, Currency: in.Cost.Currency}
+	body := object{"policy_id": other.PolicyID, "intent": other, "approval_id": held.Receipt.DecisionID}
+	if _, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusConflict); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: it is for the other amount\n", "another", d.colors.decision("refused", engine.Deny.String()))
+	return nil
+}
+
+// redeem evaluates an intent under an approval.
+func (d *demo) redeem(ctx context.Context, in *engine.Intent, approvalID string) (receipt.Result, error) {
+	body := object{"policy_id": in.PolicyID, "intent": in, "approval_id": approvalID}
+	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusOK)
+	if err != nil {
+		return receipt.Result{}, err
+	}
+	return receipt.ParseResult(got)
+}
+
+// step prints one decision of a series.
+func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
+	note := ""
+	if res.Receipt.Decision != want.String() {
+		d.failed++
+		note = "  EXPECTED " + want.String()
+	}
+	fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", name, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision), res.Reasons[0], note)
+}
