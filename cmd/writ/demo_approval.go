@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -42,7 +43,7 @@ func (d *demo) approval(ctx context.Context) error {
 	if _, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusConflict); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: it is for the other amount\n", "another", d.colors.decision("refused", engine.Deny.String()))
+	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: the approval is for another amount\n", "another", d.colors.decision("refused", engine.Deny.String()))
 	return nil
 }
 
@@ -63,5 +64,6 @@ func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
 		d.failed++
 		note = "  EXPECTED " + want.String()
 	}
-	fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", name, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision), res.Reasons[0], note)
+	reason, _, _ := strings.Cut(res.Reasons[0], " (rule ")
+	fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", name, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision), reason, note)
 }
