@@ -158,6 +158,14 @@ func (d *Desk) Keep(ctx context.Context, org string, all []*storage.Details) err
 	return nil
 }
 
+// Ended does what follows from a verdict that was committed with a decision.
+func (d *Desk) Ended(v *ledger.Verdict) {
+	if v.Verdict == ledger.Expired {
+		d.metrics.judged(ledger.Expired)
+	}
+	d.tell(name{v.OrganizationID, v.ApprovalID})
+}
+
 // Drop erases the details of decisions whose approvals have ended or which were not
 // committed. What can't be erased now is erased when it is swept.
 func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {

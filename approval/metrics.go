@@ -28,11 +28,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) judged(verdict string) { m.verdicts.WithLabelValues(verdict).Inc() }
 
-// lapsed counts an approval that has expired.
-func (m *metrics) lapsed(approved bool) {
-	if approved {
-		m.verdicts.WithLabelValues(unused).Inc()
-		return
+// lapsed counts an approval that has expired, unless it was counted with its verdict.
+func (m *metrics) lapsed(v ledger.Verdicts) {
+	switch {
+	case v.First == nil:
+		m.judged(ledger.Expired)
+	case v.First.Verdict == ledger.Approved:
+		m.judged(unused)
 	}
-	m.verdicts.WithLabelValues(ledger.Expired).Inc()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"writ/ledger"
 	"writ/storage"
 )
 
@@ -84,7 +83,7 @@ func (d *Desk) ended(ctx context.Context, org string, kept *storage.Details) (bo
 	case Approved:
 		return false, d.docs.MarkApproved(ctx, org, kept.DecisionID, a.First.ApprovedUntil)
 	case Expired:
-		d.metrics.lapsed(a.First != nil && a.First.Verdict == ledger.Approved)
+		d.metrics.lapsed(a.Verdicts)
 	}
 	return true, nil
 }

@@ -61,7 +61,8 @@ func (b *batch) drop(ctx context.Context, stand []ledger.Outcome) {
 			continue
 		}
 		stood[out.Record.DecisionID] = true
-		if v := b.entries[n].Verdict; v != nil && v.Verdict == ledger.Used && !out.Replayed {
+		if v := b.entries[n].Verdict; v != nil && !out.Replayed {
+			b.cfg.Approvals.Ended(v)
 			ids = append(ids, v.ApprovalID)
 		}
 	}

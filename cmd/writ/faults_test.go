@@ -39,6 +39,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 	defer release()
 	for range 2 { // the first makes series, the second moves them
 		f.causeOutcomes(t)
+		f.expire(t)
 		time.Sleep(1500 * time.Millisecond)
 	}
 	f.freeze(t, p)

@@ -125,6 +125,23 @@ func (f *fleet) causeOutcomes(t *testing.T) {
 	}
 }
 
+// expire has the second server hold an intent that nobody decides about.
+func (f *fleet) expire(t *testing.T) {
+	t.Helper()
+	s, held := newSender(t, f.second.token, 1), newIntent("other", "deploy", "d")
+	ask := func() string {
+		a, err := s.evaluate(f.second.url, held)
+		if err != nil || a.status != http.StatusOK {
+			t.Fatalf("evaluate = %+v, %v, want 200", a, err)
+		}
+		return a.body
+	}
+	_, rest, _ := strings.Cut(ask(), `"decision_id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	held.body = []byte(strings.TrimSuffix(string(held.body), "}") + `,"approval_id":"` + id + `"}`)
+	waitFor(t, "an approval that nobody decides to expire", func() bool { return strings.Contains(ask(), "approval.expired") })
+}
+
 // freeze stops a busy server for moments, as a host does that gives its
 // processors and its disk to others, until the alert of it fires: most of the waits
 // of a busy server are short, and only what waits while it is stopped waits long.

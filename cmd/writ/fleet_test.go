@@ -83,7 +83,7 @@ func startFleet(t *testing.T) *fleet {
 	t.Cleanup(core.Close)
 	many, few := manyEvaluations(t), plansOf(t, 1, 2)
 	f.first = run(data) // the free plan, which the load uses up
-	f.second = run(shared(t.TempDir()), many)
+	f.second = run(shared(t.TempDir()), many, "--approval-ttl", "1s")
 	f.core = run(shared(t.TempDir()), many, "--evaluation-core-url", core.URL+"/v1/data/writ/core/result",
 		"--stripe-url=http://"+panickingHost, "--stripe-key=sk_test_1", "--stripe-webhook-secret=whsec_1",
 		"--stripe-price-pro=price_1", "--stripe-price-business=price_2", "--portal-url=https://portal.example")
