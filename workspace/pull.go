@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"writ/document"
@@ -12,6 +13,10 @@ type PullOptions struct {
 	Prune bool
 	// Force overwrites what was edited in the files.
 	Force bool
+	// Schemas is where the server has the JSON Schemas of documents, such as
+	// http://localhost:3820/schemas/: the first line of a file that is made names its own, so
+	// that editors complete and check it. Where it is empty, no file names one.
+	Schemas string
 }
 
 // Pulled is what a pull did.
@@ -28,12 +33,15 @@ type Pulled struct {
 // Pull puts what the server has into the files. A document that says the same stays as it is
 // written, and one of which only scalars differ is changed in those alone.
 func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
-	edits := facts(p.same)
+	edits, schemas := facts(p.same), map[string]string{}
 	for _, c := range p.Changes {
 		switch {
 		case c.State == Missing:
 			name := p.w.fileFor(c)
 			edits[name] = append(edits[name], document.Edit{Index: atEnd, JSON: c.stored()})
+			if o.Schemas != "" {
+				schemas[name] = fmt.Sprintf("# yaml-language-server: $schema=%s%s.schema.json\n", o.Schemas, c.Kind)
+			}
 		case c.State == Added && o.Prune && c.local.rule != nil && c.local.rule.ID != "":
 			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()], document.Edit{Index: c.local.index})
 		case c.State == Added, c.State == Edited && !o.Force:
@@ -47,7 +55,7 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	if len(done.Refused) > 0 {
 		return done, nil
 	}
-	done.Written, err = p.w.rewrite(edits)
+	done.Written, err = p.w.rewrite(edits, schemas)
 	return done, err
 }
 

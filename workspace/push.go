@@ -63,7 +63,7 @@ func (p *Plan) Push(ctx context.Context, call Call, steps []Change, o PushOption
 			pushed = append(pushed, c)
 		}
 	}
-	written, failed := p.w.rewrite(facts(pushed))
+	written, failed := p.w.rewrite(facts(pushed), nil)
 	return written, errors.Join(err, failed)
 }
 

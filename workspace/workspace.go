@@ -133,13 +133,17 @@ func (l *Local) place() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// rewrite changes documents of files, and returns the names of those that differ now.
-func (w *Workspace) rewrite(edits map[string][]document.Edit) (changed []string, err error) {
+// rewrite changes documents of files, and returns the names of those that differ now. A
+// file in YAML that is made begins with what heads has for it.
+func (w *Workspace) rewrite(edits map[string][]document.Edit, heads map[string]string) (changed []string, err error) {
 	texts := make(map[string][]byte)
 	for name, all := range edits {
 		out, err := document.Rewrite(name, w.texts[name], all...)
 		if err != nil {
 			return nil, err
+		}
+		if _, known := w.texts[name]; !known && filepath.Ext(name) != ".json" {
+			out = append([]byte(heads[name]), out...)
 		}
 		if string(out) != string(w.texts[name]) {
 			texts[name] = out

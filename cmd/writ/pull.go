@@ -19,7 +19,8 @@ type pullCmd struct {
 func (c *pullCmd) Help() string {
 	return `Writes the newest version of each policy to DIR/policies and the rules to
 DIR/rules.yaml, in the order in which they are asked, from the organization of
-WRIT_API_KEY at WRIT_URL. Wants the scopes policy:read and rules:read.
+WRIT_API_KEY at WRIT_URL. The first line of each file names its schema there, by
+which editors complete and check it. Wants the scopes policy:read and rules:read.
 
 Documents that are below DIR already are changed where they stand, and only where
 they differ; comments stay. What was edited there and not pushed is kept. If it may
@@ -48,7 +49,7 @@ func (c *pullCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	done, err := plan.Pull(workspace.PullOptions{Prune: c.Prune, Force: c.Force})
+	done, err := plan.Pull(workspace.PullOptions{Prune: c.Prune, Force: c.Force, Schemas: o.client.base + "/schemas/"})
 	for _, name := range done.Written {
 		fmt.Fprintln(s.out, name)
 	}
