@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"writ/engine"
 	"writ/rego"
+	"writ/suite"
 )
 
 // page is what these tests hold to what is decided.
@@ -421,3 +423,50 @@ func memberTables(t *testing.T) (all [][]string) {
 	}
 	return all
 }
+
+// TestPage_Module: the module that the page shows compiles, and decides as it says.
+func TestPage_Module(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rule, ok := strings.Cut(string(text), "\n```yaml\nname: Nobody mails")
+	rule, _, closed := strings.Cut("name: Nobody mails"+rule, "```")
+	if !ok || !closed {
+		t.Fatal("the page shows no module")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"rules.yaml": rule, "policy.yaml": modulePolicy, "suite_test.yaml": moduleSuite} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := loadSuite(t, filepath.Join(dir, "suite_test.yaml"))
+	report, err := suite.Run(t.Context(), []*suite.Suite{s}, suite.Options{Rego: true})
+	if err != nil || len(report.Results) != 4 {
+		t.Fatalf("there are %+v, %v, want 4 results", report, err)
+	}
+	for _, r := range report.Failed() {
+		t.Error(r)
+	}
+}
+
+const modulePolicy = `policy_id: 0c0ffee0-0000-4000-8000-000000000018
+version: 1
+organization_id: demo
+agent_id: "*"
+allowed_action_types: ["email.*"]
+status: active
+updated_at: 2026-11-01T09:00:00Z
+`
+
+const moduleSuite = `policy: policy.yaml
+rules: rules.yaml
+now: 2026-11-02T10:00:00Z
+intents: {mail: {agent_id: a, action_type: email.send, resource: outbox, metadata: {to: "a@x.example, b@x.example, c@OURS.example"}}}
+tests:
+  - {name: two outsiders, intent: mail, want: allow}
+  - {name: three outsiders, intent: mail, set: {metadata.to: "a@x.example,b@x.example,c@x.example"}, want: deny}
+  - {name: nobody, intent: mail, set: {metadata: null}, want: deny}
+  - {name: a draft, intent: mail, set: {metadata: null, action_type: email.draft}, want: allow}
+`

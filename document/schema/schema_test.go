@@ -220,6 +220,9 @@ func TestSchemas_RefuseBrokenStructure(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if strings.HasPrefix(name, "suite-") {
+			continue // which package suite reads
+		}
 		archive, err := txtar.ParseFile(file)
 		if err != nil {
 			t.Fatal(err)
