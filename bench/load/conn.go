@@ -1,73 +1,93 @@
-package main
+package load
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"strconv"
 	"time"
 )
 
-// conn is one connection and its request, whose intent ids are patched in place.
+// conn is one connection and its request, which is patched in place.
 type conn struct {
-	addr    string
-	request []byte
-	ids     [][]byte // within request
-	keys    []string // of one length
-	key     []byte   // within request
-	counter uint64
-	net     net.Conn
-	read    *bufio.Reader
+	target   *Target
+	request  []byte
+	ids      [][]byte // of intents, within request
+	policies [][]byte // ids, within request
+	key      []byte   // within request
+	random   *rand.ChaCha8
+	net      net.Conn
+	read     *bufio.Reader
+	body     []byte // of the last answer
 }
 
-func newConn(u *url.URL, keys []string, body []byte, n int) *conn {
-	c := &conn{addr: u.Host, keys: keys}
+func dial(ctx context.Context, t *Target) (*conn, error) {
+	c := &conn{target: t}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", u.RequestURI(), u.Host)
-	at := 0
-	if keys[0] != "" {
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", t.URL.RequestURI(), t.URL.Host)
+	at, size := 0, 0
+	if len(t.Callers) > 0 && t.Callers[0].Key != "" {
 		b.WriteString("Authorization: Bearer ")
-		at = b.Len()
-		b.WriteString(keys[0] + "\r\n")
+		at, size = b.Len(), len(t.Callers[0].Key)
+		b.WriteString(t.Callers[0].Key + "\r\n")
 	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(t.Body), t.Body)
 	c.request = b.Bytes()
-	c.key = c.request[at : at+len(keys[0])]
-	for rest := c.request; ; {
-		i := bytes.Index(rest, []byte(intentIDPlaceholder))
-		if i < 0 {
-			break
-		}
-		c.ids = append(c.ids, rest[i:i+len(intentIDPlaceholder)])
-		rest = rest[i+len(intentIDPlaceholder):]
+	c.key = c.request[at : at+size]
+	c.ids, c.policies = within(c.request, IntentID), within(c.request, PolicyID)
+	var seed [32]byte
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
 	}
-	// Intent ids are unique across connections and runs: time, connection, counter.
-	c.counter = uint64(time.Now().UnixNano())<<16 ^ uint64(n)<<48
-	return c
+	c.random = rand.NewChaCha8(seed)
+	host := t.URL.Host
+	if t.URL.Port() == "" {
+		host = net.JoinHostPort(t.URL.Hostname(), "80")
+	}
+	var err error
+	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", host); err != nil {
+		return nil, err
+	}
+	c.read = bufio.NewReaderSize(c.net, 4<<10)
+	return c, nil
 }
 
-func (c *conn) dial(ctx context.Context) (err error) {
-	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", c.addr); err == nil {
-		c.read = bufio.NewReaderSize(c.net, 4<<10)
+// within returns where text stands in request.
+func within(request []byte, text string) (places [][]byte) {
+	for rest := request; ; {
+		i := bytes.Index(rest, []byte(text))
+		if i < 0 {
+			return places
+		}
+		places = append(places, rest[i:i+len(text)])
+		rest = rest[i+len(text):]
 	}
-	return err
 }
 
 func (c *conn) close() { _ = c.net.Close() } // everything that matters has been read
 
-// ask sends a request with an intent id of its own, under any of the keys, and reads
+// ask sends a request with intent ids of its own, of any of the callers, and reads
 // the answer.
 func (c *conn) ask() (answer, error) {
-	if len(c.keys) > 1 {
-		copy(c.key, c.keys[rand.IntN(len(c.keys))])
+	if n := len(c.target.Callers); n > 0 {
+		caller := &c.target.Callers[0]
+		if n > 1 {
+			caller = &c.target.Callers[c.random.Uint64()%uint64(n)]
+		}
+		copy(c.key, caller.Key)
+		for _, id := range c.policies {
+			copy(id, caller.PolicyID)
+		}
 	}
 	for _, id := range c.ids {
-		c.next(id)
+		writeUUID(id, c.random)
 	}
 	if _, err := c.net.Write(c.request); err != nil {
 		return answer{}, err
@@ -75,17 +95,18 @@ func (c *conn) ask() (answer, error) {
 	return c.response()
 }
 
-// next makes id a fresh one.
-func (c *conn) next(id []byte) {
-	c.counter++
-	const hex = "0123456789abcdef"
-	for i, shift := len(id)-1, 0; i >= 0 && shift < 64; i-- {
-		if id[i] == '-' || i == 14 || i == 19 { // keep version and variant
-			continue
-		}
-		id[i] = hex[c.counter>>shift&15]
-		shift += 4
-	}
+// writeUUID writes a UUID of version 4.
+func writeUUID(to []byte, random *rand.ChaCha8) {
+	var u [16]byte
+	binary.LittleEndian.PutUint64(u[:8], random.Uint64())
+	binary.LittleEndian.PutUint64(u[8:], random.Uint64())
+	u[6] = u[6]&0x0f | 0x40
+	u[8] = u[8]&0x3f | 0x80
+	hex.Encode(to[0:8], u[0:4])
+	hex.Encode(to[9:13], u[4:6])
+	hex.Encode(to[14:18], u[6:8])
+	hex.Encode(to[19:23], u[8:10])
+	hex.Encode(to[24:36], u[10:16])
 }
 
 // answer is what came back.
@@ -93,15 +114,15 @@ type answer struct {
 	status     int
 	size       int           // of the body
 	retryAfter time.Duration // 0 if there was none
+	body       []byte        // until the next one
 }
 
-// response reads one response.
-func (c *conn) response() (answer, error) {
+// response reads one response, and checks what it allows.
+func (c *conn) response() (a answer, err error) {
 	line, err := c.read.ReadSlice('\n')
 	if err != nil {
 		return answer{}, err
 	}
-	var a answer
 	if len(line) < 12 {
 		return answer{}, fmt.Errorf("status line %q", line)
 	}
@@ -111,22 +132,55 @@ func (c *conn) response() (answer, error) {
 	if a.size, a.retryAfter, err = c.header(); err != nil {
 		return answer{}, err
 	}
-	if len(c.ids) <= 1 {
-		_, err = c.read.Discard(a.size)
-		return a, err
+	if a.size < 0 {
+		err = c.chunks()
+	} else {
+		err = c.take(a.size)
 	}
-	body := make([]byte, a.size)
-	if _, err = io.ReadFull(c.read, body); err == nil && a.status == 200 {
-		if n := bytes.Count(body, []byte(`"approved":true`)); n != len(c.ids) {
-			err = fmt.Errorf("%d of %d intents of a batch were allowed", n, len(c.ids))
+	if err != nil {
+		return answer{}, err
+	}
+	a.size, a.body = len(c.body), c.body
+	if t := c.target; a.status == 200 && t.Allowed != "" {
+		if n := bytes.Count(c.body, []byte(t.Allowed)); n != t.Intents {
+			return answer{}, fmt.Errorf("%d of %d intents were allowed: %.300s", n, t.Intents, c.body)
 		}
 	}
-	return a, err
+	return a, nil
 }
 
-// header reads the rest of a response's header.
+// take makes the next size bytes the body.
+func (c *conn) take(size int) error {
+	c.body = append(c.body[:0], make([]byte, size)...)
+	_, err := io.ReadFull(c.read, c.body)
+	return err
+}
+
+// chunks makes what the next chunks hold the body.
+func (c *conn) chunks() error {
+	for c.body = c.body[:0]; ; {
+		line, err := c.read.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 31)
+		if err != nil {
+			return err
+		}
+		at := len(c.body)
+		c.body = append(c.body, make([]byte, size)...)
+		if _, err := io.ReadFull(c.read, c.body[at:]); err != nil {
+			return err
+		}
+		if _, err := c.read.Discard(len("\r\n")); err != nil || size == 0 {
+			return err
+		}
+	}
+}
+
+// header reads the rest of a response's header. A size of -1 is that of a body in chunks.
 func (c *conn) header() (size int, retryAfter time.Duration, err error) {
-	size = -1
+	size, chunked := -1, false
 	for {
 		line, err := c.read.ReadSlice('\n')
 		if err != nil {
@@ -135,21 +189,24 @@ func (c *conn) header() (size int, retryAfter time.Duration, err error) {
 		if len(line) <= 2 {
 			break
 		}
-		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if size, err = strconv.Atoi(string(bytes.TrimSpace(v))); err != nil {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch value = bytes.TrimSpace(value); {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if size, err = strconv.Atoi(string(value)); err != nil {
 				return 0, 0, err
 			}
-		}
-		if v, ok := bytes.CutPrefix(line, []byte("Retry-After: ")); ok {
-			seconds, err := strconv.Atoi(string(bytes.TrimSpace(v)))
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		case bytes.EqualFold(name, []byte("Retry-After")):
+			seconds, err := strconv.Atoi(string(value))
 			if err != nil {
 				return 0, 0, err
 			}
 			retryAfter = time.Duration(seconds) * time.Second
 		}
 	}
-	if size < 0 {
-		return 0, 0, fmt.Errorf("response without Content-Length")
+	if size < 0 && !chunked {
+		return 0, 0, errors.New("response without Content-Length")
 	}
 	return size, retryAfter, nil
 }

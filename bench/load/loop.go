@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -6,62 +6,83 @@ import (
 	"time"
 )
 
-// loop has c send requests from start to end and notes in r what became of
-// them.
-type loop func(c *conn, start, end time.Time, r *result) error
-
-// closedLoop sends the next request when the last one is answered. It fails at
-// a refusal, which is no throughput, unless honour has it wait for Retry-After.
-func closedLoop(honour bool) loop {
-	return func(c *conn, _, end time.Time, r *result) error {
-		for sent := time.Now(); sent.Before(end); {
-			a, err := c.ask()
-			if err != nil {
-				return err
-			}
-			r.took(a, sent, sent)
-			now := time.Now()
-			if a.status != 200 {
-				if !honour || a.retryAfter == 0 {
-					return fmt.Errorf("answered with status %d", a.status)
-				}
-				if now.Add(a.retryAfter).After(end) {
-					return nil
-				}
-				time.Sleep(a.retryAfter)
-				now = time.Now()
-			}
-			sent = now
-		}
-		return nil
-	}
+// schedule is when a run begins and ends, and which arrivals are taken.
+type schedule struct {
+	start, end time.Time
+	rate       float64
+	patience   time.Duration
+	requests   int64 // that a closed loop ends after, if not at its end
+	arrivals   atomic.Int64
+	failed     atomic.Bool // a connection failed: the others stop
 }
 
-// openLoop sends arrival i of a schedule at start + i/rate, or as soon after as
-// a connection is free: whichever connection comes first takes it.
-func openLoop(rate float64, patience time.Duration) loop {
-	var arrivals atomic.Int64
-	return func(c *conn, start, end time.Time, r *result) error {
-		for {
-			due := start.Add(time.Duration(float64(arrivals.Add(1)-1) / rate * float64(time.Second)))
-			if !due.Before(end) {
+// closed sends the next request when the last one is answered.
+func (s *schedule) closed(c *conn, r *Result) error {
+	for sent := time.Now(); s.lasts(sent) && !s.failed.Load(); {
+		a, err := c.ask()
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		r.took(a, now, sent, sent)
+		if a.status != 200 {
+			if a.status != 503 || a.retryAfter == 0 {
+				return statusError(a)
+			}
+			if s.requests > 0 {
+				s.arrivals.Add(-1) // it is sent again
+			} else if now.Add(a.retryAfter).After(s.end) {
 				return nil
 			}
-			wait := time.Until(due)
-			if wait < -patience {
-				r.unsent++
-				continue
-			}
-			if wait > 0 {
-				time.Sleep(wait)
-				r.late = append(r.late, time.Since(due))
-			}
-			sent := time.Now()
-			a, err := c.ask()
-			if err != nil {
-				return err
-			}
-			r.took(a, due, sent)
+			time.Sleep(a.retryAfter)
+			now = time.Now()
+		}
+		sent = now
+	}
+	return nil
+}
+
+// lasts reports whether a closed loop sends another request now.
+func (s *schedule) lasts(now time.Time) bool {
+	if s.requests > 0 {
+		return s.arrivals.Add(1) <= s.requests
+	}
+	return now.Before(s.end)
+}
+
+// open sends arrival i at start + i/rate, or as soon after as this connection is
+// free: whichever comes first takes it.
+func (s *schedule) open(c *conn, r *Result) error {
+	for !s.failed.Load() {
+		due := s.start.Add(time.Duration(float64(s.arrivals.Add(1)-1) / s.rate * float64(time.Second)))
+		if !due.Before(s.end) {
+			return nil
+		}
+		wait := time.Until(due)
+		if wait < -s.patience {
+			r.gaveUp(-wait)
+			continue
+		}
+		if wait > 0 {
+			time.Sleep(wait)
+			r.late(time.Since(due))
+		}
+		sent := time.Now()
+		a, err := c.ask()
+		if err != nil {
+			return err
+		}
+		r.took(a, time.Now(), due, sent)
+		if a.status != 200 && a.status != 503 {
+			return statusError(a)
 		}
 	}
+	return nil
+}
+
+func statusError(a answer) error {
+	if a.status == 429 {
+		return fmt.Errorf("answered with status 429: a rate limit of the server is in the way")
+	}
+	return fmt.Errorf("answered with status %d: %.300s", a.status, a.body)
 }

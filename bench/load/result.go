@@ -1,93 +1,127 @@
-package main
+package load
 
 import (
-	"fmt"
-	"slices"
+	"sync"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// result is what a run measured.
-type result struct {
-	// accepted and refused hold the latencies of the 200s and the 503s; other
-	// counts the rest of the answers.
-	accepted, refused []time.Duration
-	other             int
-	// acceptedSent and refusedSent are the same from the sending on.
-	acceptedSent, refusedSent []time.Duration
-	// unsent counts the arrivals of an open run that found no free connection.
-	// late holds how late those were sent that did not have to wait for one: the
-	// driver's own lateness.
-	unsent int
-	late   []time.Duration
+// Latencies are durations within a thousandth, from 1 µs to 100 s. The zero value is
+// empty.
+type Latencies struct{ h *hdrhistogram.Histogram }
 
-	elapsed time.Duration
-	server  time.Duration // of its processor time
-	bytes   int           // of all bodies of 200s
-}
+// The greatest latency that is told from greater ones, in µs, and the digits that are
+// kept.
+const (
+	longest = 100_000_000
+	digits  = 3
+)
 
-func (r *result) add(s *result) {
-	r.accepted = append(r.accepted, s.accepted...)
-	r.refused = append(r.refused, s.refused...)
-	r.acceptedSent = append(r.acceptedSent, s.acceptedSent...)
-	r.refusedSent = append(r.refusedSent, s.refusedSent...)
-	r.late = append(r.late, s.late...)
-	r.other += s.other
-	r.unsent += s.unsent
-	r.bytes += s.bytes
-}
-
-// took notes an answer to a request that was due and sent then.
-func (r *result) took(a answer, due, sent time.Time) {
-	now := time.Now()
-	d, s := now.Sub(due), now.Sub(sent)
-	switch a.status {
-	case 200:
-		r.accepted = append(r.accepted, d)
-		r.acceptedSent = append(r.acceptedSent, s)
-		r.bytes += a.size
-	case 503:
-		r.refused = append(r.refused, d)
-		r.refusedSent = append(r.refusedSent, s)
-	default:
-		r.other++
+// Record adds d.
+func (l *Latencies) Record(d time.Duration) {
+	if l.h == nil {
+		l.h = hdrhistogram.New(1, longest, digits)
 	}
+	// Within the bounds it cannot fail.
+	_ = l.h.RecordValue(min(max(1, d.Microseconds()), longest))
 }
 
-// processor says how much of the server's processor time a decision took.
-func (r *result) processor(o options) string {
-	if o.pid == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" processor=%.1fus", float64(r.server.Microseconds())/float64(len(r.accepted)))
-}
-
-func (r *result) print(o options) {
-	per := func(n int) float64 { return float64(n) / r.elapsed.Seconds() }
-	n := len(r.accepted)
-	if o.rate <= 0 && !o.honour {
-		fmt.Printf("%-24s conns=%d closed requests=%d requests/s=%.0f intents/s=%.0f %s response=%dB%s\n",
-			o.label, o.conns, n, per(n), per(n*max(1, o.batch)), percentiles(r.accepted), r.bytes/n, r.processor(o))
+// Add adds those of another.
+func (l *Latencies) Add(other Latencies) {
+	if other.h == nil {
 		return
 	}
-	model := "closed, honours Retry-After"
-	if o.rate > 0 {
-		model = fmt.Sprintf("open, offered/s=%.0f", o.rate)
+	if l.h == nil {
+		l.h = hdrhistogram.New(1, longest, digits)
 	}
-	fmt.Printf("%-16s conns=%d %s decided=%d 200/s=%.0f 503/s=%.0f other/s=%.0f unsent/s=%.0f%s\n",
-		o.label, o.conns, model, n, per(n), per(len(r.refused)), per(r.other), per(r.unsent), r.processor(o))
-	fmt.Printf("    200 from its sending: %s\n    503 from its sending: %s\n", percentiles(r.acceptedSent), percentiles(r.refusedSent))
-	if o.rate > 0 {
-		fmt.Printf("    200 from the schedule: %s\n    503 from the schedule: %s\n", percentiles(r.accepted), percentiles(r.refused))
-		fmt.Printf("    the driver's own lateness: %s, of %d sends that had a free connection\n", percentiles(r.late), len(r.late))
+	l.h.Merge(other.h)
+}
+
+// Count returns how many there are.
+func (l *Latencies) Count() int64 {
+	if l.h == nil {
+		return 0
+	}
+	return l.h.TotalCount()
+}
+
+// At returns the latency that a share q of them, 0 to 1, does not exceed; 0 if there
+// are none.
+func (l *Latencies) At(q float64) time.Duration {
+	if l.h == nil {
+		return 0
+	}
+	return time.Duration(l.h.ValueAtPercentile(100*q)) * time.Microsecond
+}
+
+// MarshalText returns them in HdrHistogram's compressed encoding, version 2, in µs,
+// which its tools in other languages read. Empty ones are an empty text.
+func (l Latencies) MarshalText() ([]byte, error) {
+	if l.h == nil {
+		return nil, nil
+	}
+	return l.h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+}
+
+// UnmarshalText reads what [Latencies.MarshalText] wrote.
+func (l *Latencies) UnmarshalText(text []byte) (err error) {
+	l.h = nil
+	if len(text) == 0 {
+		return nil
+	}
+	l.h, err = hdrhistogram.Decode(text)
+	return err
+}
+
+// Result is what a run measured. Intents of an answer with 200 were all allowed.
+type Result struct {
+	mu sync.Mutex // guards all while the run lasts
+
+	Accepted int // answers with 200
+	Refused  int // with 503
+	Unsent   int // arrivals that were given up
+	Bytes    int // of the bodies of 200s
+	Elapsed  time.Duration
+
+	// Scheduled holds the latencies of 200s from when they were due, and the waits of
+	// arrivals that were given up; Sent those of 200s from their sending. They differ
+	// in an open loop alone.
+	Scheduled, Sent Latencies
+	// Refusals holds the latencies of 503s from their sending.
+	Refusals Latencies
+	// Lateness holds how late those were sent that did not wait for a connection: the
+	// driver's own.
+	Lateness Latencies
+}
+
+func newResult() *Result { return &Result{} }
+
+// took notes an answer at now to a request that was due and sent then.
+func (r *Result) took(a answer, now, due, sent time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch a.status {
+	case 200:
+		r.Accepted++
+		r.Bytes += a.size
+		r.Scheduled.Record(now.Sub(due))
+		r.Sent.Record(now.Sub(sent))
+	case 503:
+		r.Refused++
+		r.Refusals.Record(now.Sub(sent))
 	}
 }
 
-// percentiles sorts d and describes it.
-func percentiles(d []time.Duration) string {
-	if len(d) == 0 {
-		return "none"
-	}
-	slices.Sort(d)
-	at := func(q float64) time.Duration { return d[int(q*float64(len(d)-1))] }
-	return fmt.Sprintf("p50=%v p90=%v p99=%v p99.9=%v max=%v", at(.5), at(.9), at(.99), at(.999), at(1))
+func (r *Result) gaveUp(after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Unsent++
+	r.Scheduled.Record(after)
+}
+
+func (r *Result) late(by time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Lateness.Record(by)
 }

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -12,22 +11,10 @@ import (
 
 const tick = 10 * time.Millisecond // of /proc
 
-// Spent returns the processor time of processes so far, together.
-func Spent(pids ...int) (sum time.Duration) {
-	for _, pid := range pids {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			continue
-		}
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // from the state, field 3, on
-		sum += ticks(fields[14-3]) + ticks(fields[15-3])                // of the user and of the system
-	}
-	return sum
-}
-
 // Processors is how much time the processors of this machine had since it started,
-// and how much of it the host gave to others.
-type Processors struct{ All, Stolen time.Duration }
+// how much of it the host gave to others (Stolen), and how much programs used (Used,
+// without what the kernel spent on interrupts). It counts in ticks.
+type Processors struct{ All, Stolen, Used time.Duration }
 
 // ReadProcessors returns what there is by now.
 func ReadProcessors() (p Processors) {
@@ -38,13 +25,16 @@ func ReadProcessors() (p Processors) {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	// cpu user nice system idle iowait irq softirq steal guest guest_nice, of which the
 	// last two are within the first two.
-	const steal = 8
+	const user, nice, system, steal = 1, 2, 3, 8
 	for i, field := range bytes.Fields(line) {
 		if i == 0 || i > steal {
 			continue
 		}
 		p.All += ticks(field)
-		if i == steal {
+		switch i {
+		case user, nice, system:
+			p.Used += ticks(field)
+		case steal:
 			p.Stolen = ticks(field)
 		}
 	}
@@ -57,6 +47,17 @@ func (p Processors) StolenSince(before Processors) float64 {
 		return 0
 	}
 	return float64(p.Stolen-before.Stolen) / float64(p.All-before.All)
+}
+
+// Other returns how much of the time since before went to what spent no part of own:
+// other programs, and what the host gave to others, in processors (0.5 is half of
+// one).
+func (p Processors) Other(before Processors, own, elapsed time.Duration) float64 {
+	if elapsed <= 0 || p.All == before.All {
+		return 0
+	}
+	other := p.Used - before.Used + p.Stolen - before.Stolen - own
+	return max(0, other.Seconds()/elapsed.Seconds())
 }
 
 // ticks returns what a number of /proc says, 0 where it is none.

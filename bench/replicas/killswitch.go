@@ -12,13 +12,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"writ/bench/load"
 	"writ/storage"
 	"writ/storage/mongodb"
 	"writ/storage/mongodb/mongotest"
 )
 
 // killSwitch measures PATCHes at either of two replicas in turn.
-func (b *bench) killSwitch(ctx context.Context, set *mongotest.Set) error {
+func (b *runner) killSwitch(ctx context.Context, set *mongotest.Set) error {
 	var replicas []*server
 	for _, name := range []string{"first replica", "second replica"} {
 		s, err := b.serve(ctx, name, "replicas", set) // they share the keys of a directory
@@ -40,14 +41,14 @@ func (b *bench) killSwitch(ctx context.Context, set *mongotest.Set) error {
 	loading, enough := context.WithCancel(ctx)
 	for _, s := range replicas {
 		loads.Go(func() {
-			_, err := b.load(loading, s, s.name, "-rate", fmt.Sprintf("%.0f", b.options.load/2), "-duration", "20s", "-conns", "64")
+			_, err := b.load(loading, s, s.name, load.Options{Conns: 64, Rate: b.beside / 2, Duration: 20 * time.Second})
 			if err != nil && loading.Err() == nil {
 				fmt.Println(err)
 			}
 		})
 	}
 	time.Sleep(3 * time.Second)
-	err := patches(ctx, replicas, agent.ID, fmt.Sprintf("beside %.0f decisions/s", b.options.load), b.patches)
+	err := patches(ctx, replicas, agent.ID, fmt.Sprintf("beside %.0f decisions/s", b.beside), b.patches)
 	loads.Wait()
 	enough()
 	return err

@@ -17,7 +17,7 @@
 //
 // The server comes from where mongotest gets it.
 //
-//	replicas -writ ./writ -driver ./load
+//	replicas -writ ./writ
 package main
 
 import (
@@ -29,27 +29,27 @@ import (
 	"slices"
 	"time"
 
+	"writ/bench/load"
 	"writ/storage/mongodb/mongotest"
 )
 
 type options struct {
-	writ, driver string
-	conns        int
-	rounds       int
-	duration     time.Duration
-	patches      int
-	load         float64
+	writ     string
+	conns    int
+	rounds   int
+	duration time.Duration
+	patches  int
+	beside   float64
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.writ, "writ", "", "binary of writ")
-	flag.StringVar(&o.driver, "driver", "", "binary of bench/load")
 	flag.IntVar(&o.conns, "conns", 256, "connections of the closed loops")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of the closed loops")
 	flag.DurationVar(&o.duration, "duration", 4*time.Second, "how long a run is measured")
 	flag.IntVar(&o.patches, "patches", 200, "PATCHes of a kill switch, idle and under load; 0 for none")
-	flag.Float64Var(&o.load, "load", 5000, "decisions a second beside the PATCHes")
+	flag.Float64Var(&o.beside, "load", 5000, "decisions a second beside the PATCHes")
 	flag.Parse()
 	if err := run(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "replicas:", err)
@@ -63,7 +63,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{options: o, dir: dir}
+	b := &runner{options: o, dir: dir}
 	defer b.stop()
 	three, err := mongotest.Start(ctx, 3)
 	if err != nil {
@@ -83,7 +83,7 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // compare measures decisions on each store.
-func (b *bench) compare(ctx context.Context, three *mongotest.Set) (err error) {
+func (b *runner) compare(ctx context.Context, three *mongotest.Set) (err error) {
 	one, err := mongotest.Start(ctx, 1)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (b *bench) compare(ctx context.Context, three *mongotest.Set) (err error) {
 		return err
 	}
 	for _, s := range servers {
-		if _, err := b.load(ctx, s, "half load, "+s.name, "-rate", fmt.Sprintf("%.0f", median(s.rates)/2)); err != nil {
+		if _, err := b.load(ctx, s, "half load, "+s.name, load.Options{Conns: b.conns, Rate: median(s.rates) / 2}); err != nil {
 			return err
 		}
 	}

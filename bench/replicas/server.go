@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"writ/bench"
+	"writ/bench/load"
 	"writ/bench/proc"
 	"writ/storage/mongodb/mongotest"
 )
@@ -25,8 +27,8 @@ const organization = "bench"
 // plans has one that no run uses up.
 const plans = `{"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 100, "tokens": 1000, "retention_days": 7, "csv_export": false}}`
 
-// bench starts servers in a directory.
-type bench struct {
+// runner starts servers in a directory.
+type runner struct {
 	options
 	dir     string
 	started []*server
@@ -40,14 +42,14 @@ type server struct {
 	set       *mongotest.Set // or nil
 	members   []int          // process ids
 
-	decided                 float64   // in the closed loops
-	rates                   []float64 // decisions/s of them
-	writs, mongods, drivers []float64 // µs of processor time a decision
-	driverSpent             time.Duration
+	decided                 float64        // in the closed loops
+	rates                   []float64      // decisions/s of them
+	writs, mongods, drivers []float64      // µs of processor time a decision
+	subject                 *bench.Subject // once it was measured
 }
 
 // serve starts a writ whose keys are in data, on set or on the embedded store.
-func (b *bench) serve(ctx context.Context, name, data string, set *mongotest.Set) (*server, error) {
+func (b *runner) serve(ctx context.Context, name, data string, set *mongotest.Set) (*server, error) {
 	data = filepath.Join(b.dir, data)
 	file := filepath.Join(b.dir, "plans.json")
 	if err := os.WriteFile(file, []byte(plans), 0o600); err != nil {
@@ -106,47 +108,55 @@ func (s *server) stop() {
 	}
 }
 
-func (b *bench) stop() {
+func (b *runner) stop() {
 	for _, s := range b.started {
 		s.stop()
 	}
 }
 
-// load runs the driver at s and returns what it printed, which it prints, too.
-func (b *bench) load(ctx context.Context, s *server, label string, args ...string) (string, error) {
-	args = append([]string{
-		"-label", strings.ReplaceAll(label, " ", "-"), "-url", s.url + "/v1/policy/evaluate", "-org", organization, "-operator", s.operator,
-		"-conns", strconv.Itoa(b.conns), "-duration", b.duration.String(), "-warmup", "0s",
-	}, args...)
-	cmd := exec.CommandContext(ctx, b.driver, args...) //nolint:gosec // ours
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	os.Stdout.Write(out) //nolint:errcheck // for people
-	if err == nil {
-		s.driverSpent = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+// load measures s once, and prints what it measured.
+func (b *runner) load(ctx context.Context, s *server, label string, o load.Options) (*bench.Run, error) {
+	if s.subject == nil {
+		base, err := url.Parse(s.url)
+		if err != nil {
+			return nil, err
+		}
+		bearer := func(string) (string, error) { return s.operator, nil }
+		work := bench.Work{Organization: organization, Organizations: 1, Policies: 1}
+		if s.subject, err = bench.Connect(ctx, base, work, bearer, s.process.Process.Pid, ""); err != nil {
+			return nil, err
+		}
 	}
-	return string(out), err
+	o.Duration, o.Patience = cmp.Or(o.Duration, b.duration), time.Second
+	r, err := bench.Measure(ctx, s.subject, o, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", label, err)
+	}
+	if r.Subject, r.Load = label, "closed"; o.Rate > 0 {
+		r.Load = fmt.Sprintf("%.0f", o.Rate)
+	}
+	fmt.Println(r)
+	return r, nil
 }
 
 // closed runs a closed loop at s, after a short one that warms up.
-func (b *bench) closed(ctx context.Context, s *server, round int) error {
+func (b *runner) closed(ctx context.Context, s *server, round int) error {
 	if round == 0 {
-		if _, err := b.load(ctx, s, "warm up, "+s.name, "-duration", "2s", "-conns", "64"); err != nil {
+		if _, err := b.load(ctx, s, "warm up, "+s.name, load.Options{Conns: 64, Duration: 2 * time.Second}); err != nil {
 			return err
 		}
 	}
-	writ, members := proc.Spent(s.process.Process.Pid), proc.Spent(s.members...)
-	out, err := b.load(ctx, s, fmt.Sprintf("%s/%d", s.name, round+1))
+	members := proc.Spent(s.members...)
+	r, err := b.load(ctx, s, fmt.Sprintf("%s/%d", s.name, round+1), load.Options{Conns: b.conns})
 	if err != nil {
 		return err
 	}
-	decided, rate := field(out, "requests="), field(out, "requests/s=")
-	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / cmp.Or(decided, 1) }
+	decided := float64(r.Accepted)
 	s.decided += decided
-	s.rates = append(s.rates, rate)
-	s.writs = append(s.writs, each(proc.Spent(s.process.Process.Pid)-writ))
-	s.mongods = append(s.mongods, each(proc.Spent(s.members...)-members))
-	s.drivers = append(s.drivers, each(s.driverSpent))
+	s.rates = append(s.rates, r.Rate())
+	s.writs = append(s.writs, r.Processor())
+	s.mongods = append(s.mongods, (proc.Spent(s.members...)-members).Seconds()*1e6/decided)
+	s.drivers = append(s.drivers, r.DriverSeconds*1e6/decided)
 	return nil
 }
 
@@ -168,15 +178,4 @@ func (s *server) grown(ctx context.Context, before mongotest.Sizes) error {
 	fmt.Printf("%-14s bytes a decision on each member: data=%.0f, on the disk=%.0f and its indexes=%.0f; oplog=%.0f\n", s.name,
 		each(after.Data, before.Data), each(after.Storage, before.Storage), each(after.Indexes, before.Indexes), each(after.Oplog, before.Oplog))
 	return nil
-}
-
-// field returns the number after a name in what the driver printed.
-func field(out, name string) float64 {
-	_, rest, _ := strings.Cut(out, " "+name)
-	number, _, _ := strings.Cut(rest, " ")
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil {
-		return 0 // which is seen
-	}
-	return n
 }

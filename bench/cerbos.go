@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/bench/corpus"
+	"writ/bench/load"
+	"writ/engine"
+)
+
+// cerbos starts a Cerbos with the reference policy, without its audit log.
+func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
+	binary, err := p.find(ctx, "cerbos", cerbosVersion, fetchCerbos)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "writ-bench-cerbos-")
+	if err != nil {
+		return nil, err
+	}
+	clean := func() error { return os.RemoveAll(dir) }
+	policy, err := cerbosOf(corpus.ReferencePolicy())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "policy.json"), policy, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, clean())
+	}
+	addr, err := freeAddress()
+	grpc, err1 := freeAddress()
+	if err = errors.Join(err, err1); err != nil {
+		return nil, errors.Join(err, clean())
+	}
+	args := []string{"server", "--log-level=error"}
+	for _, setting := range []string{
+		"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc, "server.requestLimits.maxActionsPerResource=1",
+		"storage.driver=disk", "storage.disk.directory=" + dir, "storage.disk.watchForChanges=false", "audit.enabled=false", "telemetry.disabled=true",
+	} {
+		args = append(args, "--set="+setting)
+	}
+	started, err := startProcess(ctx, addr, p.Processors, nil, binary, args...)
+	if err != nil {
+		return nil, errors.Join(err, clean())
+	}
+	body, err := json.Marshal(cerbosRequest(corpus.AllowedIntent()), json.Deterministic(true))
+	return &Subject{
+		About:  About{"cerbos", binary + " server: the same policy, audit off; no key, reasons, receipt, history or meter"},
+		target: &load.Target{URL: &url.URL{Scheme: "http", Host: addr, Path: "/api/check/resources"}, Body: body, Allowed: "EFFECT_ALLOW", Intents: 1},
+		pid:    started.cmd.Process.Pid,
+		stop:   func() error { return errors.Join(started.stop(), clean()) },
+	}, err
+}
+
+// cerbosAction returns an action type as Cerbos names actions, whose parts its
+// wildcards know by colons.
+func cerbosAction(actionType string) string { return strings.ReplaceAll(actionType, ".", ":") }
+
+// cerbosOf writes a policy as a resource policy of the kind intent.
+func cerbosOf(p *engine.ActionPolicy) ([]byte, error) {
+	when := func(condition string) any { return map[string]any{"match": map[string]any{"expr": condition}} }
+	rule := func(effect, condition string, actions ...string) any {
+		for i := range actions {
+			actions[i] = cerbosAction(actions[i])
+		}
+		r := map[string]any{"actions": actions, "effect": effect, "roles": []string{"agent"}}
+		if condition != "" {
+			r["condition"] = when(condition)
+		}
+		return r
+	}
+	matches := func(globs []string) string { return fmt.Sprintf("R.attr.resource.matches(%q)", union(globs)) }
+	return json.Marshal(map[string]any{
+		"apiVersion": "api.cerbos.dev/v1",
+		"resourcePolicy": map[string]any{
+			"version": "default", "resource": "intent",
+			"rules": []any{
+				rule("EFFECT_DENY", "", p.DeniedActionTypes...),
+				rule("EFFECT_DENY", matches(p.BlockedResourcePatterns), "*"),
+				rule("EFFECT_DENY", fmt.Sprintf("R.attr.cost.amount_minor > %d || R.attr.cost.currency != %q", *p.MaxCostMinor, p.Currency), "*"),
+				rule("EFFECT_ALLOW", fmt.Sprintf("P.id == %q && %s", p.AgentID, matches(p.AllowedResourcePatterns)), p.AllowedActionTypes...),
+			},
+		},
+	}, json.Deterministic(true))
+}
+
+// cerbosRequest asks about an intent.
+func cerbosRequest(in *engine.Intent) any {
+	return map[string]any{
+		"requestId": load.IntentID,
+		"principal": map[string]any{"id": in.AgentID, "roles": []string{"agent"}},
+		"resources": []any{map[string]any{
+			"actions": []string{cerbosAction(in.ActionType)},
+			"resource": map[string]any{
+				"kind": "intent", "id": load.IntentID,
+				"attr": map[string]any{"resource": in.Resource, "cost": in.Cost, "metadata": in.Metadata, "issued_at": in.IssuedAt},
+			},
+		}},
+	}
+}

@@ -1,0 +1,47 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"writ/bench/load"
+)
+
+// ServeFloor is the fastest server that the framework allows, at addr: a bare Fiber
+// handler that answers every request with a constant of size bytes, until ctx ends.
+func ServeFloor(ctx context.Context, addr string, size int) error {
+	answer := append(append([]byte(`{"ok":true,"pad":"`), bytes.Repeat([]byte("x"), max(0, size-20))...), `"}`...)
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/", func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		return c.Send(answer)
+	})
+	stop := context.AfterFunc(ctx, func() { _ = app.Shutdown() }) // Listen returns then
+	defer stop()
+	return app.Listen(addr)
+}
+
+// startFloor starts the floor, which this binary is when it is asked to, beside the
+// subject whose requests it gets and the size of whose answers it gives.
+func startFloor(ctx context.Context, binary string, processors []int, beside *Subject) (*Subject, error) {
+	size, err := load.Ask(ctx, beside.target)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	p, err := startProcess(ctx, addr, processors, nil, binary, "bench", "floor", "--addr", addr, "--size", strconv.Itoa(size))
+	if err != nil {
+		return nil, err
+	}
+	t := *beside.target
+	t.URL, t.Allowed = &url.URL{Scheme: "http", Host: addr, Path: "/"}, ""
+	what := "a bare Fiber handler: the same request, a constant answer of as many bytes"
+	return &Subject{About: About{"floor", what}, target: &t, pid: p.cmd.Process.Pid, stop: p.stop}, nil
+}

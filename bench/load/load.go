@@ -1,0 +1,123 @@
+// Package load drives one HTTP endpoint and measures it.
+//
+// The arrival model is closed or open. Closed: each connection sends its next
+// request when the last is answered, so latencies are those at saturation, and a
+// slow server is asked less. A connection that is answered with 503 waits for as
+// long as Retry-After says.
+//
+// Open: requests arrive on a schedule whatever the answers are. The first
+// connection that is free sends the next arrival. Its latency counts from its place
+// in the schedule, so the wait for a connection is part of it: what a stalled server
+// keeps from being sent is measured (no coordinated omission). An arrival that finds
+// no connection within the patience is given up; its wait counts as its latency.
+//
+// Every request carries random intent ids, so nothing is answered from an earlier
+// decision.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Placeholders of a body: each request replaces those of intents by random UUIDs of
+// version 4, and those of policies by that of its [Caller].
+const (
+	IntentID = "00000000-0000-4000-8000-000000000000"
+	PolicyID = "00000000-0000-4000-8000-000000000001"
+)
+
+// Target is what is asked.
+type Target struct {
+	URL     *url.URL // of scheme http
+	Body    []byte   // JSON with the placeholders
+	Callers []Caller // each request is of a random one; none: no header, no policy
+	// Allowed is what the body of an answer contains for each intent that was
+	// allowed, Intents how often it must: anything else is an error of the run.
+	Allowed string
+	Intents int
+}
+
+// Caller is an API key and a policy of its organization. Keys of one target are of
+// one length.
+type Caller struct{ Key, PolicyID string }
+
+// Options are those of one run.
+type Options struct {
+	Conns    int
+	Duration time.Duration
+	Requests int           // of a closed loop that ends after as many; 0: after Duration
+	Rate     float64       // requests that arrive a second; 0 is a closed loop
+	Patience time.Duration // of an arrival of an open loop
+}
+
+// Drive runs o against t. Its error is that of a connection, or of an answer that is
+// neither 200 nor a 503 with Retry-After.
+func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
+	if t.URL.Scheme != "http" {
+		return nil, fmt.Errorf("%s: only http can be driven", t.URL)
+	}
+	conns := make([]*conn, o.Conns)
+	for i := range conns {
+		c, err := dial(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		conns[i] = c
+	}
+	// What is read or written when ctx ends fails at once.
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range conns {
+			c.close()
+		}
+	})
+	defer stop()
+	r := newResult()
+	s := &schedule{start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests)}
+	s.end = s.start.Add(o.Duration)
+	var (
+		wg   sync.WaitGroup
+		once sync.Once
+		fail error
+	)
+	for _, c := range conns {
+		wg.Go(func() {
+			loop := s.closed
+			if o.Rate > 0 {
+				loop = s.open
+			}
+			if err := loop(c, r); err != nil {
+				once.Do(func() { fail = err })
+				s.failed.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	r.Elapsed = time.Since(s.start)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if fail == nil && r.Accepted == 0 {
+		fail = errors.New("no request was answered with 200")
+	}
+	return r, fail
+}
+
+// Ask sends one request and returns the bytes of the answer's body.
+func Ask(ctx context.Context, t *Target) (size int, err error) {
+	c, err := dial(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	a, err := c.ask()
+	if err == nil && a.status != 200 {
+		err = statusError(a)
+	}
+	return a.size, err
+}

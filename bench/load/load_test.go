@@ -1,0 +1,191 @@
+package load
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func target(t *testing.T, h http.HandlerFunc) *Target {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Target{URL: u, Body: []byte(`{"intent_id":"` + IntentID + `","policy_id":"` + PolicyID + `"}`), Allowed: "yes", Intents: 1}
+}
+
+// TestDrive_OpenLoopSeesAStall stalls a server for 400 ms of a second: two fifths of
+// the arrivals are due while nothing is answered. A closed loop, and latencies from
+// the sending, hardly see it.
+func TestDrive_OpenLoopSeesAStall(t *testing.T) {
+	const stall = 400 * time.Millisecond
+	var first sync.Once
+	var stalled sync.RWMutex
+	stalling := func() http.HandlerFunc {
+		first = sync.Once{}
+		return func(w http.ResponseWriter, _ *http.Request) {
+			first.Do(func() {
+				stalled.Lock()
+				time.AfterFunc(stall, stalled.Unlock)
+			})
+			stalled.RLock()
+			defer stalled.RUnlock()
+			io.WriteString(w, "yes")
+		}
+	}
+	o := Options{Conns: 2, Duration: time.Second, Rate: 500, Patience: time.Minute}
+	open, err := Drive(t.Context(), target(t, stalling()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open.Accepted != 500 || open.Unsent != 0 {
+		t.Errorf("%d of 500 arrivals were accepted, %d unsent", open.Accepted, open.Unsent)
+	}
+	// A fifth of the arrivals waited for 200 ms or more, a twentieth for 350 or more.
+	if got := open.Scheduled.At(.8); got < stall/2-stall/10 {
+		t.Errorf("p80 from the schedule = %v, want about %v", got, stall/2)
+	}
+	if got := open.Scheduled.At(.99); got < stall*8/10 {
+		t.Errorf("p99 from the schedule = %v, want about %v", got, stall)
+	}
+	if got := open.Sent.At(.99); got > stall/2 {
+		t.Errorf("p99 from the sending = %v: only the two that were under way waited", got)
+	}
+	closed, err := Drive(t.Context(), target(t, stalling()), Options{Conns: 2, Duration: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := closed.Scheduled.At(.99); got > stall/2 {
+		t.Errorf("p99 of a closed loop = %v: it is not asked what it would not have answered", got)
+	}
+}
+
+// TestDrive_WhatIsGivenUpCounts has a server answer nothing for as long as arrivals
+// wait: their wait is in the latencies.
+func TestDrive_WhatIsGivenUpCounts(t *testing.T) {
+	var asked atomic.Int64
+	slow := target(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 1 {
+			time.Sleep(500 * time.Millisecond)
+		}
+		io.WriteString(w, "yes")
+	})
+	r, err := Drive(t.Context(), slow, Options{Conns: 1, Duration: 400 * time.Millisecond, Rate: 1000, Patience: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Unsent < 300 || r.Accepted+r.Unsent != 400 {
+		t.Errorf("%d accepted, %d unsent, want 400 in all and most unsent", r.Accepted, r.Unsent)
+	}
+	if got := r.Scheduled.At(.5); got < 50*time.Millisecond || r.Scheduled.Count() != 400 {
+		t.Errorf("p50 of %d = %v, want at least the patience of all 400", r.Scheduled.Count(), got)
+	}
+}
+
+// TestDrive_IDsAreRandom holds each request to an id of its own, its caller's key and
+// policy.
+func TestDrive_IDsAreRandom(t *testing.T) {
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	var mu sync.Mutex
+	ids, callers := make(map[string]bool), make(map[string]int)
+	tg := target(t, func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			IntentID string `json:"intent_id"`
+			PolicyID string `json:"policy_id"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || !uuid.MatchString(in.IntentID) {
+			t.Errorf("intent_id = %q, %v", in.IntentID, err)
+		}
+		mu.Lock()
+		ids[in.IntentID] = true
+		callers[r.Header.Get("Authorization")+" "+in.PolicyID]++
+		mu.Unlock()
+		io.WriteString(w, "yes")
+	})
+	one, two := strings.Replace(PolicyID, "0", "1", 1), strings.Replace(PolicyID, "0", "2", 1)
+	tg.Callers = []Caller{{"key-1", one}, {"key-2", two}}
+	r, err := Drive(t.Context(), tg, Options{Conns: 2, Duration: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != r.Accepted {
+		t.Errorf("%d ids in %d requests", len(ids), r.Accepted)
+	}
+	if len(callers) != 2 || callers["Bearer key-1 "+one] == 0 || callers["Bearer key-2 "+two] == 0 {
+		t.Errorf("callers = %v, want two", callers)
+	}
+}
+
+// TestDrive_Fails holds that what is not an allowance counts as no throughput.
+func TestDrive_Fails(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"a denial":                  func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "no") },
+		"an error":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"a rate limit":              func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"a 503 without Retry-After": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+	} {
+		if _, err := Drive(t.Context(), target(t, h), Options{Conns: 1, Duration: time.Second}); err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+}
+
+// TestDrive_RefusalsCount has every second request refused, and every body sent in
+// chunks.
+func TestDrive_RefusalsCount(t *testing.T) {
+	var asked atomic.Int64
+	tg := target(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1)%2 == 0 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, strings.Repeat("x", 10_000))
+		w.(http.Flusher).Flush()
+		fmt.Fprint(w, "yes")
+	})
+	r, err := Drive(t.Context(), tg, Options{Conns: 1, Duration: 200 * time.Millisecond, Rate: 100, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Accepted != 10 || r.Refused != 10 || r.Refusals.Count() != 10 || r.Bytes != 10*10_003 {
+		t.Errorf("%d accepted with %d bytes, %d refused, want 10 and 10", r.Accepted, r.Bytes, r.Refused)
+	}
+}
+
+func TestLatencies_SurviveTheFile(t *testing.T) {
+	var l, back Latencies
+	for i := range 1000 {
+		l.Record(time.Duration(i) * time.Millisecond)
+	}
+	text, err := l.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := back.UnmarshalText(text); err != nil {
+		t.Fatal(err)
+	}
+	again, err := back.MarshalText()
+	if err != nil || !bytes.Equal(text, again) || back.Count() != 1000 {
+		t.Errorf("%d latencies came back, %v", back.Count(), err)
+	}
+	if got := back.At(.5); got < 495*time.Millisecond || got > 505*time.Millisecond {
+		t.Errorf("p50 = %v, want 500ms", got)
+	}
+	if err := back.UnmarshalText(nil); err != nil || back.Count() != 0 || back.At(.5) != 0 {
+		t.Errorf("an empty text gives %d latencies, %v", back.Count(), err)
+	}
+}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// ErrUnavailable says that a peer cannot be had here.
+var ErrUnavailable = errors.New("cannot be had here")
+
+// The versions of peers that are fetched where PATH has none.
+const (
+	opaVersion    = "v1.22.0"
+	cerbosVersion = "0.55.0"
+)
+
+// Peers starts what writ is compared with.
+type Peers struct {
+	Binary     string // of this writ, which is the floor, too
+	Processors []int
+	Cache      string               // directory of what is fetched
+	Say        func(string, ...any) // of what takes long
+}
+
+// Start starts the peer of a name: floor, opa, cerbos, or the path of another writ's
+// binary. It does the work of beside. Its error is [ErrUnavailable] where that work is
+// none for it, or where it cannot be had.
+func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) (*Subject, error) {
+	switch {
+	case name == "floor":
+		return startFloor(ctx, p.Binary, p.Processors, beside)
+	case strings.ContainsRune(name, filepath.Separator):
+		return Program{Name: filepath.Base(name), Binary: name, Processors: p.Processors}.Start(ctx, w)
+	case name != "opa" && name != "cerbos":
+		return nil, fmt.Errorf("there is no peer %q: want floor, opa, cerbos or the path of a writ", name)
+	case w.Rules+w.Rego+w.Batch > 0 || w.Organizations*w.Policies > 1:
+		return nil, fmt.Errorf("%w: %s is compared by one policy without rules and batches", ErrUnavailable, name)
+	case name == "opa":
+		return p.opa(ctx)
+	default:
+		return p.cerbos(ctx)
+	}
+}
+
+// find returns the binary in PATH or, once fetch has put it there, in the cache.
+func (p Peers) find(ctx context.Context, name, version string, fetch func(ctx context.Context, dir string) (string, error)) (string, error) {
+	if found, err := exec.LookPath(name); err == nil {
+		return found, nil
+	}
+	dir := filepath.Join(p.Cache, name+"-"+version)
+	kept := filepath.Join(dir, "bin", name)
+	if _, err := os.Stat(kept); err == nil {
+		return kept, nil
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o750); err != nil {
+		return "", err
+	}
+	p.Say("there is no %s in PATH: fetching %s, which may take minutes", name, version)
+	fetched, err := fetch(ctx, dir)
+	if err == nil {
+		err = os.Rename(fetched, kept)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return kept, nil
+}
+
+// run runs a program of PATH in a directory.
+func run(ctx context.Context, dir string, environ []string, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // constants
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w: %.500s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// fetchOPA builds OPA of Go's modules.
+func fetchOPA(ctx context.Context, dir string) (string, error) {
+	const module = "github.com/open-policy-agent/opa@" + opaVersion
+	err := run(ctx, dir, []string{"GOBIN=" + dir}, "go", "install", "-tags=opa_no_oci", "-ldflags=-s -w", module)
+	return filepath.Join(dir, "opa"), err
+}
+
+// fetchCerbos takes Cerbos from npm, where its makers publish the binary.
+func fetchCerbos(ctx context.Context, dir string) (string, error) {
+	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]
+	if arch == "" {
+		arch = runtime.GOARCH
+	}
+	name := fmt.Sprintf("cerbos-%s-%s", runtime.GOOS, arch)
+	err := run(ctx, dir, nil, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "@cerbos/"+name+"@"+cerbosVersion)
+	return filepath.Join(dir, "node_modules", "@cerbos", name, name), err
+}
+
+// union returns one regular expression, RE2's, of what any of the globs matches, read as they
+// stand: peers look at a resource in one way.
+func union(globs []string) string {
+	var b strings.Builder
+	for i, glob := range globs {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		b.WriteString(expression(glob))
+	}
+	return "^(?:" + b.String() + ")$"
+}
+
+// expression returns a glob as a regular expression.
+func expression(glob string) string {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case strings.HasPrefix(glob[i:], "**/"):
+			b.WriteString("(?:.*/)?")
+			i += 2
+		case strings.HasPrefix(glob[i:], "**"):
+			b.WriteString(".*")
+			i++
+		case c == '*':
+			b.WriteString("[^/]*")
+		case c == '?':
+			b.WriteString("[^/]")
+		case c == '{':
+			b.WriteString("(?:")
+		case c == '}':
+			b.WriteByte(')')
+		case c == ',':
+			b.WriteByte('|')
+		default:
+			b.WriteString(regexp.QuoteMeta(string(c)))
+		}
+	}
+	return b.String()
+}

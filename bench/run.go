@@ -1,0 +1,247 @@
+// Package bench measures a writ server, beside others where they are given, as
+// `writ bench` and `make bench-guard` show it.
+//
+// A round asks every subject in turn under every load, and the first one once more:
+// how much the two differ is what the machine adds (A/A). A round in which others used
+// the machine is dropped, counted and made again. Raw data are lines of JSON, see
+// [Header] and [Run]; summary and report are made of them alone.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"writ/bench/load"
+	"writ/bench/proc"
+)
+
+// Load is how requests arrive: in a closed loop, at a rate, or at a share of the rate
+// that the closed loop of the same round and subject had.
+type Load struct {
+	Rate  float64 // intents a second
+	Share float64 // 0.5 is half of the closed loop's rate
+}
+
+// ParseLoad reads "closed", a share such as "50%", or a rate of intents a second such
+// as "2000".
+func ParseLoad(text string) (Load, error) {
+	if text == "closed" {
+		return Load{}, nil
+	}
+	number, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0) || n > 1e9 {
+		return Load{}, fmt.Errorf("load %q: want closed, a share of its rate such as 50%%, or intents a second such as 2000", text)
+	}
+	if percent {
+		return Load{Share: n / 100}, nil
+	}
+	return Load{Rate: n}, nil
+}
+
+// String is what ParseLoad reads.
+func (l Load) String() string {
+	switch {
+	case l.Share > 0:
+		return strconv.FormatFloat(l.Share*100, 'f', -1, 64) + "%"
+	case l.Rate > 0:
+		return strconv.FormatFloat(l.Rate, 'f', -1, 64)
+	}
+	return "closed"
+}
+
+// Bench is what is measured and how.
+type Bench struct {
+	Header   Header // Work, Rounds, MaxOther and what says where; the rest is filled in
+	Subjects []*Subject
+	Loads    []Load
+	// Conns are the connections of closed loops, OpenConns those of open ones.
+	Conns, OpenConns int
+	Duration, Warmup time.Duration
+	Patience         time.Duration // of an arrival of an open loop
+	Raw              io.Writer     // of the raw data
+	Say              func(format string, args ...any)
+}
+
+// attempts is how many rounds are made for each that is wanted, if others use the
+// machine.
+const attempts = 3
+
+// Run measures until there are as many rounds as are wanted, or no more attempts.
+func (b *Bench) Run(ctx context.Context) (*Data, error) {
+	b.Header.Seconds, b.Header.Warmup = seconds(b.Duration), seconds(b.Warmup)
+	for _, s := range b.Subjects {
+		b.Header.Subjects = append(b.Header.Subjects, s.About)
+		if !s.known() && b.Header.MaxOther > 0 {
+			b.Header.MaxOther = 0
+			b.Say("the processor time of %s is not known: other load on this machine cannot be told from it, and no round is dropped", s.Name)
+		}
+	}
+	d := &Data{Header: b.Header}
+	if err := writeLine(b.Raw, line{Header: &d.Header}); err != nil {
+		return nil, err
+	}
+	for round, kept := 1, 0; kept < b.Header.Rounds && round <= attempts*b.Header.Rounds; round++ {
+		runs, err := b.round(ctx, round)
+		if err != nil {
+			return nil, err
+		}
+		if dropped := b.disturbed(runs); dropped == "" {
+			kept++
+		} else {
+			b.Say("round %d is dropped: %s", round, dropped)
+			for _, r := range runs {
+				r.Dropped = dropped
+			}
+		}
+		for _, r := range runs {
+			if err := writeLine(b.Raw, line{Run: r}); err != nil {
+				return nil, err
+			}
+		}
+		d.Runs = append(d.Runs, runs...)
+	}
+	return d, nil
+}
+
+// disturbed says what disturbed a round, or nothing.
+func (b *Bench) disturbed(runs []*Run) string {
+	for _, r := range runs {
+		if most := b.Header.MaxOther; most > 0 && r.Other > most {
+			return fmt.Sprintf("others used %.2f processors during %s, %s; %.2f are allowed", r.Other, r.Subject, r.Load, most)
+		}
+	}
+	return ""
+}
+
+// round asks every subject in turn, another one first in each round, and the first of
+// all once more.
+func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
+	for i := range b.Subjects {
+		s := b.Subjects[(i+round-1)%len(b.Subjects)]
+		closed := 0.0
+		for _, l := range b.Loads {
+			offered := l.Rate / float64(b.Header.Work.Intents())
+			if l.Share > 0 {
+				offered = l.Share * closed
+			}
+			r, err := b.measure(ctx, s, l, offered)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", s.Name, l, err)
+			}
+			if l == (Load{}) {
+				closed = float64(r.Accepted) / r.Seconds
+			}
+			runs = append(runs, r)
+		}
+	}
+	again, err := b.measure(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
+	if err != nil {
+		return nil, err
+	}
+	again.Again = true
+	runs = append(runs, again)
+	for _, r := range runs {
+		r.Round = round
+		b.Say("%s", r)
+	}
+	return runs, nil
+}
+
+// measure warms a subject up and runs one load.
+func (b *Bench) measure(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
+	o := load.Options{Conns: b.Conns, Duration: b.Warmup}
+	if b.Warmup > 0 {
+		if _, err := load.Drive(ctx, s.target, o); err != nil {
+			return nil, err
+		}
+	}
+	o.Duration = b.Duration
+	if offered > 0 {
+		o.Conns, o.Rate, o.Patience = b.OpenConns, offered, b.Patience
+	}
+	r, err := Measure(ctx, s, o, b.Subjects)
+	if err == nil {
+		r.Load = l.String()
+	}
+	return r, err
+}
+
+// Measure drives a subject, and reads what it and others spent meanwhile. What idle
+// ones spend is none of others.
+func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
+	own := func() (sum time.Duration, err error) {
+		for _, each := range idle {
+			if each == s {
+				continue
+			}
+			spent, err := each.spent(ctx)
+			if err != nil {
+				return 0, err
+			}
+			sum += spent
+		}
+		spent, err := s.spent(ctx)
+		return sum + spent + proc.Spent(os.Getpid()), err
+	}
+	ownBefore, err := own()
+	if err != nil {
+		return nil, err
+	}
+	machine, driver, began := proc.ReadProcessors(), proc.Spent(os.Getpid()), time.Now()
+	before, err := s.spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, err := load.Drive(ctx, s.target, o)
+	if err != nil {
+		return nil, err
+	}
+	after, err1 := s.spent(ctx)
+	driverAfter, machineAfter, elapsed := proc.Spent(os.Getpid()), proc.ReadProcessors(), time.Since(began)
+	ownAfter, err2 := own()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return &Run{
+		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: max(1, s.target.Intents),
+		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent, Bytes: got.Bytes,
+		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driverAfter - driver),
+		Other: machineAfter.Other(machine, ownAfter-ownBefore, elapsed), Stolen: machineAfter.StolenSince(machine),
+		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
+	}, nil
+}
+
+// String describes a run on one line.
+func (r *Run) String() string {
+	name := r.Subject
+	if r.Again {
+		name += " again"
+	}
+	text := fmt.Sprintf("%3d %-14s %-7s %9.0f/s", r.Round, name, r.Load, r.Rate())
+	if r.ServerSeconds > 0 {
+		text += fmt.Sprintf(" %7.1f µs of processor", r.Processor())
+	}
+	text += fmt.Sprintf("  p50 %s p99 %s p99.9 %s", short(r.Scheduled.At(.5)), short(r.Scheduled.At(.99)), short(r.Scheduled.At(.999)))
+	if r.Refused+r.Unsent > 0 {
+		text += fmt.Sprintf("  %d refused, %d unsent", r.Refused, r.Unsent)
+	}
+	return text + fmt.Sprintf("  others %.2f", r.Other)
+}
+
+// short writes a duration with three digits or so.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.2fms", d.Seconds()*1000)
+	case d < time.Second:
+		return fmt.Sprintf("%.1fms", d.Seconds()*1000)
+	}
+	return fmt.Sprintf("%.2fs", d.Seconds())
+}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"writ/api"
+	"writ/bench/load"
+	"writ/bench/proc"
+)
+
+// Subject is a server that is measured.
+type Subject struct {
+	About
+	target *load.Target
+	pid    int    // of its process; 0: not known
+	admin  string // URL of the admin address, whose /metrics know the processor time; empty: not known
+	stop   func() error
+}
+
+// Stop ends what was started for it.
+func (s *Subject) Stop() error {
+	if s.stop == nil {
+		return nil
+	}
+	return s.stop()
+}
+
+// known reports whether the processor time of the server can be read.
+func (s *Subject) known() bool { return s.pid != 0 || s.admin != "" }
+
+// spent returns the processor time of the server so far.
+func (s *Subject) spent(ctx context.Context) (time.Duration, error) {
+	switch {
+	case s.pid != 0:
+		return proc.Spent(s.pid), nil
+	case s.admin == "":
+		return 0, nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.admin+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "process_cpu_seconds_total "); ok {
+			n, err := strconv.ParseFloat(text, 64)
+			return time.Duration(n * float64(time.Second)), err
+		}
+	}
+	return 0, fmt.Errorf("%s/metrics has no process_cpu_seconds_total", s.admin)
+}
+
+// Connect prepares the work at a writ that runs at base. pid is of its process, admin
+// the URL of its admin address; both may be left out.
+func Connect(ctx context.Context, base *url.URL, w Work, bearer Bearer, pid int, admin string) (*Subject, error) {
+	t, err := w.target(ctx, base, bearer)
+	if err != nil {
+		return nil, err
+	}
+	return &Subject{About: About{"writ", base.String()}, target: t, pid: pid, admin: strings.TrimRight(admin, "/")}, nil
+}
+
+// plans has one that no run uses up.
+const plans = `{"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10000, "rules": 10000, "tokens": 1000, "retention_days": 7, "csv_export": false}}`
+
+// Program is a binary of writ that Start starts.
+type Program struct {
+	Name   string // of the subject
+	Binary string
+	Args   []string // of serve
+	// Processors that it may use; none: all.
+	Processors []int
+}
+
+// Start starts writ with everything in a temporary directory, without limits of
+// callers, and prepares the work.
+func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
+	dir, err := os.MkdirTemp("", "writ-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Subject{About: About{p.Name, strings.Join(append([]string{p.Binary, "serve"}, p.Args...), " ")}}
+	s.stop = func() error { return os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	file, data := filepath.Join(dir, "plans.json"), filepath.Join(dir, "data")
+	if err := os.WriteFile(file, []byte(plans), 0o600); err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", data, "--plans", file}, p.Args...)
+	// As variables: an earlier revision that has no such limit ignores them.
+	environ := []string{"WRIT_RATE_LIMIT_ADDRESS=off", "WRIT_RATE_LIMIT_CHANGES=off", "WRIT_RATE_LIMIT_CREDENTIAL=off"}
+	started, err := startProcess(ctx, addr, p.Processors, environ, p.Binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	s.pid = started.cmd.Process.Pid
+	s.stop = func() error { return errors.Join(started.stop(), os.RemoveAll(dir)) }
+	bearer, err := OperatorTokens(filepath.Join(data, "operator-secret"))
+	if err != nil {
+		return nil, err
+	}
+	s.target, err = w.target(ctx, &url.URL{Scheme: "http", Host: addr}, bearer)
+	return s, err
+}
+
+// OperatorTokens returns what signs operator tokens with the secret in a file, for an
+// hour each.
+func OperatorTokens(file string) (Bearer, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return func(organization string) (string, error) {
+		return api.SignOperatorToken(secret, organization, "bench", time.Now(), time.Hour)
+	}, nil
+}

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"text/tabwriter"
+
+	"writ/bench/load"
+)
+
+// Row sums up the rounds that count of one subject under one load.
+type Row struct {
+	Subject, Load string
+	Rounds        int
+	// Medians over the rounds: intents a second, µs of the server's processor an intent
+	// (0: not known), answers of 503 and arrivals that were given up a second.
+	Rate, Processor, Refused, Unsent float64
+	// RateRatio and ProcessorRatio are this row's medians over those of the first
+	// subject under the same load; 0 where one is missing.
+	RateRatio, ProcessorRatio float64
+	// Scheduled and Sent hold the latencies of all rounds. Worst is the greatest p99 of
+	// a round, from the schedule.
+	Scheduled, Sent load.Latencies
+	Late            load.Latencies
+
+	rates, processors []float64 // of the rounds
+}
+
+// Noise is how much the first subject differs from itself within a round: the
+// greatest deviation of a round, and that of the medians. 0.02 is 2 %.
+type Noise struct {
+	Rounds                              int
+	Rate, RateMost                      float64
+	Processor, ProcessorMost            float64
+	againRates, againProcessors, a1, a2 []float64
+}
+
+// Summary is what a report shows of runs.
+type Summary struct {
+	Rows  []*Row
+	Noise Noise
+	Kept  int // rounds
+	// Dropped are the reasons of the rounds that do not count.
+	Dropped []string
+	// OnlyDropped: no round was undisturbed, and all are shown.
+	OnlyDropped bool
+}
+
+// Summarize sums up runs. If every round is dropped, all count.
+func (d *Data) Summarize() *Summary {
+	s := &Summary{}
+	rounds := make(map[int]bool)
+	for _, r := range d.Runs {
+		if seen := rounds[r.Round]; seen {
+			continue
+		}
+		rounds[r.Round] = true
+		if r.Dropped == "" {
+			s.Kept++
+		} else {
+			s.Dropped = append(s.Dropped, fmt.Sprintf("round %d: %s", r.Round, r.Dropped))
+		}
+	}
+	s.OnlyDropped = s.Kept == 0
+	byRound := make(map[int]*Run) // the first subject's first load
+	for _, r := range d.Runs {
+		if r.Dropped != "" && !s.OnlyDropped {
+			continue
+		}
+		if r.Again {
+			s.Noise.add(byRound[r.Round], r)
+			continue
+		}
+		if r.Subject == d.Runs[0].Subject && r.Load == d.Runs[0].Load {
+			byRound[r.Round] = r
+		}
+		s.row(r).add(r)
+	}
+	for _, row := range s.Rows {
+		row.finish()
+	}
+	for _, row := range s.Rows {
+		if first := s.find(d.Runs[0].Subject, row.Load); first != nil {
+			row.RateRatio = ratio(row.Rate, first.Rate)
+			row.ProcessorRatio = ratio(row.Processor, first.Processor)
+		}
+	}
+	s.Noise.finish()
+	return s
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// find returns a row, or nil.
+func (s *Summary) find(subject, load string) *Row {
+	for _, row := range s.Rows {
+		if row.Subject == subject && row.Load == load {
+			return row
+		}
+	}
+	return nil
+}
+
+func (s *Summary) row(r *Run) *Row {
+	row := s.find(r.Subject, r.Load)
+	if row == nil {
+		row = &Row{Subject: r.Subject, Load: r.Load}
+		s.Rows = append(s.Rows, row)
+	}
+	return row
+}
+
+func (w *Row) add(r *Run) {
+	w.Rounds++
+	w.rates = append(w.rates, r.Rate())
+	if r.ServerSeconds > 0 {
+		w.processors = append(w.processors, r.Processor())
+	}
+	w.Refused += float64(r.Refused) / r.Seconds
+	w.Unsent += float64(r.Unsent) / r.Seconds
+	w.Scheduled.Add(r.Scheduled)
+	w.Sent.Add(r.Sent)
+	w.Late.Add(r.Lateness)
+}
+
+func (w *Row) finish() {
+	w.Rate, w.Processor = median(w.rates), median(w.processors)
+	w.Refused /= float64(w.Rounds)
+	w.Unsent /= float64(w.Rounds)
+}
+
+func (n *Noise) add(first, again *Run) {
+	if first == nil {
+		return
+	}
+	n.Rounds++
+	deviate := func(a, b float64) float64 {
+		if a == 0 {
+			return 0
+		}
+		return math.Abs(b/a - 1)
+	}
+	n.RateMost = max(n.RateMost, deviate(first.Rate(), again.Rate()))
+	n.ProcessorMost = max(n.ProcessorMost, deviate(first.Processor(), again.Processor()))
+	n.a1, n.againRates = append(n.a1, first.Rate()), append(n.againRates, again.Rate())
+	n.a2, n.againProcessors = append(n.a2, first.Processor()), append(n.againProcessors, again.Processor())
+}
+
+func (n *Noise) finish() {
+	if n.Rounds == 0 {
+		return
+	}
+	if first := median(n.a1); first > 0 {
+		n.Rate = math.Abs(median(n.againRates)/first - 1)
+	}
+	if first := median(n.a2); first > 0 {
+		n.Processor = math.Abs(median(n.againProcessors)/first - 1)
+	}
+}
+
+// median returns the median of values, 0 if there are none.
+func median(values []float64) float64 {
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
+	switch n := len(sorted); {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return sorted[n/2]
+	default:
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+}
+
+// Print writes the summary as a table.
+func (s *Summary) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "subject\tload\tintents/s\tof first\tµs/intent\tof first\tp50\tp90\tp99\tp99.9\tmax\tp99 sent\t503/s\tunsent/s\t")
+	for _, r := range s.Rows {
+		at := func(q float64) string { return short(r.Scheduled.At(q)) }
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.Subject, r.Load, r.Rate, percent(r.RateRatio),
+			known(r.Processor), percent(r.ProcessorRatio), at(.5), at(.9), at(.99), at(.999), at(1), short(r.Sent.At(.99)), r.Refused, r.Unsent)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if s.Noise.Rounds > 0 {
+		fmt.Fprintf(w, "A/A, the first subject beside itself: medians differ by %.1f %% (rate) and %.1f %% (processor time), a round at most by %.1f %% and %.1f %%\n",
+			100*s.Noise.Rate, 100*s.Noise.Processor, 100*s.Noise.RateMost, 100*s.Noise.ProcessorMost)
+	}
+	fmt.Fprintf(w, "%d rounds count, %d dropped\n", s.Kept, len(s.Dropped))
+	if s.OnlyDropped {
+		fmt.Fprintln(w, "EVERY ROUND WAS DISTURBED: the figures are those of a machine that others were using")
+	}
+	return nil
+}
+
+// percent writes a ratio, "-" where there is none.
+func percent(r float64) string {
+	if r == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*r)
+}
+
+// known writes µs, "-" where they are not known.
+func known(µs float64) string {
+	if µs == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", µs)
+}

@@ -1,0 +1,218 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
+
+	"writ/bench/corpus"
+	"writ/bench/load"
+)
+
+// Work is what a server is given to do.
+type Work struct {
+	Organization  string `json:"organization"` // of several bench-0, bench-1, ..., with its name for bench
+	Organizations int    `json:"organizations"`
+	Policies      int    `json:"policies"` // of each organization, no two alike
+	Rules         int    `json:"rules"`    // of each organization
+	Rego          int    `json:"rego"`     // rules with a condition in Rego, of each organization
+	History       int    `json:"history"`  // decisions that are stored before
+	Batch         int    `json:"batch"`    // intents of a request to the batch endpoint; 0: the evaluate endpoint
+}
+
+// rulesSeed makes the rules of every run the same.
+const rulesSeed = 1
+
+// historyBatch is how many intents a request has that fills a history.
+const historyBatch = 64
+
+// Intents returns how many intents a request has.
+func (w Work) Intents() int { return max(1, w.Batch) }
+
+// Bearer returns a credential that may register policies and rules of an organization,
+// and evaluate.
+type Bearer func(organization string) (string, error)
+
+// name returns the name of the i-th organization.
+func (w Work) name(i int) string {
+	if w.Organizations == 1 {
+		return w.Organization
+	}
+	return fmt.Sprintf("%s-%d", w.Organization, i)
+}
+
+// target sets up the organizations of w at a writ server and returns what asks it.
+func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.Target, error) {
+	callers := make([][]load.Caller, w.Organizations)
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(16)
+	for i := range callers {
+		g.Go(func() error {
+			token, err := bearer(w.name(i))
+			if err == nil {
+				callers[i], err = w.register(inner, client{base, token}, i)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("setting up: %w", err)
+	}
+	t, err := w.ask(base, slices.Concat(callers...))
+	if err != nil {
+		return nil, err
+	}
+	return t, w.fill(ctx, base, t.Callers)
+}
+
+// ask returns what asks a writ server.
+func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
+	in := corpus.AllowedIntent()
+	in.IntentID, in.PolicyID = load.IntentID, load.PolicyID
+	u := *base
+	u.Path = "/v1/policy/evaluate"
+	t := &load.Target{URL: &u, Callers: callers, Allowed: `"approved":true`, Intents: w.Intents()}
+	var body any = struct {
+		PolicyID string `json:"policy_id"`
+		Intent   any    `json:"intent"`
+	}{in.PolicyID, in}
+	if w.Batch > 0 {
+		u.Path += "/batch"
+		body = map[string]any{"mode": "each", "intents": slices.Repeat([]any{in}, w.Batch)}
+	}
+	var err error
+	t.Body, err = json.Marshal(body, json.Deterministic(true))
+	return t, err
+}
+
+// fill has a server decide as many intents as the history is to have.
+func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) error {
+	if w.History == 0 {
+		return nil
+	}
+	t, err := Work{Batch: historyBatch}.ask(base, callers)
+	if err != nil {
+		return err
+	}
+	_, err = load.Drive(ctx, t, load.Options{Conns: 16, Requests: (w.History + historyBatch - 1) / historyBatch})
+	return err
+}
+
+// register registers policies and the missing rules of the i-th organization, and
+// returns who evaluates by them.
+func (w Work) register(ctx context.Context, c client, i int) ([]load.Caller, error) {
+	ids := make([]string, w.Policies)
+	for n := range ids {
+		p := corpus.Policy(i*w.Policies + n)
+		p.OrganizationID = w.name(i)
+		ids[n] = p.PolicyID
+		if err := c.call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.addRules(ctx, c); err != nil {
+		return nil, err
+	}
+	key, err := c.mint(ctx)
+	callers := make([]load.Caller, len(ids))
+	for n, id := range ids {
+		callers[n] = load.Caller{Key: key, PolicyID: id}
+	}
+	return callers, err
+}
+
+func (w Work) addRules(ctx context.Context, c client) error {
+	if w.Rules+w.Rego == 0 {
+		return nil
+	}
+	var have []jsontext.Value
+	if err := c.call(ctx, http.MethodGet, "/v1/rules?limit=500", nil, &have); err != nil || len(have) > 0 {
+		return err // those of an earlier run
+	}
+	for _, r := range corpus.Rules(w.Rules, rulesSeed) {
+		body := map[string]any{"name": r.Name, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return err
+		}
+	}
+	for i := range w.Rego {
+		body := map[string]any{
+			"name": fmt.Sprintf("Rego %d", i), "action": `{"decision":"deny","reason":"frozen"}`,
+			"condition": fmt.Sprintf(`{"rego":"input.intent.metadata.window == \"freeze-%d\""}`, i),
+		}
+		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// client calls the API of a writ server.
+type client struct {
+	base  *url.URL
+	token string
+}
+
+// mint returns a key that can only evaluate or, where the credential may make none,
+// the credential.
+func (c client) mint(ctx context.Context) (string, error) {
+	var key struct {
+		Token string `json:"token"`
+	}
+	err := c.call(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "writ bench", "scopes": []string{"policy:evaluate"}}, &key)
+	if refused := (*refusedError)(nil); errors.As(err, &refused) && refused.status == http.StatusForbidden {
+		return c.token, nil
+	}
+	return key.Token, err
+}
+
+// refusedError is an answer that is no success.
+type refusedError struct {
+	status int
+	text   string
+}
+
+func (e *refusedError) Error() string { return e.text }
+
+// call sends one request and decodes the answer, unless that is nil.
+func (c client) call(ctx context.Context, method, path string, body, answer any) error {
+	var sent io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base.Scheme+"://"+c.base.Host+path, sent)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return &refusedError{resp.StatusCode, fmt.Sprintf("%s %s: %s: %.500s", method, path, resp.Status, got)}
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(got, answer)
+}

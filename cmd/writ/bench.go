@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"writ/bench"
+	"writ/bench/proc"
+)
+
+// benchCmd groups what measures servers.
+type benchCmd struct {
+	Run    benchRunCmd    `cmd:"" default:"withargs" help:"Measure a server beside others, in rounds."`
+	Report benchReportCmd `cmd:"" help:"Write the HTML report of raw data again."`
+	Guard  benchGuardCmd  `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
+	Floor  benchFloorCmd  `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
+}
+
+// benchWork is what servers are given to do.
+type benchWork struct {
+	Org      string `default:"bench" help:"Organization, which a credential must be of. Several are bench-0, bench-1 and so on."`
+	Orgs     int    `default:"1" help:"Organizations; each request is of a random one. More than one needs --data or no URL."`
+	Policies int    `default:"1" help:"Policies of each organization, no two alike."`
+	Rules    int    `help:"Rules of each organization."`
+	Rego     int    `help:"Rules of each organization whose condition is Rego, which make a decision dearer."`
+	History  int    `placeholder:"N" help:"Decisions to store before anything is measured."`
+	Batch    int    `placeholder:"N" help:"Intents of a request to the batch endpoint, 1 to 100. Default: one intent to the evaluate endpoint."`
+	Conns    int    `default:"64" help:"Connections of closed loops."`
+}
+
+func (w benchWork) work() bench.Work {
+	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego, History: w.History, Batch: w.Batch}
+}
+
+// Validate refuses work that is none.
+func (w benchWork) Validate() error {
+	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rules < 0 || w.Rego < 0 || w.History < 0 || w.Batch < 0 {
+		return errors.New("--org: want a name; --orgs, --policies, --conns: at least 1; --rules, --rego, --history, --batch: at least 0")
+	}
+	return nil
+}
+
+type benchRunCmd struct {
+	URL  string   `arg:"" optional:"" help:"Server to measure, such as http://localhost:3820. Default: this binary serves, in a temporary directory."`
+	Self bool     `help:"What is done without URL."`
+	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
+
+	APIKey string  `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
+	Data   dataDir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`
+	PID    int     `name:"pid" placeholder:"PID" help:"Process of the server at URL, for its processor time."`
+	Admin  string  `placeholder:"URL" help:"Admin address of the server at URL, for its processor time from /metrics."`
+
+	benchWork `embed:""`
+
+	Serve     []string      `sep:"none" placeholder:"FLAG" help:"Flag of writ serve for the server that is started, such as --serve=--audit-ack=queued. It can be repeated."`
+	Load      []string      `default:"closed,50%" placeholder:"LOAD,..." help:"Loads of a round: closed, a share of its rate such as 50%, or intents a second such as 2000."`
+	OpenConns int           `default:"256" placeholder:"N" help:"Connections of open loops."`
+	Patience  time.Duration `default:"10s" help:"How long an arrival of an open loop waits for a free connection."`
+	Rounds    int           `default:"5" help:"Rounds that count."`
+	Duration  time.Duration `default:"5s" help:"How long each load of a round is measured."`
+	Warmup    time.Duration `default:"1s" help:"How long a server is warmed up before each."`
+	MaxOther  float64       `default:"0.1" placeholder:"N" help:"Processors that others may use while a round is measured; 0 for any number."`
+	Pin       string        `default:"auto" placeholder:"SERVER:DRIVER" help:"Processors of the servers that are started and of the driver, such as 0:1 or 0-1:2,3; auto is 0:1 where there are two, off is none."`
+	Out       string        `placeholder:"NAME" help:"Write NAME.jsonl and NAME.html. Default: writ-bench- and the time."`
+}
+
+// Help says what is measured.
+func (c *benchRunCmd) Help() string {
+	return `Measures how many intents a server decides, how long each waits, and how much of a
+processor it takes. What is sent are intents that the policy allows, each with a random
+id; a server that denies one, or answers with anything but 200 or 503, ends the run.
+
+In each round every server is asked in turn: by a closed loop, in which each connection
+sends its next request when the last is answered, and at half of that rate by an open
+loop, whose requests arrive on a schedule whatever the answers are. Latencies count from
+the schedule. The first server is asked once more: how much the two differ is the noise
+(A/A). A round during which others used the machine is dropped and made again, three
+times as many at most.
+
+A server at URL keeps what it is given: policies 7b0c2f6e-…, rules, a key a run, and the
+decisions, which are metered. Use an organization of its own.
+
+  writ bench --peer floor --peer opa --peer cerbos
+  writ bench --orgs 1000 --rounds 3
+  WRIT_API_KEY=... writ bench http://localhost:3820 --admin http://localhost:3821
+  writ bench --load closed,70%,100%,200%,300% --open-conns 1024 --patience 100ms
+
+Peers are found in PATH, or fetched at a known version: OPA by go install, Cerbos by npm.
+One that cannot be had is skipped, which the report says.`
+}
+
+// Validate refuses flags that make no sense.
+func (c *benchRunCmd) Validate() error {
+	switch {
+	case c.Rounds < 1 || c.Duration <= 0 || c.Warmup < 0 || c.OpenConns < 1 || c.Patience <= 0 || c.MaxOther < 0:
+		return errors.New("--rounds, --open-conns: want at least 1; --duration, --patience: more than 0; --warmup, --max-other: at least 0")
+	case c.URL != "" && c.Self:
+		return errors.New("--self: this binary serves where there is no URL")
+	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != ""):
+		return errors.New("--api-key, --data, --pid, --admin: are about a server at URL")
+	case c.URL != "" && len(c.Serve) > 0:
+		return errors.New("--serve: is about the server that is started without URL")
+	}
+	return c.benchWork.Validate()
+}
+
+// Run measures, prints each run and the summary, and writes raw data and report.
+func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
+	b, err := c.prepare(s)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, subject := range b.Subjects {
+			err = errors.Join(err, subject.Stop())
+		}
+	}()
+	if err := c.start(ctx, b); err != nil {
+		return err
+	}
+	name := c.Out
+	if name == "" {
+		name = "writ-bench-" + time.Now().UTC().Format("20060102-150405")
+	}
+	raw, err := os.Create(name + ".jsonl") //nolint:gosec // the user's
+	if err != nil {
+		return err
+	}
+	b.Raw = raw
+	d, err := b.Run(ctx)
+	if err = errors.Join(err, raw.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out)
+	if err := d.Summarize().Print(s.out); err != nil {
+		return err
+	}
+	if err := writeReport(d, name+".html"); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s.jsonl has the raw data, %s.html the report\n", name, name)
+	return nil
+}
+
+// prepare reads the flags that are texts, and pins this process.
+func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
+	b := &bench.Bench{
+		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,
+		Say: func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) },
+	}
+	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
+	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther
+	for i, text := range c.Load {
+		l, err := bench.ParseLoad(text)
+		if err != nil {
+			return nil, &usageError{"--load: " + err.Error()}
+		}
+		if l.Share > 0 && (i == 0 || b.Loads[0] != bench.Load{}) {
+			return nil, &usageError{"--load: a share is one of the closed loop's rate: begin with closed"}
+		}
+		b.Loads = append(b.Loads, l)
+	}
+	return b, nil
+}
+
+// start starts and sets up what is measured.
+func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
+	server, err := c.pin(b)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	add := func(s *bench.Subject, err error) error {
+		if err == nil {
+			b.Subjects = append(b.Subjects, s)
+		}
+		return err
+	}
+	if c.URL == "" {
+		err = add(bench.Program{Name: "writ", Binary: self, Args: c.Serve, Processors: server}.Start(ctx, c.work()))
+	} else {
+		err = add(c.connect(ctx))
+	}
+	if err != nil {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	peers := bench.Peers{Binary: self, Processors: server, Cache: filepath.Join(cache, "writ-bench"), Say: b.Say}
+	for _, name := range c.Peer {
+		err := add(peers.Start(ctx, name, c.work(), b.Subjects[0]))
+		if errors.Is(err, bench.ErrUnavailable) {
+			b.Say("SKIPPED %s: %v", name, err)
+			b.Header.Skipped = append(b.Header.Skipped, bench.Skipped{Name: name, Why: err.Error()})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect sets up the work at URL.
+func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Scheme != "http" || base.Host == "" || base.User != nil {
+		return nil, &usageError{"URL: want an address such as http://localhost:3820"}
+	}
+	bearer := func(string) (string, error) { return c.APIKey, nil }
+	switch {
+	case c.Data != "":
+		if bearer, err = bench.OperatorTokens(c.Data.secret()); err != nil {
+			return nil, err
+		}
+	case c.APIKey == "":
+		return nil, &usageError{"want a credential in WRIT_API_KEY (or --api-key KEY), or --data DIR"}
+	case c.Orgs > 1:
+		return nil, &usageError{"--orgs: a credential is one organization's; give --data DIR for more"}
+	}
+	if c.PID == 0 && c.Admin == "" && !local(base.Hostname()) {
+		c.MaxOther = 0
+	}
+	return bench.Connect(ctx, base, c.work(), bearer, c.PID, c.Admin)
+}
+
+// local reports whether a host is this machine by its name.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// pin pins this process and returns the processors for servers, as --pin says.
+func (c *benchRunCmd) pin(b *bench.Bench) (server []int, err error) {
+	text := c.Pin
+	if text == "auto" {
+		text = "off"
+		if all := proc.Allowed(); len(all) >= 2 && c.URL == "" {
+			text = fmt.Sprintf("%d:%d", all[0], all[1])
+		}
+	}
+	if text == "off" {
+		return nil, nil
+	}
+	first, second, ok := strings.Cut(text, ":")
+	server, err1 := processorList(first)
+	driver, err2 := processorList(second)
+	if !ok || err1 != nil || err2 != nil {
+		return nil, &usageError{fmt.Sprintf("--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", c.Pin)}
+	}
+	b.Header.Pinned = fmt.Sprintf("servers to processor %s, driver to %s", first, second)
+	return server, proc.Pin(driver)
+}
+
+// maxProcessor is the greatest processor that can be named.
+const maxProcessor = 1023
+
+// processorList reads a list such as 0-1,3.
+func processorList(text string) (all []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.Atoi(to)
+		}
+		if err != nil || first < 0 || last < first || last > maxProcessor {
+			return nil, fmt.Errorf("processors %q", part)
+		}
+		for i := first; i <= last; i++ {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+type benchReportCmd struct {
+	File string `arg:"" help:"Raw data that writ bench wrote; the report stands beside it."`
+}
+
+// Run writes the report and prints the summary.
+func (c *benchReportCmd) Run(_ context.Context, s streams) error {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return &inputError{name: c.File, err: errors.Unwrap(err)}
+	}
+	defer f.Close()
+	d, err := bench.Read(f)
+	if err != nil {
+		return &inputError{name: c.File, err: err}
+	}
+	name := strings.TrimSuffix(c.File, ".jsonl") + ".html"
+	if err := writeReport(d, name); err != nil {
+		return err
+	}
+	if err := d.Summarize().Print(s.out); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, name)
+	return nil
+}
+
+func writeReport(d *bench.Data, name string) (err error) {
+	f, err := os.Create(name) //nolint:gosec // the user's
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return d.WriteHTML(f)
+}
+
+type benchFloorCmd struct {
+	Addr string `required:"" help:"Address to listen on."`
+	Size int    `default:"800" help:"Bytes of the constant answer."`
+}
+
+// Run serves until the process ends.
+func (c *benchFloorCmd) Run(ctx context.Context) error { return bench.ServeFloor(ctx, c.Addr, c.Size) }
