@@ -14,10 +14,10 @@ FIRST = @test -d bin || { mkdir bin; echo "The first build compiles every depend
 # test runs them.
 SERIAL := TestCondition_RenderingsAgree|TestDecision_Rules_(IndexNeverChangesAnOutcome|WorkTogetherIsBounded)|TestDecision_Globs_NoListIsSlow|TestAgentPattern_WhatIsCoveredIsMatched|TestRuleSet_(DecidesWithoutAllocating|ListsAreCharged|Size)|TestEvaluate_AllowAllocatesNothing|TestWork_IsEnoughForOneCondition|TestPolicy_(Digest|Size)|TestIndex_AsksOnlyCandidates|TestDecision_Agents_FoldID|TestDecision_Evaluation_CELAndRegoAgree|TestLowerCore_DecidesTheExamplesAsTheEngineDoes|TestSize|TestContract_ExamplesAreValid|TestDecision_Resources_ExportStreamsInConstantMemory|TestSuspect_HasNoFalseNegatives|TestExplore_EveryState|TestIdentity_NeverMergesTwo|TestURLs_CredentialsAreFound
 
-.PHONY: help run test quick browser oracles soak cluster check lint vuln licenses contract bench fuzz clean
+.PHONY: help run test quick browser oracles soak cluster check lint vuln licenses contract bench bench-guard fuzz clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(BIN) ## Decide the example intents, verify each receipt, then serve on :3820
 	$(BIN) serve --demo
@@ -88,6 +88,12 @@ contract: $(BIN) ## Test the binary against api/openapi.yaml with generated requ
 
 bench: $(BIN) ## Run the benchmarks beside the floors of the same machine; see bench/README.md
 	bench/run.sh
+
+bench-guard: $(BIN) ## Compare the processor time a request with that of another commit, BASE=COMMIT, and fail on a loss
+	@test -n "$(BASE)" || { echo "say which commit: make bench-guard BASE=main"; exit 2; }
+	@tmp=$$(mktemp -d); trap 'git worktree remove --force $$tmp/base; rm -rf $$tmp' EXIT; \
+	git worktree add --quiet --detach $$tmp/base $(BASE) && \
+	$(GO) -C $$tmp/base build -o $$tmp/writ-base ./cmd/writ && $(BIN) bench guard $$tmp/writ-base $(GUARD)
 
 fuzz: ## Fuzz every parser and the CEL/Rego differential, FUZZTIME each (30s)
 	@set -e; for pkg in $$($(GO) list ./...); do \

@@ -20,7 +20,7 @@ type Header struct {
 	Go         string    `json:"go"`
 	Machine    string    `json:"machine"` // processor and kernel
 	Processors int       `json:"processors"`
-	Pinned     string    `json:"pinned"` // "server 0, driver 1"; empty: not
+	Pinned     string    `json:"pinned"` // to which processors
 	Load       string    `json:"load"`   // load averages at the start
 	Work       Work      `json:"work"`
 	Rounds     int       `json:"rounds"` // wanted

@@ -131,7 +131,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 			if l.Share > 0 {
 				offered = l.Share * closed
 			}
-			r, err := b.measure(ctx, s, l, offered)
+			r, err := b.once(ctx, s, l, offered)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", s.Name, l, err)
 			}
@@ -141,7 +141,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 			runs = append(runs, r)
 		}
 	}
-	again, err := b.measure(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
+	again, err := b.once(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 	return runs, nil
 }
 
-// measure warms a subject up and runs one load.
-func (b *Bench) measure(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
+// once warms a subject up and runs one load.
+func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
 	o := load.Options{Conns: b.Conns, Duration: b.Warmup}
 	if b.Warmup > 0 {
 		if _, err := load.Drive(ctx, s.target, o); err != nil {
@@ -176,6 +176,16 @@ func (b *Bench) measure(ctx context.Context, s *Subject, l Load, offered float64
 // Measure drives a subject, and reads what it and others spent meanwhile. What idle
 // ones spend is none of others.
 func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
+	d, err := load.Dial(ctx, s.target, o.Conns)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return measure(ctx, d, s, o, idle)
+}
+
+// measure is Measure over connections that are open.
+func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	own := func() (sum time.Duration, err error) {
 		for _, each := range idle {
 			if each == s {
@@ -199,7 +209,7 @@ func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (
 	if err != nil {
 		return nil, err
 	}
-	got, err := load.Drive(ctx, s.target, o)
+	got, err := d.Drive(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -55,27 +55,50 @@ type Options struct {
 	Patience time.Duration // of an arrival of an open loop
 }
 
-// Drive runs o against t. Its error is that of a connection, or of an answer that is
-// neither 200 nor a 503 with Retry-After.
-func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
+// Driver holds connections to a target.
+type Driver struct{ conns []*conn }
+
+// Dial opens connections.
+func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 	if t.URL.Scheme != "http" {
 		return nil, fmt.Errorf("%s: only http can be driven", t.URL)
 	}
-	conns := make([]*conn, o.Conns)
-	for i := range conns {
+	d := &Driver{}
+	for range conns {
 		c, err := dial(ctx, t)
 		if err != nil {
+			d.Close()
 			return nil, err
 		}
-		defer c.close()
-		conns[i] = c
+		d.conns = append(d.conns, c)
 	}
+	return d, nil
+}
+
+// Close closes the connections.
+func (d *Driver) Close() {
+	for _, c := range d.conns {
+		c.close()
+	}
+}
+
+// Drive runs o against t over connections of its own.
+func Drive(ctx context.Context, t *Target, o Options) (*Result, error) {
+	d, err := Dial(ctx, t, o.Conns)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Drive(ctx, o)
+}
+
+// Drive runs o over all connections, whatever o says of their number. Its error is that
+// of a connection, or of an answer that is neither 200 nor a 503 with Retry-After; after
+// one, and after the end of ctx, the driver is of no use.
+func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
+	conns := d.conns
 	// What is read or written when ctx ends fails at once.
-	stop := context.AfterFunc(ctx, func() {
-		for _, c := range conns {
-			c.close()
-		}
-	})
+	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
 	r := newResult()
 	s := &schedule{start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests)}

@@ -173,7 +173,8 @@ func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
 
 // start starts and sets up what is measured.
 func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
-	server, err := c.pin(b)
+	server, pinned, err := pinTo(c.Pin, c.URL == "")
+	b.Header.Pinned = pinned
 	if err != nil {
 		return err
 	}
@@ -243,26 +244,26 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// pin pins this process and returns the processors for servers, as --pin says.
-func (c *benchRunCmd) pin(b *bench.Bench) (server []int, err error) {
-	text := c.Pin
+// pinTo pins this process as --pin says, and returns the processors for servers. auto
+// pins where servers run on this machine and have been started by this process.
+func pinTo(pin string, started bool) (server []int, pinned string, err error) {
+	text := pin
 	if text == "auto" {
 		text = "off"
-		if all := proc.Allowed(); len(all) >= 2 && c.URL == "" {
+		if all := proc.Allowed(); len(all) >= 2 && started {
 			text = fmt.Sprintf("%d:%d", all[0], all[1])
 		}
 	}
 	if text == "off" {
-		return nil, nil
+		return nil, "not pinned", nil
 	}
 	first, second, ok := strings.Cut(text, ":")
 	server, err1 := processorList(first)
 	driver, err2 := processorList(second)
 	if !ok || err1 != nil || err2 != nil {
-		return nil, &usageError{fmt.Sprintf("--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", c.Pin)}
+		return nil, "", &usageError{fmt.Sprintf("--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", pin)}
 	}
-	b.Header.Pinned = fmt.Sprintf("servers to processor %s, driver to %s", first, second)
-	return server, proc.Pin(driver)
+	return server, fmt.Sprintf("servers on processor %s, driver on %s", first, second), proc.Pin(driver)
 }
 
 // maxProcessor is the greatest processor that can be named.

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/bench/load"
+)
+
+// Guard compares the processor time a request of two binaries.
+//
+// An epoch starts the base twice and this once, each afresh, and measures the three in
+// turn, Slices times. Its loss is the median, over the slices, of what this takes more than
+// the mean of the two bases; its noise is the median of what the second base takes
+// more than the first (A/A). Fresh processes make epochs independent of each other: of
+// where memory lies and how the store has grown.
+//
+// Epochs are made until the noise is small enough to tell Loss from none, see [Judge].
+type Guard struct {
+	Base, This    Program
+	Work          Work
+	Loss          time.Duration // of processor time a request, that is to be told from none
+	Conns         int
+	Slices        int
+	Slice, Warmup time.Duration
+	Least, Most   int     // epochs
+	MaxOther      float64 // a slice is dropped in which others use more processors; 0: none is
+	Raw           io.Writer
+	Say           func(format string, args ...any)
+
+	epochs, dropped, measured int // so far
+}
+
+// Epoch is what an epoch measured, in µs of processor time a request.
+type Epoch struct {
+	Base  float64 `json:"base"`  // median over both
+	Loss  float64 `json:"loss"`  // of this
+	Noise float64 `json:"noise"` // of the second base beside the first
+	// Slices has each slice: the bases and this.
+	Slices [][3]float64 `json:"slices"`
+}
+
+// Verdict is what epochs say. Times are µs of processor time a request.
+type Verdict struct {
+	Epochs int
+	Base   float64
+	Loss   float64 // the mean; negative: a gain
+	Error  float64 // its standard error, of the spread of losses and of A/A
+	Limit  float64 // a greater loss is beyond the noise
+	// Resolved: the noise is small enough to tell the loss that was asked about.
+	Resolved bool
+}
+
+// Lost reports whether this takes more, beyond the noise.
+func (v Verdict) Lost() bool { return v.Loss > v.Limit }
+
+// beyond is how many standard errors a loss has to be of: between equal builds fewer
+// than one comparison of 1,000 has as much by chance, however often it looks.
+const beyond = 5
+
+// Judge says what epochs show about a loss of so many µs.
+//
+// With σ the deviation of one server's time in an epoch, losses vary by 1.5 σ² (one
+// against the mean of two) and A/A by 2 σ² about 0; σ² is estimated from both. The
+// limit is 5 standard errors of the mean loss, but at least a quarter of the loss in
+// question. It is resolved when 5 standard errors are at most half of that loss: then
+// equal builds stay below the half, and builds that differ by it above.
+func Judge(epochs []Epoch, loss float64) Verdict {
+	n := float64(len(epochs))
+	v := Verdict{Epochs: len(epochs), Limit: math.Inf(1)}
+	if n < 2 {
+		return v
+	}
+	for _, e := range epochs {
+		v.Base += e.Base / n
+		v.Loss += e.Loss / n
+	}
+	sum := 0.0
+	for _, e := range epochs {
+		sum += (e.Loss-v.Loss)*(e.Loss-v.Loss)/1.5 + e.Noise*e.Noise/2
+	}
+	v.Error = math.Sqrt(1.5 * sum / (2*n - 1) / n)
+	v.Limit = max(beyond*v.Error, loss/4)
+	v.Resolved = beyond*v.Error <= loss/2
+	return v
+}
+
+// ErrDisturbed says that others used the machine all the time.
+var ErrDisturbed = errors.New("others used the machine during every slice")
+
+// Run makes epochs until the loss is resolved, or as many as there may be.
+func (g *Guard) Run(ctx context.Context) (Verdict, error) {
+	var epochs []Epoch
+	for {
+		e, err := g.epoch(ctx)
+		if err != nil {
+			return Verdict{}, err
+		}
+		text, err := json.Marshal(e)
+		if err == nil {
+			_, err = g.Raw.Write(append(text, '\n'))
+		}
+		if err != nil {
+			return Verdict{}, err
+		}
+		epochs = append(epochs, e)
+		v := Judge(epochs, float64(g.Loss.Microseconds()))
+		g.Say("epoch %d: base %.1f µs, this %+.2f, A/A %+.2f; so far %+.2f ± %.2f", len(epochs), e.Base, e.Loss, e.Noise, v.Loss, beyond*v.Error)
+		if len(epochs) >= g.Most || len(epochs) >= g.Least && v.Resolved {
+			if g.dropped > 0 {
+				g.Say("%d of %d slices were dropped: others used the machine", g.dropped, g.measured)
+			}
+			return v, nil
+		}
+	}
+}
+
+// epoch starts the servers and measures them.
+func (g *Guard) epoch(ctx context.Context) (e Epoch, err error) {
+	var f [3]server // base, base again, this
+	defer func() {
+		for _, s := range f {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	programs := [3]Program{g.Base, g.Base, g.This}
+	for i := range f { // another one starts first in each epoch
+		at := (i + g.epochs) % len(f)
+		if f[at], err = g.start(ctx, programs[at]); err != nil {
+			return e, err
+		}
+	}
+	g.epochs++
+	for try := 0; len(e.Slices) < g.Slices && try < attempts*g.Slices; try++ {
+		slice, disturbed, err := g.slice(ctx, f, try)
+		if err != nil {
+			return e, err
+		}
+		g.measured++
+		if disturbed {
+			g.dropped++
+			continue
+		}
+		e.Slices = append(e.Slices, slice)
+	}
+	if len(e.Slices) == 0 {
+		return e, fmt.Errorf("%w: %d slices, --max-other is %.2f processors", ErrDisturbed, attempts*g.Slices, g.MaxOther)
+	}
+	e.sum()
+	return e, nil
+}
+
+// server is a subject with connections that stay open.
+type server struct {
+	*Subject
+	driver *load.Driver
+}
+
+func (s server) stop() error {
+	if s.driver != nil {
+		s.driver.Close()
+	}
+	if s.Subject == nil {
+		return nil
+	}
+	return s.Stop()
+}
+
+// start starts a server and warms it up.
+func (g *Guard) start(ctx context.Context, p Program) (s server, err error) {
+	if s.Subject, err = p.Start(ctx, g.Work); err != nil {
+		return s, err
+	}
+	if s.driver, err = load.Dial(ctx, s.target, g.Conns); err != nil {
+		return s, err
+	}
+	_, err = s.driver.Drive(ctx, load.Options{Duration: g.Warmup})
+	return s, err
+}
+
+// slice measures each server once, another one first in each slice.
+func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3]float64, disturbed bool, err error) {
+	idle := []*Subject{servers[0].Subject, servers[1].Subject, servers[2].Subject}
+	for i := range servers {
+		at := (i + try) % len(servers)
+		if try%2 == 1 { // and in the other direction
+			at = len(servers) - 1 - at
+		}
+		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice}, idle)
+		if err != nil {
+			return slice, false, err
+		}
+		slice[at] = r.Processor()
+		disturbed = disturbed || g.MaxOther > 0 && r.Other > g.MaxOther
+	}
+	return slice, disturbed, nil
+}
+
+// sum makes the medians of the slices.
+func (e *Epoch) sum() {
+	var bases, losses, noises []float64
+	for _, s := range e.Slices {
+		bases = append(bases, s[0], s[1])
+		losses = append(losses, s[2]-(s[0]+s[1])/2)
+		noises = append(noises, s[1]-s[0])
+	}
+	e.Base, e.Loss, e.Noise = median(bases), median(losses), median(noises)
+}
