@@ -193,6 +193,9 @@ func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3
 			at = len(servers) - 1 - at
 		}
 		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice}, idle)
+		if errors.Is(err, load.ErrNone) { // others had the processor all the time
+			return slice, true, nil
+		}
 		if err != nil {
 			return slice, false, err
 		}

@@ -53,7 +53,7 @@ func bars(rows []*Row, values func(*Row) []float64, format string) template.HTML
 // Margins and height of curves.
 const (
 	curveHeight              = 330
-	left, right, top, bottom = 64, 14, 14, 40
+	left, right, top, bottom = 84, 14, 14, 40
 )
 
 // curves draws latency by percentile. The axis of percentiles is that of

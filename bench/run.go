@@ -67,6 +67,9 @@ type Bench struct {
 	Patience         time.Duration // of an arrival of an open loop
 	Raw              io.Writer     // of the raw data
 	Say              func(format string, args ...any)
+
+	// measure stands for once in tests.
+	measure func(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error)
 }
 
 // attempts is how many rounds are made for each that is wanted, if others use the
@@ -75,6 +78,9 @@ const attempts = 3
 
 // Run measures until there are as many rounds as are wanted, or no more attempts.
 func (b *Bench) Run(ctx context.Context) (*Data, error) {
+	if b.measure == nil {
+		b.measure = b.once
+	}
 	b.Header.Seconds, b.Header.Warmup = seconds(b.Duration), seconds(b.Warmup)
 	for _, s := range b.Subjects {
 		b.Header.Subjects = append(b.Header.Subjects, s.About)
@@ -131,7 +137,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 			if l.Share > 0 {
 				offered = l.Share * closed
 			}
-			r, err := b.once(ctx, s, l, offered)
+			r, err := b.measure(ctx, s, l, offered)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", s.Name, l, err)
 			}
@@ -141,7 +147,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 			runs = append(runs, r)
 		}
 	}
-	again, err := b.once(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
+	again, err := b.measure(ctx, b.Subjects[0], b.Loads[0], b.Loads[0].Rate)
 	if err != nil {
 		return nil, err
 	}

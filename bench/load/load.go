@@ -55,6 +55,9 @@ type Options struct {
 	Patience time.Duration // of an arrival of an open loop
 }
 
+// ErrNone says that no request was answered with 200.
+var ErrNone = errors.New("no request was answered with 200")
+
 // Driver holds connections to a target.
 type Driver struct{ conns []*conn }
 
@@ -126,7 +129,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if fail == nil && r.Accepted == 0 {
-		fail = errors.New("no request was answered with 200")
+		fail = ErrNone
 	}
 	return r, fail
 }

@@ -21,8 +21,8 @@ type benchGuardCmd struct {
 	benchWork `embed:""`
 
 	Loss     time.Duration `default:"4us" help:"Loss of processor time a request that is to be told from none."`
-	Slices   int           `default:"6" help:"How often an epoch measures each server."`
-	Slice    time.Duration `default:"500ms" help:"How long each time."`
+	Slices   int           `default:"40" help:"How often an epoch measures each server."`
+	Slice    time.Duration `default:"100ms" help:"How long each time."`
 	Warmup   time.Duration `default:"1s" help:"How long each server is warmed up."`
 	Epochs   string        `default:"6-40" placeholder:"LEAST-MOST" help:"How many epochs, of fresh servers each."`
 	MaxOther float64       `default:"0.2" placeholder:"N" help:"Processors that others may use while something is measured; 0 for any number."`

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+// loss is what the guard is asked about by default, in µs.
+const loss = 4
+
+// mostEpochs is the greatest number that the guard makes by default, leastEpochs the
+// least.
+const leastEpochs, mostEpochs = 6, 40
+
+// source makes an epoch of a comparison in which this takes so much more.
+type source func(r *rand.Rand, more float64) Epoch
+
+// gaussian has servers whose time in an epoch deviates by so many µs, now and then
+// by five times as many.
+func gaussian(deviation float64) source {
+	return func(r *rand.Rand, more float64) Epoch {
+		var at [3]float64
+		for i := range at {
+			at[i] = 45 + deviation*r.NormFloat64()
+			if r.IntN(20) == 0 {
+				at[i] += 4 * deviation * r.NormFloat64()
+			}
+		}
+		return Epoch{Base: (at[0] + at[1]) / 2, Loss: at[2] + more - (at[0]+at[1])/2, Noise: at[1] - at[0]}
+	}
+}
+
+// compare does what Guard.Run does, of made epochs.
+func compare(r *rand.Rand, from source, more float64) Verdict {
+	var epochs []Epoch
+	for {
+		epochs = append(epochs, from(r, more))
+		v := Judge(epochs, loss)
+		if n := len(epochs); n >= mostEpochs || n >= leastEpochs && v.Resolved {
+			return v
+		}
+	}
+}
+
+// tally counts the verdicts of many comparisons.
+func tally(from source, more float64, times int) (lost, fine, undecided int) {
+	r := rand.New(rand.NewPCG(1, uint64(more)))
+	for range times {
+		switch v := compare(r, from, more); {
+		case v.Lost():
+			lost++
+		case v.Resolved:
+			fine++
+		default:
+			undecided++
+		}
+	}
+	return lost, fine, undecided
+}
+
+// TestJudge_CatchesALossAndAccusesNobody holds the guard to: between equal builds there
+// is no loss in fewer than one comparison of 1,000, and a loss of 4 µs never passes,
+// whatever the noise. Where it is moderate every comparison is decided.
+func TestJudge_CatchesALossAndAccusesNobody(t *testing.T) {
+	const times = 4000
+	for _, c := range []struct {
+		deviation float64 // of a server's time in an epoch, µs
+		decided   bool
+	}{{.2, true}, {.5, true}, {1, true}, {2, false}, {8, false}} {
+		lost, fine, undecided := tally(gaussian(c.deviation), 0, times)
+		t.Logf("deviation %.1f µs, equal builds: %d accused, %d passed, %d undecided", c.deviation, lost, fine, undecided)
+		if lost > times/1000 {
+			t.Errorf("deviation %v: %d of %d equal builds are accused of a loss", c.deviation, lost, times)
+		}
+		if c.decided && undecided > times/100 {
+			t.Errorf("deviation %v: %d of %d comparisons of equal builds are undecided", c.deviation, undecided, times)
+		}
+		lost, fine, undecided = tally(gaussian(c.deviation), loss, times)
+		t.Logf("deviation %.1f µs, 4 µs more: %d caught, %d passed, %d undecided", c.deviation, lost, fine, undecided)
+		if fine > times/1000 {
+			t.Errorf("deviation %v: %d of %d losses of 4 µs pass", c.deviation, fine, times)
+		}
+		if c.decided && lost < times-times/1000 {
+			t.Errorf("deviation %v: %d of %d losses of 4 µs are caught", c.deviation, lost, times)
+		}
+	}
+}
+
+// recorded makes epochs of slices that were measured, of three equal servers, while
+// other programs used the machine (load average 10 on two processors). A slice is drawn
+// whole, so that what disturbed its three servers stays together, and its servers
+// change places, so that none is favoured.
+func recorded(t *testing.T) source {
+	t.Helper()
+	f, err := os.Open("testdata/guard-busy.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var epochs []Epoch
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e Epoch
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		epochs = append(epochs, e)
+	}
+	if len(epochs) != 9 {
+		t.Fatalf("%d epochs were recorded, want 9", len(epochs))
+	}
+	return func(r *rand.Rand, more float64) Epoch {
+		of := epochs[r.IntN(len(epochs))]
+		places := r.Perm(3)
+		var e Epoch
+		for range of.Slices {
+			drawn := of.Slices[r.IntN(len(of.Slices))]
+			e.Slices = append(e.Slices, [3]float64{drawn[places[0]], drawn[places[1]], drawn[places[2]] + more})
+		}
+		e.sum()
+		return e
+	}
+}
+
+// TestJudge_OnABusyMachine draws comparisons from what was measured on one.
+func TestJudge_OnABusyMachine(t *testing.T) {
+	from := recorded(t)
+	const times = 400
+	lost, fine, undecided := tally(from, 0, times)
+	t.Logf("equal builds: %d accused, %d passed, %d undecided", lost, fine, undecided)
+	if lost > 0 {
+		t.Errorf("%d of %d equal builds are accused of a loss", lost, times)
+	}
+	lost, fine, undecided = tally(from, loss, times)
+	t.Logf("4 µs more: %d caught, %d passed, %d undecided", lost, fine, undecided)
+	if fine > 0 {
+		t.Errorf("%d of %d losses of 4 µs pass", fine, times)
+	}
+}
+
+func TestJudge_NeedsEpochs(t *testing.T) {
+	if v := Judge([]Epoch{{Base: 40, Loss: 30}}, loss); v.Lost() || v.Resolved {
+		t.Errorf("one epoch gives %+v, want no verdict", v)
+	}
+	// A loss beyond the noise is one even where 4 µs could not be told.
+	var epochs []Epoch
+	for i := range 6 {
+		epochs = append(epochs, Epoch{Base: 40, Loss: 30 + 4*float64(i%2), Noise: 4 * float64(i%3-1)})
+	}
+	if v := Judge(epochs, loss); !v.Lost() {
+		t.Errorf("a loss of 32 µs is none: %+v", v)
+	}
+	// A gain is no loss.
+	for i := range epochs {
+		epochs[i].Loss -= 60
+	}
+	if v := Judge(epochs, loss); v.Lost() {
+		t.Errorf("a gain of 28 µs is a loss: %+v", v)
+	}
+}

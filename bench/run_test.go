@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakes returns a bench of two servers, of which what one request takes is made up:
+// others says how many processors others use in each round.
+func fakes(rounds int, others ...float64) *Bench {
+	b := &Bench{
+		Header:   Header{Rounds: rounds, MaxOther: .1, Work: Work{Organizations: 1, Policies: 1}},
+		Subjects: []*Subject{{About: About{Name: "writ"}, pid: 1}, {About: About{Name: "slow"}, pid: 1}},
+		Loads:    []Load{{}, {Share: .5}},
+		Raw:      io.Discard, Say: func(string, ...any) {},
+	}
+	asked := 0
+	b.measure = func(_ context.Context, s *Subject, l Load, offered float64) (*Run, error) {
+		round := asked / 5 // two servers, two loads, and the first again
+		asked++
+		rate := map[string]int{"writ": 1000, "slow": 250}[s.Name]
+		if offered > 0 {
+			rate = int(offered)
+		}
+		r := &Run{Subject: s.Name, Load: l.String(), Offered: offered, Intents: 1, Seconds: 1, Accepted: rate, ServerSeconds: .5}
+		if round < len(others) {
+			r.Other = others[round]
+		}
+		r.Scheduled.Record(time.Duration(rate) * time.Microsecond)
+		return r, nil
+	}
+	return b
+}
+
+// TestRun_DropsDisturbedRounds has others use the machine in two rounds of four.
+func TestRun_DropsDisturbedRounds(t *testing.T) {
+	var raw bytes.Buffer
+	b := fakes(2, .5, .01, .2, .02)
+	b.Raw = &raw
+	d, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.Summarize()
+	if s.Kept != 2 || len(s.Dropped) != 2 || s.OnlyDropped || !strings.Contains(s.Dropped[0], "others used 0.50 processors") {
+		t.Errorf("%d rounds kept, dropped %q, want two each", s.Kept, s.Dropped)
+	}
+	for _, row := range s.Rows {
+		if row.Rounds != 2 || row.Scheduled.Count() != 2 {
+			t.Errorf("%s, %s is of %d rounds with %d latencies, want those that were kept", row.Subject, row.Load, row.Rounds, row.Scheduled.Count())
+		}
+	}
+	if len(d.Runs) != 4*5 {
+		t.Errorf("%d runs in the raw data, want those of dropped rounds too", len(d.Runs))
+	}
+	back, err := Read(&raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was, is strings.Builder
+	if err := errors.Join(d.Summarize().Print(&was), back.Summarize().Print(&is)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(was.String(), is.String()); diff != "" {
+		t.Errorf("what was read sums up otherwise:\n%s", diff)
+	}
+}
+
+// TestRun_GivesUpWhereItIsNeverQuiet has others use the machine all the time: the
+// figures are shown, and that none is undisturbed.
+func TestRun_GivesUpWhereItIsNeverQuiet(t *testing.T) {
+	d, err := fakes(2, 1, 1, 1, 1, 1, 1, 1, 1).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	s := d.Summarize()
+	if err := s.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if s.Kept != 0 || len(s.Dropped) != attempts*2 || !strings.Contains(out.String(), "EVERY ROUND WAS DISTURBED") {
+		t.Errorf("%d rounds kept, %d dropped, want none of %d\n%s", s.Kept, len(s.Dropped), attempts*2, out.String())
+	}
+	var page strings.Builder
+	if err := d.WriteHTML(&page); err != nil || !strings.Contains(page.String(), "Every round was disturbed") {
+		t.Errorf("the report does not say that every round was disturbed, %v", err)
+	}
+}
+
+// TestRun_WithoutAProcessKnowsNoOthers: where a server's own time is unknown it would
+// count as that of others.
+func TestRun_WithoutAProcessKnowsNoOthers(t *testing.T) {
+	b := fakes(1, 1, 1, 1)
+	b.Subjects[1].pid = 0
+	d, err := b.Run(t.Context())
+	if err != nil || d.Summarize().Kept != 1 || d.Header.MaxOther != 0 {
+		t.Errorf("%d rounds kept with others up to %v, %v; want one, any", d.Summarize().Kept, d.Header.MaxOther, err)
+	}
+}
+
+func TestSummarize_ComparesWithTheFirst(t *testing.T) {
+	d, err := fakes(3).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.Summarize()
+	closed, half := s.find("slow", "closed"), s.find("slow", "50%")
+	if closed == nil || half == nil {
+		t.Fatalf("rows %v lack slow", s.Rows)
+	}
+	// slow decides a quarter as many, and each takes four times as much.
+	if closed.RateRatio != .25 || closed.ProcessorRatio != 4 || closed.Processor != 2000 {
+		t.Errorf("slow beside writ: rate %v, processor %v of %v µs", closed.RateRatio, closed.ProcessorRatio, closed.Processor)
+	}
+	if half.Rate != 125 || s.find("writ", "50%").Rate != 500 {
+		t.Errorf("half of the closed loop's rate = %v and %v, want each server's own", half.Rate, s.find("writ", "50%").Rate)
+	}
+	if s.Noise.Rounds != 3 || s.Noise.RateMost != 0 || s.Noise.ProcessorMost != 0 {
+		t.Errorf("noise = %+v, want none", s.Noise)
+	}
+}
+
+func TestParseLoad(t *testing.T) {
+	for text, want := range map[string]Load{"closed": {}, "50%": {Share: .5}, "2000": {Rate: 2000}} {
+		if got, err := ParseLoad(text); err != nil || got != want || got.String() != text {
+			t.Errorf("ParseLoad(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "open", "0", "-1", "NaN", "0%", "Inf%"} {
+		if got, err := ParseLoad(text); err == nil {
+			t.Errorf("ParseLoad(%q) = %v, want an error", text, got)
+		}
+	}
+}
+
+func TestRead_NamesTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "no run", "{}\n": "line 1 is not", `{"header":{}}` + "\n": "no run", `{"header":{}}` + "\n{\"run\":\n": "line 2: ",
+		`{"header":{}}` + "\n" + `{"header":{}}` + "\n": "line 2 is not",
+	} {
+		if d, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Read(%q) = %v, %v, want an error with %q", text, d, err, want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
+		if got := median(c.of); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("median(%v) = %v, want %v", c.of, got, c.want)
+		}
+	}
+}
