@@ -45,7 +45,7 @@ func (bb *benchBody) next(n uint64) []byte {
 }
 
 // benchHarness is a server without limits in its plan, on the wall clock.
-func benchHarness(b *testing.B) (h *harness, key string) {
+func benchHarness(b testing.TB) (h *harness, key string) {
 	h = start(b, func(c *Config) {
 		c.Plans = map[string]engine.Plan{"free": {Name: "free", Evaluations: 1 << 50, Policies: 10}}
 		c.Now = time.Now

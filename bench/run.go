@@ -133,7 +133,7 @@ func (b *Bench) round(ctx context.Context, round int) (runs []*Run, err error) {
 		s := b.Subjects[(i+round-1)%len(b.Subjects)]
 		closed := 0.0
 		for _, l := range b.Loads {
-			offered := l.Rate / float64(b.Header.Work.Intents())
+			offered := l.Rate / float64(s.intents())
 			if l.Share > 0 {
 				offered = l.Share * closed
 			}
@@ -226,7 +226,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 		return nil, err
 	}
 	return &Run{
-		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: max(1, s.target.Intents),
+		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: s.intents(),
 		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent, Bytes: got.Bytes,
 		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driverAfter - driver),
 		Other: machineAfter.Other(machine, ownAfter-ownBefore, elapsed), Stolen: machineAfter.StolenSince(machine),

@@ -35,15 +35,9 @@ fi
 case $what in
 http | all) measure http --peer floor --peer opa --peer cerbos ;;
 batch) measure batch --batch "${BATCH:-64}" --load closed --peer floor ;;
-history) measure history --history "${ROWS:-2000000}" ;;
-crowd)
-  measure crowd-1
-  measure crowd-1000 --orgs 1000
-  ;;
-scale)
-  for n in ${ORGS:-1 100 1000 10000}; do measure "organizations-$n" --orgs "$n" --load closed --pin off; done
-  for n in ${RULES_EACH:-100 1000}; do measure "rules-$n" --rules "$n" --load closed --pin off; done
-  ;;
+history) measure history --vary "history=${ROWS:-2000000}" ;;
+crowd) measure crowd --vary orgs=1000 ;;
+scale) measure scale --load closed --pin off --vary orgs=100 --vary orgs=1000 --vary orgs=10000 --vary rules=100 --vary rules=1000 ;;
 overload)
   measure overload --load "closed,${RATES:-70%,80%,90%,100%,150%,200%,300%}" --conns "${PEAK_CONNS:-256}" \
     --open-conns "${CLIENTS:-1024}" --patience "${PATIENCE:-100ms}" --rego "${REGO:-0}"

@@ -36,6 +36,14 @@ func (s *Subject) Stop() error {
 	return s.stop()
 }
 
+// intents returns how many intents a request has.
+func (s *Subject) intents() int {
+	if s.target == nil {
+		return 1
+	}
+	return max(1, s.target.Intents)
+}
+
 // known reports whether the processor time of the server can be read.
 func (s *Subject) known() bool { return s.pid != 0 || s.admin != "" }
 

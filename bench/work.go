@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,6 +29,20 @@ type Work struct {
 	Rego          int    `json:"rego"`     // rules with a condition in Rego, of each organization
 	History       int    `json:"history"`  // decisions that are stored before
 	Batch         int    `json:"batch"`    // intents of a request to the batch endpoint; 0: the evaluate endpoint
+}
+
+// With returns w with one of its numbers changed, by the name of its flag: "orgs=1000".
+func (w Work) With(change string) (Work, error) {
+	numbers := map[string]*int{
+		"orgs": &w.Organizations, "policies": &w.Policies, "rules": &w.Rules, "rego": &w.Rego, "history": &w.History, "batch": &w.Batch,
+	}
+	name, text, _ := strings.Cut(change, "=")
+	n, err := strconv.Atoi(text)
+	if number := numbers[name]; number != nil && err == nil && n > 0 {
+		*number = n
+		return w, nil
+	}
+	return w, fmt.Errorf("%q: want orgs, policies, rules, rego, history or batch, and a number, such as orgs=1000", change)
 }
 
 // rulesSeed makes the rules of every run the same.

@@ -53,6 +53,8 @@ type benchRunCmd struct {
 	Self bool     `help:"What is done without URL."`
 	Peer []string `sep:"none" placeholder:"NAME" help:"Measure this beside it: floor, opa, cerbos, or the path of another writ's binary. It can be repeated."`
 
+	Vary []string `sep:"none" placeholder:"WHAT=N" help:"Measure the server beside itself with other work: orgs, policies, rules, rego, history or batch, such as orgs=1000. It can be repeated."`
+
 	APIKey string  `placeholder:"KEY" help:"Credential at URL, which may register policies and rules. Better set as WRIT_API_KEY."`
 	Data   dataDir `placeholder:"DIR" help:"Data directory of the server at URL, in place of a credential: its operator-secret."`
 	PID    int     `name:"pid" placeholder:"PID" help:"Process of the server at URL, for its processor time."`
@@ -89,7 +91,7 @@ A server at URL keeps what it is given: policies 7b0c2f6e-…, rules, a key a ru
 decisions, which are metered. Use an organization of its own.
 
   writ bench --peer floor --peer opa --peer cerbos
-  writ bench --orgs 1000 --rounds 3
+  writ bench --vary orgs=1000 --vary history=1000000
   WRIT_API_KEY=... writ bench http://localhost:3820 --admin http://localhost:3821
   writ bench --load closed,70%,100%,200%,300% --open-conns 1024 --patience 100ms
 
@@ -106,8 +108,8 @@ func (c *benchRunCmd) Validate() error {
 		return errors.New("--self: this binary serves where there is no URL")
 	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != ""):
 		return errors.New("--api-key, --data, --pid, --admin: are about a server at URL")
-	case c.URL != "" && len(c.Serve) > 0:
-		return errors.New("--serve: is about the server that is started without URL")
+	case c.URL != "" && len(c.Serve)+len(c.Vary) > 0:
+		return errors.New("--serve, --vary: are about the server that is started without URL")
 	}
 	return c.benchWork.Validate()
 }
@@ -195,6 +197,15 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	}
 	if err != nil {
 		return err
+	}
+	for _, change := range c.Vary {
+		w, err := c.work().With(change)
+		if err != nil {
+			return &usageError{"--vary " + err.Error()}
+		}
+		if err := add(bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}.Start(ctx, w)); err != nil {
+			return err
+		}
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
