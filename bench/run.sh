@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs benchmarks and prints their raw output: writ bench with the work and the loads
 # of each figure. See bench/README.md. Usage:
-# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas]
+# bench/run.sh [all|go|http|batch|history|crowd|scale|overload|hostile|replicas|guard]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
@@ -49,6 +49,18 @@ replicas)
 hostile)
   . bench/hostile.sh
   hostile
+  ;;
+guard) # what bench guard says of equal builds, and of one that burns 4 µs more a request
+  cp "$tmp/writ" "$tmp/equal"
+  mkdir "$tmp/tree" && git archive HEAD | tar -x -C "$tmp/tree"
+  sed -i 's|^func (s \*Server) evaluate(r.*|&\n\tfor began := time.Now(); time.Since(began) < 4*time.Microsecond; {\n\t}|; s|^import (|&\n\t"time"|' "$tmp/tree/api/evaluate.go"
+  go -C "$tmp/tree" build -o "$tmp/slow" ./cmd/writ
+  for i in $(seq "${TIMES:-10}"); do
+    for which in equal slow; do
+      echo "# $which $i"
+      "$tmp/writ" bench guard "$tmp/writ" "$tmp/$which" ${GUARD:-} --out "$out/guard-$which-$i.jsonl" | tail -2 || true
+    done
+  done
   ;;
 go) ;;
 *) echo "bench/run.sh: there is no $what" >&2; exit 2 ;;
