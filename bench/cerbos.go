@@ -84,7 +84,7 @@ func cerbosOf(p *engine.ActionPolicy) ([]byte, error) {
 			"rules": []any{
 				rule("EFFECT_DENY", "", p.DeniedActionTypes...),
 				rule("EFFECT_DENY", matches(p.BlockedResourcePatterns), "*"),
-				rule("EFFECT_DENY", fmt.Sprintf("R.attr.cost.amount_minor > %d || R.attr.cost.currency != %q", *p.MaxCostMinor, p.Currency), "*"),
+				rule("EFFECT_DENY", fmt.Sprintf("has(R.attr.cost) && (R.attr.cost.amount_minor > %d || R.attr.cost.currency != %q)", *p.MaxCostMinor, p.Currency), "*"),
 				rule("EFFECT_ALLOW", fmt.Sprintf("P.id == %q && %s", p.AgentID, matches(p.AllowedResourcePatterns)), p.AllowedActionTypes...),
 			},
 		},

@@ -76,8 +76,6 @@ findings contains sprintf("cost.exceeded: %%d is above %[5]d", [input.intent.cos
 
 findings contains "cost.currency: another currency" if input.intent.cost.currency != %[6]q
 
-findings contains "cost.missing: there is no cost" if not input.intent.cost
-
 denied if input.intent.action_type in {%[7]s}
 
 denied if regex.match(%[8]s, input.intent.action_type)

@@ -24,6 +24,11 @@ type benchCmd struct {
 	Floor  benchFloorCmd  `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
 }
 
+// Help says where the flags are.
+func (c *benchCmd) Help() string {
+	return `writ bench is writ bench run: see writ bench run --help.`
+}
+
 // benchWork is what servers are given to do.
 type benchWork struct {
 	Org      string `default:"bench" help:"Organization, which a credential must be of. Several are bench-0, bench-1 and so on."`
@@ -277,8 +282,8 @@ func pinTo(pin string, started bool) (server []int, pinned string, err error) {
 	return server, fmt.Sprintf("servers on processor %s, driver on %s", first, second), proc.Pin(driver)
 }
 
-// maxProcessor is the greatest processor that can be named.
-const maxProcessor = 1023
+// lastProcessor is the greatest processor that can be named.
+const lastProcessor = 1023
 
 // processorList reads a list such as 0-1,3.
 func processorList(text string) (all []int, err error) {
@@ -289,7 +294,7 @@ func processorList(text string) (all []int, err error) {
 		if err == nil && isRange {
 			last, err = strconv.Atoi(to)
 		}
-		if err != nil || first < 0 || last < first || last > maxProcessor {
+		if err != nil || first < 0 || last < first || last > lastProcessor {
 			return nil, fmt.Errorf("processors %q", part)
 		}
 		for i := first; i <= last; i++ {

@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"writ/bench/corpus"
+	"writ/engine"
+)
+
+// TestPeers_DecideTheSame has OPA's library run what an OPA server is given, and holds
+// it to the engine on intents of which about half are allowed.
+func TestPeers_DecideTheSame(t *testing.T) {
+	p := corpus.ReferencePolicy()
+	compiled, err := engine.CompilePolicy(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := rego.New(rego.Query("data.bench.reasons"), rego.Module("policy.rego", regoOf(p))).PrepareForEval(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := 0
+	for _, in := range append(corpus.Intents(400, 1), corpus.AllowedIntent()) {
+		want := engine.Evaluate(compiled, nil, &engine.Input{Intent: in, Agent: engine.AgentUnregistered}).Decision == engine.Allow
+		text, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document any
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		results, err := query.Eval(t.Context(), rego.EvalInput(map[string]any{"intent": document}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := json.Marshal(results[0].Expressions[0].Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(answer), "policy.allowed"); got != want {
+			t.Errorf("OPA allows %s: %t, writ %t: %s", text, got, want, answer)
+		}
+		if want {
+			allowed++
+		}
+	}
+	if allowed < 100 {
+		t.Errorf("%d intents are allowed: this test shows little", allowed)
+	}
+}
+
+func TestExpression(t *testing.T) {
+	for glob, c := range map[string]struct{ matches, not string }{
+		"db/*/pii":                    {"db/orders/pii", "db/a/b/pii"},
+		"https://x.example/v1/**":     {"https://x.example/v1/a/b", "https://x.example/v2/a"},
+		"**/.env":                     {".env", "a.env"},
+		"queue/checkout-?":            {"queue/checkout-1", "queue/checkout-12"},
+		"deploy/{preview,staging}/**": {"deploy/staging/eu", "deploy/production/eu"},
+		"mail/*@example.com":          {"mail/ops@example.com", "mail/ops@exampleXcom"},
+	} {
+		re := regexp.MustCompile(union([]string{"never", glob}))
+		if !re.MatchString(c.matches) || re.MatchString(c.not) {
+			t.Errorf("%s is %s: want it to match %s and not %s", glob, re, c.matches, c.not)
+		}
+	}
+}
+
+// TestPeers_AreSkippedWhereTheWorkIsNotTheirs: rules would be decided by writ alone.
+func TestPeers_AreSkippedWhereTheWorkIsNotTheirs(t *testing.T) {
+	for _, w := range []Work{{Organizations: 1, Policies: 1, Rules: 1}, {Organizations: 1, Policies: 1, Batch: 2}, {Organizations: 2, Policies: 1}} {
+		if _, err := (Peers{}).Start(t.Context(), "opa", w, nil); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("opa with %+v: %v, want that it is skipped", w, err)
+		}
+	}
+}
+
+// TestFind_SaysWhatCannotBeHad fetches from nowhere.
+func TestFind_SaysWhatCannotBeHad(t *testing.T) {
+	p := Peers{Cache: t.TempDir(), Say: t.Logf}
+	_, err := p.find(t.Context(), "no-such-program", "1", func(context.Context, string) (string, error) { return "", errors.New("no registry") })
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no registry") {
+		t.Errorf("find = %v, want that it cannot be had, and why", err)
+	}
+}
+
+func TestWork_With(t *testing.T) {
+	w := Work{Organizations: 1, Policies: 1}
+	if got, err := w.With("orgs=1000"); err != nil || got.Organizations != 1000 || w.Organizations != 1 {
+		t.Errorf("With = %+v, %v", got, err)
+	}
+	for _, change := range []string{"", "orgs", "orgs=0", "orgs=x", "size=3"} {
+		if got, err := w.With(change); err == nil {
+			t.Errorf("With(%q) = %+v, want an error", change, got)
+		}
+	}
+}
+
+// TestPolicy_CrowdsDecideAlike holds that the policies of a crowd differ, and allow what
+// every request asks.
+func TestPolicy_CrowdsDecideAlike(t *testing.T) {
+	seen := make(map[string]bool)
+	for n := range 50 {
+		p := corpus.Policy(n)
+		compiled, err := engine.CompilePolicy(p)
+		if err != nil {
+			t.Fatalf("policy %d: %v", n, err)
+		}
+		in := corpus.AllowedIntent()
+		in.PolicyID = p.PolicyID
+		if got := engine.Evaluate(compiled, nil, &engine.Input{Intent: in, Agent: engine.AgentUnregistered}); got.Decision != engine.Allow {
+			t.Errorf("policy %d: %v", n, got)
+		}
+		key := p.PolicyID + p.DeniedActionTypes[0] + p.AllowedResourcePatterns[0]
+		if seen[p.PolicyID] || seen[key] {
+			t.Errorf("policy %d is like another", n)
+		}
+		seen[p.PolicyID], seen[key] = true, true
+	}
+}
