@@ -186,13 +186,17 @@ func (g *Guard) start(ctx context.Context, p Program) (s server, err error) {
 
 // slice measures each server once, another one first in each slice.
 func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3]float64, disturbed bool, err error) {
-	idle := []*Subject{servers[0].Subject, servers[1].Subject, servers[2].Subject}
+	all := []*Subject{servers[0].Subject, servers[1].Subject, servers[2].Subject}
+	w, err := beginWatch(ctx, all) // of all three together: /proc/stat counts in ticks of 10 ms
+	if err != nil {
+		return slice, false, err
+	}
 	for i := range servers {
 		at := (i + try) % len(servers)
 		if try%2 == 1 { // and in the other direction
 			at = len(servers) - 1 - at
 		}
-		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice}, idle)
+		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice}, all)
 		if errors.Is(err, load.ErrNone) { // others had the processor all the time
 			return slice, true, nil
 		}
@@ -200,9 +204,9 @@ func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3
 			return slice, false, err
 		}
 		slice[at] = r.Processor()
-		disturbed = disturbed || g.MaxOther > 0 && r.Other > g.MaxOther
 	}
-	return slice, disturbed, nil
+	other, _, err := w.end(ctx)
+	return slice, g.MaxOther > 0 && other > g.MaxOther, err
 }
 
 // sum makes the medians of the slices.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,25 +193,11 @@ func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (
 
 // measure is Measure over connections that are open.
 func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
-	own := func() (sum time.Duration, err error) {
-		for _, each := range idle {
-			if each == s {
-				continue
-			}
-			spent, err := each.spent(ctx)
-			if err != nil {
-				return 0, err
-			}
-			sum += spent
-		}
-		spent, err := s.spent(ctx)
-		return sum + spent + proc.Spent(os.Getpid()), err
-	}
-	ownBefore, err := own()
+	w, err := beginWatch(ctx, append([]*Subject{s}, idle...))
 	if err != nil {
 		return nil, err
 	}
-	machine, driver, began := proc.ReadProcessors(), proc.Spent(os.Getpid()), time.Now()
+	driver := proc.Spent(os.Getpid())
 	before, err := s.spent(ctx)
 	if err != nil {
 		return nil, err
@@ -219,19 +206,58 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 	if err != nil {
 		return nil, err
 	}
-	after, err1 := s.spent(ctx)
-	driverAfter, machineAfter, elapsed := proc.Spent(os.Getpid()), proc.ReadProcessors(), time.Since(began)
-	ownAfter, err2 := own()
-	if err := errors.Join(err1, err2); err != nil {
+	after, err := s.spent(ctx)
+	driver = proc.Spent(os.Getpid()) - driver
+	other, stolen, watchErr := w.end(ctx)
+	if err := errors.Join(err, watchErr); err != nil {
 		return nil, err
 	}
 	return &Run{
 		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: s.intents(),
 		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent, Bytes: got.Bytes,
-		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driverAfter - driver),
-		Other: machineAfter.Other(machine, ownAfter-ownBefore, elapsed), Stolen: machineAfter.StolenSince(machine),
+		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), Other: other, Stolen: stolen,
 		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
 	}, nil
+}
+
+// watch tells what this process and its servers spend from what others do.
+type watch struct {
+	subjects []*Subject
+	own      time.Duration
+	machine  proc.Processors
+	began    time.Time
+}
+
+func beginWatch(ctx context.Context, subjects []*Subject) (w watch, err error) {
+	for i, s := range subjects {
+		if !slices.Contains(subjects[:i], s) {
+			w.subjects = append(w.subjects, s)
+		}
+	}
+	w.own, err = w.spent(ctx)
+	w.machine, w.began = proc.ReadProcessors(), time.Now()
+	return w, err
+}
+
+// spent returns what this process and its servers have spent so far.
+func (w *watch) spent(ctx context.Context) (time.Duration, error) {
+	sum := proc.Spent(os.Getpid())
+	for _, s := range w.subjects {
+		spent, err := s.spent(ctx)
+		if err != nil {
+			return 0, err
+		}
+		sum += spent
+	}
+	return sum, nil
+}
+
+// end returns how many processors others used since the beginning, and what part of
+// the machine's time its host gave away.
+func (w *watch) end(ctx context.Context) (other, stolen float64, err error) {
+	machine, elapsed := proc.ReadProcessors(), time.Since(w.began)
+	own, err := w.spent(ctx)
+	return machine.Other(w.machine, own-w.own, elapsed), machine.StolenSince(w.machine), err
 }
 
 // String describes a run on one line.

@@ -8,12 +8,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"writ/bench"
-	"writ/bench/proc"
 )
 
 // benchCmd groups what measures servers.
@@ -259,90 +257,3 @@ func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
-
-// pinTo pins this process as --pin says, and returns the processors for servers. auto
-// pins where servers run on this machine and have been started by this process.
-func pinTo(pin string, started bool) (server []int, pinned string, err error) {
-	text := pin
-	if text == "auto" {
-		text = "off"
-		if all := proc.Allowed(); len(all) >= 2 && started {
-			text = fmt.Sprintf("%d:%d", all[0], all[1])
-		}
-	}
-	if text == "off" {
-		return nil, "not pinned", nil
-	}
-	first, second, ok := strings.Cut(text, ":")
-	server, err1 := processorList(first)
-	driver, err2 := processorList(second)
-	if !ok || err1 != nil || err2 != nil {
-		return nil, "", &usageError{fmt.Sprintf("--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", pin)}
-	}
-	return server, fmt.Sprintf("servers on processor %s, driver on %s", first, second), proc.Pin(driver)
-}
-
-// lastProcessor is the greatest processor that can be named.
-const lastProcessor = 1023
-
-// processorList reads a list such as 0-1,3.
-func processorList(text string) (all []int, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.Atoi(from)
-		last := first
-		if err == nil && isRange {
-			last, err = strconv.Atoi(to)
-		}
-		if err != nil || first < 0 || last < first || last > lastProcessor {
-			return nil, fmt.Errorf("processors %q", part)
-		}
-		for i := first; i <= last; i++ {
-			all = append(all, i)
-		}
-	}
-	return all, nil
-}
-
-type benchReportCmd struct {
-	File string `arg:"" help:"Raw data that writ bench wrote; the report stands beside it."`
-}
-
-// Run writes the report and prints the summary.
-func (c *benchReportCmd) Run(_ context.Context, s streams) error {
-	f, err := os.Open(c.File)
-	if err != nil {
-		return &inputError{name: c.File, err: errors.Unwrap(err)}
-	}
-	defer f.Close()
-	d, err := bench.Read(f)
-	if err != nil {
-		return &inputError{name: c.File, err: err}
-	}
-	name := strings.TrimSuffix(c.File, ".jsonl") + ".html"
-	if err := writeReport(d, name); err != nil {
-		return err
-	}
-	if err := d.Summarize().Print(s.out); err != nil {
-		return err
-	}
-	fmt.Fprintln(s.out, name)
-	return nil
-}
-
-func writeReport(d *bench.Data, name string) (err error) {
-	f, err := os.Create(name) //nolint:gosec // the user's
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return d.WriteHTML(f)
-}
-
-type benchFloorCmd struct {
-	Addr string `required:"" help:"Address to listen on."`
-	Size int    `default:"800" help:"Bytes of the constant answer."`
-}
-
-// Run serves until the process ends.
-func (c *benchFloorCmd) Run(ctx context.Context) error { return bench.ServeFloor(ctx, c.Addr, c.Size) }

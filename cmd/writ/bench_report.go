@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"writ/bench"
+)
+
+type benchReportCmd struct {
+	File string `arg:"" help:"Raw data that writ bench wrote; the report stands beside it."`
+}
+
+// Run writes the report and prints the summary.
+func (c *benchReportCmd) Run(_ context.Context, s streams) error {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return &inputError{name: c.File, err: errors.Unwrap(err)}
+	}
+	defer f.Close()
+	d, err := bench.Read(f)
+	if err != nil {
+		return &inputError{name: c.File, err: err}
+	}
+	name := strings.TrimSuffix(c.File, ".jsonl") + ".html"
+	if err := writeReport(d, name); err != nil {
+		return err
+	}
+	if err := d.Summarize().Print(s.out); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, name)
+	return nil
+}
+
+func writeReport(d *bench.Data, name string) (err error) {
+	f, err := os.Create(name) //nolint:gosec // the user's
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return d.WriteHTML(f)
+}
+
+type benchFloorCmd struct {
+	Addr string `required:"" help:"Address to listen on."`
+	Size int    `default:"800" help:"Bytes of the constant answer."`
+}
+
+// Run serves until the process ends.
+func (c *benchFloorCmd) Run(ctx context.Context) error { return bench.ServeFloor(ctx, c.Addr, c.Size) }
