@@ -29,7 +29,7 @@ func model() string {
 	if err != nil {
 		return "unknown processor"
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if name, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)

@@ -51,7 +51,7 @@ func (c *benchGuardCmd) Validate() error {
 }
 
 // Run compares and gives the verdict.
-func (c *benchGuardCmd) Run(ctx context.Context, s streams) error {
+func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	var least, most int
 	if n, err := fmt.Sscanf(c.Epochs, "%d-%d", &least, &most); n != 2 || err != nil || least < 2 || most < least {
 		return &usageError{fmt.Sprintf("--epochs %q: want a least number of 2 or more and a greatest, such as 6-40", c.Epochs)}
@@ -81,7 +81,7 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer func() { err = errors.Join(err, f.Close()) }()
 		g.Raw = f
 	}
 	v, err := g.Run(ctx)

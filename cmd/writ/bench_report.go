@@ -20,7 +20,7 @@ func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return &inputError{name: c.File, err: errors.Unwrap(err)}
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	d, err := bench.Read(f)
 	if err != nil {
 		return &inputError{name: c.File, err: err}
