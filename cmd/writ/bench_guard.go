@@ -77,9 +77,9 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	g.Say("%s, %s, %d processors; %s; load average %s", header.Machine, header.Go, header.Processors, pinned, header.Load)
 	if c.Out != "" {
-		f, err := os.Create(c.Out)
-		if err != nil {
-			return err
+		f, openErr := os.Create(c.Out)
+		if openErr != nil {
+			return openErr
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		g.Raw = f
