@@ -1,0 +1,45 @@
+package corpus
+
+import (
+	"fmt"
+	"strings"
+
+	"writ/engine"
+)
+
+// PolicyOf returns the policy of the n-th of many organizations. It has the shape of
+// [ReferencePolicy] and allows [AllowedIntent], and every entry of its lists that does not
+// decide that intent is in no other organization's policy.
+func PolicyOf(n int) *engine.ActionPolicy {
+	p, in := ReferencePolicy(), AllowedIntent()
+	p.OrganizationID = fmt.Sprintf("org-%d", n)
+	for i, text := range p.AllowedActionTypes {
+		if text != in.ActionType {
+			p.AllowedActionTypes[i] = fmt.Sprintf("o%d.%s", n, text)
+		}
+	}
+	for i, text := range p.DeniedActionTypes {
+		p.DeniedActionTypes[i] = fmt.Sprintf("o%d.%s", n, text)
+	}
+	for i, pattern := range p.AllowedResourcePatterns {
+		if pattern != "https://api.stripe.com/v1/charges/*" {
+			p.AllowedResourcePatterns[i] = numbered(pattern, n)
+		}
+	}
+	for i, pattern := range p.BlockedResourcePatterns {
+		p.BlockedResourcePatterns[i] = numbered(pattern, n)
+	}
+	return p
+}
+
+// numbered puts n into a pattern, where it leaves the wildcards as they are.
+func numbered(pattern string, n int) string {
+	number := fmt.Sprintf("-%d", n)
+	if host := ".com/"; strings.Contains(pattern, host) {
+		return strings.Replace(pattern, host, number+host, 1)
+	}
+	if first, rest, _ := strings.Cut(pattern, "/"); first != "**" {
+		return first + number + "/" + rest
+	}
+	return pattern + number
+}
