@@ -1,6 +1,12 @@
 package condition
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"writ/engine/flat"
+)
 
 // deniedActions is a compiled list of denied action types. An entry matches as
 // one of an [ActionSet] does, and also what is equal to it after folding:
@@ -8,7 +14,9 @@ import "strings"
 //	sql.drop    denies SQL.Drop, sql..drop, sql_drop and sql-drop too
 //	sql.*       denies SQL.drop and sql..drop, but not sql_drop
 type deniedActions struct {
-	exact, folded *ActionSet
+	// flat is the length of the [ActionSet] of the entries, that set, and the one of the
+	// folded entries, which is left out where it is the same.
+	flat string
 }
 
 func compileDenied(types []string) (*deniedActions, error) {
@@ -20,11 +28,22 @@ func compileDenied(types []string) (*deniedActions, error) {
 	for i, t := range types {
 		folded[i] = string(FoldAction(nil, t, !strings.Contains(t, "*")))
 	}
-	set, err := CompileActions(folded)
-	if err != nil {
-		return nil, err
+	b := append(appendNumbers(nil, len(exact.flat)), exact.flat...)
+	if !slices.Equal(folded, types) {
+		b = appendActions(b, folded)
 	}
-	return &deniedActions{exact: exact, folded: set}, nil
+	return &deniedActions{string(b)}, nil
+}
+
+// sets returns the sets of the entries and of the folded ones, and whether they are the
+// same.
+func (d *deniedActions) sets() (exact, folded ActionSet, same bool) {
+	end := 4 + flat.Int(d.flat, 0)
+	exact.flat, folded.flat = d.flat[4:end], d.flat[end:]
+	if folded.flat == "" {
+		return exact, exact, true
+	}
+	return exact, folded, false
 }
 
 // FoldAction appends s in lower case, with runs of dots as one and, where words
@@ -48,34 +67,44 @@ func FoldAction(b []byte, s string, words bool) []byte {
 // Match implements [matcher]. It allocates only where folding changes an action
 // that is compared with a wildcard.
 func (d *deniedActions) Match(action string) int {
-	if i := d.exact.Match(action); i >= 0 {
+	exact, folded, same := d.sets()
+	if i := exact.Match(action); i >= 0 {
 		return i
 	}
 	var buffer [MaxName]byte
-	if i, ok := d.folded.exact[string(FoldAction(buffer[:0], action, true))]; ok {
-		return i
+	if name := FoldAction(buffer[:0], action, true); !same || string(name) != action {
+		if i := folded.exactBytes(name); i >= 0 {
+			return i
+		}
 	}
-	if len(d.folded.wildcards) == 0 {
+	if w := folded.wildcards(); w.left == 0 {
 		return -1
 	}
-	if folded := FoldAction(buffer[:0], action, false); string(folded) != action {
-		action = string(folded)
+	if name := FoldAction(buffer[:0], action, false); string(name) != action {
+		action = string(name)
+	} else if same {
+		return -1
 	}
-	return d.folded.matchWildcard(action)
+	return folded.matchWildcard(action)
 }
 
 // each yields the index of every entry that matches action, some more than once.
 func (d *deniedActions) each(action string, yield func(index int)) {
-	d.exact.each(action, yield)
-	if i, ok := d.folded.exact[string(FoldAction(nil, action, true))]; ok {
+	exact, folded, _ := d.sets()
+	exact.each(action, yield)
+	if i := folded.exactBytes(FoldAction(nil, action, true)); i >= 0 {
 		yield(i)
 	}
-	folded := string(FoldAction(nil, action, false))
-	for i := range d.folded.wildcards {
-		if d.folded.wildcards[i].match(folded) {
-			yield(d.folded.wildcards[i].index)
+	name := string(FoldAction(nil, action, false))
+	for w := folded.wildcards(); w.next(); {
+		if w.match(name) {
+			yield(w.index)
 		}
 	}
 }
 
+// Steps is nothing, as an [ActionSet]'s.
 func (d *deniedActions) Steps(string) int { return 0 }
+
+// Size returns about how many bytes d keeps on the heap.
+func (d *deniedActions) Size() int { return len(d.flat) + int(unsafe.Sizeof(*d)) }

@@ -1,24 +1,13 @@
 package glob
 
 import (
+	"encoding/binary"
 	"slices"
-	"strings"
-	"unicode"
 	"unicode/utf8"
-
-	"writ/engine/resource"
 )
 
-// automaton matches patterns that start with the same literal, all at once and
-// in one pass over the text, however many wildcards they have. Each place in
-// each pattern, before a unit or at the end, is a bit of the state: set where
-// the text so far can have led there. A step takes a few instructions for 64
-// places.
-//
-// It is immutable and safe for concurrent use.
-type automaton struct {
-	// prefix comes before everything else; the places count from its end.
-	prefix string
+// builder makes an [automaton] of compounds.
+type builder struct {
 	// start are the places before any character.
 	start []uint64
 	// stars are the places before * and **, supers those before ** alone.
@@ -66,20 +55,28 @@ func (c *compound) cost() int {
 	return cost
 }
 
-func words(places int) int { return (places + 63) / 64 }
-
-// newAutomaton returns the automaton of compounds, which have one prefix and
-// are in the order of their indices.
-func newAutomaton(compounds []compound) *automaton {
+// wordsOf returns how many words the state of the automaton of compounds takes.
+func wordsOf(compounds []compound) int {
 	places := 0
 	for i := range compounds {
 		places += compounds[i].places()
 	}
-	n := words(places)
-	a := &automaton{
-		prefix: compounds[0].prefix,
-		start:  make([]uint64, n), stars: make([]uint64, n), supers: make([]uint64, n),
-	}
+	return words(places)
+}
+
+func words(places int) int { return (places + 63) / 64 }
+
+// appendAutomaton appends the [automaton] of compounds, which have one prefix and are in
+// the order of their indices.
+func appendAutomaton(b []byte, compounds []compound) []byte {
+	n := wordsOf(compounds)
+	a := builder{start: make([]uint64, n), stars: make([]uint64, n), supers: make([]uint64, n)}
+	a.fill(compounds, n)
+	return a.append(b, compounds[0].prefix)
+}
+
+// fill puts the units of compounds in their places, in n words.
+func (a *builder) fill(compounds []compound, n int) {
 	ascii := make([][]uint64, utf8.RuneSelf)
 	for i := range ascii {
 		ascii[i] = make([]uint64, n)
@@ -107,11 +104,39 @@ func newAutomaton(compounds []compound) *automaton {
 		}
 		a.ascii[c] = uint8(kind)
 	}
-	return a
+}
+
+// append appends what [automatonAt] reads.
+func (a *builder) append(b []byte, prefix string) []byte {
+	for _, n := range []int{len(prefix), len(a.start), len(a.columns), len(a.ends), len(a.wide)} {
+		b = appendInt(b, n)
+	}
+	b = append(append(b, prefix...), a.ascii[:]...)
+	for _, places := range slices.Concat([][]uint64{a.start, a.stars, a.supers}, a.columns) {
+		for _, word := range places {
+			b = binary.LittleEndian.AppendUint64(b, word)
+		}
+	}
+	for _, e := range a.ends {
+		b = appendInt(appendInt(b, e.place), e.index)
+	}
+	for _, w := range a.wide {
+		b = appendInt(appendInt(b, w.place), len(w.ranges))
+		for _, r := range w.ranges {
+			b = appendInt(b, int(r))
+		}
+	}
+	return b
+}
+
+// appendInt appends a number that [flat.Int] reads: a count, a place or a character, of
+// which the limits of a list allow far fewer than fit.
+func appendInt(b []byte, n int) []byte {
+	return binary.LittleEndian.AppendUint32(b, uint32(n)) //nolint:gosec // see above
 }
 
 // add puts the unit u at place.
-func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
+func (a *builder) add(place int, u unit, ascii [][]uint64, other []uint64) {
 	if u.isStar() {
 		set(a.stars, place)
 		if u.isSuper() {
@@ -138,93 +163,6 @@ func (a *automaton) add(place int, u unit, ascii [][]uint64, other []uint64) {
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }
 
-// match returns the least index of the patterns that match all of s, or -1. Where each is
-// not nil, it is called for the indices instead, ascending, and match returns -1.
-func (a *automaton) match(s string, stops resource.Stops, each func(index int)) int {
-	if !strings.HasPrefix(s, a.prefix) {
-		return -1
-	}
-	var space, scratch [maxChain / 64]uint64
-	state := space[:len(a.start)]
-	copy(state, a.start)
-	for s = s[len(a.prefix):]; s != ""; {
-		r, size := next(s)
-		s = s[size:]
-		stay := a.stars
-		if r == '/' || stops != resource.StopsAtSlash && stopsAt(r, stops) {
-			stay = a.supers
-		}
-		if a.step(state, a.column(r, &scratch), stay) == 0 {
-			return -1
-		}
-	}
-	for _, e := range a.ends {
-		if state[e.place/64]>>(e.place%64)&1 == 0 {
-			continue
-		}
-		if each == nil {
-			return e.index
-		}
-		each(e.index)
-	}
-	return -1
-}
-
-// next returns the first character of s, which is not empty: an escape is one.
-func next(s string) (rune, int) {
-	if s[0] < utf8.RuneSelf && s[0] != '%' {
-		return rune(s[0]), 1
-	}
-	if b, ok := resource.Escape(s); ok {
-		return escaped | rune(b), len("%2F")
-	}
-	return utf8.DecodeRuneInString(s)
-}
-
-// stopsAt reports whether a * of an allowed pattern ends at r, which is no slash.
-func stopsAt(r rune, stops resource.Stops) bool {
-	if stops == resource.StopsAtAt {
-		return r == '@'
-	}
-	return strings.ContainsRune(",;?&", r) || r == escaped|'?' || unicode.IsSpace(r)
-}
-
-// step moves state over a character that the places in column match and the
-// wildcards in stay. It returns 0 if no place is left.
-func (a *automaton) step(state, column, stay []uint64) (left uint64) {
-	stars := a.stars[:len(state)]
-	column, stay = column[:len(state)], stay[:len(state)]
-	var moved, opened uint64
-	for i, d := range state {
-		match := d & column[i]
-		n := match<<1 | moved | d&stay[i]
-		moved = match >> 63
-		open := n & stars[i]
-		n |= open<<1 | opened
-		opened = open >> 63
-		state[i] = n
-		left |= n
-	}
-	return left
-}
-
-// column returns the places whose unit matches r.
-func (a *automaton) column(r rune, scratch *[maxChain / 64]uint64) []uint64 {
-	if r < utf8.RuneSelf {
-		return a.columns[a.ascii[r]]
-	}
-	if len(a.wide) == 0 {
-		return a.columns[0]
-	}
-	column := scratch[:copy(scratch[:], a.columns[0])]
-	for i := range a.wide {
-		if w := &a.wide[i]; inRanges(w.ranges, r) {
-			set(column, w.place)
-		}
-	}
-	return column
-}
-
 // inRanges reports whether r is in one of the ranges, which are sorted.
 func inRanges(ranges []rune, r rune) bool {
 	for i := 0; i < len(ranges) && ranges[i] <= r; i += 2 {
@@ -234,14 +172,3 @@ func inRanges(ranges []rune, r rune) bool {
 	}
 	return false
 }
-
-// size returns about how many bytes a keeps on the heap.
-func (a *automaton) size() int {
-	size := automatonSize + len(a.prefix) + 8*len(a.start)*(3+len(a.columns)) + 24*len(a.columns)
-	for i := range a.wide {
-		size += 32 + 4*len(a.wide[i].ranges)
-	}
-	return size + 16*len(a.ends)
-}
-
-const automatonSize = 400

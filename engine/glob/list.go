@@ -1,6 +1,12 @@
 package glob
 
-import "writ/engine/resource"
+import (
+	"slices"
+	"unsafe"
+
+	"writ/engine/flat"
+	"writ/engine/resource"
+)
 
 // Use says what a list of patterns does with the resources that it matches.
 type Use bool
@@ -15,14 +21,38 @@ const (
 // List is a compiled list of patterns for resources. It is immutable and safe for
 // concurrent use.
 type List struct {
-	groups []group
+	// flat is the list in one piece of memory (see package flat): how many groups it has;
+	// the readers, the place and the end of each; the set of each.
+	flat string
 }
 
 // group are the patterns as some readers have them. Nearly all patterns are the
 // same to all readers that can meet them, so that a list has one group.
 type group struct {
 	readers resource.Reader
-	set     *Set
+	set     Set
+}
+
+// Places in a List.
+const (
+	listHeader = 4
+	groupSize  = 12
+)
+
+// ListOf returns the list whose [List.Flat] it is given.
+func ListOf(block string) List { return List{block} }
+
+// Flat returns the list in one piece of memory, for what is compiled into one with it.
+func (l *List) Flat() string { return l.flat }
+
+func (l *List) groups() int { return flat.Int(l.flat, 0) }
+
+func (l *List) group(i int) group {
+	at := listHeader + i*groupSize
+	return group{
+		readers: resource.Reader(flat.Uint32(l.flat, at)), //nolint:gosec // as listBuilder wrote it
+		set:     Set{l.flat[flat.Int(l.flat, at+4):flat.Int(l.flat, at+8)]},
+	}
 }
 
 // Compile compiles patterns. Its error is a *[PatternError].
@@ -49,7 +79,7 @@ const tooMuchText = "stands, with those before it, for more than 131072 characte
 
 // build compiles a list without the patterns that are mistakes.
 func build(patterns []string, use Use, spell speller, limit int) (*List, []*PatternError) {
-	l := &List{}
+	var l listBuilder
 	var mistakes []*PatternError
 	left := maxSpelled
 	for i, pattern := range patterns {
@@ -69,23 +99,43 @@ func build(patterns []string, use Use, spell speller, limit int) (*List, []*Patt
 			return nil, mistakes
 		}
 	}
-	for _, g := range l.groups {
-		if err := g.set.build(); err != nil {
-			return nil, append(mistakes, err)
-		}
+	b, err := l.append(nil)
+	if err != nil {
+		return nil, append(mistakes, err)
 	}
-	return l, mistakes
+	return &List{string(b)}, mistakes
+}
+
+// listBuilder makes a List of the spellings of its patterns, by readers.
+type listBuilder struct {
+	readers []resource.Reader
+	sets    []*setBuilder
 }
 
 // group returns the set of the patterns as readers have them.
-func (l *List) group(readers resource.Reader) *Set {
-	for _, g := range l.groups {
-		if g.readers == readers {
-			return g.set
-		}
+func (l *listBuilder) group(readers resource.Reader) *setBuilder {
+	i := slices.Index(l.readers, readers)
+	if i < 0 {
+		i = len(l.sets)
+		l.readers, l.sets = append(l.readers, readers), append(l.sets, &setBuilder{})
 	}
-	l.groups = append(l.groups, group{readers, &Set{}})
-	return l.groups[len(l.groups)-1].set
+	return l.sets[i]
+}
+
+// append appends the [List].
+func (l *listBuilder) append(b []byte) ([]byte, *PatternError) {
+	at := listHeader + len(l.sets)*groupSize
+	b = appendInt(b, len(l.sets))
+	var sets []byte
+	for i, set := range l.sets {
+		start := at + len(sets)
+		var err *PatternError
+		if sets, err = set.append(sets); err != nil {
+			return nil, err
+		}
+		b = appendInt(appendInt(appendInt(b, int(l.readers[i])), start), at+len(sets))
+	}
+	return append(b, sets...), nil
 }
 
 // FirstMatch returns the index of the first pattern that matches a reading of r, and
@@ -114,8 +164,8 @@ func (l *List) Allowed(r *resource.Readings) bool {
 // its readers, and those readers, or -1.
 func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
 	first, by := -1, resource.Reader(0)
-	for i := range l.groups {
-		g := &l.groups[i]
+	for i := range l.groups() {
+		g := l.group(i)
 		if g.readers&reading.Readers == 0 {
 			continue
 		}
@@ -129,8 +179,8 @@ func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
 // MatchEvery reports whether reading matches a pattern to each of its readers.
 func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 	left := reading.Readers
-	for i := range l.groups {
-		g := &l.groups[i]
+	for i := range l.groups() {
+		g := l.group(i)
 		if g.readers&left != 0 && g.set.match(reading.Text, stops) >= 0 {
 			left &^= g.readers
 		}
@@ -142,7 +192,8 @@ func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 // no order: a pattern with alternatives can be yielded more than once. A * also ends at
 // stops, which are [resource.StopsAtSlash] for a block.
 func (l *List) Each(reading resource.Reading, stops resource.Stops, yield func(index int)) {
-	for _, g := range l.groups {
+	for i := range l.groups() {
+		g := l.group(i)
 		if g.readers&reading.Readers != 0 {
 			g.set.each(reading.Text, stops, yield)
 		}
@@ -150,21 +201,24 @@ func (l *List) Each(reading resource.Reading, stops resource.Stops, yield func(i
 }
 
 // Steps bounds what matching s takes.
-func (l *List) Steps(s string) int { return l.sum(func(g *Set) int { return g.Steps(s) }) }
+func (l *List) Steps(s string) int {
+	n := 0
+	for i := range l.groups() {
+		g := l.group(i)
+		n += g.set.Steps(s)
+	}
+	return n
+}
 
 // Size returns about how many bytes l keeps on the heap.
-func (l *List) Size() int { return listSize + l.sum((*Set).Size) }
-
-// listSize is what a List takes on the heap beside its sets.
-const listSize = 64
+func (l *List) Size() int { return int(unsafe.Sizeof(*l)) + len(l.flat) }
 
 // Len returns the number of spellings of the patterns.
-func (l *List) Len() int { return l.sum((*Set).Len) }
-
-func (l *List) sum(f func(*Set) int) int {
+func (l *List) Len() int {
 	n := 0
-	for _, g := range l.groups {
-		n += f(g.set)
+	for i := range l.groups() {
+		g := l.group(i)
+		n += g.set.Len()
 	}
 	return n
 }
@@ -179,14 +233,16 @@ func (l *List) Match(s string) int {
 // Literals yields what each pattern starts with, as each reader has it, and
 // whether that is the whole pattern.
 func (l *List) Literals(yield func(literal string, whole bool) bool) {
-	for _, g := range l.groups {
-		for _, p := range g.set.programs {
-			if !yield(p.literal, p.star == "") {
+	for i := range l.groups() {
+		g := l.group(i)
+		for i := range g.set.programs() {
+			if p := g.set.read(g.set.program(i)); !yield(p.literal, p.star == noStar) {
 				return
 			}
 		}
-		for _, a := range g.set.automata {
-			if !yield(a.prefix, false) {
+		for i := range g.set.automata() {
+			at, _ := g.set.automaton(i)
+			if !yield(prefixOf(g.set.flat[at:]), false) {
 				return
 			}
 		}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unsafe"
 
+	"writ/engine/flat"
 	"writ/engine/resource"
 )
 
@@ -28,50 +30,79 @@ func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.In
 //
 // A Set is immutable and safe for concurrent use.
 type Set struct {
-	// programs are in the order of their indices, and so are the patterns of each
-	// automaton.
-	programs []program
-	automata []*automaton
-	size     int
+	// flat is the set in one piece of memory (see package flat): how many programs,
+	// automata and words of automata there are; the programs, in the order of their
+	// indices; where each automaton is and the least index of its patterns; the texts of
+	// the programs; the automata.
+	flat string
+}
 
-	compounds []compound // until they are built into automata
+// Places in a Set.
+const (
+	setHeader     = 12
+	programSize   = 20
+	automatonSize = 8
+)
+
+// setBuilder makes a Set of spellings of patterns, as the readers that share it have
+// them.
+type setBuilder struct {
+	programs  []program
+	compounds []compound
 }
 
 // program is one spelling of a pattern with one wildcard * or ** at most.
+//
+// In a Set it is the place of its literal and, after that, its suffix; the length of the
+// literal; that of the suffix, times four, and the star; the index; and, where there are as
+// many, the last four bytes of the literal, by which most texts differ from it already.
 type program struct {
 	index   int
 	literal string // before the wildcard
 	suffix  string // after it
-	star    string // the wildcard; empty where literal is the whole pattern
+	star    star   // where there is none, literal is the whole pattern
 }
+
+// star is the wildcard of a program.
+type star uint8
+
+const (
+	noStar star = iota
+	oneStar
+	superStar
+)
 
 // CompileSet compiles patterns. Its error is a *[PatternError].
 func CompileSet(patterns []string) (*Set, error) {
-	s := &Set{}
+	var b setBuilder
 	for i, pattern := range patterns {
 		alternatives, problem := parsePattern(pattern)
 		if problem != "" {
 			return nil, &PatternError{Index: i, Problem: problem}
 		}
 		for _, units := range alternatives {
-			s.add(i, units)
+			b.add(i, units)
 		}
 	}
-	if err := s.build(); err != nil {
+	block, err := b.append(nil)
+	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &Set{string(block)}, nil
 }
 
 // add adds one spelling of a pattern.
-func (g *Set) add(index int, units []unit) {
+func (g *setBuilder) add(index int, units []unit) {
 	p := program{index: index}
 	literal, n := literalPrefix(units)
 	p.literal = literal
 	rest := units[n:]
 	tail := 0
 	if len(rest) > 0 && rest[0].isStar() {
-		p.star = rest[0].glob
+		p.star = oneStar
+		if rest[0].isSuper() {
+			p.star = superStar
+		}
 		p.suffix, tail = literalPrefix(rest[1:])
 		tail++
 	}
@@ -79,32 +110,51 @@ func (g *Set) add(index int, units []unit) {
 		g.compounds = append(g.compounds, compound{index, literal, rest})
 		return
 	}
-	g.size += programSize + len(p.literal) + len(p.suffix)
 	g.programs = append(g.programs, p)
 }
 
-// programSize is what a program takes on the heap beyond its text, measured.
-const programSize = 96
-
-// build makes automata of the compounds, one for each literal prefix.
-func (g *Set) build() *PatternError {
+// append appends the [Set], with an automaton of the compounds of each literal prefix.
+func (g *setBuilder) append(b []byte) ([]byte, *PatternError) {
 	n := sort.Search(len(g.compounds), func(n int) bool { return chain(g.compounds[:n+1]) > maxChain })
 	if n < len(g.compounds) {
 		const problem = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
-		return &PatternError{Index: g.compounds[n].index, Problem: problem}
+		return nil, &PatternError{Index: g.compounds[n].index, Problem: problem}
 	}
 	byPrefix := make(map[string][]compound)
 	for _, c := range g.compounds {
 		byPrefix[c.prefix] = append(byPrefix[c.prefix], c)
 	}
-	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
-		a := newAutomaton(byPrefix[prefix])
-		g.automata = append(g.automata, a)
-		g.size += a.size()
+	size := 0
+	for _, compounds := range byPrefix {
+		size += wordsOf(compounds)
 	}
-	g.compounds = nil
-	return nil
+	base := len(b)
+	b = appendInt(appendInt(appendInt(b, len(g.programs)), len(byPrefix)), size)
+	texts := len(b) - base + len(g.programs)*programSize + len(byPrefix)*automatonSize
+	var text []byte
+	for _, p := range g.programs {
+		b = p.append(b, texts+len(text))
+		text = append(append(text, p.literal...), p.suffix...)
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(byPrefix)) {
+		b = appendInt(appendInt(b, texts+len(text)), byPrefix[prefix][0].index)
+		text = appendAutomaton(text, byPrefix[prefix])
+	}
+	return append(b, text...), nil
 }
+
+// append appends the program whose texts are at a place.
+func (p *program) append(b []byte, at int) []byte {
+	b = appendInt(appendInt(appendInt(appendInt(b, at), len(p.literal)), len(p.suffix)<<2|int(p.star)), p.index)
+	var tail [tailSize]byte
+	if n := len(p.literal) - tailSize; n >= 0 {
+		copy(tail[:], p.literal[n:])
+	}
+	return append(b, tail[:]...)
+}
+
+// tailSize is how many bytes of a literal are beside the program.
+const tailSize = 4
 
 // chain returns the greatest cost of compounds whose prefixes one text can have,
 // in whole words of the state: each is then a prefix of the next.
@@ -130,17 +180,19 @@ func (g *Set) Match(s string) int { return g.match(s, resource.StopsAtSlash) }
 
 func (g *Set) match(s string, stops resource.Stops) int {
 	first := -1
-	for i := range g.programs {
-		if p := &g.programs[i]; p.match(s, stops) {
-			first = p.index
+	for i := range g.programs() {
+		if p := g.program(i); p.mayMatch(s) && g.read(p).match(s, stops) {
+			first = p.index()
 			break
 		}
 	}
-	for _, a := range g.automata {
-		if first >= 0 && a.ends[0].index > first {
+	for i := range g.automata() {
+		at, index := g.automaton(i)
+		if first >= 0 && index > first || !strings.HasPrefix(s, prefixOf(g.flat[at:])) {
 			continue
 		}
-		if i := a.match(s, stops, nil); i >= 0 && (first < 0 || i < first) {
+		a := automatonAt(g.flat[at:])
+		if i := a.match(s[len(a.prefix):], stops, nil); i >= 0 && (first < 0 || i < first) {
 			first = i
 		}
 	}
@@ -150,24 +202,63 @@ func (g *Set) match(s string, stops resource.Stops) int {
 // each yields the index of every pattern that matches s, in no order: a pattern with
 // alternatives can be yielded more than once.
 func (g *Set) each(s string, stops resource.Stops, yield func(index int)) {
-	for i := range g.programs {
-		if p := &g.programs[i]; p.match(s, stops) {
+	for i := range g.programs() {
+		if p := g.read(g.program(i)); p.match(s, stops) {
 			yield(p.index)
 		}
 	}
-	for _, a := range g.automata {
-		a.match(s, stops, yield)
+	for i := range g.automata() {
+		at, _ := g.automaton(i)
+		if a := automatonAt(g.flat[at:]); strings.HasPrefix(s, a.prefix) {
+			a.match(s[len(a.prefix):], stops, yield)
+		}
 	}
 }
 
-func (p *program) match(s string, stops resource.Stops) bool {
-	if p.star == "" {
+func (g *Set) programs() int { return flat.Int(g.flat, 0) }
+
+func (g *Set) automata() int { return flat.Int(g.flat, 4) }
+
+// program returns the i-th program.
+func (g *Set) program(i int) flatProgram {
+	at := setHeader + i*programSize
+	return flatProgram(g.flat[at : at+programSize])
+}
+
+// automaton returns the place of the i-th automaton and the least index of its patterns.
+func (g *Set) automaton(i int) (at, index int) {
+	entry := setHeader + g.programs()*programSize + i*automatonSize
+	return flat.Int(g.flat, entry), flat.Int(g.flat, entry+4)
+}
+
+// flatProgram is a program without its texts.
+type flatProgram string
+
+func (p flatProgram) literal() int { return flat.Int(string(p), 4) }
+func (p flatProgram) suffix() int  { return flat.Int(string(p), 8) >> 2 }
+func (p flatProgram) index() int   { return flat.Int(string(p), 12) }
+
+// mayMatch is false of most texts that do not match. It looks at no text of the program.
+func (p flatProgram) mayMatch(s string) bool {
+	n := p.literal()
+	return len(s) >= n+p.suffix() && (n < tailSize || flat.Uint32(s, n-tailSize) == flat.Uint32(string(p), 16))
+}
+
+// read returns p with its texts.
+func (g *Set) read(p flatProgram) program {
+	text := g.flat[flat.Int(string(p), 0):]
+	n := p.literal()
+	return program{literal: text[:n], suffix: text[n : n+p.suffix()], star: star(flat.Int(string(p), 8) & 3), index: p.index()}
+}
+
+func (p program) match(s string, stops resource.Stops) bool {
+	if p.star == noStar {
 		return s == p.literal
 	}
 	if len(s) < len(p.literal)+len(p.suffix) || !strings.HasPrefix(s, p.literal) || !strings.HasSuffix(s, p.suffix) {
 		return false
 	}
-	return p.star == "**" || within(s[len(p.literal):len(s)-len(p.suffix)], stops)
+	return p.star == superStar || within(s[len(p.literal):len(s)-len(p.suffix)], stops)
 }
 
 // within reports whether a * matches s.
@@ -177,7 +268,7 @@ func within(s string, stops resource.Stops) bool {
 	}
 	for s != "" {
 		r, size := next(s)
-		if r == '/' || stopsAt(r, stops) {
+		if stopsStar(r, stops) {
 			return false
 		}
 		s = s[size:]
@@ -187,16 +278,10 @@ func within(s string, stops resource.Stops) bool {
 
 // Steps bounds what Match takes: the words of all automata for each character,
 // and a look at each program.
-func (g *Set) Steps(s string) int {
-	n := 0
-	for _, a := range g.automata {
-		n += len(a.start)
-	}
-	return n*len(s) + len(g.programs)
-}
+func (g *Set) Steps(s string) int { return flat.Int(g.flat, 8)*len(s) + g.programs() }
 
 // Size returns about how many bytes g keeps on the heap.
-func (g *Set) Size() int { return g.size + 32 }
+func (g *Set) Size() int { return int(unsafe.Sizeof(*g)) + len(g.flat) }
 
 // Len returns the number of spellings of the patterns.
-func (g *Set) Len() int { return len(g.programs) + len(g.automata) }
+func (g *Set) Len() int { return g.programs() + g.automata() }
