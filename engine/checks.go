@@ -31,15 +31,121 @@ type Check struct {
 	// Holds is what the check asks of the fields of an evaluation.
 	Holds *condition.Node
 
+	row *checkRow
+}
+
+// checkRow is a row of [checkTable]: what a [Check] is of any policy.
+type checkRow struct {
+	code    Code
+	outcome Decision
+	// set says whether p has the check; nil: each policy has it.
+	set func(p *ActionPolicy) bool
+	// reason is the same for every policy, or reasonOf is asked for it.
+	reason   string
+	reasonOf func(p *ActionPolicy) string
+	holds    func(p *ActionPolicy) *condition.Node
 	// field is the policy's member that the check is of, as [FieldError] names it; empty
-	// where the check is not of one. patterns is that member where it is a list of
+	// where the check is not of one. entries returns that member where it is a list of
 	// patterns. Where a match of one makes the check fail, named is the reason then,
 	// with %s for the pattern.
-	field    string
-	patterns []string
-	named    string
+	field   string
+	entries func(p *ActionPolicy) []string
+	named   string
 	// resource marks a check that cannot be answered without readings.
 	resource bool
+}
+
+// checkTable are the checks that a policy can have, in the order in which their findings
+// are reported.
+var checkTable = [...]checkRow{
+	{
+		code: CodePolicyInactive, outcome: Deny, field: fieldStatus, reasonOf: inactive,
+		holds: func(*ActionPolicy) *condition.Node {
+			return asks(condition.PolicyStatus, condition.Eq, string(StatusActive))
+		},
+	},
+	{
+		code: CodeAgentDisabled, outcome: Deny, reason: string(CodeAgentDisabled) + ": the agent is disabled",
+		holds: func(*ActionPolicy) *condition.Node {
+			return asks(condition.GovernedAgentStatus, condition.In, AgentActive.String(), AgentUnregistered.String())
+		},
+	},
+	{
+		code: CodeAgentUnregistered, outcome: Deny, reason: string(CodeAgentUnregistered) + ": the agent is not registered",
+		holds: agentRegistered,
+	},
+	{
+		code: CodeAgentMismatch, outcome: ApprovalRequired, field: fieldAgentID, reasonOf: mismatch, holds: agentMatches,
+		set: func(p *ActionPolicy) bool { return p.AgentID != anyAgent },
+	},
+	{
+		code: CodeActionDenied, outcome: Deny, field: fieldDeniedTypes,
+		reason:  string(CodeActionDenied) + ": the action type matches a denied type",
+		named:   string(CodeActionDenied) + ": the action type matches the denied type %s",
+		entries: func(p *ActionPolicy) []string { return p.DeniedActionTypes },
+		set:     func(p *ActionPolicy) bool { return len(p.DeniedActionTypes) > 0 },
+		holds: func(p *ActionPolicy) *condition.Node {
+			return condition.Negate(asks(condition.ActionType, condition.ActionDenied, p.DeniedActionTypes...))
+		},
+	},
+	{
+		code: CodeActionNotAllowed, outcome: Deny, field: fieldAllowedTypes,
+		reason:  string(CodeActionNotAllowed) + ": the action type matches no allowed type",
+		entries: func(p *ActionPolicy) []string { return p.AllowedActionTypes },
+		holds: func(p *ActionPolicy) *condition.Node {
+			return asks(condition.ActionType, condition.ActionGlob, p.AllowedActionTypes...)
+		},
+	},
+	{
+		code: CodeResourceBlocked, outcome: Deny, field: fieldBlockedPatterns, resource: true,
+		reason:  string(CodeResourceBlocked) + ": the resource matches a blocked pattern",
+		named:   string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s",
+		entries: func(p *ActionPolicy) []string { return p.BlockedResourcePatterns },
+		set:     func(p *ActionPolicy) bool { return len(p.BlockedResourcePatterns) > 0 },
+		holds: func(p *ActionPolicy) *condition.Node {
+			return condition.Negate(reads(condition.ReadsAny, p.BlockedResourcePatterns))
+		},
+	},
+	{
+		code: CodeResourceNotAllowed, outcome: Deny, field: fieldAllowedPatterns, resource: true,
+		reason:  string(CodeResourceNotAllowed) + ": the resource matches no allowed pattern",
+		entries: func(p *ActionPolicy) []string { return p.AllowedResourcePatterns },
+		set:     func(p *ActionPolicy) bool { return len(p.AllowedResourcePatterns) > 0 },
+		holds: func(p *ActionPolicy) *condition.Node {
+			return reads(condition.ReadsEvery, p.AllowedResourcePatterns)
+		},
+	},
+	{
+		code: CodeCostExceeded, outcome: Deny, field: fieldMaxCost, holds: costWithinCap,
+		set: func(p *ActionPolicy) bool { return p.MaxCostMinor != nil },
+		reasonOf: func(p *ActionPolicy) string {
+			return fmt.Sprintf("%s: the cost is above the cap of %d minor units", CodeCostExceeded, *p.MaxCostMinor)
+		},
+	},
+	{
+		code: CodeCostCurrency, outcome: Deny, field: fieldCurrency,
+		set: func(p *ActionPolicy) bool { return p.Currency != "" },
+		reasonOf: func(p *ActionPolicy) string {
+			return fmt.Sprintf("%s: the cost is not in %s", CodeCostCurrency, p.Currency)
+		},
+		holds: func(p *ActionPolicy) *condition.Node {
+			return ofCost(asks(condition.CostCurrency, condition.Eq, p.Currency))
+		},
+	},
+	{
+		code: CodeUsageLimit, outcome: Deny,
+		reason: string(CodeUsageLimit) + ": the usage limit of the organization's plan is reached",
+		holds:  func(*ActionPolicy) *condition.Node { return condition.Negate(isSet(condition.UsageExceeded)) },
+	},
+}
+
+// finding returns what the check finds where it fails. It names no pattern.
+func (r *checkRow) finding(p *ActionPolicy) Finding {
+	f := Finding{Code: r.code, Outcome: r.outcome, Reason: r.reason}
+	if r.reasonOf != nil {
+		f.Reason = r.reasonOf(p)
+	}
+	return f
 }
 
 // Checks returns the checks of a policy, in the order in which their findings
@@ -58,32 +164,13 @@ type Check struct {
 //	cost.currency         deny               the cost is in another currency
 //	usage.limit           deny               the organization's meter is used up
 func Checks(p *ActionPolicy) []Check {
-	checks := []Check{policyActive(p), agentEnabled(), agentRegistered()}
-	if p.AgentID != anyAgent {
-		checks = append(checks, agentMatches(p))
+	var checks []Check
+	for i := range checkTable {
+		if r := &checkTable[i]; r.set == nil || r.set(p) {
+			checks = append(checks, Check{Code: r.code, Outcome: r.outcome, Reason: r.finding(p).Reason, Holds: r.holds(p), row: r})
+		}
 	}
-	if len(p.DeniedActionTypes) > 0 {
-		checks = append(checks, actionNotDenied(p))
-	}
-	checks = append(checks, actionAllowed(p))
-	if len(p.BlockedResourcePatterns) > 0 {
-		checks = append(checks, resourceNotBlocked(p))
-	}
-	if len(p.AllowedResourcePatterns) > 0 {
-		checks = append(checks, resourceAllowed(p))
-	}
-	if p.MaxCostMinor != nil {
-		checks = append(checks, costWithinCap(p))
-	}
-	if p.Currency != "" {
-		checks = append(checks, costInCurrency(p))
-	}
-	return append(checks, usageWithinLimit())
-}
-
-// deny returns a denying check without renderings.
-func deny(code Code, format string, args ...any) Check {
-	return Check{Code: code, Outcome: Deny, Reason: string(code) + ": " + fmt.Sprintf(format, args...)}
+	return checks
 }
 
 // asks returns the comparison of a field with texts.
@@ -96,81 +183,43 @@ func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }
 
-func policyActive(p *ActionPolicy) Check {
+// reads returns the comparison of the resource with patterns, as a list of policies reads
+// it.
+func reads(how condition.Reads, patterns []string) *condition.Node {
+	n := asks(condition.Resource, condition.ResourceGlob, patterns...)
+	n.Reads = how
+	return n
+}
+
+func inactive(p *ActionPolicy) string {
 	status := p.Status
 	if status == "" {
 		status = "without status"
 	}
-	c := deny(CodePolicyInactive, "version %d of the policy is %s", p.Version, status)
-	c.field = fieldStatus
-	c.Holds = asks(condition.PolicyStatus, condition.Eq, string(StatusActive))
-	return c
+	return fmt.Sprintf("%s: version %d of the policy is %s", CodePolicyInactive, p.Version, status)
 }
 
-func agentEnabled() Check {
-	c := deny(CodeAgentDisabled, "the agent is disabled")
-	c.Holds = asks(condition.GovernedAgentStatus, condition.In, AgentActive.String(), AgentUnregistered.String())
-	return c
-}
-
-func agentRegistered() Check {
-	c := deny(CodeAgentUnregistered, "the agent is not registered")
-	c.Holds = condition.Either(
+func agentRegistered(*ActionPolicy) *condition.Node {
+	return condition.Either(
 		condition.Negate(isSet(condition.RequireRegistered)),
 		condition.Negate(asks(condition.GovernedAgentStatus, condition.Eq, AgentUnregistered.String())))
-	return c
 }
 
 // anyAgent alone governs every agent, whatever segments its id has, as "*" alone
 // matches every action type. In a longer pattern it matches within a segment.
 const anyAgent = "*"
 
-func agentMatches(p *ActionPolicy) Check {
-	c := Check{
-		Code: CodeAgentMismatch, Outcome: ApprovalRequired, field: fieldAgentID,
-		Reason: fmt.Sprintf("%s: version %d of the policy governs the agent %s, another one needs approval",
-			CodeAgentMismatch, p.Version, condition.Quote(p.AgentID)),
-	}
-	c.Holds = asks(condition.AgentID, condition.Eq, p.AgentID)
+func mismatch(p *ActionPolicy) string {
+	return fmt.Sprintf("%s: version %d of the policy governs the agent %s, another one needs approval",
+		CodeAgentMismatch, p.Version, condition.Quote(p.AgentID))
+}
+
+func agentMatches(p *ActionPolicy) *condition.Node {
+	id := asks(condition.AgentID, condition.Eq, p.AgentID)
 	if glob.HasMeta(p.AgentID) {
-		c.Holds = condition.Either(c.Holds, asks(condition.AgentID, condition.Glob, p.AgentID))
+		return condition.Either(id, asks(condition.AgentID, condition.Glob, p.AgentID))
 	}
-	return c
-}
-
-func actionNotDenied(p *ActionPolicy) Check {
-	c := deny(CodeActionDenied, "the action type matches a denied type")
-	c.field, c.patterns = fieldDeniedTypes, p.DeniedActionTypes
-	c.named = string(CodeActionDenied) + ": the action type matches the denied type %s"
-	c.Holds = condition.Negate(asks(condition.ActionType, condition.ActionDenied, p.DeniedActionTypes...))
-	return c
-}
-
-func actionAllowed(p *ActionPolicy) Check {
-	c := deny(CodeActionNotAllowed, "the action type matches no allowed type")
-	c.field, c.patterns = fieldAllowedTypes, p.AllowedActionTypes
-	c.Holds = asks(condition.ActionType, condition.ActionGlob, p.AllowedActionTypes...)
-	return c
-}
-
-func resourceNotBlocked(p *ActionPolicy) Check {
-	c := deny(CodeResourceBlocked, "the resource matches a blocked pattern")
-	c.field, c.patterns = fieldBlockedPatterns, p.BlockedResourcePatterns
-	c.named = string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s"
-	c.resource = true
-	blocked := asks(condition.Resource, condition.ResourceGlob, p.BlockedResourcePatterns...)
-	blocked.Reads = condition.ReadsAny
-	c.Holds = condition.Negate(blocked)
-	return c
-}
-
-func resourceAllowed(p *ActionPolicy) Check {
-	c := deny(CodeResourceNotAllowed, "the resource matches no allowed pattern")
-	c.field, c.patterns = fieldAllowedPatterns, p.AllowedResourcePatterns
-	c.resource = true
-	c.Holds = asks(condition.Resource, condition.ResourceGlob, p.AllowedResourcePatterns...)
-	c.Holds.Reads = condition.ReadsEvery
-	return c
+	return id
 }
 
 // ofCost returns what holds where there is no cost, or holds of it.
@@ -178,23 +227,6 @@ func ofCost(holds *condition.Node) *condition.Node {
 	return condition.Either(condition.Negate(condition.Has(condition.FieldOf(condition.Cost))), holds)
 }
 
-func costWithinCap(p *ActionPolicy) Check {
-	limit := *p.MaxCostMinor
-	c := deny(CodeCostExceeded, "the cost is above the cap of %d minor units", limit)
-	c.field = fieldMaxCost
-	c.Holds = ofCost(condition.Compare(condition.FieldOf(condition.CostAmount), condition.Lte, condition.Constant{Num: limit}))
-	return c
-}
-
-func costInCurrency(p *ActionPolicy) Check {
-	c := deny(CodeCostCurrency, "the cost is not in %s", p.Currency)
-	c.field = fieldCurrency
-	c.Holds = ofCost(asks(condition.CostCurrency, condition.Eq, p.Currency))
-	return c
-}
-
-func usageWithinLimit() Check {
-	c := deny(CodeUsageLimit, "the usage limit of the organization's plan is reached")
-	c.Holds = condition.Negate(isSet(condition.UsageExceeded))
-	return c
+func costWithinCap(p *ActionPolicy) *condition.Node {
+	return ofCost(condition.Compare(condition.FieldOf(condition.CostAmount), condition.Lte, condition.Constant{Num: *p.MaxCostMinor}))
 }

@@ -41,7 +41,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 			Reason: string(CodePolicyMissing) + ": there is no policy to evaluate",
 		}}, condition.CauseCounts{}))
 	}
-	e := newEvaluation(p.doc, in)
+	e := newEvaluation(&p.doc, in)
 	defer e.Free()
 	if in.Trace != nil {
 		in.Trace.begin(p, rs, in)
@@ -53,7 +53,7 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	case len(findings) == 0 && len(ruled) > 0:
 		findings = ruled
 	case len(findings) == 0:
-		findings = p.allowed
+		findings = p.allowed[:]
 	default:
 		findings = append(findings, ruled...)
 	}
@@ -108,14 +108,15 @@ func (p *Policy) check(e *evaluation) []Finding {
 	} else {
 		findings = append(findings, unreadable(err))
 	}
-	for i := range p.checks {
-		c := &p.checks[i]
-		if c.resource && !readable {
+	for i, checks := 0, p.checks; checks != ""; i++ {
+		r, holds, rest := nextCheck(checks)
+		checks = rest
+		if r.resource && !readable {
 			continue
 		}
-		found := c.evaluate(e)
+		found := r.evaluate(e, holds)
 		if e.in.Trace != nil {
-			e.in.Trace.checked(i, e, found)
+			e.in.Trace.checked(i, r, holds, e, found)
 		}
 		if found != nil {
 			findings = append(findings, *found)
@@ -132,29 +133,29 @@ func unreadable(err error) Finding {
 }
 
 // evaluate returns what the check finds, nil where it holds.
-func (c *compiledCheck) evaluate(e *evaluation) *Finding {
-	holds, err := c.program.Eval(e.Frame)
+func (r *checkRow) evaluate(e *evaluation, asks condition.Compact) *Finding {
+	holds, err := asks.Eval(e.Frame)
 	switch {
 	case err != nil:
 		return &Finding{
 			Code: CodeCheckError, Outcome: Deny,
-			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, c.finding.Code),
+			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, r.code),
 		}
 	case !holds:
-		found := c.failure(e.Frame)
+		found := r.failure(e, asks)
 		return &found
 	}
 	return nil
 }
 
 // failure returns the finding of a check that fails, naming what objected.
-func (c *compiledCheck) failure(f *condition.Frame) Finding {
-	finding := c.finding
-	if c.named == "" {
+func (r *checkRow) failure(e *evaluation, asks condition.Compact) Finding {
+	finding := r.finding(e.policy)
+	if r.named == "" {
 		return finding
 	}
-	if i, by := c.program.Objected(f); i >= 0 {
-		finding.Reason = fmt.Sprintf(c.named, condition.Quote(c.patterns[i])) + asRead(by)
+	if i, by := asks.Objected(e.Frame); i >= 0 {
+		finding.Reason = fmt.Sprintf(r.named, condition.Quote(r.entries(e.policy)[i])) + asRead(by)
 	}
 	return finding
 }

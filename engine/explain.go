@@ -118,7 +118,7 @@ func (t *Trace) ExplainUpTo(limit int) *Explanation {
 		return x
 	}
 	x.Resource = explainResource(t.in.Intent)
-	for i, c := range Checks(t.policy.doc)[:len(t.Checks)] {
+	for i, c := range Checks(&t.policy.doc)[:len(t.Checks)] {
 		x.Checks = append(x.Checks, t.explainCheck(&t.Checks[i], &c))
 	}
 	for i := range t.Rules {
@@ -167,9 +167,9 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 	switch {
 	case len(found.Entries) > 0:
 		x.Field = fmt.Sprintf("%s[%d]", x.Field, found.Entries[0])
-		x.Value = c.patterns[found.Entries[0]]
-	case c.patterns == nil:
-		x.Value = valueOf(t.policy.doc, found.Field)
+		x.Value = c.row.entries(&t.policy.doc)[found.Entries[0]]
+	case c.row.entries == nil:
+		x.Value = valueOf(&t.policy.doc, found.Field)
 	}
 	if x.Got = got(&t.in, found.Code); found.Reading.Readers != 0 {
 		x.Got, x.Readers = found.Reading.Text, found.Reading.Readers.Names()

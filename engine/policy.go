@@ -2,12 +2,16 @@ package engine
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unique"
 	"unsafe"
 
 	"writ/engine/condition"
+	"writ/engine/flat"
 	"writ/engine/glob"
 )
 
@@ -19,30 +23,23 @@ const Semantics = 3
 // Policy is one compiled version of an [ActionPolicy]. It is immutable and safe
 // for concurrent use.
 type Policy struct {
-	doc    *ActionPolicy
-	checks []compiledCheck
+	doc ActionPolicy
+	// checks are those of the policy, in one piece of memory (see package flat): of each
+	// the row of [checkTable] and what it asks, a [condition.Compact]. The texts of the
+	// document's lists follow them. Policies whose checks and texts are the same share
+	// them, by the handle.
+	checks string
+	shared unique.Handle[string]
 	// allowed is the finding of an intent that nothing objects to.
-	allowed []Finding
+	allowed [1]Finding
 	// unreadable is the finding of a stored version that does not compile, which
 	// has no checks; it is nil otherwise.
 	unreadable []Finding
-	size       int
-}
-
-// compiledCheck is a check as it runs.
-type compiledCheck struct {
-	program *condition.Program
-	finding Finding
-	// field, patterns and named are the check's: see [Check].
-	field    string
-	patterns []string
-	named    string
-	resource bool
 }
 
 // CompilePolicy compiles a policy. It refuses with an [*InvalidError] what
 // [ActionPolicy.Validate] refuses, so that nothing unchecked is ever run. The
-// Policy keeps p, which must not be modified afterwards.
+// Policy keeps a copy of p.
 func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p == nil {
 		return nil, errors.New("there is no policy")
@@ -51,20 +48,68 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p.validateFields(&e); e.err() != nil {
 		return nil, p.Validate()
 	}
-	c := &Policy{doc: p, allowed: []Finding{{
+	checks, err := compileChecks(p)
+	if err != nil {
+		return nil, cmp.Or(p.Validate(), err)
+	}
+	c := &Policy{doc: *p, shared: unique.Make(checks + p.texts()), allowed: [1]Finding{{
 		Code: CodePolicyAllowed, Outcome: Allow,
 		Reason: fmt.Sprintf("%s: version %d of the policy allows it", CodePolicyAllowed, p.Version),
 	}}}
-	for _, check := range Checks(p) {
-		compiled, err := compileCheck(check)
-		if err != nil {
-			return nil, cmp.Or(p.Validate(), err)
-		}
-		c.checks = append(c.checks, compiled)
-	}
-	c.checks = slices.Clip(c.checks)
-	c.size = c.measure()
+	c.checks = c.shared.Value()[:len(checks)]
+	c.doc.keepTexts(c.shared.Value()[len(checks):])
 	return c, nil
+}
+
+// lists returns the lists of texts of p.
+func (p *ActionPolicy) lists() [4]*[]string {
+	return [...]*[]string{&p.AllowedActionTypes, &p.DeniedActionTypes, &p.AllowedResourcePatterns, &p.BlockedResourcePatterns}
+}
+
+// texts returns the texts of the lists, one after another.
+func (p *ActionPolicy) texts() string {
+	var b strings.Builder
+	for _, list := range p.lists() {
+		for _, s := range *list {
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+// keepTexts replaces the texts of the lists by those in texts, which is what texts
+// returned. The lists that p had stay as they are.
+func (p *ActionPolicy) keepTexts(texts string) {
+	for _, list := range p.lists() {
+		*list = slices.Clone(*list)
+		for i, s := range *list {
+			(*list)[i], texts = texts[:len(s)], texts[len(s):]
+		}
+	}
+}
+
+// compileChecks returns the checks of p as a [Policy] has them.
+func compileChecks(p *ActionPolicy) (string, error) {
+	var b []byte
+	for i := range checkTable {
+		r := &checkTable[i]
+		if r.set != nil && !r.set(p) {
+			continue
+		}
+		var err error
+		if b, err = condition.AppendCompact(binary.LittleEndian.AppendUint32(b, uint32(i)), r.holds(p)); err != nil {
+			return "", fmt.Errorf("compiling the check %s: %w", r.code, err)
+		}
+	}
+	return string(b), nil
+}
+
+// nextCheck returns the row and the condition of the check that checks begin with, and the
+// checks after it.
+func nextCheck(checks string) (r *checkRow, holds condition.Compact, rest string) {
+	r = &checkTable[flat.Int(checks, 0)]
+	holds, rest = condition.CutCompact(checks[4:])
+	return r, holds, rest
 }
 
 // compileStored compiles a version that was accepted once. One that no longer
@@ -75,12 +120,10 @@ func compileStored(p *ActionPolicy) (*Policy, error) {
 	if !errors.As(err, &refused) {
 		return c, err
 	}
-	c = &Policy{doc: p, unreadable: []Finding{{
+	return &Policy{doc: *p, unreadable: []Finding{{
 		Code: CodePolicyUnreadable, Outcome: Deny,
 		Reason: fmt.Sprintf("%s: version %d of the policy no longer compiles: register one that does", CodePolicyUnreadable, p.Version),
-	}}}
-	c.size = c.measure()
-	return c, nil
+	}}}, nil
 }
 
 // Unreadable reports whether the policy is a stored version that no longer
@@ -104,43 +147,16 @@ func (p *ActionPolicy) Warnings() []FieldError {
 	return w.fields
 }
 
-func compileCheck(c Check) (compiledCheck, error) {
-	program, err := condition.Plan(c.Holds)
-	if err != nil {
-		return compiledCheck{}, fmt.Errorf("compiling the check %s: %w", c.Code, err)
-	}
-	return compiledCheck{
-		program:  program,
-		finding:  Finding{Code: c.Code, Outcome: c.Outcome, Reason: c.Reason},
-		field:    c.field,
-		patterns: c.patterns,
-		named:    c.named,
-		resource: c.resource,
-	}, nil
-}
-
-// Document returns the policy that was compiled. It must not be modified.
-func (p *Policy) Document() *ActionPolicy { return p.doc }
+// Document returns a copy of the policy that was compiled. It must not be modified.
+func (p *Policy) Document() *ActionPolicy { return &p.doc }
 
 // Size returns about how many bytes the policy keeps resident.
-func (p *Policy) Size() int { return p.size }
-
-// programBytes is what a check's program takes beside its patterns, measured.
-const programBytes = 250
-
-func (p *Policy) measure() int {
-	size := int(unsafe.Sizeof(*p) + unsafe.Sizeof(*p.doc))
-	for _, list := range [][]string{
-		p.doc.AllowedActionTypes, p.doc.DeniedActionTypes,
-		p.doc.AllowedResourcePatterns, p.doc.BlockedResourcePatterns,
-	} {
-		for _, s := range list {
+func (p *Policy) Size() int {
+	size := int(unsafe.Sizeof(*p)) + len(p.checks) + len(p.allowed[0].Reason)
+	for _, list := range p.doc.lists() {
+		for _, s := range *list {
 			size += len(s) + int(unsafe.Sizeof(s))
 		}
-	}
-	for i := range p.checks {
-		c := &p.checks[i]
-		size += int(unsafe.Sizeof(*c)) + len(c.finding.Reason) + programBytes + c.program.Bytes()
 	}
 	return size
 }

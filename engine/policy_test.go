@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"writ/bench/corpus"
 	"writ/engine"
 )
@@ -19,15 +21,15 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A compiled policy takes at most 16 KiB, its document included, and Size says
+// A compiled policy takes at most 6 KiB, its document included, and Size says
 // about how much it is.
 func TestPolicy_Size(t *testing.T) {
-	const n, limit = 200, 16 << 10
+	const n, limit = 200, 6 << 10
 	mustCompile(t, corpus.ReferencePolicy())
 	policies := make([]*engine.Policy, n)
 	before := heap()
 	for i := range policies {
-		policies[i] = mustCompile(t, corpus.ReferencePolicy())
+		policies[i] = mustCompile(t, corpus.PolicyOf(i))
 	}
 	each := int((heap() - before) / n)
 	runtime.KeepAlive(policies)
@@ -41,10 +43,28 @@ func TestPolicy_Size(t *testing.T) {
 	}
 }
 
+// Versions and organizations whose policies ask the same share what that compiles to.
+func TestPolicy_SharesWhatIsEqual(t *testing.T) {
+	const n, limit = 200, 2 << 10
+	first := mustCompile(t, corpus.PolicyOf(0))
+	policies := make([]*engine.Policy, n)
+	before := heap()
+	for i := range policies {
+		doc := corpus.PolicyOf(0)
+		doc.OrganizationID, doc.Version = fmt.Sprint("org-", i), int64(i+1)
+		policies[i] = mustCompile(t, doc)
+	}
+	if each := int((heap() - before) / n); each > limit {
+		t.Errorf("a policy that is equal to another takes %d bytes, want at most %d", each, limit)
+	}
+	runtime.KeepAlive(policies)
+	runtime.KeepAlive(first)
+}
+
 func TestPolicy_SizeOfAGreatOne(t *testing.T) {
 	const n = 5
-	doc := func() *engine.ActionPolicy {
-		p := corpus.ReferencePolicy()
+	doc := func(n int) *engine.ActionPolicy {
+		p := corpus.PolicyOf(n)
 		for i := range 900 {
 			p.AllowedActionTypes = append(p.AllowedActionTypes, fmt.Sprintf("task.number_%d", i))
 			p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("vault/team-%d/**", i))
@@ -54,7 +74,7 @@ func TestPolicy_SizeOfAGreatOne(t *testing.T) {
 	policies := make([]*engine.Policy, n)
 	before := heap()
 	for i := range policies {
-		policies[i] = mustCompile(t, doc())
+		policies[i] = mustCompile(t, doc(i))
 	}
 	each := int((heap() - before) / n)
 	runtime.KeepAlive(policies)
@@ -65,8 +85,8 @@ func TestPolicy_SizeOfAGreatOne(t *testing.T) {
 
 func TestCompilePolicy_Document(t *testing.T) {
 	doc := corpus.ReferencePolicy()
-	if got := mustCompile(t, doc).Document(); got != doc {
-		t.Errorf("Document() = %v, want the policy that was compiled", got)
+	if diff := cmp.Diff(doc, mustCompile(t, doc).Document()); diff != "" {
+		t.Errorf("Document() is not the policy that was compiled:\n%s", diff)
 	}
 }
 

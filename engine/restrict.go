@@ -17,19 +17,20 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	if p == nil || in == nil || in.Intent == nil {
 		return Evaluate(p, nil, in)
 	}
-	e := newEvaluation(p.doc, in)
+	e := newEvaluation(&p.doc, in)
 	defer e.Free()
 	added := false
 	findings := slices.Clone(res.Findings)
-	for i := range p.checks {
-		c := &p.checks[i]
-		if !reserved(c.finding.Code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == c.finding.Code }) {
+	for checks := p.checks; checks != ""; {
+		r, asks, rest := nextCheck(checks)
+		checks = rest
+		if !reserved(r.code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == r.code }) {
 			continue
 		}
-		if holds, err := c.program.Eval(e.Frame); err == nil && holds {
+		if holds, err := asks.Eval(e.Frame); err == nil && holds {
 			continue
 		}
-		findings = append(findings, c.finding)
+		findings = append(findings, r.finding(&p.doc))
 		added = true
 	}
 	if !added {

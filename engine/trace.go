@@ -96,9 +96,11 @@ func (in *Input) traced(r Result) Result {
 
 // begin makes room for what p and rs are going to say.
 func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
-	*t = Trace{Checks: make([]Checked, len(p.checks)), policy: p, in: *in}
-	for i := range p.checks {
-		t.Checks[i].Code, t.Checks[i].Field = p.checks[i].finding.Code, p.checks[i].field
+	*t = Trace{policy: p, in: *in}
+	for checks := p.checks; checks != ""; {
+		r, _, rest := nextCheck(checks)
+		checks = rest
+		t.Checks = append(t.Checks, Checked{Code: r.code, Field: r.field})
 	}
 	if rs == nil {
 		return
@@ -110,18 +112,18 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 }
 
 // checked records what the check at i found, which is nothing where it holds.
-func (t *Trace) checked(i int, e *evaluation, found *Finding) {
-	c, check := &t.Checks[i], &t.policy.checks[i]
+func (t *Trace) checked(i int, r *checkRow, asks condition.Compact, e *evaluation, found *Finding) {
+	c := &t.Checks[i]
 	c.Asked, c.Finding = true, found
-	if check.patterns == nil {
+	if r.entries == nil {
 		return
 	}
-	m := check.program.Matching(e.Frame, check.named == "")
+	m := asks.Matching(e.Frame, r.named == "")
 	c.Entries, c.Reading = m.Entries, m.Reading
-	if check.named == "" {
+	if r.named == "" {
 		return
 	}
-	if first, _ := check.program.Objected(e.Frame); first >= 0 { // the one that the reason names
+	if first, _ := asks.Objected(e.Frame); first >= 0 { // the one that the reason names
 		c.Entries = slices.DeleteFunc(c.Entries, func(i int) bool { return i == first })
 		c.Entries = slices.Insert(c.Entries, 0, first)
 	}

@@ -174,6 +174,9 @@ func (a *ActionSet) matchWildcard(action string) int {
 // Steps is nothing: action types are short, and so are their patterns.
 func (a *ActionSet) Steps(string) int { return 0 }
 
+// Flat returns the set in one piece of memory.
+func (a *ActionSet) Flat() string { return a.flat }
+
 // Size returns about how many bytes a keeps on the heap.
 func (a *ActionSet) Size() int { return len(a.flat) + int(unsafe.Sizeof(*a)) }
 

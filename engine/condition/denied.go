@@ -106,5 +106,8 @@ func (d *deniedActions) each(action string, yield func(index int)) {
 // Steps is nothing, as an [ActionSet]'s.
 func (d *deniedActions) Steps(string) int { return 0 }
 
+// Flat returns the list in one piece of memory.
+func (d *deniedActions) Flat() string { return d.flat }
+
 // Size returns about how many bytes d keeps on the heap.
 func (d *deniedActions) Size() int { return len(d.flat) + int(unsafe.Sizeof(*d)) }

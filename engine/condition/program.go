@@ -8,17 +8,11 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"writ/engine/glob"
-	"writ/engine/resource"
 )
 
 // Program is a condition that can be asked. It is immutable and safe for concurrent use.
 type Program struct {
 	root predicate
-	// actions is the first list of action types that planning compiled, and list the
-	// first that the readings of the resource are asked of: which pattern matched is
-	// asked of them.
-	actions matcher
-	list    *glob.List
 	// use is what the lists of patterns in a condition in CEL do.
 	use glob.Use
 	// load is charged whenever the program runs, and charged says whether its lists of
@@ -197,9 +191,6 @@ func (p *Program) patterns(src source, op Operator, patterns []string) (predicat
 	if list, ok := m.(*glob.List); ok && src.field == Resource {
 		return &reading{list}, nil
 	}
-	if p.actions == nil {
-		p.actions = m
-	}
 	return matched(src, m), nil
 }
 
@@ -240,33 +231,7 @@ func (p *Program) readings(op Operator, values []string, every bool) (predicate,
 			err = fmt.Errorf("the resource is not asked by %s", table[op].symbol)
 		}
 	}
-	if n.list != nil && p.list == nil {
-		p.list = n.list
-	}
 	return n, err
-}
-
-// Objected returns the index of the pattern of the program's first list that matches,
-// and the readers of the resource to which it does; -1 where none does.
-func (p *Program) Objected(f *Frame) (index int, by resource.Reader) {
-	if p.list != nil {
-		return p.list.FirstMatch(&f.readings)
-	}
-	if p.actions == nil {
-		return -1, 0
-	}
-	return p.actions.Match(f.texts[ActionType]), resource.Raw
-}
-
-// Bytes returns about how many bytes the program's patterns take.
-func (p *Program) Bytes() (n int) {
-	if sized, ok := p.actions.(interface{ Size() int }); ok {
-		n += sized.Size()
-	}
-	if p.list != nil {
-		n += p.list.Size()
-	}
-	return n
 }
 
 // Eval asks the program about f. An error means that the condition has no value.

@@ -72,6 +72,12 @@ const (
 	superStar
 )
 
+// SetOf returns the set whose [Set.Flat] it is given.
+func SetOf(block string) Set { return Set{block} }
+
+// Flat returns the set in one piece of memory, for what is compiled into one with it.
+func (g *Set) Flat() string { return g.flat }
+
 // CompileSet compiles patterns. Its error is a *[PatternError].
 func CompileSet(patterns []string) (*Set, error) {
 	var b setBuilder
