@@ -55,7 +55,7 @@ func (l *limitListener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.fresh {
-		_ = c.SetReadDeadline(time.Now().Add(lastCall)) // it fails for what is closed
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lastCall)) // it fails for what is closed
 	}
 }
 
@@ -120,10 +120,14 @@ type conn struct {
 	unread  atomic.Bool
 	// began is called when something has been read, once. It is the reader's alone.
 	began func()
+	lazyDeadlines
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
+	if err := c.applyReadDeadline(c.Conn); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.began != nil {
 		c.began()
@@ -147,7 +151,7 @@ func (c *conn) Close() error {
 
 func (c *conn) drain() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	// Whether it ends by EOF, time or size, the connection is closed next.

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+)
+
+// countedConn records the deadlines that reach it.
+type countedConn struct {
+	net.Conn
+	reads, writes []time.Time
+}
+
+func (c *countedConn) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (c *countedConn) SetReadDeadline(t time.Time) error {
+	c.reads = append(c.reads, t)
+	return nil
+}
+
+func (c *countedConn) SetWriteDeadline(t time.Time) error {
+	c.writes = append(c.writes, t)
+	return nil
+}
+
+// A connection keeps each deadline that a read or a write runs under, at most windowWidth
+// later, and sets none that already stands.
+func TestConn_Deadlines(t *testing.T) {
+	const read, write = "read", "write"
+	start := time.Unix(1_800_000_000, 0)
+	type step struct {
+		of   string
+		at   time.Duration
+		sets bool
+	}
+	for name, steps := range map[string][]step{
+		"requests at once":      {{read, time.Minute, true}, {read, time.Minute, false}, {read, time.Minute + windowWidth/2, false}},
+		"a later one":           {{read, time.Minute, true}, {read, time.Minute + windowWidth, false}, {read, time.Minute + windowWidth + 1, true}},
+		"a much earlier one":    {{read, time.Minute, true}, {read, time.Second, true}},
+		"idle, then a request":  {{read, 2 * time.Minute, true}, {read, 10 * time.Second, true}, {read, 2 * time.Minute, true}},
+		"answers":               {{write, time.Minute, true}, {write, time.Minute + windowWidth/2, false}, {write, 2 * time.Minute, true}},
+		"an answer that is cut": {{write, time.Minute, true}, {write, -time.Hour, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counted := &countedConn{}
+			c := &conn{Conn: counted}
+			for i, s := range steps {
+				at := start.Add(s.at)
+				set, of := &counted.writes, c.SetWriteDeadline
+				if s.of == read {
+					set, of = &counted.reads, c.SetReadDeadline
+				}
+				before := slices.Clone(*set)
+				if err := of(at); err != nil {
+					t.Fatal(err)
+				}
+				if s.of == read {
+					if len(*set) != len(before) {
+						t.Errorf("step %d: SetReadDeadline reached the connection, want that only of Read", i)
+					}
+					_, _ = c.Read(nil) // it is at the end
+				}
+				if got := len(*set) - len(before); got != map[bool]int{true: 1}[s.sets] {
+					t.Errorf("step %d: %d deadlines were set, want %t", i, got, s.sets)
+				}
+				if stands := (*set)[len(*set)-1]; stands.Before(at) || stands.After(at.Add(windowWidth)) {
+					t.Errorf("step %d: the deadline is %v, want %v or up to %v later", i, stands, at, windowWidth)
+				}
+			}
+		})
+	}
+}
+
+// No deadline is one too: it takes back what stands.
+func TestConn_NoDeadline(t *testing.T) {
+	counted := &countedConn{}
+	c := &conn{Conn: counted}
+	for _, at := range []time.Time{{}, time.Unix(1_800_000_000, 0), {}, {}} {
+		if err := c.SetDeadline(at); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Read(nil) // it is at the end
+	}
+	for _, set := range [][]time.Time{counted.reads, counted.writes} {
+		if len(set) != 2 || set[0].IsZero() || !set[1].IsZero() {
+			t.Errorf("deadlines = %v, want one and then none", set)
+		}
+	}
+}
