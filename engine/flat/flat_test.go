@@ -21,8 +21,10 @@ func TestRead(t *testing.T) {
 
 // What is read beyond the end is never taken for a number.
 func TestRead_BeyondTheEndPanics(t *testing.T) {
-	for name, read := range map[string]func(){
-		"Uint32": func() { Uint32("abc", 0) }, "Uint64": func() { Uint64("abcdefgh", 1) }, "before": func() { Uint32("abcdefgh", -1) },
+	for name, read := range map[string]func() uint64{
+		"Uint32": func() uint64 { return uint64(Uint32("abc", 0)) },
+		"Uint64": func() uint64 { return Uint64("abcdefgh", 1) },
+		"before": func() uint64 { return uint64(Uint32("abcdefgh", -1)) },
 	} {
 		func() {
 			defer func() {
@@ -30,7 +32,7 @@ func TestRead_BeyondTheEndPanics(t *testing.T) {
 					t.Errorf("%s did not panic", name)
 				}
 			}()
-			read()
+			t.Logf("%s = %d", name, read())
 		}()
 	}
 }
