@@ -41,7 +41,7 @@ type approvalBody struct {
 	Resource      string            `json:"resource"`
 	Cost          *engine.Cost      `json:"cost,omitzero"`
 	MetadataKeys  []string          `json:"metadata_keys,omitzero"`
-	Metadata      map[string]string `json:"metadata,omitzero"`
+	Metadata      orderedTexts      `json:"metadata,omitzero"`
 	Findings      []findingBody     `json:"findings"`
 	DecidedAt     *time.Time        `json:"decided_at,omitzero"`
 	DecidedBy     string            `json:"decided_by,omitzero"`
@@ -51,6 +51,13 @@ type approvalBody struct {
 	// Receipt proves the verdict.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
+
+// orderedTexts is encoded in the order of its keys: the same verdict again is answered with
+// the same bytes.
+type orderedTexts map[string]string
+
+// MarshalJSON implements json.Marshaler.
+func (m orderedTexts) MarshalJSON() ([]byte, error) { return receipt.AppendMap(nil, m), nil }
 
 type findingBody struct {
 	Code   string `json:"code"`

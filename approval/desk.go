@@ -112,23 +112,25 @@ func (d *Desk) Find(ctx context.Context, org, id string) (*Approval, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.of(ctx, held)
+	return d.find(ctx, held)
 }
 
-// of returns the approval of a held decision.
-//
-// The details are read before the verdicts: they are erased after these.
-func (d *Desk) of(ctx context.Context, held *storage.Record) (*Approval, error) {
-	a := &Approval{Held: held}
+// find returns the approval of a held decision.
+func (d *Desk) find(ctx context.Context, held *storage.Record) (*Approval, error) {
 	details, err := d.docs.Details(ctx, held.OrganizationID, held.DecisionID)
-	switch {
-	case err == nil && details.Digest() == held.DetailsDigest:
-		a.Details = details
-	case err == nil:
-		return nil, fmt.Errorf("the details of decision %s are not those of its row", held.DecisionID)
-	case !errors.Is(err, storage.ErrNotFound):
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return nil, fmt.Errorf("looking up the details of a decision: %w", err)
 	}
+	return d.of(ctx, held, details)
+}
+
+// of returns the approval of a held decision whose details are those, nil if they are
+// erased. Details are read before verdicts, because they are erased after these.
+func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.Details) (_ *Approval, err error) {
+	if details != nil && details.Digest() != held.DetailsDigest {
+		return nil, fmt.Errorf("the details of decision %s are not those of its row", held.DecisionID)
+	}
+	a := &Approval{Held: held, Details: details}
 	a.Verdicts, err = d.cfg.Ledger.Verdicts(ctx, held.OrganizationID, held.DecisionID)
 	return a, err
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"writ/engine"
 	"writ/storage"
@@ -19,31 +20,34 @@ type Filter struct {
 // List returns org's approvals that f selects, newest first. A page may hold less than its
 // limit, even nothing, though more follows: only an empty next ends the list.
 func (d *Desk) List(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
-	var held []*storage.Record
 	if f.Status == Pending || f.Status == Approved {
-		held, next, err = d.waitingOnes(ctx, org, f, p)
+		all, next, err = d.waitingOnes(ctx, org, f, p)
 	} else {
-		held, next, err = d.cfg.Store.ListRecords(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}, p)
+		all, next, err = d.everyOne(ctx, org, f, p)
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	now := d.Now()
-	for _, r := range held {
-		a, err := d.of(ctx, r)
-		if err != nil {
-			return nil, "", err
-		}
-		if f.Status == "" || a.Status(now) == f.Status {
-			all = append(all, a)
-		}
-	}
-	return all, next, nil
+	return slices.DeleteFunc(all, func(a *Approval) bool { return f.Status != "" && a.Status(now) != f.Status }), next, nil
 }
 
-// waitingOnes returns the held decisions that have details. Approvals whose verdict is not
+// everyOne returns the approvals of held decisions of the history.
+func (d *Desk) everyOne(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
+	held, next, err := d.cfg.Store.ListRecords(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}, p)
+	for _, r := range held {
+		a, findErr := d.find(ctx, r)
+		if err = errors.Join(err, findErr); err != nil {
+			break
+		}
+		all = append(all, a)
+	}
+	return all, next, err
+}
+
+// waitingOnes returns the approvals that have details. Those whose verdict is not
 // in their details yet, after a crash, are found among the pending ones.
-func (d *Desk) waitingOnes(ctx context.Context, org string, f Filter, p storage.Page) (held []*storage.Record, next string, err error) {
+func (d *Desk) waitingOnes(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
 	waiting := registry.WaitingFilter{Approved: f.Status == Approved, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}
 	details, next, err := d.docs.ListWaiting(ctx, org, waiting, p)
 	if err != nil {
@@ -51,12 +55,17 @@ func (d *Desk) waitingOnes(ctx context.Context, org string, f Filter, p storage.
 	}
 	for _, kept := range details {
 		r, err := d.cfg.Ledger.Held(ctx, org, kept.DecisionID)
-		switch {
-		case err == nil:
-			held = append(held, r)
-		case !errors.Is(err, storage.ErrNotFound): // its decision is being committed, or never was
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // its decision is being committed, or never was
+		}
+		if err != nil {
 			return nil, "", err
 		}
+		a, err := d.of(ctx, r, kept)
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, a)
 	}
-	return held, next, nil
+	return all, next, nil
 }
