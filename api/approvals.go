@@ -28,26 +28,26 @@ const retryPending = 5
 
 // approvalBody is an approval as it is shown.
 type approvalBody struct {
-	ApprovalID    string            `json:"approval_id"`
-	Status        approval.Status   `json:"status"`
-	HeldAt        time.Time         `json:"held_at"`
-	ExpiresAt     time.Time         `json:"expires_at"`
-	ApprovedUntil *time.Time        `json:"approved_until,omitzero"`
-	IntentID      string            `json:"intent_id"`
-	IntentDigest  string            `json:"intent_digest"`
-	PolicyID      string            `json:"policy_id"`
-	AgentID       string            `json:"agent_id"`
-	ActionType    string            `json:"action_type"`
-	Resource      string            `json:"resource"`
-	Cost          *engine.Cost      `json:"cost,omitzero"`
-	MetadataKeys  []string          `json:"metadata_keys,omitzero"`
-	Metadata      orderedTexts      `json:"metadata,omitzero"`
-	Findings      []findingBody     `json:"findings"`
-	DecidedAt     *time.Time        `json:"decided_at,omitzero"`
-	DecidedBy     string            `json:"decided_by,omitzero"`
-	Comment       string            `json:"comment,omitzero"`
-	RevokedBy     string            `json:"revoked_by,omitzero"`
-	UsedBy        string            `json:"used_by,omitzero"`
+	ApprovalID    string          `json:"approval_id"`
+	Status        approval.Status `json:"status"`
+	HeldAt        time.Time       `json:"held_at"`
+	ExpiresAt     time.Time       `json:"expires_at"`
+	ApprovedUntil *time.Time      `json:"approved_until,omitzero"`
+	IntentID      string          `json:"intent_id"`
+	IntentDigest  string          `json:"intent_digest"`
+	PolicyID      string          `json:"policy_id"`
+	AgentID       string          `json:"agent_id"`
+	ActionType    string          `json:"action_type"`
+	Resource      string          `json:"resource"`
+	Cost          *engine.Cost    `json:"cost,omitzero"`
+	MetadataKeys  []string        `json:"metadata_keys,omitzero"`
+	Metadata      orderedTexts    `json:"metadata,omitzero"`
+	Findings      []findingBody   `json:"findings"`
+	DecidedAt     *time.Time      `json:"decided_at,omitzero"`
+	DecidedBy     string          `json:"decided_by,omitzero"`
+	Comment       string          `json:"comment,omitzero"`
+	RevokedBy     string          `json:"revoked_by,omitzero"`
+	UsedBy        string          `json:"used_by,omitzero"`
 	// Receipt proves the verdict.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }

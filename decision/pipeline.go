@@ -203,6 +203,9 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
 		Turn:              b.who.Slot,
 	}
+	if under != nil {
+		input.Approval = &engine.Approval{ID: req.ApprovalID, Status: string(status)}
+	}
 	var verdict *ledger.Verdict
 	result, counted, err := b.count(ctx, set, input, reservation.Time(), func(r engine.Result) engine.Result {
 		if under != nil {

@@ -20,10 +20,19 @@ type Input struct {
 	// Counts are what all counters of the rules have come to: see [RuleSet.Counters]. A
 	// condition that asks for one that is missing is an error.
 	Counts []condition.Count
+	// Approval is what the intent is decided under, nil for nothing. No check asks: an
+	// external core may.
+	Approval *Approval
 	// Turn is offered to others while conditions take long; nil if it is not shared.
 	Turn condition.Turn
 	// Trace receives what the evaluation came past; nil if nobody asks.
 	Trace *Trace
+}
+
+// Approval is the approval that an intent is decided under.
+type Approval struct {
+	ID     string // of the decision that was held
+	Status string // approved, rejected, expired, revoked or used
 }
 
 // Evaluate decides an intent. Every check of p runs and every one that fails is

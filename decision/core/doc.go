@@ -17,6 +17,8 @@
 //	readings                    {"blocked": […], "allowed": […], "stops"}, as [rego.Lower] says
 //	usage                       {"exceeded": bool}
 //	require_registered_agents   bool
+//	approval                    {"approval_id", "status"}, where the intent is decided under one: what the core
+//	                            holds is allowed if exactly that was approved, whatever it makes of it
 //	rules_revision              the write of the store that left the rules as they are
 //	semantics                   [engine.Semantics]: what policies and rules mean
 //

@@ -19,12 +19,18 @@ type input struct {
 	Readings          readings             `json:"readings"`
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
+	Approval          *approval            `json:"approval,omitzero"`
 	RulesRevision     int64                `json:"rules_revision"`
 	Semantics         int                  `json:"semantics"`
 }
 
 type agent struct {
 	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+type approval struct {
+	ID     string `json:"approval_id"`
 	Status string `json:"status"`
 }
 
@@ -78,6 +84,9 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		RequireRegistered: in.RequireRegistered,
 		RulesRevision:     set.Revisions.Rules,
 		Semantics:         engine.Semantics,
+	}
+	if a := in.Approval; a != nil {
+		q.Approval = &approval{a.ID, a.Status}
 	}
 	for i := range read.BlockLen() {
 		r := read.BlockAt(i)
