@@ -20,7 +20,7 @@ func (f webhookFlags) targets() webhook.Targets { return webhook.Targets{Allow: 
 func (n *node) tellWebhooks(ctx context.Context, f webhookFlags) error {
 	d, err := webhook.New(webhook.Config{
 		Outboxes: n.docs, Leads: n.store.Leads, Targets: f.targets(), Agent: "writ", Log: n.log, Metrics: n.registry,
-		Sources: []webhook.Source{webhook.NewHeld(n.store, nil), webhook.NewUsage(n.server.Evaluations, nil)},
+		Sources: []webhook.Source{webhook.NewApprovals(webhook.ApprovalsConfig{History: n.store, Entries: n.store.Entries}), webhook.NewUsage(n.server.Evaluations, nil)},
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,267 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// ApprovalsConfig is what a source of approvals reads. History and Entries are required.
+type ApprovalsConfig struct {
+	// History has the decisions that were held.
+	History storage.History
+	// Entries returns verdicts: see [storage.Log].
+	Entries func(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) ([]*storage.Entry, string, error)
+	// TTL is how long after its decision an approval expires, and Decided reports whether
+	// there is a verdict on it. Without these nothing is told of what expires.
+	TTL     time.Duration
+	Decided func(ctx context.Context, org, approvalID string) (bool, error)
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+}
+
+// Approvals finds what becomes of decisions that were held. Its facts are rows and verdicts
+// of the log, so that neither waits for it.
+type Approvals struct {
+	cfg ApprovalsConfig
+	// whole is when all of an organization's facts from its position on were told last.
+	whole map[string]time.Time
+}
+
+// NewApprovals returns a source that has told nothing yet.
+func NewApprovals(cfg ApprovalsConfig) *Approvals {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Approvals{cfg: cfg, whole: make(map[string]time.Time)}
+}
+
+const (
+	// late is how long after its time a fact may appear: while it is committed, and as far
+	// as replicas' clocks differ.
+	late = 2 * storage.MaxSkew
+	// soon is within what facts ordinarily appear. Later ones are found by reading from the
+	// position on, each wholeEvery.
+	soon       = 10 * time.Second
+	wholeEvery = 15 * time.Second
+	// moveEvery is how far the position may be behind where there was nothing to tell.
+	moveEvery = 10 * time.Minute
+)
+
+// Name implements [Source].
+func (*Approvals) Name() string { return "approvals" }
+
+// Wanted implements [Source].
+func (*Approvals) Wanted(w *storage.Webhook) bool {
+	return slices.ContainsFunc(w.Events, func(e string) bool {
+		return e == storage.ApprovalPending || e == storage.ApprovalApproved || e == storage.ApprovalRejected || e == storage.ApprovalExpired
+	})
+}
+
+// Since implements [Source]. The position is a time before which no fact can appear that was
+// not told. A verdict is told after the decision: verdicts are read first and told last.
+func (a *Approvals) Since(
+	ctx context.Context, org, position string, begin time.Time, tell func([]storage.Event, string) error,
+) error {
+	from := begin
+	if position != "" {
+		at, err := time.Parse(time.RFC3339Nano, position)
+		if err != nil {
+			return fmt.Errorf("reading a position of approvals: %w", err)
+		}
+		if at.After(from) {
+			from = at
+		}
+	}
+	now := a.cfg.Now()
+	last, known := a.whole[org]
+	whole := !known || now.Sub(last) >= wholeEvery
+	if recent := now.Add(-soon); !whole && recent.After(from) {
+		from = recent
+	}
+	verdicts, err := a.verdicts(ctx, org, from)
+	if err != nil {
+		return err
+	}
+	settled := now.Add(-late)
+	for start, end := from, now.Add(late); from.Before(end); {
+		rows, to, err := a.between(ctx, org, from, end)
+		if err != nil {
+			return err
+		}
+		events := pendingEvents(rows)
+		for i := range verdicts {
+			if !verdicts[i].At.Before(from) && verdicts[i].At.Before(to) {
+				events = append(events, verdicts[i])
+			}
+		}
+		if whole {
+			expired, err := a.expired(ctx, org, from, earlier(to, settled))
+			if err != nil {
+				return err
+			}
+			events = append(events, expired...)
+			if next := earlier(to, settled); len(events) > 0 && next.After(start) || next.Sub(start) > moveEvery {
+				position = next.UTC().Format(time.RFC3339Nano)
+			}
+		}
+		if err := tell(events, position); err != nil {
+			return err
+		}
+		from = to
+	}
+	if whole {
+		a.whole[org] = now
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// between returns the held decisions from a time to another, or to an earlier one where
+// there are too many, the oldest first.
+func (a *Approvals) between(ctx context.Context, org string, from, to time.Time) ([]*storage.Record, time.Time, error) {
+	for {
+		rows, all, err := a.list(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, From: from, To: to})
+		if err != nil {
+			return nil, to, err
+		}
+		if all {
+			slices.Reverse(rows)
+			return rows, to, nil
+		}
+		to = from.Add(to.Sub(from) / 2)
+	}
+}
+
+// list returns what f selects, the newest first, and whether that is all. What was decided
+// within two milliseconds is not divided.
+func (a *Approvals) list(ctx context.Context, org string, f storage.Filter) (rows []*storage.Record, all bool, err error) {
+	for p := (storage.Page{Limit: maxPage}); ; {
+		page, next, err := a.cfg.History.ListRecords(ctx, org, f, p)
+		if err != nil {
+			return nil, false, fmt.Errorf("reading held decisions: %w", err)
+		}
+		rows = append(rows, page...)
+		if next == "" {
+			return rows, true, nil
+		}
+		if len(rows) >= maxPage && f.To.Sub(f.From) > 2*time.Millisecond {
+			return nil, false, nil
+		}
+		p.After = next
+	}
+}
+
+// verdict is what the entry of a verdict says: see ledger.Verdict.
+type verdict struct {
+	ApprovalID    string    `json:"approval_id"`
+	Verdict       string    `json:"verdict"`
+	DecidedAt     time.Time `json:"decided_at"`
+	DecidedBy     string    `json:"decided_by"`
+	Comment       string    `json:"comment"`
+	ApprovedUntil time.Time `json:"approved_until"`
+}
+
+// verdicts returns the verdicts from a time on, the oldest first. Entries are in the order
+// of their commits, their times nearly.
+func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (events []storage.Event, err error) {
+	for p := (storage.Page{Limit: maxPage}); ; {
+		entries, next, err := a.cfg.Entries(ctx, org, storage.VerdictEntry, p)
+		if err != nil {
+			return nil, fmt.Errorf("reading verdicts: %w", err)
+		}
+		for _, e := range entries {
+			var v verdict
+			if err := json.Unmarshal(e.Body, &v); err != nil {
+				return nil, fmt.Errorf("reading a verdict: %w", err)
+			}
+			if !v.DecidedAt.IsZero() && v.DecidedAt.Before(from.Add(-late)) {
+				next = ""
+				break
+			}
+			if event, known := v.event(); known {
+				events = append(events, event)
+			}
+		}
+		if p.After = next; next == "" {
+			slices.Reverse(events)
+			return events, nil
+		}
+	}
+}
+
+// event returns the event of v. That an approval was used or revoked is none.
+func (v *verdict) event() (e storage.Event, known bool) {
+	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected, "expired": storage.ApprovalExpired}
+	data := map[string]any{"approval_id": v.ApprovalID, "status": v.Verdict, "decided_at": v.DecidedAt}
+	if v.DecidedBy != "" {
+		data["decided_by"] = v.DecidedBy
+	}
+	if v.Comment != "" {
+		data["comment"] = v.Comment
+	}
+	if !v.ApprovedUntil.IsZero() {
+		data["approved_until"] = v.ApprovedUntil
+	}
+	return verdictEvent(types[v.Verdict], v.ApprovalID, v.DecidedAt, data), types[v.Verdict] != ""
+}
+
+// verdictEvent returns the first verdict on an approval, of which there is one alone.
+func verdictEvent(kind, approvalID string, at time.Time, data map[string]any) storage.Event {
+	return storage.Event{Type: kind, Subject: "approval/" + approvalID, Fact: "verdict", At: at, Data: data}
+}
+
+// expired returns the approvals that expired from a time to another without a verdict.
+func (a *Approvals) expired(ctx context.Context, org string, from, to time.Time) (events []storage.Event, err error) {
+	if a.cfg.Decided == nil {
+		return nil, nil
+	}
+	for from, to = from.Add(-a.cfg.TTL), to.Add(-a.cfg.TTL); from.Before(to); {
+		rows, end, err := a.between(ctx, org, from, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			decided, err := a.cfg.Decided(ctx, org, r.DecisionID)
+			if err != nil {
+				return nil, fmt.Errorf("looking up a verdict: %w", err)
+			}
+			if at := r.DecidedAt.Add(a.cfg.TTL); !decided {
+				events = append(events, verdictEvent(storage.ApprovalExpired, r.DecisionID, at,
+					map[string]any{"approval_id": r.DecisionID, "status": "expired", "decided_at": at.UTC()}))
+			}
+		}
+		from = end
+	}
+	return events, nil
+}
+
+func pendingEvents(rows []*storage.Record) []storage.Event {
+	events := make([]storage.Event, len(rows))
+	for i, r := range rows {
+		data := map[string]any{
+			"approval_id": r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID, "policy_version": r.PolicyVersion,
+			"agent_id": r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "reasons": r.Reasons,
+			"decided_at": r.DecidedAt.UTC(),
+		}
+		if r.Cost != nil {
+			data["cost"] = r.Cost
+		}
+		events[i] = storage.Event{
+			Type: storage.ApprovalPending, Subject: "approval/" + r.DecisionID, Fact: "pending", At: r.DecidedAt, Data: data,
+		}
+	}
+	return events
+}
