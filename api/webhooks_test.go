@@ -110,7 +110,7 @@ func TestWebhooks_DeliveriesAreListedAndReplayed(t *testing.T) {
 	if len(all) != 2 || all[0].MessageID != message || all[1].Type != storage.AgentDisabled || all[1].Subject != "agent/"+agent || all[0].DueAt == nil {
 		t.Fatalf("deliveries = %+v", all)
 	}
-	due, err := h.docs.DueDeliveries(t.Context(), acme, id, h.clock.Now(), 10)
+	due, err := h.docs.DueDeliveries(t.Context(), acme, id, time.Time{}, h.clock.Now(), 10)
 	must(t, err)
 	for _, d := range due {
 		d.Attempts, d.Status, d.Answer, d.Problem = 33, storage.DeliveryDead, 500, "status"

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The types of events. They are part of the interface.
@@ -81,15 +83,16 @@ const (
 
 // Delivery is an event on its way to one webhook.
 type Delivery struct {
+	Revision  uint64 `json:"-"` // of the update that left it so
 	WebhookID string `json:"webhook_id"`
 	MessageID string `json:"message_id"` // [Event.ID]
 	Type      string `json:"type"`
 	Subject   string `json:"subject"`
 	// Seq is the place among the organization's deliveries.
-	Seq       int64     `json:"seq"`
-	Body      string    `json:"body"` // as it is sent
-	CreatedAt time.Time `json:"created_at"`
-	Status    string    `json:"status"`
+	Seq       int64          `json:"seq"`
+	Body      jsontext.Value `json:"body"` // as it is sent
+	CreatedAt time.Time      `json:"created_at"`
+	Status    string         `json:"status"`
 	// DueAt is when a pending delivery is attempted; zero while an earlier one of its
 	// subject is pending.
 	DueAt time.Time `json:"due_at,omitzero"`
@@ -104,6 +107,9 @@ type Delivery struct {
 	// RemoveAt is when a delivery that ended is forgotten.
 	RemoveAt time.Time `json:"remove_at,omitzero"`
 }
+
+// SetRevision is for [Of.Parse].
+func (d *Delivery) SetRevision(revision int64) { d.Revision = uint64(revision) } //nolint:gosec // it counts
 
 // DeliveryID returns the id of the delivery of a message to a webhook.
 func DeliveryID(webhookID, messageID string) string { return webhookID + "/" + messageID }

@@ -19,7 +19,7 @@ import (
 // Outboxes keeps what is to be delivered: see [registry.Registry], whose methods these are.
 type Outboxes interface {
 	AllOutboxes(ctx context.Context) ([]registry.Told, error)
-	DueDeliveries(ctx context.Context, org, webhookID string, at time.Time, max int) ([]*storage.Delivery, error)
+	DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error)
 	EndAttempts(ctx context.Context, org string, at time.Time, attempts []*storage.Delivery) error
 	Feed(ctx context.Context, org, source, position string, at time.Time, events []storage.Event) error
 	Tidy(ctx context.Context, org string, at time.Time, max int) (removed int, err error)
@@ -50,8 +50,8 @@ const (
 	tidyEvery = time.Minute
 	// batch is how many deliveries are stored at a time, and turn how many batches a
 	// webhook has before others have theirs.
-	batch = 32
-	turn  = 8
+	batch = 64
+	turn  = 16
 	// firstRetry and lastRetry bound the time to the next attempt, which doubles.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Hour
@@ -248,15 +248,17 @@ func (d *Deliverer) forget(there map[place]bool) (failing int) {
 
 // work has a turn of a webhook.
 func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t *target) error {
+	var from time.Time // nothing was due before that when the turn began
 	for range turn {
 		most := batch
 		if t.silent > 0 {
 			most = 1 // to see whether it answers again
 		}
-		due, err := d.cfg.Outboxes.DueDeliveries(ctx, org, w.ID, d.cfg.Now(), most)
+		due, err := d.cfg.Outboxes.DueDeliveries(ctx, org, w.ID, from, d.cfg.Now(), most)
 		if err != nil || len(due) == 0 {
 			return err
 		}
+		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
 		if ctx.Err() != nil || !d.cfg.Leads() {
 			return nil // what was delivered is delivered once more

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -33,30 +35,26 @@ func NewSecret() string {
 
 // sender makes attempts. It is safe for concurrent use.
 type sender struct {
-	secure, plain *http.Client
+	secure, plain *http.Transport
 	agent         string
 }
 
 func newSender(t Targets, agent string) *sender {
-	return &sender{secure: client(t, true), plain: client(t, false), agent: agent}
+	return &sender{secure: transport(t, true), plain: transport(t, false), agent: agent}
 }
 
-// client returns a client that follows no redirect and uses no proxy, which would connect
-// where it likes.
-func client(t Targets, secure bool) *http.Client {
-	return &http.Client{
-		Timeout:       attemptTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext:            t.dialer(secure).DialContext,
-			TLSHandshakeTimeout:    connectTimeout,
-			MaxResponseHeaderBytes: maxHeader,
-			MaxConnsPerHost:        maxConnections,
-			MaxIdleConnsPerHost:    maxConnections,
-			MaxIdleConns:           maxWorking * maxConnections,
-			IdleConnTimeout:        30 * time.Second,
-			DisableCompression:     true,
-		},
+// transport returns what makes requests. It uses no proxy, which would connect where it
+// likes, and a transport follows no redirect.
+func transport(t Targets, secure bool) *http.Transport {
+	return &http.Transport{
+		DialContext:            t.dialer(secure).DialContext,
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		MaxConnsPerHost:        maxConnections,
+		MaxIdleConnsPerHost:    maxConnections,
+		MaxIdleConns:           maxWorking * maxConnections,
+		IdleConnTimeout:        30 * time.Second,
+		DisableCompression:     true,
 	}
 }
 
@@ -85,24 +83,24 @@ func (s *sender) send(ctx context.Context, w *storage.Webhook, d *storage.Delive
 	if err != nil {
 		return 0, problemSecret
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, strings.NewReader(d.Body))
+	to, err := url.Parse(w.URL)
 	if err != nil {
 		return 0, problemConnect
 	}
-	for _, h := range [][2]string{
-		{"Content-Type", "application/json"},
-		{"User-Agent", s.agent},
-		{standardwebhooks.HeaderWebhookID, d.MessageID},
-		{standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10)},
-		{standardwebhooks.HeaderWebhookSignature, signature},
-	} {
-		req.Header.Set(h[0], h[1])
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	req := (&http.Request{
+		Method: http.MethodPost, URL: to, Host: to.Host, Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
+		Header: http.Header{
+			"Content-Type": {"application/json"}, "User-Agent": {s.agent},
+			"Webhook-Id": {d.MessageID}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signature},
+		},
+	}).WithContext(ctx)
+	transport := s.secure
+	if to.Scheme == "http" {
+		transport = s.plain
 	}
-	client := s.secure
-	if req.URL.Scheme == "http" {
-		client = s.plain
-	}
-	res, err := client.Do(req)
+	res, err := transport.RoundTrip(req)
 	if err != nil {
 		return 0, problemOf(err)
 	}
@@ -130,7 +128,7 @@ func sign(w *storage.Webhook, d *storage.Delivery, at time.Time) (string, error)
 		if err != nil {
 			return "", fmt.Errorf("reading a secret: %w", err)
 		}
-		signature, err := signer.Sign(d.MessageID, at, []byte(d.Body))
+		signature, err := signer.Sign(d.MessageID, at, d.Body)
 		if err != nil {
 			return "", fmt.Errorf("signing: %w", err)
 		}

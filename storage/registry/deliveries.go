@@ -33,14 +33,12 @@ func (r *Registry) EndAttempts(ctx context.Context, org string, at time.Time, at
 }
 
 func (s *sorter) end(d *storage.Delivery) error {
-	stored, err := storage.Deliveries.Get(s.tx, s.org, storage.DeliveryID(d.WebhookID, d.MessageID))
+	stored, err := s.tx.Get(storage.DeliveryKind, s.org, storage.DeliveryID(d.WebhookID, d.MessageID))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // with its webhook
-	case err != nil:
+	case err != nil || stored.Revision != d.Revision:
 		return err
-	case stored.Status != storage.DeliveryPending || stored.Attempts != d.Attempts-1 || !stored.Since.Equal(d.Since):
-		return nil
 	}
 	d.AttemptedAt = s.at
 	if d.Status == storage.DeliveryPending {
@@ -89,11 +87,12 @@ func (r *Registry) ReplayDelivery(ctx context.Context, org, webhookID, messageID
 	return d, nil
 }
 
-// DueDeliveries returns deliveries to org's webhook of an id that are due at a time, the
-// longest first, at most max. No two are of one subject.
-func (r *Registry) DueDeliveries(ctx context.Context, org, webhookID string, at time.Time, max int) ([]*storage.Delivery, error) {
+// DueDeliveries returns deliveries to org's webhook of an id that became due from one time
+// to another, the first first, at most max. No two are of one subject. To begin where the
+// last call found something spares a store the keys that were removed since.
+func (r *Registry) DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error) {
 	prefix := storage.Text(webhookID)
-	q := storage.Query{Org: org, Index: storage.ByDue, Prefix: prefix}
+	q := storage.Query{Org: org, Index: storage.ByDue, Prefix: prefix, From: append(bytes.Clone(prefix), storage.Time(from)...)}
 	end := append(bytes.Clone(prefix), storage.Time(at.Add(1))...)
 	return read(ctx, r, func(tx storage.Reader) (due []*storage.Delivery, err error) {
 		err = storage.Deliveries.Scan(tx, q, func(position []byte, d *storage.Delivery) (bool, error) {

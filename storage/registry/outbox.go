@@ -72,7 +72,7 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	}
 	s.box.Seq++
 	return s.await(&storage.Delivery{
-		WebhookID: webhookID, MessageID: id, Type: e.Type, Subject: e.Subject, Seq: s.box.Seq, Body: string(body), CreatedAt: s.at,
+		WebhookID: webhookID, MessageID: id, Type: e.Type, Subject: e.Subject, Seq: s.box.Seq, Body: body, CreatedAt: s.at,
 	})
 }
 

@@ -39,12 +39,12 @@ func (w *world) feed(org string, position string, facts ...string) {
 // due returns the facts of what is due to a webhook.
 func (w *world) due(org, id string, at time.Time) (facts []string, due []*storage.Delivery) {
 	w.Helper()
-	due, err := w.DueDeliveries(w.ctx, org, id, at, 100)
+	due, err := w.DueDeliveries(w.ctx, org, id, time.Time{}, at, 100)
 	if err != nil {
 		w.Fatal(err)
 	}
 	for _, d := range due {
-		_, fact, _ := strings.Cut(d.Body, `"fact":"`)
+		_, fact, _ := strings.Cut(string(d.Body), `"fact":"`)
 		fact, _, _ = strings.Cut(fact, `"`)
 		facts = append(facts, fact)
 	}
