@@ -20,6 +20,7 @@ import (
 
 	"writ/engine"
 	"writ/examples"
+	"writ/storage/mongodb/mongotest"
 	"writ/webhook"
 )
 
@@ -363,4 +364,54 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMongoDB_WebhooksOutliveTheLeader: what either of two replicas decided is delivered by
+// the one that leads, and by the other once that was killed.
+func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in short mode: starts a replica set")
+	}
+	set := mongotest.For(t, 1)
+	data, token := newData(t)
+	flags := []string{"--store=mongodb", "--mongodb-uri", set.URI(), "--webhook-allow=127.0.0.0/8", manyEvaluations(t)}
+	a := start(t, data, append(flags, "--replica=a")...)
+	b := start(t, data, append(flags, "--replica=b")...)
+	register(t, a.url, token)
+	l := hear(t, 1<<30)
+	id := l.hook(t, oneConnection{newSender(t, token, 1), b.url}, `"approval.pending","agent.disabled"`)
+	s := newSender(t, token, 1)
+	held := func(p *process) { heldBatches(t, s, func() string { return p.url }, 2) }
+	held(a)
+	held(b)
+	waitFor(t, "a delivery", func() bool { return l.count() > 0 })
+	leader, other := a, b
+	if _, metrics := get(t, b.admin+"/metrics"); strings.Contains(metrics, "\nwrit_leads 1\n") {
+		leader, other = b, a
+	}
+	leader.kill(t)
+	held(other)
+	operator := oneConnection{s, other.url}
+	var agent struct {
+		ID string `json:"id"`
+	}
+	operator.do(t, http.MethodPost, "/v1/agents", `{"name":"n"}`, http.StatusCreated, &agent)
+	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status":"disabled"}`, http.StatusOK, nil)
+	late := time.Now().Add(2 * time.Minute)
+	for l.count() < 601 && time.Now().Before(late) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	rows := history(t, other.url, token)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range rows {
+		if !l.subjects[r.DecisionID] {
+			t.Errorf("decision %s of writer %s is lost", r.DecisionID, r.Writer)
+		}
+	}
+	if len(rows) != 600 || len(l.received) != 601 || len(l.faults) > 0 {
+		t.Errorf("%d rows, %d events, want 600 and the agent's; faults %.3q", len(rows), len(l.received), l.faults)
+	}
+	operator.do(t, http.MethodDelete, "/v1/webhooks/"+id, "", http.StatusNoContent, nil)
+	other.stop(t)
 }
