@@ -21,7 +21,8 @@ import (
 // more than the first (A/A). Fresh processes make epochs independent of each other: of
 // where memory lies and how the store has grown.
 //
-// Epochs are made until the noise is small enough to tell Loss from none, see [Judge].
+// Epochs are made until there is a loss beyond the noise, or the noise is small enough to
+// tell Loss from none, see [Judge].
 type Guard struct {
 	Base, This    Program
 	Work          Work
@@ -56,6 +57,9 @@ type Verdict struct {
 	// Resolved: the noise is small enough to tell the loss that was asked about.
 	Resolved bool
 }
+
+// Settled reports whether more epochs are of no use.
+func (v Verdict) Settled() bool { return v.Lost() || v.Resolved }
 
 // Lost reports whether this takes more, beyond the noise.
 func (v Verdict) Lost() bool { return v.Loss > v.Limit }
@@ -112,7 +116,7 @@ func (g *Guard) Run(ctx context.Context) (Verdict, error) {
 		epochs = append(epochs, e)
 		v := Judge(epochs, float64(g.Loss.Microseconds()))
 		g.Say("epoch %d: base %.1f µs, this %+.2f, A/A %+.2f; so far %+.2f ± %.2f", len(epochs), e.Base, e.Loss, e.Noise, v.Loss, beyond*v.Error)
-		if len(epochs) >= g.Most || len(epochs) >= g.Least && v.Resolved {
+		if len(epochs) >= g.Most || len(epochs) >= g.Least && v.Settled() {
 			if g.dropped > 0 {
 				g.Say("%d of %d slices were dropped: others used the machine", g.dropped, g.measured)
 			}

@@ -40,7 +40,7 @@ func compare(r *rand.Rand, from source, more float64) Verdict {
 	for {
 		epochs = append(epochs, from(r, more))
 		v := Judge(epochs, loss)
-		if n := len(epochs); n >= mostEpochs || n >= leastEpochs && v.Resolved {
+		if n := len(epochs); n >= mostEpochs || n >= leastEpochs && v.Settled() {
 			return v
 		}
 	}
