@@ -17,7 +17,7 @@ import (
 //
 // An epoch starts the base twice and this once, each afresh, and measures the three in
 // turn, Slices times. Its loss is the median, over the slices, of what this takes more than
-// the mean of the two bases; its noise is the median of what the second base takes
+// a base, averaged over both; its noise is the median of what the second base takes
 // more than the first (A/A). Fresh processes make epochs independent of each other: of
 // where memory lies and how the store has grown.
 //
@@ -215,11 +215,13 @@ func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3
 
 // sum makes the medians of the slices.
 func (e *Epoch) sum() {
-	var bases, losses, noises []float64
+	var bases, first, second, noises []float64
 	for _, s := range e.Slices {
 		bases = append(bases, s[0], s[1])
-		losses = append(losses, s[2]-(s[0]+s[1])/2)
+		first, second = append(first, s[2]-s[0]), append(second, s[2]-s[1])
 		noises = append(noises, s[1]-s[0])
 	}
-	e.Base, e.Loss, e.Noise = median(bases), median(losses), median(noises)
+	// The difference of two equal servers is symmetric about 0. That of one and the mean of
+	// two is not: times are skewed, and its median is below 0.
+	e.Base, e.Loss, e.Noise = median(bases), (median(first)+median(second))/2, median(noises)
 }

@@ -143,6 +143,19 @@ func TestJudge_OnABusyMachine(t *testing.T) {
 	}
 }
 
+// TestEpoch_FavoursNobody holds the loss between equal servers to 0 on average, on
+// times that are skewed as those of a busy machine are.
+func TestEpoch_FavoursNobody(t *testing.T) {
+	from, r, sum := recorded(t), rand.New(rand.NewPCG(3, 3)), 0.0
+	const times = 4000
+	for range times {
+		sum += from(r, 0).Loss
+	}
+	if got := sum / times; got < -.2 || got > .2 {
+		t.Errorf("this takes %.2f µs more than its equals on average", got)
+	}
+}
+
 func TestJudge_NeedsEpochs(t *testing.T) {
 	if v := Judge([]Epoch{{Base: 40, Loss: 30}}, loss); v.Lost() || v.Resolved {
 		t.Errorf("one epoch gives %+v, want no verdict", v)
