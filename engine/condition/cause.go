@@ -21,7 +21,7 @@ const (
 	CauseNotDecimal
 	// CauseWork: the conditions of the intent have done or taken too much together.
 	CauseWork
-	// CauseBroken: the stored condition does not compile.
+	// CauseBroken: the stored condition does not compile, or names a list that is not there.
 	CauseBroken
 
 	// Causes is how many there are.
@@ -61,6 +61,10 @@ var ErrTooMuchWork = errors.New("the conditions of the rules do too much togethe
 // ErrBroken is the error of a stored condition that does not compile.
 var ErrBroken = errors.New("the stored condition does not compile")
 
+// errNoList is the error of a condition that names a list which is not there: it is as
+// broken as one that does not compile.
+var errNoList = errors.New("there is no such list")
+
 // absentError is of a field that the intent lacks and the condition names.
 type absentError struct{ what string }
 
@@ -77,7 +81,7 @@ func CauseOf(err error) Cause {
 		return CauseWork
 	case errors.Is(err, errNoDecimal):
 		return CauseNotDecimal
-	case errors.Is(err, ErrBroken):
+	case errors.Is(err, ErrBroken), errors.Is(err, errNoList):
 		return CauseBroken
 	case strings.HasPrefix(err.Error(), noSuchKey):
 		return CauseMissing
@@ -98,6 +102,8 @@ func Diagnose(err error) *EvalError {
 		e.message = errNoDecimal.Error()
 	case e.Cause == CauseWork:
 		e.message = ErrTooMuchWork.Error()
+	case errors.Is(err, errNoList):
+		e.message = errNoList.Error()
 	case e.Cause == CauseBroken:
 		e.message = ErrBroken.Error()
 	default:
@@ -123,4 +129,5 @@ var (
 	tooMuchWork = types.WrapErr(ErrTooMuchWork)
 	notDecimal  = types.WrapErr(errNoDecimal)
 	noCount     = types.WrapErr(&absentError{"nothing was counted"})
+	noList      = types.WrapErr(errNoList)
 )

@@ -46,6 +46,7 @@ func newLanguage(options ...cel.EnvOption) (*language, error) {
 	env, err := cel.NewCustomEnv(append(options,
 		variables(),
 		cel.StdLib(),
+		listFunction(),
 		ext.Strings(ext.StringsVersion(4)),
 		cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas)),
 		cel.DefaultUTCTimeZone(true),

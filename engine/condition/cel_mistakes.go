@@ -121,7 +121,7 @@ func unknownVariable(name string) string {
 
 // functionNames are the functions that conditions use; CEL has a few more.
 var functionNames = strings.Fields("startsWith endsWith contains matches size has int double string bool timestamp duration " +
-	"glob resource_glob action_matches items decimal_compare lowerAscii upperAscii split trim replace exists all " +
+	"glob resource_glob action_matches list items decimal_compare lowerAscii upperAscii split trim replace exists all " +
 	"getHours getDayOfWeek getDate getMonth getFullYear")
 
 func unknownFunction(name string) string {

@@ -24,6 +24,9 @@ type Condition struct {
 	ReadsResource bool
 	// Program runs the condition; nil where it is in Rego.
 	Program *Program
+	// Lists are the names of the lists that the condition looks in, sorted. Those of a
+	// condition in Rego are known to what compiles it.
+	Lists []string
 	// Rego is the source of a condition in Rego, which this package does not run.
 	Rego string
 
@@ -88,7 +91,7 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 		return nil, refuse("", "%v", err)
 	}
 	program.charged = true
-	return &Condition{Outcomes: tree.outcomes(), Program: program, tree: tree, patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
+	return &Condition{Outcomes: tree.outcomes(), Program: program, Lists: listsOf(tree), tree: tree, patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
 }
 
 // Never is a condition that is false of every intent, and runs nothing.

@@ -61,6 +61,7 @@ func testFrame(t testing.TB, in *intent) *Frame {
 		t.Fatalf("Read(%q): %v", in.Resource, err)
 	}
 	f.SetReadings(r)
+	f.SetLists(testLists())
 	return f
 }
 

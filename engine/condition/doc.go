@@ -26,7 +26,7 @@
 //	          | number                            equal
 //	          | {op: operand, …}                  every one must hold
 //	op        = "$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte"     one constant
-//	          | "$in" | "$nin"                    a list of constants
+//	          | "$in" | "$nin"                    a list of constants, or {"list": name}
 //	          | "$exists"                         true or false
 //	          | "$glob"                           a glob or a list of globs, any of which fits
 //	          | "$regex"                          an RE2 expression, found anywhere
@@ -62,6 +62,9 @@
 // it is none the comparison is an error. To order a metadata value by a string that
 // is a number is refused, because it must have been meant as one.
 //
+// {"list": name} is a list that the organization keeps by that name: see [CheckListName].
+// Its texts are compared byte by byte. A list that is not there is an error.
+//
 // $every, $some and $size look at a metadata value as a list: a JSON array of
 // strings, else what is between its commas; items are trimmed, and empty ones
 // dropped. $every holds where there is an item and each is in the operand, or
@@ -91,7 +94,7 @@
 // asks for approval it does so without lifting the deny of a lower rule.
 //
 // A Rego source is the body of a rule, or a module whose match is asked, over
-// input.intent, input.agent and input.policy.
+// input.intent, input.agent and input.policy. A list that it names is the set input.lists.name.
 //
 // For example
 //
@@ -114,6 +117,7 @@
 // expression does not compile. resource_any(op, values) is true where the
 // comparison op holds of one reading of the resource that a block looks at,
 // resource_every(op, values) where it does of all that an allowance has to cover.
+// x in list(name) looks for the string x in the list of a constant name.
 // items(s) is the list of strings that s is: a JSON array of strings, else what is
 // between its commas, trimmed and without empty ones. decimal_compare(s, t) is -1, 0
 // or 1, and an error where either is not a decimal.

@@ -30,6 +30,7 @@ type Frame struct {
 	// asked, which has to match to every reader of it.
 	reading resource.Reading
 	every   bool
+	lists   Lists
 	// exec and boxed are for CEL: boxed are the values that an expression asked for as
 	// CEL values, made at most once per evaluation.
 	exec  *interpreter.ExecutionFrame

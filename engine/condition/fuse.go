@@ -113,10 +113,15 @@ func fuseCall(p *Program, call interpreter.InterpretableCall) (interpreter.Inter
 	switch {
 	case takesPatterns(name):
 		return fusePatterns(p, call)
+	case name == fnList:
+		return planList(call)
 	case name == fnItems:
 		return &itemsNode{id: call.ID(), arg: args[0]}, nil
 	case len(args) != 2:
 		return call, nil
+	}
+	if l, ok := args[1].(*listNode); ok && name == operators.In {
+		return fuseList(p, call, args[0], l)
 	}
 	if src, f, ok := sourceOf(args[0]); ok {
 		if c, ok := args[1].(interpreter.InterpretableConst); ok {

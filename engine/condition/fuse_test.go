@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -64,8 +65,12 @@ func compileTree(t testing.TB, expr string) *Program {
 					return &fused{call.ID(), asked}, err
 				}
 			}
-		case ok && (takesPatterns(call.Function()) || call.Function() == fnItems):
+		case ok && (takesPatterns(call.Function()) || call.Function() == fnItems || call.Function() == fnList):
 			return fuseCall(p, call)
+		case ok && call.Function() == operators.In:
+			if l, ok := call.Args()[1].(*listNode); ok {
+				return &memberOfList{call.ID(), call.Args()[0], l.name}, nil
+			}
 		}
 		return i, nil
 	}), interpreter.Optimize())

@@ -76,6 +76,9 @@ func (p *parser) existence(f Field, c comparison, v jsonNode) *Node {
 
 // membership parses a list of constants, of which there is at least one.
 func (p *parser) membership(f Field, c comparison, v jsonNode) *Node {
+	if v.kind == '{' {
+		return p.listed(f, c, v)
+	}
 	if v.kind != '[' || len(v.items) == 0 {
 		return p.wrong(v.at, "%s wants an array of at least one constant", c.name)
 	}

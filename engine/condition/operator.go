@@ -20,6 +20,8 @@ const (
 	Lt
 	Lte
 	In
+	// InList is In of a named list. Match objects and trees write it as $in and in.
+	InList
 	Exists
 	Glob
 	ResourceGlob
@@ -103,6 +105,7 @@ var table = [operatorCount]operatorRow{
 		symbol: "<=", call: operators.LessEquals, cel: infix, rego: infix, order: func(c int) bool { return c <= 0 }},
 	In: {match: "$in", notMatch: "$nin", tree: "in", notTree: "nin notIn", operand: constantList,
 		symbol: "in", cel: infix, rego: infix},
+	InList: {symbol: "in", cel: "%[1]s %[3]s " + fnList + "(%[2]s)", rego: infix},
 	Exists: {match: "$exists", tree: "exists", operand: truthValue, symbol: "has"},
 	Glob: {match: "$glob", tree: "glob", operand: patternList,
 		symbol: "glob", call: "glob", cel: function},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"writ/engine/condition/conditiontest"
 	"writ/engine/glob"
 )
 
@@ -112,6 +113,8 @@ func askText(t testing.TB, op Operator, got, want string) bool {
 		return m.Match(got) >= 0
 	case Regex:
 		return regexp.MustCompile(want).MatchString(got)
+	case InList:
+		return slices.Contains(conditiontest.Lists()[want], got)
 	case Contains:
 		return strings.Contains(got, want)
 	case StartsWith:

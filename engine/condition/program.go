@@ -87,6 +87,9 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 			set[v.Str] = struct{}{}
 		}
 		return textIs(src, func(s string) bool { _, ok := set[s]; return ok }), nil
+	case op == InList:
+		name := values[0].Str
+		return &ofText{src, func(f *Frame, s string) ref.Val { return f.inList(name, s) }}, nil
 	case row.text != nil:
 		return searched(src, values[0].Str, row.text), nil
 	case row.order == nil:

@@ -148,6 +148,8 @@ func (f Field) operandSchema(op Operator) map[string]any {
 		return nil
 	case form == oneConstant:
 		return f.constantSchema()
+	case form == constantList && f.Kind == Text:
+		return anyOf(list(f.constantSchema()), closed(map[string]any{fnList: text}, fnList))
 	case form == constantList:
 		return list(f.constantSchema())
 	case form == patternList && f.Kind == Text:

@@ -31,6 +31,9 @@ func compileCEL(source string, o Options) (*Condition, error) {
 		return nil, celError(err)
 	}
 	c := &Condition{Outcomes: translate(expr), cel: source, patternBytes: patterns.bytes, ReadsResource: mentions(expr, fields[Resource].path)}
+	if c.Lists, err = listsIn(checked.NativeRep()); err != nil {
+		return nil, celError(err)
+	}
 	if c.Program, err = l.plan(checked, o.use()); err != nil {
 		return nil, celError(err)
 	}

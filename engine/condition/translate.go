@@ -74,6 +74,9 @@ func translateIn(member, collection ast.Expr) Outcomes {
 		return total(Has(MetadataKey(key)))
 	}
 	f, ok := fieldOf(member)
+	if name, named := listNamed(collection); named && ok && f.Kind == Text {
+		return over(f, Compare(f, InList, Constant{Str: name}))
+	}
 	if !ok || collection.Kind() != ast.ListKind {
 		return unknown()
 	}

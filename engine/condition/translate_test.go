@@ -10,6 +10,7 @@ import (
 // with its errors, of form 3.
 func TestCondition_RenderingsAgree(t *testing.T) {
 	g := conditiontest.New(1)
+	g.Lists = true
 	translated := 0
 	for range 8_000 {
 		doc := g.Condition()

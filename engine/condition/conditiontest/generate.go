@@ -25,11 +25,20 @@ type Intent struct {
 }
 
 // Generator makes random conditions and intents.
-type Generator struct{ *rand.Rand }
+type Generator struct {
+	*rand.Rand
+	// Lists has the conditions look in [Lists], too.
+	Lists bool
+}
+
+// Lists returns the lists of generated conditions, by name. There is no other.
+func Lists() map[string][]string {
+	return map[string][]string{"some": {"prod", "deploy", "bot", "EUR", "active", "prod/db"}, "none": nil}
+}
 
 // New returns a generator, the same for the same seed.
 func New(seed uint64) Generator {
-	return Generator{rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // no secret
+	return Generator{Rand: rand.New(rand.NewPCG(seed, 7))} //nolint:gosec // no secret
 }
 
 // Pick returns one of list.
@@ -134,6 +143,9 @@ func (g Generator) match(depth int) string {
 }
 
 func (g Generator) expect(field string, values []string) string {
+	if g.Lists && field != "resource" && g.IntN(6) == 0 {
+		return Pick(g, `{"$in":{"list":"some"}}`, `{"$nin":{"list":"some"}}`, `{"$in":{"list":"none"}}`)
+	}
 	v := quote(Pick(g, values...))
 	switch g.IntN(8) {
 	case 0:
@@ -205,6 +217,9 @@ func (g Generator) cel(depth int) string {
 }
 
 func (g Generator) celText(ref string, values []string) string {
+	if g.Lists && g.IntN(6) == 0 {
+		return ref + Pick(g, ` in list("some")`, ` in list('none')`)
+	}
 	v := quote(Pick(g, values...))
 	switch g.IntN(9) {
 	case 0:
