@@ -3,7 +3,7 @@ package api
 // The limits of this package, each with its reason.
 const (
 	// maxBatch is how many intents a batch may have, and maxBatchBody how many
-	// bytes its body: some 40 KB an intent.
+	// bytes its body, some 40 KB an intent, and the body of a list, some 400 a value.
 	maxBatch     = 100
 	maxBatchBody = 4 << 20
 	// maxShared is the greatest body whose strings may share one copy of it. A

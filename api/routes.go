@@ -63,6 +63,11 @@ func (s *Server) routes() []route {
 		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored, conditional),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
+		get("/v1/lists", scopeRulesRead, s.listLists),
+		get("/v1/lists/:name", scopeRulesRead, s.getList),
+		put("/v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored),
+		del("/v1/lists/:name", scopeRulesWrite, s.deleteList),
+
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
 		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
@@ -106,6 +111,10 @@ func get(path string, scope scopeSet, h handler, traits ...trait) route {
 
 func post(path string, scope scopeSet, h handler, traits ...trait) route {
 	return newRoute(http.MethodPost, path, scope, h, traits)
+}
+
+func put(path string, scope scopeSet, h handler, traits ...trait) route {
+	return newRoute(http.MethodPut, path, scope, h, traits)
 }
 
 func patch(path string, scope scopeSet, h handler, traits ...trait) route {

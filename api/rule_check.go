@@ -18,13 +18,17 @@ func equalExceptTimes(a, b engine.Rule) bool {
 	return a == b
 }
 
-// checkRule reports all that is wrong with r at once.
-func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) error {
+// checkRule reports all that is wrong with r at once, and returns the names of the lists
+// that it looks in.
+func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) (lists []string, err error) {
 	compiled, err := s.compileRule(r)
-	if err == nil && r.IsActive && compiled.Size() > smallRule {
+	if err != nil {
+		return nil, err
+	}
+	if r.IsActive && compiled.Size() > smallRule {
 		err = s.checkRulesSize(ctx, org, compiled)
 	}
-	return err
+	return compiled.Lists(), err
 }
 
 // compileRule compiles r, or reports all that is wrong with it at once.

@@ -31,7 +31,7 @@ type ruleBody struct {
 
 // createRule stores a new rule, which is active.
 func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
-	rule, err := s.newRule(r, in)
+	rule, lists, err := s.newRule(r, in)
 	if err != nil {
 		return response{}, err
 	}
@@ -40,14 +40,15 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules); err != nil {
-		return response{}, fmt.Errorf("storing a rule: %w", err)
+	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
+		return response{}, fmt.Errorf("storing a rule: %w", missingList(err))
 	}
 	return response{status: http.StatusCreated, body: rule}, nil
 }
 
-// newRule returns the rule that in describes, or all that is wrong with it.
-func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, error) {
+// newRule returns the rule that in describes and the names of the lists that it looks in, or
+// all that is wrong with it.
+func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, error) {
 	var bad fieldErrors
 	if in.IsActive != nil {
 		bad.add("isActive", "cannot be given here: a new rule is active")
@@ -56,12 +57,13 @@ func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, error) {
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, CreatedAt: r.stamp(),
 	}, r.stamp())
 	rule.IsActive = true
-	bad.merge(s.checkRule(r.ctx, r.who.org, &rule))
-	return &rule, bad.err()
+	lists, err := s.checkRule(r.ctx, r.who.org, &rule)
+	bad.merge(err)
+	return &rule, lists, bad.err()
 }
 
 func (s *Server) checkNewRule(r *request, in *ruleBody) error {
-	_, err := s.newRule(r, in)
+	_, _, err := s.newRule(r, in)
 	return err
 }
 
@@ -70,7 +72,8 @@ func (s *Server) checkNewRule(r *request, in *ruleBody) error {
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
 	rule.IsActive = false // the room is that of the rule which is changed
-	return s.checkRule(r.ctx, r.who.org, &rule)
+	_, err := s.checkRule(r.ctx, r.who.org, &rule)
+	return err
 }
 
 // updateRule changes the members that are given. Without any it changes
@@ -82,6 +85,7 @@ func (s *Server) checkChange(r *request, in *ruleBody) error {
 // retried.
 func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	var checked engine.Rule
+	var lists []string // of checked
 	for {
 		var unchecked *engine.Rule
 		rule, err := s.docs.UpdateRule(r.ctx, r.who.org, r.param, func(old engine.Rule) (engine.Rule, error) {
@@ -101,16 +105,16 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 				return old, errRuleUnchecked
 			}
 			return changed, nil
-		})
+		}, lists...)
 		switch {
 		case err == nil:
 			return response{status: http.StatusOK, body: rule}, nil
 		case unchecked == nil || !errors.Is(err, errRuleUnchecked):
-			return response{}, about("rule", err)
+			return response{}, about("rule", missingList(err))
 		case r.ctx.Err() != nil:
 			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		if err := s.checkRule(r.ctx, r.who.org, unchecked); err != nil {
+		if lists, err = s.checkRule(r.ctx, r.who.org, unchecked); err != nil {
 			return response{}, err
 		}
 		checked = *unchecked

@@ -359,6 +359,7 @@ func TestRules_OthersWriteWhileAChangeIsCompiled(t *testing.T) {
 type heavy struct{}
 
 func (heavy) Match(*engine.RegoInput) (bool, error) { return false, nil }
+func (heavy) Lists() []string                       { return nil }
 func (heavy) Review() condition.Review              { return condition.Review{} }
 func (heavy) Size() int                             { return 10 << 20 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
@@ -140,7 +141,7 @@ func (s *Server) changed(c storage.Change) {
 	switch c.Kind {
 	case storage.PolicyKind:
 		s.cfg.Sets.InvalidatePolicy(c.Org, c.ID)
-	case storage.RuleKind:
+	case storage.RuleKind, storage.ListKind:
 		s.cfg.Sets.InvalidateRules(c.Org)
 	case storage.AgentKind:
 		s.cfg.Sets.InvalidateAgent(c.Org, c.ID)
@@ -175,7 +176,7 @@ func (s *Server) newApp() *fiber.App {
 		DisableStartupMessage:        true,
 		DisableDefaultContentType:    true,
 		DisablePreParseMultipartForm: true,
-		BodyLimit:                    l.Body, // but of a batch: see below
+		BodyLimit:                    l.Body, // but of a batch or a list: see below
 		ReadBufferSize:               l.Header,
 		Concurrency:                  l.Connections + 1, // the listener holds the limit
 		ReadTimeout:                  l.Read,
@@ -188,7 +189,7 @@ func (s *Server) newApp() *fiber.App {
 	server.CloseOnShutdown = true
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		most := l.Body
-		if string(h.RequestURI()) == batchPath {
+		if uri := string(h.RequestURI()); uri == batchPath || strings.HasPrefix(uri, listsPath) {
 			most = max(most, maxBatchBody)
 		}
 		if h.ContentLength() > most {

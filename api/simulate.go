@@ -187,7 +187,11 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 			return nil
 		}
 	}
-	in.ruled = engine.SetOf(rules)
+	lists, err := s.listsOf(r, rules...)
+	if err != nil {
+		return err
+	}
+	in.ruled = engine.SetOf(rules, lists)
 	return nil
 }
 

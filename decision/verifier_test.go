@@ -18,6 +18,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/rego"
 	"writ/storage"
@@ -32,13 +33,13 @@ func (f queryFunc) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, e
 func (queryFunc) Size() int { return 1 }
 
 // prepareRego prepares the product's queries.
-func prepareRego(p *engine.ActionPolicy, rules []engine.Rule) (engine.Query, error) {
-	return rego.Prepare(p, rules)
+func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error) {
+	return rego.Prepare(p, rules, lists)
 }
 
 // prepareAs prepares f in place of every query.
-func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) {
-	return func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) { return f, nil }
+func prepareAs(f queryFunc) func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) {
+	return func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) { return f, nil }
 }
 
 // verified is a pipeline whose every decision is verified when the test says so.
@@ -49,7 +50,7 @@ type verifiedPipeline struct {
 	log      bytes.Buffer
 }
 
-func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error)) *verifiedPipeline {
+func newVerified(t testing.TB, evaluations int64, every uint64, prepare func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error)) *verifiedPipeline {
 	t.Helper()
 	p, store := newPipeline(t, evaluations)
 	v := &verifiedPipeline{Pipeline: p, docs: registry.New(store)}

@@ -10,7 +10,7 @@ import (
 )
 
 // suiteMembers are the members by which a suite is known.
-var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "now"}
+var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "now"}
 
 // members returns the members that a document of each kind can have.
 func members() map[Kind][]string {

@@ -85,6 +85,10 @@ func (crowdSource) AgentsNamed(_ context.Context, _, name string) ([]*engine.Age
 	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }
 
+func (crowdSource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
+	return nil, 0, nil
+}
+
 // BenchmarkLoadCold is BenchmarkEvaluateCold with what is kept of each organization looked
 // up before.
 func BenchmarkLoadCold(b *testing.B) {

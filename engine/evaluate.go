@@ -78,6 +78,7 @@ type evaluation struct {
 	*condition.Frame
 	in     *Input
 	policy *ActionPolicy
+	lists  condition.Lists
 }
 
 func newEvaluation(p *ActionPolicy, in *Input) evaluation {

@@ -9,6 +9,11 @@ const (
 	MaxPriority        = 1_000_000
 	// MaxReason is in characters.
 	MaxReason = 500
+	// MaxListValues is how many values a list has, each of at most MaxAgentID bytes, and
+	// MaxListBytes how much all lists of an organization take together, as
+	// [List.Size] counts: they are kept with its rules.
+	MaxListValues = 10_000
+	MaxListBytes  = 8 << 20
 	// maxMistakes is how many mistakes of one document are named.
 	maxMistakes = 50
 )

@@ -93,7 +93,7 @@ func (s *Sets) prepareQuery(set Set) kept {
 	for _, r := range set.Rules.Rules() {
 		rules = append(rules, r.Rule())
 	}
-	q, err := s.prepare(set.Policy.Document(), rules)
+	q, err := s.prepare(set.Policy.Document(), rules, set.Rules.Lists())
 	if err == nil {
 		if k := (kept{query: q}); k.size() > s.queries.max {
 			err = fmt.Errorf("it takes %d bytes, all queries may take %d", k.size(), s.queries.max)

@@ -9,6 +9,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // prepared is a query of so many rules.
@@ -36,7 +37,7 @@ type queries struct {
 func newQueriesOf(maxBytes int64) *queries {
 	q := &queries{source: newSource(), size: 1 << 10}
 	q.policies[corpus.PolicyID].Revision = 1
-	q.Sets = engine.NewSets(q.source, engine.Options{PrepareQuery: func(p *engine.ActionPolicy, rules []engine.Rule) (engine.Query, error) {
+	q.Sets = engine.NewSets(q.source, engine.Options{PrepareQuery: func(p *engine.ActionPolicy, rules []engine.Rule, _ condition.Lists) (engine.Query, error) {
 		q.preparations.Add(1)
 		return &prepared{p.Version, len(rules), q.size}, q.failing
 	}}, maxBytes)

@@ -21,9 +21,11 @@ type Options struct {
 	// rule, or a module whose match is asked. Its errors are shown to the rule's
 	// author. Where it is nil, such conditions are refused.
 	CompileRego func(source string) (RegoCondition, error)
+	// Lists are those that conditions look in. [Sets] loads those of an organization.
+	Lists condition.Lists
 	// PrepareQuery prepares a policy version and its active rules for [Sets.Query].
 	// Where it is nil, there are no queries.
-	PrepareQuery func(p *ActionPolicy, rules []Rule) (Query, error)
+	PrepareQuery func(p *ActionPolicy, rules []Rule, lists condition.Lists) (Query, error)
 	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
 	// for it with every intent. It counts in the set's size.
 	KeepJSON bool
@@ -40,6 +42,8 @@ type RegoCondition interface {
 	Match(in *RegoInput) (bool, error)
 	// Review says where the source may do other than its author means.
 	Review() condition.Review
+	// Lists returns the names of the lists that the condition looks in, sorted.
+	Lists() []string
 	// Size returns about how many bytes the condition holds on to.
 	Size() int
 }
@@ -54,6 +58,8 @@ type RegoInput struct {
 	// Resource is the reading of the intent's resource to evaluate, in the place
 	// of the resource in Intent.
 	Resource string
+	// Lists are those that the condition can name.
+	Lists condition.Lists
 	// Work is what the conditions of this evaluation did together so far, and Spent
 	// how long those in Rego took. Match adds to them, and ends with an error once
 	// they are too much. They may be nil.

@@ -18,6 +18,7 @@ type RuleSet struct {
 	counters []*condition.Counter
 	index    ruleIndex
 	size     int
+	lists    condition.Lists
 	json     []byte // nil where it is not kept, or there is none
 	// revision is of the store that the rules are of.
 	revision int64
@@ -56,8 +57,9 @@ func (rs *RuleSet) Update(rules []Rule, o Options) *RuleSet {
 	return next
 }
 
-// SetOf returns the set of those of rules that are active, in any order.
-func SetOf(rules []*CompiledRule) *RuleSet {
+// SetOf returns the set of those of rules that are active, in any order. They look in
+// lists.
+func SetOf(rules []*CompiledRule, lists condition.Lists) *RuleSet {
 	rs := &RuleSet{}
 	for _, r := range rules {
 		if r.rule.IsActive {
@@ -65,7 +67,7 @@ func SetOf(rules []*CompiledRule) *RuleSet {
 			rs.hasRego = rs.hasRego || r.rego != nil
 		}
 	}
-	rs.finish(Options{})
+	rs.finish(Options{Lists: lists})
 	return rs
 }
 
@@ -84,6 +86,7 @@ func (rs *RuleSet) finish(o Options) {
 		rs.json, _ = rs.encode() // its error is JSON's, each time
 	}
 	rs.size = rs.measure() + len(rs.json)
+	rs.look(o.Lists)
 }
 
 func (rs *RuleSet) byID() map[string]*CompiledRule {
@@ -185,6 +188,8 @@ func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCou
 	candidates := rs.index.candidates(e.Frame, buffer.sized(len(rs.rules)))
 	var unsure []Finding // of the first rule to ask for approval by an error
 	e.Work = condition.NewWork(e.in.Turn)
+	e.lists = rs.lists
+	e.SetLists(rs.lists)
 	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
 		rule := rs.rules[i]
 		finding, err := rule.decide(e)
@@ -279,7 +284,8 @@ func (c *CompiledRule) ask(e *evaluation) (bool, error) {
 	case c.rego != nil:
 		return c.rego.Match(&RegoInput{
 			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy, Resource: e.Reading().Text,
-			Work: &e.Work, Spent: &e.Spent,
+			Lists: e.lists,
+			Work:  &e.Work, Spent: &e.Spent,
 		})
 	}
 	return false, condition.ErrBroken

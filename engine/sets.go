@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"writ/engine/condition"
 )
 
 // Source is where [Sets] loads from. Its methods return what is stored when
@@ -16,6 +18,9 @@ type Source interface {
 	// AllRules returns every rule of the organization, in any order, and a revision
 	// of the store at which they were so.
 	AllRules(ctx context.Context, org string) (rules []Rule, revision int64, err error)
+	// Lists returns those of the organization's lists that have one of names, and the
+	// revision of the last write to one of them.
+	Lists(ctx context.Context, org string, names []string) (lists []List, revision int64, err error)
 	// AgentsNamed returns every agent of the organization whose ID or ExternalID
 	// equals name once both are folded: see [FoldID].
 	AgentsNamed(ctx context.Context, org, name string) ([]*Agent, error)
@@ -44,7 +49,7 @@ type Sets struct {
 	rules    *Cache[string, *RuleSet]
 	agents   *Cache[setKey, namesakes]
 	queries  *Cache[queryKey, kept] // nil without [Options.PrepareQuery]
-	prepare  func(*ActionPolicy, []Rule) (Query, error)
+	prepare  func(*ActionPolicy, []Rule, condition.Lists) (Query, error)
 	retired  retired
 	// compiled is told of compilations, nil if nobody is.
 	compiled atomic.Pointer[func(CompiledKind, time.Duration)]
@@ -113,6 +118,14 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		defer s.timed(compiledRules, time.Now())
 		set := s.retired.take(org).Update(rules, o)
 		set.revision = revision
+		if names := set.ListNames(); len(names) > 0 {
+			lists, revision, err := src.Lists(ctx, org, names)
+			if err != nil {
+				return nil, fmt.Errorf("loading the lists of the rules: %w", err)
+			}
+			set.look(CompileLists(lists))
+			set.revision = max(set.revision, revision)
+		}
 		return set, nil
 	})
 	s.agents = NewCache(maxBytes/8, namesakes.size, func(ctx context.Context, k setKey) (namesakes, error) {
@@ -187,7 +200,7 @@ func (s *Sets) InvalidatePolicy(org, policyID string) {
 	s.invalidateQueries(func(k queryKey) bool { return k.policy == setKey{org, policyID} })
 }
 
-// InvalidateRules forgets the rules of an organization.
+// InvalidateRules forgets the rules of an organization, and the lists that they look in.
 func (s *Sets) InvalidateRules(org string) {
 	if stale, ok := s.rules.Invalidate(org); ok {
 		s.retired.put(org, stale)

@@ -59,6 +59,10 @@ func (s *source) AllRules(_ context.Context, org string) ([]engine.Rule, int64, 
 	return s.rules, s.revision, s.lookup(org)
 }
 
+func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
+	return nil, 0, nil
+}
+
 func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

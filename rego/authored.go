@@ -23,7 +23,8 @@ const conditionPackage = "writ.condition"
 // [engine.Options.CompileRego] is set to.
 //
 // source is the body of a rule, or a Rego v1 module of any package that defines
-// match. Over input.intent, input.agent and input.policy, it matches where match
+// match. Over input.intent, input.agent and input.policy, and the sets input.lists.name of
+// the lists that it names, it matches where match
 // is true; where match is false or undefined it does not. A run-time error of
 // any expression is an error of the condition, as is doing more than is left to
 // the conditions of one evaluation, or taking longer than [DefaultTimeout] with
@@ -49,12 +50,16 @@ func CompileCondition(source string) (engine.RegoCondition, error) {
 	if err := checkBounds(module); err != nil {
 		return nil, err
 	}
+	lists, err := listsOf(c)
+	if err != nil {
+		return nil, err
+	}
 	p, err := prepare(c, ref, patternsKept(len(source)))
 	if err != nil {
 		return nil, err
 	}
 	p.functions = newMeters(c).functions
-	return &sandboxed{source: source, question: p, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
+	return &sandboxed{source: source, question: p, lists: lists, size: compiledOverhead + compiledPerByte*len(source), timeout: DefaultTimeout, now: time.Now}, nil
 }
 
 // packageClause finds the clause that makes a source a module. No rule's body
@@ -130,6 +135,7 @@ func patternsKept(bytes int) int { return 16 + bytes/32 }
 type sandboxed struct {
 	source   string
 	question *prepared
+	lists    []string
 	size     int
 	timeout  time.Duration
 	now      func() time.Time
@@ -152,7 +158,11 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 		defer func() { *in.Spent += now().Sub(start) }()
 	}
 	left := newBudget(work, now, limit)
-	v, err := c.question.ask(conditionInput(in), left)
+	input, err := conditionInput(in, c.lists)
+	if err != nil {
+		return false, fmt.Errorf("evaluating a condition: %w", err)
+	}
+	v, err := c.question.ask(input, left)
 	if err != nil && (left.spent || topdown.IsCancel(err)) {
 		err = condition.ErrTooMuchWork
 	}
@@ -167,6 +177,9 @@ func (c *sandboxed) Match(in *engine.RegoInput) (bool, error) {
 	}
 	return false, fmt.Errorf("evaluating a condition: %s is not a boolean", entry)
 }
+
+// Lists implements [engine.RegoCondition].
+func (c *sandboxed) Lists() []string { return c.lists }
 
 // Size implements [engine.RegoCondition].
 func (c *sandboxed) Size() int { return c.size }

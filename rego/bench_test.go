@@ -15,7 +15,7 @@ func BenchmarkPrepared(b *testing.B) {
 	for _, n := range []int{0, 1000} {
 		rules := corpus.Rules(n, 1)
 		in := &engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
-		query, err := Prepare(corpus.ReferencePolicy(), rules)
+		query, err := Prepare(corpus.ReferencePolicy(), rules, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func BenchmarkPrepared(b *testing.B) {
 func BenchmarkPrepare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Prepare(corpus.ReferencePolicy(), nil); err != nil {
+		if _, err := Prepare(corpus.ReferencePolicy(), nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

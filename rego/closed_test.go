@@ -29,7 +29,7 @@ func closedRules() []engine.Rule {
 // handed: nil where it is undefined. It does not run in its strict mode.
 func asPlainOPA(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) func(input ast.Value) any {
 	t.Helper()
-	files, err := Lower(p, rules)
+	files, err := Lower(p, rules, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,9 @@ const coreFile = "core.rego"
 // rules all but name, condition, action, priority and order. input.semantics must
 // be [engine.Semantics].
 //
+// Rules that look in lists are an error: what writ asks does not say which lists are in
+// force.
+//
 // The names of packages have a SHA-256 of what was exported in them, so that an
 // earlier export, or one of another organization, changes nothing in the same OPA.
 func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
@@ -52,7 +55,7 @@ func LowerCore(policies []*engine.ActionPolicy, rules []engine.Rule) ([]File, er
 			return nil, err
 		}
 		pkg := "writ.core." + strings.TrimPrefix(PackageName(p.PolicyID), policiesPackage) + "_" + nameOf(held, ruled)
-		modules, err := lower(pkg, p, rules)
+		modules, err := lower(pkg, p, rules, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/cover"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // LineCoverage says which lines of a rule's own Rego were evaluated. Lines count from 1
@@ -21,18 +22,17 @@ type LineCoverage struct {
 // Coverage returns the line coverage, as OPA has it, of each active rule whose condition
 // is in Rego, where it is asked about inputs under p: of every reading of their
 // resources. An expression is covered once it is evaluated, whatever it says.
-func Coverage(p *engine.ActionPolicy, rules []engine.Rule, inputs []*engine.Input) ([]LineCoverage, error) {
+func Coverage(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, inputs []*engine.Input) ([]LineCoverage, error) {
 	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
 	var all []LineCoverage
 	for _, r := range set.Rules() {
-		source, ok := r.RegoSource()
-		if !ok {
+		if _, ok := r.RegoSource(); !ok {
 			continue
 		}
-		lines, err := coverageOf(source, p, r.Outcome(), inputs)
+		lines, err := coverageOf(r, p, lists, inputs)
 		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.Rule().ID, err)
 		}
@@ -42,7 +42,8 @@ func Coverage(p *engine.ActionPolicy, rules []engine.Rule, inputs []*engine.Inpu
 	return all, nil
 }
 
-func coverageOf(source string, p *engine.ActionPolicy, outcome engine.Decision, inputs []*engine.Input) (LineCoverage, error) {
+func coverageOf(r *engine.CompiledRule, p *engine.ActionPolicy, lists condition.Lists, inputs []*engine.Input) (LineCoverage, error) {
+	source, _ := r.RegoSource()
 	module, err := parseCondition(source)
 	if err != nil {
 		return LineCoverage{}, err
@@ -60,14 +61,18 @@ func coverageOf(source string, p *engine.ActionPolicy, outcome engine.Decision, 
 	covered := cover.New()
 	question.tracer = covered
 	for _, in := range inputs {
-		texts, err := readingsAsked(in.Intent, outcome)
+		texts, err := readingsAsked(in.Intent, r.Outcome())
 		if err != nil {
 			return LineCoverage{}, err
 		}
 		for _, text := range texts {
-			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text, Policy: p}
+			asked := &engine.RegoInput{Intent: in.Intent, AgentID: in.Intent.AgentID, Agent: in.Agent, Resource: text, Policy: p, Lists: lists}
+			input, err := conditionInput(asked, r.Lists())
+			if err != nil {
+				return LineCoverage{}, err
+			}
 			// An error has covered what came before it.
-			_, _ = question.ask(conditionInput(asked), newBudget(nil, time.Now, DefaultTimeout))
+			_, _ = question.ask(input, newBudget(nil, time.Now, DefaultTimeout))
 		}
 	}
 	report := covered.Report(modules).Files[entry]

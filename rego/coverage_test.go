@@ -29,7 +29,7 @@ func TestCoverage(t *testing.T) {
 		{"dev", []*engine.Input{dev}, []LineCoverage{{RuleID: "1", Covered: []int{2, 3, 5}, NotCovered: []int{6}}, {RuleID: "2", Covered: []int{4, 8, 12}, NotCovered: []int{3, 5, 10}}}},
 		{"dev and prod", []*engine.Input{dev, prod}, []LineCoverage{{RuleID: "1", Covered: []int{2, 3, 5, 6}}, {RuleID: "2", Covered: []int{3, 4, 5, 8, 10, 12}}}},
 	} {
-		got, err := Coverage(samplePolicy(), rules, tt.inputs)
+		got, err := Coverage(samplePolicy(), rules, nil, tt.inputs)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 			t.Errorf("Coverage of %s: %v (-want +got):\n%s", tt.name, err, diff)
 		}

@@ -132,7 +132,7 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	for _, broken := range set.Broken() {
 		t.Fatalf("CompileRules: %v\n%s", broken, marshal(rules))
 	}
-	query, err := Prepare(p, rules)
+	query, err := Prepare(p, rules, nil)
 	if err != nil {
 		t.Fatalf("Prepare: %v\n%s\n%s", err, marshal(p), marshal(rules))
 	}
@@ -214,7 +214,7 @@ func txtar(p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string
 		}
 		fmt.Fprintf(&b, "-- %s --\n%s\n", part.name, text)
 	}
-	files, err := Lower(p, rules)
+	files, err := Lower(p, rules, nil)
 	if err != nil {
 		return err.Error()
 	}

@@ -111,14 +111,23 @@ func readingTerm(r resource.Reading) *ast.Term {
 	return ast.ObjectTerm(ast.Item(keyText, ast.StringTerm(r.Text)), ast.Item(keyReaders, ast.ArrayTerm(readers...)))
 }
 
-// conditionInput returns the input document of a condition.
-func conditionInput(in *engine.RegoInput) ast.Value {
+// conditionInput returns the input document of a condition that reads lists. It is an
+// error where one of them is not there.
+func conditionInput(in *engine.RegoInput, lists []string) (ast.Value, error) {
 	agent := ast.StringTerm(in.AgentID)
-	return ast.NewObject(
+	input := ast.NewObject(
 		ast.Item(keyIntent, intentTerm(in.Intent, ast.StringTerm(in.Intent.AgentID), ast.StringTerm(in.Resource))),
 		ast.Item(keyAgent, agentTerm(agent, in.Agent)),
 		ast.Item(keyPolicy, policyTerm(in.Policy)),
 	)
+	if len(lists) > 0 {
+		term, err := listsTerm(in.Lists, lists)
+		if err != nil {
+			return nil, err
+		}
+		input.Insert(keyLists, term)
+	}
+	return input, nil
 }
 
 // intentTerm is the intent with resource in the place of its own.

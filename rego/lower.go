@@ -40,7 +40,8 @@ func nameIn(s string) string {
 
 // Lower writes a policy version and the active ones of rules as Rego v1, clean
 // under `opa fmt`. The first file is the policy's module; a rule whose condition
-// is written in Rego adds its own, which the module refers to.
+// is written in Rego adds its own, which the module refers to. Those of lists that the rules
+// look in are the second file, of the same package.
 //
 // The module's package is [PackageName]. Its entry points are
 //
@@ -72,20 +73,25 @@ func nameIn(s string) string {
 // without a decision, and is an undefined value in an OPA that does not run in
 // its strict mode for errors.
 //
-// Conditions in CEL that say more than Rego can are an [*UnrenderedError].
-func Lower(p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
-	return lower(PackageName(p.PolicyID), p, rules)
+// Conditions in CEL that say more than Rego can are an [*UnrenderedError], and a list that
+// is not there is an error.
+func Lower(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
+	return lower(PackageName(p.PolicyID), p, rules, lists)
 }
 
-func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule) ([]File, error) {
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+func lower(pkg string, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) ([]File, error) {
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
 	for _, broken := range set.Broken() {
 		return nil, fmt.Errorf("rule %s: %w", broken.RuleID, broken.Err)
 	}
 	if err := unrendered(rules, set); err != nil {
 		return nil, err
 	}
-	l := lowering{policy: p, pkg: pkg, counters: set.Counters()}
+	files, err := writeLists(pkg, set)
+	if err != nil {
+		return nil, err
+	}
+	l := lowering{policy: p, pkg: pkg, counters: set.Counters(), files: files}
 	for i, r := range set.Rules() {
 		if err := l.rule(i+1, r); err != nil {
 			return nil, err

@@ -28,8 +28,8 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		l.files = append(l.files, file)
 		l.rules = append(l.rules, head+inline([]line{
 			{text: "intent := object.union(input.intent, {\"resource\": reading.text})", param: true},
-			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s}",
-				l.pkg, name, entry, conditionPolicy), param: true},
+			{text: fmt.Sprintf("data.%s.conditions.%s.%s with input as {\"intent\": intent, \"agent\": input.agent, \"policy\": %s%s}",
+				l.pkg, name, entry, conditionPolicy, inputOfLists(r.Lists())), param: true},
 		}, r.Outcome()))
 		return nil
 	}

@@ -41,7 +41,7 @@ func sampleRules() []engine.Rule {
 }
 
 func TestLower_Golden(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules())
+	files, err := Lower(samplePolicy(), sampleRules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestLower_Golden(t *testing.T) {
 }
 
 func TestLower_IsCleanUnderFmt(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules())
+	files, err := Lower(samplePolicy(), sampleRules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestLower_IsCleanUnderFmt(t *testing.T) {
 
 // The module is clean under the compiler's strict mode too, and is annotated.
 func TestLower_IsStrictAndAnnotated(t *testing.T) {
-	files, err := Lower(samplePolicy(), sampleRules())
+	files, err := Lower(samplePolicy(), sampleRules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestLower_IsStrictAndAnnotated(t *testing.T) {
 
 // What a plain OPA leaves out of the input denies.
 func TestLower_WithAnIncompleteInput(t *testing.T) {
-	files, err := Lower(samplePolicy(), nil)
+	files, err := Lower(samplePolicy(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

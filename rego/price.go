@@ -36,6 +36,11 @@ func size(v ast.Value, most int) int {
 // and, where these can be far fewer, those that it could make. It need not be
 // exact above most.
 func (m *meters) price(function string, args []*ast.Term, most int) int {
+	if function == ast.Member.Name {
+		if _, ok := args[1].Value.(ast.Set); ok {
+			args = args[:1] // a set is not read through
+		}
+	}
 	total := 0
 	for _, a := range args {
 		if total += size(a.Value, most-total); total > most {

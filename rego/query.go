@@ -8,6 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // Query is a lowered policy version with its rules, ready to be evaluated. It
@@ -24,11 +25,11 @@ type Query struct {
 	size     int
 }
 
-// Prepare lowers and compiles a policy version and its rules. It takes
+// Prepare lowers and compiles a policy version, its rules and the lists that they look in. It takes
 // milliseconds and a Query some hundreds of kilobytes, so that callers prepare
 // one when it is first asked for and keep it as long as the version is current.
-func Prepare(p *engine.ActionPolicy, rules []engine.Rule) (*Query, error) {
-	files, err := Lower(p, rules)
+func Prepare(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (*Query, error) {
+	files, err := Lower(p, rules, lists)
 	if err != nil {
 		return nil, err
 	}

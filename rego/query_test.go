@@ -26,7 +26,7 @@ func codesOf(r engine.Result) []engine.Code {
 }
 
 func TestQuery_Evaluate(t *testing.T) {
-	q, err := Prepare(samplePolicy(), sampleRules())
+	q, err := Prepare(samplePolicy(), sampleRules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestQuery_ErrorsDecideNothing(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			q, err := Prepare(samplePolicy(), []engine.Rule{tt.rule})
+			q, err := Prepare(samplePolicy(), []engine.Rule{tt.rule}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestPrepare_NamesTheRuleThatCannotBeLowered(t *testing.T) {
 		"broken": `{"cel":"intent.nothing"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Prepare(samplePolicy(), []engine.Rule{sampleRule("rule-17", "r", condition, `{"decision":"deny"}`)})
+			_, err := Prepare(samplePolicy(), []engine.Rule{sampleRule("rule-17", "r", condition, `{"decision":"deny"}`)}, nil)
 			if err == nil || !strings.Contains(err.Error(), "rule rule-17") {
 				t.Errorf("Prepare = %v, want an error that names rule-17", err)
 			}
@@ -104,7 +104,7 @@ func TestPrepare_NamesTheRuleThatCannotBeLowered(t *testing.T) {
 }
 
 func TestQuery_ConcurrentUse(t *testing.T) {
-	q, err := Prepare(samplePolicy(), sampleRules())
+	q, err := Prepare(samplePolicy(), sampleRules(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 		codes = append(codes, f.Code)
 	}
 	inEngine = written(res.Decision.String(), codes)
-	query, err := rego.Prepare(doc, rules)
+	query, err := rego.Prepare(doc, rules, nil)
 	if err != nil {
 		if unrendered := (*rego.UnrenderedError)(nil); errors.As(err, &unrendered) {
 			return inEngine, notInRego

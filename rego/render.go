@@ -331,6 +331,8 @@ func leaf(n *condition.Node) string {
 		return "is_number(" + read + ")"
 	case n.Op == condition.Exists:
 		return read
+	case n.Op == condition.InList:
+		return listed(read, n.Values[0].Str)
 	case n.Op == condition.In:
 		var members []string
 		for _, v := range n.Values {

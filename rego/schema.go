@@ -42,6 +42,7 @@ func conditionSchema() map[string]any {
 		"intent": intentSchema(),
 		"agent":  closed(texts("id", "status")),
 		"policy": policySchema(),
+		"lists":  typed("object"),
 	})
 }
 

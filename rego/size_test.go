@@ -23,11 +23,11 @@ func TestSize(t *testing.T) {
 			return c, c.Size(), err
 		}},
 		{"a policy", func() (any, int, error) {
-			q, err := Prepare(corpus.ReferencePolicy(), nil)
+			q, err := Prepare(corpus.ReferencePolicy(), nil, nil)
 			return q, q.Size(), err
 		}},
 		{"a policy with 100 rules", func() (any, int, error) {
-			q, err := Prepare(corpus.ReferencePolicy(), corpus.Rules(100, 1))
+			q, err := Prepare(corpus.ReferencePolicy(), corpus.Rules(100, 1), nil)
 			return q, q.Size(), err
 		}},
 	}

@@ -58,7 +58,7 @@ type TestResult struct {
 func TestPackage(policyID string) string { return PackageName(policyID) + "_test" }
 
 // RunTests runs the tests in files with OPA's tester against what [Lower] writes
-// of a policy version and its rules. Results are in the order of their places.
+// of a policy version, its rules and lists. Results are in the order of their places.
 //
 // Each file is a Rego v1 module of [TestPackage], or of a package below it, and
 // has tests as OPA has them: rules whose names begin with test_, of which each
@@ -78,13 +78,13 @@ func TestPackage(policyID string) string { return PackageName(policyID) + "_test
 //
 // An error is a [*condition.Error] where files are at fault. No results and no error
 // are returned where files have no test.
-func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input, files []File) ([]TestResult, error) {
+func RunTests(ctx context.Context, p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input, files []File) ([]TestResult, error) {
 	modules, err := testModules(p, files)
 	if err != nil {
 		return nil, err
 	}
 	traced := newProgress(modules)
-	lowered, err := Lower(p, rules)
+	lowered, err := Lower(p, rules, lists)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func runTestsOf(t *testing.T, rules []engine.Rule, source string) ([]TestResult,
 	killed.Agent = engine.AgentDisabled
 	intents := map[string]*engine.Input{"deploy": evaluationInput(), "killed": killed}
 	header := fmt.Sprintf("package %s\nimport data.%s as policy\n", TestPackage(policyID), PackageName(policyID))
-	return RunTests(t.Context(), samplePolicy(), rules, intents, []File{{Name: "deploys_test.rego", Source: header + source}})
+	return RunTests(t.Context(), samplePolicy(), rules, nil, intents, []File{{Name: "deploys_test.rego", Source: header + source}})
 }
 
 func TestRunTests(t *testing.T) {
@@ -91,7 +91,7 @@ func TestRunTests_RefusesWhatIsNoTestOfThePolicy(t *testing.T) {
 // Tests in the policy's own package would be part of it.
 func TestRunTests_RefusesTheirOwnPackage(t *testing.T) {
 	file := File{Name: "x_test.rego", Source: "package " + PackageName(policyID) + "\npermitting contains \"resource.blocked\"\ntest_x := true"}
-	got, err := RunTests(t.Context(), samplePolicy(), nil, nil, []File{file})
+	got, err := RunTests(t.Context(), samplePolicy(), nil, nil, nil, []File{file})
 	if want := "x_test.rego:1:1: tests of policy " + policyID + " are in package " + TestPackage(policyID); err == nil || err.Error() != want {
 		t.Errorf("RunTests = %v, %v, want %s", got, err, want)
 	}
@@ -114,7 +114,7 @@ func TestRunTests_EndsWithItsContext(t *testing.T) {
 	gone := errors.New("gone")
 	cancel(gone)
 	file := File{Name: "x_test.rego", Source: "package " + TestPackage(policyID) + "\ntest_x := true"}
-	if got, err := RunTests(ctx, samplePolicy(), nil, nil, []File{file}); !errors.Is(err, gone) || got != nil {
+	if got, err := RunTests(ctx, samplePolicy(), nil, nil, nil, []File{file}); !errors.Is(err, gone) || got != nil {
 		t.Errorf("RunTests after its context's end = %v, %v, want nothing and its cause", got, err)
 	}
 }

@@ -49,12 +49,12 @@ func indented(v any) ([]byte, error) {
 // Tests writes what `opa test` needs besides the files of [Lower]: data.json with the
 // data that [RunTests] says tests see, and a test of each intent, which holds decision
 // and codes to what [engine.Evaluate] finds. Authors go on from there.
-func Tests(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) ([]File, error) {
+func Tests(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists, intents map[string]*engine.Input) ([]File, error) {
 	policy, err := engine.CompilePolicy(p)
 	if err != nil {
 		return nil, err
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: lists})
 	data, err := testData(p, rules, intents)
 	if err != nil {
 		return nil, err

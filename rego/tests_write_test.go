@@ -36,7 +36,7 @@ func testedIntents() map[string]*engine.Input {
 }
 
 func TestTests_PassInOPA(t *testing.T) {
-	files, err := Tests(samplePolicy(), sampleRules(), testedIntents())
+	files, err := Tests(samplePolicy(), sampleRules(), nil, testedIntents())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTests_PassInOPA(t *testing.T) {
 	if out, err := format.Source(files[1].Name, []byte(files[1].Source)); err != nil || string(out) != files[1].Source {
 		t.Errorf("opa fmt of the tests = %v and\n%s\nwant\n%s", err, out, files[1].Source)
 	}
-	results, err := RunTests(t.Context(), samplePolicy(), sampleRules(), testedIntents(), files[1:])
+	results, err := RunTests(t.Context(), samplePolicy(), sampleRules(), nil, testedIntents(), files[1:])
 	if err != nil || len(results) != len(testedIntents()) {
 		t.Fatalf("RunTests = %v, %v, want a result of each of %d intents", results, err, len(testedIntents()))
 	}
@@ -56,7 +56,7 @@ func TestTests_PassInOPA(t *testing.T) {
 		}
 	}
 	other := strings.Replace(files[1].Source, `"rule.approval_required"`, `"rule.deny"`, 1)
-	results, err = RunTests(t.Context(), samplePolicy(), sampleRules(), testedIntents(), []File{{Name: "x_test.rego", Source: other}})
+	results, err = RunTests(t.Context(), samplePolicy(), sampleRules(), nil, testedIntents(), []File{{Name: "x_test.rego", Source: other}})
 	if failed := slices.DeleteFunc(results, func(r TestResult) bool { return r.Outcome == TestPassed }); err != nil || len(failed) != 1 {
 		t.Errorf("with another code %v fail, %v, want one", failed, err)
 	}
@@ -65,7 +65,7 @@ func TestTests_PassInOPA(t *testing.T) {
 // What data.json says of an intent is what the module is given.
 func TestTests_DataIsTheInput(t *testing.T) {
 	intents := testedIntents()
-	files, err := Tests(samplePolicy(), nil, intents)
+	files, err := Tests(samplePolicy(), nil, nil, intents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestTests_DataIsTheInput(t *testing.T) {
 func TestTests_AnIntentThatCannotBeRead(t *testing.T) {
 	in := evaluationInput()
 	in.Intent.Resource = "https://h/%ff"
-	if _, err := Tests(samplePolicy(), nil, map[string]*engine.Input{"bad": in}); err == nil || !strings.HasPrefix(err.Error(), "intent bad: reading the resource: ") {
+	if _, err := Tests(samplePolicy(), nil, nil, map[string]*engine.Input{"bad": in}); err == nil || !strings.HasPrefix(err.Error(), "intent bad: reading the resource: ") {
 		t.Errorf("Tests = %v, want an error that names the intent", err)
 	}
 }

@@ -71,6 +71,10 @@ var (
 		func(r *engine.Rule) (org, id string) { return "", r.ID },
 		func(r *engine.Rule) ([]Key, string, string) { return nil, r.ID, "" })
 
+	Lists = of(Collection{Kind: ListKind, Name: "list"},
+		func(l *engine.List) (org, id string) { return "", l.Name },
+		func(l *engine.List) ([]Key, string, string) { return nil, l.Name, "" })
+
 	Agents = of(Collection{Kind: AgentKind, Name: "agent"},
 		func(a *engine.Agent) (org, id string) { return "", a.ID },
 		func(a *engine.Agent) ([]Key, string, string) { return agentKeys(a), a.ID, a.ExternalID })
@@ -119,6 +123,7 @@ var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
+	&Lists.Collection,
 }
 
 // Collections returns every collection.
@@ -210,6 +215,7 @@ type Counts struct {
 	Rules        int64 `json:"rules"`
 	Agents       int64 `json:"agents"`
 	Disabled     int64 `json:"disabled_agents"`
+	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
 }
 
 // PublicKey is a key that receipts may have been signed with.

@@ -69,7 +69,7 @@ func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 			t.Errorf("CollectionOf(%q) is another", c.Kind)
 		}
 	}
-	if string(kinds) != "pratsckdIweo" {
+	if string(kinds) != "pratsckdIweol" {
 		t.Errorf("kinds = %q", kinds)
 	}
 	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {

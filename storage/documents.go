@@ -23,6 +23,7 @@ const (
 	WebhookKind      Kind = 'w'
 	DeliveryKind     Kind = 'e'
 	OutboxKind       Kind = 'o'
+	ListKind         Kind = 'l'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

@@ -97,7 +97,7 @@ func (c *coverage) subject(s *subject) *coveredSubject {
 			}
 		}
 		covered.rules = append(covered.rules, rule)
-		covered.alone = append(covered.alone, engine.CompileRules([]engine.Rule{doc}, conditions))
+		covered.alone = append(covered.alone, engine.CompileRules([]engine.Rule{doc}, conditionsOver(s.lists)))
 	}
 	return covered
 }
@@ -206,7 +206,7 @@ func (c *coverage) summary() (*Coverage, error) {
 
 // seeLines notes which lines of conditions in Rego the cases evaluate.
 func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
-	lines, err := rego.Coverage(s.doc, s.rules, covered.inputs)
+	lines, err := rego.Coverage(s.doc, s.rules, s.lists, covered.inputs)
 	if err != nil {
 		return fmt.Errorf("the lines of conditions in Rego: %w", err)
 	}

@@ -39,6 +39,8 @@ type File struct {
 	Policies []jsontext.Value `json:"policies,omitzero"`
 	// Rules is a path, or an array of paths and rules.
 	Rules jsontext.Value `json:"rules,omitzero"`
+	// Lists are the values of those that the rules look in, by name.
+	Lists map[string][]string `json:"lists,omitzero"`
 	// Now is the issued_at of intents that have none.
 	Now string `json:"now,omitzero"`
 	// Intents are the fixtures by name: the members of an intent, and extends, which names

@@ -96,6 +96,7 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	}
 	r := &reader{loader: l, path: path, doc: d, files: []string{path}}
 	rules := r.rules(f)
+	lists := r.lists(f)
 	policies := r.policies(f)
 	if r.err == nil && len(r.problems.Problems) > 0 {
 		r.err = &r.problems
@@ -105,10 +106,11 @@ func (l *Loader) suites(path string, d *document.Document) ([]*Suite, error) {
 	}
 	var all []*Suite
 	for _, p := range policies {
-		subject, err := l.subject(p, rules)
+		subject, err := l.subject(p, rules, lists)
 		if err != nil {
 			return nil, err
 		}
+		r.checkLists(subject)
 		s := &Suite{Name: f.Suite, Path: path, doc: d, subject: subject}
 		if s.Name == "" {
 			s.Name = filepath.Base(path)

@@ -21,7 +21,7 @@ func (s *subject) prepared() *preparation {
 		return s.preparation
 	}
 	s.preparation = new(preparation)
-	query, err := rego.Prepare(s.doc, s.rules)
+	query, err := rego.Prepare(s.doc, s.rules, s.lists)
 	if err != nil {
 		s.preparation.problems, s.preparation.unsaid = s.refused(err)
 	}

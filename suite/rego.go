@@ -73,7 +73,7 @@ func runRego(ctx context.Context, suites []*Suite, o Options, report *Report) er
 		}
 	}
 	for _, r := range all {
-		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.intents, r.suite.rego)
+		results, err := rego.RunTests(ctx, r.suite.subject.doc, r.suite.subject.rules, r.suite.subject.lists, r.intents, r.suite.rego)
 		if err != nil {
 			return r.located(err)
 		}

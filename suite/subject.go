@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"writ/document"
 	"writ/engine"
@@ -16,6 +18,42 @@ import (
 // conditions are the languages that rules can be written in.
 var conditions = engine.Options{CompileRego: rego.CompileCondition}
 
+// conditionsOver are conditions that look in lists.
+func conditionsOver(lists condition.Lists) engine.Options {
+	o := conditions
+	o.Lists = lists
+	return o
+}
+
+// lists compiles the lists of the suite.
+func (r *reader) lists(f *File) []engine.List {
+	var all []engine.List
+	for _, name := range slices.Sorted(maps.Keys(f.Lists)) {
+		l := engine.List{Name: name, Values: f.Lists[name]}
+		var invalid *engine.InvalidError
+		if errors.As(l.Validate(), &invalid) {
+			for _, bad := range invalid.Fields {
+				r.refuse("lists."+name+strings.TrimPrefix(strings.TrimPrefix(bad.Field, "values"), "name"), "%s", bad.Message)
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// checkLists refuses rules that look in a list which the suite does not have.
+func (r *reader) checkLists(s *subject) {
+	for _, rule := range s.ruleSources {
+		for _, name := range rule.lists {
+			if s.lists[name] == nil {
+				r.add(&document.Error{Problems: []document.Problem{
+					rule.doc.Problem("condition", fmt.Sprintf("looks in the list %s, which %s does not have: give its values under lists", name, r.path)),
+				}})
+			}
+		}
+	}
+}
+
 // source is a policy or a rule, and where it was read.
 type source struct {
 	name   string // the path that the suite gives, or its own
@@ -24,6 +62,7 @@ type source struct {
 	wire   []byte
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
+	lists  []string // that the rule looks in
 }
 
 // place is where a field of the source stands.
@@ -51,7 +90,7 @@ func readSource(d *document.Document, kind document.Kind, file string) (source, 
 	r, err := d.Rule(conditions)
 	if err == nil {
 		doc := r.Rule()
-		s.rule = &doc
+		s.rule, s.lists = &doc, r.Lists()
 	}
 	return s, err
 }
@@ -112,17 +151,18 @@ type subject struct {
 	rules        []engine.Rule
 	policy       *engine.Policy
 	set          *engine.RuleSet
+	lists        condition.Lists
 	// preparation is made when it is first asked for.
 	preparation *preparation
 }
 
 // subject compiles a policy and its rules, or returns what it has compiled of the same.
-func (l *Loader) subject(p source, rules []source) (*subject, error) {
-	key := subjectKey(p, rules)
+func (l *Loader) subject(p source, rules []source, lists []engine.List) (*subject, error) {
+	key := subjectKey(p, rules, lists)
 	if s := l.subjects[key]; s != nil {
 		return s, nil
 	}
-	s := &subject{policySource: p, ruleSources: rules, doc: p.policy}
+	s := &subject{policySource: p, ruleSources: rules, doc: p.policy, lists: engine.CompileLists(lists)}
 	for i, r := range rules {
 		doc := *r.rule
 		if doc.ID == "" {
@@ -134,7 +174,7 @@ func (l *Loader) subject(p source, rules []source) (*subject, error) {
 	if err != nil {
 		return nil, p.doc.Locate(err)
 	}
-	s.policy, s.set = policy, engine.CompileRules(s.rules, conditions)
+	s.policy, s.set = policy, engine.CompileRules(s.rules, conditionsOver(s.lists))
 	if l.subjects == nil {
 		l.subjects = map[[sha256.Size]byte]*subject{}
 	}
@@ -142,10 +182,13 @@ func (l *Loader) subject(p source, rules []source) (*subject, error) {
 	return s, nil
 }
 
-func subjectKey(p source, rules []source) [sha256.Size]byte {
+func subjectKey(p source, rules []source, lists []engine.List) [sha256.Size]byte {
 	all := [][]byte{[]byte(p.file), p.wire}
 	for _, r := range rules {
 		all = append(all, []byte(r.file), r.wire)
+	}
+	for _, l := range lists {
+		all = append(all, fmt.Appendf(nil, "%s %q", l.Name, l.Values))
 	}
 	return sha256.Sum256(bytes.Join(all, []byte("\n")))
 }

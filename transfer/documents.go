@@ -121,6 +121,14 @@ func count(n *storage.Counts, d storage.Document, fresh bool, policy string) (st
 	switch d.Kind {
 	case storage.RuleKind:
 		n.Rules += one(fresh)
+	case storage.ListKind:
+		list, err := storage.Lists.Parse(d)
+		if err != nil {
+			return "", err
+		}
+		if fresh {
+			n.ListBytes += int64(list.Size())
+		}
 	case storage.AgentKind:
 		agent, err := storage.Agents.Parse(d)
 		if err != nil {

@@ -124,10 +124,10 @@ type document struct {
 }
 
 // carried are the collections that a file has, in its order: an agent's kill switch and
-// the rules are there before a policy allows anything, and all before a key lets anybody
+// the rules with their lists are there before a policy allows anything, and all before a key lets anybody
 // in.
 var carried = []*storage.Collection{
-	&storage.Agents.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection, &storage.AllCounts.Collection,
+	&storage.Agents.Collection, &storage.Lists.Collection, &storage.Rules.Collection, &storage.Subscriptions.Collection, &storage.AllCounts.Collection,
 	&storage.AllDetails.Collection, &storage.Policies.Collection, &storage.Tokens.Collection,
 }
 

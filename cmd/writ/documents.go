@@ -13,6 +13,7 @@ import (
 
 	"writ/document"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -89,6 +90,30 @@ func (f ruleFile) notRendered(policy string, err error) error {
 		}
 	}
 	return all
+}
+
+// readLists reads a file of lists by name; there are none where no file is named.
+func readLists(s streams, name string) (condition.Lists, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := readInput(s, name)
+	if err != nil {
+		return nil, err
+	}
+	var values map[string][]string
+	if err := engine.Decode(data, "", &values); err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	var lists []engine.List
+	for listName, items := range values {
+		l := engine.List{Name: listName, Values: items}
+		if err := l.Validate(); err != nil {
+			return nil, &inputError{name: name, err: fmt.Errorf("list %q: %w", listName, err)}
+		}
+		lists = append(lists, l)
+	}
+	return engine.CompileLists(lists), nil
 }
 
 // readAll reads the documents in a file. The error has every problem of all of them.

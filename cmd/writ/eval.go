@@ -15,6 +15,7 @@ import (
 type evalCmd struct {
 	Policy        string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
 	Rules         string   `placeholder:"FILE" help:"JSON array of the organization's rules."`
+	Lists         string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names."`
 	Intent        []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
 	AgentStatus   string   `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
 	UsageExceeded bool     `help:"Evaluate as if the plan's meter were used up."`
@@ -111,17 +112,25 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 	if e.policy, err = engine.CompilePolicy(doc); err != nil {
 		return nil, &inputError{name: c.Policy, err: err}
 	}
+	lists, err := readLists(s, c.Lists)
+	if err != nil {
+		return nil, err
+	}
 	var rules ruleFile
 	if c.Rules != "" {
 		if rules, err = readRules(s, c.Rules); err != nil {
 			return nil, err
 		}
-		e.rules = engine.CompileRules(rules.rules, conditions())
+		o := conditions()
+		o.Lists = lists
+		if e.rules = engine.CompileRules(rules.rules, o); len(e.rules.ListNames()) > len(e.rules.Lists()) {
+			return nil, &inputError{name: c.Rules, err: errors.New("a rule looks in a list that is not given: give its values with --lists")}
+		}
 	}
 	if c.Engine == "cel" {
 		return e, nil
 	}
-	if e.query, err = rego.Prepare(doc, rules.rules); err != nil {
+	if e.query, err = rego.Prepare(doc, rules.rules, lists); err != nil {
 		return nil, rules.notRendered(c.Policy, err)
 	}
 	return e, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // patience bounds every wait for a process.
@@ -71,7 +72,7 @@ func mainAt() {
 		}
 	}
 	if os.Getenv(wrongEngine) != "" {
-		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule) (engine.Query, error) { return denier{}, nil })))
+		mainWith(kong.Bind(prepareQuery(func(*engine.ActionPolicy, []engine.Rule, condition.Lists) (engine.Query, error) { return denier{}, nil })))
 	}
 	main()
 }

@@ -16,6 +16,7 @@ type regoCmd struct {
 	Policy []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
 	Core   bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
 	Rules  string   `placeholder:"FILE" help:"JSON array of rules to render with it."`
+	Lists  string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names. Needs --out."`
 	Input  []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`
 	Out    string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
 
@@ -62,6 +63,10 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	lists, err := readLists(s, c.Lists)
+	if err != nil {
+		return err
+	}
 	if c.Core {
 		modules, err := rego.LowerCore(policies, rules.rules)
 		if err != nil {
@@ -76,12 +81,12 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	if len(intents) > 0 && c.Out == "" {
 		return c.printInput(s, policies[0], intents)
 	}
-	modules, err := rego.Lower(policies[0], rules.rules)
+	modules, err := rego.Lower(policies[0], rules.rules, lists)
 	if err != nil {
 		return rules.notRendered(c.Policy[0], err)
 	}
 	if len(intents) > 0 {
-		tests, err := rego.Tests(policies[0], rules.rules, intents)
+		tests, err := rego.Tests(policies[0], rules.rules, lists, intents)
 		if err != nil {
 			return err
 		}
@@ -91,7 +96,7 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		return c.write(s, modules)
 	}
 	if len(modules) > 1 {
-		return &usageError{fmt.Sprintf("%d of the rules are modules of their own: give --out DIR to write them to", len(modules)-1)}
+		return &usageError{fmt.Sprintf("%d files belong to the module, of rules in Rego or of lists: give --out DIR to write them to", len(modules)-1)}
 	}
 	fmt.Fprint(s.out, modules[0].Source)
 	return nil

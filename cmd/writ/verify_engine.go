@@ -10,6 +10,7 @@ import (
 
 	"writ/decision"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -43,8 +44,8 @@ func (n oneIn) verifier(sets *engine.Sets, log *slog.Logger, metrics prometheus.
 
 // prepareQuery prepares the queries that decisions are verified by. Tests run the
 // command with one that is wrong.
-type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule) (engine.Query, error)
+type prepareQuery func(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error)
 
-func prepareRego(p *engine.ActionPolicy, rules []engine.Rule) (engine.Query, error) {
-	return rego.Prepare(p, rules)
+func prepareRego(p *engine.ActionPolicy, rules []engine.Rule, lists condition.Lists) (engine.Query, error) {
+	return rego.Prepare(p, rules, lists)
 }

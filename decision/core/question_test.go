@@ -99,6 +99,10 @@ func (s *source) Policy(context.Context, string, string) (*engine.ActionPolicy, 
 func (s *source) AllRules(context.Context, string) ([]engine.Rule, int64, error) {
 	return s.rules, int64(len(s.rules)), nil
 }
+func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
+	return nil, 0, nil
+}
+
 func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
 	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }

@@ -1,6 +1,9 @@
 package schema
 
-import "writ/engine/condition"
+import (
+	"writ/engine"
+	"writ/engine/condition"
+)
 
 // suite is the schema of what package suite reads. A test holds its members to those of
 // that package's types.
@@ -17,6 +20,8 @@ func suite() object {
 			"policies": object{"type": "array", "minItems": 1, "items": object{"anyOf": []any{path, ref("policy")}}, "description": "Every test runs by each."},
 			"rules": object{"anyOf": []any{path, object{"type": "array", "items": object{"anyOf": []any{path, ref("rule")}}}},
 				"description": "A path, or an array of paths and rules."},
+			"lists": object{"type": "object", "additionalProperties": object{"type": "array", "maxItems": engine.MaxListValues, "items": text(condition.MaxAgentID)},
+				"propertyNames": object{"pattern": "^[a-z0-9][a-z0-9_.-]*$", "maxLength": condition.MaxName}, "description": "The values of the lists that the rules look in, by name."},
 			"now":     object{"type": "string", "format": "date-time", "description": "issued_at of intents that have none."},
 			"intents": object{"type": "object", "additionalProperties": ref("fixture")},
 			"tests":   object{"type": "array", "minItems": 1, "items": ref("test")},

@@ -13,9 +13,12 @@ import (
 
 // PutRule stores a new rule or replaces the one with its ID. It returns a
 // *storage.LimitError when the rule is new and org has maxRules rules already (0:
-// no limit).
-func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int) error {
+// no limit), and a [*MissingListError] when one of lists, which it looks in, is not there.
+func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, maxRules int, lists ...string) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
+		if err := haveLists(tx, org, lists); err != nil {
+			return err
+		}
 		_, err := storage.Rules.Get(tx, org, rule.ID)
 		if errors.Is(err, storage.ErrNotFound) {
 			err = recount(tx, org, func(c *storage.Counts) error { return raise(&c.Rules, 1, "rules", maxRules) })
@@ -31,9 +34,10 @@ func (r *Registry) PutRule(ctx context.Context, org string, rule *engine.Rule, m
 // UpdateRule replaces the rule by what f makes of it, atomically: no other update
 // falls between. f may be called more than once, must not change the rule's ID
 // and must not call the store. It returns storage.ErrNotFound or f's error
-// unchanged.
+// unchanged, and a [*MissingListError] when one of lists, which what f makes looks in, is
+// not there.
 func (r *Registry) UpdateRule(
-	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error),
+	ctx context.Context, org, ruleID string, f func(engine.Rule) (engine.Rule, error), lists ...string,
 ) (rule *engine.Rule, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		stored, err := storage.Rules.Get(tx, org, ruleID)
@@ -46,6 +50,9 @@ func (r *Registry) UpdateRule(
 		}
 		if changed.ID != ruleID {
 			return fmt.Errorf("updating rule %s: its id became %s", ruleID, changed.ID)
+		}
+		if err := haveLists(tx, org, lists); err != nil {
+			return err
 		}
 		rule = &changed
 		_, err = storage.Rules.Put(tx, org, rule)

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// listsPath begins the paths of lists, whose bodies may be as large as those of batches.
+const listsPath = "/v1/lists/"
+
+// listBody is the body of PUT /v1/lists/{name}.
+type listBody struct {
+	Values []string `json:"values"`
+}
+
+// listSummary is a list without its values.
+type listSummary struct {
+	Name      string    `json:"name"`
+	Version   int64     `json:"version"`
+	Count     int       `json:"count"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// putList stores a list, or its next version. It is in force before it answers.
+func (s *Server) putList(r *request, in *listBody) (response, error) {
+	if err := checkList(r, in); err != nil {
+		return response{}, err
+	}
+	r.slot.Leave() // the rest is waiting
+	l, created, err := s.docs.PutList(r.ctx, r.who.org, strings.Clone(r.param), in.Values, r.stamp())
+	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
+		return response{}, invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
+	}
+	if err != nil {
+		return response{}, fmt.Errorf("storing a list: %w", err)
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return response{status: status, body: l}, nil
+}
+
+func checkList(r *request, in *listBody) error {
+	var bad fieldErrors
+	if in.Values == nil {
+		bad.add("values", "is required: want an array of strings, which may be empty")
+	}
+	l := engine.List{Name: r.param, Values: in.Values}
+	bad.merge(l.Validate())
+	return bad.err()
+}
+
+// getList returns a list with its values.
+func (s *Server) getList(r *request) (response, error) {
+	l, err := s.docs.List(r.ctx, r.who.org, r.param)
+	if err != nil {
+		return response{}, about("list", err)
+	}
+	return response{status: http.StatusOK, body: l}, nil
+}
+
+// listLists returns the organization's lists without their values.
+func (s *Server) listLists(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	lists, next, err := s.docs.ListLists(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing lists: %w", err)
+	}
+	items := make([]listSummary, len(lists))
+	for i, l := range lists {
+		items[i] = listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
+	}
+	return list(items, next), nil
+}
+
+// deleteList removes a list that no rule looks in.
+func (s *Server) deleteList(r *request) (response, error) {
+	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
+		rule.IsActive = true // a list is kept for those that are not, too
+		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.cfg.Conditions).ListNames(), r.param)
+	})
+	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
+		return response{}, refuse(problem{
+			Status: http.StatusConflict, Code: codeListInUse,
+			Detail: "Rules look in the list: " + strings.Join(used.Rules, ", ") + ". Change or delete them first.",
+		})
+	}
+	if err != nil {
+		return response{}, about("list", err)
+	}
+	return response{status: http.StatusNoContent}, nil
+}
+
+// missingList says of a rule that looks in a list which is not there what to do.
+func missingList(err error) error {
+	if missing := (*registry.MissingListError)(nil); errors.As(err, &missing) {
+		return invalid("condition", "looks in the list %q, which does not exist: make it with PUT %s%s first", missing.Name, listsPath, missing.Name)
+	}
+	return err
+}
+
+// listsOf returns the organization's lists that rules look in. All of them must be there.
+func (s *Server) listsOf(r *request, rules ...*engine.CompiledRule) (condition.Lists, error) {
+	names := engine.SetOf(rules, nil).ListNames()
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, _, err := s.docs.Lists(r.ctx, r.who.org, names)
+	if err != nil {
+		return nil, fmt.Errorf("loading the lists of rules: %w", err)
+	}
+	lists := engine.CompileLists(found)
+	for _, name := range names {
+		if lists[name] == nil {
+			return nil, missingList(&registry.MissingListError{Name: name})
+		}
+	}
+	return lists, nil
+}

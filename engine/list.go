@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"writ/engine/condition"
+)
+
+// List is a list of texts that the conditions of rules look in by its name: see
+// [condition.CheckListName]. Its values are sorted, each is there once.
+type List struct {
+	Stored
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	// Version counts the contents that the list has had, from 1.
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Normalize sorts the values and keeps one of each.
+func (l *List) Normalize() {
+	slices.Sort(l.Values)
+	l.Values = slices.Compact(l.Values)
+}
+
+// Validate reports everything that is wrong with the list as an *[InvalidError].
+func (l *List) Validate() error {
+	var p problems
+	if err := condition.CheckListName(l.Name); err != nil {
+		p.add("name", "%v", err)
+	}
+	if len(l.Values) > MaxListValues {
+		p.add("values", "has more than %d entries", MaxListValues)
+		return p.err()
+	}
+	for i, s := range l.Values {
+		switch {
+		case s == "":
+			p.add(fmt.Sprintf("values[%d]", i), "is empty")
+		case len(s) > condition.MaxAgentID:
+			p.add(fmt.Sprintf("values[%d]", i), "is longer than %d bytes", condition.MaxAgentID)
+		case !utf8.ValidString(s):
+			p.add(fmt.Sprintf("values[%d]", i), "is not UTF-8")
+		}
+	}
+	return p.err()
+}
+
+// Size returns about how many bytes the list takes once it is compiled.
+func (l *List) Size() int { return condition.ListSize(l.Values) }
+
+// Lists returns the names of the lists that the rule looks in, sorted. It is nil where the
+// stored rule does not compile.
+func (c *CompiledRule) Lists() []string {
+	if c.rego != nil {
+		return c.rego.Lists()
+	}
+	return c.cond.Lists
+}
+
+// ListNames returns the names of the lists that the rules look in, sorted, each once.
+func (rs *RuleSet) ListNames() (names []string) {
+	for _, r := range rs.rules {
+		names = append(names, r.Lists()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Lists returns the lists that the rules look in, by name. It must not be modified.
+func (rs *RuleSet) Lists() condition.Lists { return rs.lists }
+
+// look has the rules look in those of lists that they name.
+func (rs *RuleSet) look(lists condition.Lists) {
+	for _, name := range rs.ListNames() {
+		l := lists[name]
+		if l == nil {
+			continue // the conditions that name it are errors
+		}
+		if rs.lists == nil {
+			rs.lists = make(condition.Lists)
+		}
+		rs.lists[name] = l
+		rs.size += l.Size()
+	}
+}
+
+// CompileLists returns lists as conditions look in them.
+func CompileLists(lists []List) condition.Lists {
+	compiled := make(condition.Lists, len(lists))
+	for i := range lists {
+		compiled[lists[i].Name] = condition.NewList(lists[i].Values)
+	}
+	return compiled
+}

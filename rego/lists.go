@@ -1,0 +1,124 @@
+package rego
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+// listsFile is the name of the file that holds the lists of a policy's module.
+const listsFile = "lists.rego"
+
+// listsRule is the rule of a policy's module that holds the lists by name.
+const listsRule = "lists"
+
+var (
+	keyLists = ast.StringTerm("lists")
+	// inputLists is what a condition reads lists by.
+	inputLists = ast.InputRootRef.Append(keyLists)
+)
+
+// listsOf returns the names of the lists that compiled modules read, sorted. A name must
+// be written out: which lists a rule needs is known when the rule is stored.
+func listsOf(c *ast.Compiler) ([]string, error) {
+	var names []string
+	var found condition.Error
+	for _, m := range c.Modules {
+		ast.WalkRefs(m, func(ref ast.Ref) bool {
+			if !ref.HasPrefix(inputLists) {
+				return false
+			}
+			name, ok := ast.String(""), false
+			if len(ref) > len(inputLists) {
+				name, ok = ref[len(inputLists)].Value.(ast.String)
+			}
+			if err := condition.CheckListName(string(name)); !ok {
+				found.Add(mistake(ref[0].Location, `%v must name one list, such as %v.payees or %v["payees"]`, inputLists, inputLists, inputLists))
+			} else if err != nil {
+				found.Add(mistake(ref[0].Location, "%v", err))
+			}
+			names = append(names, string(name))
+			return false
+		})
+	}
+	slices.Sort(names)
+	return slices.Compact(names), found.Err()
+}
+
+// listsTerm returns the lists called names as an object of sets.
+func listsTerm(lists condition.Lists, names []string) (*ast.Term, error) {
+	members := make([][2]*ast.Term, 0, len(names))
+	for _, name := range names {
+		l := lists[name]
+		if l == nil {
+			return nil, fmt.Errorf("there is no list %s", name)
+		}
+		set, _ := l.Rendered(renderSet).(*ast.Term)
+		members = append(members, ast.Item(ast.StringTerm(name), set))
+	}
+	return ast.ObjectTerm(members...), nil
+}
+
+func renderSet(items []string) any {
+	terms := make([]*ast.Term, len(items))
+	for i, s := range items {
+		terms[i] = ast.StringTerm(s)
+	}
+	set := ast.SetTerm(terms...)
+	set.Value.Hash() // it is kept in the set, which evaluations share
+	return set
+}
+
+// listed writes membership in a list: a leaf of the operator InList.
+func listed(read, name string) string {
+	return condition.InList.Rego(read, listsRule+"["+condition.Quote(name)+"]")
+}
+
+// inputOfLists writes the lists that a condition in Rego reads, as a member of its input.
+func inputOfLists(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	members := make([]string, len(names))
+	for i, name := range names {
+		members[i] = condition.Quote(name) + ": " + listsRule + "[" + condition.Quote(name) + "]"
+	}
+	return `, "lists": {` + strings.Join(members, ", ") + "}"
+}
+
+// writeLists writes the lists that rules look in as a file of package pkg, if there are
+// any.
+func writeLists(pkg string, set *engine.RuleSet) ([]File, error) {
+	if len(set.ListNames()) == 0 {
+		return nil, nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "package %s\n\n%s := {\n", pkg, listsRule)
+	for _, name := range set.ListNames() {
+		l := set.Lists()[name]
+		if l == nil {
+			return nil, fmt.Errorf("a rule looks in the list %s, which is not there", name)
+		}
+		quoted := make([]string, len(l.Items()))
+		for i, s := range l.Items() {
+			quoted[i] = condition.Quote(s)
+		}
+		items := "{" + strings.Join(quoted, ", ") + "}"
+		if len(quoted) == 0 {
+			items = "set()"
+		}
+		fmt.Fprintf(&b, "\t%s: %s,\n", condition.Quote(name), items)
+	}
+	b.WriteString("}\n")
+	source, err := format.Source(listsFile, []byte(b.String()))
+	if err != nil {
+		return nil, fmt.Errorf("formatting the lists: %w", err)
+	}
+	return []File{{Name: listsFile, Source: string(source)}}, nil
+}

@@ -1,0 +1,142 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// MissingListError says which list a rule looks in that is not there.
+type MissingListError struct{ Name string }
+
+// Error implements error.
+func (e *MissingListError) Error() string { return "there is no list " + e.Name }
+
+// ListInUseError names the rules that look in a list.
+type ListInUseError struct{ Rules []string }
+
+// Error implements error.
+func (e *ListInUseError) Error() string { return "the list is used by " + strings.Join(e.Rules, ", ") }
+
+// PutList stores the values of the list called name, which are valid, as its next version,
+// and returns it as it then is. The same values are no new version. It returns a
+// *storage.LimitError when all lists of org would take more than engine.MaxListBytes.
+func (r *Registry) PutList(ctx context.Context, org, name string, values []string, at time.Time) (list *engine.List, created bool, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		next := engine.List{Name: name, Values: values, Version: 1, CreatedAt: at, UpdatedAt: at}
+		next.Normalize()
+		old, err := storage.Lists.Get(tx, org, name)
+		list, created = &next, errors.Is(err, storage.ErrNotFound)
+		switch {
+		case created:
+			old = &engine.List{}
+		case err != nil:
+			return err
+		case slices.Equal(old.Values, next.Values):
+			list = old
+			return nil
+		}
+		more := next.Size()
+		if !created {
+			next.Version, next.CreatedAt = old.Version+1, old.CreatedAt
+			more -= old.Size()
+		}
+		if err := recount(tx, org, func(c *storage.Counts) error {
+			return raise(&c.ListBytes, int64(more), "bytes of lists", engine.MaxListBytes)
+		}); err != nil {
+			return err
+		}
+		_, err = storage.Lists.Put(tx, org, &next)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return list, created, nil
+}
+
+// List returns the list called name, or storage.ErrNotFound.
+func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, error) {
+	return read(ctx, r, func(tx storage.Reader) (*engine.List, error) { return storage.Lists.Get(tx, org, name) })
+}
+
+// Lists returns those of org's lists that have one of names, and the revision of the last
+// write to one of them.
+func (r *Registry) Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error) {
+	lists, err = read(ctx, r, func(tx storage.Reader) (lists []engine.List, err error) {
+		revision = 0
+		for _, name := range names {
+			l, err := storage.Lists.Get(tx, org, name)
+			if errors.Is(err, storage.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			lists, revision = append(lists, *l), max(revision, l.Revision)
+		}
+		return lists, nil
+	})
+	return lists, revision, err
+}
+
+// ListLists returns org's lists by name.
+func (r *Registry) ListLists(ctx context.Context, org string, p storage.Page) (lists []*engine.List, next string, err error) {
+	return list(ctx, r, storage.Lists, org, storage.ByID, p, all)
+}
+
+// DeleteList removes the list called name, or returns storage.ErrNotFound, or a
+// [*ListInUseError] where rules of org look in it. looks returns whether a rule does, and is
+// asked of those rules alone that could. It may be called more than once and must not call
+// the store.
+func (r *Registry) DeleteList(ctx context.Context, org, name string, looks func(engine.Rule) bool) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		old, err := storage.Lists.Get(tx, org, name)
+		if err != nil {
+			return err
+		}
+		var used []string
+		err = storage.Rules.Scan(tx, storage.Query{Org: org}, func(_ []byte, rule *engine.Rule) (bool, error) {
+			// A backslash can begin an escape, which is another spelling of the name.
+			could := strings.Contains(rule.Condition, name) || strings.Contains(rule.Condition, `\`)
+			if could && looks(*rule) {
+				used = append(used, fmt.Sprintf("%q (%s)", rule.Name, rule.ID))
+			}
+			return len(used) < usersNamed, nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(used) > 0 {
+			return &ListInUseError{used}
+		}
+		if err := recount(tx, org, func(c *storage.Counts) error {
+			c.ListBytes -= int64(old.Size())
+			return nil
+		}); err != nil {
+			return err
+		}
+		return tx.Delete(storage.ListKind, org, name)
+	})
+}
+
+// usersNamed is how many rules are named that keep a list.
+const usersNamed = 10
+
+// haveLists returns a [*MissingListError] where org lacks one of the lists.
+func haveLists(tx storage.Reader, org string, names []string) error {
+	for _, name := range names {
+		if _, err := tx.Get(storage.ListKind, org, name); errors.Is(err, storage.ErrNotFound) {
+			return &MissingListError{name}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
