@@ -128,11 +128,11 @@ func newComparison(t *testing.T, p *engine.ActionPolicy, rules []engine.Rule) *c
 	if err != nil {
 		t.Fatalf("CompilePolicy: %v\n%s", err, marshal(p))
 	}
-	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition})
+	set := engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition, Lists: generatedLists()})
 	for _, broken := range set.Broken() {
 		t.Fatalf("CompileRules: %v\n%s", broken, marshal(rules))
 	}
-	query, err := Prepare(p, rules, nil)
+	query, err := Prepare(p, rules, generatedLists())
 	if err != nil {
 		t.Fatalf("Prepare: %v\n%s\n%s", err, marshal(p), marshal(rules))
 	}
@@ -214,7 +214,7 @@ func txtar(p *engine.ActionPolicy, rules []engine.Rule, in *engine.Input) string
 		}
 		fmt.Fprintf(&b, "-- %s --\n%s\n", part.name, text)
 	}
-	files, err := Lower(p, rules, nil)
+	files, err := Lower(p, rules, generatedLists())
 	if err != nil {
 		return err.Error()
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"writ/engine/condition"
 )
 
 // term is a comparison in the words of all three forms.
@@ -20,7 +22,9 @@ func (g *generator) number() int64 { return amounts[g.r.IntN(len(amounts))] }
 // term draws a comparison; cel is the same one, which errs where the field is
 // missing.
 func (g *generator) term() term {
-	switch g.r.IntN(10) {
+	switch g.r.IntN(11) {
+	case 10:
+		return g.inList()
 	case 8:
 		return g.decimal()
 	case 9:
@@ -55,6 +59,34 @@ func (g *generator) term() term {
 	op := g.r.IntN(3)
 	return term{field: "metadata." + key, match: []string{"$eq", "$ne", "$gt"}[op], tree: []string{"eq", "ne", "gt"}[op], value: value,
 		cel: fmt.Sprintf("intent.metadata[%q] %s %q", key, []string{"==", "!=", ">"}[op], value)}
+}
+
+// generatedLists are those that generated conditions look in.
+func generatedLists() condition.Lists {
+	return condition.Lists{
+		"things": condition.NewList([]string{"deploy", "sql.read", "team-a/deployer", "prod", "EUR", "a@ours.example", "a"}),
+		"empty":  condition.NewList(nil),
+	}
+}
+
+// inList draws membership in a named list.
+func (g *generator) inList() term {
+	field := g.one("action_type", "agent_id", "cost.currency", "agent.status", "metadata.env", "metadata.list")
+	name := g.one("things", "things", "empty")
+	ref := "intent." + field
+	if strings.HasPrefix(field, "agent.") {
+		ref = field
+	}
+	op := g.r.IntN(2)
+	cel := fmt.Sprintf("%s in list(%q)", ref, name)
+	if op == 1 {
+		cel = "!(" + cel + ")"
+	}
+	value := map[string]any{"list": name}
+	if field == "metadata.list" {
+		return term{field: field, match: []string{"$every", "$some"}[op], tree: []string{"every", "some"}[op], value: map[string]any{"$in": value}, cel: cel}
+	}
+	return term{field: field, match: []string{"$in", "$nin"}[op], tree: []string{"in", "notIn"}[op], value: value, cel: cel}
 }
 
 // decimal draws a comparison of a metadata value with a number.

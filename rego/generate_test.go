@@ -206,6 +206,8 @@ var regoSources = []string{
 	"package teams\n\nmembers := {\"team-a/deployer\", \"bot\"}\n\nmatch if input.intent.agent_id in data.teams.members",
 	"package teams\n\nmembers := {\"team-b/deployer\"}\n\ndefault match := false\n\nmatch if input.intent.agent_id in members",
 	"package p\n\nimport rego.v1\n\n# secret things\nsecret(r) if contains(r, \"secrets\")\n\nmatch if secret(input.intent.resource)",
+	`input.intent.agent_id in input.lists.things`,
+	`not input.intent.metadata.env in input.lists["things"]; count(input.lists.empty) == 0`,
 	`count(object.keys(input)) == 3; not input.intent.metadata`,
 }
 

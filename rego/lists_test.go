@@ -1,0 +1,100 @@
+package rego
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"writ/engine"
+	"writ/engine/condition"
+)
+
+func listRule(doc, outcome string) engine.Rule {
+	return sampleRule("r", "listed", doc, `{"decision":"`+outcome+`"}`)
+}
+
+// listInput is an intent that the sample policy allows.
+func listInput() *engine.Input {
+	in := sampleInput()
+	intent := *in.Intent
+	intent.Metadata = map[string]string{"to": "bob"}
+	return &engine.Input{Intent: &intent, Agent: engine.AgentActive}
+}
+
+func TestCompileCondition_Lists(t *testing.T) {
+	for _, tt := range []struct {
+		source string
+		names  []string
+		wrong  string
+	}{
+		{source: `input.intent.metadata.to in input.lists.payees`, names: []string{"payees"}},
+		{source: `input.intent.agent_id in input.lists["a-b"]; not input.intent.agent_id in input.lists.payees`, names: []string{"a-b", "payees"}},
+		{source: "package p\n\nimport input.lists.payees as known\n\nmatch if input.intent.metadata.to in known", names: []string{"payees"}},
+		{source: `true`},
+		{source: `count(input.lists) > 0`, wrong: `1:7: input.lists must name one list`},
+		{source: `some name; input.intent.agent_id in input.lists[name]`, wrong: "must name one list"},
+		{source: `x := input.lists; input.intent.agent_id in x.payees`, wrong: "must name one list"},
+		{source: `input.intent.agent_id in input.lists.Payees`, wrong: "the name of a list has"},
+	} {
+		c, err := CompileCondition(tt.source)
+		switch {
+		case tt.wrong != "" && (err == nil || !strings.Contains(err.Error(), tt.wrong)):
+			t.Errorf("CompileCondition(%s) = %v, want %s", tt.source, err, tt.wrong)
+		case tt.wrong == "" && err != nil:
+			t.Errorf("CompileCondition(%s) = %v", tt.source, err)
+		case err == nil && !slices.Equal(c.Lists(), tt.names):
+			t.Errorf("%s names %v, want %v", tt.source, c.Lists(), tt.names)
+		}
+	}
+}
+
+// A list that is not there is an error of the condition, which tightens in either rendering.
+func TestLists_ThatAreNotThereTighten(t *testing.T) {
+	for _, doc := range []string{`{"metadata.to":{"$in":{"list":"gone"}}}`, `{"cel":"intent.metadata.to in list('gone')"}`, `{"rego":"input.intent.metadata.to in input.lists.gone"}`} {
+		in := listInput()
+		for outcome, want := range map[string]engine.Decision{"allow": engine.Allow, "deny": engine.Deny} {
+			rules := []engine.Rule{listRule(doc, outcome)}
+			policy, err := engine.CompilePolicy(samplePolicy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := engine.Evaluate(policy, engine.CompileRules(rules, engine.Options{CompileRego: CompileCondition}), in)
+			if got.Decision != want || got.ConditionErrors[condition.CauseBroken] != 1 && !strings.Contains(doc, "rego") {
+				t.Errorf("%s that is to %s: %v, errors %v, want %v", doc, outcome, got.Decision, got.ConditionErrors, want)
+			}
+			if slices.ContainsFunc(got.Findings, func(f engine.Finding) bool { return f.Code == engine.CodeRuleAllow }) {
+				t.Errorf("%s allows without its list: %v", doc, got.Reasons())
+			}
+			if _, err := Prepare(samplePolicy(), rules, nil); err == nil || !strings.Contains(err.Error(), "gone") {
+				t.Errorf("Prepare of %s without its list = %v, want an error that names it", doc, err)
+			}
+		}
+	}
+}
+
+// Membership in a long list is as cheap as in a short one, in a condition in Rego too, where
+// what a function reads is charged.
+func TestLists_AreNotReadThrough(t *testing.T) {
+	items := make([]string, engine.MaxListValues)
+	for i := range items {
+		items[i] = fmt.Sprintf("payee-%05d", i)
+	}
+	rule := listRule(`{"rego":"`+strings.Repeat("not input.intent.metadata.to in input.lists.payees; ", 100)+`true"}`, "deny")
+	in := listInput()
+	policy, err := engine.CompilePolicy(samplePolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := engine.CompileRules([]engine.Rule{rule}, engine.Options{CompileRego: CompileCondition, Lists: condition.Lists{"payees": condition.NewList(items)}})
+	if got := engine.Evaluate(policy, rs, in); got.ConditionErrors.Total() != 0 || got.Decision != engine.Deny {
+		t.Errorf("Evaluate = %v, errors %v, want a deny without errors", got.Reasons(), got.ConditionErrors)
+	}
+}
+
+func TestLowerCore_RefusesLists(t *testing.T) {
+	_, err := LowerCore([]*engine.ActionPolicy{samplePolicy()}, []engine.Rule{listRule(`{"metadata.to":{"$in":{"list":"payees"}}}`, "deny")})
+	if err == nil || !strings.Contains(err.Error(), "payees") {
+		t.Errorf("LowerCore of a rule that looks in a list = %v, want an error", err)
+	}
+}
