@@ -45,7 +45,7 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 	if rt.is(signed) {
 		r.signature = string(fc.Request().Header.Peek(headerSignature))
 	}
-	if rt.method == http.MethodPost || rt.method == http.MethodPatch {
+	if rt.method == http.MethodPost || rt.method == http.MethodPatch || rt.method == http.MethodPut {
 		r.body, err = readBody(fc)
 	}
 	return err

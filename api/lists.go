@@ -37,7 +37,7 @@ func (s *Server) putList(r *request, in *listBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	l, created, err := s.docs.PutList(r.ctx, r.who.org, strings.Clone(r.param), in.Values, r.stamp())
+	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp())
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
 		return response{}, invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
 	}
@@ -63,6 +63,9 @@ func checkList(r *request, in *listBody) error {
 
 // getList returns a list with its values.
 func (s *Server) getList(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
 	l, err := s.docs.List(r.ctx, r.who.org, r.param)
 	if err != nil {
 		return response{}, about("list", err)

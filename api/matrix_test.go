@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 )
 
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")
@@ -154,6 +155,11 @@ func (h *harness) sample(rt route) (path string, body any) {
 		id, body = h.rule(acme, "{}", `{"decision":"allow"}`), obj{"priority": 7}
 	case "DELETE /v1/rules/:ruleId":
 		id = h.rule(acme, "{}", `{"decision":"allow"}`)
+	case "GET /v1/lists/:name", "DELETE /v1/lists/:name":
+		id = "l-" + uuid.NewString()
+		h.do("PUT", "/v1/lists/"+id, h.operator(acme), obj{"values": []string{"a"}})
+	case "PUT /v1/lists/:name":
+		id, body = "l-"+uuid.NewString(), obj{"values": []string{"a"}}
 	case "POST /v1/tokens":
 		body = obj{"name": "n", "scopes": []string{"tokens:write"}}
 	case "DELETE /v1/tokens/:tokenId":

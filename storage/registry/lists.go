@@ -29,7 +29,7 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 // *storage.LimitError when all lists of org would take more than engine.MaxListBytes.
 func (r *Registry) PutList(ctx context.Context, org, name string, values []string, at time.Time) (list *engine.List, created bool, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
-		next := engine.List{Name: name, Values: values, Version: 1, CreatedAt: at, UpdatedAt: at}
+		next := engine.List{Name: name, Values: slices.Clone(values), Version: 1, CreatedAt: at, UpdatedAt: at}
 		next.Normalize()
 		old, err := storage.Lists.Get(tx, org, name)
 		list, created = &next, errors.Is(err, storage.ErrNotFound)

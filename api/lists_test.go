@@ -1,0 +1,162 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/rego"
+	"writ/storage/registry"
+)
+
+// paying is an intent whose metadata names a payee.
+func paying(payee string) obj {
+	return intent(obj{"metadata": obj{"payee": payee}})
+}
+
+func TestLists_LifeCycle(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	var got engine.List
+	h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"b", "a", "b"}}).wantStatus(http.StatusCreated).into(&got)
+	want := engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: h.clock.Now(), UpdatedAt: h.clock.Now()}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("created (-want +got):\n%s", diff)
+	}
+	h.clock.advance(time.Minute)
+	want.Values, want.Version, want.UpdatedAt = []string{}, 2, h.clock.Now()
+	got = engine.List{}
+	h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{}}).wantStatus(http.StatusOK).into(&got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+	got = engine.List{}
+	h.do("GET", "/v1/lists/payees", op, nil).wantStatus(http.StatusOK).into(&got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("GET (-want +got):\n%s", diff)
+	}
+	var all page[listSummary]
+	h.do("GET", "/v1/lists", op, nil).wantStatus(http.StatusOK).into(&all)
+	if diff := cmp.Diff([]listSummary{{"payees", 2, 0, want.CreatedAt, want.UpdatedAt}}, all.Data); diff != "" {
+		t.Errorf("GET /v1/lists (-want +got):\n%s", diff)
+	}
+	h.do("DELETE", "/v1/lists/payees", op, nil).wantStatus(http.StatusNoContent)
+	h.do("DELETE", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
+	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
+}
+
+func TestLists_Invalid(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	for name, tc := range map[string]struct {
+		path  string
+		body  any
+		field string
+	}{
+		"no values":         {"payees", obj{}, "values"},
+		"null":              {"payees", obj{"values": nil}, "values"},
+		"a number":          {"payees", obj{"values": []any{1}}, "values[0]"},
+		"an empty value":    {"payees", obj{"values": []string{"a", ""}}, "values[1]"},
+		"a long value":      {"payees", obj{"values": []string{strings.Repeat("x", 257)}}, "values[0]"},
+		"too many values":   {"payees", obj{"values": make([]string, 10_001)}, "values"},
+		"a name with space": {"pay%20ees", obj{"values": []string{}}, "name"},
+		"a capital":         {"Payees", obj{"values": []string{}}, "name"},
+		"another member":    {"payees", obj{"values": []string{}, "name": "x"}, "name"},
+		"a secret":          {"payees", obj{"values": []string{"ghp_" + strings.Repeat("A1b2C3", 6)}}, "values[0]"},
+	} {
+		t.Run(name, func(t *testing.T) { h.do("PUT", "/v1/lists/"+tc.path, op, tc.body).wantField(tc.field) })
+	}
+}
+
+// A list of the greatest length is larger than other bodies may be.
+func TestLists_TakeTenThousandValues(t *testing.T) {
+	h := start(t)
+	values := make([]string, engine.MaxListValues)
+	for i := range values {
+		values[i] = fmt.Sprintf("payee-%05d-%s", i, strings.Repeat("x", 200))
+	}
+	h.do("PUT", "/v1/lists/payees", h.operator(acme), obj{"values": values}).wantStatus(http.StatusCreated)
+}
+
+// A list is in force before its change is answered, in each form of a condition.
+func TestLists_AreInForceAtOnce(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Conditions.CompileRego = rego.CompileCondition
+		c.Sets = engine.NewSets(registry.New(c.Store), c.Conditions, 64<<20)
+	})
+	op := h.operator(acme)
+	h.register(acme)
+	for name, condition := range map[string]string{
+		"match": `{"metadata.payee":{"$nin":{"list":"payees"}}}`,
+		"tree":  `{"field":"metadata.payee","op":"notIn","value":{"list":"payees"}}`,
+		"cel":   `{"cel":"!(intent.metadata.payee in list('payees'))"}`,
+		"rego":  `{"rego":"not input.intent.metadata.payee in input.lists.payees"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h.do("POST", "/v1/rules", op, obj{"name": "n", "condition": condition, "action": `{"decision":"deny"}`}).wantField("condition")
+			h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"bob"}})
+			id := h.rule(acme, condition, `{"decision":"deny"}`)
+			approved := func(want bool) {
+				t.Helper()
+				var got result
+				if h.evaluate(acme, paying("eve")).wantStatus(http.StatusOK).into(&got); got.Approved != want {
+					t.Errorf("approved = %v, want %v: %v", got.Approved, want, got.Reasons)
+				}
+			}
+			approved(false)
+			h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"bob", "eve"}}).wantStatus(http.StatusOK)
+			approved(true)
+			h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"bob"}}).wantStatus(http.StatusOK)
+			approved(false)
+			if p := h.do("DELETE", "/v1/lists/payees", op, nil).wantProblem(http.StatusConflict, codeListInUse); !strings.Contains(p.Detail, id) {
+				t.Errorf("detail = %q, want the rule %s", p.Detail, id)
+			}
+			h.do("DELETE", "/v1/rules/"+id, op, nil).wantStatus(http.StatusNoContent)
+			h.do("DELETE", "/v1/lists/payees", op, nil).wantStatus(http.StatusNoContent)
+		})
+	}
+}
+
+// A change of a rule is held to the lists that there are, as a new rule is.
+func TestLists_RulesThatChange(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	id := h.rule(acme, "{}", `{"decision":"deny"}`)
+	change := obj{"condition": `{"agent_id":{"$in":{"list":"trusted"}}}`}
+	h.do("PATCH", "/v1/rules/"+id, op, change).wantField("condition")
+	h.do("PUT", "/v1/lists/trusted", op, obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
+	h.do("PATCH", "/v1/rules/"+id, op, change).wantStatus(http.StatusOK)
+	h.do("PATCH", "/v1/rules/"+id, op, obj{"isActive": false}).wantStatus(http.StatusOK)
+	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
+}
+
+// A rule in another spelling keeps its list, too.
+func TestLists_AnotherSpellingOfTheNameKeepsTheList(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	h.do("PUT", "/v1/lists/trusted", op, obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
+	h.rule(acme, `{"agent_id":{"$in":{"l\u0069st":"tr\u0075sted"}}}`, `{"decision":"deny"}`)
+	h.do("DELETE", "/v1/lists/trusted", op, nil).wantProblem(http.StatusConflict, codeListInUse)
+}
+
+func TestLists_Simulate(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	body := obj{
+		"policy": policy(acme), "intent": paying("eve")["intent"],
+		"rules": []any{obj{"name": "n", "condition": `{"metadata.payee":{"$nin":{"list":"payees"}}}`, "action": `{"decision":"deny"}`}},
+	}
+	h.do("POST", "/v1/policy/simulate", op, body).wantField("condition")
+	h.do("PUT", "/v1/lists/payees", op, obj{"values": []string{"bob"}}).wantStatus(http.StatusCreated)
+	var got struct {
+		Decision string `json:"decision"`
+	}
+	if h.do("POST", "/v1/policy/simulate", op, body).wantStatus(http.StatusOK).into(&got); got.Decision != "deny" {
+		t.Errorf("decision = %s, want deny", got.Decision)
+	}
+}

@@ -1,0 +1,143 @@
+package registry_test
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+	"writ/storage/registry"
+)
+
+// putList stores values as org's list and returns it.
+func (w *world) putList(org, name string, values ...string) *engine.List {
+	w.Helper()
+	l, _, err := w.PutList(w.ctx, org, name, values, noon)
+	w.must("PutList", err)
+	return l
+}
+
+// looksIn takes a rule's condition for the names of the lists that it looks in.
+func looksIn(name string) func(engine.Rule) bool {
+	return func(r engine.Rule) bool { return strings.Contains(r.Condition, `"`+name+`"`) }
+}
+
+func (w *world) listBytes(org string) (n int64) {
+	w.Helper()
+	w.must("View", w.docs.View(w.ctx, func(r storage.Reader) error {
+		c, err := storage.AllCounts.Get(r, org, "")
+		if err == nil {
+			n = c.ListBytes
+		}
+		return err
+	}))
+	return n
+}
+
+var namedListTests = []test{
+	{"PutList stores the values sorted, each once, as the next version", func(w *world) {
+		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a", "b"}, noon)
+		w.must("PutList", err)
+		want := &engine.List{Name: "payees", Values: []string{"a", "b"}, Version: 1, CreatedAt: noon, UpdatedAt: noon}
+		w.wantSame("PutList", l, want)
+		if !created {
+			w.Error("PutList of a new list says that it was there")
+		}
+		l, created, err = w.PutList(w.ctx, "org", "payees", []string{"c"}, noon.Add(time.Second))
+		w.must("PutList", err)
+		want.Values, want.Version, want.UpdatedAt = []string{"c"}, 2, noon.Add(time.Second)
+		w.wantSame("PutList", l, want)
+		if created {
+			w.Error("PutList of the next version says that it made the list")
+		}
+		got, err := w.List(w.ctx, "org", "payees")
+		w.must("List", err)
+		w.wantSame("List", got, want)
+	}},
+	{"the same values are no new version and no change", func(w *world) {
+		first := w.putList("org", "payees", "a", "b")
+		changes := 0
+		stop := w.watch(func(storage.Change) { changes++ })
+		defer stop()
+		l, created, err := w.PutList(w.ctx, "org", "payees", []string{"b", "a"}, noon.Add(time.Hour))
+		w.must("PutList", err)
+		w.wantSame("PutList", l, first)
+		if created || changes > 0 {
+			w.Errorf("created %v, %d changes; want false, 0", created, changes)
+		}
+	}},
+	{"a list is its organization's", func(w *world) {
+		w.putList("org", "payees", "a")
+		_, err := w.List(w.ctx, "other", "payees")
+		w.wantErr("List of another organization", err, storage.ErrNotFound)
+		w.wantErr("DeleteList of another organization", w.DeleteList(w.ctx, "other", "payees", looksIn("payees")), storage.ErrNotFound)
+		lists, revision, err := w.Lists(w.ctx, "other", []string{"payees"})
+		if len(lists) != 0 || revision != 0 || err != nil {
+			w.Errorf("Lists of another organization = %v, %d, %v; want none", lists, revision, err)
+		}
+	}},
+	{"Lists returns those that are there and the revision of the last write to one", func(w *world) {
+		w.putList("org", "a", "1")
+		w.putList("org", "b", "2")
+		w.putList("org", "c", "3")
+		lists, revision, err := w.Lists(w.ctx, "org", []string{"a", "b", "gone"})
+		w.must("Lists", err)
+		if len(lists) != 2 || lists[0].Name != "a" || lists[1].Name != "b" || revision != lists[1].Revision {
+			w.Errorf("Lists = %v, %d; want a, b and b's revision", lists, revision)
+		}
+	}},
+	{"a rule is not stored while a list that it looks in is missing", func(w *world) {
+		var missing *registry.MissingListError
+		if err := w.PutRule(w.ctx, "org", rule("r"), 0, "payees"); !errors.As(err, &missing) || missing.Name != "payees" {
+			w.Errorf("PutRule = %v, want a MissingListError of payees", err)
+		}
+		w.wantRules("org")
+		w.must("PutRule", w.PutRule(w.ctx, "org", rule("r"), 0))
+		keep := func(r engine.Rule) (engine.Rule, error) { r.Priority++; return r, nil }
+		if _, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees"); !errors.As(err, &missing) {
+			w.Errorf("UpdateRule = %v, want a MissingListError", err)
+		}
+		w.wantRules("org", *rule("r"))
+		w.putList("org", "payees")
+		_, err := w.UpdateRule(w.ctx, "org", "r", keep, "payees")
+		w.must("UpdateRule", err)
+	}},
+	{"a list that rules look in is not deleted, and they are named", func(w *world) {
+		w.putList("org", "payees", "a")
+		used := rule("r")
+		used.Condition, used.IsActive = `{"metadata.to":{"$in":{"list":"payees"}}}`, false
+		w.must("PutRule", w.PutRule(w.ctx, "org", used, 0, "payees"))
+		var inUse *registry.ListInUseError
+		err := w.DeleteList(w.ctx, "org", "payees", looksIn("payees"))
+		if !errors.As(err, &inUse) || len(inUse.Rules) != 1 || !strings.Contains(err.Error(), `"no deploys on Friday" (r)`) {
+			w.Errorf("DeleteList = %v, want a ListInUseError that names the rule", err)
+		}
+		w.must("DeleteRule", w.DeleteRule(w.ctx, "org", "r"))
+		w.must("DeleteList", w.DeleteList(w.ctx, "org", "payees", looksIn("payees")))
+		_, err = w.List(w.ctx, "org", "payees")
+		w.wantErr("List", err, storage.ErrNotFound)
+		if n := w.listBytes("org"); n != 0 {
+			w.Errorf("%d bytes of lists are counted, want 0", n)
+		}
+	}},
+	{"all lists of an organization together are bounded", func(w *world) {
+		values := make([]string, engine.MaxListValues)
+		for i := range values {
+			values[i] = strings.Repeat("x", 240) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
+		}
+		for _, name := range []string{"a", "b"} {
+			w.putList("org", name, values...)
+		}
+		before := w.listBytes("org")
+		_, _, err := w.PutList(w.ctx, "org", "c", values, noon)
+		if full := (*storage.LimitError)(nil); !errors.As(err, &full) {
+			w.Errorf("PutList of a third list of %d values = %v, want a LimitError", len(values), err)
+		}
+		w.putList("org", "b", "small")
+		w.putList("org", "c", values...)
+		if after := w.listBytes("org"); after <= before || after > engine.MaxListBytes {
+			w.Errorf("%d bytes of lists are counted, want more than %d and at most %d", after, before, engine.MaxListBytes)
+		}
+	}},
+}
