@@ -25,9 +25,10 @@ const (
 // batchBody is the body of a batch. Its intents are read one by one, so that each
 // has its own mistakes.
 type batchBody struct {
-	PolicyID string           `json:"policy_id"` // of intents that name none
-	Mode     string           `json:"mode"`
-	Intents  []jsontext.Value `json:"intents"`
+	PolicyID  string           `json:"policy_id"`  // of intents that name none
+	SessionID *string          `json:"session_id"` // of all intents
+	Mode      string           `json:"mode"`
+	Intents   []jsontext.Value `json:"intents"`
 	// Approvals are the ids of the decisions that held intents, by the ids of these: they
 	// are decided under their approvals.
 	Approvals map[string]string `json:"approvals,omitzero"`
@@ -46,6 +47,7 @@ func checkBatch(_ *request, in *batchBody) error {
 	if in.PolicyID != "" {
 		bad.uuid("policy_id", in.PolicyID)
 	}
+	bad.session(in.SessionID)
 	if in.Mode != modeEach && in.Mode != modeAll {
 		bad.add("mode", `is required: want "each", or "all" where the intents are allowed all or none`)
 	}
@@ -70,7 +72,7 @@ func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
 	s.throttle.evaluate.charge(credential{r.who.org, r.who.subject}, len(in.Intents)-1, r.now)
 	intents, errs := make([]*engine.Intent, len(in.Intents)), make([]error, len(in.Intents))
 	for i, raw := range in.Intents {
-		intents[i], errs[i] = s.readIntent(r, raw, in.PolicyID, intentField(i))
+		intents[i], errs[i] = s.readIntent(r, raw, in, intentField(i))
 		r.slot.Yield()
 	}
 	if err := in.checkApprovals(intents); err != nil {
@@ -99,8 +101,9 @@ func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 
 // readIntent reads and checks one intent of a batch. Where it names no policy, the
 // batch's is meant, or else that of the key.
-func (s *Server) readIntent(r *request, raw []byte, policyID, field string) (*engine.Intent, error) {
-	in := &evaluateBody{PolicyID: policyID}
+func (s *Server) readIntent(r *request, raw []byte, batch *batchBody, field string) (*engine.Intent, error) {
+	policyID := batch.PolicyID
+	in := &evaluateBody{PolicyID: policyID, SessionID: batch.SessionID}
 	check := func() error {
 		if in.Intent.PolicyID == "" {
 			in.Intent.PolicyID = cmp.Or(policyID, r.who.policy)
@@ -173,7 +176,7 @@ func aboutItem(err error) error {
 	if !errors.As(err, &item) {
 		return err
 	}
-	p := problemOf(about("policy", item.Err))
+	p := problemOf(aboutDecision(item.Err))
 	if p.Status < http.StatusInternalServerError {
 		p.Detail = intentField(item.Index) + ": " + p.Detail
 		return refuse(*p)
@@ -194,7 +197,7 @@ func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error
 	decided := s.decisions.Decide(r.ctx, r.caller(), requests)
 	for n, out := range decided {
 		outs[at[n]] = out
-		outs[at[n]].Err = about("policy", out.Err)
+		outs[at[n]].Err = aboutDecision(out.Err)
 	}
 	if allFailed(outs) {
 		return response{}, outs[0].Err

@@ -20,6 +20,7 @@ func newCacheCollector(sets *engine.Sets, a *auth, p *plans) *cacheCollector {
 		caches: map[string]func() engine.CacheStats{
 			"policies":  func() engine.CacheStats { return sets.Stats().Policies },
 			"rules":     func() engine.CacheStats { return sets.Stats().Rules },
+			"sessions":  func() engine.CacheStats { return sets.Stats().Sessions },
 			"agents":    func() engine.CacheStats { return sets.Stats().Agents },
 			"queries":   func() engine.CacheStats { return sets.Stats().Queries },
 			"api_keys":  a.keys.Stats,

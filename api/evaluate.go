@@ -13,15 +13,17 @@ import (
 
 // evaluateBody is the body of both evaluation endpoints.
 type evaluateBody struct {
-	PolicyID string         `json:"policy_id"`
-	Intent   *engine.Intent `json:"intent"`
+	PolicyID  string         `json:"policy_id"`
+	Intent    *engine.Intent `json:"intent"`
+	SessionID *string        `json:"session_id"`
 	// ApprovalID is the id of the decision that held the intent, to have it decided under
 	// its approval; empty for none.
 	ApprovalID string `json:"approval_id,omitzero"`
 
-	// Where decodePlain puts the intent and its cost, which saves allocating them.
-	intent engine.Intent
-	cost   engine.Cost
+	// Where decodePlain puts what in points to, which saves allocating it.
+	intent  engine.Intent
+	cost    engine.Cost
+	session string
 }
 
 // checkEvaluate reports all that is wrong with a body at once.
@@ -43,6 +45,7 @@ func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool)
 		return bad.err()
 	}
 	in.Intent.Normalize()
+	in.Intent.SessionID = bad.session(in.SessionID)
 	bad.merge(in.Intent.Validate())
 	bad.tags(in.Intent, tagged)
 	bad.facts(in.Intent.Metadata, scopes)
@@ -114,7 +117,7 @@ func (s *Server) decide(r *request, in *evaluateBody) (ledger.Outcome, error) {
 		return ledger.Outcome{}, err
 	}
 	out := s.decisions.Decide(r.ctx, r.caller(), []decision.Request{{Intent: in.Intent, ApprovalID: in.ApprovalID}})[0]
-	return out, about("policy", out.Err)
+	return out, aboutDecision(out.Err)
 }
 
 // caller is whom the request's intents are decided for.

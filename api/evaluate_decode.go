@@ -48,13 +48,16 @@ func decodePlain(body string, in *evaluateBody) bool {
 			return seen.add(1) && c.intent(in)
 		case "approval_id":
 			return seen.add(2) && c.text(&in.ApprovalID)
+		case "session_id":
+			in.SessionID = &in.session
+			return seen.add(3) && c.text(in.SessionID)
 		}
 		return false
 	})
 	if !ok || !c.end() || in.Intent == nil {
 		return false
 	}
-	in.PolicyID, in.ApprovalID = strings.Clone(in.PolicyID), strings.Clone(in.ApprovalID)
+	in.PolicyID, in.ApprovalID, in.session = strings.Clone(in.PolicyID), strings.Clone(in.ApprovalID), strings.Clone(in.session)
 	in.own()
 	return true
 }

@@ -39,6 +39,7 @@ func (h *harness) foreignIDs() []foreignID {
 	hook := h.webhook(rival)
 	message := h.testWebhook(rival, hook)
 	h.do("PUT", "/v1/lists/theirs", h.operator(rival), obj{"values": []string{"a"}}).wantStatus(http.StatusCreated)
+	sessionID := h.session(rival, nil)
 	return []foreignID{
 		{"GET", "/v1/webhooks/ID", hook, uuid.NewString(), nil},
 		{"GET", "/v1/webhooks/ID/deliveries", hook, uuid.NewString(), nil},
@@ -46,6 +47,8 @@ func (h *harness) foreignIDs() []foreignID {
 		{"POST", "/v1/webhooks/ID/test", hook, uuid.NewString(), nil},
 		{"POST", "/v1/webhooks/ID/replay", hook, uuid.NewString(), obj{"message_id": message}},
 		{"DELETE", "/v1/webhooks/ID", hook, uuid.NewString(), nil},
+		{"GET", "/v1/sessions/ID", sessionID, uuid.NewString(), nil},
+		{"PATCH", "/v1/sessions/ID", sessionID, uuid.NewString(), obj{"status": "closed"}},
 		{"GET", "/v1/lists/ID", "theirs", "missing", nil},
 		{"DELETE", "/v1/lists/ID", "theirs", "missing", nil},
 		{"PATCH", "/v1/rules/ID", ruleID, uuid.NewString(), obj{"name": "x"}},

@@ -160,6 +160,12 @@ func (h *harness) sample(rt route) (path string, body any) {
 		h.do("PUT", "/v1/lists/"+id, h.operator(acme), obj{"values": []string{"a"}})
 	case "PUT /v1/lists/:name":
 		id, body = "l-"+uuid.NewString(), obj{"values": []string{"a"}}
+	case "POST /v1/sessions":
+		body = obj{"policy_id": policyID, "agent_id": "a", "ttl": 60}
+	case "GET /v1/sessions/:sessionId":
+		id = h.session(acme, nil)
+	case "PATCH /v1/sessions/:sessionId":
+		id, body = h.session(acme, nil), obj{"status": "closed"}
 	case "POST /v1/tokens":
 		body = obj{"name": "n", "scopes": []string{"tokens:write"}}
 	case "DELETE /v1/tokens/:tokenId":

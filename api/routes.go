@@ -76,6 +76,11 @@ func (s *Server) routes() []route {
 		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 
+		get("/v1/sessions", scopeAgentsRead, s.listSessions),
+		get("/v1/sessions/:sessionId", scopeAgentsRead, s.getSession),
+		post("/v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
+		patch("/v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
+
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),

@@ -148,6 +148,8 @@ func (s *Server) changed(c storage.Change) {
 		if c.Alias != "" {
 			s.cfg.Sets.InvalidateAgent(c.Org, c.Alias)
 		}
+	case storage.SessionKind:
+		s.cfg.Sets.InvalidateSession(c.Org, c.ID)
 	case storage.TokenKind:
 		s.auth.forget(c.ID)
 	case storage.SubscriptionKind:

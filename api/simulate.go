@@ -15,6 +15,7 @@ import (
 type simulateBody struct {
 	Policy            *engine.ActionPolicy `json:"policy"`
 	PolicyID          string               `json:"policy_id"`
+	SessionID         *string              `json:"session_id"`
 	Rules             []simulatedRule      `json:"rules"`
 	Intent            *engine.Intent       `json:"intent"`
 	Agent             *string              `json:"agent"`
@@ -100,6 +101,13 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 			return nil, fmt.Errorf("loading the rules of a simulation: %w", err)
 		}
 	}
+	if id := in.Intent.SessionID; id != "" {
+		session, err := s.cfg.Sets.Session(r.ctx, r.who.org, id)
+		if err != nil {
+			return nil, about("session", err)
+		}
+		input.Session = engine.InSession{CompiledSession: session, Expired: session.Expired(r.now)}
+	}
 	if in.Agent != nil {
 		input.Agent, _ = simulatedStatus(*in.Agent) // checked
 		return input, nil
@@ -129,6 +137,7 @@ func (s *Server) checkSimulate(r *request, in *simulateBody) error {
 		in.Intent.Normalize()
 		bad.merge(in.Intent.Validate())
 		bad.facts(in.Intent.Metadata, r.who.scopes)
+		in.Intent.SessionID = bad.session(in.SessionID)
 		in.policy(&bad)
 	}
 	if in.Policy != nil {

@@ -32,8 +32,8 @@ func (e *CoreError) RetryAfter() time.Duration { return e.after }
 
 // ask has the core decide.
 //
-// The core's answer takes a while, in which the kill switch can be thrown: it
-// is looked up again, and what was not asked for is not answered.
+// The core's answer takes a while, in which the kill switch can be thrown and the session be
+// closed: they are looked up again, and what was not asked for is not answered.
 func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	b.who.Slot.Leave() // others need not wait for the core
 	result, err := b.cfg.Core.Evaluate(ctx, set, in)
@@ -48,6 +48,9 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 		return engine.Result{}, &CoreError{errors.New("the policy or the rules changed while the core decided"), time.Second}
 	}
 	in.Agent = now.Agent
+	if in.Session, err = b.session(ctx, in.Intent); err != nil {
+		return engine.Result{}, err
+	}
 	return b.withoutSecrets(set.Policy.Restrict(result, in)), nil
 }
 

@@ -86,7 +86,8 @@ type Request struct {
 // Decide decides each request by itself, in one commit, and returns what stands
 // for each, in order. An Outcome without an error survives a crash. The errors
 // are the ledger's, [*CoreError], and those of what was to be loaded:
-// [storage.ErrNotFound] where there is no such policy.
+// [storage.ErrNotFound] where there is no such policy, and in a [*SessionError] where there
+// is no such session.
 func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
 	outs := make([]ledger.Outcome, len(requests))
 	b, err := p.begin(ctx, who, len(requests))
@@ -196,11 +197,16 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 	if status == approval.Pending {
 		return ledger.Outcome{Record: under.Held, Replayed: true}, nil
 	}
+	session, err := b.session(ctx, in)
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
 	input := &engine.Input{
 		Intent:            in,
 		Agent:             set.Agent,
 		RequireRegistered: b.cfg.RequireRegistered,
 		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
+		Session:           session,
 		Turn:              b.who.Slot,
 	}
 	if under != nil {

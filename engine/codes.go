@@ -17,6 +17,11 @@ const (
 	CodeCostCurrency       Code = "cost.currency"
 	CodeUsageLimit         Code = "usage.limit"
 
+	// What a session of the intent objects to: see [SessionChecks].
+	CodeSessionClosed     Code = "session.closed"
+	CodeSessionExpired    Code = "session.expired"
+	CodeSessionNotAllowed Code = "session.not_allowed"
+
 	// CodeBatchRefused denies what would be allowed alone and is asked for with
 	// what is not: see package decision.
 	CodeBatchRefused Code = "batch.refused"
@@ -54,7 +59,8 @@ func Codes() []Code {
 	return []Code{
 		CodePolicyMissing, CodePolicyUnreadable, CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeAgentMismatch,
 		CodeActionDenied, CodeActionNotAllowed, CodeResourceUnreadable, CodeResourceBlocked, CodeResourceNotAllowed,
-		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit, CodeCheckError,
+		CodeCostExceeded, CodeCostCurrency, CodeUsageLimit,
+		CodeSessionClosed, CodeSessionExpired, CodeSessionNotAllowed, CodeCheckError,
 		CodeRuleDeny, CodeRuleApprovalRequired, CodeRuleAllow, CodeBatchRefused, CodeCoreFinding,
 		CodeApprovalRejected, CodeApprovalExpired, CodeApprovalRevoked, CodeApprovalOutOfScope, CodeApprovalGranted, CodePolicyAllowed,
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -87,6 +88,10 @@ func (crowdSource) AgentsNamed(_ context.Context, _, name string) ([]*engine.Age
 
 func (crowdSource) Lists(context.Context, string, []string) ([]engine.List, int64, error) {
 	return nil, 0, nil
+}
+
+func (crowdSource) Session(context.Context, string, string) (*engine.Session, error) {
+	return nil, errors.New("there is none")
 }
 
 // BenchmarkLoadCold is BenchmarkEvaluateCold with what is kept of each organization looked

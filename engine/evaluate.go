@@ -23,6 +23,8 @@ type Input struct {
 	// Approval is what the intent is decided under, nil for nothing. No check asks: an
 	// external core may.
 	Approval *Approval
+	// Session is the one that the intent is proposed in.
+	Session InSession
 	// Turn is offered to others while conditions take long; nil if it is not shared.
 	Turn condition.Turn
 	// Trace receives what the evaluation came past; nil if nobody asks.
@@ -35,8 +37,8 @@ type Approval struct {
 	Status string // approved, rejected, expired, revoked or used
 }
 
-// Evaluate decides an intent. Every check of p runs and every one that fails is
-// reported, then the rule that decides, if one matches; where neither is the
+// Evaluate decides an intent. Every check of p and of the session runs and every one that
+// fails is reported, then the rule that decides, if one matches; where neither is the
 // case the finding is [CodePolicyAllowed]. The most restrictive finding decides.
 //
 // It is deterministic and has no side effects. It never allows what it could
@@ -57,6 +59,9 @@ func Evaluate(p *Policy, rs *RuleSet, in *Input) Result {
 	}
 
 	findings := p.check(&e)
+	if in.Session.CompiledSession != nil {
+		findings = append(findings, in.Session.check(&e)...)
+	}
 	ruled, errs := rs.decide(&e)
 	switch {
 	case len(findings) == 0 && len(ruled) > 0:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"writ/engine/condition"
 	"writ/engine/resource"
@@ -118,7 +119,14 @@ func (t *Trace) ExplainUpTo(limit int) *Explanation {
 		return x
 	}
 	x.Resource = explainResource(t.in.Intent)
-	for i, c := range Checks(&t.policy.doc)[:len(t.Checks)] {
+	checks := Checks(&t.policy.doc)
+	if t.policy.Unreadable() {
+		checks = nil
+	}
+	if s := t.in.Session.CompiledSession; s != nil {
+		checks = append(checks, SessionChecks(s.doc)...)
+	}
+	for i, c := range checks {
 		x.Checks = append(x.Checks, t.explainCheck(&t.Checks[i], &c))
 	}
 	for i := range t.Rules {
@@ -168,14 +176,23 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 	case len(found.Entries) > 0:
 		x.Field = fmt.Sprintf("%s[%d]", x.Field, found.Entries[0])
 		x.Value = c.row.entries(&t.policy.doc)[found.Entries[0]]
+	case c.row.entries == nil && found.session():
+		x.Value = t.in.Session.doc.valueOf(found.Field)
 	case c.row.entries == nil:
 		x.Value = valueOf(&t.policy.doc, found.Field)
 	}
-	if x.Got = got(&t.in, found.Code); found.Reading.Readers != 0 {
+	x.Got = got(&t.in, found.Code)
+	if found.session() {
+		x.Got = gotInSession(t.in.Intent, found.Field)
+	}
+	if found.Reading.Readers != 0 {
 		x.Got, x.Readers = found.Reading.Text, found.Reading.Readers.Names()
 	}
 	return x
 }
+
+// session reports whether the check is of the session.
+func (c *Checked) session() bool { return strings.HasPrefix(c.Field, "session.") }
 
 // valueOf returns a member of a policy that is no list.
 func valueOf(p *ActionPolicy, field string) string {

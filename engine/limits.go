@@ -14,6 +14,10 @@ const (
 	// [List.Size] counts: they are kept with its rules.
 	MaxListValues = 10_000
 	MaxListBytes  = 8 << 20
+	// MaxSessionSeconds is how long a session lasts at most: a week. MaxSessions is how many
+	// an organization has that are not swept yet.
+	MaxSessionSeconds = 7 * 24 * 60 * 60
+	MaxSessions       = 100_000
 	// maxMistakes is how many mistakes of one document are named.
 	maxMistakes = 50
 )

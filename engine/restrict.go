@@ -10,6 +10,7 @@ import "slices"
 //	agent.disabled       the kill switch
 //	agent.unregistered   where the deployment requires registration
 //	usage.limit          the organization's meter is used up
+//	session.*            the session, which nobody else knows
 //
 // Findings are in check order where any was added. Like [Evaluate], Restrict
 // denies where there is no policy or no intent.
@@ -32,6 +33,14 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 		}
 		findings = append(findings, r.finding(&p.doc))
 		added = true
+	}
+	if in.Session.CompiledSession != nil {
+		if readings, err := in.Intent.Readings(); err == nil {
+			e.SetReadings(readings)
+		}
+		objects := in.Session.check(&e)
+		findings = append(findings, objects...)
+		added = added || len(objects) > 0
 	}
 	if !added {
 		return res

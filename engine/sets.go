@@ -24,6 +24,8 @@ type Source interface {
 	// AgentsNamed returns every agent of the organization whose ID or ExternalID
 	// equals name once both are folded: see [FoldID].
 	AgentsNamed(ctx context.Context, org, name string) ([]*Agent, error)
+	// Session returns a session.
+	Session(ctx context.Context, org, id string) (*Session, error)
 }
 
 // Set is what [Evaluate] needs to decide the intents of one agent under one policy.
@@ -48,6 +50,7 @@ type Sets struct {
 	policies *Cache[setKey, *Policy]
 	rules    *Cache[string, *RuleSet]
 	agents   *Cache[setKey, namesakes]
+	sessions *Cache[setKey, *CompiledSession]
 	queries  *Cache[queryKey, kept] // nil without [Options.PrepareQuery]
 	prepare  func(*ActionPolicy, []Rule, condition.Lists) (Query, error)
 	retired  retired
@@ -88,8 +91,8 @@ type setKey struct{ org, id string }
 const agentBytes = 768
 
 // NewSets returns an empty Sets over src that keeps at most maxBytes: half of
-// it policies, a quarter rules, an eighth each agents and the rules that a
-// change made stale. With [Options.PrepareQuery] policies and queries share their
+// it policies, a quarter rules, an eighth the rules that a change made
+// stale, a sixteenth each agents and sessions. With [Options.PrepareQuery] policies and queries share their
 // half.
 func NewSets(src Source, o Options, maxBytes int64) *Sets {
 	s := &Sets{retired: retired{max: maxBytes / 8, sets: make(map[string]*RuleSet)}}
@@ -128,13 +131,25 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		}
 		return set, nil
 	})
-	s.agents = NewCache(maxBytes/8, namesakes.size, func(ctx context.Context, k setKey) (namesakes, error) {
+	s.agents = NewCache(maxBytes/16, namesakes.size, func(ctx context.Context, k setKey) (namesakes, error) {
 		agents, err := src.AgentsNamed(ctx, k.org, k.id)
 		if err != nil {
 			return namesakes{}, fmt.Errorf("loading agent %s: %w", k.id, err)
 		}
 		return newNamesakes(agents), nil
 	})
+	s.sessions = NewCache(maxBytes/16, sessionBytes, func(ctx context.Context, k setKey) (*CompiledSession, error) {
+		doc, err := src.Session(ctx, k.org, k.id)
+		if err != nil {
+			return nil, fmt.Errorf("loading session %s: %w", k.id, err)
+		}
+		c, err := CompileSession(doc)
+		if err != nil {
+			return nil, fmt.Errorf("compiling session %s: %w", k.id, err)
+		}
+		return c, nil
+	})
+	s.sessions.own = cloneKey
 	s.policies.own, s.rules.own, s.agents.own = cloneKey, strings.Clone, cloneKey
 	return s
 }
@@ -146,8 +161,9 @@ func cloneKey(k setKey) setKey {
 	return setKey{both[:len(k.org)], both[len(k.org):]}
 }
 
-func policyBytes(p *Policy) int64  { return int64(p.Size()) }
-func rulesBytes(rs *RuleSet) int64 { return int64(rs.Size()) }
+func policyBytes(p *Policy) int64           { return int64(p.Size()) }
+func sessionBytes(c *CompiledSession) int64 { return int64(c.Size()) }
+func rulesBytes(rs *RuleSet) int64          { return int64(rs.Size()) }
 
 // Load returns the current policy, rules and agent status. An error means that
 // nothing can be decided.
@@ -187,6 +203,11 @@ func (s *Sets) Agent(ctx context.Context, org, agentID string) (AgentStatus, err
 	return agents.status(agentID), nil
 }
 
+// Session returns the current state of a session.
+func (s *Sets) Session(ctx context.Context, org, id string) (*CompiledSession, error) {
+	return s.sessions.Get(ctx, setKey{org, id})
+}
+
 // Plain reports whether the rules of an organization are compiled and kept, and
 // none of them is in Rego: what is decided under them is cheap.
 func (s *Sets) Plain(org string) bool {
@@ -214,11 +235,15 @@ func (s *Sets) InvalidateAgent(org, agentID string) {
 	s.agents.Invalidate(setKey{org, FoldID(agentID)})
 }
 
+// InvalidateSession forgets a session.
+func (s *Sets) InvalidateSession(org, id string) { s.sessions.Invalidate(setKey{org, id}) }
+
 // InvalidateAll forgets everything.
 func (s *Sets) InvalidateAll() {
 	s.policies.InvalidateAll()
 	s.rules.InvalidateAll()
 	s.agents.InvalidateAll()
+	s.sessions.InvalidateAll()
 	s.invalidateQueries(func(queryKey) bool { return true })
 }
 
@@ -229,16 +254,17 @@ func (s *Sets) OnlyWhile(fresh func() bool) {
 	s.policies.OnlyWhile(fresh)
 	s.rules.OnlyWhile(fresh)
 	s.agents.OnlyWhile(fresh)
+	s.sessions.OnlyWhile(fresh)
 }
 
 // SetsStats counts what the caches of a [Sets] did.
 type SetsStats struct {
-	Policies, Rules, Agents, Queries CacheStats
+	Policies, Rules, Agents, Sessions, Queries CacheStats
 }
 
 // Stats returns the counters.
 func (s *Sets) Stats() SetsStats {
-	stats := SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats()}
+	stats := SetsStats{Policies: s.policies.Stats(), Rules: s.rules.Stats(), Agents: s.agents.Stats(), Sessions: s.sessions.Stats()}
 	if s.queries != nil {
 		stats.Queries = s.queries.Stats()
 	}

@@ -63,6 +63,10 @@ func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64,
 	return nil, 0, nil
 }
 
+func (s *source) Session(context.Context, string, string) (*engine.Session, error) {
+	return nil, errors.New("no session")
+}
+
 func (s *source) AgentsNamed(_ context.Context, org, name string) ([]*engine.Agent, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"writ/engine/resource"
 )
 
-// Trace is what an evaluation came past: every check of the policy, in order, and every
+// Trace is what an evaluation came past: every check of the policy and of the session, in order, and every
 // rule of the set, in deciding order. [Trace.Explain] makes it readable. It can be used
 // for one evaluation after another.
 //
@@ -101,6 +101,11 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 		r, _, rest := nextCheck(checks)
 		checks = rest
 		t.Checks = append(t.Checks, Checked{Code: r.code, Field: r.field})
+	}
+	if s := in.Session.CompiledSession; s != nil {
+		for i := range s.checks {
+			t.Checks = append(t.Checks, Checked{Code: s.checks[i].row.code, Field: s.checks[i].row.field})
+		}
 	}
 	if rs == nil {
 		return

@@ -31,6 +31,9 @@ type Intent struct {
 	// IssuedAt is kept as the caller wrote it (RFC 3339), because the intent's
 	// digest covers its spelling.
 	IssuedAt string `json:"issued_at"`
+	// SessionID is the session that the intent is proposed in, which stands beside it in a
+	// request; empty: none.
+	SessionID string `json:"-"`
 
 	// readings are those of the Resource that Validate has seen.
 	readings resource.Readings

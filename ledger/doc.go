@@ -84,7 +84,8 @@
 //
 // The intent digest is "sha256:" and the hex SHA-256 of the intent's RFC 8785
 // canonical JSON, with the members that the caller sent: cost and metadata are
-// left out when they were absent. The intent of this canonical JSON
+// left out when they were absent. An intent in a session has the member session_id, as the
+// last. The intent of this canonical JSON
 //
 //	{"action_type":"deploy","agent_id":"ci","intent_id":"7d9f1c1e-3b5a-4f5e-8a67-0d6f0a4b2c11","issued_at":"2026-11-21T10:00:00Z","policy_id":"2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20","resource":"prod/web"}
 //

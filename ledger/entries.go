@@ -120,7 +120,7 @@ func (l *Ledger) Retain(ctx context.Context, org string, before time.Time, count
 // organization_id, revision}, without an actor that is not known.
 type Change struct {
 	OrganizationID string `json:"organization_id"`
-	Kind           string `json:"kind"` // policy, rule, list, agent, key, plan or import
+	Kind           string `json:"kind"` // policy, rule, list, agent, session, key, plan or import
 	ID             string `json:"id"`
 	Revision       int64  `json:"revision"` // of the commit of documents that made it
 	Digest         string `json:"digest"`   // of the document as it is since; empty where it was removed
@@ -148,7 +148,7 @@ func (c *Change) Entry() *storage.Entry {
 // changeKinds are what kinds of documents are called in the chain.
 var changeKinds = map[storage.Kind]string{
 	storage.PolicyKind: "policy", storage.RuleKind: "rule", storage.AgentKind: "agent",
-	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import", storage.ListKind: "list",
+	storage.TokenKind: "key", storage.SubscriptionKind: "plan", storage.ImportKind: "import", storage.ListKind: "list", storage.SessionKind: "session",
 }
 
 // changeOf returns c as it is signed.

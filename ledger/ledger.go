@@ -115,11 +115,11 @@ type Entry struct {
 	// Credential is the id of the API key that asked, or [OperatorPrefix] and the subject of
 	// an operator. It is empty if no credential was needed.
 	Credential string
-	// The revisions of the documents that it was evaluated under, the session and the
-	// approval that the caller named, and the digest of its [storage.Details]; each is
+	// The revisions of the documents that it was evaluated under, the approval that the
+	// caller named, and the digest of its [storage.Details]; each is
 	// empty if it is not known.
 	PolicyRevision, RulesRevision, AgentRevision int64
-	SessionID, ApprovalID, DetailsDigest         string
+	ApprovalID, DetailsDigest                    string
 	// Verdict is committed with the decision, both or none: where another verdict stands
 	// in its place the Outcome's error is ErrRaced. If it is [Used], the ledger sets its
 	// UsedBy. It is nil for a decision without an approval.

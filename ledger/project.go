@@ -48,8 +48,8 @@ func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
 		ApprovalID:     e.ApprovalID,
 		DetailsDigest:  e.DetailsDigest,
 	}
-	if e.SessionID != "" {
-		r.SessionID = cfg.Scrub.Identity(e.SessionID)
+	if in.SessionID != "" {
+		r.SessionID = cfg.Scrub.Identity(in.SessionID)
 	}
 	projectMetadata(r, cfg, in.Metadata)
 	r.Receipt = receipt.Receipt{
@@ -239,5 +239,6 @@ func appendIntent(dst []byte, in *engine.Intent) []byte {
 		}
 		separator = ','
 	}
-	return append(dst, '}')
+	// It sorts behind every member of an intent.
+	return append(appendOptional(dst, `,"session_id":`, in.SessionID), '}')
 }

@@ -22,7 +22,7 @@ const (
 	ByName                 // agents: what an id and an external id fold to; pending deliveries: webhook and subject
 	ByAlias                // agents: external id
 	ByMaker                // tokens: id of the one it was made with
-	ByExpiry               // tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal; details: the deadline
+	ByExpiry               // sessions, tokens that are not revoked: time of expiry, after every time if there is none; ended deliveries: time of removal; details: the deadline
 	ByOwnName              // tokens: its own id, for who may know those of its organization alone
 	ByDue                  // pending deliveries: webhook and time of the next attempt
 	ByWaiting              // details: 1 byte of whether they are approved, newest decision first
@@ -75,6 +75,10 @@ var (
 		func(l *engine.List) (org, id string) { return "", l.Name },
 		func(l *engine.List) ([]Key, string, string) { return nil, l.Name, "" })
 
+	Sessions = of(Collection{Kind: SessionKind, Name: "session"},
+		func(s *engine.Session) (org, id string) { return "", s.ID },
+		func(s *engine.Session) ([]Key, string, string) { return []Key{{ByExpiry, Time(s.ExpiresAt)}}, s.ID, "" })
+
 	Agents = of(Collection{Kind: AgentKind, Name: "agent"},
 		func(a *engine.Agent) (org, id string) { return "", a.ID },
 		func(a *engine.Agent) ([]Key, string, string) { return agentKeys(a), a.ID, a.ExternalID })
@@ -123,7 +127,7 @@ var collections = []*Collection{
 	&Policies.Collection, &Rules.Collection, &Agents.Collection, &Tokens.Collection, &Subscriptions.Collection, &AllCounts.Collection,
 	&PublicKeys.Collection, &AllDetails.Collection, &Imports.Collection,
 	&Webhooks.Collection, &Deliveries.Collection, &Outboxes.Collection,
-	&Lists.Collection,
+	&Lists.Collection, &Sessions.Collection,
 }
 
 // Collections returns every collection.
@@ -215,6 +219,7 @@ type Counts struct {
 	Rules        int64 `json:"rules"`
 	Agents       int64 `json:"agents"`
 	Disabled     int64 `json:"disabled_agents"`
+	Sessions     int64 `json:"sessions,omitzero"`
 	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
 }
 

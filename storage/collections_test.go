@@ -69,7 +69,7 @@ func TestCollections_KindsAndIndexesAreStored(t *testing.T) {
 			t.Errorf("CollectionOf(%q) is another", c.Kind)
 		}
 	}
-	if string(kinds) != "pratsckdIweol" {
+	if string(kinds) != "pratsckdIweolS" {
 		t.Errorf("kinds = %q", kinds)
 	}
 	if CollectionOf('?') != nil || CollectionOf(EverythingChanged) != nil {

@@ -24,6 +24,7 @@ const (
 	DeliveryKind     Kind = 'e'
 	OutboxKind       Kind = 'o'
 	ListKind         Kind = 'l'
+	SessionKind      Kind = 'S'
 )
 
 // Document is what is stored of one thing of an organization. Its id is unique

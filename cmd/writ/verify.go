@@ -18,6 +18,7 @@ type verifyCmd struct {
 	Keys         string `placeholder:"FILE|URL" help:"JSON Web Key Set of the keys to trust: a file, or an address such as http://localhost:3820/.well-known/jwks.json. Required but with --data, whose own it is by default."`
 	AllowExpired bool   `help:"Accept genuine receipts that have expired, as an audit of history does."`
 	Intent       string `placeholder:"FILE" help:"ActionIntent that was decided: check that it is the one of the digest."`
+	SessionID    string `name:"session-id" placeholder:"ID" help:"Session that the intent named, which its digest covers; a row of the history says it."`
 	Policy       string `placeholder:"FILE" help:"ActionPolicy in the version that decided: check that it is the one of the digest, and that the reasons follow from it."`
 	Chain        bool   `help:"Verify a whole history instead of receipts: that of --data, --url or --store mongodb."`
 	storeFlags   `embed:""`

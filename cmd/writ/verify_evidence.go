@@ -66,6 +66,7 @@ func (c *verifyCmd) evidence(s streams) (g evidence, err error) {
 			return g, &inputError{name: c.Intent, err: fmt.Errorf("has %d intents: want one", len(intents))}
 		}
 		g.intent = intents[0]
+		g.intent.SessionID = c.SessionID
 	}
 	if c.Policy != "" {
 		doc, err := readPolicy(s, c.Policy)
@@ -93,6 +94,9 @@ func (e evidence) check(d held) (said []string, err error) {
 		return append(said, "not checked: the intent and the reasons, which a bare receipt does not name"), nil
 	case e.intent == nil || e.policy == nil && d.row == nil:
 		return append(said, "not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
+	}
+	if d.row != nil {
+		e.intent.SessionID = d.row.SessionID
 	}
 	if d.row != nil && ledger.IntentDigest(e.intent) != d.row.IntentDigest {
 		return nil, fmt.Errorf("it is of another intent: the digest of this one is %s", ledger.IntentDigest(e.intent))
@@ -177,6 +181,7 @@ func following(reasons []string, alone engine.Result) (rest []string, err error)
 func needsMore(c engine.Code) bool {
 	switch c {
 	case engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
+		engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed,
 		engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny, engine.CodePolicyMissing, engine.CodePolicyUnreadable:
 		return true
 	}

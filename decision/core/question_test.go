@@ -103,6 +103,10 @@ func (s *source) Lists(context.Context, string, []string) ([]engine.List, int64,
 	return nil, 0, nil
 }
 
+func (s *source) Session(context.Context, string, string) (*engine.Session, error) {
+	return nil, fmt.Errorf("no session")
+}
+
 func (s *source) AgentsNamed(_ context.Context, _, name string) ([]*engine.Agent, error) {
 	return []*engine.Agent{{ID: name, Status: engine.AgentActive}}, nil
 }

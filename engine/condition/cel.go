@@ -107,7 +107,7 @@ func variableNames() (names []string) {
 }
 
 // roots are the names that no local variable of an expression may hide.
-var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true}
+var roots = map[string]bool{"intent": true, "agent": true, "policy": true, "usage": true, "deployment": true, "session": true}
 
 // patternFunction declares a function of (patterns, text). It has no binding
 // of its own: planning replaces every call by its compiled matcher.

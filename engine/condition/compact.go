@@ -20,6 +20,9 @@ import (
 // It says of every frame what the [Program] of the same tree does.
 type Compact struct{ flat string }
 
+// Size is how many bytes it takes.
+func (c Compact) Size() int { return len(c.flat) }
+
 const compactHeader = 8
 
 // AppendCompact appends the Compact of n, and returns an error where n asks what no check

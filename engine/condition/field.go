@@ -33,9 +33,12 @@ const (
 	PolicyOrganizationID
 	PolicyAgentID
 	PolicyStatus
-	// UsageExceeded and RequireRegistered are for the checks of policies alone.
+	// UsageExceeded, RequireRegistered, SessionClosed and SessionExpired are for the checks
+	// of policies and sessions alone.
 	UsageExceeded
 	RequireRegistered
+	SessionClosed
+	SessionExpired
 
 	// MetadataValue is the value of one metadata key, and Item an item of the list
 	// that such a value is.
@@ -166,6 +169,8 @@ var fields = [fieldCount]fieldRow{
 	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, enum: []string{"active", "suspended", "revoked"}},
 	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
 	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
+	SessionClosed:        {path: "session.closed", kind: Bool, size: 1},
+	SessionExpired:       {path: "session.expired", kind: Bool, size: 1},
 	MetadataValue:        {path: "intent.metadata", size: MaxText, glob: Glob, optional: true, owner: MetadataValue},
 	Item:                 {path: "item", size: MaxText, glob: Glob},
 	CounterValue:         {path: "counters", kind: Int, size: 1, optional: true, owner: CounterValue},

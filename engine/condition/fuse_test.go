@@ -21,6 +21,7 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 	options := []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(4 << 20),
 		cel.Variable(fields[UsageExceeded].path, cel.BoolType), cel.Variable(fields[RequireRegistered].path, cel.BoolType),
+		cel.Variable(fields[SessionClosed].path, cel.BoolType), cel.Variable(fields[SessionExpired].path, cel.BoolType),
 	}
 	for _, op := range []Operator{Glob, ResourceGlob, ActionGlob, ActionDenied} {
 		options = append(options, patternFunction(table[op].symbol))
@@ -144,10 +145,13 @@ func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 			Negate(text(Resource, ResourceGlob, ReadsAny, list...)), text(Resource, ResourceGlob, ReadsEvery, list[g.IntN(2):]...),
 			Either(Negate(Has(FieldOf(Cost))), Compare(FieldOf(CostAmount), Lte, amount)),
 			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)),
+			Negate(Compare(FieldOf(SessionClosed), IsTrue)), Negate(Compare(FieldOf(SessionExpired), IsTrue)),
 		}
 		f := testFrame(t, g.Intent())
 		f.SetText(GovernedAgentStatus, conditiontest.Pick(g, statuses...))
 		f.SetBool(UsageExceeded, g.IntN(2) == 0)
+		f.SetBool(SessionClosed, g.IntN(2) == 0)
+		f.SetBool(SessionExpired, g.IntN(2) == 0)
 		f.SetBool(RequireRegistered, g.IntN(2) == 0)
 		n := nodes[g.IntN(len(nodes))]
 		p, err := Plan(n)

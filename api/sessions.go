@@ -1,0 +1,148 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/decision"
+	"writ/engine"
+	"writ/storage"
+)
+
+// sessionRequest is the body of POST /v1/sessions.
+type sessionRequest struct {
+	PolicyID                string   `json:"policy_id"`
+	AgentID                 string   `json:"agent_id"`
+	AllowedActionTypes      []string `json:"allowed_action_types"`
+	AllowedResourcePatterns []string `json:"allowed_resource_patterns"`
+	MaxCostMinor            *int64   `json:"max_cost_minor"`
+	TTL                     int64    `json:"ttl"`
+}
+
+// closeBody is the body of PATCH /v1/sessions/{sessionId}.
+type closeBody struct {
+	Status engine.SessionStatus `json:"status"`
+}
+
+// createSession makes a session, which can be used at once.
+func (s *Server) createSession(r *request, in *sessionRequest) (response, error) {
+	session, err := newSession(r, in)
+	if err != nil {
+		return response{}, err
+	}
+	if err := s.auth.actFor(&r.who, session.AgentID); err != nil {
+		return response{}, err
+	}
+	r.slot.Leave() // the rest is waiting
+	err = s.docs.PutSession(r.ctx, r.who.org, session)
+	switch full := (*storage.LimitError)(nil); {
+	case errors.Is(err, storage.ErrNotFound):
+		return response{}, about("policy", err)
+	case errors.As(err, &full):
+		return response{}, refuse(problem{
+			Status: http.StatusForbidden, Code: codePlanLimit,
+			Detail: fmt.Sprintf("There are %d sessions that have not been swept yet: let some expire, which are swept a day later.", full.Limit),
+		})
+	case err != nil:
+		return response{}, fmt.Errorf("storing a session: %w", err)
+	}
+	return response{status: http.StatusCreated, body: session}, nil
+}
+
+// newSession returns the session that in describes, or all that is wrong with it.
+func newSession(r *request, in *sessionRequest) (*engine.Session, error) {
+	session := &engine.Session{
+		ID: uuid.Must(uuid.NewV7()).String(), PolicyID: strings.ToLower(in.PolicyID), AgentID: in.AgentID,
+		AllowedActionTypes: in.AllowedActionTypes, AllowedResourcePatterns: in.AllowedResourcePatterns, MaxCostMinor: in.MaxCostMinor,
+		Status: engine.SessionActive, CreatedAt: r.stamp(),
+	}
+	var bad fieldErrors
+	bad.merge(session.Validate())
+	if in.TTL < 1 || in.TTL > engine.MaxSessionSeconds {
+		bad.add("ttl", fmt.Sprintf("is required: want how many seconds the session lasts, from 1 to %d", engine.MaxSessionSeconds))
+	}
+	session.ExpiresAt = session.CreatedAt.Add(time.Duration(in.TTL) * time.Second)
+	return session, bad.err()
+}
+
+func checkNewSession(r *request, in *sessionRequest) error {
+	_, err := newSession(r, in)
+	return err
+}
+
+// listSessions returns the organization's sessions.
+func (s *Server) listSessions(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	sessions, next, err := s.docs.ListSessions(r.ctx, r.who.org, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing sessions: %w", err)
+	}
+	return list(sessions, next), nil
+}
+
+// getSession returns a session.
+func (s *Server) getSession(r *request) (response, error) {
+	if err := r.query.done(); err != nil {
+		return response{}, err
+	}
+	session, err := s.docs.Session(r.ctx, r.who.org, strings.ToLower(r.param))
+	if err != nil {
+		return response{}, about("session", err)
+	}
+	return response{status: http.StatusOK, body: session}, nil
+}
+
+func checkClose(_ *request, in *closeBody) error {
+	if in.Status != engine.SessionClosed {
+		return invalid("status", "must be %s: a session is never opened again", engine.SessionClosed)
+	}
+	return nil
+}
+
+// closeSession closes a session. It is in force before it answers, on every replica.
+func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
+	if err := checkClose(r, in); err != nil {
+		return response{}, err
+	}
+	id := strings.ToLower(r.param)
+	if r.who.agents != nil {
+		session, err := s.docs.Session(r.ctx, r.who.org, id)
+		if err != nil {
+			return response{}, about("session", err)
+		}
+		if err := s.auth.actFor(&r.who, session.AgentID); err != nil {
+			return response{}, err
+		}
+	}
+	session, err := s.docs.CloseSession(r.ctx, r.who.org, id, r.stamp())
+	if err != nil {
+		return response{}, about("session", err)
+	}
+	return response{status: http.StatusOK, body: session}, nil
+}
+
+// aboutDecision says what an error of a decision is about.
+func aboutDecision(err error) error {
+	if missing := (*decision.SessionError)(nil); errors.As(err, &missing) {
+		return about("session", missing.Err)
+	}
+	return about("policy", err)
+}
+
+// session returns the id of the session that a body names, empty if it names none. An empty
+// one is refused: it would widen what the caller meant to narrow.
+func (f *fieldErrors) session(id *string) string {
+	if id == nil {
+		return ""
+	}
+	f.uuid("session_id", *id)
+	return strings.ToLower(*id)
+}

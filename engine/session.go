@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// SessionStatus says whether a session can be used.
+type SessionStatus string
+
+// The statuses of a session. A session that is closed stays so.
+const (
+	SessionActive SessionStatus = "active"
+	SessionClosed SessionStatus = "closed"
+)
+
+// Session narrows a policy to one task of one agent until it expires. What it leaves out it
+// does not narrow, and nothing in it allows what the policy does not.
+type Session struct {
+	Stored
+	ID       string `json:"session_id"`
+	PolicyID string `json:"policy_id"`
+	AgentID  string `json:"agent_id"`
+	// The lists mean what those of an [ActionPolicy] do; nil narrows nothing.
+	AllowedActionTypes      []string `json:"allowed_action_types,omitzero"`
+	AllowedResourcePatterns []string `json:"allowed_resource_patterns,omitzero"`
+	// MaxCostMinor bounds the cost of each action, inclusive, in minor units.
+	MaxCostMinor *int64        `json:"max_cost_minor,omitzero"`
+	Status       SessionStatus `json:"status"`
+	CreatedAt    time.Time     `json:"created_at"`
+	ExpiresAt    time.Time     `json:"expires_at"`
+	ClosedAt     time.Time     `json:"closed_at,omitzero"`
+}
+
+// The members of a session that checks are of, as [Checked] names them.
+const (
+	fieldSessionPolicy    = "session.policy_id"
+	fieldSessionAgent     = "session.agent_id"
+	fieldSessionTypes     = "session.allowed_action_types"
+	fieldSessionPatterns  = "session.allowed_resource_patterns"
+	fieldSessionMaxCost   = "session.max_cost_minor"
+	fieldSessionStatus    = "session.status"
+	fieldSessionExpiresAt = "session.expires_at"
+)
+
+// Validate returns an [*InvalidError] that names every invalid member of what narrows, or
+// nil. The policy's UUID must be in lower case.
+func (s *Session) Validate() error {
+	var p problems
+	p.uuid("policy_id", s.PolicyID)
+	p.text("agent_id", s.AgentID, condition.MaxAgentID)
+	const empty = "is empty: leave it out, or name what the task needs"
+	if s.AllowedActionTypes != nil && len(s.AllowedActionTypes) == 0 {
+		p.add("allowed_action_types", empty)
+	}
+	if s.AllowedResourcePatterns != nil && len(s.AllowedResourcePatterns) == 0 {
+		p.add("allowed_resource_patterns", empty)
+	}
+	p.actionTypes("allowed_action_types", s.AllowedActionTypes)
+	if p.length("allowed_resource_patterns", len(s.AllowedResourcePatterns)) {
+		p.patterns("allowed_resource_patterns", s.AllowedResourcePatterns, glob.Allows)
+	}
+	if s.MaxCostMinor != nil {
+		p.amount("max_cost_minor", *s.MaxCostMinor)
+	}
+	return p.err()
+}
+
+// SessionChecks returns the checks of a session, in the order in which their findings are
+// reported. They deny:
+//
+//	session.closed        the session is closed
+//	session.expired       its time is over
+//	session.not_allowed   it is another agent's or another policy's, or what the intent asks
+//	                      for is none of what the session allows
+func SessionChecks(s *Session) []Check {
+	row := func(code Code, field, reason string) *checkRow {
+		return &checkRow{code: code, outcome: Deny, field: field, reason: string(code) + ": " + reason}
+	}
+	check := func(r *checkRow, holds *condition.Node) Check {
+		return Check{Code: r.code, Outcome: r.outcome, Reason: r.reason, Holds: holds, row: r}
+	}
+	checks := []Check{
+		check(row(CodeSessionClosed, fieldSessionStatus, "the session is closed"), condition.Negate(isSet(condition.SessionClosed))),
+		check(row(CodeSessionExpired, fieldSessionExpiresAt, "the session has expired"), condition.Negate(isSet(condition.SessionExpired))),
+		check(row(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's"), asks(condition.AgentID, condition.Eq, s.AgentID)),
+		check(row(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy"), asks(condition.PolicyID, condition.Eq, s.PolicyID)),
+	}
+	if s.AllowedActionTypes != nil {
+		r := row(CodeSessionNotAllowed, fieldSessionTypes, "the action type matches none that the session allows")
+		r.entries = func(*ActionPolicy) []string { return s.AllowedActionTypes }
+		checks = append(checks, check(r, asks(condition.ActionType, condition.ActionGlob, s.AllowedActionTypes...)))
+	}
+	if len(s.AllowedResourcePatterns) > 0 {
+		r := row(CodeSessionNotAllowed, fieldSessionPatterns, "the resource matches no pattern that the session allows")
+		r.entries, r.resource = func(*ActionPolicy) []string { return s.AllowedResourcePatterns }, true
+		checks = append(checks, check(r, reads(condition.ReadsEvery, s.AllowedResourcePatterns)))
+	}
+	if s.MaxCostMinor != nil {
+		r := row(CodeSessionNotAllowed, fieldSessionMaxCost, fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor))
+		checks = append(checks, check(r, costWithinCap(&ActionPolicy{MaxCostMinor: s.MaxCostMinor})))
+	}
+	return checks
+}
+
+// CompiledSession is a session that narrows evaluations. It is immutable and safe for
+// concurrent use.
+type CompiledSession struct {
+	doc    *Session
+	checks []sessionCheck
+}
+
+// sessionCheck is a check of a session and what it asks.
+type sessionCheck struct {
+	row  *checkRow
+	asks condition.Compact
+}
+
+// CompileSession compiles a session, which is kept and must not be modified afterwards. It
+// refuses with an [*InvalidError] what [Session.Validate] refuses.
+func CompileSession(s *Session) (*CompiledSession, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	c := &CompiledSession{doc: s}
+	for _, check := range SessionChecks(s) {
+		b, err := condition.AppendCompact(nil, check.Holds)
+		if err != nil {
+			return nil, fmt.Errorf("compiling the check %s of a session: %w", check.Code, err)
+		}
+		holds, _ := condition.CutCompact(string(b))
+		c.checks = append(c.checks, sessionCheck{check.row, holds})
+	}
+	return c, nil
+}
+
+// Document returns the session that was compiled. It must not be modified.
+func (c *CompiledSession) Document() *Session { return c.doc }
+
+// Expired reports whether the session's time is over at a time.
+func (c *CompiledSession) Expired(at time.Time) bool { return !at.Before(c.doc.ExpiresAt) }
+
+// Size returns about how many bytes the session keeps resident.
+func (c *CompiledSession) Size() int {
+	size := int(unsafe.Sizeof(*c)+unsafe.Sizeof(*c.doc)) + len(c.doc.ID) + len(c.doc.PolicyID) + len(c.doc.AgentID)
+	for _, list := range [][]string{c.doc.AllowedActionTypes, c.doc.AllowedResourcePatterns} {
+		for _, s := range list {
+			size += len(s) + int(unsafe.Sizeof(s))
+		}
+	}
+	for i := range c.checks {
+		size += int(unsafe.Sizeof(c.checks[i])+unsafe.Sizeof(*c.checks[i].row)) + len(c.checks[i].row.reason) + c.checks[i].asks.Size()
+	}
+	return size
+}
+
+// InSession is the session that an intent is proposed in. Its zero value is none.
+type InSession struct {
+	*CompiledSession
+	// Expired says that the session's time is over.
+	Expired bool
+}
+
+// check returns the findings of the session's checks that fail, nil where none does.
+func (s *InSession) check(e *evaluation) (findings []Finding) {
+	e.SetBool(condition.SessionClosed, s.doc.Status != SessionActive)
+	e.SetBool(condition.SessionExpired, s.Expired)
+	_, err := e.in.Intent.Readings()
+	for i := range s.checks {
+		c := &s.checks[i]
+		if c.row.resource && err != nil {
+			continue // which denies
+		}
+		found := c.row.evaluate(e, c.asks)
+		if t := e.in.Trace; t != nil {
+			t.checked(len(t.Checks)-len(s.checks)+i, c.row, c.asks, e, found)
+		}
+		if found != nil {
+			findings = append(findings, *found)
+		}
+	}
+	return findings
+}
+
+// valueOf returns a member that is no list.
+func (s *Session) valueOf(field string) string {
+	switch field {
+	case fieldSessionAgent:
+		return s.AgentID
+	case fieldSessionPolicy:
+		return s.PolicyID
+	case fieldSessionStatus:
+		return string(s.Status)
+	case fieldSessionExpiresAt:
+		return s.ExpiresAt.UTC().Format(time.RFC3339)
+	case fieldSessionMaxCost:
+		return strconv.FormatInt(*s.MaxCostMinor, 10)
+	}
+	return ""
+}
+
+// gotInSession returns what the check of a member of a session is about.
+func gotInSession(in *Intent, field string) string {
+	switch field {
+	case fieldSessionAgent:
+		return in.AgentID
+	case fieldSessionPolicy:
+		return in.PolicyID
+	case fieldSessionTypes:
+		return in.ActionType
+	case fieldSessionMaxCost:
+		if in.Cost != nil {
+			return strconv.FormatInt(in.Cost.AmountMinor, 10)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,113 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// sessionGrace is how long a session is kept once it has expired: intents that name it are
+// denied because it has, and not because there is none.
+const sessionGrace = 24 * time.Hour
+
+// PutSession stores a new session. It returns storage.ErrNotFound when org has no policy of
+// its PolicyID, and a *storage.LimitError when org has engine.MaxSessions sessions.
+func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session) error {
+	return r.update(ctx, org, func(tx storage.Tx) error {
+		q := storage.Query{Kind: storage.PolicyKind, Org: org, Prefix: storage.Text(s.PolicyID), Bare: true}
+		known := false
+		err := tx.Scan(q, func([]byte, storage.Document) (bool, error) {
+			known = true
+			return false, nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return storage.ErrNotFound
+		}
+		if err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, 1, "sessions", engine.MaxSessions) }); err != nil {
+			return err
+		}
+		_, err = storage.Sessions.Put(tx, org, s)
+		return err
+	})
+}
+
+// Session returns the session, or storage.ErrNotFound.
+func (r *Registry) Session(ctx context.Context, org, id string) (*engine.Session, error) {
+	return read(ctx, r, func(tx storage.Reader) (*engine.Session, error) { return storage.Sessions.Get(tx, org, id) })
+}
+
+// ListSessions returns org's sessions by id, which is by creation, those too that are closed
+// or have expired and are not swept yet.
+func (r *Registry) ListSessions(ctx context.Context, org string, p storage.Page) (sessions []*engine.Session, next string, err error) {
+	return list(ctx, r, storage.Sessions, org, storage.ByID, p, all)
+}
+
+// CloseSession closes the session and returns it as it then is, or storage.ErrNotFound. When
+// it returns nil the session is closed wherever the store is used. One that is closed stays
+// as it is.
+func (r *Registry) CloseSession(ctx context.Context, org, id string, at time.Time) (s *engine.Session, err error) {
+	err = r.update(ctx, org, func(tx storage.Tx) error {
+		if s, err = storage.Sessions.Get(tx, org, id); err != nil || s.Status == engine.SessionClosed {
+			return err
+		}
+		s.Status, s.ClosedAt = engine.SessionClosed, at
+		_, err := storage.Sessions.Put(tx, org, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.docs.Barrier(ctx); err != nil {
+		return nil, fmt.Errorf("waiting until every replica has heard that the session is closed: %w", err)
+	}
+	return s, nil
+}
+
+// sweptAtOnce is how many sessions one write removes.
+const sweptAtOnce = 1000
+
+// errSwept ends a sweep of which nothing is left.
+var errSwept = errors.New("nothing is left to sweep")
+
+// SweepSessions removes org's sessions that expired a day before a time, and returns how many
+// it has.
+func (r *Registry) SweepSessions(ctx context.Context, org string, at time.Time) (removed int, err error) {
+	end := storage.Time(at.Add(-sessionGrace))
+	for {
+		n := 0
+		err := r.update(ctx, org, func(tx storage.Tx) error {
+			var gone []string
+			q := storage.Query{Kind: storage.SessionKind, Org: org, Index: storage.ByExpiry, Bare: true}
+			err := tx.Scan(q, func(position []byte, d storage.Document) (bool, error) {
+				if string(position) >= string(end) {
+					return false, nil
+				}
+				gone = append(gone, d.ID)
+				return len(gone) < sweptAtOnce, nil
+			})
+			if n = len(gone); err != nil || n == 0 {
+				return errors.Join(err, errSwept)
+			}
+			for _, id := range gone {
+				if err := tx.Delete(storage.SessionKind, org, id); err != nil {
+					return err
+				}
+			}
+			return recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, int64(-n), "sessions", 0) })
+		})
+		if n == 0 && errors.Is(err, errSwept) {
+			return removed, nil
+		}
+		if err != nil {
+			return removed, err
+		}
+		removed += n
+	}
+}
