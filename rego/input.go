@@ -25,6 +25,7 @@ var (
 	keyMetadata, keyID, keyStatus            = ast.StringTerm("metadata"), ast.StringTerm("id"), ast.StringTerm("status")
 	keyCounters                              = ast.StringTerm("counters")
 	keyVersion, keyOrganizationID            = ast.StringTerm("version"), ast.StringTerm("organization_id")
+	keySession, keyClosed, keyExpired        = ast.StringTerm("session"), ast.StringTerm("closed"), ast.StringTerm("expired")
 
 	usageWithin   = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(false)))
 	usageExceeded = ast.ObjectTerm(ast.Item(keyExceeded, ast.InternedTerm(true)))
@@ -66,6 +67,9 @@ func queryInput(policy *ast.Term, in *engine.Input) (ast.Value, error) {
 		ast.Item(keyRequireRegistered, ast.InternedTerm(in.RequireRegistered)),
 		ast.Item(keyReadings, readingsTerm(&readings)),
 	)
+	if in.Session.CompiledSession != nil {
+		input.Insert(keySession, sessionTerm(&in.Session))
+	}
 	if len(in.Counts) > 0 {
 		input.Insert(keyCounters, countersTerm(in.Counts))
 	}

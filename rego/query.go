@@ -105,7 +105,20 @@ func (q *Query) Evaluate(in *engine.Input) (engine.Decision, []engine.Code, erro
 	if !ok || set.Len() == 0 {
 		return engine.Deny, nil, fmt.Errorf("evaluating policy %s: it has no codes: %v", q.policy.PolicyID, v)
 	}
-	return q.decide(set.Slice())
+	decision, codes, err := q.decide(set.Slice())
+	if err != nil || in.Session.CompiledSession == nil {
+		return decision, codes, err
+	}
+	codes, err = q.inSession(in, input, codes)
+	if err != nil {
+		return engine.Deny, nil, err
+	}
+	for _, code := range codes {
+		if outcome, known := code.Outcome(); known {
+			decision = max(decision, outcome)
+		}
+	}
+	return decision, codes, nil
 }
 
 // decide returns the most restrictive outcome of codes.

@@ -55,6 +55,7 @@ func querySchema() map[string]any {
 		"intent":                    intentSchema(),
 		"agent":                     closed(texts("id", "status")),
 		"policy":                    policySchema(),
+		"session":                   closed(map[string]any{"closed": typed("boolean"), "expired": typed("boolean")}),
 		"lists":                     typed("object"), // which rules in Rego are given
 		"usage":                     closed(map[string]any{"exceeded": typed("boolean")}),
 		"require_registered_agents": typed("boolean"),
