@@ -177,7 +177,9 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	sweeper, err := retention.New(retention.Config{Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Log: n.log, Metrics: n.registry})
+	sweeper, err := retention.New(retention.Config{
+		Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Sessions: n.sweepSessions, Log: n.log, Metrics: n.registry,
+	})
 	if err != nil {
 		return err
 	}

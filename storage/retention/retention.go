@@ -36,6 +36,9 @@ type Config struct {
 	// Keep returns how long an organization's history is kept: 0 means for good.
 	// An error keeps it until the next pass.
 	Keep func(ctx context.Context, org string) (time.Duration, error)
+	// Sessions removes the sessions of an organization that have expired by a time, and
+	// returns how many. Nil removes none.
+	Sessions func(ctx context.Context, org string, at time.Time) (int, error)
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// Log hears of what was removed. Nil discards.
@@ -176,8 +179,13 @@ func (s *Sweeper) pass(ctx context.Context) {
 	}
 }
 
-// sweep removes what org keeps no longer and returns how much that was.
+// sweep removes what org keeps no longer and returns how much of the history that was.
 func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error) {
+	if s.cfg.Sessions != nil {
+		if _, err := s.cfg.Sessions(ctx, org, s.cfg.Now()); err != nil {
+			return 0, fmt.Errorf("removing sessions: %w", err)
+		}
+	}
 	keep, err := s.cfg.Keep(ctx, org)
 	if err != nil {
 		return 0, fmt.Errorf("asking how long to keep history: %w", err)

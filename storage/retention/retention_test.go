@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,27 @@ func TestDecision_Plans_RetentionRemovesWhatIsOlder(t *testing.T) {
 	w.sweeper().pass(t.Context())
 	if w.log.Len() > 0 {
 		t.Errorf("a pass that removed nothing logged %s", w.log.String())
+	}
+}
+
+// Sessions that have expired are removed of each organization, whatever its plan keeps.
+func TestSweeper_Sessions(t *testing.T) {
+	w := newWorld(t)
+	var swept []string
+	w.cfg.Sessions = func(_ context.Context, org string, at time.Time) (int, error) {
+		if !at.Equal(now) {
+			t.Errorf("sessions are swept at %v, want %v", at, now)
+		}
+		swept = append(swept, org)
+		return 1, nil
+	}
+	for _, org := range []string{"ever", "free"} {
+		w.commit(org, 1, time.Hour)
+	}
+	w.sweeper().pass(t.Context())
+	slices.Sort(swept)
+	if !slices.Equal(swept, []string{"ever", "free"}) {
+		t.Errorf("sessions of %v were swept, want those of ever and free", swept)
 	}
 }
 
