@@ -116,6 +116,27 @@ func readLists(s streams, name string) (condition.Lists, error) {
 	return engine.CompileLists(lists), nil
 }
 
+// readSession reads the session in a file, nil where no file is named. It is active unless
+// it says otherwise; whether it has expired is not asked.
+func readSession(s streams, name string) (*engine.CompiledSession, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := readInput(s, name)
+	if err != nil {
+		return nil, err
+	}
+	session := &engine.Session{Status: engine.SessionActive}
+	if err := engine.Decode(data, "session", session); err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	compiled, err := engine.CompileSession(session)
+	if err != nil {
+		return nil, &inputError{name: name, err: err}
+	}
+	return compiled, nil
+}
+
 // readAll reads the documents in a file. The error has every problem of all of them.
 func readAll[T any](s streams, name string, kind document.Kind, read func(*document.Document) (T, error)) ([]T, error) {
 	docs, err := readDocuments(s, name, kind)

@@ -16,6 +16,7 @@ type evalCmd struct {
 	Policy        string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
 	Rules         string   `placeholder:"FILE" help:"JSON array of the organization's rules."`
 	Lists         string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names."`
+	Session       string   `placeholder:"FILE" help:"Session that the intents are proposed in, as the API shows it."`
 	Intent        []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
 	AgentStatus   string   `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
 	UsageExceeded bool     `help:"Evaluate as if the plan's meter were used up."`
@@ -60,6 +61,13 @@ func (c *evalCmd) Run(_ context.Context, s streams) error {
 	inputs, err := c.inputs(s, engines.policy.Document().PolicyID)
 	if err != nil {
 		return err
+	}
+	session, err := readSession(s, c.Session)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		in.Session.CompiledSession = session
 	}
 	failOn, err := engine.ParseDecision(c.FailOn)
 	if c.FailOn == "never" {
