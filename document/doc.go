@@ -210,16 +210,6 @@ func decode[T any](d *Document, k Kind, read func([]byte) (T, error)) (v T, err 
 	return v, nil
 }
 
-// Decode reads d strictly into v and runs checks as [engine.Decode] does. The errors have
-// places.
-func Decode[T any](d *Document, v *T, checks ...func() error) error {
-	err := engine.Decode(d.JSON(), string(d.Kind), v, checks...)
-	for i := 0; i < len(checks) && err == nil; i++ {
-		err = checks[i]()
-	}
-	return d.Locate(err)
-}
-
 // JSON returns the wire form of d.
 func (d *Document) JSON() jsontext.Value {
 	data, err := d.wire(d.Kind)

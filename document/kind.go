@@ -3,24 +3,26 @@ package document
 import (
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
 )
 
-// suiteMembers are the members by which a suite is known.
+// suiteMembers are the members by which a suite is known: those of suite.File, which this
+// package is below. A test of package suite holds them equal.
 var suiteMembers = []string{"suite", "tests", "intents", "policy", "policies", "rules", "lists", "now"}
 
 // members returns the members that a document of each kind can have.
-func members() map[Kind][]string {
+var members = sync.OnceValue(func() map[Kind][]string {
 	return map[Kind][]string{
 		Policy: engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]()),
 		Rule:   engine.MemberNames(reflect.TypeFor[engine.Rule]()),
 		Intent: engine.MemberNames(reflect.TypeFor[engine.Intent]()),
 		Suite:  suiteMembers,
 	}
-}
+})
 
 // kindOf returns the kind that has most of an object's members, empty where two have as
 // many.

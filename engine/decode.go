@@ -81,30 +81,6 @@ func DecodePolicy(data []byte, field string) (*ActionPolicy, error) {
 	return &p, nil
 }
 
-// DecodeRules reads an array of rules, not validated. Field is the path that
-// errors start with, usually "rules". A rule that does not say otherwise is active
-// and has the priority [DefaultPriority], like one that the API makes.
-func DecodeRules(data []byte, field string) ([]Rule, error) {
-	var rules []Rule
-	if err := Decode(data, field, &rules); err != nil {
-		return nil, err
-	}
-	var given []struct {
-		Priority *int64 `json:"priority"`
-		IsActive *bool  `json:"isActive"`
-	}
-	if err := json.Unmarshal(data, &given); err != nil {
-		return nil, decodeError(err, field)
-	}
-	for i, g := range given {
-		if g.Priority == nil {
-			rules[i].Priority = DefaultPriority
-		}
-		rules[i].IsActive = g.IsActive == nil || *g.IsActive
-	}
-	return rules, nil
-}
-
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom]. Both members are
 // required: a cost without an amount must not read as one of nothing.
 func (c *Cost) UnmarshalJSONFrom(dec *jsontext.Decoder) error {

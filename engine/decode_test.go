@@ -122,22 +122,6 @@ func TestDecodePolicy(t *testing.T) {
 	}
 }
 
-func TestDecodeRules(t *testing.T) {
-	rules, err := engine.DecodeRules([]byte(`[{"id":"a","name":"b","condition":"{}","action":"{}","isActive":true}]`), "rules")
-	if err != nil || len(rules) != 1 || rules[0].ID != "a" {
-		t.Errorf("DecodeRules = %v, %v", rules, err)
-	}
-	rules, err = engine.DecodeRules([]byte(`[{},{"priority":0,"isActive":false}]`), "rules")
-	if err != nil || !rules[0].IsActive || rules[0].Priority != engine.DefaultPriority || rules[1].IsActive || rules[1].Priority != 0 {
-		t.Errorf("DecodeRules = %v, %v, want one that is active with the default priority, and one as it says", rules, err)
-	}
-	if _, err := engine.DecodeRules([]byte(`[{},{"isactive":true}]`), "rules"); err == nil || !strings.Contains(err.Error(), "rules[1].isactive") {
-		t.Errorf("DecodeRules = %v, want an error that names rules[1].isactive", err)
-	}
-}
-
-// FuzzDecode: whatever the bytes, an intent that decodes and validates can be
-// evaluated, and one that does not is refused with fields to name.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(typicalBody))
 	f.Add([]byte(`{"intent":{"cost":{"amount_minor":1e9}}}`))

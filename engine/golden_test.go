@@ -110,7 +110,8 @@ func goldenRules(t *testing.T, data string) *engine.RuleSet {
 	if data == "" {
 		return nil
 	}
-	rules, err := engine.DecodeRules([]byte(data), "rules")
+	var rules []engine.Rule
+	err := engine.Decode([]byte(data), "rules", &rules)
 	if err != nil {
 		t.Fatalf("rules.json: %v", err)
 	}

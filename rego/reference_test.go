@@ -113,7 +113,8 @@ func decide(t *testing.T, c *reference.Case) (inEngine, inRego string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := engine.DecodeRules(marshal(t, append([]reference.Rule{}, c.Rules...)), "rules")
+	var rules []engine.Rule
+	err = engine.Decode(marshal(t, append([]reference.Rule{}, c.Rules...)), "rules", &rules)
 	if err != nil {
 		t.Fatal(err)
 	}

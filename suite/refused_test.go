@@ -2,10 +2,12 @@ package suite
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
 	"writ/document"
+	"writ/engine"
 )
 
 // TestLoad_RefusesWithEveryPlace: what is wrong with a suite is named where it stands.
@@ -54,5 +56,15 @@ func TestLoad_RefusesWithEveryPlace(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFile_EveryMemberTellsASuite: package document knows a suite by the members of File.
+func TestFile_EveryMemberTellsASuite(t *testing.T) {
+	for _, name := range engine.MemberNames(reflect.TypeFor[File]()) {
+		docs, err := document.Parse("s.yaml", []byte(name+": x"))
+		if err != nil || docs[0].Kind != document.Suite {
+			t.Errorf("a document with %s is a %q, %v, want a suite", name, docs[0].Kind, err)
+		}
 	}
 }
