@@ -13,18 +13,23 @@ import (
 )
 
 type evalCmd struct {
-	Policy        string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
-	Rules         string   `placeholder:"FILE" help:"JSON array of the organization's rules."`
-	Lists         string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names."`
-	Session       string   `placeholder:"FILE" help:"Session that the intents are proposed in, as the API shows it."`
-	Intent        []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
-	AgentStatus   string   `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
-	UsageExceeded bool     `help:"Evaluate as if the plan's meter were used up."`
-	Registered    bool     `name:"require-registered-agents" help:"Deny unregistered agents."`
-	Engine        string   `default:"cel" enum:"cel,rego,both" help:"What decides: cel, the engine of the service; rego, what writ rego exports; both, which fails on a difference."`
-	Explain       bool     `help:"Also show how the resource is read, what decided each check, and the rules in order with the parts of their conditions."`
-	JSON          bool     `name:"json" help:"Print a line of JSON for each intent."`
-	FailOn        string   `default:"never" enum:"never,deny,approval_required" help:"Exit 1 if an intent is decided so: never, deny or approval_required, which includes deny."`
+	Policy     string   `required:"" placeholder:"FILE" help:"ActionPolicy to evaluate by."`
+	Rules      string   `placeholder:"FILE" help:"The organization's rules: YAML documents, or a JSON array."`
+	Lists      string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names."`
+	Session    string   `placeholder:"FILE" help:"Session that the intents are proposed in, as the API shows it."`
+	Intent     []string `required:"" sep:"none" placeholder:"FILE" help:"ActionIntent to evaluate, an array of them, or several one after another; - is standard input. Can be repeated."`
+	stateFlags `embed:""`
+	Engine     string `default:"cel" enum:"cel,rego,both" help:"What decides: cel, the engine of the service; rego, what writ rego exports; both, which fails on a difference."`
+	Explain    bool   `help:"Also show how the resource is read, what decided each check, and the rules in order with the parts of their conditions."`
+	JSON       bool   `name:"json" help:"Print a line of JSON for each intent."`
+	FailOn     string `default:"never" enum:"never,deny,approval_required" help:"Exit 1 if an intent is decided so: never, deny or approval_required, which includes deny."`
+}
+
+// stateFlags describe what an evaluation asks beside the documents.
+type stateFlags struct {
+	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent: unregistered, active or disabled."`
+	UsageExceeded bool   `help:"Evaluate as if the plan's meter were used up."`
+	Registered    bool   `name:"require-registered-agents" help:"Deny unregistered agents."`
 }
 
 // Help says what the exit code means.
@@ -58,7 +63,7 @@ func (c *evalCmd) Run(_ context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := c.inputs(s, engines.policy.Document().PolicyID)
+	inputs, err := c.inputs(s, c.Intent, engines.policy.Document().PolicyID)
 	if err != nil {
 		return err
 	}
@@ -150,10 +155,10 @@ type namedInput struct {
 	*engine.Input
 }
 
-// inputs reads the intents, which are all to name the policy.
-func (c *evalCmd) inputs(s streams, policyID string) ([]namedInput, error) {
+// inputs reads the intents in files, which are all to name the policy.
+func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]namedInput, error) {
 	var inputs []namedInput
-	for _, file := range c.Intent {
+	for _, file := range files {
 		intents, err := readIntents(s, file)
 		if err != nil {
 			return nil, err

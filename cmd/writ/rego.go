@@ -13,16 +13,13 @@ import (
 )
 
 type regoCmd struct {
-	Policy []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
-	Core   bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
-	Rules  string   `placeholder:"FILE" help:"JSON array of rules to render with it."`
-	Lists  string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names. Needs --out."`
-	Input  []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`
-	Out    string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
-
-	AgentStatus   string `default:"unregistered" enum:"unregistered,active,disabled" help:"Status of the agent of --input: unregistered, active or disabled."`
-	UsageExceeded bool   `help:"The input is of a plan whose meter is used up."`
-	Registered    bool   `name:"require-registered-agents" help:"The input denies unregistered agents."`
+	Policy     []string `required:"" sep:"none" placeholder:"FILE" help:"ActionPolicy to render; - is standard input. With --core it can be repeated."`
+	Core       bool     `help:"Write what an OPA needs to be writ's external evaluation core; needs --out."`
+	Rules      string   `placeholder:"FILE" help:"Rules to render with it: YAML documents, or a JSON array."`
+	Lists      string   `placeholder:"FILE" help:"Lists that the rules look in: a JSON object of arrays of strings by the lists' names. Needs --out."`
+	Input      []string `sep:"none" placeholder:"FILE" help:"Print instead the input that the module decides this ActionIntent by. With --out write the module, the inputs and a test of each for opa test; it can be repeated then."`
+	Out        string   `placeholder:"DIR" help:"Directory to write the modules to; needed when rules are written in Rego, each of which is a module of its own."`
+	stateFlags `embed:""`
 }
 
 // Help says what the module is for.
@@ -136,8 +133,7 @@ func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFi
 func (c *regoCmd) intents(s streams, p *engine.ActionPolicy) (map[string]*engine.Input, error) {
 	intents := make(map[string]*engine.Input)
 	for _, file := range c.Input {
-		eval := evalCmd{Intent: []string{file}, AgentStatus: c.AgentStatus, UsageExceeded: c.UsageExceeded, Registered: c.Registered}
-		inputs, err := eval.inputs(s, p.PolicyID)
+		inputs, err := c.inputs(s, []string{file}, p.PolicyID)
 		if err != nil {
 			return nil, err
 		}
