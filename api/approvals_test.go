@@ -606,3 +606,26 @@ func TestApprovals_EveryFaultRefuses(t *testing.T) {
 		wantDecision(t, d.redeem(body, id), "allow")
 	}
 }
+
+// A core hears of the approval, and is held to the same rule.
+func TestApprovals_OfACore(t *testing.T) {
+	h, core := startElsewhere(t)
+	reason := "core.why: it is large"
+	core.decide = func(_ context.Context, _ engine.Set, in *engine.Input) (engine.Result, error) {
+		if a := in.Approval; a != nil && a.Status != ledger.Approved {
+			t.Errorf("the core heard of the approval %+v, want an approved one", a)
+		}
+		return engine.Result{Decision: engine.ApprovalRequired, Findings: []engine.Finding{{Code: engine.CodeCoreFinding, Outcome: engine.ApprovalRequired, Reason: reason}}}, nil
+	}
+	approver, _ := h.key(acme, "approvals:decide")
+	for _, want := range []string{"allow", "approval_required"} {
+		body := intent()
+		var held result
+		h.evaluate(acme, body).wantStatus(http.StatusOK).into(&held)
+		h.do("PATCH", "/v1/approvals/"+held.DecisionID, approver, obj{"status": "approved"}).wantStatus(http.StatusOK)
+		if want == "approval_required" {
+			reason = "core.other: it is at night"
+		}
+		wantDecision(t, h.evaluate(acme, under(body, held.DecisionID)), want)
+	}
+}

@@ -19,6 +19,7 @@ package approval
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"writ/engine"
@@ -65,11 +66,15 @@ func (a *Approval) Status(at time.Time) Status {
 	return Pending
 }
 
-// Held returns the findings of a decision as its details keep them.
+// Held returns the findings of a decision as its details keep them. The code of a finding
+// that a core made up is the one that its reason starts with.
 func Held(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
 	held := make([]storage.HeldFinding, len(result.Findings))
 	for i, f := range result.Findings {
 		held[i] = storage.HeldFinding{Code: string(f.Code), RuleID: f.RuleID, Reason: f.Reason}
+		if f.Code == engine.CodeCoreFinding {
+			held[i].Code, _, _ = strings.Cut(f.Reason, ":")
+		}
 		if f.RuleID != "" {
 			held[i].RuleRevision = rules.RevisionOf(f.RuleID)
 		}

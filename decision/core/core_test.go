@@ -35,6 +35,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 	set := testSet(t, idle, rule)
 	in := testInput()
 	in.Agent, in.Usage.Exceeded, in.RequireRegistered = engine.AgentDisabled, true, true
+	in.Approval = &engine.Approval{ID: "a1", Status: "approved"}
 	if _, err := c.Evaluate(t.Context(), set, in); err != nil {
 		t.Fatalf("Evaluate = %v", err)
 	}
@@ -62,6 +63,7 @@ func TestDecision_ExternalEvaluationCore_InputHoldsPolicyIntentAgentRules(t *tes
 		},
 		"usage":                     map[string]any{"exceeded": true},
 		"require_registered_agents": true,
+		"approval":                  map[string]any{"approval_id": "a1", "status": "approved"},
 		"rules_revision":            57.0,
 		"semantics":                 float64(engine.Semantics),
 	}}
