@@ -105,7 +105,8 @@ func (c *committer) recoverUnknown(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("recovering from a failed commit: %w", err)
 	}
-	stands, rest := storage.Batch{}, existing
+	var stands storage.Batch
+	rest := existing
 	for _, w := range c.unknown {
 		stands, rest = w.cut(rest)
 		for i := range w.places {
@@ -172,7 +173,8 @@ func (c *committer) try(ctx context.Context, batch []*waiter) (storage.Batch, er
 	if err != nil {
 		return all, err
 	}
-	own, rest := storage.Batch{}, all
+	var own storage.Batch
+	rest := all
 	for _, w := range batch {
 		if own, rest = w.cut(rest); w.raced(own) {
 			continue

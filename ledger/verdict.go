@@ -71,7 +71,8 @@ func (v *Verdict) entry() *storage.Entry {
 	dst = receipt.AppendString(append(dst, `,"organization_id":`...), v.OrganizationID)
 	dst = appendOptional(dst, `,"used_by":`, v.UsedBy)
 	dst = receipt.AppendString(append(dst, `,"verdict":`...), v.Verdict)
-	e.Body = append(dst, '}')
+	dst = append(dst, '}')
+	e.Body = dst
 	return e
 }
 

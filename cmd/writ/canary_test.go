@@ -201,12 +201,21 @@ func exportingPlan(t *testing.T) string {
 type bird struct {
 	t                            *testing.T
 	url, token                   string
+	approver                     string // a key that may approve
 	http                         *http.Client
 	evaluated, failures, refused atomic.Int64
 }
 
 // singAll sends canaries, several at a time: they wait for the disk together.
 func (b *bird) singAll(canaries []scrubtest.Canary) {
+	var key struct {
+		Token string `json:"token"`
+	}
+	made := b.send(http.MethodPost, "/v1/tokens", `{"name":"approver","scopes":["approvals:decide"]}`, nil)
+	if err := json.Unmarshal([]byte(made.body), &key); err != nil || key.Token == "" {
+		b.t.Fatalf("making a key = %d %s", made.status, made.body)
+	}
+	b.approver = key.Token
 	var all sync.WaitGroup
 	places := make(chan struct{}, 16)
 	for i, c := range canaries {
@@ -232,6 +241,7 @@ func (b *bird) sing(c scrubtest.Canary, s string) {
 		b.documents(s)
 	}
 	b.record(s)
+	b.approvals(s)
 	b.addresses(s)
 	b.broken(s)
 }
@@ -348,6 +358,39 @@ func (b *bird) record(s string) {
 	}
 }
 
+// approvals sends s in what an approver is shown and says. One approval in two stays
+// pending, with its details.
+func (b *bird) approvals(s string) {
+	for _, status := range []string{"", "approved", "rejected"} {
+		intent := object{
+			"intent_id": uuid.NewString(), "policy_id": testPolicy, "agent_id": "stranger", "action_type": "deploy",
+			"resource": "prod/web", "issued_at": "2026-11-02T10:00:00Z", "metadata": object{s: "x", "note": s, "password": "see " + s},
+		}
+		var held struct {
+			DecisionID string `json:"decision_id"`
+		}
+		answer := b.send(http.MethodPost, "/v1/policy/evaluate", encode(b.t, object{"policy_id": testPolicy, "intent": intent}), nil)
+		if answer.status == http.StatusBadRequest {
+			return // no key of metadata can hold it
+		}
+		if err := json.Unmarshal([]byte(answer.body), &held); err != nil || answer.status != http.StatusOK {
+			b.t.Errorf("evaluate = %d %s", answer.status, answer.body)
+			return
+		}
+		path := "/v1/approvals/" + held.DecisionID
+		b.json(http.MethodPatch, path, object{"status": s})
+		if status != "" {
+			got := b.send(http.MethodPatch, path, encode(b.t, object{"status": status, "comment": "for " + s}), http.Header{"Authorization": {"Bearer " + b.approver}})
+			// It was denied if one of the rules that others make stood meanwhile.
+			if got.status != http.StatusOK && got.status != http.StatusBadRequest && got.status != http.StatusNotFound {
+				b.t.Errorf("PATCH %s = %d %s", path, got.status, got.body)
+			}
+		}
+		b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "intent": intent, "approval_id": held.DecisionID})
+		b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "intent": intent, "approval_id": s})
+	}
+}
+
 // addresses sends s in paths, queries and headers. A checkout fails, because
 // there is no Stripe, and is logged with the request's id.
 func (b *bird) addresses(s string) {
@@ -360,6 +403,9 @@ func (b *bird) addresses(s string) {
 	b.send(http.MethodPatch, "/v1/rules/"+line, `{"name":"x"}`, nil)
 	b.send(http.MethodDelete, "/v1/rules/"+line, "", nil)
 	b.send(http.MethodDelete, "/v1/tokens/"+line, "", nil)
+	b.send(http.MethodGet, "/v1/approvals/"+line, "", nil)
+	b.send(http.MethodPatch, "/v1/approvals/"+line, `{"status":"rejected"}`, nil)
+	b.send(http.MethodGet, "/v1/approvals?limit=1&agent_id="+query, "", nil)
 	for _, name := range []string{"agent_id", "action_type", "policy_id", "decision", "from", "cursor", "limit", query} {
 		b.send(http.MethodGet, "/v1/authorizations?limit=1&"+name+"="+query, "", nil)
 	}
@@ -465,7 +511,7 @@ func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)
 	_, texts["/metrics"] = get(b.t, p.admin+"/metrics")
-	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/usage/summary", "/v1/billing/subscription"} {
+	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/approvals", "/v1/usage/summary", "/v1/billing/subscription"} {
 		texts["GET "+path] = b.send(http.MethodGet, path, "", nil).body
 	}
 	export := b.send(http.MethodGet, "/v1/authorizations/export", "", nil)
