@@ -42,7 +42,7 @@ func (l *log) judge(id, verdict string, at time.Time) {
 func (l *log) ListRecords(_ context.Context, _ string, f storage.Filter, p storage.Page) (page []*storage.Record, next string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return pageOf(l.rows, p, func(r *storage.Record) bool { return f.Selects(r) })
+	return pageOf(l.rows, p, f.Selects)
 }
 
 func (l *log) Entries(_ context.Context, _ string, _ storage.EntryKind, p storage.Page) (page []*storage.Entry, next string, err error) {

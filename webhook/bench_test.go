@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) //nolint:errcheck // it is all the same
+		io.Copy(io.Discard, r.Body)
 	}))
 	fmt.Println(s.URL)
-	io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends
+	io.Copy(io.Discard, os.Stdin)
 }
 
 // cpu is the processor time of this process.
@@ -59,7 +59,7 @@ func BenchmarkDelivery(b *testing.B) {
 	out, err := receiver.StdoutPipe()
 	must(b, err)
 	must(b, receiver.Start())
-	defer receiver.Wait() //nolint:errcheck // it has ended
+	defer receiver.Wait()
 	defer stop.Close()
 	url, err := bufio.NewReader(out).ReadString('\n')
 	must(b, err)

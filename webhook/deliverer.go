@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -260,14 +261,15 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		}
 		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
-		if ctx.Err() != nil || !d.cfg.Leads() {
-			return nil // what was delivered is delivered once more
+		stopped := ctx.Err() != nil
+		if stopped { // which ended attempts
+			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
-		if err := d.cfg.Outboxes.EndAttempts(ctx, org, d.cfg.Now().UTC().Truncate(time.Millisecond), due); err != nil {
+		if err := d.cfg.Outboxes.EndAttempts(context.WithoutCancel(ctx), org, d.cfg.Now().UTC().Truncate(time.Millisecond), due); err != nil {
 			return err
 		}
 		d.count(due)
-		if d.note(t, due, answered) {
+		if stopped || d.note(t, due, answered) {
 			return nil
 		}
 	}

@@ -29,7 +29,7 @@ const secretBytes = 32
 // NewSecret returns a new secret in the form of Standard Webhooks.
 func NewSecret() string {
 	b := make([]byte, secretBytes)
-	rand.Read(b) //nolint:errcheck // it never fails
+	rand.Read(b)
 	return "whsec_" + base64.StdEncoding.EncodeToString(b)
 }
 

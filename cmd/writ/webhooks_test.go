@@ -202,8 +202,8 @@ func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 	c.do(t, http.MethodPost, "/v1/webhooks/"+id+"/test", "", http.StatusAccepted, nil)
 	waitFor(t, "a delivery", func() bool { return l.count() == 1 })
 	l.CloseClientConnections()
-	l.Server.Config.SetKeepAlivesEnabled(false)
-	l.Listener.Close() //nolint:errcheck // it is closed again
+	l.Config.SetKeepAlivesEnabled(false)
+	l.Listener.Close()
 	c.do(t, http.MethodPost, "/v1/webhooks/"+id+"/test", "", http.StatusAccepted, nil)
 	seen := make(map[string]string)
 	waitFor(t, "a failure", func() bool {
@@ -342,7 +342,7 @@ func TestVerify(t *testing.T) {
 				if dir, err = os.MkdirTemp(".", "testdata-webhooks-"); err != nil { // in the module, for its library
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // it is there no more
+				t.Cleanup(func() { os.RemoveAll(dir) })
 				snippet[1] = bytes.Replace(snippet[1], []byte("import ("), []byte("import (\n\t\"encoding/json\"\n\t\"net/http/httptest\"\n\t\"os\"\n\t\"strings\"\n\t\"testing\"\n"), 1)
 			}
 			file := filepath.Join(dir, lang.file)
