@@ -15,7 +15,7 @@ import (
 // Counts returns what the counters of rules come to with an intent that is decided as a
 // trial. It reserves nothing.
 func (p *Pipeline) Counts(ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn) ([]condition.Count, error) {
-	r, err := p.counters.Read(ctx, org, rules.Counters(), in, "", p.cfg.Now(), turn)
+	r, err := p.counters.Read(ctx, org, rules.Counters(), in, p.cfg.Now(), turn)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage
 func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time, redeem func(engine.Result) engine.Result) (engine.Result, *budget.Reading, error) {
 	samples := len(b.samples)
 	for {
-		r, err := b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, "", at, in.Turn)
+		r, err := b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, at, in.Turn)
 		if err != nil {
 			return engine.Result{}, nil, err
 		}

@@ -2,16 +2,16 @@ package engine
 
 import "writ/engine/condition"
 
-// Counts returns what counters come to with an intent of a session, "" for none, where
-// before says what those that count it have come to without it.
-func Counts(counters []*condition.Counter, in *Intent, session string, before func(*condition.Counter) int64) []condition.Count {
+// Counts returns what counters come to with an intent, where before says what those that
+// count it have come to without it.
+func Counts(counters []*condition.Counter, in *Intent, before func(*condition.Counter) int64) []condition.Count {
 	if len(counters) == 0 {
 		return nil
 	}
 	counts := make([]condition.Count, len(counters))
 	for i, c := range counters {
 		counts[i] = condition.Count{Counter: c, N: condition.Uncounted}
-		if amount, counted := in.Counted(c, session); counted {
+		if amount, counted := in.Counted(c); counted {
 			counts[i].N = condition.Saturated(before(c), amount)
 		}
 	}
@@ -19,17 +19,17 @@ func Counts(counters []*condition.Counter, in *Intent, session string, before fu
 }
 
 // Alone returns what counters come to where nothing was allowed before.
-func Alone(counters []*condition.Counter, in *Intent, session string) []condition.Count {
-	return Counts(counters, in, session, func(*condition.Counter) int64 { return 0 })
+func Alone(counters []*condition.Counter, in *Intent) []condition.Count {
+	return Counts(counters, in, func(*condition.Counter) int64 { return 0 })
 }
 
 // Counted returns what the intent adds to c, and whether c counts it.
-func (in *Intent) Counted(c *condition.Counter, session string) (amount int64, counted bool) {
+func (in *Intent) Counted(c *condition.Counter) (amount int64, counted bool) {
 	var cost Cost
 	if in.Cost != nil {
 		cost = *in.Cost
 	}
-	if !c.Counts(in.ActionType, cost.Currency, session) {
+	if !c.Counts(in.ActionType, cost.Currency, in.SessionID) {
 		return 0, false
 	}
 	if c.Sum {

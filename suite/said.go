@@ -128,7 +128,7 @@ func wantOf(column string) string {
 
 // counts are what the counters of the rules come to.
 func (s *said) counts(in *engine.Intent) []condition.Count {
-	return engine.Counts(s.suite.subject.set.Counters(), in, "", func(*condition.Counter) int64 { return s.counted })
+	return engine.Counts(s.suite.subject.set.Counters(), in, func(*condition.Counter) int64 { return s.counted })
 }
 
 // shown is a value in the name of a case.

@@ -47,7 +47,7 @@ type regoAnswer struct {
 // evaluate decides an intent.
 func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	got := &evaluated{Intent: in.name, IntentID: in.Intent.IntentID}
-	in.Counts = engine.Alone(e.rules.Counters(), in.Intent, "")
+	in.Counts = engine.Alone(e.rules.Counters(), in.Intent)
 	if e.which == "rego" {
 		answer := e.ask(in.Input)
 		got.Decision, got.Codes, got.Error, got.undecided = answer.Decision, answer.Codes, answer.Error, answer.Error != ""

@@ -183,7 +183,7 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 	if err != nil {
 		return err
 	}
-	if err := n.tellWebhooks(ctx, c.Webhooks); err != nil {
+	if err := n.tellWebhooks(ctx, c.Webhooks, c.ApprovalTTL); err != nil {
 		return err
 	}
 	n.sweeper = inBackground(ctx, sweeper.Run)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"writ/storage"
 	"writ/webhook"
@@ -16,11 +17,19 @@ type webhookFlags struct {
 
 func (f webhookFlags) targets() webhook.Targets { return webhook.Targets{Allow: f.Allow} }
 
-// tellWebhooks delivers events while this replica leads.
-func (n *node) tellWebhooks(ctx context.Context, f webhookFlags) error {
+// tellWebhooks delivers events while this replica leads. Held decisions expire after
+// approvalTTL.
+func (n *node) tellWebhooks(ctx context.Context, f webhookFlags, approvalTTL time.Duration) error {
+	approvals := webhook.NewApprovals(webhook.ApprovalsConfig{
+		History: n.store, Entries: n.store.Entries, TTL: approvalTTL,
+		Decided: func(ctx context.Context, org, id string) (bool, error) {
+			v, err := n.ledger.Verdicts(ctx, org, id)
+			return v.First != nil, err
+		},
+	})
 	d, err := webhook.New(webhook.Config{
 		Outboxes: n.docs, Leads: n.store.Leads, Targets: f.targets(), Agent: "writ", Log: n.log, Metrics: n.registry,
-		Sources: []webhook.Source{webhook.NewApprovals(webhook.ApprovalsConfig{History: n.store, Entries: n.store.Entries}), webhook.NewUsage(n.server.Evaluations, nil)},
+		Sources: []webhook.Source{approvals, webhook.NewUsage(n.server.Evaluations, nil)},
 	})
 	if err != nil {
 		return err

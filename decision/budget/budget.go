@@ -93,17 +93,17 @@ func keyOf(org string, c *condition.Counter, agent, session string) key {
 // Read returns what counters have come to for an intent that is decided at a time. An
 // error means that they are not known: refuse. turn is offered to others while the history
 // is read; it may be nil.
-func (k *Counters) Read(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, session string, at time.Time, turn condition.Turn) (*Reading, error) {
+func (k *Counters) Read(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time, turn condition.Turn) (*Reading, error) {
 	if len(counters) == 0 {
 		return &nothing, nil
 	}
 	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, cells: make([]cell, 0, len(counters))}
 	for _, c := range counters {
-		amount, counted := in.Counted(c, session)
+		amount, counted := in.Counted(c)
 		if !counted {
 			continue
 		}
-		cl := cell{counter: c, key: keyOf(org, c, in.AgentID, session), agent: in.AgentID, session: session, bucket: bucketAt(c, at), amount: amount}
+		cl := cell{counter: c, key: keyOf(org, c, in.AgentID, in.SessionID), agent: in.AgentID, session: in.SessionID, bucket: bucketAt(c, at), amount: amount}
 		r.cells = append(r.cells, cl)
 	}
 	for {
@@ -116,7 +116,7 @@ func (k *Counters) Read(ctx context.Context, org string, counters []*condition.C
 			break
 		}
 	}
-	r.counts = engine.Counts(counters, in, session, r.before)
+	r.counts = engine.Counts(counters, in, r.before)
 	return r, nil
 }
 
@@ -232,12 +232,16 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 
 // counted returns what a row adds to a counter, after what became of its action.
 func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) {
-	in := engine.Intent{ActionType: row.ActionType, Cost: row.Cost}
-	amount, ok = in.Counted(c, row.SessionID)
+	amount, ok = intentOf(row).Counted(c)
 	if !ok || row.Decision != engine.Allow {
 		return 0, false
 	}
 	return amount + settled(c, row, amount), true
+}
+
+// intentOf is what counters ask of the intent of a row.
+func intentOf(row *storage.Record) *engine.Intent {
+	return &engine.Intent{ActionType: row.ActionType, Cost: row.Cost, SessionID: row.SessionID}
 }
 
 // settled returns by how much what became of an action changes what it adds.
@@ -275,8 +279,7 @@ func (k *Counters) Settled(counters []*condition.Counter, row *storage.Record, b
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range counters {
-		in := engine.Intent{ActionType: row.ActionType, Cost: row.Cost}
-		amount, ok := in.Counted(c, row.SessionID)
+		amount, ok := intentOf(row).Counted(c)
 		if !ok {
 			continue
 		}

@@ -72,7 +72,7 @@ func email(agent string) *engine.Intent {
 
 func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) *Reading {
 	t.Helper()
-	r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, in, "", at, nil)
+	r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, in, at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
 	for i := range 200 {
 		all.Go(func() {
 			for {
-				r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), "", noon, nil)
+				r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), noon, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -251,7 +251,7 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 func TestCounters_AreNotKnownWithoutTheHistory(t *testing.T) {
 	h := &history{err: errors.New("the store is gone")}
 	k, c := New(Config{History: h}), counter(t, byAgent)
-	if _, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), "", noon, nil); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, email("a"), noon, nil); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Errorf("error %v, want the history's", err)
 	}
 	h.err = nil
@@ -322,7 +322,7 @@ func BenchmarkCounters(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		at = at.Add(time.Millisecond)
-		r, err := k.Read(b.Context(), "acme", counters, in, "", at, nil)
+		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
 		if err != nil || !r.Reserve() {
 			b.Fatal(err)
 		}
