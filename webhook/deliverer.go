@@ -259,7 +259,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		}
 		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
-		stopped := ctx.Err() != nil
+		stopped := isDone(ctx)
 		if stopped { // which ended attempts
 			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
@@ -273,4 +273,13 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 	}
 	d.Wake()
 	return nil
+}
+
+func isDone(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
 }
