@@ -42,6 +42,7 @@ func TestDashboardsAndAlerts_OnARealPrometheus(t *testing.T) {
 		f.expire(t)
 		time.Sleep(1500 * time.Millisecond)
 	}
+	f.refuseEvents(t)
 	f.freeze(t, p)
 	p.fire(t, map[string]bool{"WritQueue": true}) // before others make its waits few among many
 	f.overload(t)

@@ -142,6 +142,17 @@ func (f *fleet) expire(t *testing.T) {
 	waitFor(t, "an approval that nobody decides to expire", func() bool { return strings.Contains(ask(), "approval.expired") })
 }
 
+// refuseEvents has an event that cannot be delivered: nobody has the name.
+func (f *fleet) refuseEvents(t *testing.T) {
+	t.Helper()
+	operator := oneConnection{newSender(t, f.first.token, 1), f.first.url}
+	var hook struct {
+		ID string `json:"id"`
+	}
+	operator.do(t, "POST", "/v1/webhooks", `{"url":"https://hooks.invalid/","events":["agent.disabled"]}`, http.StatusCreated, &hook)
+	operator.do(t, "POST", "/v1/webhooks/"+hook.ID+"/test", "", http.StatusAccepted, nil)
+}
+
 // freeze stops a busy server for moments, as a host does that gives its
 // processors and its disk to others, until the alert of it fires: most of the waits
 // of a busy server are short, and only what waits while it is stopped waits long.

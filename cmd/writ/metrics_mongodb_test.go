@@ -22,7 +22,7 @@ func TestMetrics_IdleReplica(t *testing.T) {
 		t.Skip("SKIPPED in short mode: starts a replica set")
 	}
 	data, _ := newData(t)
-	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 450, storeMetrics)
+	idle(t, start(t, data, "--store=mongodb", "--mongodb-uri", mongotest.For(t, 1).URI()), 480, storeMetrics)
 }
 
 // TestMetrics_MongoDB holds docs/metrics.md and GET /metrics with the store mongodb

@@ -179,7 +179,7 @@ func TestMetrics(t *testing.T) {
 // alert asks for is there before it happens.
 func TestMetrics_IdleServer(t *testing.T) {
 	data, _ := newData(t)
-	idle(t, start(t, data), 300, mongodbMetrics)
+	idle(t, start(t, data), 330, mongodbMetrics)
 }
 
 // idle holds a server that has done nothing to a number of samples, and to what alerts

@@ -140,8 +140,12 @@ var unrepeatable = []engine.Code{
 }
 
 // repeatable reports whether an intent of the history can be decided again: the history
-// hides what looks like a secret, and names the codes of an external core as it gives them.
+// hides what looks like a secret, names the codes of an external core as it gives them, and
+// has no session's or approval's documents.
 func repeatable(r *storage.Record) bool {
+	if r.SessionID != "" || r.ApprovalID != "" {
+		return false
+	}
 	for _, code := range codesOf(r.Reasons) {
 		if slices.Contains(unrepeatable, code) || !slices.Contains(engine.Codes(), code) {
 			return false
