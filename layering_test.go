@@ -49,7 +49,7 @@ func TestLayering(t *testing.T) {
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/webhook":           {"writ/engine", "writ/storage", "writ/storage/registry"},
-		"writ/decision/core":     {"writ/engine"},
+		"writ/decision/core":     {"writ/engine", "writ/engine/condition"},
 		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
 	}
 	for path, own := range allowed {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"writ/engine/condition"
+	"writ/engine/flat"
 	"writ/engine/resource"
 )
 
@@ -138,6 +139,14 @@ func (p *Policy) check(e *evaluation) []Finding {
 		}
 	}
 	return findings
+}
+
+// nextCheck returns the row and the condition of the check that checks begin with, and the
+// checks after it.
+func nextCheck(checks string) (r *checkRow, holds condition.Compact, rest string) {
+	r = &checkTable[flat.Int(checks, 0)]
+	holds, rest = condition.CutCompact(checks[4:])
+	return r, holds, rest
 }
 
 func unreadable(err error) Finding {

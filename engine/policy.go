@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"writ/engine/condition"
-	"writ/engine/flat"
 	"writ/engine/glob"
 )
 
@@ -102,14 +101,6 @@ func compileChecks(p *ActionPolicy) (string, error) {
 		}
 	}
 	return string(b), nil
-}
-
-// nextCheck returns the row and the condition of the check that checks begin with, and the
-// checks after it.
-func nextCheck(checks string) (r *checkRow, holds condition.Compact, rest string) {
-	r = &checkTable[flat.Int(checks, 0)]
-	holds, rest = condition.CutCompact(checks[4:])
-	return r, holds, rest
 }
 
 // compileStored compiles a version that was accepted once. One that no longer

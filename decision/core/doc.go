@@ -19,6 +19,8 @@
 //	require_registered_agents   bool
 //	approval                    {"approval_id", "status"}, where the intent is decided under one: what the core
 //	                            holds is allowed if exactly that was approved, whatever it makes of it
+//	counters                    what each counter of the rules has come to, by its key, null where it does not count
+//	                            the intent; absent where there are none
 //	rules_revision              the write of the store that left the rules as they are
 //	semantics                   [engine.Semantics]: what policies and rules mean
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // input is the input of a question but its rules: see the package documentation.
@@ -20,6 +21,7 @@ type input struct {
 	Usage             usage                `json:"usage"`
 	RequireRegistered bool                 `json:"require_registered_agents"`
 	Approval          *approval            `json:"approval,omitzero"`
+	Counters          map[string]*int64    `json:"counters,omitzero"` // null: it does not count the intent
 	RulesRevision     int64                `json:"rules_revision"`
 	Semantics         int                  `json:"semantics"`
 }
@@ -88,6 +90,7 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if a := in.Approval; a != nil {
 		q.Approval = &approval{a.ID, a.Status}
 	}
+	q.Counters = counters(in.Counts)
 	for i := range read.BlockLen() {
 		r := read.BlockAt(i)
 		q.Readings.Blocked = append(q.Readings.Blocked, reading{r.Text, r.Readers.Names()})
@@ -118,4 +121,20 @@ func (q question) open() (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(
 		bytes.NewReader([]byte(openInput)), bytes.NewReader(q.rules), bytes.NewReader(q.rest),
 	)), nil
+}
+
+// counters are what the counters of the rules have come to, by their keys; nil where there
+// are none.
+func counters(counts []condition.Count) map[string]*int64 {
+	if len(counts) == 0 {
+		return nil
+	}
+	all := make(map[string]*int64, len(counts))
+	for _, c := range counts {
+		all[c.Counter.Key] = nil
+		if c.N != condition.Uncounted {
+			all[c.Counter.Key] = &c.N
+		}
+	}
+	return all
 }

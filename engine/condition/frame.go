@@ -71,6 +71,9 @@ func (f *Frame) SetBool(id FieldID, b bool) {
 // SetMetadata sets the metadata; nil is none.
 func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
 
+// SetLists sets the lists that conditions look in.
+func (f *Frame) SetLists(l Lists) { f.lists = l }
+
 // SetCounts sets what the counters have come to.
 func (f *Frame) SetCounts(counts []Count) { f.counts = counts }
 

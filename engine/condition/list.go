@@ -75,9 +75,6 @@ func CheckListName(name string) error {
 	return nil
 }
 
-// SetLists sets the lists that conditions look in.
-func (f *Frame) SetLists(l Lists) { f.lists = l }
-
 // inList reports whether s is in the list called name. Without that list it is an error.
 func (f *Frame) inList(name, s string) ref.Val {
 	l := f.lists[name]
@@ -173,18 +170,6 @@ func listNamed(e ast.Expr) (string, bool) {
 		return "", false
 	}
 	return textLiteral(e.AsCall().Args()[0])
-}
-
-// listsOf returns the names of the lists in a tree, each once.
-func listsOf(n *Node) (names []string) {
-	n.some(func(n *Node) bool {
-		if n.Op == InList && n.Kind == Leaf {
-			names = append(names, n.Values[0].Str)
-		}
-		return false
-	})
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 var errListName = fmt.Errorf(`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList)

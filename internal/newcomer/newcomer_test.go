@@ -108,7 +108,8 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := entered("TestNothing")
-	for _, test := range []string{"TestCompileRule", "TestEvaluate"} {
+	// An evaluation passes two files more since policies are one piece of memory.
+	for test, most := range map[string]int{"TestCompileRule": 12, "TestEvaluate": 14} {
 		files, packages := map[string]bool{}, map[string]bool{}
 		for block, n := range entered(test) {
 			if file, _, _ := strings.Cut(block, ":"); n > before[block] {
@@ -117,8 +118,8 @@ func TestWalk(t *testing.T) {
 		}
 		names := slices.Sorted(maps.Keys(files))
 		t.Logf("%s: %d files of %d packages: %v", test, len(files), len(packages), names)
-		if len(files) > 12 || len(packages) > 5 || len(files) == 0 {
-			t.Errorf("%s passes through %d files of %d packages, want at most 12 of 5: %v", test, len(files), len(packages), names)
+		if len(files) > most || len(packages) > 5 || len(files) == 0 {
+			t.Errorf("%s passes through %d files of %d packages, want at most %d of 5: %v", test, len(files), len(packages), most, names)
 		}
 	}
 }
