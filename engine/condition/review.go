@@ -99,6 +99,11 @@ func reviewTree(tree *Node) Review {
 				visit(k, negated != (n.Kind == Not))
 			}
 			return
+		case n.Field.Counter != nil: // which also a cost that is left out dodges, where it adds them up
+			if n.Field.Counter.Sum && !negated {
+				reads[FieldOf(CostAmount).whole()] = true
+			}
+			return
 		case n.Op == Exists:
 			asks[n.Field.whole()] = true
 		case n.Field.Optional() && !negated:
