@@ -98,13 +98,9 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 
 // listAgents returns the organization's agents.
 func (s *Server) listAgents(r *request) (response, error) {
-	page, err := r.onlyPage()
+	agents, next, err := pageOf(r, "agents", s.docs.ListAgents)
 	if err != nil {
 		return response{}, err
-	}
-	agents, next, err := s.docs.ListAgents(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing agents: %w", err)
 	}
 	return list(agents, next), nil
 }

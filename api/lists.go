@@ -75,13 +75,9 @@ func (s *Server) getList(r *request) (response, error) {
 
 // listLists returns the organization's lists without their values.
 func (s *Server) listLists(r *request) (response, error) {
-	page, err := r.onlyPage()
+	lists, next, err := pageOf(r, "lists", s.docs.ListLists)
 	if err != nil {
 		return response{}, err
-	}
-	lists, next, err := s.docs.ListLists(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing lists: %w", err)
 	}
 	items := make([]listSummary, len(lists))
 	for i, l := range lists {

@@ -83,13 +83,9 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 
 // listPolicies returns all versions of all policies.
 func (s *Server) listPolicies(r *request) (response, error) {
-	page, err := r.onlyPage()
+	versions, next, err := pageOf(r, "policies", s.docs.ListPolicies)
 	if err != nil {
 		return response{}, err
-	}
-	versions, next, err := s.docs.ListPolicies(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing policies: %w", err)
 	}
 	return list(versions, next), nil
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -157,6 +158,19 @@ func (r *request) onlyPage() (storage.Page, error) {
 		return storage.Page{}, err
 	}
 	return p, r.query.done()
+}
+
+// pageOf reads a page of what an organization has, named in errors, and refuses every
+// parameter that is left.
+func pageOf[T any](r *request, what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error)) (items []T, next string, err error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return nil, "", err
+	}
+	if items, next, err = read(r.ctx, r.who.org, page); err != nil {
+		return nil, "", fmt.Errorf("listing %s: %w", what, err)
+	}
+	return items, next, nil
 }
 
 // stamp is the request's time as documents keep it.

@@ -77,13 +77,9 @@ func checkNewSession(r *request, in *sessionRequest) error {
 
 // listSessions returns the organization's sessions.
 func (s *Server) listSessions(r *request) (response, error) {
-	page, err := r.onlyPage()
+	sessions, next, err := pageOf(r, "sessions", s.docs.ListSessions)
 	if err != nil {
 		return response{}, err
-	}
-	sessions, next, err := s.docs.ListSessions(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing sessions: %w", err)
 	}
 	return list(sessions, next), nil
 }

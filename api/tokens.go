@@ -132,13 +132,9 @@ func writable(t time.Time) bool {
 // listTokens returns a plain array of the tokens that are not revoked. Pages for a bound
 // key may be short.
 func (s *Server) listTokens(r *request) (response, error) {
-	page, err := r.onlyPage()
+	tokens, next, err := pageOf(r, "tokens", s.docs.ListTokens)
 	if err != nil {
 		return response{}, err
-	}
-	tokens, next, err := s.docs.ListTokens(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing tokens: %w", err)
 	}
 	rows := make([]tokenSummary, 0, len(tokens))
 	for _, t := range tokens {

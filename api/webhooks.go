@@ -93,13 +93,9 @@ func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
 
 // listWebhooks returns the organization's webhooks.
 func (s *Server) listWebhooks(r *request) (response, error) {
-	page, err := r.onlyPage()
+	hooks, next, err := pageOf(r, "webhooks", s.docs.ListWebhooks)
 	if err != nil {
 		return response{}, err
-	}
-	hooks, next, err := s.docs.ListWebhooks(r.ctx, r.who.org, page)
-	if err != nil {
-		return response{}, fmt.Errorf("listing webhooks: %w", err)
 	}
 	items := make([]webhookSummary, len(hooks))
 	for i, w := range hooks {
