@@ -19,7 +19,7 @@ import (
 // what was said first. Its error is
 // storage.ErrNotFound for a decision that is not there, storage.ErrConflict where
 // another settlement stands, or what kept the store from committing it.
-// When it is recorded is what [RecordedAt] makes of s.RecordedAt.
+// It is recorded at s.RecordedAt, or when the decision was made if that is later.
 func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
 	stored, err := l.cfg.Store.Record(ctx, org, decisionID)
 	if err != nil {
@@ -27,7 +27,7 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 	}
 	r := *stored
 	if r.Settlement == nil {
-		s.RecordedAt = RecordedAt(&r, s.RecordedAt)
+		s.RecordedAt = recordedAt(&r, s.RecordedAt)
 		r.Settle(s)
 		e := r.SettlementEntry()
 		stands, err := l.append(ctx, e)
@@ -50,10 +50,10 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 	return &r, first, nil
 }
 
-// RecordedAt returns when a settlement of r is recorded that comes at a time: never
+// recordedAt returns when a settlement of r is recorded that comes at a time: never
 // before the decision was made. The clock of the replica that settles may be behind
 // that of the one that decided.
-func RecordedAt(r *storage.Record, at time.Time) time.Time {
+func recordedAt(r *storage.Record, at time.Time) time.Time {
 	if at.Before(r.DecidedAt) {
 		return r.DecidedAt
 	}
