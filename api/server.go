@@ -98,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 	s.decisions = decision.New(decision.Config{
 		History: cfg.Store, Spellings: cfg.Scrub.Spellings,
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
-		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, Identity: cfg.Scrub.Identity, RequireRegistered: cfg.RequireRegisteredAgents,
+		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
 	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness(), s.leading())

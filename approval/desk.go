@@ -53,6 +53,8 @@ type Store interface {
 type Scrubber interface {
 	// Text returns what may be kept of a text that identifies nobody.
 	Text(text string) string
+	// Identity returns what may be kept of a text that identifies somebody.
+	Identity(text string) string
 	// Values returns what may be kept of the values of metadata, under their keys.
 	Values(metadata map[string]string) map[string]string
 	// Spellings returns every text that the history may hold for an identity.
@@ -137,7 +139,7 @@ func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.De
 
 // Details returns what is to be kept of an intent that is held, as the decision of a
 // reservation, and the digest that the row has of it.
-func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.Result, rules *engine.RuleSet, identity func(string) string) *storage.Details {
+func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.Result, rules *engine.RuleSet) *storage.Details {
 	var values map[string]string
 	if d.cfg.Detail == Scrubbed && len(in.Metadata) > 0 {
 		values = make(map[string]string, len(in.Metadata))
@@ -146,7 +148,7 @@ func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.R
 		}
 	}
 	kept := storage.NewDetails(t.DecisionID(), values)
-	kept.AgentID, kept.PolicyID = identity(in.AgentID), in.PolicyID
+	kept.AgentID, kept.PolicyID = d.cfg.Scrub.Identity(in.AgentID), in.PolicyID
 	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
 	kept.Findings = Held(result, rules)
 	return kept

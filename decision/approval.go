@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"writ/approval"
@@ -43,7 +44,7 @@ func (b *batch) hold(in *engine.Intent, t *ledger.Reservation, rules *engine.Rul
 	if b.cfg.Approvals == nil || result.Decision != engine.ApprovalRequired {
 		return ""
 	}
-	details := b.cfg.Approvals.Details(in, t, result, rules, b.cfg.Identity)
+	details := b.cfg.Approvals.Details(in, t, result, rules)
 	b.held = append(b.held, details)
 	return details.Digest()
 }
@@ -55,19 +56,15 @@ func (b *batch) drop(ctx context.Context, stand []ledger.Outcome) {
 		return
 	}
 	var ids []string
-	stood := make(map[string]bool, len(stand))
 	for n, out := range stand {
-		if out.Err != nil {
-			continue
-		}
-		stood[out.Record.DecisionID] = true
-		if v := b.entries[n].Verdict; v != nil && !out.Replayed {
+		if v := b.entries[n].Verdict; v != nil && out.Err == nil && !out.Replayed {
 			b.cfg.Approvals.Ended(v)
 			ids = append(ids, v.ApprovalID)
 		}
 	}
 	for _, kept := range b.held {
-		if !stood[kept.DecisionID] {
+		stood := func(out ledger.Outcome) bool { return out.Err == nil && out.Record.DecisionID == kept.DecisionID }
+		if !slices.ContainsFunc(stand, stood) {
 			ids = append(ids, kept.DecisionID)
 		}
 	}

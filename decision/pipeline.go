@@ -34,8 +34,6 @@ type Config struct {
 	// Approvals is where held decisions wait; nil keeps nothing for an approver, and
 	// every approval is one that is not there.
 	Approvals *approval.Desk
-	// Identity returns what may be kept of an identity; it is needed with Approvals.
-	Identity func(text string) string
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
 	// History is what the counters of rules are read from, and Spellings returns how it may
