@@ -41,6 +41,7 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 	}
 	if rt.is(conditional) {
 		r.ifMatch = string(fc.Request().Header.Peek(fiber.HeaderIfMatch))
+		r.ifNoneMatch = string(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch))
 	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request().Header.Peek(headerSignature))

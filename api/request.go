@@ -25,8 +25,8 @@ type request struct {
 	body  []byte // Fiber's memory
 	// signature is the header that signs the body of a signed route.
 	signature string
-	// ifMatch is the header of that name of a conditional route.
-	ifMatch string
+	// ifMatch and ifNoneMatch are the headers of those names of a conditional route.
+	ifMatch, ifNoneMatch string
 	// slot is the request's slot; a handler that waits for something else leaves it.
 	slot admission.Slot
 }

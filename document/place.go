@@ -141,10 +141,10 @@ func joined(field, pointer string) string {
 	return field
 }
 
-// title names a rule, of which files hold many.
+// title names a rule or a list, of which files hold many.
 func (d *Document) title() string {
-	if name := d.root.member("name"); d.Kind == Rule && name != nil && name.kind == '"' {
-		return "rule " + condition.Quote(name.text)
+	if name := d.root.member("name"); (d.Kind == Rule || d.Kind == List) && name != nil && name.kind == '"' {
+		return string(d.Kind) + " " + condition.Quote(name.text)
 	}
 	return ""
 }
