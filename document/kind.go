@@ -27,7 +27,7 @@ var members = sync.OnceValue(func() map[Kind][]string {
 
 // kindOf returns the kind that has most of an object's members, empty where two have as
 // many. A list shares all but its values with the others, so it is one only where none has
-// as many.
+// as many, but for its name alone: a rule has no array.
 func kindOf(n *node) Kind {
 	best, most := Kind(""), 0
 	for kind := range members() {
@@ -40,7 +40,8 @@ func kindOf(n *node) Kind {
 			best = ""
 		}
 	}
-	if n.has(List) > most {
+	array := slices.ContainsFunc(n.kids, func(kid *node) bool { return kid.kind == '[' })
+	if lists := n.has(List); lists > most || lists == most && best == Rule && array {
 		return List
 	}
 	return best

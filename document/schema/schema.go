@@ -154,7 +154,7 @@ func list() object {
 	s := structure(reflect.TypeFor[engine.List](), map[string]object{
 		"name":    listName,
 		"values":  describe(listValues, "Sorted, each once, when they are pulled. Lengths are in bytes."),
-		"version": {"minimum": 1, "maximum": condition.MaxInteger},
+		"version": {"minimum": 1},
 	})
 	s["required"] = []string{"name", "values"}
 	return s

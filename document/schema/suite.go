@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"writ/engine"
 	"writ/engine/condition"
 )
 
