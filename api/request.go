@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"writ/admission"
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -112,13 +113,13 @@ func (q query) page() (storage.Page, error) {
 	p := storage.Page{Limit: defaultLimit}
 	if s, ok := q.take("limit"); ok {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxLimit {
-			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", maxLimit)
+		if err != nil || n < 1 || n > storage.MaxPage {
+			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", storage.MaxPage)
 		}
 		p.Limit = n
 	}
 	if s, ok := q.take("cursor"); ok {
-		if s == "" || len(s) > maxParam {
+		if s == "" || len(s) > condition.MaxText {
 			return storage.Page{}, storage.ErrBadCursor
 		}
 		p.After = s
@@ -132,7 +133,7 @@ func (q query) text(name string) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	if err := checkName(s, maxName); err != nil {
+	if err := checkName(s, condition.MaxLabel); err != nil {
 		return "", invalid(name, "%v", err)
 	}
 	return s, nil
@@ -179,8 +180,8 @@ func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Milliseco
 // printable returns the part of a caller's text that can be echoed.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
-	if len(s) > maxEchoed {
-		s = strings.ToValidUTF8(s[:maxEchoed], "") + "…"
+	if len(s) > condition.MaxName {
+		s = strings.ToValidUTF8(s[:condition.MaxName], "") + "…"
 	}
 	return s
 }

@@ -50,9 +50,9 @@ func (p Problem) String() string {
 // line it returns what is around the place.
 func (p Problem) Caret() string {
 	line, at := []rune(p.Source), p.Column-1
-	if len(line) > maxSource {
-		from := max(0, min(at-maxSource/2, len(line)-maxSource))
-		line, at = line[from:from+maxSource], at-from
+	if len(line) > MaxLine {
+		from := max(0, min(at-MaxLine/2, len(line)-MaxLine))
+		line, at = line[from:from+MaxLine], at-from
 		if from > 0 {
 			line[0] = '…'
 		}

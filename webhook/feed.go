@@ -98,8 +98,8 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 	return nil
 }
 
-// recent is a set of the last ids that were added, maxRecent to twice as many. It spares
-// updates that would find everything stored, no more.
+// recent is a set of the last ids that were added, those of a hundred pages to twice as
+// many: some 10 MB. It spares updates that would find everything stored, no more.
 type recent struct{ now, before map[string]struct{} }
 
 func (r *recent) has(id string) bool {
@@ -109,7 +109,7 @@ func (r *recent) has(id string) bool {
 }
 
 func (r *recent) add(id string) {
-	if r.now == nil || len(r.now) == maxRecent {
+	if r.now == nil || len(r.now) == 100*storage.MaxPage {
 		r.now, r.before = make(map[string]struct{}), r.now
 	}
 	r.now[id] = struct{}{}

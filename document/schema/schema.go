@@ -119,7 +119,7 @@ var (
 
 	listName   = object{"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]*$", "maxLength": condition.MaxName}
 	listValues = object{"type": "array", "maxItems": engine.MaxListValues, "items": listValue}
-	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxAgentID}
+	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxLabel}
 )
 
 // actionTypes matches action types; extra are characters that are allowed besides.
@@ -137,7 +137,7 @@ func policy() object {
 		"policy_id":                 uuid,
 		"version":                   {"minimum": 1, "maximum": condition.MaxInteger},
 		"organization_id":           text(condition.MaxName),
-		"agent_id":                  describe(text(condition.MaxAgentID), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
+		"agent_id":                  describe(text(condition.MaxLabel), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
 		"allowed_action_types":      list(action, "What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
 		"denied_action_types":       list(action, "What is denied; it wins over what is allowed."),
 		"allowed_resource_patterns": list(pattern, "Where it is not empty, every reading of the resource must match one."),
@@ -191,10 +191,10 @@ func rule() object {
 		return object{"type": "string", "minLength": 1, "maxLength": limit, "contentMediaType": "application/json"}
 	}
 	s := structure(reflect.TypeFor[engine.Rule](), map[string]object{
-		"name":        text(engine.MaxRuleName),
-		"description": {"maxLength": engine.MaxRuleDescription},
+		"name":        text(condition.MaxLabel),
+		"description": {"maxLength": condition.MaxText},
 		"priority": {
-			"minimum": -engine.MaxPriority, "maximum": engine.MaxPriority, "default": engine.DefaultPriority,
+			"minimum": -engine.MaxSetting, "maximum": engine.MaxSetting, "default": engine.DefaultPriority,
 			"description": "The greatest among the matching rules decides; on a tie the most restrictive.",
 		},
 		"isActive": {"default": true},

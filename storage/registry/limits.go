@@ -6,10 +6,9 @@ const (
 	// for each that wants it.
 	maxWebhooks = 20
 	// maxPending is from how many pending deliveries on an organization's facts of the
-	// history wait there: some 100 MB.
+	// history wait there: some 100 MB. It keeps a fifth of it of deliveries that ended,
+	// whatever their age.
 	maxPending = 100_000
-	// maxEnded is how many deliveries that ended an organization keeps, whatever their age.
-	maxEnded = 20_000
 	// maxSkipped is how many deliveries of another status a page looks past.
 	maxSkipped = 1000
 )
