@@ -48,7 +48,7 @@ func TestLayering(t *testing.T) {
 		"writ/api":               {"writ/admission", "writ/apikey", "writ/approval", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry", "writ/webhook"},
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
-		"writ/webhook":           {"writ/engine", "writ/storage", "writ/storage/registry"},
+		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry"},
 		"writ/decision/core":     {"writ/engine", "writ/engine/condition"},
 		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
 	}

@@ -73,7 +73,7 @@ func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) err
 }
 
 // store stores events that were not stored before, in parts, of which only the last moves
-// the position.
+// the position: a tenth of a page in one update, which others wait for.
 func (d *Deliverer) store(ctx context.Context, org, source, position, next string, events []storage.Event) error {
 	at := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	events = slices.DeleteFunc(events, func(e storage.Event) bool { return d.fed.has(e.ID(org)) })
@@ -81,7 +81,7 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 		return nil
 	}
 	for first := true; first || len(events) > 0; first = false {
-		part := events[:min(len(events), maxFed)]
+		part := events[:min(len(events), storage.MaxPage/10)]
 		events = events[len(part):]
 		to := position
 		if len(events) == 0 {

@@ -2,8 +2,6 @@ package webhook
 
 // The limits of this package, each with its reason.
 const (
-	// maxURL is how many bytes a URL may have.
-	maxURL = 2048
 	// maxAnswer is how much of an answer is read, so that its connection can be used again;
 	// nothing of it is kept. Its header may have as many bytes.
 	maxAnswer = 16 << 10
@@ -11,6 +9,4 @@ const (
 	// connections each may have: a batch of each is in memory.
 	maxWorking     = 64
 	maxConnections = 8
-	// maxFed is how many facts become events in one update, which others wait for.
-	maxFed = 50
 )

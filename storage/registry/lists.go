@@ -26,9 +26,10 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 
 // PutList stores the values of the list called name, which are valid, as its next version,
 // and returns it as it then is. The same values are no new version. It returns a
-// *storage.LimitError when all lists of org would take more than engine.MaxListBytes. An error
-// of a check, which gets the list that is there (nil: none), keeps that, and is returned
-// unchanged. Checks may be called more than once and must not call the store.
+// *storage.LimitError when all lists of org would take more than twice the longest body, as
+// engine.List.Size counts: they are kept with its rules. An error of a check, which gets the
+// list that is there (nil: none), keeps that, and is returned unchanged. Checks may be called
+// more than once and must not call the store.
 func (r *Registry) PutList(
 	ctx context.Context, org, name string, values []string, at time.Time, checks ...func(*engine.List) error,
 ) (list *engine.List, created bool, err error) {
@@ -58,7 +59,7 @@ func (r *Registry) PutList(
 			more -= old.Size()
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
-			return raise(&c.ListBytes, int64(more), "bytes of lists", engine.MaxListBytes)
+			return raise(&c.ListBytes, int64(more), "bytes of lists", 2*storage.MaxBody)
 		}); err != nil {
 			return err
 		}
