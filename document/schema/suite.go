@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"maps"
+
 	"writ/engine/condition"
 )
 
@@ -47,6 +49,24 @@ func fixture() object {
 
 func orNull(s any) object { return object{"anyOf": []any{s, object{"type": "null"}}} }
 
+// session is what a session of a test allows.
+func session() object {
+	members := policy()["properties"].(object)
+	list := func(name string) object {
+		s := maps.Clone(members[name].(object))
+		delete(s, "description")
+		s["minItems"] = 1
+		return s
+	}
+	return object{
+		"type": "object", "additionalProperties": false, "description": "Narrows the policy to a task of the agent.",
+		"properties": object{
+			"allowed_action_types": list("allowed_action_types"), "allowed_resource_patterns": list("allowed_resource_patterns"),
+			"max_cost_minor": object{"type": "integer", "minimum": 0, "maximum": condition.MaxInteger},
+		},
+	}
+}
+
 func test() object {
 	value := object{"description": "The value; null removes the member."}
 	paths := object{"type": "object", "description": "Members of the intent by their paths, such as cost.amount_minor."}
@@ -68,6 +88,7 @@ func test() object {
 				"properties":  object{"columns": texts, "rows": object{"type": "array", "items": object{"type": "array"}}},
 				"description": "A case a row. A column is the path of a member of the intent, or a member of the test.",
 			},
+			"session":                   session(),
 			"agent":                     object{"enum": []string{"active", "disabled", "unregistered"}},
 			"usage_exceeded":            boolean,
 			"require_registered_agents": boolean,
