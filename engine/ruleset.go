@@ -76,11 +76,7 @@ func (rs *RuleSet) finish(o Options) {
 	slices.SortFunc(rs.rules, CompareDeciding)
 	rs.index = newRuleIndex(rs.rules)
 	for _, r := range rs.rules {
-		for _, c := range r.cond.Counters {
-			if !slices.ContainsFunc(rs.counters, func(d *condition.Counter) bool { return d.Key == c.Key }) {
-				rs.counters = append(rs.counters, c)
-			}
-		}
+		rs.counters = condition.AddCounters(rs.counters, r.cond.Counters...)
 	}
 	if o.KeepJSON {
 		rs.json, _ = rs.encode() // its error is JSON's, each time
