@@ -106,8 +106,8 @@ func (p *problems) uuid(field, s string) {
 	}
 }
 
-// actionType checks a name of the action taxonomy; extra lists characters that
-// are allowed besides.
+// actionType checks a name of the action taxonomy, in which the characters of extra are
+// allowed too.
 func (p *problems) actionType(field, s, extra string) {
 	switch {
 	case s == "":

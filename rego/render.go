@@ -269,9 +269,8 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 	})
 }
 
-// globs renders a leaf of globs: a call where there is one, else a function
-// that tries each. Where glob.match does not fit, a regular expression stands for
-// all of them.
+// globs renders a leaf of globs: one glob as a call, several as a function that tries
+// each. If glob.match does not fit, a regular expression stands for all of them.
 func (w *rendering) globs(n *condition.Node) line {
 	if expressions := searching(n); expressions != nil {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)), param: readsParam(n)}

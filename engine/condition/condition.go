@@ -43,7 +43,7 @@ type Options struct {
 	// for approval.
 	Stricter bool
 	// Stored compiles what was accepted once: what is only refused because its author
-	// must have meant something else keeps running.
+	// likely meant something else keeps running.
 	Stored bool
 }
 
