@@ -136,7 +136,7 @@ func (c Compact) leaf(f *Frame, id FieldID, op Operator, operand string) bool {
 			return isOne(operand, f.texts[id])
 		}
 	case Glob:
-		set := glob.SetOf(operand)
+		set := glob.ListOf(operand)
 		return set.Match(f.texts[id]) >= 0
 	case ActionGlob, ActionDenied:
 		return actionAt(op, operand, f.texts[id]) >= 0

@@ -26,6 +26,16 @@ type spelling struct {
 // characters, or what is wrong with it.
 type speller func(text string, use Use, limit int) ([]spelling, string)
 
+// plain returns the spellings of a pattern that is matched as it is written.
+func plain(pattern string, _ Use, _ int) ([]spelling, string) {
+	alternatives, problem := parsePattern(pattern)
+	var all []spelling
+	for _, units := range alternatives {
+		all = append(all, spelling{resource.All, units})
+	}
+	return all, problem
+}
+
 // spellingsOf returns all spellings of a pattern, or what is wrong with it. They
 // have at most limit characters.
 func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
@@ -107,17 +117,17 @@ func widened(r resource.Reading, use Use) resource.Reader {
 func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
 	for _, u := range units {
+		letter := u.lit
 		switch {
-		case u.isSuper():
-			b.WriteRune(resource.Super + rune(len(wildcards)))
-			wildcards = append(wildcards, u)
-		case !u.isLiteral():
-			b.WriteRune(resource.Wild + rune(len(wildcards)))
-			wildcards = append(wildcards, u)
-		case resource.IsWild(u.lit):
+		case u.isLiteral() && resource.IsWild(u.lit):
 			return "", nil, false
-		default:
-			b.WriteRune(u.lit)
+		case u.star == superStar:
+			letter = resource.Super + rune(len(wildcards))
+		case !u.isLiteral():
+			letter = resource.Wild + rune(len(wildcards))
+		}
+		if b.WriteRune(letter); !u.isLiteral() {
+			wildcards = append(wildcards, u)
 		}
 	}
 	return b.String(), wildcards, true
