@@ -20,7 +20,7 @@ func blockReadings(t *text) ([]Reading, *Error) {
 	all.addVariants(t)
 	for _, other := range t.otherSpellings() {
 		if other.form == formService { // a control in it is no reason to look away
-			if err := other.readService(); err != nil {
+			if err := other.readService(other.rest); err != nil {
 				return nil, err
 			}
 		} else if other.read() != nil { // it is no spelling of anything
@@ -100,7 +100,7 @@ func withoutSpace(s string) string {
 
 // addVariants adds what t has read and the variants of it.
 func (c *collection) addVariants(t *text) {
-	for _, r := range slices.Concat(t.readings.list, t.blocks) {
+	for _, r := range slices.Concat(t.readings.list, t.blocks.list) {
 		variants := t.form.variants(r.Text)
 		for _, s := range variants {
 			if trimmed := strings.TrimRight(s, "/"); trimmed != s && t.form.isPath(trimmed) {

@@ -181,8 +181,10 @@ type text struct {
 	// scheme is in lower case, without its last colon; rest is what follows it.
 	scheme, rest string
 	readings     collection
-	// blocks are further readings, which a block alone looks at.
-	blocks []Reading
+	// blocks are further readings, which a block alone looks at. All that is read while
+	// blocking is set is one of them.
+	blocks   collection
+	blocking bool
 }
 
 func newText(raw string) text {
@@ -220,7 +222,21 @@ func (c *collection) add(readers Reader, s string) {
 	}
 }
 
-func (t *text) add(readers Reader, s string) { t.readings.add(readers, s) }
+func (t *text) add(readers Reader, s string) {
+	if t.blocking {
+		t.blocks.add(readers, s)
+	} else {
+		t.readings.add(readers, s)
+	}
+}
+
+// forBlocks calls read, which adds readings that a block alone looks at.
+func (t *text) forBlocks(read func()) {
+	before := t.blocking
+	t.blocking = true
+	read()
+	t.blocking = before
+}
 
 // read collects the readings of t's form.
 func (t *text) read() *Error {
@@ -235,7 +251,7 @@ func (t *text) read() *Error {
 		if err := checkEscapedControls(splitURL(t.rest).path); err != nil {
 			return err
 		}
-		return t.readService()
+		return t.readService(t.rest)
 	case formAddresses:
 		t.readAddresses()
 	default:
