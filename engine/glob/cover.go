@@ -11,16 +11,7 @@ import (
 // Shape is a pattern as a list of one use has it, to be compared with others.
 type Shape struct {
 	spellings []spelling
-	// stops are where a * can end in such a list.
-	stops []resource.Stops
-}
-
-// stops returns where a * of a list can end.
-func (u Use) stops() []resource.Stops {
-	if u == Blocks {
-		return []resource.Stops{resource.StopsAtSlash}
-	}
-	return []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
+	use       Use
 }
 
 // ShapeOf returns the shape of a pattern that compiles, and an empty one of any other.
@@ -43,7 +34,7 @@ func shapeOf(text string, use Use, spell speller) Shape {
 	if problem != "" {
 		return Shape{}
 	}
-	return Shape{spellings, use.stops()}
+	return Shape{spellings, use}
 }
 
 // Prefixes yields what each spelling of s starts with. A shape that covers s has, for
@@ -68,8 +59,12 @@ func (s Shape) Covers(t Shape) bool {
 func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.Raw) }
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
+	stops := []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
+	if s.use == Blocks { // where a * ends at slashes alone
+		stops = stops[:1]
+	}
 	for _, p := range t.spellings {
-		for _, at := range s.stops {
+		for _, at := range stops {
 			left := p.readers & readers
 			for _, q := range s.spellings {
 				if left&q.readers != 0 && includes(q.units, p.units, at) {
@@ -95,32 +90,21 @@ func includes(q, p []unit, stops resource.Stops) bool {
 		other, _ := literalPrefix(p)
 		return n == len(q)-1 && q[n].star == superStar && strings.HasPrefix(other, prefix)
 	}
-	state := make([]bool, len(q)+1)
+	state := make([]bool, len(q)+1) // the places of q that p can have led to
 	state[0] = true
-	open(state, q)
-	for _, u := range p {
+	for i := 0; ; i++ {
+		for k, v := range q {
+			state[k+1] = state[k+1] || state[k] && v.star != noStar // which may match nothing
+		}
+		if i == len(p) {
+			return state[len(q)]
+		}
 		next := make([]bool, len(q)+1)
-		for i, v := range q {
-			switch {
-			case !state[i]:
-			case v.star != noStar:
-				next[i] = v.absorbs(u, stops)
-			case v.holds(u):
-				next[i+1] = true
-			}
+		for k, v := range q {
+			next[k] = next[k] || state[k] && v.star != noStar && v.absorbs(p[i], stops)
+			next[k+1] = state[k] && v.star == noStar && v.holds(p[i])
 		}
-		open(next, q)
 		state = next
-	}
-	return state[len(q)]
-}
-
-// open adds the places behind stars, which may match nothing.
-func open(state []bool, q []unit) {
-	for i, v := range q {
-		if state[i] && v.star != noStar {
-			state[i+1] = true
-		}
 	}
 }
 

@@ -94,20 +94,20 @@ func (l *List) Allowed(r *resource.Readings) bool {
 // Match returns the index of the first pattern that matches s to some reader, or
 // -1: for strings that are no resource of an intent. It does not allocate.
 func (l *List) Match(s string) int {
-	i, _ := l.first(s, resource.All, resource.StopsAtSlash)
+	i, _ := l.search(s, resource.All, resource.StopsAtSlash, nil)
 	return i
 }
 
 // MatchAny returns the index of the first pattern that matches reading to one of
 // its readers, and those readers, or -1.
 func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
-	return l.first(reading.Text, reading.Readers, resource.StopsAtSlash)
+	return l.search(reading.Text, reading.Readers, resource.StopsAtSlash, nil)
 }
 
 // MatchEvery reports whether reading matches a pattern to each of its readers.
 func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 	for left := reading.Readers; left != 0; {
-		index, by := l.first(reading.Text, left, stops)
+		index, by := l.search(reading.Text, left, stops, nil)
 		if index < 0 {
 			return false
 		}
@@ -116,45 +116,39 @@ func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 	return true
 }
 
-// first returns the index of the first pattern that matches s to one of readers, and
-// those to which it does, or -1.
-func (l *List) first(s string, readers resource.Reader, stops resource.Stops) (first int, by resource.Reader) {
-	first = -1
-	for p := l.programs(); p != ""; p = p[programSize:] {
-		if p.mayMatch(s) && p.readers()&readers != 0 && l.matches(p, s, stops) {
-			first, by = p.index(), p.readers()&readers
-			break
-		}
-	}
-	for i := range l.automata() {
-		at, index, by2 := l.automaton(i)
-		if by2&readers == 0 || first >= 0 && index >= first || !strings.HasPrefix(s, prefixOf(l.flat[at:])) {
-			continue
-		}
-		a := automatonAt(l.flat[at:])
-		if i := a.match(s[len(a.prefix):], stops, nil); i >= 0 && (first < 0 || i < first) {
-			first, by = i, by2&readers
-		}
-	}
-	return first, by
-}
-
 // Each yields the index of every pattern that matches reading to one of its readers, in
 // no order: a pattern with alternatives can be yielded more than once. A * also ends at
 // stops, which are [resource.StopsAtSlash] for a block.
 func (l *List) Each(reading resource.Reading, stops resource.Stops, yield func(index int)) {
-	s := reading.Text
+	l.search(reading.Text, reading.Readers, stops, yield)
+}
+
+// search returns the index of the first pattern that matches s to one of readers, and
+// those to which it does, or -1. Where each is not nil, it is called for the indices
+// instead, and search returns -1.
+func (l *List) search(s string, readers resource.Reader, stops resource.Stops, each func(index int)) (first int, by resource.Reader) {
+	first = -1
 	for p := l.programs(); p != ""; p = p[programSize:] {
-		if p.mayMatch(s) && p.readers()&reading.Readers != 0 && l.matches(p, s, stops) {
-			yield(p.index())
+		if !p.mayMatch(s) || p.readers()&readers == 0 || !l.matches(p, s, stops) {
+			continue
 		}
+		if each == nil {
+			first, by = p.index(), p.readers()&readers
+			break
+		}
+		each(p.index())
 	}
 	for i := range l.automata() {
-		at, _, readers := l.automaton(i)
-		if a := automatonAt(l.flat[at:]); readers&reading.Readers != 0 && strings.HasPrefix(s, a.prefix) {
-			a.match(s[len(a.prefix):], stops, yield)
+		at, least, its := l.automaton(i)
+		if its&readers == 0 || first >= 0 && least >= first || !strings.HasPrefix(s, prefixOf(l.flat[at:])) {
+			continue
+		}
+		a := automatonAt(l.flat[at:])
+		if i := a.match(s[len(a.prefix):], stops, each); i >= 0 && (first < 0 || i < first) {
+			first, by = i, its&readers
 		}
 	}
+	return first, by
 }
 
 // Literals yields what each pattern starts with, as each reader has it, and

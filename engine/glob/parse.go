@@ -123,8 +123,11 @@ func parsePattern(pattern string) ([][]unit, string) {
 	alternatives := p.sequence(0)
 	for i, units := range alternatives {
 		alternatives[i] = coalesce(units)
-		stars := slices.DeleteFunc(slices.Clone(alternatives[i]), func(u unit) bool { return u.star == noStar })
-		if len(stars) > maxStars {
+		stars := 0
+		for _, u := range alternatives[i] {
+			stars += min(int(u.star), 1)
+		}
+		if stars > maxStars {
 			p.fail("has more than 32 wildcards")
 		}
 	}
@@ -236,25 +239,22 @@ func (p *patternParser) class(start int) unit {
 		p.fail("has a class that starts with ^, which does not negate: write [!…]")
 	}
 	expr := "["
-	for {
-		switch token := p.lex.Next(); token.Type {
-		case syntax.RangeClose:
-			u := oneOf(expr + "]")
-			if len(u.class.bounds) == 0 {
-				p.fail("has a class that is not understood")
-			}
-			return u
+	token := p.lex.Next()
+	for ; token.Type != syntax.RangeClose && token.Type != syntax.EOF && token.Type != syntax.Error; token = p.lex.Next() {
+		switch token.Type {
 		case syntax.Not:
 			expr += "^"
 		case syntax.RangeBetween:
 			expr += "-"
-		case syntax.RangeLo, syntax.RangeHi, syntax.Text:
-			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that it means itself
 		default:
-			p.fail("has a class that is not understood")
-			return unit{}
+			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that it means itself
 		}
 	}
+	u := oneOf(expr + "]")
+	if token.Type != syntax.RangeClose || len(u.class.bounds) == 0 {
+		p.fail("has a class that is not understood")
+	}
+	return u
 }
 
 // notWord is a character of ASCII that is no letter or digit.
