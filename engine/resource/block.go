@@ -53,7 +53,7 @@ func (t *text) otherSpellings() []text {
 		}
 	case t.form == formName:
 		others = addressesWithin(decoded)
-	case t.form == formAddresses || isAddressScheme(t.scheme):
+	case t.form == formAddresses || schemes[t.scheme] == formAddresses:
 		list := strings.TrimLeft(t.rest, "/")
 		others = addressesWithin(list)
 		for _, list := range [...]string{list, withoutSpace(decodeAll(list))} {
@@ -145,16 +145,8 @@ func (c *collection) addFolded(readers Reader, s string) {
 		c.add(readers, asciiLower(s[:colon])+s[colon:])
 	}
 	if folds := readers & (Windows | Address); folds != 0 {
-		c.add(folds, fold(s))
+		c.add(folds, cases.Fold().String(s))
 	}
-}
-
-// fold returns s in the form that texts share which differ in case alone.
-func fold(s string) string {
-	if isASCII(s) {
-		return asciiLower(s)
-	}
-	return cases.Fold().String(s)
 }
 
 // variants returns a canonical reading and what is left of it, each with its dot

@@ -31,11 +31,8 @@ func defaultPort(scheme string) string {
 const maxHostLength = 1024
 
 // The two ways of UTS 46 to map ß, ς and the joiners: browsers keep them, older
-// clients replace or drop them. Neither changes.
-var (
-	nonTransitional = hostProfile(false)
-	transitional    = hostProfile(true)
-)
+// clients replace or drop them. They never change.
+var profiles = [...]*idna.Profile{hostProfile(false), hostProfile(true)}
 
 func hostProfile(transitional bool) *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(transitional), idna.StrictDomainName(false),
@@ -98,7 +95,7 @@ func (t *text) hostNames(host string) ([]string, *Error) {
 	}
 	var names []string
 	var failed *Error
-	for _, profile := range [...]*idna.Profile{nonTransitional, transitional} {
+	for _, profile := range profiles {
 		name, err := t.mapHost(host, profile)
 		if err == nil && endsInNumber(name) {
 			name, err = normalIPv4(name)
@@ -142,11 +139,10 @@ func (t *text) isHostRune(r rune) bool {
 func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
 	// transitional mapping.
-	host = strings.ReplaceAll(host, "ẞ", "ß")
-	if !strings.ContainsFunc(host, IsWild) {
-		return profile.ToASCII(host)
+	labels := []string{strings.ReplaceAll(host, "ẞ", "ß")}
+	if strings.ContainsFunc(host, IsWild) {
+		labels = strings.Split(labels[0], ".")
 	}
-	labels := strings.Split(host, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, IsWild) {
 			continue

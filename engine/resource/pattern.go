@@ -43,7 +43,7 @@ func ReadPattern(s string, block bool) ([]Reading, error) {
 }
 
 func (t *text) readPattern() *Error {
-	if t.scheme == "" {
+	if t.scheme == "" && t.form != formAddresses {
 		t.readSchemeless()
 		return nil
 	}
@@ -62,11 +62,6 @@ func (t *text) readPattern() *Error {
 // readSchemeless has every reader read a pattern without a scheme.
 func (t *text) readSchemeless() {
 	path := t.raw
-	if t.form == formAddresses { // it names mail addresses alone
-		t.rest = path
-		t.readAddresses()
-		return
-	}
 	for _, s := range t.addressPattern(path) {
 		t.add(Address|Number, letters(s))
 	}

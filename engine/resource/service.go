@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -140,21 +141,18 @@ func hostLength(s, marks string) int {
 // with or without a port; of the names that clients look up for a host it takes the
 // one that is asked for, or the last.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
-	var all []byte
-	start := 0
-	for i := range len(authority) + 1 {
-		if i < len(authority) && authority[i] != ',' && authority[i] != ';' {
-			continue
-		}
-		entry, isHost := t.hostPort(authority[start:i], name)
+	joined = listed.ReplaceAllStringFunc(authority, func(entry string) string {
+		entry, isHost := t.hostPort(entry, name)
 		if isHost {
 			hosts = append(hosts, entry)
 		}
-		all = append(append(all, entry...), authority[i:min(i+1, len(authority))]...)
-		start = i + 1
-	}
-	return string(all), hosts
+		return entry
+	})
+	return joined, hosts
 }
+
+// listed is an entry of a list.
+var listed = regexp.MustCompile(`[^,;]+`)
 
 // hostPort returns the normal form of one entry and whether it is a host with
 // or without a port; what is none stays as it is.
