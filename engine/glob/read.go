@@ -66,10 +66,7 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 // quoted returns the spellings of a text that stands for itself.
 func quoted(text string, use Use, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, bool(use))
-	if err != nil {
-		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
-	}
-	return spell(readings, nil, use), ""
+	return spell(readings, err, nil, use)
 }
 
 // read returns an alternative of a pattern as each reader has it.
@@ -82,19 +79,19 @@ func read(alternative []unit, use Use) ([]spelling, string) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}
 	readings, err := resource.ReadPattern(text, bool(use))
+	return spell(readings, err, wildcards, use)
+}
+
+// spell returns readings of a pattern as units, or why there are none.
+func spell(readings []resource.Reading, err error, wildcards []unit, use Use) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
-	return spell(readings, wildcards, use), ""
-}
-
-// spell returns readings of a pattern as units.
-func spell(readings []resource.Reading, wildcards []unit, use Use) []spelling {
 	all := make([]spelling, len(readings))
 	for i, r := range readings {
 		all[i] = spelling{widened(r, use), coalesce(units(r.Text, wildcards))}
 	}
-	return all
+	return all, ""
 }
 
 // widened returns the readers of r and those that make no difference, so that lists

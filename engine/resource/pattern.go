@@ -70,7 +70,7 @@ func (t *text) readSchemeless() {
 		t.add(DecodedPOSIX, letters(posixPath(Decode(path))))
 	}
 	t.addWindows(path)
-	t.addServed("", "", true, false, path, posixPath(path))
+	t.addServed("", "", path, posixPath(path))
 	t.add(Client, canonical(resolve(path, literalDots)))
 	t.add(Browser, canonical(browserPath(path, false)))
 	t.add(Literal, canonical(path))

@@ -276,6 +276,6 @@ func (t *text) readName() {
 		t.addWindows(t.raw)
 	}
 	if hasEscape(t.raw) {
-		t.addServed("", "", true, false, t.raw, local)
+		t.addServed("", "", t.raw, local)
 	}
 }

@@ -89,7 +89,7 @@ func (t *text) readHierarchical(base string, u url) {
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
-	t.addServed(base, query, !web, true, append(sent, browsed, u.path)...)
+	t.addServed(base, query, append(sent, browsed, u.path)...)
 	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode what they then encode in their own way
