@@ -32,9 +32,10 @@ func classify(s string) (f form, scheme, rest string) {
 		return f, scheme, rest
 	case isDrive(s) || strings.HasPrefix(s, `\\`):
 		return formWindows, "", s
-	case ok:
-		if scheme, rest, ok := cutService(scheme, rest); ok {
-			return formService, scheme, rest
+	}
+	for ; ok; _, rest, ok = cutScheme(rest) { // perhaps a chain of schemes, such as jdbc:postgresql
+		if strings.HasPrefix(rest, "//") {
+			return formService, asciiLower(s[:len(s)-len(":")-len(rest)]), rest
 		}
 	}
 	if looksLikeAddresses(s) {
@@ -65,19 +66,6 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 		}
 	}
 	return "", s, false
-}
-
-// cutService cuts the further schemes of a chain, such as jdbc:postgresql, that
-// ends in a colon and two slashes.
-func cutService(scheme, rest string) (string, string, bool) {
-	for !strings.HasPrefix(rest, "//") {
-		next, after, ok := cutScheme(rest)
-		if !ok {
-			return "", "", false
-		}
-		scheme, rest = scheme+":"+next, after
-	}
-	return scheme, rest, true
 }
 
 // looksLikeAddresses reports whether s is a list of mail addresses: entries, cut

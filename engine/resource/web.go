@@ -61,23 +61,22 @@ func (t *text) readWeb() *Error {
 
 // readPath adds the readings of what follows a host or another authority.
 func (t *text) readPath(host string, u url) {
-	read := t.readHierarchical
-	if t.form == formFile {
-		read = t.readFilePath
-	}
-	read(t.scheme+"://"+host, u)
+	t.readBehind(t.scheme+"://"+host, u)
 	if zone.MatchString(host) { // which leaves the address what it is
-		t.forBlocks(func() { read(t.scheme+"://"+zone.ReplaceAllString(host, "$1]"), u) })
+		t.forBlocks(func() { t.readBehind(t.scheme+"://"+zone.ReplaceAllString(host, "$1]"), u) })
 	}
 }
 
 // zone is an IPv6 address with a zone.
 var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
-// readHierarchical adds the readings of a path behind base, which is a scheme
-// and an authority. The literal reader is an object store, whose keys hold dot
-// segments.
-func (t *text) readHierarchical(base string, u url) {
+// readBehind adds the readings of a path behind base, which is a scheme and an
+// authority. The literal reader is an object store, whose keys hold dot segments.
+func (t *text) readBehind(base string, u url) {
+	if t.form == formFile {
+		t.readFilePath(base, u)
+		return
+	}
 	query, web := canonical(u.query), t.form == formWeb
 	ways := []string{u.path}
 	if web {
