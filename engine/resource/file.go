@@ -77,7 +77,7 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 	if authority == "" {
 		return []string{""}, nil
 	}
-	hosts, err := t.webHosts(authority)
+	hosts, err := t.hosts(authority)
 	switch {
 	case err != nil:
 		return nil, err

@@ -39,21 +39,19 @@ func hostProfile(transitional bool) *idna.Profile {
 		idna.CheckHyphens(false), idna.CheckJoiners(!transitional), idna.BidiRule())
 }
 
-// webHosts returns the host and port of a web URL in all readings.
-func (t *text) webHosts(authority string) ([]string, *Error) {
+// hosts returns the host and port of an authority in all readings. With an error some
+// clients know no host, others those returned.
+func (t *text) hosts(authority string) ([]string, *Error) {
 	name, port := splitPort(authority)
 	port, ok := normalPort(port, t.scheme)
-	if !ok || port == ":0" { // clients differ over port 0: some take it for none
+	if !ok || port == ":0" && t.form != formService { // clients differ over port 0: some take it for none
 		return nil, &Error{"its port is not a number from 1 to 65535"}
 	}
 	names, err := t.hostNames(name)
-	if err != nil {
-		return nil, err
-	}
 	for i := range names {
 		names[i] += port
 	}
-	return names, nil
+	return names, err
 }
 
 // splitPort cuts the port off an authority without user info.

@@ -158,11 +158,9 @@ var listed = regexp.MustCompile(`[^,;]+`)
 // or without a port; what is none stays as it is.
 func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
-	host, port := splitPort(entry)
-	port, ok := normalPort(port, t.scheme)
-	names, _ := t.hostNames(host)
-	if !ok || len(names) == 0 {
+	names, _ := t.hosts(entry)
+	if len(names) == 0 {
 		return entry, false
 	}
-	return names[min(name, len(names)-1)] + port, true
+	return names[min(name, len(names)-1)], true
 }

@@ -38,7 +38,7 @@ func (t *text) readWeb() *Error {
 		return &Error{"it has a backslash before its path"}
 	}
 	authority := withoutUserInfo(u.authority)
-	hosts, err := t.webHosts(authority)
+	hosts, err := t.hosts(authority)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (t *text) readWeb() *Error {
 		t.readPath(host, u)
 	}
 	if decoded := decodeAll(authority); decoded != authority { // a zone that is more of the address to some
-		if hosts, err := t.webHosts(decoded); err == nil {
+		if hosts, err := t.hosts(decoded); err == nil {
 			t.forBlocks(func() { t.readPath(hosts[0], u) })
 		}
 	}
