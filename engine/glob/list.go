@@ -58,10 +58,13 @@ const (
 	// tailSize is how many bytes of a literal are beside the program.
 	tailSize = 4
 	// readersAt and suffixAt are the bits of a program's third number from which on it has
-	// the readers and the length of the suffix.
+	// the readers and the length of the suffix, which is far below 1 MiB: see maxSpelled.
 	readersAt = 2
-	suffixAt  = 16
+	suffixAt  = 12
 )
+
+// The readers fit in between.
+var _ [1<<(suffixAt-readersAt) - 1 - resource.All]struct{}
 
 // ListOf returns the list whose [List.Flat] it is given.
 func ListOf(block string) List { return List{block} }
