@@ -76,7 +76,11 @@ func (rs *RuleSet) finish(o Options) {
 	slices.SortFunc(rs.rules, CompareDeciding)
 	rs.index = newRuleIndex(rs.rules)
 	for _, r := range rs.rules {
-		rs.counters = condition.AddCounters(rs.counters, r.cond.Counters...)
+		for _, c := range r.cond.Counters {
+			asked := *c
+			asked.Revision = r.rule.Revision
+			rs.counters = condition.JoinCounter(rs.counters, &asked)
+		}
 	}
 	if o.KeepJSON {
 		rs.json, _ = rs.encode() // its error is JSON's, each time

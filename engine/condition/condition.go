@@ -196,20 +196,10 @@ func (o Options) use() glob.Use { return glob.Use(o.Stricter) }
 // counters adds the counters of the tree to all, each once.
 func (n *Node) counters(all []*Counter) []*Counter {
 	if c := n.Field.Counter; c != nil {
-		all = AddCounters(all, c)
+		all = JoinCounter(all, c)
 	}
 	for _, k := range n.Kids {
 		all = k.counters(all)
-	}
-	return all
-}
-
-// AddCounters appends to all those of more that count what none of all does.
-func AddCounters(all []*Counter, more ...*Counter) []*Counter {
-	for _, c := range more {
-		if !slices.ContainsFunc(all, func(d *Counter) bool { return d.Key == c.Key }) {
-			all = append(all, c)
-		}
 	}
 	return all
 }
