@@ -16,7 +16,7 @@ import (
 	"writ/storage"
 )
 
-// Config is what a Pipeline works with. All but Core, Verifier and Spellings are
+// Config is what a Pipeline works with. All but Core, Verifier, Windows and Spellings are
 // required.
 type Config struct {
 	// Sets gives the compiled policies and rules.
@@ -36,9 +36,11 @@ type Config struct {
 	Approvals *approval.Desk
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
-	// History is what the counters of rules are read from, and Spellings returns how it may
-	// name an agent.
+	// History is what the counters of rules are read from, Windows where this process counts
+	// with others, nil if it decides alone, and Spellings returns how the history may name
+	// an agent.
 	History   storage.History
+	Windows   storage.Windows
 	Spellings func(agentID string) []string
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
@@ -59,7 +61,7 @@ type Pipeline struct {
 func New(cfg Config) *Pipeline {
 	return &Pipeline{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans),
-		counters: budget.New(budget.Config{History: cfg.History, Spellings: cfg.Spellings}),
+		counters: budget.New(budget.Config{History: cfg.History, Windows: cfg.Windows, Spellings: cfg.Spellings}),
 	}
 }
 

@@ -82,10 +82,19 @@ func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at
 func allow(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) {
 	t.Helper()
 	r := read(t, k, c, in, at)
-	if !r.Reserve() {
-		t.Fatal("Reserve: another has changed the counter")
+	if ok, err := r.Reserve(t.Context()); !ok {
+		t.Fatalf("Reserve: another has changed the counter, %v", err)
 	}
 	r.Commit()
+}
+
+func reserve(t testing.TB, r *Reading) bool {
+	t.Helper()
+	ok, err := r.Reserve(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return ok
 }
 
 func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
@@ -104,7 +113,7 @@ func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
 					return
 				}
 				runtime.Gosched()
-				if r.Reserve() {
+				if reserve(t, r) {
 					if i%7 == 0 { // another's decision stands: ask again
 						r.Release()
 						i++
@@ -212,6 +221,15 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 	}
 }
 
+func settling(t *testing.T, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
+	t.Helper()
+	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", "", s, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 	less := int64(400)
 	for name, tt := range map[string]struct {
@@ -229,14 +247,14 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 			k, c := New(Config{History: h}), counter(t, spent)
 			in := email("a")
 			in.Cost = &engine.Cost{AmountMinor: 1000, Currency: "EUR"}
-			early := k.Mark()
+			early := settling(t, k, c, tt.s)
 			allow(t, k, c, in, noon)
 			settled := row("a", noon, outcome(tt.s))
-			k.Settled([]*condition.Counter{c}, settled, early)
+			early.End(t.Context(), settled, true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != 2000 {
 				t.Errorf("a window that was read since the settlement: %d, want it as it was", got)
 			}
-			k.Settled([]*condition.Counter{c}, settled, k.Mark())
+			settling(t, k, c, tt.s).End(t.Context(), settled, true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != tt.want {
 				t.Errorf("with the next %d, want %d", got, tt.want)
 			}
@@ -265,7 +283,7 @@ func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	h := &history{}
 	k, c := New(Config{History: h}), counter(t, byAgent)
 	held := read(t, k, c, email("held"), noon)
-	if !held.Reserve() {
+	if !reserve(t, held) {
 		t.Fatal("not reserved")
 	}
 	for i := range 3 * minSwept {
@@ -323,7 +341,7 @@ func BenchmarkCounters(b *testing.B) {
 	for b.Loop() {
 		at = at.Add(time.Millisecond)
 		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
-		if err != nil || !r.Reserve() {
+		if err != nil || !reserve(b, r) {
 			b.Fatal(err)
 		}
 		r.Commit()
