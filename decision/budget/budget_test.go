@@ -46,7 +46,14 @@ func (h *history) ListRecords(_ context.Context, org string, f storage.Filter, p
 	return page, "", h.err
 }
 
-func (h *history) Record(context.Context, string, string) (*storage.Record, error) {
+func (h *history) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.rows {
+		if r.OrganizationID == org && r.DecisionID == decisionID {
+			return r, nil
+		}
+	}
 	return nil, storage.ErrNotFound
 }
 

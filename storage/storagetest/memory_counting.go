@@ -96,3 +96,10 @@ func (m *Memory) clock() time.Time {
 
 // Counts returns how often handles have asked of windows.
 func (m *Memory) Counts() int64 { return m.counts.Load() }
+
+// ForgetWindows keeps no window any more, as a store does once everything has left them.
+func (m *Memory) ForgetWindows() {
+	m.windows.mu.Lock()
+	defer m.windows.mu.Unlock()
+	clear(m.windows.kept)
+}
