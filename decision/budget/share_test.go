@@ -310,7 +310,9 @@ func TestShared_PlacesBeyondABound(t *testing.T) {
 	spend(r.all[1], 800).Commit()
 	spend(r.all[0], 500).Release()
 	spend(r.all[1], 150).Commit()
-	r.want("with 950 of another", spend(r.all[0], 100).Counts()[0].N, 1050)
+	if n := spend(r.all[0], 100).Counts()[0].N; n < 1050 {
+		t.Errorf("with 950 of another: %d, want 1050 at least", n)
+	}
 }
 
 // What becomes of an action counts whichever replica hears of it.
