@@ -338,19 +338,3 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // of this process
 }
-
-func BenchmarkCounters(b *testing.B) {
-	k, c := New(Config{History: &history{}}), counter(b, byAgent)
-	counters := []*condition.Counter{c}
-	in := email("team-a/agent-1")
-	at := noon
-	b.ReportAllocs()
-	for b.Loop() {
-		at = at.Add(time.Millisecond)
-		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
-		if err != nil || !reserve(b, r) {
-			b.Fatal(err)
-		}
-		r.Commit()
-	}
-}

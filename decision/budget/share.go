@@ -195,7 +195,7 @@ func (k *Counters) claim(ctx context.Context, c *cell, at time.Time) (ok bool, e
 		case s.isKnown(at) && s.total-s.free+c.amount > limit:
 			return false, nil
 		}
-		granted, err := k.askLocked(ctx, s, at, s.question(c, limit))
+		granted, err := k.askLocked(ctx, s, at, s.question(c, at, limit))
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			k.dropLocked(c.key, c.window)
@@ -224,13 +224,13 @@ func (k *Counters) claimLocked(c *cell) {
 	c.part, c.answer = s.part, s.answers
 }
 
-// question asks for the places of a cell: for twice as many as the time before, so that
-// a busy process asks seldom, and a quiet one holds little.
-func (s *share) question(c *cell, limit int64) storage.Ask {
+// question asks for the places of a cell: for twice as many as the time before, unless
+// that was long ago, so that a busy process asks seldom, and a quiet one holds little.
+func (s *share) question(c *cell, at time.Time, limit int64) storage.Ask {
 	if c.amount == 0 {
 		return storage.Ask{At: c.bucket}
 	}
-	if s.asked != c.bucket {
+	if s.asked != c.bucket || at.Sub(s.at) > idleAfter {
 		s.want /= 4
 	}
 	s.want = min(max(c.amount, s.want), portion*c.amount)
