@@ -37,6 +37,7 @@ type Counters struct {
 	reads uint64
 	// lent are the shares with places to give back.
 	lent map[*share]struct{}
+	asks sync.WaitGroup // of the store
 }
 
 // series are the windows of a counter of an organization, by whose they are: the session
@@ -164,16 +165,13 @@ func (k *Counters) try(ctx context.Context, c *cell, at time.Time, turn conditio
 		}
 	}
 	if k.cfg.Windows == nil && c.counter.Revision > 0 {
+		if err := k.find(ctx, c, at, turn); err != nil {
+			return err
+		}
 		k.mu.Lock()
-		w := k.window(c.key)
-		if w != nil {
-			w.expire(c.bucket)
-			c.before = w.total()
-		}
-		k.mu.Unlock()
-		if w != nil {
-			return nil
-		}
+		defer k.mu.Unlock()
+		c.before = c.window.total()
+		return nil
 	}
 	w, err := k.read(ctx, c, at, turn)
 	if err == nil {

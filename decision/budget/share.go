@@ -36,7 +36,14 @@ type share struct {
 	want    int64                // how many places to ask for
 	back    []storage.WindowPart // to be given back
 	used    bool                 // since places were last looked for that are not
-	asking  chan struct{}        // closed when the store answers; nil: nothing is asked
+	asking  *asking              // nil: nothing is asked
+}
+
+// asking is what the store is asked of a window, for all who wait for the answer. done is
+// closed when it is there.
+type asking struct {
+	done chan struct{}
+	err  error // set before
 }
 
 func (s *share) isIdle() bool { return s.free == 0 && len(s.back) == 0 && s.asking == nil }
@@ -54,43 +61,59 @@ func windowOf(k key, c *condition.Counter) storage.Window {
 	}
 }
 
-// await waits for an answer, or until ctx ends.
-func await(ctx context.Context, answer <-chan struct{}) error {
-	select {
-	case <-answer:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// askLocked has the store take back what is free and answer what is asked. mu is held, but
-// not while the store answers. s is not being asked about. A caller who leaves ends
-// nothing: the answer would be lost, and its places with it.
-func (k *Counters) askLocked(ctx context.Context, s *share, at time.Time, ask storage.Ask) (storage.Granted, error) {
-	s.asking = make(chan struct{})
+// askLocked has the store take back what is free and answer what is asked. It does not
+// end with its caller: the answer would be lost, and its places with it. s is not being
+// asked about.
+func (k *Counters) askLocked(ctx context.Context, s *share, at time.Time, ask storage.Ask) {
+	a := &asking{done: make(chan struct{})}
+	s.asking = a
 	ask.Back = s.back
 	if s.free > 0 {
 		ask.Back = append(ask.Back, storage.WindowPart{At: s.part, N: s.free})
 	}
 	s.total, s.free, s.back = s.total-s.free, 0, nil
+	k.asks.Go(func() {
+		granted, err := k.cfg.Windows.Count(context.WithoutCancel(ctx), s.window, ask)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		s.answers++
+		if err != nil {
+			s.at = time.Time{}
+		} else {
+			s.total, s.at = granted.Total, at
+			s.free, s.part, s.limit, s.asked = granted.N, granted.At, ask.Limit, ask.At
+		}
+		delete(k.lent, s)
+		if !s.isEmptyHanded() {
+			k.lent[s] = struct{}{}
+		}
+		a.err = err
+		close(a.done)
+		s.asking = nil
+	})
+}
+
+// awaitLocked waits for what is asked of a window, or until ctx ends. mu is not held
+// meanwhile. A window that the store does not keep is forgotten.
+func (k *Counters) awaitLocked(ctx context.Context, of key, w *window) error {
+	a := w.shared.asking
 	k.mu.Unlock()
-	granted, err := k.cfg.Windows.Count(context.WithoutCancel(ctx), s.window, ask)
+	var err error
+	select {
+	case <-a.done:
+		err = a.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
 	k.mu.Lock()
-	s.answers++
-	if err != nil {
-		s.at = time.Time{}
-	} else {
-		s.total, s.at = granted.Total, at
-		s.free, s.part, s.limit, s.asked = granted.N, granted.At, ask.Limit, ask.At
+	if errors.Is(err, storage.ErrNotFound) {
+		if k.window(of) == w {
+			delete(k.series[of.seriesKey].windows, of.of)
+			k.kept--
+		}
+		return nil
 	}
-	delete(k.lent, s)
-	if !s.isEmptyHanded() {
-		k.lent[s] = struct{}{}
-	}
-	close(s.asking)
-	s.asking = nil
-	return granted, err
+	return err
 }
 
 func (s *share) isEmptyHanded() bool { return s.free == 0 && len(s.back) == 0 }
@@ -113,34 +136,18 @@ func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condit
 	return &window{shared: s}, err
 }
 
-// refreshLocked asks what a shared window has come to where that decides and is not known. It
-// reports whether the window was as it should be; otherwise look for it again. mu is held,
-// but not while it waits.
-func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at time.Time) (ok bool, err error) {
+// refreshLocked asks what a shared window has come to where that decides and is not known.
+// It reports whether it was known; otherwise look for the window again. mu is not held while
+// it waits.
+func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at time.Time) (known bool, err error) {
 	s := w.shared
-	switch {
-	case s == nil, w.total()+c.amount <= c.counter.UpTo(0), s.isKnown(at):
+	if s == nil || w.total()+c.amount <= c.counter.UpTo(0) || s.asking == nil && s.isKnown(at) {
 		return true, nil
-	case s.asking != nil:
-		answer := s.asking
-		k.mu.Unlock()
-		err = await(ctx, answer)
-		k.mu.Lock()
-	default:
-		if _, err = k.askLocked(ctx, s, at, storage.Ask{At: c.bucket}); errors.Is(err, storage.ErrNotFound) {
-			k.dropLocked(c.key, w)
-			err = nil
-		}
 	}
-	return false, err
-}
-
-// dropLocked forgets a window that the store no longer keeps: nothing is counted in it.
-func (k *Counters) dropLocked(of key, w *window) {
-	if k.window(of) == w {
-		delete(k.series[of.seriesKey].windows, of.of)
-		k.kept--
+	if s.asking == nil {
+		k.askLocked(ctx, s, at, storage.Ask{At: c.bucket})
 	}
+	return false, k.awaitLocked(ctx, c.key, w)
 }
 
 // claim takes the places for the cells of windows that several processes count in, as long
@@ -179,41 +186,27 @@ func (k *Counters) claim(ctx context.Context, c *cell, at time.Time) (ok bool, e
 		limit = math.MaxInt64 / 2 // there is none
 	}
 	for s := c.window.shared; k.window(c.key) == c.window; {
-		switch {
-		case s.asked == c.bucket && s.limit <= limit && s.free >= c.amount && s.asking == nil && c.amount > 0:
-			k.claimLocked(c)
-			return true, nil
-		case s.asking != nil:
-			answer := s.asking
-			k.mu.Unlock()
-			err = await(ctx, answer)
-			k.mu.Lock()
-			if err != nil {
-				return false, err
+		if s.asking == nil {
+			switch left := limit - (s.total - s.free); {
+			case s.isKnown(at) && left < c.amount:
+				return false, nil
+			case c.amount == 0 && s.isKnown(at), c.amount > 0 && s.serves(c, limit):
+				k.claimLocked(c)
+				return true, nil
 			}
-			continue
-		case s.isKnown(at) && s.total-s.free+c.amount > limit:
-			return false, nil
+			k.askLocked(ctx, s, at, s.question(c, at, limit))
 		}
-		granted, err := k.askLocked(ctx, s, at, s.question(c, at, limit))
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			k.dropLocked(c.key, c.window)
-			return false, nil
-		case err != nil:
+		if err := k.awaitLocked(ctx, c.key, c.window); err != nil {
 			return false, err
-		case c.amount == 0 && granted.Total > limit:
-			return false, nil
-		case c.amount == 0: // it needs no place
-			c.window.held++
-			return true, nil
-		case granted.N < c.amount:
-			return false, nil
 		}
-		k.claimLocked(c)
-		return true, nil
 	}
 	return false, nil
+}
+
+// serves reports whether the places for a cell are here, within a limit. They are those of
+// the part that the intent is decided in or, for one that was begun before, of the next.
+func (s *share) serves(c *cell, limit int64) bool {
+	return s.free >= c.amount && s.limit <= limit && (s.asked == c.bucket || s.asked == c.bucket+1)
 }
 
 func (k *Counters) claimLocked(c *cell) {
@@ -269,6 +262,7 @@ func (k *Counters) Run(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*idleAfter)
 			defer cancel()
 			k.giveUp(ctx, true)
+			k.asks.Wait()
 			return
 		}
 	}
@@ -289,7 +283,11 @@ func (k *Counters) giveUp(ctx context.Context, all bool) {
 	for _, s := range idle {
 		if s.asking == nil && ctx.Err() == nil {
 			s.want = 0
-			k.askLocked(ctx, s, s.at, storage.Ask{At: s.asked}) //nolint:errcheck // as the comment says
+			k.askLocked(ctx, s, s.at, storage.Ask{At: s.asked})
+			a := s.asking
+			k.mu.Unlock()
+			<-a.done
+			k.mu.Lock()
 		}
 	}
 }
