@@ -26,7 +26,7 @@ func TestListRecords_BoundedPage(t *testing.T) {
 		t.Fatalf("Commit = %v", err)
 	}
 	f := storage.Filter{AgentIDs: []string{"rare"}}
-	l := recordLister{s: s, org: "a", filter: f, limit: 10, skipped: maxSkipped - 4}
+	l := recordLister{s: s, org: "a", filter: f, limit: 10, skipped: storage.MaxPage/2 - 4}
 	lower, upper := l.bounds(nil)
 	if err := s.scanBack(t.Context(), lower, upper, l.row); err != nil {
 		t.Fatalf("scanBack = %v", err)
