@@ -39,6 +39,7 @@ func (p *problems) text(field, s string, limit int) {
 		return
 	}
 	switch {
+	case len(s) <= limit && isPrintable(s) && s[0] != ' ' && s[len(s)-1] != ' ':
 	case !p.optionalText(field, s, limit):
 	case strings.TrimSpace(s) != s:
 		p.add(field, "must not start or end with white space")
@@ -66,6 +67,8 @@ func textProblem(s string, limit int) string {
 	switch {
 	case len(s) > limit:
 		return fmt.Sprintf("is longer than %d bytes", limit)
+	case isPrintable(s):
+		return ""
 	case !utf8.ValidString(s):
 		return "is not valid UTF-8"
 	case hasControl(s):
@@ -82,6 +85,17 @@ func (p *problems) document(field, s, example string, limit int) {
 	case len(s) > limit:
 		p.add(field, "is longer than %d bytes", limit)
 	}
+}
+
+// isPrintable reports whether s is printable ASCII, which nearly every text is and in which
+// there is nothing to refuse.
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // hasControl reports whether s has a control character other than those that
@@ -168,7 +182,7 @@ func (p *problems) metadata(field string, m map[string]string) {
 			p.add(field, "has an empty key")
 		case len(k) > condition.MaxName:
 			p.add(field, "has a key longer than %d bytes", condition.MaxName)
-		case !utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r"):
+		case !isPrintable(k) && (!utf8.ValidString(k) || hasControl(k) || strings.ContainsAny(k, "\t\n\r")):
 			p.add(field, "has a key with control characters or invalid UTF-8")
 		default:
 			if problem := textProblem(v, condition.MaxText); problem != "" {

@@ -72,7 +72,7 @@ func (c *committer) sealer(batch []*waiter) storage.Seal {
 // leaves out waiters that are whole and of which not everything is fresh, and a record
 // and its verdict unless both are.
 func first(batch []*waiter, fresh storage.Batch, keyID string, leaves [][32]byte) (storage.Batch, [][32]byte, error) {
-	sealed, records := storage.Batch{Records: fresh.Records[:0:0]}, fresh.Records
+	sealed, records := storage.Batch{Records: make([]*storage.Record, 0, len(fresh.Records))}, fresh.Records
 	entries := make(map[*storage.Entry]bool, len(fresh.Entries)) // and whether they are stored
 	for _, e := range fresh.Entries {
 		entries[e] = true

@@ -201,7 +201,7 @@ func (p *Plan) unknownLists(o PushOptions) error {
 	var bad document.Error
 	for _, l := range p.w.rules {
 		for _, name := range l.looks {
-			why := ""
+			var why string
 			switch {
 			case p.w.hasList(name):
 				continue
