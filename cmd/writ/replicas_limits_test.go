@@ -49,5 +49,6 @@ func raceToALimitOverTime(t *testing.T, c *cluster) {
 	if n := allowed.Load(); n > limit {
 		t.Errorf("%d were allowed in the end, want %d at most", n, limit)
 	}
+	c.proved(t, 400, replicas+1)
 	c.stop(t)
 }

@@ -410,7 +410,7 @@ func (f *faulty) Count(ctx context.Context, w storage.Window, ask storage.Ask) (
 	case 1:
 		return storage.Granted{}, errFault
 	case 3:
-		f.Windows.Count(ctx, w, ask) //nolint:errcheck // it is lost
+		f.Windows.Count(ctx, w, ask) // its answer is lost
 		return storage.Granted{}, errFault
 	}
 	return f.Windows.Count(ctx, w, ask)
@@ -509,7 +509,7 @@ func (l *life) step() {
 	switch l.random.IntN(10) {
 	case 0:
 		if l.lossy {
-			l.all[i] = l.replicas.another()
+			l.all[i] = l.another()
 			l.all = l.all[:3]
 		}
 	case 1:

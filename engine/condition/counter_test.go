@@ -116,3 +116,38 @@ func TestCounter_CountsWhatItNames(t *testing.T) {
 		}
 	}
 }
+
+func TestCounter_Bounds(t *testing.T) {
+	for doc, tt := range map[string]struct {
+		stricter bool
+		upTo     map[int64]int64
+	}{
+		`{"count":{"window":"1h"},"gt":20}`:  {true, map[int64]int64{0: 20, 20: 20, 21: MaxInteger}},
+		`{"count":{"window":"1h"},"gte":20}`: {true, map[int64]int64{0: 19, 19: 19, 20: MaxInteger}},
+		`{"count":{"window":"1h"},"lt":20}`:  {false, map[int64]int64{1: 19, 20: MaxInteger}},
+		`{"count":{"window":"1h"},"lte":20}`: {false, map[int64]int64{1: 20, 21: MaxInteger}},
+		`{"all":[{"count":{"window":"1h"},"gt":20},{"count":{"window":"1h"},"gte":6},{"count":{"window":"2h"},"gte":3}]}`: {
+			true, map[int64]int64{1: 5, 5: 5, 6: 20, 20: 20, 21: MaxInteger},
+		},
+	} {
+		c, err := Compile(doc, Options{Stricter: tt.stricter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range tt.upTo {
+			if got := c.Counters[0].UpTo(n); got != want {
+				t.Errorf("%s: up to %d for %d, want %d", doc, got, n, want)
+			}
+		}
+	}
+}
+
+// The parts of a window are never shorter than the window.
+func TestCounter_PartsCoverTheWindow(t *testing.T) {
+	for _, window := range []time.Duration{60 * time.Second, 61 * time.Second, 90 * time.Second, 119 * time.Second, time.Hour, 7 * 24 * time.Hour} {
+		c := Counter{Window: window}
+		if all := Buckets * c.Bucket(); all < window || all > window+Buckets*time.Millisecond || c.Bucket()%time.Millisecond != 0 {
+			t.Errorf("%d parts of %v are %v, want %v", Buckets, c.Bucket(), all, window)
+		}
+	}
+}
