@@ -28,6 +28,8 @@
 // decision takes some 10 µs of a slot; the rest of its time it reads, writes or waits
 // outside. One slot is far more than an organization with cheap requests can use.
 //
+// What waits for something else, such as a person, is parked, in no queue: [Gate.Park].
+//
 // Waiting is bounded in each queue, in all queues, and by time. A request that would
 // wait too long, by its queue's length and mean, is refused at once.
 package admission

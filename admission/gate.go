@@ -66,19 +66,21 @@ type Gate struct {
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue   // those with somebody waiting
-	waiting       int           // in all queues
-	working       int           // slots that are held
-	costlyWorking int           // of those, by costly work
-	paused        int           // costly work in all queues that was begun
-	now           time.Duration // what the queue served last had been charged
-	order         uint64        // of arrival
+	queued        []*orgQueue    // those with somebody waiting
+	waiting       int            // in all queues
+	working       int            // slots that are held
+	costlyWorking int            // of those, by costly work
+	paused        int            // costly work in all queues that was begun
+	now           time.Duration  // what the queue served last had been charged
+	order         uint64         // of arrival
+	parked        map[string]int // who waits for something else than a slot, by organization
+	parkedInAll   int
 }
 
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization),
+		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization), parked: make(map[string]int),
 		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
 	g.metrics = newMetrics(cfg.Metrics, g)

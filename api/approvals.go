@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"writ/admission"
 	"writ/approval"
 	"writ/engine"
 	"writ/ledger"
@@ -167,6 +168,11 @@ func (s *Server) approval(r *request) (response, error) {
 		return response{}, about("approval", err)
 	}
 	if wait > 0 && a.Status(s.approvals.Now()) == approval.Pending {
+		unpark, verdict := s.gate.Park(r.who.org)
+		if verdict != admission.Admitted {
+			return response{}, ledger.ErrOverloaded
+		}
+		defer unpark()
 		r.slot.Leave() // the rest is waiting
 		ctx, cancel := context.WithTimeout(s.polls, wait)
 		defer cancel()

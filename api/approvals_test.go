@@ -463,6 +463,49 @@ func TestApprovals_ALookUpWaits(t *testing.T) {
 	}
 }
 
+// Of 2,000 look-ups that want to wait some do, which takes nothing from decisions, the others
+// are refused at once, and a shutdown answers those that wait.
+func TestApprovals_SoManyLookUpsWaitAndNoMore(t *testing.T) {
+	d := openDesk(t)
+	_, id := d.hold()
+	d.client.Timeout = time.Minute
+	const asked, most = 2_000, 512
+	statuses := make(chan int, asked)
+	var all sync.WaitGroup
+	places := make(chan struct{}, most+32) // so many connections at once
+	for range asked {
+		places <- struct{}{}
+		all.Go(func() {
+			r := d.do("GET", "/v1/approvals/"+id+"?wait=60", d.asker, nil)
+			if r.status == http.StatusServiceUnavailable && r.header.Get("Retry-After") == "" {
+				t.Error("a refusal without Retry-After")
+			}
+			statuses <- r.status
+			<-places
+		})
+	}
+	d.hold() // decisions go on
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, d.server.Shutdown(ctx))
+	all.Wait()
+	close(statuses)
+	waited, refused := 0, 0
+	for status := range statuses {
+		switch status {
+		case http.StatusOK:
+			waited++
+		case http.StatusServiceUnavailable:
+			refused++
+		default:
+			t.Errorf("GET = %d, want it to wait or 503", status)
+		}
+	}
+	if waited == 0 || waited > most || waited+refused != asked {
+		t.Errorf("%d have waited and %d were refused, want up to %d of %d", waited, refused, most, asked)
+	}
+}
+
 func TestApprovals_TwoApproversRace(t *testing.T) {
 	d := openDesk(t)
 	second, _ := d.key(acme, "approvals:decide")

@@ -1,0 +1,29 @@
+package admission
+
+import "sync"
+
+// Park admits a request that waits for something else than a slot, such as a person, until
+// unpark is called, however it ends; calling that again does nothing. It refuses with QueueFull
+// what an organization, or all of them, have too many waiting of already: as many as may wait
+// for slots, and counted apart from these, so that whoever waits for a person takes no place of
+// a decision.
+func (g *Gate) Park(org string) (unpark func(), v Verdict) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.parked[org] >= maxWaiting/4 || g.parkedInAll >= maxWaiting {
+		g.metrics.rejected[QueueFull].Inc()
+		return func() {}, QueueFull
+	}
+	g.parked[org]++
+	g.parkedInAll++
+	return sync.OnceFunc(func() { g.unpark(org) }), Admitted
+}
+
+func (g *Gate) unpark(org string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.parkedInAll--
+	if g.parked[org]--; g.parked[org] == 0 {
+		delete(g.parked, org)
+	}
+}
