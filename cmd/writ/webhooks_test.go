@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -414,4 +415,33 @@ func TestMongoDB_WebhooksOutliveTheLeader(t *testing.T) {
 	}
 	operator.do(t, http.MethodDelete, "/v1/webhooks/"+id, "", http.StatusNoContent, nil)
 	other.stop(t)
+}
+
+// TestWebhooks_TellOfExpiredApprovals: nobody decides, and the real binary tells so, once,
+// also where it was stopped meanwhile. It waits until no clock of a replica can be behind, so
+// the second process has one that is ahead.
+func TestWebhooks_TellOfExpiredApprovals(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED: the clock of a process can be changed on Linux on amd64 alone")
+	}
+	data, operator := newData(t)
+	flags := []string{"--webhook-allow=127.0.0.0/8", "--approval-ttl=1s"}
+	p := start(t, data, flags...)
+	register(t, p.url, operator)
+	c := oneConnection{newSender(t, operator, 1), p.url}
+	l := hear(t, 1<<30)
+	l.hook(t, c, `"approval.expired"`)
+	var held struct {
+		DecisionID string `json:"decision_id"`
+	}
+	c.do(t, http.MethodPost, "/v1/policy/evaluate", string(newIntent("somebody", "deploy", "prod/a").body), http.StatusOK, &held)
+	p.stop(t)
+	p, ready := launchAt(t, 4*time.Minute, data, flags...) // receivers take five at most
+	p.serves(t, ready)
+	waitFor(t, "the event", func() bool { return l.count() > 0 })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.received) != 1 || !l.subjects[held.DecisionID] || len(l.faults) > 0 {
+		t.Errorf("events %v of %v, faults %v; want one of %s", l.received, l.subjects, l.faults, held.DecisionID)
+	}
 }
