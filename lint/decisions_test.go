@@ -36,6 +36,11 @@ func TestDecision_Rules_WarnsOfKeysThatMayBeLeftOut(t *testing.T) {
 		{"deny", `{"cel":"intent.metadata['fact.env'] == 'prod'"}`, ""},
 		{"deny", `{"cel":"intent.action_type == 'deploy'"}`, ""},
 		{"deny", `{"action_type":"deploy"}`, ""},
+		{"deny", `{"count":{"by":["agent_id"],"window":"1h"},"gt":20}`, ""}, // the agent is always there
+		{"deny", `{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["agent_id"],"window":"24h"},"gt":20000}`, escapes},
+		{"approval_required", `{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":20000}`, escapes},
+		{"deny", `{"any":[{"field":"cost","op":"exists","value":false},{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"gt":20000}]}`, ""},
+		{"allow", `{"sum":{"field":"cost.amount_minor","currency":"EUR","window":"24h"},"lt":20000}`, ""},
 	} {
 		t.Run(tc.decision+" "+tc.condition, func(t *testing.T) { wantWarning(t, tc.decision, tc.condition, tc.want) })
 	}
