@@ -30,6 +30,8 @@ const (
 	kindEntryKey   kind = 'n'
 	kindRemoved    kind = 'x'
 	kindLink       kind = 'z'
+	kindIndexed    kind = 'I'
+	kindGarbage    kind = 'S'
 )
 
 // key is a key under construction. Its methods append to it, as append does: clone a

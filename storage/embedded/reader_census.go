@@ -87,7 +87,7 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 		if settlement || err != nil {
 			return err != nil, err
 		}
-		row, err := parseRecord(org, id, v, nil)
+		row, err := r.s.parseRow(org, id, v, nil)
 		if err != nil {
 			return true, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/embedded/segment"
 )
 
 // inspection is the state of a directory before anything in it is changed.
@@ -20,6 +21,8 @@ type inspection struct {
 	tip, noted tip
 	// linked reports whether the store has a format with links and a recorded tip.
 	linked bool
+	// framed reports whether its history is in segments.
+	framed bool
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
@@ -78,7 +81,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 		if err == nil {
 			err = s.health.stopped()
 		}
-		err = errors.Join(err, s.db.Close())
+		err = errors.Join(err, s.closeFiles())
 	}()
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -90,7 +93,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	if n, err := strconv.Atoi(string(v)); err != nil || n > format {
 		return nil // load says so
 	} else if n >= linkedFormat {
-		i.linked = true
+		i.linked, i.framed = true, n >= frameFormat
 	}
 	return i.compare(s, noted)
 }
@@ -109,7 +112,11 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, health: h}, nil
+	s := &Store{db: db, health: h, fs: filesystem, options: options}
+	if err := s.openLog(filesystem, segmentSize, true); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
+	return s, nil
 }
 
 // empty is called when Pebble finds no row of writ's. It returns errLost if the directory
@@ -120,7 +127,7 @@ func (i *inspection) empty(dir string, o Options) error {
 		return err
 	}
 	for _, name := range names {
-		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt {
+		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt || segment.IsFile(name) {
 			return errLost
 		}
 	}
@@ -144,6 +151,9 @@ func (i *inspection) compare(s *Store, noted tip) error {
 			return err
 		}
 	}
+	if last := s.log.Last(); last < s.indexed {
+		i.because("its segments end at frame %d, and frame %d is known", last, s.indexed)
+	}
 	for _, of := range []stream{headStream, changeStream} {
 		if err := i.unbroken(s, of); err != nil {
 			return err
@@ -162,7 +172,7 @@ func (i *inspection) follows(s *Store, noted tip) error {
 	case err != nil:
 		return fmt.Errorf("head %d: %w", noted.Head, err)
 	default:
-		if err := h.UnmarshalBinary(v); err != nil {
+		if h, err = s.headOf(v); err != nil {
 			return fmt.Errorf("head %d: %w", noted.Head, err)
 		}
 		if h.Hash() != noted.Hash {
@@ -179,12 +189,14 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 		return err
 	}
 	name, last := "head", i.tip.Head
+	if i.framed {
+		name, last = "frame", s.indexed
+	}
 	if of == changeStream {
-		name = "change"
 		if len(numbers) > 0 {
 			i.tip.Change = numbers[len(numbers)-1]
 		}
-		last = i.tip.Change
+		name, last = "change", i.tip.Change
 	}
 	switch n := len(numbers); {
 	case n == 0 || numbers[n-1] != last:

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/embedded/segment"
 )
 
 // Options configure a Store. The zero Options are those of a service.
@@ -40,14 +42,31 @@ type Options struct {
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
+
+	segmentSize int // 0 for segmentSize, other in tests
 }
 
 const defaultMinFree = 256 << 20
 
 // Store is a storage.Store in a directory. It must be made by [Open].
 type Store struct {
-	db     *pebble.DB
-	health *health
+	db      *pebble.DB
+	options *pebble.Options
+	// fs is the directory's, for Pebble's files.
+	fs vfs.FS
+	// log has the history, tail the keys that lead there and are not in db yet.
+	log    *segment.Log
+	tail   tail
+	frames frames
+	// flushing is held while keys are moved to db, and guards indexed.
+	flushing sync.Mutex
+	indexed  uint64 // the last frame whose keys db has
+	// flushes is set while flushLater's goroutine, of background, runs.
+	flushes    atomic.Bool
+	rewriting  atomic.Bool   // the same for rewriteLater
+	stopping   chan struct{} // closed by Close, for background
+	background sync.WaitGroup
+	health     *health
 	// lock keeps other processes out until Close returns; Pebble's own lock ends earlier.
 	// It is nil until the store is open.
 	lock *pebble.Lock
@@ -136,13 +155,17 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), unregister: func() {}, tip: newChain()}
+	s := &Store{health: h, closing: make(chan struct{}), stopping: make(chan struct{}), unregister: func() {}, tip: newChain()}
 	guard := &failStopFS{FS: o.FS, health: h, closing: s.closing}
-	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
+	s.fs, s.options = guard, pebbleOptions(guard, h, lock)
+	db, err := openPebble(dir, s.options, h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
+	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), false); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
+	}
 	if o.WriteBehind > 0 {
 		s.startAsyncSync(o.WriteBehind)
 	}
@@ -240,13 +263,27 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return s.health.trouble(trouble.unready)
 }
 
+func (s *Store) closeFiles() error {
+	err := s.db.Close()
+	if s.log != nil {
+		err = errors.Join(err, s.log.Close())
+	}
+	return err
+}
+
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
 	s.stopAsyncSync()
 	s.stopTipWriter()
+	close(s.stopping)
+	s.background.Wait()
+	var err error
+	if s.log != nil && s.health.stopped() == nil {
+		err = s.flush()
+	}
 	close(s.closing)
-	err := s.db.Close()
+	err = errors.Join(err, s.closeFiles())
 	if err == nil && s.health.stopped() == nil {
 		if err := writeShutdownManifest(s.health.dir, s.health.fs); err != nil {
 			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err", err.Error())

@@ -23,7 +23,26 @@ func (s *Store) upgrade(from int) error {
 			return err
 		}
 	}
-	return s.moveDocuments()
+	if from < documentFormat {
+		if err := s.moveDocuments(); err != nil {
+			return err
+		}
+	}
+	return s.linkFrames()
+}
+
+// linkFrames begins the history in frames. The rows of earlier formats stay where they are,
+// under their keys.
+func (s *Store) linkFrames() error {
+	b := &batch{b: s.db.NewBatch()}
+	prefix := key{byte(kindLink), byte(headStream)}
+	b.err = b.b.DeleteRange(prefix, prefix.end(), nil)
+	b.set(linkKey(headStream, s.indexed), nil)
+	b.setFormat(format)
+	if b.err != nil {
+		return errors.Join(b.err, b.b.Close())
+	}
+	return s.apply(b.b)
 }
 
 func (b *batch) setFormat(n int64) { b.set(formatKey, strconv.AppendInt(nil, n, 10)) }
@@ -83,7 +102,7 @@ func (s *Store) moveDocuments() error {
 		m.remove(oldDocuments[i])
 	}
 	m.b.number(trimmedKey, int64(s.change)+1) // earlier revisions are not told
-	m.b.setFormat(format)
+	m.b.setFormat(documentFormat)
 	if m.b.link(changeStream, m.last); m.b.err == nil && m.last > s.change+1 {
 		m.b.err = m.b.b.SingleDelete(linkKey(changeStream, s.change), nil)
 	}
