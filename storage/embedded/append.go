@@ -57,19 +57,27 @@ func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err 
 }
 
 func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
-	stored, err := s.intents()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, stored.Close()) }()
-	existing = make([]*storage.Record, len(batch))
-	fresh = make([]*storage.Record, 0, len(batch))
+	var stored *iterator
+	defer func() {
+		if stored != nil {
+			err = errors.Join(err, stored.Close())
+		}
+	}()
+	n := len(batch)
+	both := make([]*storage.Record, 2*n)
+	existing, fresh = both[:n:n], both[n:n]
 	first := make(map[intent]*storage.Record, len(batch))
 	for i, r := range batch {
 		name := intent{r.OrganizationID, r.IntentKey()}
 		stands, ok := first[name]
-		if !ok {
-			if stands, err = s.byIntent(stored, name); err != nil {
+		if !ok && s.mayHave(name) {
+			if stored == nil {
+				stored, err = s.intents()
+			}
+			if err == nil {
+				stands, err = s.byIntent(stored, name)
+			}
+			if err != nil {
 				return nil, nil, err
 			}
 		}
@@ -146,7 +154,7 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	if err != nil {
 		return err
 	}
-	stored, err := items(sealed, ids, &head)
+	stored, err := s.buffers.of(sealed, ids, &head)
 	if err != nil {
 		return err
 	}
@@ -173,7 +181,8 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 
 // addKeys adds the keys of a frame to the tail.
 func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick) {
-	k := frameKeys{frame: number, keys: make([][2]string, 0, 3*len(sealed.Records)+2*len(sealed.Entries)+2)}
+	k := &s.buffers.keys
+	k.frame, k.buf, k.ends = number, k.buf[:0], k.ends[:0]
 	k.head(seq)
 	for i, r := range sealed.Records {
 		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i))
@@ -184,7 +193,7 @@ func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Re
 	for _, t := range ticks {
 		k.meter(t.meter, t.stored)
 	}
-	s.tail.add(number, k.keys)
+	s.tail.add(k, &s.known)
 }
 
 // addRecord adds r's row, which was imported, and its keys to b. commits is held.
@@ -195,6 +204,7 @@ func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	b.set(s.keys, s.row)
 	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentKey())
 	b.set(s.keys, id[:])
+	s.known.add(hashIntent(s.keys))
 	s.keys = s.keys[:0].org(kindByDecision, org).decision(r.Decision).id(id)
 	b.set(s.keys, nil)
 }

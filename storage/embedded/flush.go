@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,8 +28,6 @@ const (
 	// batchedKeys is how many keys are not worth a table.
 	batchedKeys = 1 << 10
 )
-
-func number(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
 // flush moves the keys of all frames before the call to Pebble.
 func (s *Store) flush() error {
@@ -71,7 +68,7 @@ func (t *tail) drop() {
 func (t *tail) size() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.trees[len(t.trees)-1].keys.Len()
+	return t.trees[len(t.trees)-1].len()
 }
 
 // flushTree moves the keys of a frozen tree. flushing is held.
@@ -82,8 +79,8 @@ func (s *Store) flushTree(t *tree) error {
 	}
 	b := &batch{b: s.db.NewBatch()}
 	link := linkKey(headStream, t.frame)
-	if t.keys.Len() <= batchedKeys {
-		t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
+	if t.len() <= batchedKeys {
+		t.each(func(k, v string) bool {
 			b.set(key(k), []byte(v))
 			return b.err == nil
 		})
@@ -136,7 +133,7 @@ func (s *Store) ingest(t *tree, link key) (err error) {
 		}
 		err = errors.Join(err, w.Set([]byte(k), []byte(v)))
 	}
-	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
+	t.each(func(k, v string) bool {
 		if kind(k[0]) != kindMeter {
 			set(k, v)
 		}

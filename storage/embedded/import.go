@@ -95,5 +95,6 @@ func (s *Store) addTombstone(b *batch, stored *iterator, t *storage.Tombstone) e
 		return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
 	}
 	b.set(s.keys, v)
+	s.known.add(hashIntent(s.keys))
 	return s.noRow(stored, t.OrganizationID, id)
 }

@@ -57,11 +57,11 @@ type location struct {
 	index uint64
 }
 
-func (p location) value() string {
-	e := encoder{locationMark}
+func (p location) append(e encoder) encoder {
+	e.byte(locationMark)
 	e.uint(p.frame)
 	e.uint(p.index)
-	return string(e)
+	return e
 }
 
 // parseLocation reads a value that may be a location.

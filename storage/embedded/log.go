@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -60,43 +61,78 @@ func (s *Store) replay(stored segment.Frame) error {
 		}
 		k.meter(m, stored+n)
 	}
-	s.tail.add(f.number, k.keys)
+	s.tail.add(&k, &s.known)
 	return nil
+}
+
+// frameBuffers are reused from one frame to the next.
+type frameBuffers struct {
+	rows   encoder
+	items  [][]byte
+	leaves [][32]byte
+	keys   frameKeys
 }
 
 // frameKeys are the keys of a frame.
 type frameKeys struct {
 	frame uint64
-	keys  [][2]string
-	buf   key
+	buf   key // all keys and values, one after the other
+	ends  []int
 }
 
-func (k *frameKeys) set(name key, v string) {
-	k.keys = append(k.keys, [2]string{string(name), v})
-	k.buf = name
+// all yields the keys, which share their memory.
+func (k *frameKeys) all(yield func(kv) bool) {
+	text, start := string(k.buf), 0
+	for i := 0; i < len(k.ends); i += 2 {
+		middle, end := k.ends[i], k.ends[i+1]
+		if !yield(kv{text[start:middle], text[middle:end]}) {
+			return
+		}
+		start = end
+	}
 }
 
-func (k *frameKeys) at(index uint32) string { return location{k.frame, uint64(index)}.value() }
+// end ends a key, or the value after it, that was appended to buf.
+func (k *frameKeys) end(buf key) {
+	k.buf, k.ends = buf, append(k.ends, len(buf))
+}
 
-func (k *frameKeys) head(seq uint64) { k.set(headKey(seq), k.at(0)) }
+// at appends the location of an item.
+func (k *frameKeys) at(index uint32) key {
+	return key(location{k.frame, uint64(index)}.append(encoder(k.buf)))
+}
+
+func (k *frameKeys) head(seq uint64) {
+	k.end(append(k.buf, headKey(seq)...))
+	k.end(k.at(0))
+}
 
 func (k *frameKeys) record(org, intentKey string, d engine.Decision, id uuid.UUID, index uint32) {
-	k.set(k.buf[:0].org(kindRecord, org).id(id), k.at(index))
-	k.set(k.buf[:0].org(kindIntent, org).text(intentKey), string(id[:]))
-	k.set(k.buf[:0].org(kindByDecision, org).decision(d).id(id), "")
+	k.end(k.buf.org(kindRecord, org).id(id))
+	k.end(k.at(index))
+	k.end(k.buf.org(kindIntent, org).text(intentKey))
+	k.end(k.buf.id(id))
+	k.end(k.buf.org(kindByDecision, org).decision(d).id(id))
+	k.end(k.buf)
 }
 
 func (k *frameKeys) entry(e *storage.Entry, at place) {
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
-		k.set(append(k.buf[:0].org(kindRecord, e.OrganizationID).id(id), settlementMark), k.at(at.index))
+		k.end(append(k.buf.org(kindRecord, e.OrganizationID).id(id), settlementMark))
+		k.end(k.at(at.index))
 		return
 	}
-	k.set(entriesKey(e.OrganizationID, e.Kind).place(at), k.at(at.index))
-	k.set(entryKey(e), string(key{}.place(at)))
+	k.end(append(k.buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
+	k.end(k.at(at.index))
+	k.end(append(k.buf, entryKey(e)...))
+	k.end(k.buf.place(at))
 }
 
-func (k *frameKeys) meter(m meter, n int64) { k.set(meterKey(m.org, m.month), number(n)) }
+func (k *frameKeys) meter(m meter, n int64) {
+	k.end(append(k.buf, meterKey(m.org, m.month)...))
+	k.end(binary.BigEndian.AppendUint64(k.buf, uint64(n)))
+}
 
 // item adds the keys of an item that was read, and counts a record.
 func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
@@ -125,13 +161,10 @@ func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 
 // items returns the items of a sealed batch. They lack their signatures if these follow
 // from the head, as they should.
-func items(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) ([][]byte, error) {
-	all := make([][]byte, 0, len(sealed.Records)+len(sealed.Entries))
-	leaves := make([][32]byte, 0, cap(all))
+func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) ([][]byte, error) {
 	whole := true // no signature may be left out
 	for _, bare := range []bool{true, false} {
-		e := make(encoder, 0, 640*cap(all))
-		all, leaves = all[:0], leaves[:0]
+		e, all, leaves := b.rows[:0], b.items[:0], b.leaves[:0]
 		for _, r := range sealed.Records {
 			start := len(e)
 			e.record(r, ids[r], bare)
@@ -154,11 +187,12 @@ func items(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receip
 			leaves = append(leaves, leaf)
 			whole = whole && entry.KeyID == head.KeyID
 		}
+		b.rows, b.items, b.leaves = e, all, leaves
 		if whole && int(head.Size) == len(leaves) && receipt.Root(leaves) == head.Root {
 			break
 		}
 	}
-	return all, nil
+	return b.items, nil
 }
 
 func (e *encoder) record(r *storage.Record, id uuid.UUID, bare bool) {

@@ -564,7 +564,7 @@ func TestProve_TailCut(t *testing.T) {
 		del(t, s, headKey(head.Seq))
 		del(t, s, linkKey(headStream, s.indexed))
 		put(t, s, linkKey(headStream, s.indexed-1), nil)
-		put(t, s, indexedKey, []byte(number(int64(s.indexed-1))))
+		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.indexed-1))
 	})
 	damage(t, w.disk, filesOf(t, w.disk, ".segment")[0], func(b []byte) []byte {
 		clear(b[bytes.LastIndex(b, []byte("wfrm")):])

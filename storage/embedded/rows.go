@@ -32,7 +32,7 @@ func (s *Store) get(k key) (v []byte, err error) {
 
 // newIter returns an iterator over the present rows. The caller must close it.
 func (s *Store) newIter(o *pebble.IterOptions) (*iterator, error) {
-	return s.iterOf(s.db, o, s.tail.snapshot()...)
+	return s.iterOf(s.db, o, s.tail.snapshot(o)...)
 }
 
 // rows are those of the store, or of the store with an uncommitted batch.

@@ -58,6 +58,7 @@ type Store struct {
 	log    *segment.Log
 	tail   tail
 	frames frames
+	known  intentFilter
 	// flushing is held while keys are moved to db, and guards indexed.
 	flushing sync.Mutex
 	indexed  uint64 // the last frame whose keys db has
@@ -87,9 +88,10 @@ type Store struct {
 	quotas quotas
 	// entered counts the appends of entries whose batch can be read.
 	entered atomic.Int64
-	// keys and row are buffers for building keys and rows.
-	keys key
-	row  []byte
+	// keys, row and buffers are for building keys, rows and frames.
+	keys    key
+	row     []byte
+	buffers frameBuffers
 
 	// tipWriter records the tip while the store is open. It is nil until then.
 	tipWriter *tipWriter
@@ -175,6 +177,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
+	s.fillIntents()
 	s.startTipWriter()
 	return s, nil
 }

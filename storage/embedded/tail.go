@@ -2,7 +2,9 @@ package embedded
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/RaduBerinde/btreemap"
@@ -21,21 +23,63 @@ type tail struct {
 
 // tree has the keys of some frames, the last of which is number.
 type tree struct {
-	keys  *btreemap.BTreeMap[string, string]
-	frame uint64
+	keys    *btreemap.BTreeMap[string, string]
+	intents intentTable // of kindIntent, but for those in keys
+	frame   uint64
 }
 
-func newTree() *tree { return &tree{keys: btreemap.New[string, string](16, cmp.Compare[string])} }
+func newTree() *tree {
+	return &tree{keys: btreemap.New[string, string](16, cmp.Compare[string]), intents: intentTable{place: make(map[uint64]uint32)}}
+}
 
-// add adds the keys of a frame.
-func (t *tail) add(frame uint64, keys [][2]string) {
+// add adds the keys of a frame, and its intents to known.
+func (t *tail) add(keys *frameKeys, known *intentFilter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.trees[len(t.trees)-1]
-	for _, kv := range keys {
-		last.keys.ReplaceOrInsert(kv[0], kv[1])
+	for row := range keys.all {
+		if kind(row.k[0]) == kindIntent {
+			hash := maphash.String(intentSeed, row.k)
+			known.add(hash)
+			if last.intents.add(hash, row) {
+				continue
+			}
+		}
+		last.keys.ReplaceOrInsert(row.k, row.v)
 	}
-	last.frame = frame
+	last.frame = keys.frame
+}
+
+func (t *tree) len() int { return t.keys.Len() + len(t.intents.rows) }
+
+func (t *tree) get(k key) (v string, found bool) {
+	if len(k) > 0 && kind(k[0]) == kindIntent {
+		if v, found = t.intents.get(k); found {
+			return v, true
+		}
+	}
+	if t.keys.Len() > 0 {
+		_, v, found = t.keys.Get(string(k))
+	}
+	return v, found
+}
+
+// each calls f for all keys, in order, until it returns false.
+func (t *tree) each(f func(k, v string) bool) {
+	intents := slices.Clone(t.intents.rows)
+	slices.SortFunc(intents, func(a, b kv) int { return strings.Compare(a.k, b.k) })
+	going := true
+	before := func(k string) {
+		for ; going && len(intents) > 0 && (k == "" || intents[0].k < k); intents = intents[1:] {
+			going = f(intents[0].k, intents[0].v)
+		}
+	}
+	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
+		before(k)
+		going = going && f(k, v)
+		return going
+	})
+	before("")
 }
 
 // get returns the value of a key.
@@ -47,24 +91,31 @@ func (t *tail) get(k key) (v string, found bool) {
 
 func lookUp(trees []*tree, k key) (v string, found bool) {
 	for i := len(trees) - 1; i >= 0 && !found; i-- {
-		if trees[i].keys.Len() > 0 {
-			_, v, found = trees[i].keys.Get(string(k))
-		}
+		v, found = trees[i].get(k)
 	}
 	return v, found
 }
 
-// snapshot returns trees that do not change, the newest first, without empty ones.
-func (t *tail) snapshot() (trees []*tree) {
+// snapshot returns trees that do not change, the newest first, without empty ones. They
+// have intents only if the bounds begin among those.
+func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := len(t.trees) - 1; i >= 0; i-- {
-		tr := t.trees[i]
-		if tr.keys.Len() == 0 {
+		from := t.trees[i]
+		if from.len() == 0 {
 			continue
 		}
-		if i == len(t.trees)-1 {
-			tr = &tree{keys: tr.keys.Clone(), frame: tr.frame}
+		tr := &tree{keys: from.keys, frame: from.frame}
+		var intents []kv
+		if o != nil && len(o.LowerBound) > 0 && kind(o.LowerBound[0]) == kindIntent {
+			intents = from.intents.within(o.LowerBound, o.UpperBound)
+		}
+		if i == len(t.trees)-1 || len(intents) > 0 {
+			tr.keys = from.keys.Clone()
+		}
+		for _, row := range intents {
+			tr.keys.ReplaceOrInsert(row.k, row.v)
 		}
 		trees = append(trees, tr)
 	}
@@ -180,7 +231,7 @@ func (it *iterator) SeekGE(k []byte) bool { return it.start(k, false, it.p.SeekG
 func (it *iterator) SeekPrefixGE(k []byte) bool {
 	it.at = nil
 	for _, c := range it.cs {
-		if _, v, found := c.tree.keys.Get(string(k)); found {
+		if v, found := c.tree.get(k); found {
 			c.buf, c.i, c.done = append(c.buf[:0], kv{string(k), v}), 0, true
 			it.at, it.valid = c, true
 			return true
