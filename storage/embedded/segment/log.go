@@ -98,12 +98,15 @@ func (l *Log) append(number uint64, b []byte) error {
 		return errors.New("the segment would be too large")
 	}
 	end := active.end + uint32(len(b))
-	if l.o.Prepare && int64(end) > active.size {
-		b = append(b, make([]byte, min(growth, l.o.Size))...)
-		active.size = int64(active.end) + int64(len(b))
-	}
 	if _, err := active.file.WriteAt(b, int64(active.end)); err != nil {
 		return err
+	}
+	if l.o.Prepare && int64(end) > active.size {
+		n := min(growth, l.o.Size)
+		if err := writeZeros(active.file, int64(end), n); err != nil {
+			return err
+		}
+		active.size = int64(end) + int64(n)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

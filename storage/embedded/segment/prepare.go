@@ -39,17 +39,25 @@ func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	zeros := make([]byte, 1<<20)
-	for at := 0; at < size && err == nil; at += len(zeros) {
-		_, err = f.WriteAt(zeros[:min(len(zeros), size-at)], int64(at))
-	}
-	if err == nil {
+	if err = writeZeros(f, 0, size); err == nil {
 		err = f.Sync()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), fs.Remove(name))
 	}
 	return f, nil
+}
+
+// zeros are written so many at a time. Linux keeps what one write adds to a file in pages of
+// up to its size, and a commit that writes into a page counts as having dirtied all of it:
+// with zeros of a MiB at a time, a disk that is busy would throttle commits for a MiB each.
+var zeros [16 << 10]byte
+
+func writeZeros(f vfs.File, from int64, n int) (err error) {
+	for at := 0; at < n && err == nil; at += len(zeros) {
+		_, err = f.WriteAt(zeros[:min(len(zeros), n-at)], from+int64(at))
+	}
+	return err
 }
 
 // openNew creates a file for reading and writing at offsets. One of that name is removed
