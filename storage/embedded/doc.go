@@ -69,8 +69,9 @@
 // its directory, at least once a second and by Close: see tip.go. A store that ends
 // before the recorded tip, or lacks a write between its first and its last, is refused
 // before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the
-// loss of the last writes within a second of the crash is not noticed. Other files have
-// checksums, and unreadable data is an error.
+// loss of the last writes within a second of the crash is not noticed. Where only keys of
+// the history are missing from Pebble, they are written again from the segments: see
+// reindex.go. Other files have checksums, and unreadable data is an error.
 //
 // This detects accidents. An attacker who can write the directory can also write the
 // recorded tip. Only a receipt or a head kept elsewhere detects that. A directory

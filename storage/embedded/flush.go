@@ -106,7 +106,7 @@ func (s *Store) flushTree(t *tree) error {
 	return nil
 }
 
-// ingest has Pebble take in the keys of t, but for the meters, and link. There is a table
+// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil. There is a table
 // for each kind of key, so that tables of keys that grow with time overlap no others.
 func (s *Store) ingest(t *tree, link key) (err error) {
 	options := s.options.Clone()
@@ -139,7 +139,7 @@ func (s *Store) ingest(t *tree, link key) (err error) {
 		}
 		return err == nil
 	})
-	if err == nil {
+	if err == nil && link != nil {
 		set(string(link), "") // which comes after all other keys
 	}
 	if w != nil {

@@ -61,27 +61,32 @@ func (s *Store) mend() error {
 		b.number(indexedKey, int64(end))
 	}
 	for of, n := range map[stream]uint64{headStream: s.indexed, changeStream: last.Change} {
-		numbers, err := s.links(of)
-		if err != nil {
-			return err
+		if err := s.mendLinks(b, of, n); err != nil {
+			return errors.Join(err, b.b.Close())
 		}
-		found := false
-		for _, number := range numbers {
-			if found = found || number == n; number != n {
-				b.delete(linkKey(of, number))
-			}
-		}
-		if !found {
-			b.set(linkKey(of, n), nil)
-		}
-	}
-	if b.err != nil {
-		return errors.Join(b.err, b.b.Close())
 	}
 	if b.b.Empty() {
 		return b.b.Close()
 	}
 	return s.apply(b.b)
+}
+
+// mendLinks has b leave n as the only link of a stream.
+func (s *Store) mendLinks(b *batch, of stream, n uint64) error {
+	numbers, err := s.links(of)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, number := range numbers {
+		if found = found || number == n; number != n {
+			b.delete(linkKey(of, number))
+		}
+	}
+	if !found {
+		b.set(linkKey(of, n), nil)
+	}
+	return b.err
 }
 
 // begin adds the first links to b, those of a store whose tip is t.

@@ -19,8 +19,8 @@ import (
 const segmentSize = 64 << 20
 
 // openLog opens the segments of the history and adds the keys of those frames to the tail
-// that Pebble does not have.
-func (s *Store) openLog(fs vfs.FS, size int, readOnly bool) (err error) {
+// that Pebble does not have. It rebuilds a stale index first.
+func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
 	s.tail.trees = []*tree{newTree()}
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: readOnly,
@@ -33,6 +33,11 @@ func (s *Store) openLog(fs vfs.FS, size int, readOnly bool) (err error) {
 		return err
 	}
 	s.indexed = uint64(indexed)
+	if stale {
+		if err := s.reindex(); err != nil {
+			return err
+		}
+	}
 	return s.log.Scan(context.Background(), s.indexed+1, s.replay)
 }
 

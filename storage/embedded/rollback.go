@@ -23,6 +23,9 @@ type inspection struct {
 	linked bool
 	// framed reports whether its history is in segments.
 	framed bool
+	// stale says what the index of the history lacks that is in its segments. It is
+	// rebuilt.
+	stale string
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
@@ -113,7 +116,7 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 		return nil, err
 	}
 	s := &Store{db: db, health: h, fs: filesystem, options: options}
-	if err := s.openLog(filesystem, segmentSize, true); err != nil {
+	if err := s.openLog(filesystem, segmentSize, true, false); err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}
 	return s, nil
@@ -146,11 +149,6 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	if !i.linked {
 		return nil
 	}
-	if i.tip.Head >= noted.Head && noted.Head > 0 {
-		if err := i.follows(s, noted); err != nil {
-			return err
-		}
-	}
 	if last := s.log.Last(); last < s.indexed {
 		i.because("its segments end at frame %d, and frame %d is known", last, s.indexed)
 	}
@@ -159,6 +157,9 @@ func (i *inspection) compare(s *Store, noted tip) error {
 			return err
 		}
 	}
+	if i.tip.Head >= noted.Head && noted.Head > 0 {
+		return i.follows(s, noted)
+	}
 	return nil
 }
 
@@ -166,6 +167,9 @@ func (i *inspection) compare(s *Store, noted tip) error {
 func (i *inspection) follows(s *Store, noted tip) error {
 	var h receipt.SignedHead
 	v, err := s.get(headKey(noted.Head))
+	if i.stale != "" {
+		v, err = s.findHead(noted.Head)
+	}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		i.because("head %d, which was noted, is missing", noted.Head)
@@ -198,13 +202,40 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 		}
 		name, last = "change", i.tip.Change
 	}
+	broken := ""
 	switch n := len(numbers); {
 	case n == 0 || numbers[n-1] != last:
-		i.because("its last %s is %d, and its writes do not end there", name, last)
+		broken = fmt.Sprintf("its last %s is %d, and its writes do not end there", name, last)
 	case n > 1:
-		i.because("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
+		broken = fmt.Sprintf("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
+	}
+	switch {
+	case broken == "":
+	case i.framed && of == headStream && s.log.Last() >= s.indexed:
+		i.stale = broken
+	default:
+		i.because("%s", broken)
 	}
 	return nil
+}
+
+// findHead returns the location of a head without the index.
+func (s *Store) findHead(seq uint64) ([]byte, error) {
+	for low, high := uint64(1), s.log.Last(); low <= high; {
+		middle := low + (high-low)/2
+		f, err := s.frame(middle)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.head.Seq == seq:
+			return location{frame: middle}.append(nil), nil
+		case f.head.Seq < seq:
+			low = middle + 1
+		default:
+			high = middle - 1
+		}
+	}
+	return nil, storage.ErrNotFound
 }
 
 // accept returns nil if inspect found nothing missing or if o accepts the losses.

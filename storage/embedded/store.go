@@ -165,7 +165,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
-	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), false); err != nil {
+	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), false, found.stale != ""); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	if o.WriteBehind > 0 {

@@ -36,18 +36,24 @@ func newTree() *tree {
 func (t *tail) add(keys *frameKeys, known *intentFilter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last := t.trees[len(t.trees)-1]
+	t.trees[len(t.trees)-1].add(keys, known)
+}
+
+// add adds the keys of a frame, and its intents to known unless that is nil.
+func (t *tree) add(keys *frameKeys, known *intentFilter) {
 	for row := range keys.all {
 		if kind(row.k[0]) == kindIntent {
 			hash := maphash.String(intentSeed, row.k)
-			known.add(hash)
-			if last.intents.add(hash, row) {
+			if known != nil {
+				known.add(hash)
+			}
+			if t.intents.add(hash, row) {
 				continue
 			}
 		}
-		last.keys.ReplaceOrInsert(row.k, row.v)
+		t.keys.ReplaceOrInsert(row.k, row.v)
 	}
-	last.frame = keys.frame
+	t.frame = keys.frame
 }
 
 func (t *tree) len() int { return t.keys.Len() + len(t.intents.rows) }
