@@ -19,8 +19,9 @@ type Options struct {
 	FS vfs.FS
 	// Size is the size in bytes at which a segment is sealed; one frame may exceed it.
 	Size int
-	// Prepare makes the next segment in the background, full of zeros, and the first one a
-	// MiB at a time: writing into zeros changes no metadata, which halves the cost of a sync.
+	// Prepare makes the next segment in the background, full of zeros: writing into zeros
+	// changes no metadata, which halves the cost of a sync. A segment that was not made so
+	// gets zeros a MiB at a time, and is sealed once the next one is ready.
 	Prepare bool
 	// ReadOnly opens the log without changing it. Append, Sync and Rewrite must not be
 	// called.
@@ -85,13 +86,14 @@ func (l *Log) Append(head []byte, items [][]byte) (number uint64, err error) {
 
 func (l *Log) append(number uint64, b []byte) error {
 	active := l.active()
-	if size := int(active.end) + len(b); active.frames > 0 && size > l.o.Size {
+	size, prepared := int(active.end)+len(b), active.size >= int64(l.o.Size)
+	if active.frames > 0 && (size > l.o.Size || !prepared && l.spare.ready()) {
 		next, err := l.seal(active, number)
 		if err != nil {
 			return err
 		}
 		active = next
-	} else if size > l.o.Size/4 {
+	} else if size > l.o.Size/4 || !prepared && size > l.o.Size/16 {
 		l.prepare()
 	}
 	if uint64(active.end)+uint64(len(b)) > math.MaxUint32 {

@@ -71,6 +71,19 @@ func openNew(fs vfs.FS, name string) (vfs.File, error) {
 	return fs.OpenReadWrite(name, category)
 }
 
+// ready reports whether s is made.
+func (s *spare) ready() bool {
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return s.file != nil
+	default:
+		return false
+	}
+}
+
 // discard waits until s is made and removes it.
 func (s *spare) discard(fs vfs.FS) error {
 	<-s.done
