@@ -22,6 +22,7 @@
 //	'D' kind(1) [org] id                         document      revision(8) [org] value
 //	'K' kind(1) org index(1) key id              index entry   id
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
+//	'U'                                          of an upgrade: see upgrade_history.go
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'h' org decision-id(16)                      history row   where it is: see item.go
 //	'h' org decision-id(16) 's'                  its settlement, in the same way
@@ -41,12 +42,12 @@
 // those of [storage.Collections]; the document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
-// Opening a directory of an earlier format moves its documents; upgrade.go has the keys
-// of formats 1 to 4. In format 2 no history row has a credential, and
+// Opening a directory of an earlier format moves its documents and then its history, once;
+// upgrade.go has the keys of formats 1 to 4. In format 2 no history row has a credential, and
 // nothing is under 'z'; in format 3 none has an audit digest. In format 4
 // settlements are in the rows and are not signed, and a removed row leaves nothing. Until
-// format 5 history is in Pebble alone: heads, rows, settlements and entries are the values
-// of their keys. They stay so, and so are rows that are imported.
+// format 5 history is in Pebble alone: see upgrade_history.go. Rows that are imported are
+// the values of their keys in every format.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

@@ -48,6 +48,16 @@ var kindBytes = map[storage.EntryKind]byte{
 	storage.ImportEntry: 'i', storage.AbandonEntry: 'a',
 }
 
+// entryKindOf returns the kind of a byte of kindBytes, empty for none.
+func entryKindOf(b byte) storage.EntryKind {
+	for kind, of := range kindBytes {
+		if of == b {
+			return kind
+		}
+	}
+	return ""
+}
+
 func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }
 
 func entriesKey(org string, k storage.EntryKind) key {

@@ -24,13 +24,14 @@ import (
 //
 // The texts sig and kid in them are empty where they follow from the frame: the kid is the
 // head's, the sig that of the item's place in the tree of all items' leaves. Where that
-// tree does not have the head's root, the frame cannot be read.
+// tree does not have the head's root, the frame cannot be read. docs/history-format.md has
+// the whole format.
 //
 // A key that leads to an item has as its value
 //
 //	location = 00 uvarint(frame) uvarint(index)
 //
-// and a head's has index 0. A row of an earlier format, or one that was imported, is the
+// and a head's has index 0. A row that was imported, or that is not upgraded yet, is the
 // value itself.
 const (
 	recordItem     = 'r'
@@ -102,13 +103,7 @@ func parseItem(b []byte) (it item, err error) {
 		d.bytes(it.id[:])
 		it.unapproved = d.present()
 	case entryItem:
-		k := d.byte()
-		for kind, b := range kindBytes {
-			if b == k {
-				it.entryKind = kind
-			}
-		}
-		if it.entryKind == "" {
+		if it.entryKind = entryKindOf(d.byte()); it.entryKind == "" {
 			d.fail("kind of an entry")
 		}
 	default:

@@ -21,6 +21,7 @@ const (
 	kindDocument   kind = 'D'
 	kindIndex      kind = 'K'
 	kindTrimmed    kind = 'T'
+	kindMove       kind = 'U'
 	kindByDecision kind = 'd'
 	kindRecord     kind = 'h'
 	kindIntent     kind = 'i'

@@ -22,6 +22,14 @@ const segmentSize = 64 << 20
 // that Pebble does not have. It rebuilds a stale index first.
 func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
 	s.tail.trees = []*tree{newTree()}
+	old, err := s.beforeFrames(fs, !readOnly)
+	if err != nil {
+		return err
+	}
+	if old && readOnly {
+		s.log = new(segment.Log) // empty
+		return nil
+	}
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: readOnly,
 	})
@@ -34,9 +42,11 @@ func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
 	}
 	s.indexed = uint64(indexed)
 	if stale {
+		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir, "frames", s.indexed)
 		if err := s.reindex(); err != nil {
 			return err
 		}
+		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", s.indexed)
 	}
 	return s.log.Scan(context.Background(), s.indexed+1, s.replay)
 }

@@ -18,7 +18,6 @@ const reindexInterval = 5 * time.Second
 // links.go. What the segments don't have is kept: rows that were imported, and intents with
 // the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir, "frames", s.indexed)
 	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), reported: time.Now()}
 	err := r.findRemoved()
 	if err == nil {
@@ -30,7 +29,6 @@ func (s *Store) reindex() error {
 	if err != nil {
 		return fmt.Errorf("rebuilding the index of the history: %w", err)
 	}
-	s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", s.indexed)
 	return nil
 }
 
