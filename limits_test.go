@@ -15,6 +15,9 @@ import (
 // limitName is how a limit is called.
 var limitName = regexp.MustCompile(`^([mM]ax|min)[A-Z]`)
 
+// most is how many limits there may be.
+const most = 80
+
 // ordinary is the greatest number that a length is compared with for another reason
 // than a limit: that of a form, such as the eight digits of a date.
 const ordinary = 8
@@ -79,6 +82,9 @@ func TestLimits_StandInTheirPackagesList(t *testing.T) {
 	t.Logf("%d limits", found)
 	if found < 40 {
 		t.Errorf("%d limits were found: the test looks at nothing", found)
+	}
+	if found > most {
+		t.Errorf("%d limits, want at most %d: let one there is serve, or derive the new one from it", found, most)
 	}
 }
 

@@ -178,7 +178,7 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 // judgeLocked refuses what finds too much waiting before it.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
-	case len(q.waiting) >= maxQueue || g.waiting >= maxWaiting:
+	case len(q.waiting) >= maxWaiting/4 || g.waiting >= maxWaiting:
 		return QueueFull
 	case time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most):
 		return QueueDeadline

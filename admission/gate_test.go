@@ -280,7 +280,7 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
 		first := enter(t, g, Work{Org: "z"})
-		for i := range maxQueue {
+		for i := range maxWaiting / 4 {
 			l.wait(fmt.Sprint("a", i), Work{Org: "a"})
 		}
 		refuse := func(w Work) {
@@ -291,7 +291,7 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 			}
 		}
 		refuse(Work{Org: "a"})
-		for i := range maxWaiting - maxQueue { // many organizations
+		for i := range maxWaiting * 3 / 4 { // many organizations
 			l.wait(fmt.Sprint("b", i), Work{Org: fmt.Sprint("b", i)})
 		}
 		refuse(Work{Org: "c"})
@@ -500,11 +500,11 @@ func TestGate_GivesUpWithTheContext(t *testing.T) {
 
 func TestGate_ForgetsWhoIsGone(t *testing.T) {
 	g := newTestGate(1)
-	for i := range 3 * maxOrganizations {
+	for i := range 6 * maxWaiting {
 		enter(t, g, Work{Org: fmt.Sprint(i)}).Leave()
 	}
-	if n := len(g.organizations); n > maxOrganizations {
-		t.Errorf("%d organizations are remembered, want at most %d", n, maxOrganizations)
+	if n := len(g.organizations); n > 2*maxWaiting {
+		t.Errorf("%d organizations are remembered, want at most %d", n, 2*maxWaiting)
 	}
 }
 
@@ -559,7 +559,7 @@ func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
 		l.wait("late", Work{Org: "a"})
 		time.Sleep(deadline)
 		synctest.Wait()
-		for i := range maxQueue + 1 {
+		for i := range maxWaiting/4 + 1 {
 			l.wait(fmt.Sprint(i), Work{Org: "a"})
 		}
 		got := make(map[string]float64)
@@ -571,7 +571,7 @@ func TestMetrics_TellWhatBecameOfRequests(t *testing.T) {
 		}
 		want := map[string]float64{
 			"writ_admission_rejected_total queue_full": 1, "writ_admission_rejected_total queue_deadline": 1,
-			"writ_admission_in_flight": 1, "writ_admission_waiting": maxQueue, "writ_admission_wait_seconds": 1,
+			"writ_admission_in_flight": 1, "writ_admission_waiting": maxWaiting / 4, "writ_admission_wait_seconds": 1,
 			"writ_admission_slot_seconds_total decide": 0, "writ_admission_slot_seconds_total manage": 0,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -46,7 +46,7 @@ func (q *orgQueue) ended(took time.Duration) { q.mean += (took - q.mean) / meanO
 func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 	t := g.organizations[org]
 	if t == nil {
-		if len(g.organizations) >= maxOrganizations {
+		if len(g.organizations) >= 2*maxWaiting {
 			g.forgetLocked()
 		}
 		t = &organization{}

@@ -56,8 +56,8 @@ func checkNewAgent(_ *request, in *agentBody) error {
 	bad.name("name", in.Name)
 	if in.ExternalID != nil {
 		bad.optionalName("externalId", *in.ExternalID)
-		if len(*in.ExternalID) > condition.MaxAgentID {
-			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", condition.MaxAgentID))
+		if len(*in.ExternalID) > condition.MaxLabel {
+			bad.add("externalId", fmt.Sprintf("is longer than %d bytes, which no intent can name", condition.MaxLabel))
 		}
 	}
 	return bad.err()

@@ -205,7 +205,7 @@ func checkRuling(_ *request, in *rulingBody) error {
 	if in.Comment != nil {
 		bad.optionalName("comment", *in.Comment)
 	}
-	most := int64(approval.MaxApprovedFor / time.Second)
+	most := int64(approval.MaxTTL / 3 / time.Second)
 	switch n := in.ApprovedFor; {
 	case n == nil:
 	case in.Status != ledger.Approved:

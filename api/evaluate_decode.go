@@ -12,8 +12,11 @@ import (
 // all, are read in one pass; whatever has an escape, a large number or a
 // mistake is left to engine.Decode. What the fast path accepts engine.Decode
 // accepts with the same result: FuzzDecodeEvaluate holds them together.
+//
+// The strings that the fast path reads share one copy of the body. A body that is longer
+// than the longest of them may be is not kept for their sake.
 func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
-	if len(r.body) <= maxShared && decodePlain(string(r.body), in) {
+	if len(r.body) <= condition.MaxText && decodePlain(string(r.body), in) {
 		return nil
 	}
 	*in = evaluateBody{}
@@ -23,7 +26,7 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 // decodeIntent reads the intent of a batch that is at field into in.
 func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error) error {
 	in.Intent = &in.intent
-	if len(raw) <= maxShared {
+	if len(raw) <= condition.MaxText {
 		c := &plainReader{s: string(raw)}
 		if c.intent(in) && c.end() {
 			in.own()

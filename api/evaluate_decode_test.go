@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 var plainSeeds = []string{
@@ -62,7 +63,7 @@ func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
 func TestDecodeEvaluate_OddBodiesAreReadAllTheSame(t *testing.T) {
 	for name, body := range map[string]string{
 		"escapes":     `{"policy_id":"\u0041","intent":{"resource":"a\/b"}}`,
-		"large":       `{"policy_id":"A","intent":{"resource":"a/b"}}` + strings.Repeat(" ", maxShared),
+		"large":       `{"policy_id":"A","intent":{"resource":"a/b"}}` + strings.Repeat(" ", condition.MaxText),
 		"half-plain":  `{"policy_id":"A","intent":{"cost":{"amount_minor":1,"currency":"EUR"},"resource":"a\u002fb"}}`,
 		"plain":       `{"policy_id":"A","intent":{"resource":"a/b"}}`,
 		"other order": `{"intent":{"resource":"a/b"},"policy_id":"A"}`,

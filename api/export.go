@@ -210,7 +210,7 @@ type exports struct {
 func (x *exports) begin(org string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed || x.all >= maxExports || x.byOrg[org] >= maxOrgExports {
+	if x.closed || x.all >= maxExports || x.byOrg[org] >= maxExports/16 {
 		return false
 	}
 	if x.byOrg == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/gofiber/fiber/v2"
 
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -41,6 +42,7 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 	}
 	if rt.is(conditional) {
 		r.ifMatch = string(fc.Request().Header.Peek(fiber.HeaderIfMatch))
+		r.ifNoneMatch = string(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch))
 	}
 	if rt.is(signed) {
 		r.signature = string(fc.Request().Header.Peek(headerSignature))
@@ -55,7 +57,7 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 // found.
 func pathParam(s string) (string, error) {
 	decoded, err := url.PathUnescape(s)
-	if err != nil || decoded == "" || len(decoded) > maxParam || !utf8.ValidString(decoded) ||
+	if err != nil || decoded == "" || len(decoded) > condition.MaxText || !utf8.ValidString(decoded) ||
 		strings.ContainsFunc(decoded, unicode.IsControl) {
 		return "", storage.ErrNotFound
 	}

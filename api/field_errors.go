@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // fieldErrors gathers what is wrong with a body, to be told all at once.
@@ -26,7 +27,7 @@ func (f *fieldErrors) name(field, value string) {
 		f.add(field, "is required")
 		return
 	}
-	if err := checkName(value, maxName); err != nil {
+	if err := checkName(value, condition.MaxLabel); err != nil {
 		f.add(field, err.Error())
 	} else if strings.TrimSpace(value) != value {
 		f.add(field, "must not start or end with white space")

@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -61,7 +62,7 @@ type scratch struct {
 }
 
 func newScratchPool() *sync.Pool {
-	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, maxEchoed), out: make([]byte, 0, 2048)} }}
+	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName), out: make([]byte, 0, 2048)} }}
 }
 
 // serve makes the Fiber handler of a route. It does what is common to all routes.

@@ -38,7 +38,7 @@ const (
 )
 
 // ample is a limit that no test meets.
-var ample = RateLimit{Rate: maxRate, Burst: maxRate}
+var ample = RateLimit{Rate: engine.MaxSetting, Burst: engine.MaxSetting}
 
 // harness is a server on a real TCP port over a store in memory.
 type harness struct {

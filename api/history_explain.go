@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -70,8 +71,14 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 		row.Unexplained = moreThanThat
 		return row, nil
 	}
-	row.Explanation = input.Trace.ExplainUpTo(maxExplained)
+	row.Explanation = explanationOf(input.Trace)
 	return row, nil
+}
+
+// explanationOf explains rules up to sixteen of the longest conditions, so that those of an
+// organization fit into memory beside those of others.
+func explanationOf(t *engine.Trace) *engine.Explanation {
+	return t.ExplainUpTo(16 * condition.MaxCondition)
 }
 
 // intentOf returns the intent of a row, as far as the history keeps it.

@@ -92,7 +92,7 @@ func TestTokens_InvalidBindings(t *testing.T) {
 		"empty agent":                    {obj{"agent_id": ""}, "agent_id"},
 		"null agent":                     {obj{"agent_id": nil}, "agent_id"},
 		"broken glob":                    {obj{"agent_id": "team-[a"}, "agent_id"},
-		"long agent":                     {obj{"agent_id": strings.Repeat("a", condition.MaxAgentID+1)}, "agent_id"},
+		"long agent":                     {obj{"agent_id": strings.Repeat("a", condition.MaxLabel+1)}, "agent_id"},
 		"control in agent":               {obj{"agent_id": "a\x01"}, "agent_id"},
 		"list of agents":                 {obj{"agent_id": []string{"a"}}, "agent_id"},
 		"empty policy":                   {obj{"policy_id": ""}, "policy_id"},

@@ -37,7 +37,7 @@ func (s *Server) putList(r *request, in *listBody) (response, error) {
 		return response{}, err
 	}
 	r.slot.Leave() // the rest is waiting
-	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp())
+	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {
 		return response{}, invalid("values", "take the lists of the organization over %d MiB together", full.Limit>>20)
 	}
@@ -49,6 +49,27 @@ func (s *Server) putList(r *request, in *listBody) (response, error) {
 		status = http.StatusCreated
 	}
 	return response{status: status, body: l}, nil
+}
+
+// mayChangeList refuses to change a list, nil where there is none, that is no longer as
+// If-Match says, or to replace one where If-None-Match says that there is none. Its entity tag
+// is its updated_at, as JSON has it.
+func (r *request) mayChangeList(l *engine.List) error {
+	is := r.ifMatch == ""
+	if l != nil && !is {
+		tag, err := l.UpdatedAt.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("the entity tag of a list: %w", err)
+		}
+		is = r.ifMatch == "*" || r.ifMatch == string(tag)
+	}
+	if is && (l == nil || r.ifNoneMatch == "") {
+		return nil
+	}
+	return refuse(problem{
+		Status: http.StatusPreconditionFailed, Code: codeListChanged,
+		Detail: "The list is not as If-Match or If-None-Match says. Read it again.",
+	})
 }
 
 func checkList(r *request, in *listBody) error {
@@ -91,7 +112,7 @@ func (s *Server) deleteList(r *request) (response, error) {
 	err := s.docs.DeleteList(r.ctx, r.who.org, r.param, func(rule engine.Rule) bool {
 		rule.IsActive = true // a list is kept for those that are not, too
 		return slices.Contains(engine.CompileRules([]engine.Rule{rule}, s.cfg.Conditions).ListNames(), r.param)
-	})
+	}, r.mayChangeList)
 	if used := (*registry.ListInUseError)(nil); errors.As(err, &used) {
 		return response{}, refuse(problem{
 			Status: http.StatusConflict, Code: codeListInUse,

@@ -50,6 +50,39 @@ func TestLists_LifeCycle(t *testing.T) {
 	h.do("GET", "/v1/lists/payees", op, nil).wantProblem(http.StatusNotFound, "list_not_found")
 }
 
+// TestLists_IfMatch: who has read a list, or has read that there is none, overwrites and
+// deletes no later change of it.
+func TestLists_IfMatch(t *testing.T) {
+	h := start(t)
+	op := h.operator(acme)
+	const path = "/v1/lists/payees"
+	values := func(all ...string) obj { return obj{"values": all} }
+	refused := func(method string, body any, header, value string) {
+		t.Helper()
+		h.do(method, path, op, body, header, value).wantProblem(http.StatusPreconditionFailed, codeListChanged)
+	}
+	refused("PUT", values("a"), "If-Match", "*")
+	var l engine.List
+	h.do("PUT", path, op, values("a"), "If-None-Match", "*").wantStatus(http.StatusCreated).into(&l)
+	refused("PUT", values("b"), "If-None-Match", "*")
+	refused("PUT", values("a"), "If-None-Match", "*") // the same values, which are not its own
+	first := `"` + l.UpdatedAt.Format(time.RFC3339Nano) + `"`
+	h.clock.advance(time.Millisecond)
+	h.do("PUT", path, op, values("b"), "If-Match", first).wantStatus(http.StatusOK).into(&l)
+	for _, stale := range []string{first, `"x"`, "2"} {
+		refused("PUT", values("c"), "If-Match", stale)
+		refused("DELETE", nil, "If-Match", stale)
+	}
+	var got engine.List
+	h.do("GET", path, op, nil).wantStatus(http.StatusOK).into(&got)
+	if diff := cmp.Diff(l, got); diff != "" {
+		t.Errorf("refused changes changed the list (-want +got):\n%s", diff)
+	}
+	h.do("PUT", path, op, values("c"), "If-Match", "*").wantStatus(http.StatusOK)
+	h.do("DELETE", path, op, nil, "If-Match", "*").wantStatus(http.StatusNoContent)
+	h.do("DELETE", path, op, nil, "If-Match", "*").wantProblem(http.StatusNotFound, "list_not_found")
+}
+
 func TestLists_Invalid(t *testing.T) {
 	h := start(t)
 	op := h.operator(acme)

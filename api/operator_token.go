@@ -130,7 +130,7 @@ func (c *operatorClaims) check(now time.Time) error {
 	if strings.TrimSpace(c.OrgID) != c.OrgID {
 		return errors.New("org_id must not start or end with white space")
 	}
-	if err := checkName(c.Subject, maxName); err != nil {
+	if err := checkName(c.Subject, condition.MaxLabel); err != nil {
 		return fmt.Errorf("sub %w", err)
 	}
 	return nil

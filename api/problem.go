@@ -35,6 +35,7 @@ const (
 	codeIntentExpired     = "intent_expired"
 	codeConflict          = "conflict"
 	codeRuleChanged       = "rule_changed"
+	codeListChanged       = "list_changed"
 	codeListInUse         = "list_in_use"
 	codeBodyTooLarge      = "body_too_large"
 	codeMediaType         = "unsupported_media_type"

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/gofiber/fiber/v2"
+
+	"writ/engine/condition"
 )
 
 const (
@@ -60,8 +62,8 @@ func instance(fc *fiber.Ctx) string {
 		return "/"
 	}
 	path := strings.ToValidUTF8(original, "�")
-	if len(path) > maxName {
-		path = strings.ToValidUTF8(path[:maxName], "")
+	if len(path) > condition.MaxLabel {
+		path = strings.ToValidUTF8(path[:condition.MaxLabel], "")
 	}
 	return path
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"writ/engine"
 )
 
 // RateLimit is a token bucket: it holds at most Burst requests and gets Rate of
@@ -59,8 +61,8 @@ func requests(s string) (int, error) {
 	if err != nil {
 		return 0, errRateLimit
 	}
-	if n < 1 || n > maxRate {
-		return 0, fmt.Errorf("%d requests: want 1 to %d, or off for no limit", n, maxRate)
+	if n < 1 || n > engine.MaxSetting {
+		return 0, fmt.Errorf("%d requests: want 1 to %d, or off for no limit", n, engine.MaxSetting)
 	}
 	return n, nil
 }
@@ -68,8 +70,8 @@ func requests(s string) (int, error) {
 func (l RateLimit) on() bool { return l != RateLimit{} }
 
 func (l RateLimit) check() error {
-	if l.on() && (l.Burst < 1 || l.Burst > maxRate || !(l.Rate > 0 && l.Rate <= maxRate)) {
-		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst, maxRate)
+	if l.on() && (l.Burst < 1 || l.Burst > engine.MaxSetting || !(l.Rate > 0 && l.Rate <= engine.MaxSetting)) {
+		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst, engine.MaxSetting)
 	}
 	return nil
 }

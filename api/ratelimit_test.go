@@ -4,6 +4,8 @@ import (
 	"math"
 	"net/netip"
 	"testing"
+
+	"writ/engine"
 )
 
 func TestRateLimit_Text(t *testing.T) {
@@ -27,7 +29,7 @@ func TestRateLimit_Text(t *testing.T) {
 }
 
 func TestRateLimits_Check(t *testing.T) {
-	for _, bad := range []RateLimit{{Rate: 1}, {Burst: 1}, {-1, 1}, {1, -1}, {math.NaN(), 1}, {math.Inf(1), 1}, {1, maxRate + 1}} {
+	for _, bad := range []RateLimit{{Rate: 1}, {Burst: 1}, {-1, 1}, {1, -1}, {math.NaN(), 1}, {math.Inf(1), 1}, {1, engine.MaxSetting + 1}} {
 		for _, l := range []RateLimits{{Credential: bad}, {Evaluate: bad}, {Address: bad}} {
 			if err := l.check(); err == nil {
 				t.Errorf("check(%+v) = nil, want an error", l)

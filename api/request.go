@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"writ/admission"
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -25,8 +26,8 @@ type request struct {
 	body  []byte // Fiber's memory
 	// signature is the header that signs the body of a signed route.
 	signature string
-	// ifMatch is the header of that name of a conditional route.
-	ifMatch string
+	// ifMatch and ifNoneMatch are the headers of those names of a conditional route.
+	ifMatch, ifNoneMatch string
 	// slot is the request's slot; a handler that waits for something else leaves it.
 	slot admission.Slot
 }
@@ -112,13 +113,13 @@ func (q query) page() (storage.Page, error) {
 	p := storage.Page{Limit: defaultLimit}
 	if s, ok := q.take("limit"); ok {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxLimit {
-			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", maxLimit)
+		if err != nil || n < 1 || n > storage.MaxPage {
+			return storage.Page{}, invalid("limit", "must be an integer from 1 to %d", storage.MaxPage)
 		}
 		p.Limit = n
 	}
 	if s, ok := q.take("cursor"); ok {
-		if s == "" || len(s) > maxParam {
+		if s == "" || len(s) > condition.MaxText {
 			return storage.Page{}, storage.ErrBadCursor
 		}
 		p.After = s
@@ -132,7 +133,7 @@ func (q query) text(name string) (string, error) {
 	if !ok {
 		return "", nil
 	}
-	if err := checkName(s, maxName); err != nil {
+	if err := checkName(s, condition.MaxLabel); err != nil {
 		return "", invalid(name, "%v", err)
 	}
 	return s, nil
@@ -179,8 +180,8 @@ func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Milliseco
 // printable returns the part of a caller's text that can be echoed.
 func printable(s string) string {
 	s = strings.ToValidUTF8(s, "�")
-	if len(s) > maxEchoed {
-		s = strings.ToValidUTF8(s[:maxEchoed], "") + "…"
+	if len(s) > condition.MaxName {
+		s = strings.ToValidUTF8(s[:condition.MaxName], "") + "…"
 	}
 	return s
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"strconv"
 	"sync/atomic"
+
+	"writ/engine/condition"
 )
 
 const (
@@ -31,7 +33,7 @@ func (r *requestIDs) append(dst, callers []byte) []byte {
 }
 
 func validRequestID(id []byte) bool {
-	if len(id) == 0 || len(id) > maxEchoed {
+	if len(id) == 0 || len(id) > condition.MaxName {
 		return false
 	}
 	for _, c := range id {

@@ -14,8 +14,8 @@ func TestRequestIDs(t *testing.T) {
 	}{
 		"plain":        {"abc-DEF_1.2", true},
 		"one":          {"x", true},
-		"64":           {strings.Repeat("a", 64), true},
-		"65":           {strings.Repeat("a", 65), false},
+		"128":          {strings.Repeat("a", 128), true},
+		"129":          {strings.Repeat("a", 129), false},
 		"empty":        {"", false},
 		"space":        {"a b", false},
 		"line break":   {"a\nb", false},

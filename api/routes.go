@@ -65,8 +65,8 @@ func (s *Server) routes() []route {
 
 		get("/v1/lists", scopeRulesRead, s.listLists),
 		get("/v1/lists/:name", scopeRulesRead, s.getList),
-		put("/v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored),
-		del("/v1/lists/:name", scopeRulesWrite, s.deleteList),
+		put("/v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
+		del("/v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
 		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),

@@ -391,11 +391,11 @@ func TestRules_TakeABoundedAmountOfMemory(t *testing.T) {
 func TestRules_TextsAreMeasuredInBytes(t *testing.T) {
 	h := start(t)
 	rule := obj{"condition": `{}`, "action": `{"decision":"deny"}`}
-	rule["name"] = strings.Repeat("é", engine.MaxRuleName/2)
+	rule["name"] = strings.Repeat("é", condition.MaxLabel/2)
 	h.do("POST", "/v1/rules", h.operator(acme), rule).wantStatus(http.StatusCreated)
-	rule["name"] = strings.Repeat("é", engine.MaxRuleName/2+1)
+	rule["name"] = strings.Repeat("é", condition.MaxLabel/2+1)
 	p := h.do("POST", "/v1/rules", h.operator(acme), rule).wantProblem(http.StatusBadRequest, codeInvalidRequest)
-	if want := "is longer than 200 bytes"; len(p.Errors) != 1 || p.Errors[0].Message != want {
+	if want := "is longer than 256 bytes"; len(p.Errors) != 1 || p.Errors[0].Message != want {
 		t.Errorf("errors = %v, want one that says %s", p.Errors, want)
 	}
 	h.do("POST", "/v1/agents", h.operator(acme), obj{"name": strings.Repeat("é", 256)}).wantStatus(http.StatusCreated)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // refuseSecrets returns nil if no string of the JSON document body looks like a
@@ -53,7 +54,7 @@ func (s *secretSearch) value(dec *jsontext.Decoder, name string) bool {
 		}
 		_, err = dec.ReadToken()
 	}
-	return err == nil && len(s.found) < maxSecrets
+	return err == nil && len(s.found) < condition.MaxMistakes
 }
 
 // members searches the rest of an object, its names too.
@@ -103,8 +104,8 @@ func (s *secretSearch) text(name, text string) {
 // alone: for every value the work would be the square of the body.
 func (s *secretSearch) field() string {
 	text := s.scrub.Text(strings.TrimPrefix(strings.Join(s.path, ""), "."))
-	if len(text) > maxName {
-		text = strings.ToValidUTF8(text[:maxName], "") + "…"
+	if len(text) > condition.MaxLabel {
+		text = strings.ToValidUTF8(text[:condition.MaxLabel], "") + "…"
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -212,10 +213,10 @@ func TestStored_TheAnswerDoesNotOutgrowTheBody(t *testing.T) {
 		"[" + strings.Repeat(`"`+madeUp+`",`, 1000) + "0]" + strings.Repeat("}", depth)
 	r := h.do("POST", "/v1/rules", h.operator(acme), body)
 	p := r.wantProblem(http.StatusBadRequest, codeInvalidRequest)
-	if len(p.Errors) != maxSecrets || len(r.body) > 16<<10 {
-		t.Errorf("%d fields in %d bytes, want %d in a few kilobytes", len(p.Errors), len(r.body), maxSecrets)
+	if len(p.Errors) != condition.MaxMistakes || len(r.body) > 32<<10 {
+		t.Errorf("%d fields in %d bytes, want %d in a few kilobytes", len(p.Errors), len(r.body), condition.MaxMistakes)
 	}
-	if got := len(p.Errors[0].Field); got > maxName+len("…") {
-		t.Errorf("the name of a field has %d bytes, want at most %d", got, maxName)
+	if got := len(p.Errors[0].Field); got > condition.MaxLabel+len("…") {
+		t.Errorf("the name of a field has %d bytes, want at most %d", got, condition.MaxLabel)
 	}
 }

@@ -192,7 +192,7 @@ func (s *Server) newApp() *fiber.App {
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		most := l.Body
 		if uri := string(h.RequestURI()); uri == batchPath || strings.HasPrefix(uri, listsPath) {
-			most = max(most, maxBatchBody)
+			most = max(most, storage.MaxBody)
 		}
 		if h.ContentLength() > most {
 			// It is refused for its length: nobody shall ask for its body before.

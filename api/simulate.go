@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // simulateBody is the body of POST /v1/policy/simulate. What is left out is as it is
@@ -79,7 +80,7 @@ func (s *Server) simulate(r *request, in *simulateBody) (response, error) {
 	}
 	result := engine.Evaluate(in.compiled, in.ruled, input)
 	return response{status: http.StatusOK, body: simulated{
-		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: input.Trace.ExplainUpTo(maxExplained),
+		DryRun: true, Decision: result.Decision, Reasons: result.Reasons(), Explanation: explanationOf(input.Trace),
 	}}, nil
 }
 
@@ -185,14 +186,14 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 		rule := in.Rules[i].rule()
 		compiled, err := s.compileRule(&rule)
 		if err != nil {
-			if wrong++; wrong <= maxWrong {
+			if wrong++; wrong <= condition.MaxMistakes {
 				bad.mergeAt(fmt.Sprintf("rules[%d].", i), err)
 			}
 			continue
 		}
 		rules = append(rules, compiled)
-		if size += compiled.Size(); size > maxSimulated {
-			bad.add("rules", fmt.Sprintf("take more than %d MiB once they are compiled: write them shorter, or fewer of them in Rego", maxSimulated>>20))
+		if size += compiled.Size(); size > maxRules/4 {
+			bad.add("rules", fmt.Sprintf("take more than %d MiB once they are compiled: write them shorter, or fewer of them in Rego", maxRules/4>>20))
 			return nil
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -144,11 +145,11 @@ func TestSimulate_NamesAllMistakes(t *testing.T) {
 	r.wantField("agent")
 	r.wantField("rules[0].condition")
 	var many []any
-	for range 3 * maxWrong {
+	for range 3 * condition.MaxMistakes {
 		many = append(many, rule(obj{"condition": "x"}))
 	}
-	if p := h.simulate(h.operator(acme), trial(in, obj{"rules": many})).wantProblem(http.StatusBadRequest, codeInvalidRequest); len(p.Errors) != maxWrong {
-		t.Errorf("%d mistakes are named, want %d", len(p.Errors), maxWrong)
+	if p := h.simulate(h.operator(acme), trial(in, obj{"rules": many})).wantProblem(http.StatusBadRequest, codeInvalidRequest); len(p.Errors) != condition.MaxMistakes {
+		t.Errorf("%d mistakes are named, want %d", len(p.Errors), condition.MaxMistakes)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestSimulate_IsBounded(t *testing.T) {
 	var got simulated
 	h.simulate(h.operator(acme), trial(in, obj{"rules": nil})).wantStatus(http.StatusOK).into(&got)
 	x := got.Explanation
-	if shown := maxExplained/len(condition) + 1; len(x.Rules) != shown || x.RulesLeftOut != rules-shown {
+	if shown := 256<<10/len(condition) + 1; len(x.Rules) != shown || x.RulesLeftOut != rules-shown {
 		t.Errorf("%d rules are explained and %d left out, want %d explained", len(x.Rules), x.RulesLeftOut, shown)
 	}
 	for range 100 {

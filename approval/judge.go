@@ -28,7 +28,7 @@ type Ruling struct {
 	// Verdict is ledger.Approved, ledger.Rejected or ledger.Revoked.
 	Verdict string
 	Comment string
-	// For is how long an approval holds, 0 for the desk's TTL; at most MaxApprovedFor.
+	// For is how long an approval holds, 0 for the desk's TTL; at most [MaxTTL] / 3.
 	For time.Duration
 }
 
@@ -93,7 +93,7 @@ func same(stands, v *ledger.Verdict) bool {
 // holds returns how long an approval holds.
 func (r *Ruling) holds(ttl time.Duration) time.Duration {
 	if r.For == 0 {
-		return min(ttl, MaxApprovedFor)
+		return min(ttl, MaxTTL/3)
 	}
 	return r.For
 }

@@ -3,7 +3,6 @@ package billing
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stripe/stripe-go/v85"
@@ -183,10 +182,7 @@ func errNotEvent() error {
 
 // organization returns the organization that metadata names, "" if none.
 func organization(metadata map[string]string) string {
-	if org := metadata[metaOrganization]; utf8.RuneCountInString(org) <= maxOrganization {
-		return org
-	}
-	return ""
+	return metadata[metaOrganization]
 }
 
 // unix returns the time of Unix seconds, or the zero time if seconds is not positive or

@@ -1,4 +1,4 @@
-// Package document reads and writes what authors keep in files: policies, rules, intents
+// Package document reads and writes what authors keep in files: policies, rules, lists, intents
 // and suites, as YAML with comments or as JSON, one or several documents a file.
 //
 //	# payments.yaml
@@ -37,6 +37,7 @@ type Kind string
 const (
 	Policy Kind = "policy"
 	Rule   Kind = "rule"
+	List   Kind = "list"
 	Intent Kind = "intent"
 	Suite  Kind = "suite"
 )
@@ -110,6 +111,28 @@ func (d *Document) Policy() (*engine.ActionPolicy, error) {
 	})
 }
 
+// List decodes and validates a list.
+func (d *Document) List() (*engine.List, error) {
+	return decode(d, List, func(data []byte) (*engine.List, error) {
+		l := new(engine.List)
+		check := func() error {
+			err := l.Validate()
+			if invalid := (*engine.InvalidError)(nil); d.root.member("values") == nil && (err == nil || errors.As(err, &invalid)) {
+				bad := engine.InvalidError{Fields: []engine.FieldError{{Field: "values", Message: "is required: want a list of texts, which may be empty"}}}
+				if invalid != nil {
+					bad.Fields = append(invalid.Fields, bad.Fields...)
+				}
+				return &bad
+			}
+			return err
+		}
+		if err := engine.Decode(data, "", l, check); err != nil {
+			return nil, err
+		}
+		return l, check()
+	})
+}
+
 // Intent decodes and validates an intent.
 func (d *Document) Intent() (*engine.Intent, error) {
 	return decode(d, Intent, func(data []byte) (*engine.Intent, error) {
@@ -169,7 +192,7 @@ func checkRule(r engine.Rule, o engine.Options) error {
 	return &engine.InvalidError{Fields: kept}
 }
 
-// Check returns what is wrong with a policy, a rule or an intent, as their methods do, and
+// Check returns what is wrong with a policy, a rule, a list or an intent, as their methods do, and
 // with a document that is nothing of it. Suites are for package suite.
 func (d *Document) Check(o engine.Options) (err error) {
 	switch d.Kind {
@@ -177,11 +200,13 @@ func (d *Document) Check(o engine.Options) (err error) {
 		_, err = d.Policy()
 	case Rule:
 		_, err = d.Rule(o)
+	case List:
+		_, err = d.List()
 	case Intent:
 		_, err = d.Intent()
 	case Suite:
 		if d.root.member("tests") == nil && d.root.member("suite") == nil {
-			return d.file.refuse(d.root.at, "is neither a suite, which has tests, nor a policy, a rule or an intent, whose members stand at the top of a file or of a list: leave out %s:", d.root.keys[0].name)
+			return d.file.refuse(d.root.at, "is neither a suite, which has tests, nor a policy, a rule, a list or an intent, whose members stand at the top of a file or of a list: leave out %s:", d.root.keys[0].name)
 		}
 	default:
 		_, err = d.wire(d.Kind)

@@ -132,8 +132,8 @@ action: {decision: deny}
 func TestProblem_CaretOfALongLine(t *testing.T) {
 	p := Problem{Place: Place{1, 201}, Source: strings.Repeat("a", 200) + "X" + strings.Repeat("b", 200)}
 	line, caret, _ := strings.Cut(p.Caret(), "\n")
-	if n := len([]rune(line)); n != maxSource || []rune(line)[strings.Index(caret, "^")] != 'X' {
-		t.Errorf("Caret = %d characters, %q, want %d and the caret below X", n, p.Caret(), maxSource)
+	if n := len([]rune(line)); n != MaxLine || []rune(line)[strings.Index(caret, "^")] != 'X' {
+		t.Errorf("Caret = %d characters, %q, want %d and the caret below X", n, p.Caret(), MaxLine)
 	}
 }
 

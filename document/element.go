@@ -152,7 +152,7 @@ func made(n *node, depth int) *element {
 		inside = 1
 	}
 	width, ok := n.width(inside)
-	x.flow = depth > 1 && ok && width <= maxInline
+	x.flow = depth > 1 && ok && width <= MaxLine*4/5
 	return x
 }
 

@@ -124,7 +124,7 @@ func (w *yamlWriter) value(lead string, x *element, indent int, comment string) 
 
 // fits reports whether a line can hold the value after what leads to it.
 func (w *yamlWriter) fits(lead string, x *element) bool {
-	return utf8.RuneCountInString(lead)+1+utf8.RuneCountInString(w.inline(x)) <= maxLine
+	return utf8.RuneCountInString(lead)+1+utf8.RuneCountInString(w.inline(x)) <= MaxLine
 }
 
 // literalOrText writes a scalar: text of several lines as a block, if it can be one.
@@ -241,7 +241,7 @@ func jsonValue(b *bytes.Buffer, x *element, indent, lead int) {
 	}
 	sep, tail := ",\n"+strings.Repeat(" ", indent+2), "\n"+strings.Repeat(" ", indent)
 	first := sep[1:]
-	if indent > 0 && x.fitsLine(maxLine-indent-lead) {
+	if indent > 0 && x.fitsLine(MaxLine-indent-lead) {
 		first, sep, tail = "", ", ", ""
 	}
 	b.WriteByte(open)

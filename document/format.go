@@ -217,6 +217,8 @@ func (x *element) arrange(k Kind) {
 		order = engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())
 	case Rule:
 		order = engine.MemberNames(reflect.TypeFor[engine.Rule]())
+	case List:
+		order = engine.MemberNames(reflect.TypeFor[engine.List]())
 	case Intent:
 		order = engine.MemberNames(reflect.TypeFor[engine.Intent]())
 	}

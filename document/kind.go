@@ -19,30 +19,42 @@ var members = sync.OnceValue(func() map[Kind][]string {
 	return map[Kind][]string{
 		Policy: engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]()),
 		Rule:   engine.MemberNames(reflect.TypeFor[engine.Rule]()),
+		List:   engine.MemberNames(reflect.TypeFor[engine.List]()),
 		Intent: engine.MemberNames(reflect.TypeFor[engine.Intent]()),
 		Suite:  suiteMembers,
 	}
 })
 
 // kindOf returns the kind that has most of an object's members, empty where two have as
-// many.
+// many. A list shares all but its values with the others, so it is one only where none has
+// as many, but for its name alone: a rule has no array.
 func kindOf(n *node) Kind {
 	best, most := Kind(""), 0
-	for kind, known := range members() {
-		count := 0
-		for _, k := range n.keys {
-			if slices.Contains(known, k.name) {
-				count++
-			}
-		}
+	for kind := range members() {
+		count := n.has(kind)
 		switch {
+		case kind == List:
 		case count > most:
 			best, most = kind, count
 		case count == most:
 			best = ""
 		}
 	}
+	array := slices.ContainsFunc(n.kids, func(kid *node) bool { return kid.kind == '[' })
+	if lists := n.has(List); lists > most || lists == most && best == Rule && array {
+		return List
+	}
 	return best
+}
+
+// has returns how many members of an object are those of a kind.
+func (n *node) has(kind Kind) (count int) {
+	for _, k := range n.keys {
+		if slices.Contains(members()[kind], k.name) {
+			count++
+		}
+	}
+	return count
 }
 
 // a is the kind with its article.
@@ -57,9 +69,9 @@ func (k Kind) a() string {
 func (d *Document) wire(k Kind) (jsontext.Value, error) {
 	switch {
 	case d.root.kind != '{':
-		return nil, d.file.refuse(d.root.at, "want an object: a policy, a rule, an intent or a suite")
+		return nil, d.file.refuse(d.root.at, "want an object: a policy, a rule, a list, an intent or a suite")
 	case d.Kind == "":
-		return nil, d.file.refuse(d.root.at, "is neither a policy (allowed_action_types), a rule (condition), an intent (intent_id) nor a suite (tests)")
+		return nil, d.file.refuse(d.root.at, "is neither a policy (allowed_action_types), a rule (condition), a list (values), an intent (intent_id) nor a suite (tests)")
 	case d.Kind != k:
 		return nil, d.file.refuse(d.root.at, "is %s: want %s", d.Kind.a(), k.a())
 	case k == Rule:

@@ -50,9 +50,9 @@ func (p Problem) String() string {
 // line it returns what is around the place.
 func (p Problem) Caret() string {
 	line, at := []rune(p.Source), p.Column-1
-	if len(line) > maxSource {
-		from := max(0, min(at-maxSource/2, len(line)-maxSource))
-		line, at = line[from:from+maxSource], at-from
+	if len(line) > MaxLine {
+		from := max(0, min(at-MaxLine/2, len(line)-MaxLine))
+		line, at = line[from:from+MaxLine], at-from
 		if from > 0 {
 			line[0] = '…'
 		}
@@ -141,10 +141,10 @@ func joined(field, pointer string) string {
 	return field
 }
 
-// title names a rule, of which files hold many.
+// title names a rule or a list, of which files hold many.
 func (d *Document) title() string {
-	if name := d.root.member("name"); d.Kind == Rule && name != nil && name.kind == '"' {
-		return "rule " + condition.Quote(name.text)
+	if name := d.root.member("name"); (d.Kind == Rule || d.Kind == List) && name != nil && name.kind == '"' {
+		return string(d.Kind) + " " + condition.Quote(name.text)
 	}
 	return ""
 }

@@ -22,7 +22,7 @@ var crowd = sync.OnceValues(func() ([]*engine.Policy, error) {
 	policies := make([]*engine.Policy, 10_000)
 	for i := range policies {
 		var err error
-		if policies[i], err = engine.CompilePolicy(corpus.PolicyOf(i)); err != nil {
+		if policies[i], err = engine.CompilePolicy(corpus.Policy(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ type crowdSource struct{}
 
 func (crowdSource) Policy(_ context.Context, org, _ string) (*engine.ActionPolicy, error) {
 	n, err := strconv.Atoi(strings.TrimPrefix(org, "org-"))
-	return corpus.PolicyOf(n), err
+	return corpus.Policy(n), err
 }
 
 func (crowdSource) AllRules(context.Context, string) ([]engine.Rule, int64, error) {

@@ -1,7 +1,9 @@
 package engine
 
 import (
-	"math/bits"
+	"cmp"
+	"maps"
+	"slices"
 
 	"writ/engine/condition"
 )
@@ -12,8 +14,8 @@ import (
 // its match nor its error is overlooked. A rule whose condition demands none is
 // asked always.
 //
-// Conditions in CEL can demand a value or else the absence of the field, whose
-// comparison is an error then: they are filed under both.
+// In CEL a comparison with a missing field is an error, so such a rule is filed under
+// the value and under "absent".
 type ruleIndex struct {
 	// always holds the rules to ask always.
 	always bitset
@@ -37,46 +39,6 @@ type fieldIndex struct {
 	valueIndex
 }
 
-// candidates adds to set, which is empty, every rule that can match the intent
-// or be an error of it.
-func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
-	copy(set, x.always)
-	for i := range x.fields {
-		value, ok := f.Text(x.fields[i].id)
-		x.fields[i].add(set, value, ok)
-	}
-	if len(x.keys) > 0 {
-		x.addMetadata(f.Metadata(), set)
-	}
-	if x.resources.used {
-		for i := range f.Readings().BlockLen() {
-			x.resources.add(set, f.Readings().BlockAt(i).Text)
-		}
-	}
-	return set
-}
-
-func (x *ruleIndex) addMetadata(metadata map[string]string, set bitset) {
-	for key, value := range metadata {
-		if v := x.keys[key]; v != nil {
-			set.addAll(v.values[value])
-		}
-	}
-	for _, key := range x.absent {
-		if _, ok := metadata[key]; !ok {
-			set.addAll(x.keys[key].absent)
-		}
-	}
-}
-
-func (v *valueIndex) add(set bitset, value string, ok bool) {
-	if !ok {
-		set.addAll(v.absent)
-		return
-	}
-	set.addAll(v.values[value])
-}
-
 // resourceIndex files rules under exact resources and under the directories
 // that a resource has to be in.
 type resourceIndex struct {
@@ -85,53 +47,129 @@ type resourceIndex struct {
 	within map[string][]int32
 }
 
-func (x *resourceIndex) add(set bitset, resource string) {
-	set.addAll(x.exact[resource])
-	if len(x.within) == 0 {
-		return
+// newRuleIndex files each rule, in the deciding order, under the demand that
+// the fewest intents are likely to meet.
+func newRuleIndex(rules []*CompiledRule) ruleIndex {
+	seen := distinctValues{}
+	for _, r := range rules {
+		for _, d := range r.cond.Demands {
+			seen.add(d)
+		}
 	}
-	slashes := 0
-	for i := 0; i < len(resource) && slashes < condition.MaxDirectories; i++ {
-		if resource[i] == '/' {
-			slashes++
-			set.addAll(x.within[resource[:i+1]])
+	x := ruleIndex{always: make(bitset, (len(rules)+63)/64), keys: map[string]*valueIndex{}}
+	for i, r := range rules {
+		if len(r.cond.Demands) == 0 {
+			x.always.add(i)
+			continue
+		}
+		best := slices.MinFunc(r.cond.Demands, func(a, b condition.Demand) int {
+			return cmp.Compare(seen.likelihood(a), seen.likelihood(b))
+		})
+		x.file(int32(i), best) //nolint:gosec // no organization has 2^31 rules
+	}
+	for _, key := range slices.Sorted(maps.Keys(x.keys)) {
+		if len(x.keys[key].absent) > 0 {
+			x.absent = append(x.absent, key)
+		}
+	}
+	return x
+}
+
+// file files rule i under d.
+func (x *ruleIndex) file(i int32, d condition.Demand) {
+	switch d.Field.ID {
+	case condition.Resource:
+		x.resources.file(i, d)
+	case condition.MetadataValue:
+		if x.keys[d.Field.Key] == nil {
+			x.keys[d.Field.Key] = &valueIndex{}
+		}
+		x.keys[d.Field.Key].file(i, d)
+	default:
+		x.fieldIndex(d.Field).file(i, d)
+	}
+}
+
+func (x *ruleIndex) fieldIndex(f condition.Field) *fieldIndex {
+	for i := range x.fields {
+		if x.fields[i].id == f.ID {
+			return &x.fields[i]
+		}
+	}
+	x.fields = append(x.fields, fieldIndex{id: f.ID})
+	return &x.fields[len(x.fields)-1]
+}
+
+func (v *valueIndex) file(i int32, d condition.Demand) {
+	if v.values == nil {
+		v.values = map[string][]int32{}
+	}
+	for _, value := range d.Values {
+		v.values[value] = append(v.values[value], i)
+	}
+	if d.Absent {
+		v.absent = append(v.absent, i)
+	}
+}
+
+func (x *resourceIndex) file(i int32, d condition.Demand) {
+	if !x.used {
+		*x = resourceIndex{used: true, exact: map[string][]int32{}, within: map[string][]int32{}}
+	}
+	for _, value := range d.Values {
+		x.exact[value] = append(x.exact[value], i)
+	}
+	for _, dir := range d.Within {
+		x.within[dir] = append(x.within[dir], i)
+	}
+}
+
+// distinctValues counts, for each field, the values that any rule demands of it.
+type distinctValues map[condition.Field]map[string]struct{}
+
+func (s distinctValues) add(d condition.Demand) {
+	if s[d.Field] == nil {
+		s[d.Field] = map[string]struct{}{}
+	}
+	for _, list := range [][]string{d.Values, d.Within} {
+		for _, value := range list {
+			s[d.Field][value] = struct{}{}
 		}
 	}
 }
 
-// bitset is a set of rules by their place in the deciding order.
-type bitset []uint64
-
-// bitsetBuffer is room on the stack for the bitset of this many rules.
-type bitsetBuffer [64]uint64
-
-// sized returns an empty bitset for n rules, in the buffer where it fits.
-func (b *bitsetBuffer) sized(n int) bitset {
-	words := (n + 63) / 64
-	if words > len(b) {
-		return make(bitset, words)
+// likelihood guesses how likely an intent meets d: its values, and any other,
+// are taken to be equally frequent, and an optional field to be absent from
+// half of the intents.
+func (s distinctValues) likelihood(d condition.Demand) float64 {
+	p := float64(len(d.Values)+len(d.Within)) / float64(len(s[d.Field])+1)
+	if d.Absent {
+		p += 0.5
 	}
-	return b[:words]
+	return p
 }
 
-func (b bitset) add(i int) { b[i>>6] |= 1 << (i & 63) }
-
-func (b bitset) addAll(list []int32) {
-	for _, i := range list {
-		b.add(int(i))
+// size returns about how many bytes the index holds on to.
+func (x *ruleIndex) size() int {
+	size := 8 * len(x.always)
+	for i := range x.fields {
+		size += x.fields[i].size()
 	}
+	for key, v := range x.keys {
+		size += mapEntryBytes + len(key) + v.size()
+	}
+	return size + filedSize(x.resources.exact) + filedSize(x.resources.within)
 }
 
-// next returns the least member that is at least i, or -1.
-func (b bitset) next(i int) int {
-	for word := i >> 6; word < len(b); word++ {
-		rest := b[word]
-		if word == i>>6 {
-			rest &= ^uint64(0) << (i & 63)
-		}
-		if rest != 0 {
-			return word<<6 + bits.TrailingZeros64(rest)
-		}
+func (v *valueIndex) size() int { return filedSize(v.values) + 4*len(v.absent) }
+
+// mapEntryBytes is about what an entry of a map of strings to slices takes.
+const mapEntryBytes = 64
+
+func filedSize(m map[string][]int32) int {
+	size := 0
+	for value, list := range m {
+		size += mapEntryBytes + len(value) + 8*len(list)
 	}
-	return -1
+	return size
 }

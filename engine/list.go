@@ -41,8 +41,8 @@ func (l *List) Validate() error {
 		switch {
 		case s == "":
 			p.add(fmt.Sprintf("values[%d]", i), "is empty")
-		case len(s) > condition.MaxAgentID:
-			p.add(fmt.Sprintf("values[%d]", i), "is longer than %d bytes", condition.MaxAgentID)
+		case len(s) > condition.MaxLabel:
+			p.add(fmt.Sprintf("values[%d]", i), "is longer than %d bytes", condition.MaxLabel)
 		case !utf8.ValidString(s):
 			p.add(fmt.Sprintf("values[%d]", i), "is not UTF-8")
 		}

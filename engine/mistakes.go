@@ -55,7 +55,7 @@ func (m *mistakes) besides(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {
 		told := slices.ContainsFunc(refused, func(g FieldError) bool { return within(f.Field, g.Field) || within(g.Field, f.Field) })
-		if !told && len(m.fields) < maxMistakes {
+		if !told && len(m.fields) < condition.MaxMistakes {
 			m.fields = append(m.fields, f)
 		}
 	}
@@ -69,14 +69,14 @@ func within(field, outer string) bool {
 
 // found names a mistake at the decoder's place.
 func (m *mistakes) found(message string) {
-	if len(m.fields) < maxMistakes {
+	if len(m.fields) < condition.MaxMistakes {
 		m.add(fieldPath(m.root, m.dec.StackPointer()), "%s", message)
 	}
 }
 
 // unknown names the member at the decoder's place as one that is not known.
 func (m *mistakes) unknown(name string, known []string) {
-	if len(m.fields) < maxMistakes {
+	if len(m.fields) < condition.MaxMistakes {
 		p := fieldPath(m.root, m.dec.StackPointer())
 		m.addIn(p, condition.Mistake{Key: true, Message: unknownMember(name, known)})
 	}

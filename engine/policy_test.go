@@ -29,7 +29,7 @@ func TestPolicy_Size(t *testing.T) {
 	policies := make([]*engine.Policy, n)
 	before := heap()
 	for i := range policies {
-		policies[i] = mustCompile(t, corpus.PolicyOf(i))
+		policies[i] = mustCompile(t, corpus.Policy(i))
 	}
 	each := int((heap() - before) / n)
 	runtime.KeepAlive(policies)
@@ -46,11 +46,11 @@ func TestPolicy_Size(t *testing.T) {
 // Versions and organizations whose policies ask the same share what that compiles to.
 func TestPolicy_SharesWhatIsEqual(t *testing.T) {
 	const n, limit = 200, 2 << 10
-	first := mustCompile(t, corpus.PolicyOf(0))
+	first := mustCompile(t, corpus.Policy(0))
 	policies := make([]*engine.Policy, n)
 	before := heap()
 	for i := range policies {
-		doc := corpus.PolicyOf(0)
+		doc := corpus.Policy(0)
 		doc.OrganizationID, doc.Version = fmt.Sprint("org-", i), int64(i+1)
 		policies[i] = mustCompile(t, doc)
 	}
@@ -64,7 +64,7 @@ func TestPolicy_SharesWhatIsEqual(t *testing.T) {
 func TestPolicy_SizeOfAGreatOne(t *testing.T) {
 	const n = 5
 	doc := func(n int) *engine.ActionPolicy {
-		p := corpus.PolicyOf(n)
+		p := corpus.Policy(n)
 		for i := range 900 {
 			p.AllowedActionTypes = append(p.AllowedActionTypes, fmt.Sprintf("task.number_%d", i))
 			p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("vault/team-%d/**", i))

@@ -53,7 +53,7 @@ const (
 func (s *Session) Validate() error {
 	var p problems
 	p.uuid("policy_id", s.PolicyID)
-	p.text("agent_id", s.AgentID, condition.MaxAgentID)
+	p.text("agent_id", s.AgentID, condition.MaxLabel)
 	const empty = "is empty: leave it out, or name what the task needs"
 	if s.AllowedActionTypes != nil && len(s.AllowedActionTypes) == 0 {
 		p.add("allowed_action_types", empty)

@@ -130,12 +130,12 @@ func (p *ActionPolicy) validateFields(e *problems) {
 // condition's and the action's contents, which [CompileRule] judges, or nil.
 func (r *Rule) Validate() error {
 	var p problems
-	p.text("name", r.Name, MaxRuleName)
-	p.optionalText("description", r.Description, MaxRuleDescription)
+	p.text("name", r.Name, condition.MaxLabel)
+	p.optionalText("description", r.Description, condition.MaxText)
 	p.document("condition", r.Condition, `{"action_type":"deploy"}`, condition.MaxCondition)
 	p.document("action", r.Action, `{"decision":"deny"}`, condition.MaxText)
-	if r.Priority < -MaxPriority || r.Priority > MaxPriority {
-		p.add("priority", "want an integer from %d to %d", -MaxPriority, MaxPriority)
+	if r.Priority < -MaxSetting || r.Priority > MaxSetting {
+		p.add("priority", "want an integer from %d to %d", -MaxSetting, MaxSetting)
 	}
 	return p.err()
 }
@@ -300,7 +300,7 @@ func (p *problems) timestamp(field, s string) {
 // agentPattern checks the agent id of a policy, which may be a glob.
 func (p *problems) agentPattern(field, s string) {
 	before := len(p.fields)
-	p.text(field, s, condition.MaxAgentID)
+	p.text(field, s, condition.MaxLabel)
 	if len(p.fields) > before || !glob.HasMeta(s) {
 		return
 	}
@@ -334,7 +334,7 @@ func (p *problems) patterns(field string, patterns []string, use glob.Use) {
 	if len(patterns) > condition.MaxEntries {
 		return
 	}
-	for _, e := range glob.Check(patterns, use, maxMistakes) {
+	for _, e := range glob.Check(patterns, use, condition.MaxMistakes) {
 		p.add(fmt.Sprintf("%s[%d]", field, e.Index), "is not a valid pattern: it %s", problemOf(e))
 	}
 }

@@ -157,12 +157,12 @@ func TestRule_Validate(t *testing.T) {
 		{"valid", func(*engine.Rule) {}, nil},
 		{"empty", func(r *engine.Rule) { *r = engine.Rule{} }, []string{"name", "condition", "action"}},
 		{"long", func(r *engine.Rule) {
-			r.Name, r.Description = strings.Repeat("n", 201), strings.Repeat("d", 2001)
+			r.Name, r.Description = strings.Repeat("n", 257), strings.Repeat("d", 4097)
 			r.Condition, r.Action = strings.Repeat(" ", condition.MaxCondition+1), strings.Repeat(" ", condition.MaxText+1)
 		}, []string{"name", "description", "condition", "action"}},
 		{"description of several lines", func(r *engine.Rule) { r.Description = "a\nb" }, nil},
 		{"control characters", func(r *engine.Rule) { r.Name, r.Description = "a\nb", "\x00" }, []string{"name", "description"}},
-		{"priority", func(r *engine.Rule) { r.Priority = engine.MaxPriority + 1 }, []string{"priority"}},
+		{"priority", func(r *engine.Rule) { r.Priority = engine.MaxSetting + 1 }, []string{"priority"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -54,7 +54,8 @@ func TestDocs_ExamplesEarnWhatTheySay(t *testing.T) {
 func warningsOf(t *testing.T, text string) []lint.Warning {
 	t.Helper()
 	if strings.HasPrefix(text, "[") {
-		return lint.Rules(compile(t, rulesOf(t, text)))
+		rules, lists := documentsOf(t, text)
+		return append(lint.Rules(rules), lint.Lists(rules, lists)...)
 	}
 	p := &engine.ActionPolicy{
 		PolicyID: policyID, Version: 1, OrganizationID: "acme", AgentID: "*", AllowedActionTypes: []string{"report.*"},
@@ -65,6 +66,28 @@ func warningsOf(t *testing.T, text string) []lint.Warning {
 	}
 	compilePolicy(t, p)
 	return lint.Policy(p)
+}
+
+// documentsOf reads rules and the names of lists, which have values.
+func documentsOf(t testing.TB, text string) (rules []*engine.CompiledRule, lists []string) {
+	t.Helper()
+	var docs, others []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &docs); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, d := range docs {
+		var l engine.List
+		if err := json.Unmarshal(d, &l); err == nil && l.Values != nil {
+			lists = append(lists, l.Name)
+			continue
+		}
+		others = append(others, d)
+	}
+	data, err := json.Marshal(others)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile(t, rulesOf(t, string(data))), lists
 }
 
 // rulesOf reads rules whose conditions and actions are objects. They are active, and of

@@ -47,6 +47,7 @@ const (
 	duplicate       = "duplicate"
 	matchesLittle   = "matches-little"
 	exceptsResource = "excepts-resource"
+	unknownList     = "unknown-list"
 )
 
 // Kinds returns every kind of warning, in the order of the documentation.
@@ -65,6 +66,7 @@ func Kinds() []Kind {
 		{duplicate, "a rule, or an id, stands twice"},
 		{matchesLittle, "a pattern can match next to nothing"},
 		{exceptsResource, "a deny or an approval in CEL or Rego excepts a resource, which its other readings undo"},
+		{unknownList, "a rule looks in a list that no document defines"},
 		{NoRego, "a condition in CEL says what Rego cannot, so that no rule of the organization can be exported"},
 	}
 }

@@ -32,6 +32,26 @@ func Rules(rules []*engine.CompiledRule) []Warning {
 	return slices.Concat(l.found...)
 }
 
+// Lists returns the warnings of rules that look in a list whose name is not among names, as
+// [Rules] has them. The service refuses such a rule where the organization has no such list.
+func Lists(rules []*engine.CompiledRule, names []string) (found []Warning) {
+	for i, r := range rules {
+		if r == nil {
+			continue
+		}
+		for _, name := range r.Lists() {
+			if !slices.Contains(names, name) {
+				found = append(found, Warning{
+					Field: at("rules", i) + ".condition", Rule: unknownList,
+					Message: fmt.Sprintf("looks in the list %s, which no document defines", condition.Quote(name)),
+					Instead: fmt.Sprintf("define it beside the rules: {name: %s, values: […]}; or correct the name", name),
+				})
+			}
+		}
+	}
+	return found
+}
+
 // linter is a set of rules while it is read.
 type linter struct {
 	rules   []*engine.CompiledRule

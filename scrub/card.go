@@ -55,9 +55,9 @@ func appendCards(spans []span, text string, start, end int) []span {
 
 // cardEnd returns the end of the longest card number that starts at i, 0 if none does.
 func cardEnd(text string, i int) (end int) {
-	var digits [maxCard]byte
+	var digits [19]byte // the most (ISO/IEC 7812)
 	n := 0
-	for j := i; j < len(text) && n < maxCard; j++ {
+	for j := i; j < len(text) && n < len(digits); j++ {
 		if !isDecimal(text[j]) {
 			continue
 		}

@@ -2,9 +2,8 @@ package scrub
 
 // The limits of this package, each with its reason.
 const (
-	// minCard and maxCard are how many digits a card number has (ISO/IEC 7812).
+	// minCard is how many digits a card number has at least (ISO/IEC 7812).
 	minCard = 13
-	maxCard = 19
 	// minDigest is the length of the shortest digest, in hex, whose digits are no card's.
 	minDigest = 32
 	// minEncoded is how many consecutive letters, digits and underscores a text needs to
@@ -15,15 +14,13 @@ const (
 	minLine = 60
 	// maxName is how many bytes before a value are read as its name.
 	maxName = 64
-	// minAssigned is the fewest bytes that a contextual rule requires after its operator.
-	// TestSuspect_HasNoFalseNegatives fails if a rule requires fewer.
-	minAssigned = 6
+	// minSecret is the length of the shortest secret: shorter ones occur by chance in
+	// ordinary words. A contextual rule requires more after its operator, or
+	// TestSuspect_HasNoFalseNegatives fails.
+	minSecret = 4
 	// maxFolded is how many secrets of a resource are searched for in its normal form:
 	// each costs a pass. Genuine resources have fewer.
 	maxFolded = 32
-	// minFolded is the length of the shortest secret that is searched for there. Shorter
-	// ones occur by chance in ordinary words.
-	minFolded = 4
 	// maxWork bounds the bytes that all rules together read of a text, or of the
 	// values of an intent, in all their readings. A document may take eight times as
 	// much. Only text that is made to keep the service busy needs more.

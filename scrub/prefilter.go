@@ -207,7 +207,7 @@ func (ps *pass) mark(m uint8, left string, more int) {
 		ps.escaped = true
 		return
 	}
-	if ps.open && len(left)+more >= minAssigned && !strings.HasPrefix(left, "//") {
+	if ps.open && len(left)+more >= minSecret && !strings.HasPrefix(left, "//") {
 		ps.context = true
 	}
 }

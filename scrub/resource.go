@@ -48,7 +48,7 @@ func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	for range maxRounds {
 		for _, sp := range s.once(nil, raw, s.prefilter.scan(raw), &j) {
 			secret := foldASCII(raw[sp.start:sp.end])
-			if len(secret) < minFolded || seen[secret] {
+			if len(secret) < minSecret || seen[secret] {
 				continue
 			}
 			if seen[secret] = true; sp.kind == KindUnread || len(seen) > maxFolded {

@@ -220,6 +220,7 @@ type Counts struct {
 	Agents       int64 `json:"agents"`
 	Disabled     int64 `json:"disabled_agents"`
 	Sessions     int64 `json:"sessions,omitzero"`
+	Webhooks     int64 `json:"webhooks,omitzero"`
 	ListBytes    int64 `json:"list_bytes,omitzero"` // as engine.List.Size counts
 }
 

@@ -16,7 +16,7 @@ type assignment struct {
 // columns are what a table can say beside the members of the intent. Those of state can be
 // those of each, too.
 var (
-	stateColumns = []string{"agent", "usage_exceeded", "require_registered_agents", "counted"}
+	stateColumns = []string{"session", "agent", "usage_exceeded", "require_registered_agents", "counted"}
 	columns      = append([]string{"intent", "want", "message", "codes", "rule", "error"}, stateColumns...)
 )
 
@@ -132,6 +132,7 @@ func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
 	c.Input.Intent, c.refusal = s.build()
 	if c.Input.Intent != nil {
 		c.Input.Counts = s.counts(c.Input.Intent)
+		c.Input.Session.CompiledSession = s.inSession(c.Input.Intent)
 	}
 	if c.Input.Intent != nil || c.refusal != nil {
 		e.suite.Cases = append(e.suite.Cases, c)

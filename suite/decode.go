@@ -42,6 +42,7 @@ var shapes = map[string]string{
 	"intent":   "the name of one of the intents",
 	"want":     strings.Join(wants, ", "),
 	"codes":    "[cost.exceeded]",
+	"session":  "{allowed_action_types: [payment.refund], max_cost_minor: 2000}",
 	"table":    "{columns: [resource, want], rows: [[…, allow], […, deny]]}",
 	"each":     "a list of values for each path",
 	"columns":  "[resource, want]",

@@ -63,6 +63,9 @@ type Test struct {
 	Table *Table                      `json:"table,omitzero"`
 	Each  map[string][]jsontext.Value `json:"each,omitzero"`
 
+	// Session narrows the policy to a task of the intent's agent: an object with any of the
+	// members of [Session].
+	Session jsontext.Value `json:"session,omitzero"`
 	// Agent is the kill switch of the agent: active, disabled or unregistered, which it is
 	// where nothing is said.
 	Agent             string `json:"agent,omitzero"`
@@ -84,8 +87,15 @@ type Test struct {
 	Error *bool `json:"error,omitzero"`
 }
 
+// Session is what a session of a case allows: the members of POST /v1/sessions that narrow.
+type Session struct {
+	AllowedActionTypes      []string `json:"allowed_action_types,omitzero"`
+	AllowedResourcePatterns []string `json:"allowed_resource_patterns,omitzero"`
+	MaxCostMinor            *int64   `json:"max_cost_minor,omitzero"`
+}
+
 // Table has a case a row. A column is the path of a member of the intent, or one of
-// intent, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule and
+// intent, session, agent, usage_exceeded, require_registered_agents, counted, want, message, codes, rule and
 // error, which then stand for the test's; null leaves the test's.
 type Table struct {
 	Columns []string           `json:"columns"`

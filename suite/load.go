@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/document"
+	"writ/engine/condition"
 	"writ/rego"
 )
 
@@ -156,7 +157,7 @@ type reader struct {
 
 // refuse says something of a field of the suite.
 func (r *reader) refuse(field, format string, args ...any) {
-	if r.refused++; r.refused > maxProblems {
+	if r.refused++; r.refused > condition.MaxMistakes {
 		return
 	}
 	p := r.doc.Problem("suite."+field, fmt.Sprintf(format, args...))

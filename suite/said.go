@@ -24,6 +24,7 @@ type said struct {
 	labels           []string
 	input            engine.Input
 	counted          int64
+	session          value // zero: none
 	want             expected
 }
 
@@ -32,6 +33,9 @@ func (s *said) fromTest(t *Test, field string) {
 	s.input.Usage.Exceeded, s.input.RequireRegistered, s.counted = t.UsageExceeded, t.RequireRegistered, t.Counted
 	if t.Counted < 0 {
 		s.refuse(field+".counted", "want an integer from 0")
+	}
+	if t.Session != nil {
+		s.session = value{t.Session, field + ".session"}
 	}
 	if t.Agent != "" {
 		s.agent(t.Agent, field+".agent")
@@ -50,6 +54,9 @@ func (s *said) fromTest(t *Test, field string) {
 
 // stateLabels names what the test says of the state.
 func (s *said) stateLabels(t *Test) {
+	if t.Session != nil {
+		s.labels = append(s.labels, "session="+shown(t.Session))
+	}
 	if t.Agent != "" {
 		s.labels = append(s.labels, "agent="+t.Agent)
 	}
@@ -103,6 +110,8 @@ func (s *said) set(a assignment) {
 		ok = json.Unmarshal(a.json, &s.input.RequireRegistered) == nil
 	case "counted":
 		ok = json.Unmarshal(a.json, &s.counted) == nil && s.counted >= 0
+	case "session":
+		s.session = a.value
 	default:
 		s.order = append(s.order, a.column)
 		s.members[a.column] = a.value

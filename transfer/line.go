@@ -218,7 +218,8 @@ var errPartial = errors.New("the last line is not ended")
 // next returns the next line, io.EOF after the last one, and errPartial where that is
 // not ended.
 func (r *reader) next() (*line, error) {
-	r.before.Write(r.buf) // never fails
+	const longest = 8 * storage.MaxBody // four times what the longest row has
+	r.before.Write(r.buf)               // never fails
 	r.buf = r.buf[:0]
 	for {
 		piece, err := r.in.ReadSlice('\n')
@@ -232,8 +233,8 @@ func (r *reader) next() (*line, error) {
 			}
 			return nil, err
 		}
-		if len(r.buf) > maxLine {
-			return nil, &LineError{Line: r.n + 1, Err: fmt.Errorf("it is longer than %d bytes", maxLine)}
+		if len(r.buf) > longest {
+			return nil, &LineError{Line: r.n + 1, Err: fmt.Errorf("it is longer than %d bytes", longest)}
 		}
 	}
 	r.n++

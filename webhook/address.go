@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"writ/engine/condition"
 )
 
 // errRefused means that a webhook's address is none that the deployment sends to.
@@ -74,8 +76,8 @@ func (t Targets) CheckURL(text string) error {
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "":
 		return errors.New("must be a URL such as https://example.com/hooks")
-	case len(text) > maxURL:
-		return fmt.Errorf("is longer than %d bytes", maxURL)
+	case len(text) > condition.MaxText:
+		return fmt.Errorf("is longer than %d bytes", condition.MaxText)
 	case u.Scheme != "https" && (u.Scheme != "http" || len(t.Allow) == 0):
 		return errors.New("must begin with https://")
 	case u.User != nil:

@@ -148,7 +148,7 @@ func (a *Approvals) between(ctx context.Context, org string, from, to time.Time)
 // list returns what f selects, the newest first, and whether that is all. What was decided
 // within two milliseconds is not divided.
 func (a *Approvals) list(ctx context.Context, org string, f storage.Filter) (rows []*storage.Record, all bool, err error) {
-	for p := (storage.Page{Limit: maxPage}); ; {
+	for p := (storage.Page{Limit: storage.MaxPage}); ; {
 		page, next, err := a.cfg.History.ListRecords(ctx, org, f, p)
 		if err != nil {
 			return nil, false, fmt.Errorf("reading held decisions: %w", err)
@@ -157,7 +157,7 @@ func (a *Approvals) list(ctx context.Context, org string, f storage.Filter) (row
 		if next == "" {
 			return rows, true, nil
 		}
-		if len(rows) >= maxPage && f.To.Sub(f.From) > 2*time.Millisecond {
+		if len(rows) >= storage.MaxPage && f.To.Sub(f.From) > 2*time.Millisecond {
 			return nil, false, nil
 		}
 		p.After = next
@@ -177,7 +177,7 @@ type verdict struct {
 // verdicts returns the verdicts from a time on, the oldest first. Entries are in the order
 // of their commits, their times nearly.
 func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (events []storage.Event, err error) {
-	for p := (storage.Page{Limit: maxPage}); ; {
+	for p := (storage.Page{Limit: storage.MaxPage}); ; {
 		entries, next, err := a.cfg.Entries(ctx, org, storage.VerdictEntry, p)
 		if err != nil {
 			return nil, fmt.Errorf("reading verdicts: %w", err)

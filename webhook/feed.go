@@ -73,7 +73,7 @@ func (d *Deliverer) feedFrom(ctx context.Context, o registry.Told, s Source) err
 }
 
 // store stores events that were not stored before, in parts, of which only the last moves
-// the position.
+// the position: a tenth of a page in one update, which others wait for.
 func (d *Deliverer) store(ctx context.Context, org, source, position, next string, events []storage.Event) error {
 	at := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	events = slices.DeleteFunc(events, func(e storage.Event) bool { return d.fed.has(e.ID(org)) })
@@ -81,7 +81,7 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 		return nil
 	}
 	for first := true; first || len(events) > 0; first = false {
-		part := events[:min(len(events), maxFed)]
+		part := events[:min(len(events), storage.MaxPage/10)]
 		events = events[len(part):]
 		to := position
 		if len(events) == 0 {
@@ -98,8 +98,8 @@ func (d *Deliverer) store(ctx context.Context, org, source, position, next strin
 	return nil
 }
 
-// recent is a set of the last ids that were added, maxRecent to twice as many. It spares
-// updates that would find everything stored, no more.
+// recent is a set of the last ids that were added, those of a hundred pages to twice as
+// many: some 10 MB. It spares updates that would find everything stored, no more.
 type recent struct{ now, before map[string]struct{} }
 
 func (r *recent) has(id string) bool {
@@ -109,7 +109,7 @@ func (r *recent) has(id string) bool {
 }
 
 func (r *recent) add(id string) {
-	if r.now == nil || len(r.now) == maxRecent {
+	if r.now == nil || len(r.now) == 100*storage.MaxPage {
 		r.now, r.before = make(map[string]struct{}), r.now
 	}
 	r.now[id] = struct{}{}

@@ -2,20 +2,11 @@ package webhook
 
 // The limits of this package, each with its reason.
 const (
-	// maxURL is how many bytes a URL may have.
-	maxURL = 2048
 	// maxAnswer is how much of an answer is read, so that its connection can be used again;
-	// nothing of it is kept. maxHeader is how many bytes its header may have.
+	// nothing of it is kept. Its header may have as many bytes.
 	maxAnswer = 16 << 10
-	maxHeader = 16 << 10
 	// maxWorking is how many webhooks are worked on at once, and maxConnections how many
 	// connections each may have: a batch of each is in memory.
 	maxWorking     = 64
 	maxConnections = 8
-	// maxFed is how many facts become events in one update, which others wait for.
-	maxFed = 50
-	// maxRecent is how many ids of events are remembered: some 10 MB.
-	maxRecent = 50_000
-	// maxPage is how many rows of the history are read at a time.
-	maxPage = 500
 )

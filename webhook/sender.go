@@ -49,7 +49,7 @@ func transport(t Targets, secure bool) *http.Transport {
 	return &http.Transport{
 		DialContext:            t.dialer(secure).DialContext,
 		TLSHandshakeTimeout:    connectTimeout,
-		MaxResponseHeaderBytes: maxHeader,
+		MaxResponseHeaderBytes: maxAnswer,
 		MaxConnsPerHost:        maxConnections,
 		MaxIdleConnsPerHost:    maxConnections,
 		MaxIdleConns:           maxWorking * maxConnections,

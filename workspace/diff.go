@@ -10,6 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/diff"
+
+	"writ/document"
 )
 
 // Difference is how one member differs. From is what the server has and To what the file
@@ -111,7 +113,7 @@ func (d Difference) String() string {
 		b.WriteString(items(d.From, "-"))
 	case d.From.Kind() == '"' && d.To.Kind() == '"' && (lines(d.From) > 1 || lines(d.To) > 1):
 		b.WriteString(diffTexts(decode[string](d.From), decode[string](d.To)))
-	case len(d.From)+len(d.To) > maxLine:
+	case len(d.From)+len(d.To) > document.MaxLine:
 		b.WriteString("\n  - " + d.From.String() + "\n  + " + d.To.String())
 	default:
 		b.WriteString(" " + d.From.String() + " -> " + d.To.String())

@@ -1,8 +1,6 @@
 package workspace
 
 const (
-	// maxLine is how many characters a line has that shows two values.
-	maxLine = 100
 	// maxReads bounds how often lists of several pages are read until they stay the same: a
 	// rule whose priority changes meanwhile can be on no page.
 	maxReads = 5

@@ -33,7 +33,8 @@ const (
 type Change struct {
 	Kind  document.Kind `json:"kind"`
 	State State         `json:"state"`
-	// ID is the policy_id or the rule's id on the server; empty: it gets one.
+	// ID is the policy_id or the rule's id on the server; empty: it gets one, or is a list,
+	// which has its name alone.
 	ID    string `json:"id,omitzero"`
 	Name  string `json:"name,omitzero"`
 	Place string `json:"place,omitzero"` // file:line
@@ -46,25 +47,28 @@ type Change struct {
 	local  *Local
 	policy *engine.ActionPolicy // the server's newest
 	rule   *engine.Rule         // the server's
-	// byName is set where a rule was found by its name.
+	list   *engine.List         // the server's
+	// byName is set where a rule was found by its name, or a list is another than the one that
+	// was pulled.
 	byName bool
 }
 
 // Plan is how the documents of a workspace differ from a server's.
 type Plan struct {
-	// Changes are those that differ: policies, then rules, as the files have them, then what
+	// Changes are those that differ: policies, then rules, then lists, as the files have them, then what
 	// the server alone has.
 	Changes []Change
 	// same are the others, which the server may have added something to.
-	same []Change
-	w    *Workspace
+	same   []Change
+	w      *Workspace
+	server *Server
 }
 
 // Compare finds the server's document of each in the files. A rule that could be several of
 // the server's, or of which several in the files could be one, is an error, as is a policy
 // of another organization.
 func (w *Workspace) Compare(s *Server) (*Plan, error) {
-	p := &Plan{w: w}
+	p := &Plan{w: w, server: s}
 	var bad document.Error
 	local := make(map[string]bool)
 	newest := s.Newest()
@@ -88,6 +92,9 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 		taken[c.ID] = true
 		p.add(c)
 	}
+	for _, l := range w.lists {
+		p.add(compareList(l, s.list(l.list.Name)))
+	}
 	for _, v := range newest {
 		if !local[v.PolicyID] {
 			p.add(Change{Kind: document.Policy, State: Missing, ID: v.PolicyID, Version: v.Version, policy: v})
@@ -96,6 +103,11 @@ func (w *Workspace) Compare(s *Server) (*Plan, error) {
 	for i := range s.rules {
 		if r := &s.rules[i]; !taken[r.ID] {
 			p.add(Change{Kind: document.Rule, State: Missing, ID: r.ID, Name: r.Name, rule: r})
+		}
+	}
+	for i := range s.lists {
+		if l := &s.lists[i]; !w.hasList(l.Name) {
+			p.add(Change{Kind: document.List, State: Missing, Name: l.Name, list: l})
 		}
 	}
 	return p, nil
@@ -156,6 +168,59 @@ func compareRule(l *Local, found *engine.Rule) Change {
 	return c
 }
 
+// compareList compares a list with the server's of its name, nil where it has none. By
+// createdAt one that was deleted and made anew, or is another server's, is told from the one
+// that was pulled.
+func compareList(l *Local, found *engine.List) Change {
+	is := l.list
+	c := Change{Kind: document.List, Name: is.Name, Place: l.place(), State: Added, local: l, list: found}
+	if found == nil {
+		return c
+	}
+	c.byName = !is.CreatedAt.Equal(found.CreatedAt)
+	c.Differences = diffOf(listValue(found), listValue(is))
+	switch {
+	case len(c.Differences) == 0:
+		c.State = Same
+	case !c.byName && !is.UpdatedAt.Equal(found.UpdatedAt):
+		c.State = Diverged
+	default:
+		c.State = Edited
+	}
+	return c
+}
+
+// hasList reports whether a file has the list called name.
+func (w *Workspace) hasList(name string) bool {
+	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
+}
+
+// unknownLists returns an error that names the rules which look in a list that no file has and
+// the server will not have after a push.
+func (p *Plan) unknownLists(o PushOptions) error {
+	var bad document.Error
+	for _, l := range p.w.rules {
+		for _, name := range l.looks {
+			why := ""
+			switch {
+			case p.w.hasList(name):
+				continue
+			case p.server.list(name) == nil:
+				why = "which is neither in a file nor on the server"
+			case !o.Prune:
+				continue
+			default:
+				why = "which is in no file, so that --prune would delete it"
+			}
+			bad.Problems = append(bad.Problems, l.doc.Problem("condition", fmt.Sprintf("looks in the list %q, %s", name, why)))
+		}
+	}
+	if len(bad.Problems) > 0 {
+		return &bad
+	}
+	return nil
+}
+
 // findRules returns the server's rule of each in the files: that of its id, else of its name.
 func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problems []document.Problem) {
 	found = make(map[*Local]*engine.Rule)
@@ -197,5 +262,5 @@ func (w *Workspace) findRules(s *Server) (found map[*Local]*engine.Rule, problem
 	return found, problems
 }
 
-// Empty reports whether the files have neither a policy nor a rule.
-func (p *Plan) Empty() bool { return len(p.w.policies)+len(p.w.rules) == 0 }
+// Empty reports whether the files have neither a policy nor a rule nor a list.
+func (p *Plan) Empty() bool { return len(p.w.policies)+len(p.w.rules)+len(p.w.lists) == 0 }

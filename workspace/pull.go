@@ -9,7 +9,8 @@ import (
 
 // PullOptions say what a pull may take from the files.
 type PullOptions struct {
-	// Prune removes rules that have an id which the server does not have.
+	// Prune removes rules that have an id, and lists that have a createdAt, which the server
+	// does not have.
 	Prune bool
 	// Force overwrites what was edited in the files.
 	Force bool
@@ -42,7 +43,7 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 			if o.Schemas != "" {
 				schemas[name] = fmt.Sprintf("# yaml-language-server: $schema=%s%s.schema.json\n", o.Schemas, c.Kind)
 			}
-		case c.State == Added && o.Prune && c.local.rule != nil && c.local.rule.ID != "":
+		case c.State == Added && o.Prune && c.local.pulled():
 			edits[c.local.doc.Name()] = append(edits[c.local.doc.Name()], document.Edit{Index: c.local.index})
 		case c.State == Added, c.State == Edited && !o.Force:
 			done.Kept = append(done.Kept, c)
@@ -61,17 +62,28 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 
 // stored is the document that the server has.
 func (c Change) stored() []byte {
-	if c.rule != nil {
+	switch {
+	case c.rule != nil:
 		return encode(c.rule)
+	case c.list != nil:
+		return encode(c.list)
 	}
 	return encode(c.policy)
 }
 
+// pulled reports whether a rule or a list has been on a server.
+func (l *Local) pulled() bool {
+	return l.rule != nil && l.rule.ID != "" || l.list != nil && !l.list.CreatedAt.IsZero()
+}
+
 // fileFor returns the file that a document which is on the server only is put into: a policy
-// has its own, a rule that of the last one here.
+// and a list have their own, a rule that of the last one here.
 func (w *Workspace) fileFor(c Change) string {
 	if c.Kind == document.Policy {
 		return filepath.Join(w.dir, "policies", c.ID+".yaml")
+	}
+	if c.Kind == document.List {
+		return filepath.Join(w.dir, "lists", c.Name+".yaml")
 	}
 	if len(w.rules) > 0 {
 		return w.rules[len(w.rules)-1].doc.Name()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,18 +18,22 @@ import (
 
 // PushOptions say what a push may do beyond adding and changing.
 type PushOptions struct {
-	// Prune deletes rules that are on the server only. Policies stay: the server deletes none.
+	// Prune deletes rules and lists that are on the server only. Policies stay: the server deletes none.
 	Prune bool
 	// Force overwrites what was changed on the server since it was pulled.
 	Force bool
 	Now   func() time.Time
 }
 
-// Steps returns the changes that a push makes on the server, in its order: rules, then
+// Steps returns the changes that a push makes on the server, in its order: lists, rules,
 // policies, then what it deletes, so that a rule that forbids stays until all else is done.
-// An error names what was changed on the server since it was pulled.
+// An error names what was changed on the server since it was pulled; a *[document.Error] has
+// the rules that look in a list which would not be there.
 func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
-	var policies, deleted []Change
+	if err := p.unknownLists(o); err != nil {
+		return nil, err
+	}
+	var lists, policies, deleted []Change
 	var behind []error
 	for _, c := range p.Changes {
 		switch {
@@ -41,11 +46,13 @@ func (p *Plan) Steps(o PushOptions) (steps []Change, err error) {
 		case c.Kind == document.Policy:
 			c.NextVersion = max(c.NextVersion, c.Version+1)
 			policies = append(policies, c)
+		case c.Kind == document.List:
+			lists = append(lists, c)
 		default:
 			steps = append(steps, c)
 		}
 	}
-	return append(append(steps, policies...), deleted...), errors.Join(behind...)
+	return slices.Concat(lists, steps, policies, deleted), errors.Join(behind...)
 }
 
 // Push makes the steps and then writes what the server added to documents into the files,
@@ -70,6 +77,8 @@ func (p *Plan) Push(ctx context.Context, call Call, steps []Change, o PushOption
 // push makes a step, after which the change holds what the server has.
 func (c *Change) push(ctx context.Context, call Call, now func() time.Time) error {
 	switch {
+	case c.Kind == document.List:
+		return c.pushList(ctx, call)
 	case c.State == Missing:
 		_, err := call(ctx, c.request(http.MethodDelete, nil, http.StatusNoContent), nil)
 		return err
@@ -87,6 +96,25 @@ func (c *Change) push(ctx context.Context, call Call, now func() time.Time) erro
 		return c.create(ctx, call)
 	}
 	return c.change(ctx, call)
+}
+
+// pushList makes the server's list that of the file, or deletes it where no file has it.
+func (c *Change) pushList(ctx context.Context, call Call) error {
+	r := Request{Method: http.MethodPut, Path: listPath(c.Name), Want: http.StatusOK}
+	if c.list == nil {
+		r.IfNoneMatch, r.Want = "*", http.StatusCreated
+	} else {
+		r.IfMatch = string(encode(c.list.UpdatedAt))
+	}
+	if c.local == nil {
+		r.Method, r.Want = http.MethodDelete, http.StatusNoContent
+		_, err := call(ctx, r, nil)
+		return err
+	}
+	r.Body = map[string]any{"values": c.local.list.Values}
+	c.list = new(engine.List)
+	_, err := call(ctx, r, c.list)
+	return err
 }
 
 // request is a request about the server's rule, if it is as it was read.
@@ -132,7 +160,7 @@ func ruleBody(r *engine.Rule) map[string]any {
 }
 
 // facts are the edits that put into files what the server has added to documents. A rule
-// that has the id of another server keeps it.
+// that has the id of another server keeps it, and a list the times.
 func facts(all []Change) map[string][]document.Edit {
 	edits := make(map[string][]document.Edit)
 	for _, c := range all {
@@ -145,6 +173,8 @@ func facts(all []Change) map[string][]document.Edit {
 			members = []member{{"id", encode(c.rule.ID)}, {"createdAt", encode(c.rule.CreatedAt)}, {"updatedAt", encode(c.rule.UpdatedAt)}}
 		case c.rule != nil && l.rule.ID == c.rule.ID && !l.rule.UpdatedAt.IsZero():
 			members = []member{{"updatedAt", encode(c.rule.UpdatedAt)}}
+		case c.list != nil && !l.list.UpdatedAt.Equal(c.list.UpdatedAt) && (l.list.CreatedAt.IsZero() || l.list.CreatedAt.Equal(c.list.CreatedAt)):
+			members = []member{{"version", encode(c.list.Version)}, {"created_at", encode(c.list.CreatedAt)}, {"updated_at", encode(c.list.UpdatedAt)}}
 		default:
 			continue
 		}

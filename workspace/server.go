@@ -21,9 +21,10 @@ import (
 // Request is a request to a server.
 type Request struct {
 	Method, Path string
-	Body         any    // encoded as JSON; nil: none
-	IfMatch      string // the header of that name; empty: none
-	Want         int    // the status of the answer
+	Body         any // encoded as JSON; nil: none
+	// IfMatch and IfNoneMatch are the headers of those names; empty: none.
+	IfMatch, IfNoneMatch string
+	Want                 int // the status of the answer
 }
 
 // Call sends a request, and decodes the answer, which must have the wanted status, into v,
@@ -34,6 +35,7 @@ type Call func(ctx context.Context, r Request, v any) (http.Header, error)
 type Server struct {
 	policies []*engine.ActionPolicy // every version, the newest first within a policy
 	rules    []engine.Rule          // in the order in which they are asked
+	lists    []engine.List          // by their names
 }
 
 // pageSize is the greatest that lists give.
@@ -54,12 +56,47 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 			return nil, err
 		}
 		err = pages(ctx, call, "/v1/rules", func(page []engine.Rule) { s.rules = append(s.rules, page...) })
+		if err == nil {
+			err = s.fetchLists(ctx, call)
+		}
 		if err != nil || len(s.rules) < pageSize || last != nil && s.Equal(last) {
 			return s, err
 		}
 		last = s
 	}
 	return nil, errors.New("the server's rules change while they are read: try again")
+}
+
+// fetchLists reads the lists with their values.
+func (s *Server) fetchLists(ctx context.Context, call Call) error {
+	err := pages(ctx, call, listsPath, func(page struct {
+		Data []struct {
+			Name string `json:"name"`
+		} `json:"data"`
+	},
+	) {
+		for _, l := range page.Data {
+			s.lists = append(s.lists, engine.List{Name: l.Name})
+		}
+	})
+	for i := 0; i < len(s.lists) && err == nil; i++ {
+		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK}, &s.lists[i])
+	}
+	return err
+}
+
+// listsPath is where a server has its lists.
+const listsPath = "/v1/lists"
+
+func listPath(name string) string { return listsPath + "/" + url.PathEscape(name) }
+
+// list returns the list called name, nil where there is none.
+func (s *Server) list(name string) *engine.List {
+	i := slices.IndexFunc(s.lists, func(l engine.List) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.lists[i]
 }
 
 // nextPage is the link to the next page (RFC 8288).
@@ -143,6 +180,13 @@ func ruleValue(r *engine.Rule) jsontext.Value {
 		return without(encode(&c), "id", "createdAt", "updatedAt")
 	}
 	return without(docs[0].Canonical(), "id", "createdAt", "updatedAt")
+}
+
+// listValue is what is compared of a list: its values as the server has them.
+func listValue(l *engine.List) jsontext.Value {
+	c := engine.List{Values: slices.Clone(l.Values)}
+	c.Normalize()
+	return encode(map[string][]string{"values": c.Values})
 }
 
 // encode writes a document, which can always be.

@@ -34,8 +34,8 @@ func (c Change) sign() string {
 // Title says which document it is.
 func (c Change) Title() string {
 	title := "policy " + c.ID
-	if c.Kind == document.Rule {
-		title = fmt.Sprintf("rule %q", c.Name)
+	if c.Kind != document.Policy {
+		title = fmt.Sprintf("%s %q", c.Kind, c.Name)
 	}
 	if c.Place != "" {
 		title += " (" + c.Place + ")"
@@ -56,19 +56,27 @@ func (c Change) about() string {
 	case c.State == Diverged && policy:
 		return fmt.Sprintf(": version %d, the server has %d; changed here, too", c.local.policy.Version, c.Version)
 	case c.State == Diverged:
-		return ": changed on the server at " + c.rule.UpdatedAt.Format(time.RFC3339) + ", after this was pulled"
+		return ": changed on the server at " + c.changed().Format(time.RFC3339) + ", after this was pulled"
 	case c.State == Added && policy:
 		return fmt.Sprintf(": new, version %d", c.NextVersion)
-	case c.State == Added && c.local.rule.ID != "":
+	case c.State == Added && c.local.rule != nil && c.local.rule.ID != "":
 		return ": new; the server has no rule with its id"
 	case c.State == Added:
 		return ": new"
 	case policy:
 		return fmt.Sprintf(": version %d -> %d", c.Version, c.NextVersion)
-	case c.byName:
+	case c.byName && c.rule != nil:
 		return ": found by its name"
 	}
 	return ""
+}
+
+// changed is when the server's rule or list was changed last.
+func (c Change) changed() time.Time {
+	if c.list != nil {
+		return c.list.UpdatedAt
+	}
+	return c.rule.UpdatedAt
 }
 
 // shownDifferences are the members of a new document, and what differs of any other.
@@ -78,6 +86,9 @@ func (c Change) shownDifferences() []Difference {
 		return c.Differences
 	case c.Kind == document.Policy:
 		return diffOf([]byte("{}"), without(policyValue(c.local.policy), "organization_id"))
+	}
+	if c.Kind == document.List {
+		return diffOf([]byte("{}"), listValue(c.local.list))
 	}
 	return diffOf([]byte("{}"), without(ruleValue(c.local.rule), "name"))
 }

@@ -18,15 +18,18 @@ type Workspace struct {
 	texts    map[string][]byte // the files' contents by their names
 	policies []*Local
 	rules    []*Local
+	lists    []*Local
 }
 
-// Local is a policy or a rule in a file.
+// Local is a policy, a rule or a list in a file.
 type Local struct {
 	doc   *document.Document
 	index int // in its file
-	// One of both is set.
+	// One of them is set.
 	policy *engine.ActionPolicy
 	rule   *engine.Rule
+	list   *engine.List
+	looks  []string // the names of the lists that the rule looks in
 }
 
 // Open reads the documents of a directory. Intents and suites are passed over. What is wrong
@@ -90,8 +93,12 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 			return err
 		}
 		rule := compiled.Rule()
-		l.rule = &rule
+		l.rule, l.looks = &rule, compiled.Lists()
 		w.rules = append(w.rules, l)
+	case document.List:
+		if l.list, err = l.doc.List(); err == nil {
+			w.lists = append(w.lists, l)
+		}
 	default:
 		err = l.notADocument()
 	}
@@ -108,13 +115,15 @@ func (l *Local) notADocument() error {
 // refuseTwice reports documents that stand twice.
 func (w *Workspace) refuseTwice(all *document.Error) {
 	seen := make(map[string]*Local)
-	for _, l := range append(w.policies[:len(w.policies):len(w.policies)], w.rules...) {
-		field := "policy.policy_id"
-		var id string
-		if l.rule != nil {
+	for _, l := range slices.Concat(w.policies, w.rules, w.lists) {
+		var id, field string
+		switch {
+		case l.rule != nil:
 			id, field = l.rule.ID, "rule.id"
-		} else {
-			id = l.policy.PolicyID
+		case l.list != nil:
+			id, field = l.list.Name, "list.name"
+		default:
+			id, field = l.policy.PolicyID, "policy.policy_id"
 		}
 		other := seen[field+id]
 		switch {

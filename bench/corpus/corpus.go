@@ -64,22 +64,6 @@ func ReferencePolicy() *engine.ActionPolicy {
 	}
 }
 
-// Policy returns the n-th policy of a crowd, under an id of its own. The first is
-// [ReferencePolicy], the others differ from it and from each other in an entry of each
-// list, and decide [AllowedIntent] as it does.
-func Policy(n int) *engine.ActionPolicy {
-	p := ReferencePolicy()
-	if n == 0 {
-		return p
-	}
-	p.PolicyID = fmt.Sprintf("%s%012x", PolicyID[:24], n)
-	p.AllowedActionTypes[len(p.AllowedActionTypes)-1] = fmt.Sprintf("search%d.*", n)
-	p.DeniedActionTypes[0] = fmt.Sprintf("sql.drop%d", n)
-	p.AllowedResourcePatterns[0] = fmt.Sprintf("https://api%d.example.com/v1/**", n)
-	p.BlockedResourcePatterns[0] = fmt.Sprintf("https://api%d.example.com/v1/admin/**", n)
-	return p
-}
-
 // random returns the generator of a seed.
 func random(seed uint64) *rand.Rand {
 	var key [32]byte

@@ -7,12 +7,15 @@ import (
 	"writ/engine"
 )
 
-// PolicyOf returns the policy of the n-th of many organizations. It has the shape of
-// [ReferencePolicy] and allows [AllowedIntent], and every entry of its lists that does not
-// decide that intent is in no other organization's policy.
-func PolicyOf(n int) *engine.ActionPolicy {
+// Policy returns the n-th policy of a crowd. The first is [ReferencePolicy]; the others
+// have its shape, allow [AllowedIntent] under their own PolicyID, and share with no other
+// an entry of a list that does not decide that intent.
+func Policy(n int) *engine.ActionPolicy {
 	p, in := ReferencePolicy(), AllowedIntent()
-	p.OrganizationID = fmt.Sprintf("org-%d", n)
+	if n == 0 {
+		return p
+	}
+	p.PolicyID = fmt.Sprintf("%s%012x", PolicyID[:24], n)
 	for i, text := range p.AllowedActionTypes {
 		if text != in.ActionType {
 			p.AllowedActionTypes[i] = fmt.Sprintf("o%d.%s", n, text)

@@ -16,7 +16,7 @@ import (
 )
 
 type checkCmd struct {
-	Files  []string `arg:"" name:"files" help:"Files of policies, rules, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
+	Files  []string `arg:"" name:"files" help:"Files of policies, rules, lists, intents and suites, in YAML or JSON, or directories of them; what a file holds is told by its members. - is standard input."`
 	Strict bool     `help:"Fail on warnings, too."`
 	JSON   bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
 }
@@ -70,6 +70,7 @@ type checker struct {
 	streams
 	reports []*report
 	rules   []checkedRule
+	lists   []string // the names of those in the files
 }
 
 // report is what is found in a file.
@@ -172,9 +173,25 @@ func (c *checker) document(d *document.Document, r *report) {
 		if err == nil {
 			r.warn(d, "", lint.Policy(p))
 		}
+	case document.List:
+		l, err := d.List()
+		r.failed(err)
+		if err == nil {
+			c.list(l.Name, d, r)
+		}
 	default:
 		r.failed(d.Check(conditions()))
 	}
+}
+
+// list notes a list, whose name no other has.
+func (c *checker) list(name string, d *document.Document, r *report) {
+	if slices.Contains(c.lists, name) {
+		p := d.Problem("list.name", "is that of another list, too")
+		r.failed(&document.Error{Problems: []document.Problem{p}})
+		return
+	}
+	c.lists = append(c.lists, name)
 }
 
 // lint warns of the rules of all files together.
@@ -183,7 +200,7 @@ func (c *checker) lint() {
 	for i, r := range c.rules {
 		rules[i] = r.CompiledRule
 	}
-	for _, w := range lint.Rules(rules) {
+	for _, w := range append(lint.Rules(rules), lint.Lists(rules, c.lists)...) {
 		var i int
 		if _, err := fmt.Sscanf(w.Field, "rules[%d]", &i); err != nil || i >= len(c.rules) {
 			continue
@@ -252,7 +269,7 @@ func counted(docs []*document.Document) string {
 	for _, k := range []struct {
 		kind document.Kind
 		many string
-	}{{document.Policy, "policies"}, {document.Rule, "rules"}, {document.Intent, "intents"}, {document.Suite, "suites"}} {
+	}{{document.Policy, "policies"}, {document.Rule, "rules"}, {document.List, "lists"}, {document.Intent, "intents"}, {document.Suite, "suites"}} {
 		n := 0
 		for _, d := range docs {
 			if d.Kind == k.kind {

@@ -14,8 +14,8 @@ import (
 type client struct {
 	base  string // such as http://127.0.0.1:3820
 	token string
-	// ifMatch is the header of that name; empty: none.
-	ifMatch string
+	// ifMatch and ifNoneMatch are the headers of those names; empty: none.
+	ifMatch, ifNoneMatch string
 }
 
 // call sends body as JSON, unless it is nil, and returns the answer, which must
@@ -43,6 +43,9 @@ func (c client) send(ctx context.Context, method, path string, body any, want in
 	req.Header.Set("Content-Type", "application/json")
 	if c.ifMatch != "" {
 		req.Header.Set("If-Match", c.ifMatch)
+	}
+	if c.ifNoneMatch != "" {
+		req.Header.Set("If-None-Match", c.ifNoneMatch)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

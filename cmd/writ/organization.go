@@ -45,7 +45,7 @@ func (f *serverFlags) organization(s streams) (*organization, error) {
 // call implements [workspace.Call]. It waits as long as a limit of the server asks.
 func (o *organization) call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
 	c := o.client
-	c.ifMatch = r.IfMatch
+	c.ifMatch, c.ifNoneMatch = r.IfMatch, r.IfNoneMatch
 	for {
 		header, err := c.read(ctx, r.Method, r.Path, r.Body, r.Want, v)
 		var answer *answerError

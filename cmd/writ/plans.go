@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
+	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // planFile is a plan as a file of plans writes it; nil is what it leaves out.
@@ -85,16 +88,18 @@ func (f planFile) plan(name string) (_ engine.Plan, found []engine.FieldError) {
 	case *f.Name != name:
 		refuse("name", fmt.Sprintf("got %q, want the plan's key, %q", *f.Name, name))
 	}
+	// A time.Duration holds twice as many days, which leaves room for --retention-grace.
+	const longest = int64(math.MaxInt64 / (48 * time.Hour))
 	unset := defaultLimits(name)
 	rules, tokens := int64(unset.Rules), int64(unset.Tokens)
 	return engine.Plan{
 		Name:          name,
-		Evaluations:   limit("evaluations", f.Evaluations, maxPlanLimit),
-		Agents:        int(limit("agents", f.Agents, maxPlanLimit)),
-		Policies:      int(limit("policies", f.Policies, maxPlanLimit)),
-		Rules:         int(limit("rules", cmp.Or(f.Rules, &rules), maxPlanLimit)),
-		Tokens:        int(limit("tokens", cmp.Or(f.Tokens, &tokens), maxPlanLimit)),
-		RetentionDays: int(limit("retention_days", f.RetentionDays, maxRetentionDays)),
+		Evaluations:   limit("evaluations", f.Evaluations, condition.MaxInteger),
+		Agents:        int(limit("agents", f.Agents, condition.MaxInteger)),
+		Policies:      int(limit("policies", f.Policies, condition.MaxInteger)),
+		Rules:         int(limit("rules", cmp.Or(f.Rules, &rules), condition.MaxInteger)),
+		Tokens:        int(limit("tokens", cmp.Or(f.Tokens, &tokens), condition.MaxInteger)),
+		RetentionDays: int(limit("retention_days", f.RetentionDays, longest)),
 		CSVExport:     f.CSVExport,
 	}, found
 }

@@ -10,15 +10,15 @@ import (
 
 type pullCmd struct {
 	serverFlags `embed:""`
-	Prune       bool   `help:"Remove rules from the files whose id is not on the server."`
+	Prune       bool   `help:"Remove rules and lists from the files that were pulled and are not on the server."`
 	Force       bool   `help:"Overwrite what was edited in the files and is not on the server."`
 	Dir         string `arg:"" name:"dir" help:"Directory to write to; made if there is none."`
 }
 
 // Help says what is written where, and what is not.
 func (c *pullCmd) Help() string {
-	return `Writes the newest version of each policy to DIR/policies and the rules to
-DIR/rules.yaml, in the order in which they are asked, from the organization of
+	return `Writes the newest version of each policy to DIR/policies, each list to DIR/lists,
+and the rules to DIR/rules.yaml, in the order in which they are asked, from the organization of
 WRIT_API_KEY at WRIT_URL. The first line of each file names its schema there, by
 which editors complete and check it. Wants the scopes policy:read and rules:read.
 

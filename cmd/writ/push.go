@@ -17,20 +17,21 @@ import (
 type pushCmd struct {
 	serverFlags `embed:""`
 	Yes         bool   `short:"y" help:"Push without asking."`
-	Prune       bool   `help:"Delete rules that are on the server only."`
+	Prune       bool   `help:"Delete rules and lists that are on the server only."`
 	Force       bool   `help:"Overwrite what was changed on the server since it was pulled."`
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
 
 // Help says what is pushed, and when it is not.
 func (c *pushCmd) Help() string {
-	return `Brings the policies and rules in files to the organization of WRIT_API_KEY at
-WRIT_URL: shows what writ diff shows, asks, and does it. Where it cannot ask it
+	return `Brings the policies, rules and lists in files to the organization of WRIT_API_KEY
+at WRIT_URL: shows what writ diff shows, asks, and does it. Where it cannot ask it
 wants --yes. Wants the scopes policy:read, policy:write, rules:read, rules:write.
 
 A changed policy becomes the next version, which is written into its file, as are
-the id and the times of a rule. A rule is found by its id, else by its name. Rules
-that are on the server only stay without --prune; policies always do.
+the id and the times of a rule. A rule is found by its id, else by its name, a list by
+its name. Rules and lists that are on the server only stay without --prune;
+policies always do.
 
 Everything is validated before anything is sent. What was changed on the server
 since it was pulled is not overwritten. After a failure push again: what is done
@@ -50,7 +51,7 @@ func (c *pushCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if plan.Empty() {
-		return &inputError{name: c.Dir, err: errors.New("there is neither a policy nor a rule")}
+		return &inputError{name: c.Dir, err: errors.New("there is neither a policy nor a rule nor a list")}
 	}
 	options := workspace.PushOptions{Prune: c.Prune, Force: c.Force, Now: time.Now}
 	steps, err := plan.Steps(options)

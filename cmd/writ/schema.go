@@ -8,13 +8,13 @@ import (
 )
 
 type schemaCmd struct {
-	Kind string `arg:"" enum:"policy,rule,rules,intent,suite" help:"What the documents are: policy, rule, rules (an array of them), intent or suite."`
+	Kind string `arg:"" enum:"policy,rule,rules,list,intent,suite" help:"What the documents are: policy, rule, rules (an array of them), list, intent or suite."`
 }
 
 // Help says what a schema is for.
 func (c *schemaCmd) Help() string {
-	return `Prints the JSON Schema (2020-12) of policies, rules, intents or suites as files hold
-them, for editors and generators. A server serves the same at /schemas/KIND.schema.json.
+	return `Prints the JSON Schema (2020-12) of policies, rules, lists, intents or suites as files
+hold them, for editors and generators. A server serves the same at /schemas/KIND.schema.json.
 Name it in the first line of a YAML file, and editors complete and check the file:
 
   writ schema rule > rule.schema.json

@@ -15,6 +15,7 @@ import (
 
 	"writ/api"
 	"writ/approval"
+	"writ/engine"
 	"writ/ledger"
 )
 
@@ -119,8 +120,8 @@ func (c *serveCmd) Validate() error {
 		return errors.New("--queue-deadline: want 10ms to 1m, such as 250ms")
 	case c.VerifyEngine > 0 && c.Core.URL != "":
 		return errors.New("--verify-engine is about the built-in engine: with --evaluation-core-url another decides")
-	case c.CacheMB <= 0 || c.CacheMB > maxCacheMB:
-		return fmt.Errorf("--cache-mb: want 1 to %d", maxCacheMB)
+	case c.CacheMB <= 0 || c.CacheMB > engine.MaxSetting:
+		return fmt.Errorf("--cache-mb: want 1 to %d", engine.MaxSetting)
 	case c.OperatorAlg == "HS256" && c.OperatorJWKS != "":
 		return errors.New("--operator-jwks is for RS256, ES256 and EdDSA: say which with --operator-alg")
 	case c.OperatorAlg != "HS256" && c.OperatorJWKS == "":

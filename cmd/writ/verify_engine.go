@@ -25,7 +25,7 @@ func (n *oneIn) UnmarshalText(text []byte) error {
 	}
 	of, ok := strings.CutPrefix(string(text), "1/")
 	value, err := strconv.ParseUint(of, 10, 64)
-	if !ok || err != nil || value < 1 || value > maxOneIn {
+	if !ok || err != nil || value < 1 || value > engine.MaxSetting {
 		return errors.New("want 1/N, such as 1/100, or nothing")
 	}
 	*n = oneIn(value)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"writ/engine"
+	"writ/engine/condition"
 )
 
 // body is an answer.
@@ -78,7 +79,7 @@ var reasonForm = regexp.MustCompile(`^([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*): \S`)
 // findingOf reads a reason.
 func findingOf(reason string) (engine.Finding, bool) {
 	m := reasonForm.FindStringSubmatch(reason)
-	if m == nil || len(reason) > maxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+	if m == nil || len(reason) > condition.MaxText || !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
 		return engine.Finding{}, false
 	}
 	code := engine.Code(m[1])

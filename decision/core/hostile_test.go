@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"writ/engine/condition"
 )
 
 func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testing.T) {
@@ -42,7 +44,7 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 		"a code without a text":  {200, `{"result":{"decision":"allow","reasons":["policy.allowed: "]}}`, Answer},
 		"a code in upper case":   {200, `{"result":{"decision":"allow","reasons":["Policy.Allowed: yes"]}}`, Answer},
 		"a control character":    {200, `{"result":{"decision":"allow","reasons":["policy.allowed: y\u001b[2J"]}}`, Answer},
-		"a long reason":          {200, `{"result":{"decision":"allow","reasons":["policy.allowed: ` + long[:maxReason] + `"]}}`, Answer},
+		"a long reason":          {200, `{"result":{"decision":"allow","reasons":["policy.allowed: ` + long[:condition.MaxText] + `"]}}`, Answer},
 		"many reasons":           {200, `{"result":{"decision":"allow","reasons":["policy.allowed: y"` + strings.Repeat(`,"a: b"`, maxReasons) + `]}}`, Answer},
 		"an object of reasons":   {200, `{"result":{"decision":"allow","reasons":{"policy.allowed":"yes"}}}`, Answer},
 		"allowed for a deny":     {200, `{"result":{"decision":"allow","reasons":["resource.blocked: no"]}}`, Answer},

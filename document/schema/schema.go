@@ -21,7 +21,7 @@ import (
 )
 
 // Kinds are the kinds of schemas: of one document each, and "rules" of an array of them.
-var Kinds = []string{"policy", "rule", "rules", "intent", "suite"}
+var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
 
 // object is a JSON object.
 type object = map[string]any
@@ -39,6 +39,8 @@ func JSON(kind string) ([]byte, error) {
 		defs := condition.Schema()
 		defs["rule"] = rule()
 		s = object{"type": "array", "items": ref("rule"), "$defs": defs}
+	case "list":
+		s = list()
 	case "intent":
 		s = intent()
 	case "suite":
@@ -114,6 +116,10 @@ var (
 	uuid     = object{"format": "uuid"}
 	amount   = object{"minimum": 0, "maximum": condition.MaxInteger}
 	currency = object{"pattern": "^[A-Z]{3}$"}
+
+	listName   = object{"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]*$", "maxLength": condition.MaxName}
+	listValues = object{"type": "array", "maxItems": engine.MaxListValues, "items": listValue}
+	listValue  = object{"type": "string", "minLength": 1, "maxLength": condition.MaxLabel}
 )
 
 // actionTypes matches action types; extra are characters that are allowed besides.
@@ -131,7 +137,7 @@ func policy() object {
 		"policy_id":                 uuid,
 		"version":                   {"minimum": 1, "maximum": condition.MaxInteger},
 		"organization_id":           text(condition.MaxName),
-		"agent_id":                  describe(text(condition.MaxAgentID), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
+		"agent_id":                  describe(text(condition.MaxLabel), "The agent that the policy governs, or a glob; another agent's intents need an approval."),
 		"allowed_action_types":      list(action, "What is allowed unless it is denied; * stands for any part. An empty list allows nothing."),
 		"denied_action_types":       list(action, "What is denied; it wins over what is allowed."),
 		"allowed_resource_patterns": list(pattern, "Where it is not empty, every reading of the resource must match one."),
@@ -140,6 +146,18 @@ func policy() object {
 		"currency":                  describe(currency, "The currency that costs must have, where a cost is checked."),
 		"status":                    {"enum": []string{string(engine.StatusActive), string(engine.StatusSuspended), string(engine.StatusRevoked)}},
 	})
+}
+
+// list is the schema of a list as a file holds it: what the server says of it may stand
+// there.
+func list() object {
+	s := structure(reflect.TypeFor[engine.List](), map[string]object{
+		"name":    listName,
+		"values":  describe(listValues, "Sorted, each once, when they are pulled. Lengths are in bytes."),
+		"version": {"minimum": 1},
+	})
+	s["required"] = []string{"name", "values"}
+	return s
 }
 
 func intent() object {
@@ -173,10 +191,10 @@ func rule() object {
 		return object{"type": "string", "minLength": 1, "maxLength": limit, "contentMediaType": "application/json"}
 	}
 	s := structure(reflect.TypeFor[engine.Rule](), map[string]object{
-		"name":        text(engine.MaxRuleName),
-		"description": {"maxLength": engine.MaxRuleDescription},
+		"name":        text(condition.MaxLabel),
+		"description": {"maxLength": condition.MaxText},
 		"priority": {
-			"minimum": -engine.MaxPriority, "maximum": engine.MaxPriority, "default": engine.DefaultPriority,
+			"minimum": -engine.MaxSetting, "maximum": engine.MaxSetting, "default": engine.DefaultPriority,
 			"description": "The greatest among the matching rules decides; on a tie the most restrictive.",
 		},
 		"isActive": {"default": true},

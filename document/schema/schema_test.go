@@ -78,7 +78,7 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := api.Components.Schemas
-	for kind, name := range map[string]string{"policy": "PolicyFields", "intent": "ActionIntent", "rule": "CreateRule"} {
+	for kind, name := range map[string]string{"policy": "PolicyFields", "intent": "ActionIntent", "rule": "CreateRule", "list": "NamedList"} {
 		want, got := resolved(all, all[name]).(object), plain(t, schemaOf(t, kind)).(object)
 		if kind == "rule" {
 			// In a file condition and action may be objects as well, and what the server says
@@ -93,6 +93,10 @@ func TestSchemas_AreThatOfOpenAPI(t *testing.T) {
 				}
 			}
 			delete(got, "$defs")
+		}
+		if kind == "list" {
+			delete(want, "required") // what the server says of a list can be left out of a file
+			delete(got, "required")
 		}
 		for _, s := range []object{want, got} {
 			for _, name := range []string{"$schema", "title", "additionalProperties"} {
@@ -272,6 +276,15 @@ func TestSchemas_AcceptWhatWritAccepts(t *testing.T) {
 		}
 		files = append(files, archive.Files...)
 	}
+	files = append(files, txtar.File{Name: "lists.yaml", Data: []byte(`name: payees
+values: [acme-gmbh, "4711"]
+---
+name: nobody
+values: []
+version: 3
+created_at: 2026-11-21T11:35:03.323Z
+updated_at: 2026-11-21T11:35:03.323Z
+`)})
 	judged := map[document.Kind]int{}
 	for _, f := range files {
 		docs, err := document.Parse(f.Name, f.Data)
@@ -292,7 +305,7 @@ func TestSchemas_AcceptWhatWritAccepts(t *testing.T) {
 		}
 	}
 	t.Logf("judged %v", judged)
-	for _, kind := range []document.Kind{document.Policy, document.Rule, document.Intent, document.Suite} {
+	for _, kind := range []document.Kind{document.Policy, document.Rule, document.List, document.Intent, document.Suite} {
 		if judged[kind] == 0 {
 			t.Errorf("judged %v, want some of %s", judged, kind)
 		}

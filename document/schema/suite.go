@@ -1,7 +1,8 @@
 package schema
 
 import (
-	"writ/engine"
+	"maps"
+
 	"writ/engine/condition"
 )
 
@@ -20,8 +21,8 @@ func suite() object {
 			"policies": object{"type": "array", "minItems": 1, "items": object{"anyOf": []any{path, ref("policy")}}, "description": "Every test runs by each."},
 			"rules": object{"anyOf": []any{path, object{"type": "array", "items": object{"anyOf": []any{path, ref("rule")}}}},
 				"description": "A path, or an array of paths and rules."},
-			"lists": object{"type": "object", "additionalProperties": object{"type": "array", "maxItems": engine.MaxListValues, "items": text(condition.MaxAgentID)},
-				"propertyNames": object{"pattern": "^[a-z0-9][a-z0-9_.-]*$", "maxLength": condition.MaxName}, "description": "The values of the lists that the rules look in, by name."},
+			"lists": object{"type": "object", "additionalProperties": listValues,
+				"propertyNames": listName, "description": "The values of the lists that the rules look in, by name."},
 			"now":     object{"type": "string", "format": "date-time", "description": "issued_at of intents that have none."},
 			"intents": object{"type": "object", "additionalProperties": ref("fixture")},
 			"tests":   object{"type": "array", "minItems": 1, "items": ref("test")},
@@ -48,6 +49,24 @@ func fixture() object {
 
 func orNull(s any) object { return object{"anyOf": []any{s, object{"type": "null"}}} }
 
+// session is what a session of a test allows.
+func session() object {
+	members := policy()["properties"].(object)
+	list := func(name string) object {
+		s := maps.Clone(members[name].(object))
+		delete(s, "description")
+		s["minItems"] = 1
+		return s
+	}
+	return object{
+		"type": "object", "additionalProperties": false, "description": "Narrows the policy to a task of the agent.",
+		"properties": object{
+			"allowed_action_types": list("allowed_action_types"), "allowed_resource_patterns": list("allowed_resource_patterns"),
+			"max_cost_minor": object{"type": "integer", "minimum": 0, "maximum": condition.MaxInteger},
+		},
+	}
+}
+
 func test() object {
 	value := object{"description": "The value; null removes the member."}
 	paths := object{"type": "object", "description": "Members of the intent by their paths, such as cost.amount_minor."}
@@ -69,6 +88,7 @@ func test() object {
 				"properties":  object{"columns": texts, "rows": object{"type": "array", "items": object{"type": "array"}}},
 				"description": "A case a row. A column is the path of a member of the intent, or a member of the test.",
 			},
+			"session":                   session(),
 			"agent":                     object{"enum": []string{"active", "disabled", "unregistered"}},
 			"usage_exceeded":            boolean,
 			"require_registered_agents": boolean,

@@ -166,7 +166,7 @@ func (e *Error) In(at string) *Error {
 
 // Add reports a mistake, unless there are too many.
 func (e *Error) Add(m Mistake) {
-	if len(e.Mistakes) < maxMistakes {
+	if len(e.Mistakes) < MaxMistakes {
 		e.Mistakes = append(e.Mistakes, m)
 	}
 }

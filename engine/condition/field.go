@@ -152,20 +152,20 @@ func MemberNamed(name string) (*Member, bool) {
 var fields = [fieldCount]fieldRow{
 	IntentID:             {name: "intent_id", path: "intent.intent_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
 	PolicyID:             {name: "policy_id", path: "intent.policy_id", size: 36, glob: Glob, form: UUIDForm, admits: admitsUUID},
-	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxAgentID, glob: Glob, literal: true},
+	AgentID:              {name: "agent_id", path: "intent.agent_id", size: MaxLabel, glob: Glob, literal: true},
 	ActionType:           {name: "action_type", path: "intent.action_type", size: MaxName, glob: ActionGlob, form: ActionForm, literal: true},
 	Resource:             {name: "resource", path: "intent.resource", size: MaxText, glob: ResourceGlob, form: ResourceForm, literal: true, admits: admitsResource},
 	Cost:                 {name: "cost", path: "intent.cost", kind: Object, size: 2, optional: true, owner: Cost},
 	CostAmount:           {name: "cost.amount_minor", path: "intent.cost.amount_minor", kind: Int, size: 1, optional: true, owner: Cost},
 	CostCurrency:         {name: "cost.currency", path: "intent.cost.currency", size: 3, glob: Glob, optional: true, owner: Cost, admits: admitsCurrency},
 	Metadata:             {name: "metadata", path: "intent.metadata", kind: Object, size: MaxMetadataKeys, optional: true, owner: Metadata},
-	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: maxTime, form: TimeForm},
-	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxAgentID, glob: Glob, literal: true},
+	IssuedAt:             {name: "issued_at", path: "intent.issued_at", kind: Time, size: MaxName, form: TimeForm},
+	GovernedAgentID:      {name: "agent.id", path: "agent.id", size: MaxLabel, glob: Glob, literal: true},
 	GovernedAgentStatus:  {name: "agent.status", path: "agent.status", size: 16, glob: Glob, enum: []string{"active", "disabled", "unregistered"}},
 	PolicyPolicyID:       {name: "policy.policy_id", path: "policy.policy_id", size: 36, glob: Glob, admits: admitsUUID},
 	PolicyVersion:        {name: "policy.version", path: "policy.version", kind: Int, size: 1},
 	PolicyOrganizationID: {name: "policy.organization_id", path: "policy.organization_id", size: MaxName, glob: Glob},
-	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxAgentID, glob: Glob},
+	PolicyAgentID:        {name: "policy.agent_id", path: "policy.agent_id", size: MaxLabel, glob: Glob},
 	PolicyStatus:         {name: "policy.status", path: "policy.status", size: 16, glob: Glob, enum: []string{"active", "suspended", "revoked"}},
 	UsageExceeded:        {path: "usage.exceeded", kind: Bool, size: 1},
 	RequireRegistered:    {path: "deployment.require_registered_agents", kind: Bool, size: 1},
@@ -358,7 +358,7 @@ func IsCurrency(s string) bool {
 // bits, as Rego counts it, is an error.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || len(s) > maxTime || strings.IndexByte(s, ',') >= 0 {
+	if err != nil || len(s) > MaxName || strings.IndexByte(s, ',') >= 0 {
 		return time.Time{}, fmt.Errorf("want an RFC 3339 time such as 2026-01-31T12:00:00Z, got %q", s)
 	}
 	if y := t.UTC().Year(); y < 1678 || y > 2261 {

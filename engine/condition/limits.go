@@ -3,11 +3,10 @@ package condition
 // The bounds of what a condition is asked about, in bytes and counts. They bound what
 // an evaluation costs, and are those of the documents: see package engine.
 const (
-	MaxName         = 128 // of an organization id, an action type or a metadata key
-	MaxAgentID      = 256
-	MaxText         = 4096 // of a resource, a metadata value or a rule's action
+	MaxName         = 128  // of an organization id, an action type, a metadata key or a time
+	MaxLabel        = 256  // of an agent id, a rule's name and whatever else people call something
+	MaxText         = 4096 // of a resource, a metadata value, a rule's action or its description
 	MaxMetadataKeys = 64
-	maxTime         = 64 // of RFC 3339, with digits beyond nanoseconds
 
 	// MaxInteger is the greatest integer that every JSON reader keeps exact
 	// (RFC 8785 relies on it): 2^53-1.
@@ -28,18 +27,18 @@ const (
 	// run for. A glob is compiled in each of its spellings, which makes a short condition
 	// large. A list of a policy has as many entries at most.
 	MaxEntries = 1000
-	// maxMistakes is how many mistakes in it are reported.
-	maxMistakes = 10
+	// MaxMistakes is how many mistakes of one kind in a document, a condition or a body
+	// are named, so that the answer does not outgrow it.
+	MaxMistakes = 50
 	// maxDigits is how many digits a decimal has on each side of its point: far more
 	// than any amount, and OPA compares such numbers exactly.
 	maxDigits = 40
 	// maxChoice bounds the condition of a choice in CEL, which is written twice:
 	// choices within the conditions of others would grow exponentially.
 	maxChoice = 128
-	// maxCases and maxLiterals bound what a proof looks at: in how many cases a condition
-	// is true, and of how many comparisons they are. What is beyond is not looked at.
-	maxCases    = 32
-	maxLiterals = 2048
+	// maxCases bounds what a proof looks at: in how many cases a condition is true. Each
+	// is of 64 comparisons on average at most. What is beyond is not looked at.
+	maxCases = 32
 	// maxCost bounds what an expression in CEL costs in the worst case, in CEL's cost
 	// units, for an intent at its size limits: roughly one unit per operation or per
 	// ten characters looked at. It is checked when the rule is created, so that

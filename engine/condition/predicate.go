@@ -131,20 +131,6 @@ func (n *intOrder) ask(f *Frame) ref.Val {
 }
 
 // counterOrder compares what a counter has come to.
-type counterOrder struct {
-	src   source
-	holds func(c int) bool
-	want  int64
-}
-
-func (n *counterOrder) ask(f *Frame) ref.Val {
-	got, other := f.count(n.src.key, n.src.missing)
-	if other != nil {
-		return other
-	}
-	return types.Bool(n.holds(cmp.Compare(got, n.want)))
-}
-
 type timeOrder struct {
 	holds func(c int) bool
 	want  time.Time
@@ -174,6 +160,25 @@ func (n *ofText) ask(f *Frame) ref.Val {
 
 // searchSteps is how many bytes of a text are searched in one step.
 const searchSteps = 64
+
+// membership is whether a text is one, or one of several.
+type membership struct {
+	src  source
+	one  string
+	many map[string]struct{} // nil where there is one
+}
+
+func (n *membership) ask(f *Frame) ref.Val {
+	s, missing := n.src.text(f)
+	if missing != nil {
+		return missing
+	}
+	if n.many == nil {
+		return types.Bool(s == n.one)
+	}
+	_, ok := n.many[s]
+	return types.Bool(ok)
+}
 
 // readings asks something of the readings of the resource: whether it holds of
 // one that a block looks at or, where every is set, of all that an allowance has to
@@ -277,4 +282,17 @@ func truthOf(v ref.Val) (bool, error) {
 		return false, v
 	}
 	return false, fmt.Errorf("condition is a %s, want a bool", v.Type().TypeName())
+}
+
+// Eval asks the program about f. An error means that the condition has no value.
+func (p *Program) Eval(f *Frame) (ok bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			ok, err = false, fmt.Errorf("condition panicked: %v", r)
+		}
+	}()
+	if !f.Work.Charge(p.load) {
+		return false, ErrTooMuchWork
+	}
+	return truthOf(p.root.ask(f))
 }

@@ -86,7 +86,7 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		for _, v := range values {
 			set[v.Str] = struct{}{}
 		}
-		return textIs(src, func(s string) bool { _, ok := set[s]; return ok }), nil
+		return &membership{src: src, many: set}, nil
 	case op == InList:
 		name := values[0].Str
 		return &ofText{src, func(f *Frame, s string) ref.Val { return f.inList(name, s) }}, nil
@@ -113,11 +113,10 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		}
 		return decimalIs(src, want, row.order), nil
 	case Text:
-		want := values[0].Str
 		if op == Eq {
-			return textIs(src, func(s string) bool { return s == want }), nil
+			return &membership{src: src, one: values[0].Str}, nil
 		}
-		return textIs(src, row.against(want)), nil
+		return textIs(src, row.against(values[0].Str)), nil
 	}
 	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
 }
@@ -235,17 +234,4 @@ func (p *Program) readings(op Operator, values []string, every bool) (predicate,
 		}
 	}
 	return n, err
-}
-
-// Eval asks the program about f. An error means that the condition has no value.
-func (p *Program) Eval(f *Frame) (ok bool, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			ok, err = false, fmt.Errorf("condition panicked: %v", r)
-		}
-	}()
-	if !f.Work.Charge(p.load) {
-		return false, ErrTooMuchWork
-	}
-	return truthOf(p.root.ask(f))
 }

@@ -112,7 +112,7 @@ func together(kids []*Node, truth bool) [][]literal {
 		for _, a := range all {
 			size += len(a)
 		}
-		if len(all)*len(more) > maxCases || size*len(more) > maxLiterals {
+		if len(all)*len(more) > maxCases || size*len(more) > 64*maxCases {
 			continue
 		}
 		product := make([][]literal, 0, len(all)*len(more))

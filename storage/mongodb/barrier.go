@@ -74,6 +74,11 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err := s.available(); err != nil {
 		return err
 	}
+	// After an own update the revision that is known is the last one. Who is behind it is
+	// therefore read beside the last that was committed.
+	known := s.slot.heard.Load()
+	first := make(chan answer, 1)
+	go func() { first <- s.behind(ctx, known) }()
 	s.watchers.mu.Lock()
 	err := s.watchers.catchUp(ctx, s)
 	revision := s.watchers.heard
@@ -81,8 +86,12 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if err != nil {
 		return failed(ctx, "waiting for other replicas", err)
 	}
+	a := <-first
 	for try := 0; ; try++ {
-		late, err := s.behind(ctx, revision)
+		if try > 0 || revision != known {
+			a = s.behind(ctx, revision)
+		}
+		late, err := a.late, a.err
 		if err == nil && len(late) == 0 {
 			return nil
 		}
@@ -109,17 +118,23 @@ var silent = bson.D{{Key: "$or", Value: bson.A{
 	bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
 }}}
 
+// answer is what behind returns.
+type answer struct {
+	late []lateRow
+	err  error
+}
+
 // behind returns the slots of other handles that have not acknowledged a revision.
-func (s *Store) behind(ctx context.Context, revision uint64) (late []lateRow, err error) {
+func (s *Store) behind(ctx context.Context, revision uint64) (a answer) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
 	cursor, err := slots.Find(ctx, bson.D{
 		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
 		{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
 	}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "silent", Value: silent}}))
-	if err == nil {
-		err = cursor.All(ctx, &late)
+	if a.err = err; err == nil {
+		a.err = cursor.All(ctx, &a.late)
 	}
-	return late, err
+	return a
 }
 
 // settleSilent gives up silent handles, if this handle may.

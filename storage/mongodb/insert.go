@@ -11,7 +11,8 @@ import (
 )
 
 // insertRows inserts the rows of records. It makes the commands itself: the driver
-// would copy each row three times and decode its _id.
+// would copy each row three times and decode its _id. A command that has [storage.MaxBody]
+// bytes gets no further row: the server takes 16 MiB.
 func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids decisionIDs) error {
 	d := make(document, 0, 1024*(len(records)+1))
 	for len(records) > 0 {
@@ -21,7 +22,7 @@ func (s *Store) insertRows(ctx context.Context, records []*storage.Record, ids d
 		rows, b := bsoncore.AppendArrayElementStart(d, "documents")
 		d = b
 		n := 0
-		for n < len(records) && len(d) < maxInsert {
+		for n < len(records) && len(d) < storage.MaxBody {
 			d.row(indexKey(n), records[n], ids[records[n]])
 			n++
 		}

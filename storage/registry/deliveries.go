@@ -107,7 +107,8 @@ func (r *Registry) DueDeliveries(ctx context.Context, org, webhookID string, fro
 }
 
 // ListDeliveries returns the deliveries to org's webhook of an id that have a status, or
-// any if it is empty, the newest first. A page may be short though more follows.
+// any if it is empty, the newest first. A page may be short though more follows: it looks
+// past as many of another status as two of the longest pages have.
 func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {
@@ -128,7 +129,7 @@ func (r *Registry) ListDeliveries(
 		skipped := 0
 		next = ""
 		err = storage.Deliveries.Scan(tx, q, func(position []byte, d *storage.Delivery) (bool, error) {
-			if len(found) == p.Limit || skipped == maxSkipped {
+			if len(found) == p.Limit || skipped == 2*storage.MaxPage {
 				next = storage.Cursor(byte(storage.DeliveryKind), last)
 				return false, nil
 			}

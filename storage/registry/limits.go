@@ -5,11 +5,9 @@ const (
 	// maxWebhooks is how many webhooks an organization may have: an event is stored once
 	// for each that wants it.
 	maxWebhooks = 20
-	// maxPending is from how many pending deliveries on an organization's facts of the
-	// history wait there: some 100 MB.
+	// maxPending is how much of one kind an organization may have that time will remove:
+	// sessions that are not swept yet, and deliveries that are pending, some 100 MB, from
+	// which on its facts wait in the history. It keeps a fifth of it of deliveries that
+	// ended, whatever their age.
 	maxPending = 100_000
-	// maxEnded is how many deliveries that ended an organization keeps, whatever their age.
-	maxEnded = 20_000
-	// maxSkipped is how many deliveries of another status a page looks past.
-	maxSkipped = 1000
 )

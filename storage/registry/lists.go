@@ -26,18 +26,29 @@ func (e *ListInUseError) Error() string { return "the list is used by " + string
 
 // PutList stores the values of the list called name, which are valid, as its next version,
 // and returns it as it then is. The same values are no new version. It returns a
-// *storage.LimitError when all lists of org would take more than engine.MaxListBytes.
-func (r *Registry) PutList(ctx context.Context, org, name string, values []string, at time.Time) (list *engine.List, created bool, err error) {
+// *storage.LimitError when all lists of org would take more than twice the longest body, as
+// engine.List.Size counts: they are kept with its rules. An error of a check, which gets the
+// list that is there (nil: none), keeps that, and is returned unchanged. Checks may be called
+// more than once and must not call the store.
+func (r *Registry) PutList(
+	ctx context.Context, org, name string, values []string, at time.Time, checks ...func(*engine.List) error,
+) (list *engine.List, created bool, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		next := engine.List{Name: name, Values: slices.Clone(values), Version: 1, CreatedAt: at, UpdatedAt: at}
 		next.Normalize()
 		old, err := storage.Lists.Get(tx, org, name)
 		list, created = &next, errors.Is(err, storage.ErrNotFound)
+		if created {
+			old = nil
+		} else if err != nil {
+			return err
+		}
+		if err := checkAll(old, checks); err != nil {
+			return err
+		}
 		switch {
 		case created:
 			old = &engine.List{}
-		case err != nil:
-			return err
 		case slices.Equal(old.Values, next.Values):
 			list = old
 			return nil
@@ -48,7 +59,7 @@ func (r *Registry) PutList(ctx context.Context, org, name string, values []strin
 			more -= old.Size()
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error {
-			return raise(&c.ListBytes, int64(more), "bytes of lists", engine.MaxListBytes)
+			return raise(&c.ListBytes, int64(more), "bytes of lists", 2*storage.MaxBody)
 		}); err != nil {
 			return err
 		}
@@ -59,6 +70,16 @@ func (r *Registry) PutList(ctx context.Context, org, name string, values []strin
 		return nil, false, err
 	}
 	return list, created, nil
+}
+
+// checkAll returns the first error of checks of a list.
+func checkAll(l *engine.List, checks []func(*engine.List) error) error {
+	for _, check := range checks {
+		if err := check(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // List returns the list called name, or storage.ErrNotFound.
@@ -93,12 +114,17 @@ func (r *Registry) ListLists(ctx context.Context, org string, p storage.Page) (l
 
 // DeleteList removes the list called name, or returns storage.ErrNotFound, or a
 // [*ListInUseError] where rules of org look in it. looks returns whether a rule does, and is
-// asked of those rules alone that could. It may be called more than once and must not call
-// the store.
-func (r *Registry) DeleteList(ctx context.Context, org, name string, looks func(engine.Rule) bool) error {
+// asked of those rules alone that could. Checks are those of [Registry.PutList]. looks and
+// they may be called more than once and must not call the store.
+func (r *Registry) DeleteList(
+	ctx context.Context, org, name string, looks func(engine.Rule) bool, checks ...func(*engine.List) error,
+) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		old, err := storage.Lists.Get(tx, org, name)
 		if err != nil {
+			return err
+		}
+		if err := checkAll(old, checks); err != nil {
 			return err
 		}
 		var used []string

@@ -136,8 +136,8 @@ var namedListTests = []test{
 		}
 		w.putList("org", "b", "small")
 		w.putList("org", "c", values...)
-		if after := w.listBytes("org"); after <= before || after > engine.MaxListBytes {
-			w.Errorf("%d bytes of lists are counted, want more than %d and at most %d", after, before, engine.MaxListBytes)
+		if after := w.listBytes("org"); after <= before || after > 2*storage.MaxBody {
+			w.Errorf("%d bytes of lists are counted, want more than %d and at most %d", after, before, 2*storage.MaxBody)
 		}
 	}},
 }

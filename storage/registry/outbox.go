@@ -153,7 +153,7 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 				}
 			}
 			n, err := removeAll(tx, org, o, storage.Query{Org: org, Index: storage.ByExpiry}, max-removed,
-				func(d *storage.Delivery) bool { return !d.RemoveAt.After(at) || o.Ended > maxEnded })
+				func(d *storage.Delivery) bool { return !d.RemoveAt.After(at) || o.Ended > maxPending/5 })
 			removed += n
 			return err
 		})

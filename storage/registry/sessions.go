@@ -15,7 +15,7 @@ import (
 const sessionGrace = 24 * time.Hour
 
 // PutSession stores a new session. It returns storage.ErrNotFound when org has no policy of
-// its PolicyID, and a *storage.LimitError when org has engine.MaxSessions sessions.
+// its PolicyID, and a *storage.LimitError when org has maxPending sessions.
 func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
 		q := storage.Query{Kind: storage.PolicyKind, Org: org, Prefix: storage.Text(s.PolicyID), Bare: true}
@@ -30,7 +30,7 @@ func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session
 		case !known:
 			return storage.ErrNotFound
 		}
-		if err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, 1, "sessions", engine.MaxSessions) }); err != nil {
+		if err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, 1, "sessions", maxPending) }); err != nil {
 			return err
 		}
 		_, err = storage.Sessions.Put(tx, org, s)

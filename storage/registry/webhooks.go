@@ -11,12 +11,9 @@ import (
 // as it may.
 func (r *Registry) PutWebhook(ctx context.Context, org string, w *storage.Webhook) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		hooks, err := webhooks(tx, org)
+		err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Webhooks, 1, "webhooks", maxWebhooks) })
 		if err != nil {
 			return err
-		}
-		if len(hooks) >= maxWebhooks {
-			return &storage.LimitError{What: "webhooks", Limit: maxWebhooks}
 		}
 		if _, err := storage.Webhooks.Put(tx, org, w); err != nil {
 			return err
@@ -66,6 +63,10 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 		if err := tx.Delete(storage.WebhookKind, org, id); err != nil {
 			return err
 		}
+		err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Webhooks, -1, "webhooks", 0) })
+		if err != nil {
+			return err
+		}
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
 			o.Gone = append(o.Gone, id)
 			return nil
@@ -77,8 +78,12 @@ func (r *Registry) DeleteWebhook(ctx context.Context, org, id string) error {
 // webhooks that wants them. It belongs into the same update: what is committed is told,
 // whatever fails afterwards, and nothing else is.
 func Tell(tx storage.Tx, org string, at time.Time, events ...storage.Event) error {
+	c, err := counts(tx, org)
+	if err != nil || c.Webhooks == 0 {
+		return err
+	}
 	hooks, err := webhooks(tx, org)
-	if err != nil || len(hooks) == 0 {
+	if err != nil {
 		return err
 	}
 	return changeOutbox(tx, org, func(o *storage.Outbox) error {

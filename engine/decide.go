@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"math/bits"
+	"slices"
+
+	"writ/engine/condition"
+)
+
+// decide returns what the rules find about the intent, nil where none matches,
+// and how many conditions were an error. The rules are asked in deciding order
+// until one matches; those after it are not, so that their errors do not count.
+//
+// A rule that asks for approval because its condition is an error is taken both
+// ways: the rules below it are asked on, and their deny wins. Otherwise the
+// caller could lift that deny by leaving out what the condition asks for. Both
+// findings are reported then.
+//
+// The resource is the raw one before and after. The slice is shared and must not
+// be modified. A nil set has no rules.
+func (rs *RuleSet) decide(e *evaluation) (_ []Finding, failed condition.CauseCounts) {
+	if rs == nil || len(rs.rules) == 0 {
+		return nil, failed
+	}
+	var buffer bitsetBuffer
+	candidates := rs.index.candidates(e.Frame, buffer.sized(len(rs.rules)))
+	var unsure []Finding // of the first rule to ask for approval by an error
+	e.Work = condition.NewWork(e.in.Turn)
+	e.lists = rs.lists
+	e.SetLists(rs.lists)
+	for i := candidates.next(0); i >= 0; i = candidates.next(i + 1) {
+		rule := rs.rules[i]
+		finding, err := rule.decide(e)
+		if err != nil {
+			failed[condition.CauseOf(err)]++
+		}
+		if e.in.Trace != nil {
+			e.in.Trace.ruled(i, finding != nil, err)
+		}
+		switch {
+		case finding == nil:
+		case unsure == nil && (err == nil || rule.outcome == Deny):
+			return finding, failed
+		case unsure == nil:
+			unsure = finding
+		case rule.outcome == Deny:
+			return slices.Concat(unsure, finding), failed
+		case err == nil:
+			return unsure, failed
+		}
+	}
+	if e.in.Trace != nil {
+		e.in.Trace.ruledOut(len(rs.rules))
+	}
+	return unsure, failed
+}
+
+// decide returns what the rule finds, or nil where it does not match.
+func (c *CompiledRule) decide(e *evaluation) ([]Finding, error) {
+	ok, err := c.matches(e)
+	switch {
+	case err != nil && c.outcome != Allow:
+		return c.errored, err
+	case err == nil && ok:
+		return c.finding, nil
+	}
+	return nil, err
+}
+
+// matches asks the condition. One in CEL or Rego that reads the resource is asked
+// as a whole, once for each reading: a rule that allows has to match all that an
+// allowance has to cover, any other matches where it does for one that a block
+// looks at. It stops at the first reading that settles it or is an error. Match
+// objects and trees read each comparison with the resource by itself.
+func (c *CompiledRule) matches(e *evaluation) (bool, error) {
+	if !c.cond.ReadsResource {
+		return c.ask(e)
+	}
+	defer e.SetReading(e.Reading())
+	if c.outcome != Allow {
+		return c.matchesAny(e)
+	}
+	e.SetEvery(true)
+	defer e.SetEvery(false)
+	for i := range e.Readings().AllowLen() {
+		e.SetReading(e.Readings().AllowAt(i))
+		if ok, err := c.ask(e); err != nil || !ok {
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (c *CompiledRule) matchesAny(e *evaluation) (bool, error) {
+	var failed error
+	for i := range e.Readings().BlockLen() {
+		e.SetReading(e.Readings().BlockAt(i))
+		switch ok, err := c.ask(e); {
+		case err != nil:
+			failed = err
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
+		case ok:
+			if e.in.Trace != nil {
+				e.in.Trace.read(e)
+			}
+			return true, nil
+		}
+	}
+	return false, failed
+}
+
+// ask asks the condition about the intent and a reading of its resource.
+func (c *CompiledRule) ask(e *evaluation) (bool, error) {
+	switch {
+	case c.cond.Program != nil:
+		return c.cond.Program.Eval(e.Frame)
+	case c.rego != nil:
+		return c.rego.Match(&RegoInput{
+			Intent: e.in.Intent, AgentID: e.in.Intent.AgentID, Agent: e.in.Agent, Policy: e.policy, Resource: e.Reading().Text,
+			Lists: e.lists,
+			Work:  &e.Work, Spent: &e.Spent,
+		})
+	}
+	return false, condition.ErrBroken
+}
+
+// candidates adds to set, which is empty, every rule that can match the intent
+// or be an error of it.
+func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
+	copy(set, x.always)
+	for i := range x.fields {
+		value, ok := f.Text(x.fields[i].id)
+		x.fields[i].add(set, value, ok)
+	}
+	if len(x.keys) > 0 {
+		x.addMetadata(f.Metadata(), set)
+	}
+	if x.resources.used {
+		for i := range f.Readings().BlockLen() {
+			x.resources.add(set, f.Readings().BlockAt(i).Text)
+		}
+	}
+	return set
+}
+
+func (x *ruleIndex) addMetadata(metadata map[string]string, set bitset) {
+	for key, value := range metadata {
+		if v := x.keys[key]; v != nil {
+			set.addAll(v.values[value])
+		}
+	}
+	for _, key := range x.absent {
+		if _, ok := metadata[key]; !ok {
+			set.addAll(x.keys[key].absent)
+		}
+	}
+}
+
+func (v *valueIndex) add(set bitset, value string, ok bool) {
+	if !ok {
+		set.addAll(v.absent)
+		return
+	}
+	set.addAll(v.values[value])
+}
+
+func (x *resourceIndex) add(set bitset, resource string) {
+	set.addAll(x.exact[resource])
+	if len(x.within) == 0 {
+		return
+	}
+	slashes := 0
+	for i := 0; i < len(resource) && slashes < condition.MaxDirectories; i++ {
+		if resource[i] == '/' {
+			slashes++
+			set.addAll(x.within[resource[:i+1]])
+		}
+	}
+}
+
+// bitset is a set of rules by their place in the deciding order.
+type bitset []uint64
+
+// bitsetBuffer is room on the stack for the bitset of this many rules.
+type bitsetBuffer [64]uint64
+
+// sized returns an empty bitset for n rules, in the buffer where it fits.
+func (b *bitsetBuffer) sized(n int) bitset {
+	words := (n + 63) / 64
+	if words > len(b) {
+		return make(bitset, words)
+	}
+	return b[:words]
+}
+
+func (b bitset) add(i int) { b[i>>6] |= 1 << (i & 63) }
+
+func (b bitset) addAll(list []int32) {
+	for _, i := range list {
+		b.add(int(i))
+	}
+}
+
+// next returns the least member that is at least i, or -1.
+func (b bitset) next(i int) int {
+	for word := i >> 6; word < len(b); word++ {
+		rest := b[word]
+		if word == i>>6 {
+			rest &= ^uint64(0) << (i & 63)
+		}
+		if rest != 0 {
+			return word<<6 + bits.TrailingZeros64(rest)
+		}
+	}
+	return -1
+}
