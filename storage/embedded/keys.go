@@ -101,3 +101,29 @@ func checkOrg(org string) error {
 	}
 	return nil
 }
+
+// splitOrg splits b into the organization at its start and the rest.
+func splitOrg(b []byte) (org, rest []byte, err error) {
+	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))
+	}
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	return b[2:n], b[n:], nil
+}
+
+// orgOf returns the organization of a key.
+func orgOf(k []byte) (string, error) {
+	n, err := orgLen(k)
+	if err != nil {
+		return "", err
+	}
+	return string(k[3 : 3+n]), nil
+}
+
+// orgLen returns the length of the organization in a key, which begins after 3 bytes.
+func orgLen(k []byte) (int, error) {
+	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
+		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))
+	}
+	return int(binary.BigEndian.Uint16(k[1:])), nil
+}
