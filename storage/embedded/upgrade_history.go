@@ -84,7 +84,10 @@ func (s *Store) beginFrames() error {
 	}
 	// The values, which nothing leads to any more, go with the tables that name them.
 	err := s.db.Compact(context.Background(), key{byte(kindMove)}, key{byte(kindEntry)}.end(), true)
-	return errors.Join(s.health.stopped(), err)
+	if err = errors.Join(s.health.stopped(), err); err == nil {
+		s.health.log.Info("upgrade: the history is in segments", "frames", last)
+	}
+	return err
 }
 
 // deleteRange deletes all keys that begin with prefix.

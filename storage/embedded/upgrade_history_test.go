@@ -391,6 +391,9 @@ func TestUpgradeHistory_HeadsLost(t *testing.T) {
 	if diff := cmp.Diff(want, readStored(t, w.disk), cmp.AllowUnexported(stored{})); diff != "" {
 		t.Errorf("-before +after\n%s", diff)
 	}
+	if frames, damage := readHistory(t, segmentsOf(t, w.disk)); len(frames) != len(want.heads) || damage != "" {
+		t.Errorf("the second reader read %d frames, %q, want %d", len(frames), damage, len(want.heads))
+	}
 	if text := log.buf.String(); strings.Count(text, "heads are missing") != 2 {
 		t.Errorf("the log is\n%s\nwant that heads are missing, twice", text)
 	}

@@ -352,8 +352,10 @@ def sig(head, leaves, i):
 
 def follows(head, before):
     if before is None:
-        return head["seq"] == 1 and head["prev"] == bytes(32)
-    return head["chain"] == before["chain"] and head["seq"] == before["seq"] + 1 and head["prev"] == before["hash"]
+        return head["seq"] > 1 or head["prev"] == bytes(32)
+    if head["chain"] != before["chain"] or head["seq"] <= before["seq"]:
+        return False
+    return head["seq"] > before["seq"] + 1 or head["prev"] == before["hash"]
 
 
 def printed(o):
