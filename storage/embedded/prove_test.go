@@ -374,8 +374,8 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
 			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
 		}, ": its row is not the one of its audit digest"},
-		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, "the change of revision "},
-		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, "the change of revision "},
+		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, ": there is no frame "},
+		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, ": there is no frame "},
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
 			del(t, s, recordKey("acme", idOf(row)))
