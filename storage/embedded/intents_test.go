@@ -93,8 +93,13 @@ func TestIntentFilter_MayBeWrong(t *testing.T) {
 func TestIntentTable_SameHash(t *testing.T) {
 	tr := newTree()
 	first, second := kv{"i first", "1"}, kv{"i second", "2"}
-	if !tr.intents.add(7, first) || !tr.intents.add(7, first) || tr.intents.add(7, second) {
-		t.Error("add does not tell intents of one hash apart")
+	for range 2 {
+		if !tr.intents.add(7, first) {
+			t.Error("add has no place for an intent")
+		}
+	}
+	if tr.intents.add(7, second) {
+		t.Error("add has a place for another intent of the same hash")
 	}
 	tr.keys.ReplaceOrInsert(second.k, second.v)
 	tr.keys.ReplaceOrInsert("h", "3")

@@ -104,7 +104,7 @@ func TestReindex(t *testing.T) {
 			}
 			closeTest(t, s)
 			log = new(logged)
-			if s = openTest(t, disk, log); strings.Contains(log.buf.String(), "rebuilt") {
+			if openTest(t, disk, log); strings.Contains(log.buf.String(), "rebuilt") {
 				t.Errorf("the index is rebuilt again:\n%s", log.buf.String())
 			}
 		})

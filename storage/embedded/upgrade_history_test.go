@@ -197,9 +197,9 @@ func wantInSegments(t *testing.T, s *Store) {
 // TestUpgradeHistory: after the upgrade all is as before, but in segments.
 func TestUpgradeHistory(t *testing.T) {
 	w := olderHistory(t)
-	want, wantProof := readStored(t, w.disk), ledger.Proof{}
-	var err error
-	if wantProof, err = w.prove(t, w.disk, &w.anchor); err != nil || wantProof.Unsigned != 1 || wantProof.Unmarked != 3 {
+	want := readStored(t, w.disk)
+	wantProof, err := w.prove(t, w.disk, &w.anchor)
+	if err != nil || wantProof.Unsigned != 1 || wantProof.Unmarked != 3 {
 		t.Fatalf("Prove before = %+v, %v", wantProof, err)
 	}
 	// An upgrade that was interrupted has left keys, and segments.
@@ -297,12 +297,12 @@ func stateOf(t *testing.T, disk *vfs.MemFS) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close() //nolint:errcheck // it is in memory
+	defer lock.Close()
 	s, err := openReadOnly("data", disk, lock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.closeFiles() //nolint:errcheck // the same
+	defer s.closeFiles()
 	v, err := s.get(formatKey)
 	if err != nil {
 		t.Fatal(err)
