@@ -243,7 +243,7 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
 func approvalProblem(err error) *problem {
 	switch {
 	case errors.Is(err, approval.ErrSelf):
-		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf, Detail: "The credential that asked, and the keys of its family, can't decide about it: another must."}
+		return &problem{Status: http.StatusForbidden, Code: codeApprovalSelf, Detail: "The credential that asked, and the keys of its family, can't decide about it: another must. What an operator asked for another operator decides."}
 	case errors.Is(err, approval.ErrDecided):
 		return &problem{Status: http.StatusConflict, Code: codeApprovalDecided, Detail: "The approval was decided otherwise, or was used. Look it up to see how."}
 	case errors.Is(err, approval.ErrExpired):

@@ -366,7 +366,10 @@ func TestApprovals_NobodyApprovesWhatTheyAskedFor(t *testing.T) {
 
 	d.evaluate(acme, intent(cost(82_000))).into(&got)
 	d.do("PATCH", "/v1/approvals/"+got.DecisionID, d.operator(acme), obj{"status": "approved"}).wantProblem(http.StatusForbidden, codeApprovalSelf)
-	d.approve(got.DecisionID)
+	minted, _ := d.key(acme, "approvals:decide")
+	for _, token := range []string{minted, d.approver} {
+		d.do("PATCH", "/v1/approvals/"+got.DecisionID, token, obj{"status": "approved"}).wantProblem(http.StatusForbidden, codeApprovalSelf)
+	}
 }
 
 // A key that asked may look its own approval up, and no other.
@@ -617,15 +620,16 @@ func TestApprovals_OfACore(t *testing.T) {
 		}
 		return engine.Result{Decision: engine.ApprovalRequired, Findings: []engine.Finding{{Code: engine.CodeCoreFinding, Outcome: engine.ApprovalRequired, Reason: reason}}}, nil
 	}
-	approver, _ := h.key(acme, "approvals:decide")
+	agent, _ := h.key(acme, "policy:evaluate")
+	evaluate := func(body obj) *reply { return h.do("POST", "/v1/policy/evaluate", agent, body) }
 	for _, want := range []string{"allow", "approval_required"} {
 		body := intent()
 		var held result
-		h.evaluate(acme, body).wantStatus(http.StatusOK).into(&held)
-		h.do("PATCH", "/v1/approvals/"+held.DecisionID, approver, obj{"status": "approved"}).wantStatus(http.StatusOK)
+		evaluate(body).wantStatus(http.StatusOK).into(&held)
+		h.do("PATCH", "/v1/approvals/"+held.DecisionID, h.operator(acme), obj{"status": "approved"}).wantStatus(http.StatusOK)
 		if want == "approval_required" {
 			reason = "core.other: it is at night"
 		}
-		wantDecision(t, h.evaluate(acme, under(body, held.DecisionID)), want)
+		wantDecision(t, evaluate(under(body, held.DecisionID)), want)
 	}
 }

@@ -124,7 +124,7 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 		}
 	}
 	if rt.is(stored) {
-		if err = s.refuseSecrets(r.body); err != nil {
+		if err = s.refuseSecrets(r.body, rt.named(r)); err != nil {
 			return err
 		}
 	}

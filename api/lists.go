@@ -135,7 +135,7 @@ func missingList(err error) error {
 
 // listsOf returns the organization's lists that rules look in. All of them must be there.
 func (s *Server) listsOf(r *request, rules ...*engine.CompiledRule) (condition.Lists, error) {
-	names := engine.SetOf(rules, nil).ListNames()
+	names := engine.ListNames(rules...)
 	if len(names) == 0 {
 		return nil, nil
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/rego"
+	"writ/scrub/scrubtest"
 	"writ/storage/registry"
 )
 
@@ -81,6 +83,19 @@ func TestLists_IfMatch(t *testing.T) {
 	h.do("PUT", path, op, values("c"), "If-Match", "*").wantStatus(http.StatusOK)
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantStatus(http.StatusNoContent)
 	h.do("DELETE", path, op, nil, "If-Match", "*").wantProblem(http.StatusNotFound, "list_not_found")
+}
+
+// A list is stored under the name that its path has, which is no place for a secret.
+func TestLists_NameThatIsASecret(t *testing.T) {
+	h := start(t)
+	for _, c := range scrubtest.Canaries(1) {
+		if c.Somebody || condition.CheckListName(c.Value) != nil {
+			continue
+		}
+		h.do("PUT", "/v1/lists/"+c.Value, h.operator(acme), obj{"values": []string{"a"}}).wantField("name")
+		return
+	}
+	t.Error("no canary can be the name of a list")
 }
 
 func TestLists_Invalid(t *testing.T) {

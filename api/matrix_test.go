@@ -209,14 +209,13 @@ func (h *harness) sample(rt route) (path string, body any) {
 	return strings.Replace(rt.path, ":"+rt.param, id, 1), body
 }
 
-// held has another operator's intent held for org.
+// held has an agent's intent held for org.
 func (h *harness) held(org string) (id string) {
 	h.t.Helper()
-	other, err := SignOperatorToken([]byte(testSecret), org, "other", h.clock.Now(), time.Hour)
-	must(h.t, err)
+	agent, _ := h.key(org, "policy:evaluate")
 	h.rule(org, `{"resource":"held"}`, persons)
 	var got result
-	h.do("POST", "/v1/policy/evaluate", other, intent(obj{"resource": "held"})).wantStatus(http.StatusOK).into(&got)
+	h.do("POST", "/v1/policy/evaluate", agent, intent(obj{"resource": "held"})).wantStatus(http.StatusOK).into(&got)
 	return got.DecisionID
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -12,14 +13,17 @@ import (
 	"writ/engine/condition"
 )
 
-// refuseSecrets returns nil if no string of the JSON document body looks like a
-// secret, or an error that names each field that does and the kind found. A
+// refuseSecrets returns nil if neither name, the one under which the JSON document body is
+// stored (empty: the body has it), nor a string of that looks like a secret, or an error that names each field that does and the kind found. A
 // document is stored as it was written, so a secret in it can't be replaced.
 // Strings that are JSON documents themselves, as a rule's condition is, are
 // searched like the rest. What is no JSON is left to the decoder.
-func (s *Server) refuseSecrets(body []byte) error {
+func (s *Server) refuseSecrets(body []byte, name string) error {
 	search := secretSearch{scrub: s.cfg.Scrub, find: s.cfg.Scrub.Search()}
 	search.value(jsontext.NewDecoder(bytes.NewBuffer(body)), "")
+	if kind, found := search.find("", name); found {
+		search.found = append(search.found, engine.FieldError{Field: "name", Message: looksSecret(kind)})
+	}
 	if len(search.found) == 0 {
 		return nil
 	}
@@ -95,9 +99,22 @@ func (s *secretSearch) text(name, text string) {
 	if kind, found := s.find(name, text); found {
 		s.found = append(s.found, engine.FieldError{
 			Field:   s.field(),
-			Message: fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind),
+			Message: looksSecret(kind),
 		})
 	}
+}
+
+func looksSecret(kind string) string {
+	return fmt.Sprintf("looks like a secret (%s): secrets are never stored, so leave it out or refer to it by name", kind)
+}
+
+// named returns the name that the path gives what the body is stored as, empty where the body
+// has it or it is there.
+func (rt *route) named(r *request) string {
+	if rt.method != http.MethodPut {
+		return ""
+	}
+	return r.param
 }
 
 // field is the path as callers are told. It is put together for what was found

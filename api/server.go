@@ -96,7 +96,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("configuring the server: %w", err)
 	}
 	s.decisions = decision.New(decision.Config{
-		History: cfg.Store, Spellings: cfg.Scrub.Spellings,
+		History: cfg.Store, Windows: cfg.Store.Windows(), Spellings: cfg.Scrub.Spellings,
 		Sets: cfg.Sets, Ledger: cfg.Ledger, Plan: s.plans.of, Plans: slices.Sorted(maps.Keys(cfg.Plans)),
 		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
@@ -113,6 +113,7 @@ func New(cfg Config) (*Server, error) {
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
 	s.polls, s.endPolls = context.WithCancel(life)
 	s.background.Go(func() { s.approvals.Run(life) })
+	s.background.Go(func() { s.decisions.Run(life) })
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil

@@ -127,6 +127,9 @@ func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
 
 // aboutDecision says what an error of a decision is about.
 func aboutDecision(err error) error {
+	if err == nil { // errors.As allocates
+		return nil
+	}
 	if missing := (*decision.SessionError)(nil); errors.As(err, &missing) {
 		return about("session", missing.Err)
 	}

@@ -138,12 +138,16 @@ func (d *Desk) settled(ctx context.Context, v *ledger.Verdict) {
 }
 
 // self reports whether a credential is the one that asked for a decision or of its family:
-// the keys with the same first maker.
+// the keys with the same first maker. What an operator asked for is for another operator: a
+// key can be one that the operator made, which a key does not say.
 func (d *Desk) self(ctx context.Context, held *storage.Record, credential string) (bool, error) {
 	subject, operator := strings.CutPrefix(credential, ledger.OperatorPrefix)
 	asked, byOperator := strings.CutPrefix(held.Credential, ledger.OperatorPrefix)
-	if operator || byOperator {
-		return operator && byOperator && (subject == asked || slices.Contains(d.cfg.Scrub.Spellings(subject), asked)), nil
+	switch {
+	case byOperator:
+		return !operator || subject == asked || slices.Contains(d.cfg.Scrub.Spellings(subject), asked), nil
+	case operator:
+		return false, nil
 	}
 	if credential == held.Credential {
 		return true, nil

@@ -2,10 +2,8 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -22,41 +20,31 @@ func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "writ-bench-cerbos-")
+	policy, err := cerbosOf(corpus.ReferencePolicy())
 	if err != nil {
 		return nil, err
 	}
-	clean := func() error { return os.RemoveAll(dir) }
-	policy, err := cerbosOf(corpus.ReferencePolicy())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "policy.json"), policy, 0o600)
-	}
+	grpc, err := freeAddress()
 	if err != nil {
-		return nil, errors.Join(err, clean())
-	}
-	addr, err := freeAddress()
-	grpc, err1 := freeAddress()
-	if err = errors.Join(err, err1); err != nil {
-		return nil, errors.Join(err, clean())
-	}
-	args := []string{"server", "--log-level=error"}
-	for _, setting := range []string{
-		"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc, "server.requestLimits.maxActionsPerResource=1",
-		"storage.driver=disk", "storage.disk.directory=" + dir, "storage.disk.watchForChanges=false", "audit.enabled=false", "telemetry.disabled=true",
-	} {
-		args = append(args, "--set="+setting)
-	}
-	started, err := startProcess(ctx, addr, p.Processors, nil, binary, args...)
-	if err != nil {
-		return nil, errors.Join(err, clean())
+		return nil, err
 	}
 	body, err := json.Marshal(cerbosRequest(corpus.AllowedIntent()), json.Deterministic(true))
-	return &Subject{
+	if err != nil {
+		return nil, err
+	}
+	return p.serve(ctx, &Subject{
 		About:  About{"cerbos", binary + " server: the same policy, audit off; no key, reasons, receipt, history or meter"},
-		target: &load.Target{URL: &url.URL{Scheme: "http", Host: addr, Path: "/api/check/resources"}, Body: body, Allowed: "EFFECT_ALLOW", Intents: 1},
-		pid:    started.cmd.Process.Pid,
-		stop:   func() error { return errors.Join(started.stop(), clean()) },
-	}, err
+		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/api/check/resources"}, Body: body, Allowed: "EFFECT_ALLOW", Intents: 1},
+	}, "policy.json", policy, func(addr, file string) []string {
+		args := []string{binary, "server", "--log-level=error"}
+		for _, setting := range []string{
+			"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc, "server.requestLimits.maxActionsPerResource=1",
+			"storage.driver=disk", "storage.disk.directory=" + filepath.Dir(file), "storage.disk.watchForChanges=false", "audit.enabled=false", "telemetry.disabled=true",
+		} {
+			args = append(args, "--set="+setting)
+		}
+		return args
+	})
 }
 
 // cerbosAction returns an action type as Cerbos names actions, whose parts its

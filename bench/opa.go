@@ -24,32 +24,44 @@ func (p Peers) opa(ctx context.Context) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "writ-bench-opa-")
+	in := corpus.AllowedIntent()
+	in.IntentID = load.IntentID
+	body, err := json.Marshal(map[string]any{"input": map[string]any{"intent": in}}, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	return p.serve(ctx, &Subject{
+		About:  About{"opa", binary + " run --server: the same policy with reasons; no key, receipt, history or meter"},
+		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/v1/data/bench/reasons"}, Body: body, Allowed: "policy.allowed", Intents: 1},
+	}, "policy.rego", []byte(regoOf(corpus.ReferencePolicy())), func(addr, file string) []string {
+		return []string{binary, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", file}
+	})
+}
+
+// serve starts the server of a subject, which asks it by HTTP at a free address, with a
+// policy in a file of a directory of its own. command is what runs.
+func (p Peers) serve(ctx context.Context, s *Subject, name string, policy []byte, command func(addr, file string) []string) (*Subject, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "writ-bench-"+s.Name+"-")
 	if err != nil {
 		return nil, err
 	}
 	clean := func() error { return os.RemoveAll(dir) }
-	file := filepath.Join(dir, "policy.rego")
-	if err := os.WriteFile(file, []byte(regoOf(corpus.ReferencePolicy())), 0o600); err != nil {
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, policy, 0o600); err != nil {
 		return nil, errors.Join(err, clean())
 	}
-	addr, err := freeAddress()
+	args := command(addr, file)
+	started, err := startProcess(ctx, addr, p.Processors, nil, args[0], args[1:]...)
 	if err != nil {
 		return nil, errors.Join(err, clean())
 	}
-	started, err := startProcess(ctx, addr, p.Processors, nil, binary, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", file)
-	if err != nil {
-		return nil, errors.Join(err, clean())
-	}
-	in := corpus.AllowedIntent()
-	in.IntentID = load.IntentID
-	body, err := json.Marshal(map[string]any{"input": map[string]any{"intent": in}}, json.Deterministic(true))
-	return &Subject{
-		About:  About{"opa", binary + " run --server: the same policy with reasons; no key, receipt, history or meter"},
-		target: &load.Target{URL: &url.URL{Scheme: "http", Host: addr, Path: "/v1/data/bench/reasons"}, Body: body, Allowed: "policy.allowed", Intents: 1},
-		pid:    started.cmd.Process.Pid,
-		stop:   func() error { return errors.Join(started.stop(), clean()) },
-	}, err
+	s.target.URL.Host, s.pid = addr, started.cmd.Process.Pid
+	s.stop = func() error { return errors.Join(started.stop(), clean()) }
+	return s, nil
 }
 
 // regoOf writes a policy as a module of its own, package bench.

@@ -40,12 +40,11 @@ func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request
 }
 
 func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
-	b, err := p.begin(ctx, who, len(requests))
+	b, outs, err := p.begin(ctx, who, len(requests))
 	if err != nil {
 		return nil, err
 	}
 	defer b.release()
-	outs := make([]ledger.Outcome, len(requests))
 	allowed := true
 	for i := range requests {
 		if outs[i], err = b.decide(ctx, i, requests[i], true); err != nil {

@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"writ/decision/budget"
@@ -15,25 +16,30 @@ import (
 // Counts returns what the counters of rules come to with an intent that is decided as a
 // trial. It reserves nothing.
 func (p *Pipeline) Counts(ctx context.Context, org string, rules *engine.RuleSet, in *engine.Intent, turn condition.Turn) ([]condition.Count, error) {
-	r, err := p.counters.Read(ctx, org, rules.Counters(), in, p.cfg.Now(), turn)
-	if err != nil {
-		return nil, err
-	}
-	return r.Counts(), nil
+	return p.counters.Trial(ctx, org, rules.Counters(), in, p.cfg.Now(), turn)
 }
+
+// Run gives places in counters that replicas share back while they are idle, until ctx
+// ends, and then all.
+func (p *Pipeline) Run(ctx context.Context) { p.counters.Run(ctx) }
 
 // Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
 // account.
 func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
-	before := p.counters.Mark()
+	rules, err := p.cfg.Sets.Rules(ctx, org)
+	if err != nil {
+		return nil, false, fmt.Errorf("loading the rules that count: %w", err)
+	}
+	settling, err := p.counters.Settling(ctx, rules.Counters(), org, decisionID, s, p.cfg.Now())
+	if err != nil {
+		return nil, false, fmt.Errorf("counting a settlement: %w", err)
+	}
 	settled, first, err = p.cfg.Ledger.Settle(ctx, org, decisionID, s)
-	if err != nil || !first {
-		return settled, false, err
+	first = first && err == nil
+	if err == nil || ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) { // otherwise what was counted of it stays
+		settling.End(context.WithoutCancel(ctx), settled, first)
 	}
-	if rules, err := p.cfg.Sets.Rules(ctx, org); err == nil { // otherwise they stay too high
-		p.counters.Settled(rules.Counters(), settled, before)
-	}
-	return settled, true, nil
+	return settled, first, err
 }
 
 // count evaluates an intent with what the counters of its rules have come to, and reserves
@@ -50,8 +56,12 @@ func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at 
 		if err != nil {
 			return engine.Result{}, nil, err
 		}
-		if result = redeem(result); result.Decision != engine.Allow || r.Reserve() {
+		if result = redeem(result); result.Decision != engine.Allow {
 			return result, r, nil
+		}
+		reserved, err := r.Reserve(ctx)
+		if reserved || err != nil {
+			return result, r, err
 		}
 		b.samples = b.samples[:samples]
 	}

@@ -19,12 +19,17 @@ import (
 func newCounting(t *testing.T, limit int) (*Pipeline, storage.Store) {
 	t.Helper()
 	p, store := newPipeline(t, 1<<40)
-	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, &engine.Rule{
+	must(t, registry.New(store).PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
+	return p, store
+}
+
+// limiting is a rule by which an agent may do what is allowed limit times an hour.
+func limiting(limit int) *engine.Rule {
+	return &engine.Rule{
 		ID: "limit", Name: "limit", IsActive: true, Priority: engine.DefaultPriority, CreatedAt: time.Now(), UpdatedAt: time.Now(),
 		Condition: fmt.Sprintf(`{"count":{"by":["agent_id"],"window":"1h"},"gt":%d}`, limit),
 		Action:    `{"decision":"deny","reason":"too many"}`,
-	}, 0))
-	return p, store
+	}
 }
 
 func allowed(outs []ledger.Outcome) (n int) {

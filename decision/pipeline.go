@@ -16,7 +16,7 @@ import (
 	"writ/storage"
 )
 
-// Config is what a Pipeline works with. All but Core, Verifier and Spellings are
+// Config is what a Pipeline works with. All but Core, Verifier, Windows and Spellings are
 // required.
 type Config struct {
 	// Sets gives the compiled policies and rules.
@@ -36,9 +36,11 @@ type Config struct {
 	Approvals *approval.Desk
 	// Scrub returns a core's reason with its secrets replaced.
 	Scrub func(reason string) string
-	// History is what the counters of rules are read from, and Spellings returns how it may
-	// name an agent.
+	// History is what the counters of rules are read from, Windows where this process counts
+	// with others, nil if it decides alone, and Spellings returns how the history may name
+	// an agent.
 	History   storage.History
+	Windows   storage.Windows
 	Spellings func(agentID string) []string
 	// RequireRegistered denies agents that the organization has not registered.
 	RequireRegistered bool
@@ -59,7 +61,7 @@ type Pipeline struct {
 func New(cfg Config) *Pipeline {
 	return &Pipeline{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics, cfg.Plans),
-		counters: budget.New(budget.Config{History: cfg.History, Spellings: cfg.Spellings}),
+		counters: budget.New(budget.Config{History: cfg.History, Windows: cfg.Windows, Spellings: cfg.Spellings}),
 	}
 }
 
@@ -87,8 +89,7 @@ type Request struct {
 // [storage.ErrNotFound] where there is no such policy, and in a [*SessionError] where there
 // is no such session.
 func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
-	outs := make([]ledger.Outcome, len(requests))
-	b, err := p.begin(ctx, who, len(requests))
+	b, outs, err := p.begin(ctx, who, len(requests))
 	if err == nil {
 		for i := range requests {
 			if outs[i].Err = redeemedBefore(requests[:i], requests[i]); outs[i].Err != nil {
@@ -132,10 +133,13 @@ type batch struct {
 	// samples are what is to be verified once it stands.
 	samples []*verification
 
+	input engine.Input // of the request that is decided
+
 	one struct { // where they are of one request
 		item        [1]item
 		reservation [1]ledger.Reservation
 		entry       [1]ledger.Entry
+		outcome     [1]ledger.Outcome
 	}
 }
 
@@ -147,18 +151,20 @@ type item struct {
 	errors   condition.CauseCounts
 }
 
-func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error) {
-	plan, err := p.cfg.Plan(ctx, who.Organization)
-	if err != nil {
-		return nil, err
-	}
-	b := &batch{Pipeline: p, who: who, plan: plan}
+// begin returns a batch for n requests and where their outcomes go, which is there even with
+// an error.
+func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
+	b := &batch{Pipeline: p, who: who}
+	var outs []ledger.Outcome
 	if n == 1 {
-		b.items, b.reserved, b.entries = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0]
+		b.items, b.reserved, b.entries, outs = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0], b.one.outcome[:]
 	} else {
 		b.items, b.reserved, b.entries = make([]item, 0, n), make([]ledger.Reservation, 0, n), make([]ledger.Entry, 0, n)
+		outs = make([]ledger.Outcome, n)
 	}
-	return b, nil
+	var err error
+	b.plan, err = p.cfg.Plan(ctx, who.Organization)
+	return b, outs, err
 }
 
 // decide adds what is decided of the intent of a request to what is to be
@@ -166,7 +172,9 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, error)
 // before, it returns that decision instead; it may do so where it is not.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) (earlier ledger.Outcome, err error) {
 	in := req.Intent
-	b.who.Slot.Yield()
+	if index > 0 { // the slot of the first is new
+		b.who.Slot.Yield()
+	}
 	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
 		return ledger.Outcome{}, err
@@ -199,7 +207,7 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
-	input := &engine.Input{
+	b.input = engine.Input{
 		Intent:            in,
 		Agent:             set.Agent,
 		RequireRegistered: b.cfg.RequireRegistered,
@@ -208,10 +216,10 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 		Turn:              b.who.Slot,
 	}
 	if under != nil {
-		input.Approval = &engine.Approval{ID: req.ApprovalID, Status: string(status)}
+		b.input.Approval = &engine.Approval{ID: req.ApprovalID, Status: string(status)}
 	}
 	var verdict *ledger.Verdict
-	result, counted, err := b.count(ctx, set, input, reservation.Time(), func(r engine.Result) engine.Result {
+	result, counted, err := b.count(ctx, set, &b.input, reservation.Time(), func(r engine.Result) engine.Result {
 		if under != nil {
 			r, verdict = under.Redeem(status, reservation.Time(), r, set.Rules)
 		}
@@ -225,7 +233,7 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 			return earlier, err
 		}
 	}
-	b.items = append(b.items, item{index, counted, input.Usage.Exceeded, result.ConditionErrors})
+	b.items = append(b.items, item{index, counted, b.input.Usage.Exceeded, result.ConditionErrors})
 	b.entries = append(b.entries, ledger.Entry{
 		ApprovalID:     req.ApprovalID,
 		Verdict:        verdict,

@@ -12,7 +12,7 @@ import (
 // exactly. It is safe for concurrent use.
 type AgentPattern struct {
 	text string
-	set  *glob.Set // nil where text is an id or "*"
+	set  *glob.List // nil where text is an id or "*"
 }
 
 // CompileAgentPattern compiles a pattern. Its error is an [*InvalidError] about

@@ -19,14 +19,14 @@ const (
 	fieldCurrency        = "policy.currency"
 )
 
-// Check is one row of the table that an [ActionPolicy] is evaluated by. A check of
-// which Holds is false or an error fails, and one that fails contributes a finding with
-// Code and Outcome. Package rego writes each check as Rego by its code.
+// Check is one row of the table that an [ActionPolicy] is evaluated by. A check fails if
+// Holds is false or an error, and then contributes a finding with Code and Outcome.
+// Package rego renders each check by its code.
 type Check struct {
 	Code    Code
 	Outcome Decision
-	// Reason starts with the code and says what is wrong. Where a pattern or an
-	// action type objected, the engine's finding names that one besides.
+	// Reason starts with the code and says what is wrong. If a pattern or an action type
+	// objected, the engine's finding also names it.
 	Reason string
 	// Holds is what the check asks of the fields of an evaluation.
 	Holds *condition.Node

@@ -25,8 +25,8 @@ import (
 // "intent.cost.amount_minor" for the root "intent"; where root is empty, paths
 // start at the document's members. Nothing of data is kept: v's strings are copies.
 //
-// Where members are refused, v holds the others, and what checks find in it is
-// named besides. Where nothing is refused checks are not run: that is the caller's.
+// If members are refused, v holds the others, and the error also names what checks find
+// in v. If none is refused, checks are not run: the caller runs them.
 func Decode[T any](data []byte, root string, v *T, checks ...func() error) error {
 	all := func(first error) error {
 		return allMistakes(data, root, reflect.ValueOf(v).Elem(), first, checks)

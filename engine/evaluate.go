@@ -9,7 +9,7 @@ import (
 	"writ/engine/resource"
 )
 
-// Input is what an evaluation looks at besides the policy and the rules.
+// Input is what an evaluation looks at, apart from the policy and the rules.
 type Input struct {
 	// Intent is what is decided; it has passed [Intent.Validate].
 	Intent *Intent
@@ -28,7 +28,7 @@ type Input struct {
 	Session InSession
 	// Turn is offered to others while conditions take long; nil if it is not shared.
 	Turn condition.Turn
-	// Trace receives what the evaluation came past; nil if nobody asks.
+	// Trace records the steps of the evaluation; nil records none.
 	Trace *Trace
 }
 

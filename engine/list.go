@@ -63,8 +63,11 @@ func (c *CompiledRule) Lists() []string {
 }
 
 // ListNames returns the names of the lists that the rules look in, sorted, each once.
-func (rs *RuleSet) ListNames() (names []string) {
-	for _, r := range rs.rules {
+func (rs *RuleSet) ListNames() []string { return ListNames(rs.rules...) }
+
+// ListNames returns the names of the lists that rules look in, sorted, each once.
+func ListNames(rules ...*CompiledRule) (names []string) {
+	for _, r := range rules {
 		names = append(names, r.Lists()...)
 	}
 	slices.Sort(names)

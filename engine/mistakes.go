@@ -49,8 +49,8 @@ func allMistakes(data []byte, root string, v reflect.Value, first error, checks 
 	return m.err()
 }
 
-// besides adds those of found that are about no member that is refused already,
-// nor about what is in one.
+// besides adds the mistakes of found whose member, and every member around it, is not
+// refused already.
 func (m *mistakes) besides(found []FieldError) {
 	refused := m.fields
 	for _, f := range found {

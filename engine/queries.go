@@ -31,7 +31,7 @@ func (e *PrepareError) Error() string { return "preparing a query: " + e.err.Err
 // Unwrap returns what went wrong.
 func (e *PrepareError) Unwrap() error { return e.err }
 
-// First reports whether it is called for the first time, for who logs each error once.
+// First reports whether this is its first call. Callers use it to log each error once.
 func (e *PrepareError) First() bool { return !e.told.Swap(true) }
 
 // queryKey is a policy version with rules: the writes of the store that left them so.
@@ -46,7 +46,7 @@ type kept struct {
 	err   *PrepareError
 }
 
-// queryBytes is what a query takes in the cache besides its own size.
+// queryBytes is what a query takes in the cache beyond its own size.
 const queryBytes = 256
 
 func (k kept) size() int64 {

@@ -26,11 +26,11 @@ type Options struct {
 	// PrepareQuery prepares a policy version and its active rules for [Sets.Query].
 	// Where it is nil, there are no queries.
 	PrepareQuery func(p *ActionPolicy, rules []Rule, lists condition.Lists) (Query, error)
-	// KeepJSON has a set of rules keep what [RuleSet.JSON] returns, for who asks
-	// for it with every intent. It counts in the set's size.
+	// KeepJSON caches the rules' JSON in the set, where it counts in the set's size. Set it
+	// when an external core is configured.
 	KeepJSON bool
-	// stored compiles rules that were accepted once: what is only refused because
-	// its author must have meant something else keeps running.
+	// stored is set for rules that were accepted once. A rule that is refused today only
+	// because it says something else than its author likely meant keeps running.
 	stored bool
 }
 

@@ -77,9 +77,9 @@ func (rs *RuleSet) finish(o Options) {
 	rs.index = newRuleIndex(rs.rules)
 	for _, r := range rs.rules {
 		for _, c := range r.cond.Counters {
-			if !slices.ContainsFunc(rs.counters, func(d *condition.Counter) bool { return d.Key == c.Key }) {
-				rs.counters = append(rs.counters, c)
-			}
+			asked := *c
+			asked.Revision = r.rule.Revision
+			rs.counters = condition.JoinCounter(rs.counters, &asked)
 		}
 	}
 	if o.KeepJSON {
@@ -100,7 +100,7 @@ func (rs *RuleSet) byID() map[string]*CompiledRule {
 	return known
 }
 
-// with returns c as the compiled form of r, or nil where r says something else.
+// with returns c as the compiled form of r, nil if their texts differ.
 func (c *CompiledRule) with(r Rule) *CompiledRule {
 	if c == nil || c.err != nil || c.rule.Condition != r.Condition || c.rule.Action != r.Action || c.rule.Name != r.Name {
 		return nil

@@ -6,9 +6,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// JSON returns the rules as a JSON array of [Rule] in deciding order. It is not
-// encoded anew where [Options.KeepJSON] was set, and must not be modified. A nil
-// set has no rules.
+// JSON returns the rules as a JSON array of [Rule] in deciding order, from a cache if
+// [Options.KeepJSON] was set. It must not be modified. A nil set has no rules.
 func (rs *RuleSet) JSON() ([]byte, error) {
 	if rs != nil && rs.json != nil {
 		return rs.json, nil

@@ -58,13 +58,8 @@ type Sets struct {
 	compiled atomic.Pointer[func(CompiledKind, time.Duration)]
 }
 
-// CompiledKind is what was compiled: one of [CompiledKinds].
+// CompiledKind is what was compiled.
 type CompiledKind string
-
-// CompiledKinds returns every kind that [Sets] compiles.
-func CompiledKinds() []CompiledKind {
-	return []CompiledKind{compiledPolicy, compiledRules, compiledQuery}
-}
 
 const (
 	compiledPolicy CompiledKind = "policy"

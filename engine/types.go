@@ -113,12 +113,12 @@ type Rule struct {
 // DefaultPriority is a rule's priority when its author chose none.
 const DefaultPriority = 100
 
-// Stored is what a store says of a document that it has returned.
+// Stored holds what a store adds to a document that it returns.
 type Stored struct {
 	Revision int64 `json:"-"` // of the write that left it so; 0: it comes from no store
 }
 
-// SetRevision is for who reads the store.
+// SetRevision sets the revision. Readers of a store call it.
 func (s *Stored) SetRevision(revision int64) { s.Revision = revision }
 
 // AgentStatus is the state of an agent's kill switch.

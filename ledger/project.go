@@ -2,11 +2,12 @@ package ledger
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -25,11 +26,14 @@ func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("projecting the resource: %w", err)
 	}
+	var made texts
+	made.Grow(idLen + 3*receipt.DigestLen)
+	var buf [2048]byte
 	r := &storage.Record{
 		OrganizationID: t.org,
 		IntentID:       in.IntentID,
-		IntentDigest:   IntentDigest(in),
-		DecisionID:     t.id.String(),
+		IntentDigest:   made.digest(appendIntent(buf[:0], in)),
+		DecisionID:     made.id(t.id),
 		PolicyID:       in.PolicyID,
 		PolicyVersion:  e.PolicyVersion,
 		AgentID:        cfg.Scrub.Identity(in.AgentID),
@@ -58,9 +62,32 @@ func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
 		Exp:        t.at.Unix() + int64(cfg.TTL/time.Second),
 		KeyID:      cfg.signer.Load().KeyID(),
 	}
-	r.AuditDigest = AuditDigest(r)
-	r.Receipt.Digest = Payload(r).Digest()
+	r.AuditDigest = made.digest(appendAudit(buf[:0], r))
+	r.Receipt.Digest = made.digest(Payload(r).AppendCanonical(buf[:0]))
 	return r, nil
+}
+
+// texts makes the texts of one record, in one piece of memory.
+type texts struct{ strings.Builder }
+
+func (t *texts) add(text []byte) string {
+	start := t.Len()
+	t.Write(text)
+	return t.String()[start:]
+}
+
+// digest is [receipt.DigestBytes].
+func (t *texts) digest(canonical []byte) string {
+	var buf [receipt.DigestLen]byte
+	return t.add(receipt.AppendDigest(buf[:0], canonical))
+}
+
+// idLen is the length of the id of a decision.
+const idLen = 36
+
+func (t *texts) id(id uuid.UUID) string {
+	text, _ := id.MarshalText() // never fails
+	return t.add(text)
 }
 
 // KeptCredential returns a credential as it is kept, identity being what
@@ -101,7 +128,10 @@ func projectMetadata(r *storage.Record, cfg *Config, metadata map[string]string)
 	if len(metadata) == 0 {
 		return
 	}
-	r.MetadataKeys = slices.AppendSeq(make([]string, 0, len(metadata)), maps.Keys(metadata))
+	r.MetadataKeys = make([]string, 0, len(metadata))
+	for key := range metadata {
+		r.MetadataKeys = append(r.MetadataKeys, key)
+	}
 	slices.Sort(r.MetadataKeys)
 	var values map[string]string
 	if cfg.Audit == Full {
@@ -153,7 +183,11 @@ func Payload(r *storage.Record) receipt.Payload {
 // or says the same: audit_digest, receipt and settlement.
 func AuditDigest(r *storage.Record) string {
 	var buf [2048]byte
-	dst := receipt.AppendString(append(buf[:0], `{"action_type":`...), r.ActionType)
+	return receipt.DigestBytes(appendAudit(buf[:0], r))
+}
+
+func appendAudit(dst []byte, r *storage.Record) []byte {
+	dst = receipt.AppendString(append(dst, `{"action_type":`...), r.ActionType)
 	dst = receipt.AppendString(append(dst, `,"agent_id":`...), r.AgentID)
 	dst = appendNumber(dst, `,"agent_revision":`, r.AgentRevision)
 	dst = appendOptional(dst, `,"approval_id":`, r.ApprovalID)
@@ -183,7 +217,7 @@ func AuditDigest(r *storage.Record) string {
 	dst = appendNumber(dst, `,"rules_revision":`, r.RulesRevision)
 	dst = appendOptional(dst, `,"session_id":`, r.SessionID)
 	dst = appendOptional(dst, `,"writer":`, r.Writer)
-	return receipt.DigestBytes(append(dst, '}'))
+	return append(dst, '}')
 }
 
 // appendOptional appends a member that is absent where it is empty.

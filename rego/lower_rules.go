@@ -89,9 +89,9 @@ func ruleComment(r *engine.CompiledRule) string {
 	return b.String()
 }
 
-// inline is a body with the readings of the resource in it: of every normalised one
-// where the rule allows, else of any. What does not depend on them comes first, where
-// OPA's index of rules sees it.
+// inline is a body with the readings of the resource in it: a rule that allows asks every
+// normalised reading, another any. Expressions that do not depend on readings come first,
+// where OPA's index of rules sees them.
 func inline(lines []line, outcome engine.Decision) string {
 	var general, resource []string
 	for _, l := range lines {

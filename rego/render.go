@@ -2,12 +2,9 @@ package rego
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 
 	"writ/engine/condition"
 	"writ/engine/glob"
@@ -272,9 +269,8 @@ func (w *rendering) resourceGlobs(n *condition.Node) line {
 	})
 }
 
-// globs renders a leaf of globs: a call where there is one, else a function
-// that tries each. Where glob.match does not fit, a regular expression stands for
-// all of them.
+// globs renders a leaf of globs: one glob as a call, several as a function that tries
+// each. If glob.match does not fit, a regular expression stands for all of them.
 func (w *rendering) globs(n *condition.Node) line {
 	if expressions := searching(n); expressions != nil {
 		return line{text: fmt.Sprintf("regex.match(%s, %s)", union(n.Texts(), expressions), ref(n.Field)), param: readsParam(n)}
@@ -297,83 +293,4 @@ func (w *rendering) globs(n *condition.Node) line {
 	return w.call(func(name string) {
 		w.helpers = append(w.helpers, w.body(name, []line{some, match("pattern")}))
 	})
-}
-
-// searching returns what makes expressions of the patterns of a leaf, or nil where
-// glob.match will do for all of them.
-func searching(n *condition.Node) (expressions func(string) []string) {
-	if !slices.ContainsFunc(n.Texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
-		return nil
-	}
-	if n.Op == condition.ActionGlob {
-		return actionExpression
-	}
-	return glob.PlainExpressions
-}
-
-// appendDistinct appends s unless list has it.
-func appendDistinct(list []string, s string) []string {
-	if slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
-}
-
-func leaf(n *condition.Node) string {
-	f := n.Field
-	read := ref(f)
-	switch {
-	case n.Op == condition.Exists && f.Kind == condition.Digits:
-		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DigitsExpression()), read)
-	case n.Op == condition.Exists && f.Kind == condition.Decimal:
-		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DecimalExpression()), read)
-	case n.Op == condition.Exists && f.ID == condition.CounterValue:
-		return "is_number(" + read + ")"
-	case n.Op == condition.Exists:
-		return read
-	case n.Op == condition.InList:
-		return listed(read, n.Values[0].Str)
-	case n.Op == condition.In:
-		var members []string
-		for _, v := range n.Values {
-			members = appendDistinct(members, constant(f, v))
-		}
-		return n.Op.Rego(read, "{"+strings.Join(members, ", ")+"}")
-	}
-	switch f.Kind {
-	case condition.Time:
-		read = "time.parse_rfc3339_ns(" + read + ")"
-	case condition.Digits, condition.Decimal:
-		read = "to_number(" + read + ")"
-	}
-	return n.Op.Rego(read, constant(f, n.Values[0]))
-}
-
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// ref writes what reads a field.
-func ref(f condition.Field) string {
-	switch {
-	case f.ID == condition.Resource:
-		return paramReading + ".text"
-	case f.ID == condition.Item:
-		return paramItem
-	case f.ID == condition.MetadataValue && identifier.MatchString(f.Key) && !slices.Contains(ast.KeywordsV1[:], f.Key):
-		return "input." + f.Path() + "." + f.Key
-	case f.ID == condition.MetadataValue || f.ID == condition.CounterValue:
-		return "input." + f.Path() + "[" + condition.Quote(f.Key) + "]"
-	}
-	return "input." + f.Path()
-}
-
-func constant(f condition.Field, v condition.Constant) string {
-	switch f.Kind {
-	case condition.Int, condition.Digits, condition.Size:
-		return strconv.FormatInt(v.Num, 10)
-	case condition.Decimal:
-		return v.Str
-	case condition.Time:
-		return "time.parse_rfc3339_ns(" + condition.Quote(v.Str) + ")"
-	}
-	return condition.Quote(v.Str)
 }

@@ -101,8 +101,8 @@ func (r *reviewer) misordered() (text string, err error) {
 	return text, found.Err()
 }
 
-// unused finds what the input is unified with and nothing else asks about, which is true
-// of every input: a text without its quotes.
+// unused finds names that the input is unified with and that nothing else reads: each is
+// likely a text without its quotes, and the unification is true of every input.
 func (r *reviewer) unused(found *condition.Error) {
 	times := map[ast.Var]int{}
 	ast.WalkVars(r.module, func(v ast.Var) bool {

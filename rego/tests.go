@@ -150,8 +150,8 @@ func checkIntents(modules map[string]*ast.Module, intents map[string]*engine.Inp
 	return found.Err()
 }
 
-// testSandbox is [sandbox] with what tests can do besides: they print, and OPA's
-// tester marks the cases of a test.
+// testSandbox is [sandbox] for tests: they can also print, and OPA's tester marks the
+// cases of a test.
 var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 	c := *sandbox()
 	c.Builtins = append(slices.Clone(c.Builtins), ast.Print, ast.InternalPrint, ast.InternalTestCase)

@@ -26,4 +26,7 @@ type Quotas interface {
 	// with what Metered returns. f may call the store; its error ends the walk and is
 	// returned.
 	Meters(ctx context.Context, month Month, f func(org string, decided int64) error) error
+	// Windows returns where handles count together what rules count, nil for a store
+	// that one process writes: that process counts by itself.
+	Windows() Windows
 }

@@ -3,9 +3,7 @@ package suite
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"writ/engine"
 	"writ/rego"
@@ -19,9 +17,6 @@ type coverage struct {
 	rules    map[string]*coveredRule
 	order    []lister
 }
-
-// lister adds what was seen of a policy or a rule to the coverage.
-type lister interface{ list(c *Coverage) }
 
 // coveredSubject is a policy and its rules, these in deciding order.
 type coveredSubject struct {
@@ -224,97 +219,4 @@ func (c *coverage) seeLines(s *subject, covered *coveredSubject) error {
 		}
 	}
 	return nil
-}
-
-func (p *coveredPolicy) list(sum *Coverage) {
-	for i := range p.checks {
-		c := &p.checks[i]
-		if c.field == "" {
-			continue // of the agent, the meter or the status, which no policy sets
-		}
-		sum.Checks.see(c.holds)
-		missing := never("holds", c.holds)
-		if !c.matchesAll() {
-			sum.Checks.see(c.failed)
-			missing = append(missing, never("fails", c.failed)...)
-		}
-		p.line(sum, c.field, string(c.code), missing)
-		for j, pattern := range c.entries {
-			sum.Checks.see(c.matched[j])
-			p.line(sum, fmt.Sprintf("%s[%d]", c.field, j), "  "+pattern, never("matches", c.matched[j]))
-		}
-	}
-}
-
-// matchesAll reports whether the check cannot fail: its list allows everything.
-func (c *coveredCheck) matchesAll() bool {
-	return c.code == engine.CodeActionNotAllowed && slices.Contains(c.entries, "*") ||
-		c.code == engine.CodeResourceNotAllowed && slices.Contains(c.entries, "**")
-}
-
-func (p *coveredPolicy) line(sum *Coverage, field, text string, missing []string) {
-	at := p.source.place(field)
-	sum.Listing = append(sum.Listing, Listed{File: p.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
-}
-
-func (r *coveredRule) list(sum *Coverage) {
-	line := func(field, text string, missing []string) {
-		at := r.source.place(field)
-		sum.Listing = append(sum.Listing, Listed{File: r.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
-	}
-	name := fmt.Sprintf("%s %q", r.outcome, r.source.rule.Name)
-	if !r.active {
-		line("name", fmt.Sprintf("not active: %q", r.source.rule.Name), nil)
-		return
-	}
-	sum.Rules.see(r.matched)
-	sum.Rules.see(r.decided)
-	sum.Rules.see(r.notMatched)
-	missing := append(never("matches", r.matched), never("fails to match", r.notMatched)...)
-	switch {
-	case r.decided:
-	case r.matched:
-		missing = append(missing, "shadowed: it matches and never decides, but "+strings.Join(quoted(r.shadows), ", "))
-	default:
-		missing = append(missing, "never decides")
-	}
-	line("name", name, missing)
-	for _, l := range r.leaves {
-		sum.Conditions.see(l.isTrue)
-		sum.Conditions.see(l.isNot)
-		line("condition", "  "+flat(l.text), append(never("true", l.isTrue), never("false", l.isNot)...))
-	}
-	r.listLines(sum)
-}
-
-// listLines lists the lines of a condition in Rego that has several.
-func (r *coveredRule) listLines(sum *Coverage) {
-	if len(r.lines) < 2 {
-		return
-	}
-	text := strings.Split(r.leaves[0].text, "\n")
-	for _, n := range slices.Sorted(maps.Keys(r.lines)) {
-		sum.Conditions.see(r.lines[n])
-		sum.Listing = append(sum.Listing, Listed{
-			File: r.source.file, Line: r.source.lineOf("/rego", n), Text: "    " + strings.TrimSpace(text[n-1]),
-			Missing: strings.Join(never("evaluated", r.lines[n]), ""),
-		})
-	}
-}
-
-func quoted(names []string) (all []string) {
-	for _, n := range names {
-		if n != "" {
-			all = append(all, fmt.Sprintf("%q", n))
-		}
-	}
-	return all
-}
-
-// never says that something was not seen.
-func never(what string, seen bool) []string {
-	if seen {
-		return nil
-	}
-	return []string{"never " + what}
 }

@@ -22,7 +22,8 @@
 // A document's kind is agent, rule, plan, counts, details, policy or key, its id
 // base64url without padding, its value what the store keeps. Documents are in the order
 // of their kinds as listed here, and those of a kind in the order of their ids' bytes,
-// each once. A key is the hash of an API key, never the key.
+// each once. A key is the hash of an API key, never the key. Details, which older
+// exports have, are read and not stored: see [Import].
 //
 // The footer counts the lines above it; settled is how many rows have a settlement with
 // a receipt. Root is that of [ledger.Import], digest "sha256:" and the SHA-256, in hex,

@@ -49,7 +49,7 @@ func distinct(documents []storage.Document) (n int, err error) {
 }
 
 // put stores those of the documents that are not there, and counts them: what the file
-// says that there are is not used. It takes and returns the policy of the last version.
+// says that there are is not used, nor is what it keeps for approvers. It takes and returns the policy of the last version.
 func put(tx storage.Tx, org string, documents []storage.Document, policy string) (string, error) {
 	counts, err := storage.AllCounts.Get(tx, org, "")
 	if errors.Is(err, storage.ErrNotFound) {
@@ -60,7 +60,7 @@ func put(tx storage.Tx, org string, documents []storage.Document, policy string)
 	}
 	before := *counts
 	for _, d := range documents {
-		if d.Kind == storage.CountsKind {
+		if d.Kind == storage.CountsKind || d.Kind == storage.DetailsKind {
 			continue
 		}
 		fresh, err := missing(tx, &d)

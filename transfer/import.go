@@ -37,7 +37,12 @@ var ErrHere = errors.New("the store has the organization already")
 // Import stores what Check has found in a file, which is read again, from its beginning:
 // of another one nothing is stored that Check has not read. What an earlier, interrupted
 // Import of the same file has stored is found and stays. Once it is done nothing changes
-// any more. Its error is a *LineError, ErrHere, or what kept it from reading or storing.
+// any more.
+//
+// No approval is carried: the source could still be asked for what it has approved, and so
+// could the target. What was held and not used has expired here, and nothing can approve it.
+//
+// Its error is a *LineError, ErrHere, or what kept it from reading or storing.
 func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (ledger.Import, error) {
 	ctx = storage.WithActor(ctx, Actor)
 	if t.Progress == nil {

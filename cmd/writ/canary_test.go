@@ -201,7 +201,7 @@ func exportingPlan(t *testing.T) string {
 type bird struct {
 	t                            *testing.T
 	url, token                   string
-	approver                     string // a key that may approve
+	asker                        string // an agent's key, for whose intents the operator decides
 	http                         *http.Client
 	evaluated, failures, refused atomic.Int64
 }
@@ -211,11 +211,12 @@ func (b *bird) singAll(canaries []scrubtest.Canary) {
 	var key struct {
 		Token string `json:"token"`
 	}
-	made := b.send(http.MethodPost, "/v1/tokens", `{"name":"approver","scopes":["approvals:decide"]}`, nil)
+	made := b.send(http.MethodPost, "/v1/tokens", `{"name":"asker","scopes":["policy:evaluate"]}`, nil)
 	if err := json.Unmarshal([]byte(made.body), &key); err != nil || key.Token == "" {
 		b.t.Fatalf("making a key = %d %s", made.status, made.body)
 	}
-	b.approver = key.Token
+	b.asker = key.Token
+	b.counted()
 	var all sync.WaitGroup
 	places := make(chan struct{}, 16)
 	for i, c := range canaries {
@@ -239,7 +240,10 @@ func (b *bird) sing(c scrubtest.Canary, s string) {
 	b.intents(s)
 	if !c.Somebody {
 		b.documents(s)
+		b.lists(s)
+		b.webhooks(s)
 	}
+	b.sessions(c, s)
 	b.record(s)
 	b.approvals(s)
 	b.addresses(s)
@@ -316,6 +320,9 @@ func (b *bird) documents(s string) {
 		send(http.MethodPost, "/v1/rules", rule, object{"condition": encode(b.t, object{"cel": cel})})
 	}
 	send(http.MethodPost, "/v1/rules", rule, object{"condition": encode(b.t, object{"rego": `input.intent.agent_id == "` + s + `"`})})
+	for _, counter := range []object{{"by": []string{"agent_id"}, "window": "1h", "action_type": s}, {"window": s}, {"by": []string{s}, "window": "1h"}} {
+		send(http.MethodPost, "/v1/rules", rule, object{"condition": encode(b.t, object{"count": counter, "gt": 1e6})})
+	}
 	send(http.MethodPost, "/v1/agents", object{"name": "a"}, object{"name": s, "externalId": s})
 	send(http.MethodPost, "/v1/tokens", object{"name": "t"}, object{"name": s, "scopes": []string{s}, "expiresAt": s})
 	send(http.MethodPost, "/v1/billing/checkout", object{}, object{"plan": s, s: s})
@@ -369,7 +376,8 @@ func (b *bird) approvals(s string) {
 		var held struct {
 			DecisionID string `json:"decision_id"`
 		}
-		answer := b.send(http.MethodPost, "/v1/policy/evaluate", encode(b.t, object{"policy_id": testPolicy, "intent": intent}), nil)
+		agent := http.Header{"Authorization": {"Bearer " + b.asker}}
+		answer := b.send(http.MethodPost, "/v1/policy/evaluate", encode(b.t, object{"policy_id": testPolicy, "intent": intent}), agent)
 		if answer.status == http.StatusBadRequest {
 			return // no key of metadata can hold it
 		}
@@ -380,7 +388,7 @@ func (b *bird) approvals(s string) {
 		path := "/v1/approvals/" + held.DecisionID
 		b.json(http.MethodPatch, path, object{"status": s})
 		if status != "" {
-			got := b.send(http.MethodPatch, path, encode(b.t, object{"status": status, "comment": "for " + s}), http.Header{"Authorization": {"Bearer " + b.approver}})
+			got := b.send(http.MethodPatch, path, encode(b.t, object{"status": status, "comment": "for " + s}), nil)
 			// It was denied if one of the rules that others make stood meanwhile.
 			if got.status != http.StatusOK && got.status != http.StatusBadRequest && got.status != http.StatusNotFound {
 				b.t.Errorf("PATCH %s = %d %s", path, got.status, got.body)
@@ -389,6 +397,96 @@ func (b *bird) approvals(s string) {
 		b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "intent": intent, "approval_id": held.DecisionID})
 		b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "intent": intent, "approval_id": s})
 	}
+}
+
+// counted has every intent counted by its agent, and its cost added up.
+func (b *bird) counted() {
+	for i, leaf := range []string{
+		`{"count":{"by":["agent_id"],"window":"1h"},"gt":1000000000}`,
+		`{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["agent_id","session_id"],"window":"1h"},"gt":1000000000}`,
+	} {
+		rule := object{"name": fmt.Sprint("limit ", i), "condition": leaf, "action": `{"decision":"deny"}`}
+		if got := b.json(http.MethodPost, "/v1/rules", rule); got != http.StatusCreated {
+			b.t.Fatalf("making a limit over time = %d", got)
+		}
+	}
+}
+
+// sessions sends s in every field of a session, and has intents decided in sessions. A
+// session may name an agent, so it is not asked about a canary that names somebody.
+func (b *bird) sessions(c scrubtest.Canary, s string) {
+	whole := object{"policy_id": testPolicy, "agent_id": "bot", "allowed_action_types": []string{"deploy"}, "ttl": 600}
+	for k, v := range (object{
+		"": "", "policy_id": s, "agent_id": s, "allowed_action_types": []string{s}, "allowed_resource_patterns": []string{"prod/web", "prod/" + s},
+		"max_cost_minor": s, "ttl": s, s: s,
+	}) {
+		if c.Somebody && k != "" {
+			continue
+		}
+		sent := object{}
+		for name, value := range whole {
+			sent[name] = value
+		}
+		if k != "" {
+			sent[k] = v
+		}
+		var made struct {
+			ID string `json:"session_id"`
+		}
+		answer := b.send(http.MethodPost, "/v1/sessions", encode(b.t, sent), nil)
+		switch {
+		case answer.status == http.StatusBadRequest:
+			b.refused.Add(1)
+			continue
+		case answer.status != http.StatusCreated || json.Unmarshal([]byte(answer.body), &made) != nil:
+			b.t.Errorf("POST /v1/sessions = %d %s", answer.status, answer.body)
+			continue
+		}
+		intent := object{
+			"intent_id": uuid.NewString(), "policy_id": testPolicy, "agent_id": "bot", "action_type": "deploy",
+			"resource": "prod/" + s, "issued_at": "2026-11-02T10:00:00Z", "cost": object{"amount_minor": 1, "currency": "EUR"},
+		}
+		b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "session_id": made.ID, "intent": intent})
+		b.json(http.MethodPatch, "/v1/sessions/"+made.ID, object{"status": s})
+	}
+	intent := object{
+		"intent_id": uuid.NewString(), "policy_id": testPolicy, "agent_id": "bot", "action_type": "deploy",
+		"resource": "prod/web", "issued_at": "2026-11-02T10:00:00Z",
+	}
+	b.json(http.MethodPost, "/v1/policy/evaluate", object{"policy_id": testPolicy, "session_id": s, "intent": intent})
+	b.send(http.MethodGet, "/v1/sessions/"+url.PathEscape(s), "", nil)
+	b.send(http.MethodPatch, "/v1/sessions/"+url.PathEscape(s), `{"status":"closed"}`, nil)
+}
+
+// lists sends s as a name and as a value.
+func (b *bird) lists(s string) {
+	for _, l := range []struct {
+		name string
+		body object
+	}{
+		{s, object{"values": []string{"a"}}}, {"payees", object{"values": []string{"a", s}}},
+		{"payees", object{"values": []string{"see " + s + ", thanks"}}}, {"payees", object{"values": s}}, {"payees", object{"values": []string{}, s: s}},
+	} {
+		if b.json(http.MethodPut, "/v1/lists/"+url.PathEscape(l.name), l.body) == http.StatusBadRequest {
+			b.refused.Add(1)
+		}
+	}
+	b.send(http.MethodGet, "/v1/lists/"+url.PathEscape(s), "", nil)
+	b.send(http.MethodDelete, "/v1/lists/"+url.PathEscape(s), "", nil)
+}
+
+// webhooks sends s in what events are to be sent to.
+func (b *bird) webhooks(s string) {
+	for _, body := range []object{
+		{"url": "https://hooks.example/" + s, "events": []string{"approval.pending"}}, {"url": "https://hooks.example/?token=" + s, "events": []string{"approval.pending"}},
+		{"url": s, "events": []string{"approval.pending"}}, {"url": "https://hooks.example/", "events": []string{s}}, {s: s},
+	} {
+		if b.json(http.MethodPost, "/v1/webhooks", body) == http.StatusBadRequest {
+			b.refused.Add(1)
+		}
+	}
+	b.send(http.MethodGet, "/v1/webhooks/"+url.PathEscape(s), "", nil)
+	b.send(http.MethodDelete, "/v1/webhooks/"+url.PathEscape(s), "", nil)
 }
 
 // addresses sends s in paths, queries and headers. A checkout fails, because
@@ -511,7 +609,7 @@ func (b *bird) shown(p *process) map[string]string {
 	b.t.Helper()
 	texts := make(map[string]string)
 	_, texts["/metrics"] = get(b.t, p.admin+"/metrics")
-	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/approvals", "/v1/usage/summary", "/v1/billing/subscription"} {
+	for _, path := range []string{"/v1/policies", "/v1/rules", "/v1/agents", "/v1/tokens", "/v1/approvals?limit=500", "/v1/sessions?limit=500", "/v1/lists", "/v1/lists/payees", "/v1/webhooks", "/v1/changes?limit=500", "/v1/usage/summary", "/v1/billing/subscription"} {
 		texts["GET "+path] = b.send(http.MethodGet, path, "", nil).body
 	}
 	export := b.send(http.MethodGet, "/v1/authorizations/export", "", nil)

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"writ/document"
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/rego"
+	"writ/workspace"
 )
 
 // readDocuments reads the documents in the named file, or in standard input where it is
@@ -158,33 +156,24 @@ func readAll[T any](s streams, name string, kind document.Kind, read func(*docum
 	return all, nil
 }
 
-// documentFiles returns the files that names stand for: of a directory, every YAML and
-// JSON file below it but those in directories whose names begin with a dot.
+// documentFiles returns the files that names stand for: see [workspace.Files]. "-" is
+// standard input.
 func documentFiles(names []string) (files []string, err error) {
 	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil || !info.IsDir() {
-			files = append(files, name) // reading says what is wrong with it
-			continue
+		found := []string{name}
+		if name != "-" {
+			found, err = workspace.Files(name)
 		}
-		before := len(files)
-		err = filepath.WalkDir(name, func(path string, e fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case e.IsDir() && path != name && strings.HasPrefix(e.Name(), "."):
-				return filepath.SkipDir
-			case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
-				files = append(files, path)
-			}
-			return nil
-		})
+		if errors.Is(err, fs.ErrNotExist) {
+			found, err = []string{name}, nil // reading says so
+		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the directory %s: %w", name, err)
+			return nil, &inputError{name: name, err: cause(err)}
 		}
-		if len(files) == before {
+		if len(found) == 0 {
 			return nil, &inputError{name: name, err: errors.New("the directory has no .yaml, .yml or .json file")}
 		}
+		files = append(files, found...)
 	}
 	return files, nil
 }

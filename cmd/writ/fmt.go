@@ -32,16 +32,9 @@ meaning. Exits 3 when a file cannot be read.
 
 // Run formats every file. One that cannot be read keeps no other from being formatted.
 func (c *fmtCmd) Run(_ context.Context, s streams) error {
-	var names []string
-	for _, path := range c.Paths {
-		found := []string{path}
-		if path != "-" {
-			var err error
-			if found, err = workspace.Files(path); err != nil {
-				return &inputError{name: path, err: cause(err)}
-			}
-		}
-		names = append(names, found...)
+	names, err := documentFiles(c.Paths)
+	if err != nil {
+		return err
 	}
 	var invalid, changed bool
 	for _, name := range names {

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,9 +13,11 @@ import (
 	"writ/storage"
 )
 
-// Config is what counters are read with. All but Spellings are required.
+// Config is what counters are read with. Only the history is required.
 type Config struct {
 	History storage.History
+	// Windows is where this process counts with others; nil if no other decides.
+	Windows storage.Windows
 	// Spellings returns how the history may name an agent.
 	Spellings func(agentID string) []string
 }
@@ -32,6 +35,9 @@ type Counters struct {
 	swept   int // how many windows the last sweep left
 	// reads counts the windows that were read.
 	reads uint64
+	// lent are the shares with places to give back.
+	lent map[*share]struct{}
+	asks sync.WaitGroup // of the store
 }
 
 // series are the windows of a counter of an organization, by whose they are: the session
@@ -41,7 +47,12 @@ type series struct {
 	windows map[string]*window
 }
 
-type seriesKey struct{ org, counter string }
+// seriesKey is which counter it is, and the revision of the oldest rule that has it: what
+// was allowed before that is known from the history alone.
+type seriesKey struct {
+	org, counter string
+	revision     int64
+}
 
 // key is which counter it is, and whose.
 type key struct {
@@ -51,7 +62,10 @@ type key struct {
 
 // New returns counters that are read from a history.
 func New(cfg Config) *Counters {
-	return &Counters{cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}), holds: make(map[intentKey]*hold)}
+	return &Counters{
+		cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
+		holds: make(map[intentKey]*hold), lent: make(map[*share]struct{}),
+	}
 }
 
 // Reading is what counters have come to for an intent. One goroutine at a time uses it.
@@ -60,6 +74,7 @@ type Reading struct {
 	counts   []condition.Count
 	cells    []cell
 	intent   intentKey
+	at       time.Time
 	reserved bool
 	// hold is what the intent held when it was read, and then holds; nil: nothing.
 	hold *hold
@@ -74,13 +89,16 @@ type cell struct {
 	key            key
 	agent, session string
 	window         *window
-	bucket         int32
+	bucket         int64
 	before, amount int64
 	changes        uint32
+	// part and answer are where the places of a shared window were granted.
+	part   int64
+	answer uint32
 }
 
 func keyOf(org string, c *condition.Counter, agent, session string) key {
-	k := key{seriesKey: seriesKey{org, c.Key}}
+	k := key{seriesKey: seriesKey{org, c.Key, c.Revision}}
 	if c.ByAgent {
 		k.of = agent
 	}
@@ -97,15 +115,7 @@ func (k *Counters) Read(ctx context.Context, org string, counters []*condition.C
 	if len(counters) == 0 {
 		return &nothing, nil
 	}
-	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, cells: make([]cell, 0, len(counters))}
-	for _, c := range counters {
-		amount, counted := in.Counted(c)
-		if !counted {
-			continue
-		}
-		cl := cell{counter: c, key: keyOf(org, c, in.AgentID, in.SessionID), agent: in.AgentID, session: in.SessionID, bucket: bucketAt(c, at), amount: amount}
-		r.cells = append(r.cells, cl)
-	}
+	r := k.cells(org, counters, in, at)
 	for {
 		for i := range r.cells {
 			if err := k.find(ctx, &r.cells[i], at, turn); err != nil {
@@ -118,6 +128,56 @@ func (k *Counters) Read(ctx context.Context, org string, counters []*condition.C
 	}
 	r.counts = engine.Counts(counters, in, r.before)
 	return r, nil
+}
+
+// cells returns a reading of the counters that count an intent.
+func (k *Counters) cells(org string, counters []*condition.Counter, in *engine.Intent, at time.Time) *Reading {
+	r := &Reading{counters: k, intent: intentKey{org, in.IntentID}, at: at, cells: make([]cell, 0, len(counters))}
+	for _, c := range counters {
+		if amount, counted := in.Counted(c); counted {
+			r.cells = append(r.cells, cell{
+				counter: c, key: keyOf(org, c, in.AgentID, in.SessionID), agent: in.AgentID, session: in.SessionID,
+				bucket: bucketAt(c, at), amount: amount,
+			})
+		}
+	}
+	return r
+}
+
+// Trial returns what counters come to with an intent that is not decided. It reserves
+// nothing, and keeps nothing of rules that are not stored.
+func (k *Counters) Trial(ctx context.Context, org string, counters []*condition.Counter, in *engine.Intent, at time.Time, turn condition.Turn) ([]condition.Count, error) {
+	r := k.cells(org, counters, in, at)
+	for i := range r.cells {
+		if err := k.try(ctx, &r.cells[i], at, turn); err != nil {
+			return nil, fmt.Errorf("counting what was allowed: %w", err)
+		}
+	}
+	return engine.Counts(counters, in, r.before), nil
+}
+
+// try finds what a cell had come to.
+func (k *Counters) try(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	if k.cfg.Windows != nil && c.counter.Revision > 0 {
+		granted, err := k.cfg.Windows.Count(ctx, windowOf(c.key, c.counter), storage.Ask{At: c.bucket})
+		if c.before = granted.Total; !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	if k.cfg.Windows == nil && c.counter.Revision > 0 {
+		if err := k.find(ctx, c, at, turn); err != nil {
+			return err
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		c.before = c.window.total()
+		return nil
+	}
+	w, err := k.read(ctx, c, at, turn)
+	if err == nil {
+		c.before = w.total()
+	}
+	return err
 }
 
 // before is what a counter had come to.
@@ -140,8 +200,12 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 		if w := k.window(c.key); w != nil {
 			w.expire(c.bucket)
 			c.window = w
+			ok, err := k.refreshLocked(ctx, w, c, at)
 			k.mu.Unlock()
-			return nil
+			if ok || err != nil {
+				return err
+			}
+			continue
 		}
 		others, busy := k.reading[c.key]
 		if !busy {
@@ -157,7 +221,7 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 				return ctx.Err()
 			}
 		}
-		w, err := k.read(ctx, c, at, turn)
+		w, err := k.get(ctx, c, at, turn)
 		k.mu.Lock()
 		if err == nil {
 			k.reads++
@@ -187,10 +251,18 @@ func (k *Counters) keep(c *cell, w *window) {
 	s := k.series[c.key.seriesKey]
 	if s == nil {
 		s = &series{c.counter, make(map[string]*window)}
-		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter}] = s
+		k.series[seriesKey{strings.Clone(c.key.org), c.key.counter, c.key.revision}] = s
 	}
 	s.windows[strings.Clone(c.key.of)] = w
 	k.kept++
+}
+
+// get gets a window from the history, or the store if others count in it.
+func (k *Counters) get(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
+	if k.cfg.Windows != nil {
+		return k.begin(ctx, c, at, turn)
+	}
+	return k.read(ctx, c, at, turn)
 }
 
 // pageRows is how many rows of the history are read at a time.
@@ -201,7 +273,7 @@ func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn conditi
 	w := &window{}
 	f := storage.Filter{
 		Decision: engine.Allow,
-		From:     at.Add(-c.counter.Window - c.counter.Bucket()),
+		From:     at.Add(-c.counter.Window - 2*c.counter.Bucket()),
 		To:       at.Add(c.counter.Window), // of another clock
 	}
 	if c.counter.ByAgent {
@@ -236,56 +308,10 @@ func counted(c *condition.Counter, row *storage.Record) (amount int64, ok bool) 
 	if !ok || row.Decision != engine.Allow {
 		return 0, false
 	}
-	return amount + settled(c, row, amount), true
+	return amount + settled(c, row.Settlement, amount), true
 }
 
 // intentOf is what counters ask of the intent of a row.
 func intentOf(row *storage.Record) *engine.Intent {
 	return &engine.Intent{ActionType: row.ActionType, Cost: row.Cost, SessionID: row.SessionID}
-}
-
-// settled returns by how much what became of an action changes what it adds.
-func settled(c *condition.Counter, row *storage.Record, amount int64) int64 {
-	s := row.Settlement
-	switch {
-	case s == nil:
-		return 0
-	case s.Outcome != storage.Executed:
-		return -amount
-	case c.Sum && s.AmountMinor != nil && s.Currency == c.Currency:
-		return *s.AmountMinor - amount
-	}
-	return 0
-}
-
-// Mark is a moment before a settlement.
-type Mark uint64
-
-// Mark returns this moment.
-func (k *Counters) Mark() Mark {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return Mark(k.reads)
-}
-
-// Settled counts what became of the action of a decision, which was settled after before
-// and is said once of each. A window that was read meanwhile may have it already and stays
-// as it is, and so does that of an agent whose name the history does not show: both are
-// too high until they are read again. counters are those of the organization's rules.
-func (k *Counters) Settled(counters []*condition.Counter, row *storage.Record, before Mark) {
-	if row.Decision != engine.Allow {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, c := range counters {
-		amount, ok := intentOf(row).Counted(c)
-		if !ok {
-			continue
-		}
-		w := k.window(keyOf(row.OrganizationID, c, row.AgentID, row.SessionID))
-		if change := settled(c, row, amount); w != nil && w.read <= uint64(before) && change != 0 {
-			w.add(bucketAt(c, row.DecidedAt), change)
-		}
-	}
 }

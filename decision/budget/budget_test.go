@@ -46,7 +46,14 @@ func (h *history) ListRecords(_ context.Context, org string, f storage.Filter, p
 	return page, "", h.err
 }
 
-func (h *history) Record(context.Context, string, string) (*storage.Record, error) {
+func (h *history) Record(_ context.Context, org, decisionID string) (*storage.Record, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.rows {
+		if r.OrganizationID == org && r.DecisionID == decisionID {
+			return r, nil
+		}
+	}
 	return nil, storage.ErrNotFound
 }
 
@@ -82,10 +89,19 @@ func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at
 func allow(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) {
 	t.Helper()
 	r := read(t, k, c, in, at)
-	if !r.Reserve() {
-		t.Fatal("Reserve: another has changed the counter")
+	if ok, err := r.Reserve(t.Context()); !ok {
+		t.Fatalf("Reserve: another has changed the counter, %v", err)
 	}
 	r.Commit()
+}
+
+func reserve(t testing.TB, r *Reading) bool {
+	t.Helper()
+	ok, err := r.Reserve(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	return ok
 }
 
 func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
@@ -104,7 +120,7 @@ func TestCounters_LimitOfTwentyAllowsTwenty(t *testing.T) {
 					return
 				}
 				runtime.Gosched()
-				if r.Reserve() {
+				if reserve(t, r) {
 					if i%7 == 0 { // another's decision stands: ask again
 						r.Release()
 						i++
@@ -212,6 +228,15 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 	}
 }
 
+func settling(t *testing.T, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
+	t.Helper()
+	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", "", s, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 	less := int64(400)
 	for name, tt := range map[string]struct {
@@ -229,14 +254,14 @@ func TestCounters_CountWhatBecameOfActions(t *testing.T) {
 			k, c := New(Config{History: h}), counter(t, spent)
 			in := email("a")
 			in.Cost = &engine.Cost{AmountMinor: 1000, Currency: "EUR"}
-			early := k.Mark()
+			early := settling(t, k, c, tt.s)
 			allow(t, k, c, in, noon)
 			settled := row("a", noon, outcome(tt.s))
-			k.Settled([]*condition.Counter{c}, settled, early)
+			early.End(t.Context(), settled, true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != 2000 {
 				t.Errorf("a window that was read since the settlement: %d, want it as it was", got)
 			}
-			k.Settled([]*condition.Counter{c}, settled, k.Mark())
+			settling(t, k, c, tt.s).End(t.Context(), settled, true)
 			if got := read(t, k, c, in, noon).Counts()[0].N; got != tt.want {
 				t.Errorf("with the next %d, want %d", got, tt.want)
 			}
@@ -265,7 +290,7 @@ func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	h := &history{}
 	k, c := New(Config{History: h}), counter(t, byAgent)
 	held := read(t, k, c, email("held"), noon)
-	if !held.Reserve() {
+	if !reserve(t, held) {
 		t.Fatal("not reserved")
 	}
 	for i := range 3 * minSwept {
@@ -312,20 +337,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // of this process
-}
-
-func BenchmarkCounters(b *testing.B) {
-	k, c := New(Config{History: &history{}}), counter(b, byAgent)
-	counters := []*condition.Counter{c}
-	in := email("team-a/agent-1")
-	at := noon
-	b.ReportAllocs()
-	for b.Loop() {
-		at = at.Add(time.Millisecond)
-		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
-		if err != nil || !r.Reserve() {
-			b.Fatal(err)
-		}
-		r.Commit()
-	}
 }

@@ -9,7 +9,10 @@
 //		r, err := counters.Read(ctx, org, set.Rules.Counters(), intent, session, at)
 //		input.Counts = r.Counts()
 //		result := engine.Evaluate(…)
-//		if result.Decision != engine.Allow || r.Reserve() {
+//		if result.Decision != engine.Allow {
+//			break
+//		}
+//		if ok, err := r.Reserve(ctx); ok || err != nil {
 //			break // otherwise another intent was allowed meanwhile
 //		}
 //	}
@@ -23,6 +26,23 @@
 // no less than its length and at most a sixtieth more. A counter is read from the history
 // when it is first asked for, and kept in memory while its window is not empty and there
 // is room; what is forgotten is read again. Where the history holds what was reserved a
-// counter says the same after a restart. Several processes each count what they allow, and
-// what the others allowed until they read the counter.
+// counter says the same after a restart.
+//
+// # Replicas
+//
+// Where several processes decide ([Config.Windows]) the store keeps what a window has come
+// to, and a process keeps the places that it was granted. What the comparisons of all rules
+// take alike is between two bounds ([condition.Counter.Bounds]). An intent is evaluated
+// with what the store said last, less the places that are free here; to reserve it, the
+// process takes places that the store has granted within the bound above that number. So
+// what all processes allow comes to no more than each rule was told, though what they know
+// of each other is old: an evaluation with too small a number gets no place, learns the
+// right one and is made again.
+//
+// A process asks for what an intent needs and twice as much each time, and the store grants
+// a sixteenth of what is left at most, beyond the need. Places are used in the part of the
+// window that they were granted in. What is idle is given back ([Counters.Run]); what is
+// lost with a process or an answer is taken until it leaves the window. A limit that is
+// reached is believed for a quarter of a second. Nothing about a window is kept here that
+// the store does not have, and nothing is allowed where it does not answer.
 package budget

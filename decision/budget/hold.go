@@ -1,6 +1,9 @@
 package budget
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // hold is what an intent has reserved while it is being decided, however many times it was
 // sent: it takes one place.
@@ -39,11 +42,24 @@ func (r *Reading) look() bool {
 }
 
 // Reserve counts the intent as allowed, unless one of the counters has changed since it
-// was read: then nothing is counted and the intent must be evaluated again.
-func (r *Reading) Reserve() bool {
+// was read: then nothing is counted and the intent must be evaluated again. An error means
+// that it is not known, and that nothing may be allowed.
+func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	if len(r.cells) == 0 {
-		return true
+		return true, nil
 	}
+	if ok, err := r.claim(ctx); !ok {
+		return false, err
+	}
+	if !r.reserve() {
+		r.unclaim(len(r.cells))
+		return false, nil
+	}
+	return true, nil
+}
+
+// reserve is Reserve where what has to be claimed is.
+func (r *Reading) reserve() bool {
 	k := r.counters
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +67,8 @@ func (r *Reading) Reserve() bool {
 		return false
 	}
 	for i := range r.cells {
-		if c := &r.cells[i]; k.window(c.key) != c.window || c.window.changes != c.changes {
+		c := &r.cells[i]
+		if c.window.shared == nil && (k.window(c.key) != c.window || c.window.changes != c.changes) {
 			return false
 		}
 	}
@@ -62,8 +79,10 @@ func (r *Reading) Reserve() bool {
 	}
 	for i := range r.cells {
 		if c := &r.cells[i]; !h.holds(c) { // otherwise it is taken; another body is a conflict
-			c.window.add(c.bucket, c.amount)
-			c.window.held++
+			if c.window.shared == nil {
+				c.window.add(c.bucket, c.amount)
+				c.window.held++
+			}
 			h.cells = append(h.cells, *c)
 		}
 	}
@@ -95,6 +114,10 @@ func (r *Reading) end(stands bool) {
 	delete(k.holds, r.intent)
 	for i := range h.cells {
 		c := &h.cells[i]
+		if c.window.shared != nil && !h.stands {
+			k.unclaimLocked(c)
+			continue
+		}
 		c.window.held--
 		if !h.stands {
 			c.window.add(c.bucket, -c.amount)

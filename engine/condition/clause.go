@@ -19,13 +19,13 @@ type Clause struct {
 	Kids []*Clause
 	// Text is a Leaf in CEL, or in Rego where the condition is in Rego.
 	Text string
-	// Index numbers the leaves of a condition from 0, from left to right. It is that of
-	// [Program.AskLeaves], and the same for as long as the condition is.
+	// Index numbers the leaves of a condition from 0, from left to right, as
+	// [Program.AskLeaves] does. It changes only with the condition.
 	Index int
 }
 
 // Clause returns the condition's clause, nil where it does not compile. It parses a
-// condition in CEL once more: nothing is kept for who does not ask.
+// condition in CEL again, so that the condition itself stays small.
 func (c *Condition) Clause() *Clause {
 	leaves := 0
 	switch {

@@ -136,7 +136,7 @@ func (c Compact) leaf(f *Frame, id FieldID, op Operator, operand string) bool {
 			return isOne(operand, f.texts[id])
 		}
 	case Glob:
-		set := glob.SetOf(operand)
+		set := glob.ListOf(operand)
 		return set.Match(f.texts[id]) >= 0
 	case ActionGlob, ActionDenied:
 		return actionAt(op, operand, f.texts[id]) >= 0
@@ -219,8 +219,8 @@ type Matching struct {
 	Reading resource.Reading
 }
 
-// Matching returns what the first list of c says of f. allows says whether the list allows
-// resources: else it blocks.
+// Matching returns what the first list of c says of f. A list of resources allows them if
+// allows is set, and blocks them otherwise.
 func (c Compact) Matching(f *Frame, allows bool) (m Matching) {
 	add := func(index int) { m.Entries = append(m.Entries, index) }
 	op, operand := c.list()

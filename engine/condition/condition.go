@@ -43,7 +43,7 @@ type Options struct {
 	// for approval.
 	Stricter bool
 	// Stored compiles what was accepted once: what is only refused because its author
-	// must have meant something else keeps running.
+	// likely meant something else keeps running.
 	Stored bool
 }
 
@@ -192,3 +192,48 @@ func refuse(at, format string, args ...any) error {
 
 // use is that of the lists of patterns in a condition.
 func (o Options) use() glob.Use { return glob.Use(o.Stricter) }
+
+// counters adds the counters of the tree to all, each once.
+func (n *Node) counters(all []*Counter) []*Counter {
+	if c := n.Field.Counter; c != nil {
+		all = JoinCounter(all, c)
+	}
+	for _, k := range n.Kids {
+		all = k.counters(all)
+	}
+	return all
+}
+
+// checkCounters refuses a counter that would loosen what it is to hold: what is counted
+// too much makes gt and gte true too early, which must make the outcome stricter, and lt
+// and lte false too early, which must not.
+func (n *Node) checkCounters(stricter bool) error {
+	if n.Kind == Not {
+		return n.Kids[0].checkCounters(!stricter)
+	}
+	if n.Field.Counter != nil && (n.Op == Gt || n.Op == Gte) != stricter {
+		want := "lt or lte"
+		if stricter {
+			want = "gt or gte"
+		}
+		return refuse("", "a counter is compared with %s here: it may count more than there was for a moment, and must then be strict", want)
+	}
+	for _, k := range n.Kids {
+		if err := k.checkCounters(stricter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listsOf returns the names of the lists in a tree, each once.
+func listsOf(n *Node) (names []string) {
+	n.some(func(n *Node) bool {
+		if n.Op == InList && n.Kind == Leaf {
+			names = append(names, n.Values[0].Str)
+		}
+		return false
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}

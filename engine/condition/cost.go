@@ -236,7 +236,7 @@ func (s sizes) EstimateCallCost(function, _ string, target *checker.AstNode, arg
 	return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: 1 + patterns*(1+subject/10)}}
 }
 
-// apartFromPatterns estimates what an expression costs besides the calls that
+// apartFromPatterns estimates what an expression costs without the calls that
 // charge for themselves.
 type apartFromPatterns struct{ sizes }
 

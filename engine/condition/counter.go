@@ -27,8 +27,37 @@ type Counter struct {
 	Window     time.Duration
 	// Key is all of that as text. Equal counters have equal keys.
 	Key string
+	// Revision is that of the oldest of the rules that compare the counter, and Bounds are
+	// the numbers up to which each comparison comes out like that with 0, in order. Both are
+	// no part of what is counted.
+	Revision int64
+	Bounds   []int64
 
 	actions *ActionSet
+}
+
+// UpTo returns the greatest number that every comparison takes for n.
+func (c *Counter) UpTo(n int64) int64 {
+	if i, _ := slices.BinarySearch(c.Bounds, n); i < len(c.Bounds) {
+		return c.Bounds[i]
+	}
+	return MaxInteger
+}
+
+// JoinCounter adds c to counters. Where one has its key, that gets c's bounds, and the lower of
+// both revisions, in a copy.
+func JoinCounter(counters []*Counter, c *Counter) []*Counter {
+	i := slices.IndexFunc(counters, func(d *Counter) bool { return d.Key == c.Key })
+	if i < 0 {
+		return append(counters, c)
+	}
+	joined := *counters[i]
+	joined.Revision = min(joined.Revision, c.Revision)
+	joined.Bounds = slices.Concat(joined.Bounds, c.Bounds)
+	slices.Sort(joined.Bounds)
+	joined.Bounds = slices.Compact(joined.Bounds)
+	counters[i] = &joined
+	return counters
 }
 
 // Count is what a counter has come to, with the intent that is decided.
@@ -45,8 +74,10 @@ const Uncounted = -1
 // sixtieth more.
 const Buckets = 60
 
-// Bucket is how long a part of the window is.
-func (c *Counter) Bucket() time.Duration { return c.Window / Buckets }
+// Bucket is how long a part of the window is, in whole milliseconds.
+func (c *Counter) Bucket() time.Duration {
+	return (c.Window/Buckets + time.Millisecond - 1).Truncate(time.Millisecond)
+}
 
 // Counts reports whether c counts intents of an action type with a cost, which has the
 // currency "" where there is none.
@@ -106,7 +137,14 @@ func (p *parser) counterLeaf(obj jsonNode) *Node {
 	if value == nil {
 		return p.wrong(obj.at, "the counter is compared with nothing: %s", counterForm)
 	}
-	return p.leaf(Field{ID: CounterValue, Kind: Int, Key: c.Key, Counter: c}, op, *value)
+	leaf := p.leaf(Field{ID: CounterValue, Kind: Int, Key: c.Key, Counter: c}, op, *value)
+	if leaf.Kind == Leaf {
+		c.Bounds = []int64{leaf.Values[0].Num}
+		if op.op == Gte || op.op == Lt {
+			c.Bounds[0]--
+		}
+	}
+	return leaf
 }
 
 // counter parses what is counted, nil where it is wrong.

@@ -15,9 +15,8 @@ type Demand struct {
 	Absent bool
 }
 
-// demandsOf returns what n demands, or what it demands to be false. Each of
-// them holds of every intent of which n is true (false); what n says besides
-// is left out.
+// demandsOf returns demands that hold of every intent for which n is truth. They need not
+// be all that n says.
 func demandsOf(n *Node, truth bool) []Demand {
 	switch {
 	case n.Kind == Not:

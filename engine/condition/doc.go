@@ -66,7 +66,7 @@
 // Its texts are compared byte by byte. A list that is not there is an error.
 //
 // $every, $some and $size look at a metadata value as a list: a JSON array of
-// strings, else what is between its commas; items are trimmed, and empty ones
+// strings or, if it is none, the parts between commas. Items are trimmed, and empty ones
 // dropped. $every holds where there is an item and each is in the operand, or
 // satisfies its operators; $some where one does.
 //
@@ -118,8 +118,8 @@
 // comparison op holds of one reading of the resource that a block looks at,
 // resource_every(op, values) where it does of all that an allowance has to cover.
 // x in list(name) looks for the string x in the list of a constant name.
-// items(s) is the list of strings that s is: a JSON array of strings, else what is
-// between its commas, trimmed and without empty ones. decimal_compare(s, t) is -1, 0
+// items(s) is s as a list of strings: a JSON array of strings or, if it is none, the
+// parts between commas, trimmed and without empty ones. decimal_compare(s, t) is -1, 0
 // or 1, and an error where either is not a decimal.
 //
 // intent.resource is one reading at a time: see [Frame.SetReading].

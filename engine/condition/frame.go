@@ -204,7 +204,7 @@ type Work struct {
 	yielded time.Duration
 }
 
-// NewWork is that of an evaluation which has done nothing yet.
+// NewWork returns the work of an evaluation that begins.
 func NewWork(t Turn) Work { return Work{turn: t, yields: yieldEvery} }
 
 // Charge adds steps, of which there are at least 0, and reports whether they may

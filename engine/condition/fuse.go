@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"fmt"
-
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
@@ -234,71 +232,4 @@ func texts(list traits.Lister) ([]string, bool) {
 		members[i] = string(s)
 	}
 	return members, true
-}
-
-// constantPatterns returns the patterns of a call: one string or a list of them.
-func constantPatterns(function string, arg interpreter.InterpretableV2) ([]string, error) {
-	if c, ok := arg.(interpreter.InterpretableConst); ok {
-		switch v := c.Value().(type) {
-		case types.String:
-			return []string{string(v)}, nil
-		case traits.Lister:
-			if list, ok := texts(v); ok {
-				return list, nil
-			}
-		}
-	}
-	if l, ok := arg.(interpreter.InterpretableConstructor); ok && len(l.InitVals()) == 0 {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("%s: the patterns must be constants", function)
-}
-
-// fusePatterns compiles the patterns of a call.
-func fusePatterns(p *Program, call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
-	name := call.Function()
-	patterns, err := constantPatterns(name, call.Args()[0])
-	if err != nil {
-		return nil, err
-	}
-	op, _ := called(name)
-	if src, f, ok := sourceOf(call.Args()[1]); ok && f.Kind == Text {
-		asked, err := p.patterns(src, op, patterns)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return &fused{call.ID(), asked}, nil
-	}
-	m, err := compileMatcher(op, patterns, p.use)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &computed{id: call.ID(), arg: call.Args()[1], m: m}, nil
-}
-
-// computed asks patterns of a computed text.
-type computed struct {
-	id  int64
-	arg interpreter.InterpretableV2
-	m   matcher
-}
-
-// ID implements [interpreter.Interpretable].
-func (n *computed) ID() int64 { return n.id }
-
-// Eval implements [interpreter.Interpretable].
-func (n *computed) Eval(a interpreter.Activation) ref.Val {
-	return n.Exec(interpreter.AsFrame(a))
-}
-
-// Exec implements [interpreter.InterpretableV2].
-func (n *computed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
-	switch v := n.arg.Exec(ef).(type) {
-	case types.String:
-		return frameOf(ef.Activation).match(n.m, string(v))
-	case *types.Err:
-		return v
-	default:
-		return types.MaybeNoSuchOverloadErr(v)
-	}
 }

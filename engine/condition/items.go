@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// itemsOf returns the elements of a text that is a list: those of a JSON array
-// of strings, else the parts between commas. They are trimmed, and empty ones
+// itemsOf returns the elements of a text as a list: those of a JSON array of strings, or
+// the parts between commas if it is no such array. They are trimmed, and empty ones
 // dropped.
 func itemsOf(text string) []string {
 	parts, ok := stringArray(text)

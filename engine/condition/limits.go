@@ -1,7 +1,7 @@
 package condition
 
-// The bounds of what a condition is asked about, in bytes and counts. They bound what
-// an evaluation costs, and are those of the documents: see package engine.
+// The bounds of an intent and of documents, in bytes and counts. They bound the cost of an
+// evaluation. Package engine has those that conditions do not see.
 const (
 	MaxName         = 128  // of an organization id, an action type, a metadata key or a time
 	MaxLabel        = 256  // of an agent id, a rule's name and whatever else people call something
@@ -17,15 +17,14 @@ const (
 const (
 	// MaxCondition is its size in bytes.
 	MaxCondition = 16 << 10
-	// maxDepth is the depth of its JSON, and of the lists and maps within each other
-	// of its CEL, whose type check takes time cubic in it.
+	// maxDepth is how deep its JSON, and the lists and maps of its CEL, are nested. CEL's
+	// type check takes time cubic in it.
 	maxDepth = 32
-	// MaxEntries is how many entries of one kind it has: comparisons and combinations,
-	// instructions that its regular expressions compile to, and globs without
-	// alternatives that its globs stand for. RE2 takes time linear in its instructions
-	// and in the text, so they are counted for every metadata key that an expression is
-	// run for. A glob is compiled in each of its spellings, which makes a short condition
-	// large. A list of a policy has as many entries at most.
+	// MaxEntries is how many entries of one kind it has: comparisons and combinations;
+	// instructions that its regular expressions compile to; globs that its globs expand
+	// to. A regular expression counts once for every metadata key that it is run for,
+	// because RE2 takes time linear in its instructions and in the text. A glob is
+	// compiled in each of its spellings. A list of a policy has as many entries at most.
 	MaxEntries = 1000
 	// MaxMistakes is how many mistakes of one kind in a document, a condition or a body
 	// are named, so that the answer does not outgrow it.
@@ -33,23 +32,22 @@ const (
 	// maxDigits is how many digits a decimal has on each side of its point: far more
 	// than any amount, and OPA compares such numbers exactly.
 	maxDigits = 40
-	// maxChoice bounds the condition of a choice in CEL, which is written twice:
-	// choices within the conditions of others would grow exponentially.
+	// maxChoice is how many nodes the condition of a choice in CEL has. Its tree has the
+	// condition twice, so that nested choices would grow exponentially.
 	maxChoice = 128
 	// maxCases bounds what a proof looks at: in how many cases a condition is true. Each
 	// is of 64 comparisons on average at most. What is beyond is not looked at.
 	maxCases = 32
-	// maxCost bounds what an expression in CEL costs in the worst case, in CEL's cost
-	// units, for an intent at its size limits: roughly one unit per operation or per
-	// ten characters looked at. It is checked when the rule is created, so that
-	// nothing has to be counted while it runs.
+	// maxCost is the cost of an expression in CEL for the largest intent, in CEL's cost
+	// units: roughly one per operation or per ten characters. It is checked when the rule
+	// is created, so that nothing is counted while it runs.
 	maxCost = 100_000
 )
 
-// maxWork is how much all conditions of one evaluation do together, in steps, however
-// many rules and readings of the resource there are: a condition that would exceed it
-// is an error. What one condition does is bounded when its rule is created, but a
-// hundred of the most expensive took fifteen seconds.
+// maxWork is the budget of all conditions of one evaluation together, in steps, however
+// many rules and readings of the resource there are. A condition that would exceed it is
+// an error. Each condition is bounded when its rule is created, but a hundred of the most
+// expensive took fifteen seconds.
 //
 // A step is an instruction of a regular expression for one character, 64 places of a
 // glob for one character, one of CEL's cost units, or a byte that a function in Rego

@@ -50,7 +50,7 @@ func (l *List) Rendered(render func(items []string) any) any {
 	return l.rendered
 }
 
-// itemBytes is about what an item of a list takes besides its text.
+// itemBytes is about how many bytes an item of a list takes beyond its text.
 const itemBytes = 56
 
 // Size returns about how many bytes the list takes.

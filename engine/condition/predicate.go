@@ -185,7 +185,7 @@ func (n *membership) ask(f *Frame) ref.Val {
 // cover.
 type readings struct {
 	every bool
-	// list is set for globs and equality, re for regular expressions, else holds is
+	// list is set for globs and equality, re for regular expressions. Otherwise holds is
 	// asked of each text.
 	list    *glob.List
 	re      *regex

@@ -190,7 +190,7 @@ func (p *Program) patterns(src source, op Operator, patterns []string) (predicat
 	if err != nil {
 		return nil, err
 	}
-	if list, ok := m.(*glob.List); ok && src.field == Resource {
+	if list, ok := m.(*glob.List); ok && op == ResourceGlob && src.field == Resource {
 		return &reading{list}, nil
 	}
 	return matched(src, m), nil

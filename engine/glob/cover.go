@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"writ/engine/resource"
 )
@@ -12,48 +11,30 @@ import (
 // Shape is a pattern as a list of one use has it, to be compared with others.
 type Shape struct {
 	spellings []spelling
-	// stops are where a * can end in such a list.
-	stops []resource.Stops
-}
-
-// stops returns where a * of a list can end.
-func (u Use) stops() []resource.Stops {
-	if u == Blocks {
-		return []resource.Stops{resource.StopsAtSlash}
-	}
-	return []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
+	use       Use
 }
 
 // ShapeOf returns the shape of a pattern that compiles, and an empty one of any other.
-func ShapeOf(pattern string, use Use) Shape {
-	spellings, problem := spellingsOf(pattern, use, maxSpelled)
-	if problem != "" {
-		return Shape{}
-	}
-	return Shape{spellings, use.stops()}
-}
+func ShapeOf(pattern string, use Use) Shape { return shapeOf(pattern, use, spellingsOf) }
 
 // ExactShape is [ShapeOf] for a resource of [Exactly].
-func ExactShape(text string, use Use) Shape {
-	spellings, problem := quoted(text, use, maxSpelled)
+func ExactShape(text string, use Use) Shape { return shapeOf(text, use, quoted) }
+
+// PlainShape is [ShapeOf] for a pattern of [CompileSet]. That of one with a % is empty: in
+// a text that is no reading, what a % begins may be one character or several.
+func PlainShape(pattern string) Shape {
+	if strings.Contains(pattern, "%") {
+		return Shape{}
+	}
+	return shapeOf(pattern, Blocks, plain)
+}
+
+func shapeOf(text string, use Use, spell speller) Shape {
+	spellings, problem := spell(text, use, maxSpelled)
 	if problem != "" {
 		return Shape{}
 	}
-	return Shape{spellings, use.stops()}
-}
-
-// PlainShape is [ShapeOf] for a pattern of a [Set]. That of one with a % is empty: in
-// a text that is no reading, what a % begins may be one character or several.
-func PlainShape(pattern string) Shape {
-	alternatives, problem := parsePattern(pattern)
-	if problem != "" || strings.Contains(pattern, "%") {
-		return Shape{}
-	}
-	s := Shape{stops: Blocks.stops()}
-	for _, units := range alternatives {
-		s.spellings = append(s.spellings, spelling{resource.All, units})
-	}
-	return s
+	return Shape{spellings, use}
 }
 
 // Prefixes yields what each spelling of s starts with. A shape that covers s has, for
@@ -78,8 +59,12 @@ func (s Shape) Covers(t Shape) bool {
 func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.Raw) }
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
+	stops := []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
+	if s.use == Blocks { // where a * ends at slashes alone
+		stops = stops[:1]
+	}
 	for _, p := range t.spellings {
-		for _, at := range s.stops {
+		for _, at := range stops {
 			left := p.readers & readers
 			for _, q := range s.spellings {
 				if left&q.readers != 0 && includes(q.units, p.units, at) {
@@ -103,47 +88,36 @@ func includes(q, p []unit, stops resource.Stops) bool {
 	if splitsEscapes(p) {
 		prefix, n := literalPrefix(q)
 		other, _ := literalPrefix(p)
-		return n == len(q)-1 && q[n].isSuper() && strings.HasPrefix(other, prefix)
+		return n == len(q)-1 && q[n].star == superStar && strings.HasPrefix(other, prefix)
 	}
-	state := make([]bool, len(q)+1)
+	state := make([]bool, len(q)+1) // the places of q that p can have led to
 	state[0] = true
-	open(state, q)
-	for _, u := range p {
+	for i := 0; ; i++ {
+		for k, v := range q {
+			state[k+1] = state[k+1] || state[k] && v.star != noStar // which may match nothing
+		}
+		if i == len(p) {
+			return state[len(q)]
+		}
 		next := make([]bool, len(q)+1)
-		for i, v := range q {
-			switch {
-			case !state[i]:
-			case v.isStar():
-				next[i] = v.absorbs(u, stops)
-			case v.holds(u):
-				next[i+1] = true
-			}
+		for k, v := range q {
+			next[k] = next[k] || state[k] && v.star != noStar && v.absorbs(p[i], stops)
+			next[k+1] = state[k] && v.star == noStar && v.holds(p[i])
 		}
-		open(next, q)
 		state = next
-	}
-	return state[len(q)]
-}
-
-// open adds the places behind stars, which may match nothing.
-func open(state []bool, q []unit) {
-	for i, v := range q {
-		if state[i] && v.isStar() {
-			state[i+1] = true
-		}
 	}
 }
 
 func sameUnit(u, v unit) bool {
-	return u.lit == v.lit && u.glob == v.glob && (u.class == nil) == (v.class == nil) &&
-		(u.class == nil || u.class.expr == v.class.expr)
+	return u.lit == v.lit && u.star == v.star &&
+		(u.class == v.class || u.class != nil && v.class != nil && u.class.expr == v.class.expr)
 }
 
 // splitsEscapes reports whether p can match a text by cutting one of its escapes in
 // two: a program ends its only star wherever the text behind it begins.
 func splitsEscapes(p []unit) bool {
 	_, n := literalPrefix(p)
-	if n == len(p) || !p[n].isStar() || n+1 == len(p) {
+	if n == len(p) || p[n].star == noStar || n+1 == len(p) {
 		return false
 	}
 	suffix, m := literalPrefix(p[n+1:])
@@ -152,67 +126,33 @@ func splitsEscapes(p []unit) bool {
 
 // absorbs reports whether the star u matches whatever v does.
 func (u unit) absorbs(v unit, stops resource.Stops) bool {
-	switch {
-	case u.isSuper():
-		return true
-	case v.isStar():
-		return !v.isSuper()
-	case v.isLiteral():
-		return v.lit != '/' && !stopsOne(v.lit, stops)
-	case v.othersToo() && stops == resource.StopsInList: // which has white space and an escape that stop
-		return false
+	if u.star == superStar || v.star != noStar {
+		return u.star >= v.star
 	}
-	for i := 0; i < len(v.class.ranges); i += 2 {
-		for r := v.class.ranges[i]; r <= min(v.class.ranges[i+1], unicode.MaxLatin1); r++ {
-			if r == '/' || stopsOne(r, stops) {
+	for lo, hi := range v.ranges {
+		if lo < hi && hi > unicode.MaxLatin1 && stops == resource.StopsInList {
+			return false // white space or an escape may be among them
+		}
+		for r := lo; r <= max(lo, min(hi, unicode.MaxLatin1)); r++ {
+			if stopsStar(r, stops) {
 				return false
 			}
 		}
-		if stops == resource.StopsInList && v.class.ranges[i+1] > unicode.MaxLatin1 {
-			return false // white space may be among them
-		}
 	}
 	return true
-}
-
-func stopsOne(r rune, stops resource.Stops) bool {
-	return stops != resource.StopsAtSlash && stopsAt(r, stops)
-}
-
-// othersToo reports whether the class of u matches all that is not ASCII, escapes too:
-// see [automaton.add].
-func (u unit) othersToo() bool {
-	n := len(u.class.ranges)
-	return u.class.ranges[n-2] <= utf8.RuneSelf && u.class.ranges[n-1] == unicode.MaxRune
 }
 
 // holds reports whether the literal or class u matches whatever v does, which is no star
-// if it is to. A class that has the last range of [unit.othersToo] has all of it.
+// if it is to.
 func (u unit) holds(v unit) bool {
-	switch {
-	case v.isStar():
-		return false
-	case u.isLiteral():
-		return v.isLiteral() && u.lit == v.lit
-	case v.isLiteral() && v.lit >= utf8.RuneSelf && u.othersToo():
-		return true
-	case v.isLiteral():
-		return inRanges(u.class.ranges, v.lit)
-	}
-	for i := 0; i < len(v.class.ranges); i += 2 {
-		if lo, hi := v.class.ranges[i], v.class.ranges[i+1]; !u.spans(lo, hi) {
+	for lo, hi := range v.ranges {
+		spans := false
+		for first, last := range u.ranges {
+			spans = spans || first <= lo && hi <= last
+		}
+		if !spans {
 			return false
 		}
 	}
-	return true
-}
-
-// spans reports whether the class of u has all characters from lo to hi.
-func (u unit) spans(lo, hi rune) bool {
-	for i := 0; i < len(u.class.ranges); i += 2 {
-		if u.class.ranges[i] <= lo && hi <= u.class.ranges[i+1] {
-			return true
-		}
-	}
-	return false
+	return v.star == noStar
 }

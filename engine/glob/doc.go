@@ -20,5 +20,5 @@
 // The whole text of a pattern also counts as one without wildcards, so that it
 // always matches the very text that it quotes: private[0], /v1/users/{id}.
 //
-// A [Set] matches other strings, as they are.
+// Strings that are no resources are matched as they are: see [CompileSet].
 package glob

@@ -76,9 +76,9 @@ func expression(units []unit, star string) string {
 			var text strings.Builder
 			u.write(&text)
 			b.WriteString(regexp.QuoteMeta(text.String()))
-		case u.isSuper():
+		case u.star == superStar:
 			b.WriteString("(?s:.*)")
-		case u.isStar():
+		case u.star == oneStar:
 			b.WriteString(star)
 		case strings.HasPrefix(u.class.expr, "[^"): // as one character of which an escape counts
 			b.WriteString("(?:%[0-9A-F]{2}|" + u.class.expr + ")")
@@ -89,7 +89,7 @@ func expression(units []unit, star string) string {
 	return b.String()
 }
 
-// PlainExpressions returns what the pattern of a [Set] matches, as alternatives
+// PlainExpressions returns what a pattern of [CompileSet] matches, as alternatives
 // without anchors. The pattern compiles.
 func PlainExpressions(pattern string) []string {
 	alternatives, _ := parsePattern(pattern)
@@ -130,11 +130,8 @@ func (u unit) needsEscape() bool {
 func backtracks(units []unit) bool {
 	choices := 0
 	for i, u := range units {
-		if !u.isStar() {
-			continue
-		}
 		_, n := literalPrefix(units[i+1:])
-		if n < len(units)-i-1 && (u.glob != "*" || units[i+1].lit != '/') {
+		if u.star != noStar && n < len(units)-i-1 && (u.star == superStar || units[i+1].lit != '/') {
 			choices++
 		}
 	}

@@ -1,7 +1,8 @@
 package glob
 
 import (
-	"slices"
+	"fmt"
+	"strings"
 	"unsafe"
 
 	"writ/engine/flat"
@@ -18,125 +19,58 @@ const (
 	Blocks Use = true
 )
 
-// List is a compiled list of patterns for resources. It is immutable and safe for
-// concurrent use.
+// PatternError says which pattern of a list cannot be compiled, and why.
+type PatternError struct {
+	Index   int
+	Problem string
+}
+
+// Error implements error.
+func (e *PatternError) Error() string { return fmt.Sprintf("pattern %d %s", e.Index, e.Problem) }
+
+// List is a compiled list of patterns. It is immutable and safe for concurrent use.
+//
+// Matching takes time linear in the text, however many wildcards the patterns have: see
+// [automaton]. A list that could take long all the same is refused.
 type List struct {
-	// flat is the list in one piece of memory (see package flat): how many groups it has;
-	// the readers, the place and the end of each; the set of each.
+	// flat is the list in one piece of memory (see package flat): how many programs,
+	// automata and words of automata there are and where the programs begin; the texts of
+	// the programs and the automata; the programs in the order of their indices; of each
+	// automaton its place, the least index of its patterns and its readers.
 	flat string
 }
 
-// group are the patterns as some readers have them. Nearly all patterns are the
-// same to all readers that can meet them, so that a list has one group.
-type group struct {
-	readers resource.Reader
-	set     Set
-}
-
-// Places in a List.
+// Sizes in a List.
 const (
-	listHeader = 4
-	groupSize  = 12
+	listHeader    = 16
+	programSize   = 20
+	automatonSize = 12
 )
+
+// program is one spelling of a pattern with one wildcard * or ** at most, in a List: the
+// place of its literal before the wildcard and, after that, of its suffix behind it; the
+// length of the literal; in one number the length of the suffix, the readers and the star;
+// the index; and, where there are as many, the last four bytes of the literal, by which
+// most texts differ from it already. Without a wildcard the literal is the whole pattern.
+type program string
+
+const (
+	// tailSize is how many bytes of a literal are beside the program.
+	tailSize = 4
+	// readersAt and suffixAt are the bits of a program's third number from which on it has
+	// the readers and the length of the suffix, which is far below 1 MiB: see maxSpelled.
+	readersAt = 2
+	suffixAt  = 12
+)
+
+// The readers fit in between.
+var _ [1<<(suffixAt-readersAt) - 1 - resource.All]struct{}
 
 // ListOf returns the list whose [List.Flat] it is given.
 func ListOf(block string) List { return List{block} }
 
 // Flat returns the list in one piece of memory, for what is compiled into one with it.
 func (l *List) Flat() string { return l.flat }
-
-func (l *List) groups() int { return flat.Int(l.flat, 0) }
-
-func (l *List) group(i int) group {
-	at := listHeader + i*groupSize
-	return group{
-		readers: resource.Reader(flat.Uint32(l.flat, at)), //nolint:gosec // as listBuilder wrote it
-		set:     Set{l.flat[flat.Int(l.flat, at+4):flat.Int(l.flat, at+8)]},
-	}
-}
-
-// Compile compiles patterns. Its error is a *[PatternError].
-func Compile(patterns []string, use Use) (*List, error) { return compile(patterns, use, spellingsOf) }
-
-// Exactly compiles a list of resources that match no others.
-func Exactly(resources []string, use Use) (*List, error) { return compile(resources, use, quoted) }
-
-func compile(patterns []string, use Use, spell speller) (*List, error) {
-	l, mistakes := build(patterns, use, spell, 1)
-	if len(mistakes) > 0 {
-		return nil, mistakes[0]
-	}
-	return l, nil
-}
-
-// Check returns what is wrong with the patterns, at most limit mistakes.
-func Check(patterns []string, use Use, limit int) []*PatternError {
-	_, mistakes := build(patterns, use, spellingsOf, limit)
-	return mistakes
-}
-
-const tooMuchText = "stands, with those before it, for more than 131072 characters in all their alternatives and readings"
-
-// build compiles a list without the patterns that are mistakes.
-func build(patterns []string, use Use, spell speller, limit int) (*List, []*PatternError) {
-	var l listBuilder
-	var mistakes []*PatternError
-	left := maxSpelled
-	for i, pattern := range patterns {
-		spellings, problem := spell(pattern, use, left)
-		for _, s := range spellings {
-			if left -= len(s.units); left < 0 {
-				problem = tooMuchText
-				break
-			}
-			l.group(s.readers).add(i, s.units)
-		}
-		if problem == "" {
-			continue
-		}
-		mistakes = append(mistakes, &PatternError{Index: i, Problem: problem})
-		if problem == tooMuchText || len(mistakes) == limit {
-			return nil, mistakes
-		}
-	}
-	b, err := l.append(nil)
-	if err != nil {
-		return nil, append(mistakes, err)
-	}
-	return &List{string(b)}, mistakes
-}
-
-// listBuilder makes a List of the spellings of its patterns, by readers.
-type listBuilder struct {
-	readers []resource.Reader
-	sets    []*setBuilder
-}
-
-// group returns the set of the patterns as readers have them.
-func (l *listBuilder) group(readers resource.Reader) *setBuilder {
-	i := slices.Index(l.readers, readers)
-	if i < 0 {
-		i = len(l.sets)
-		l.readers, l.sets = append(l.readers, readers), append(l.sets, &setBuilder{})
-	}
-	return l.sets[i]
-}
-
-// append appends the [List].
-func (l *listBuilder) append(b []byte) ([]byte, *PatternError) {
-	at := listHeader + len(l.sets)*groupSize
-	b = appendInt(b, len(l.sets))
-	var sets []byte
-	for i, set := range l.sets {
-		start := at + len(sets)
-		var err *PatternError
-		if sets, err = set.append(sets); err != nil {
-			return nil, err
-		}
-		b = appendInt(appendInt(appendInt(b, int(l.readers[i])), start), at+len(sets))
-	}
-	return append(b, sets...), nil
-}
 
 // FirstMatch returns the index of the first pattern that matches a reading of r, and
 // whose reading that is, or -1.
@@ -160,91 +94,146 @@ func (l *List) Allowed(r *resource.Readings) bool {
 	return r.AllowLen() > 0
 }
 
+// Match returns the index of the first pattern that matches s to some reader, or
+// -1: for strings that are no resource of an intent. It does not allocate.
+func (l *List) Match(s string) int {
+	i, _ := l.search(s, resource.All, resource.StopsAtSlash, nil)
+	return i
+}
+
 // MatchAny returns the index of the first pattern that matches reading to one of
 // its readers, and those readers, or -1.
 func (l *List) MatchAny(reading resource.Reading) (int, resource.Reader) {
-	first, by := -1, resource.Reader(0)
-	for i := range l.groups() {
-		g := l.group(i)
-		if g.readers&reading.Readers == 0 {
-			continue
-		}
-		if index := g.set.Match(reading.Text); index >= 0 && (first < 0 || index < first) {
-			first, by = index, g.readers&reading.Readers
-		}
-	}
-	return first, by
+	return l.search(reading.Text, reading.Readers, resource.StopsAtSlash, nil)
 }
 
 // MatchEvery reports whether reading matches a pattern to each of its readers.
 func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
-	left := reading.Readers
-	for i := range l.groups() {
-		g := l.group(i)
-		if g.readers&left != 0 && g.set.match(reading.Text, stops) >= 0 {
-			left &^= g.readers
+	for left := reading.Readers; left != 0; {
+		index, by := l.search(reading.Text, left, stops, nil)
+		if index < 0 {
+			return false
 		}
+		left &^= by
 	}
-	return left == 0
+	return true
 }
 
 // Each yields the index of every pattern that matches reading to one of its readers, in
 // no order: a pattern with alternatives can be yielded more than once. A * also ends at
 // stops, which are [resource.StopsAtSlash] for a block.
 func (l *List) Each(reading resource.Reading, stops resource.Stops, yield func(index int)) {
-	for i := range l.groups() {
-		g := l.group(i)
-		if g.readers&reading.Readers != 0 {
-			g.set.each(reading.Text, stops, yield)
+	l.search(reading.Text, reading.Readers, stops, yield)
+}
+
+// search returns the index of the first pattern that matches s to one of readers, and
+// those to which it does, or -1. Where each is not nil, it is called for the indices
+// instead, and search returns -1.
+func (l *List) search(s string, readers resource.Reader, stops resource.Stops, each func(index int)) (first int, by resource.Reader) {
+	first = -1
+	for p := l.programs(); p != ""; p = p[programSize:] {
+		if !p.mayMatch(s) || p.readers()&readers == 0 || !l.matches(p, s, stops) {
+			continue
+		}
+		if each == nil {
+			first, by = p.index(), p.readers()&readers
+			break
+		}
+		each(p.index())
+	}
+	for i := range l.automata() {
+		at, least, its := l.automaton(i)
+		if its&readers == 0 || first >= 0 && least >= first || !strings.HasPrefix(s, prefixOf(l.flat[at:])) {
+			continue
+		}
+		a := automatonAt(l.flat[at:])
+		if i := a.match(s[len(a.prefix):], stops, each); i >= 0 && (first < 0 || i < first) {
+			first, by = i, its&readers
 		}
 	}
-}
-
-// Steps bounds what matching s takes.
-func (l *List) Steps(s string) int {
-	n := 0
-	for i := range l.groups() {
-		g := l.group(i)
-		n += g.set.Steps(s)
-	}
-	return n
-}
-
-// Size returns about how many bytes l keeps on the heap.
-func (l *List) Size() int { return int(unsafe.Sizeof(*l)) + len(l.flat) }
-
-// Len returns the number of spellings of the patterns.
-func (l *List) Len() int {
-	n := 0
-	for i := range l.groups() {
-		g := l.group(i)
-		n += g.set.Len()
-	}
-	return n
-}
-
-// Match returns the index of the first pattern that matches s to some reader, or
-// -1: for strings that are no resource of an intent.
-func (l *List) Match(s string) int {
-	i, _ := l.MatchAny(resource.Reading{Text: s, Readers: resource.All})
-	return i
+	return first, by
 }
 
 // Literals yields what each pattern starts with, as each reader has it, and
 // whether that is the whole pattern.
 func (l *List) Literals(yield func(literal string, whole bool) bool) {
-	for i := range l.groups() {
-		g := l.group(i)
-		for i := range g.set.programs() {
-			if p := g.set.read(g.set.program(i)); !yield(p.literal, p.star == noStar) {
-				return
-			}
-		}
-		for i := range g.set.automata() {
-			at, _ := g.set.automaton(i)
-			if !yield(prefixOf(g.set.flat[at:]), false) {
-				return
-			}
+	for p := l.programs(); p != ""; p = p[programSize:] {
+		if literal, _ := l.texts(p); !yield(literal, p.star() == noStar) {
+			return
 		}
 	}
+	for i := range l.automata() {
+		if at, _, _ := l.automaton(i); !yield(prefixOf(l.flat[at:]), false) {
+			return
+		}
+	}
+}
+
+// Steps bounds what matching s takes: the words of all automata for each character, and
+// a look at each program.
+func (l *List) Steps(s string) int { return flat.Int(l.flat, 8)*len(s) + flat.Int(l.flat, 0) }
+
+// Size returns about how many bytes l keeps on the heap.
+func (l *List) Size() int { return int(unsafe.Sizeof(*l)) + len(l.flat) }
+
+// Len returns the number of spellings of the patterns.
+func (l *List) Len() int { return flat.Int(l.flat, 0) + l.automata() }
+
+// programs returns all programs, each of which begins with its numbers.
+func (l *List) programs() program {
+	at := flat.Int(l.flat, 12)
+	return program(l.flat[at : at+flat.Int(l.flat, 0)*programSize])
+}
+
+func (l *List) automata() int { return flat.Int(l.flat, 4) }
+
+// automaton returns the place, the least index and the readers of the i-th automaton.
+func (l *List) automaton(i int) (at, index int, readers resource.Reader) {
+	entry := flat.Int(l.flat, 12) + flat.Int(l.flat, 0)*programSize + i*automatonSize
+	return flat.Int(l.flat, entry), flat.Int(l.flat, entry+4), resource.Reader(flat.Int(l.flat, entry+8)) //nolint:gosec // as written
+}
+
+func (p program) literal() int { return flat.Int(string(p), 4) }
+func (p program) suffix() int  { return flat.Int(string(p), 8) >> suffixAt }
+func (p program) star() star   { return star(flat.Int(string(p), 8) & (1<<readersAt - 1)) }
+func (p program) index() int   { return flat.Int(string(p), 12) }
+func (p program) readers() resource.Reader {
+	return resource.Reader(flat.Int(string(p), 8)>>readersAt) & resource.All
+}
+
+// mayMatch is false of most texts that do not match. It looks at no text of the program.
+func (p program) mayMatch(s string) bool {
+	n := p.literal()
+	return len(s) >= n+p.suffix() && (n < tailSize || flat.Uint32(s, n-tailSize) == flat.Uint32(string(p), 16))
+}
+
+// texts returns the literal and the suffix of p.
+func (l *List) texts(p program) (literal, suffix string) {
+	text, n := l.flat[flat.Int(string(p), 0):], p.literal()
+	return text[:n], text[n : n+p.suffix()]
+}
+
+// matches reports whether p, which may, matches s.
+func (l *List) matches(p program, s string, stops resource.Stops) bool {
+	literal, suffix := l.texts(p)
+	if p.star() == noStar {
+		return s == literal
+	}
+	return strings.HasPrefix(s, literal) && strings.HasSuffix(s, suffix) &&
+		(p.star() == superStar || within(s[len(literal):len(s)-len(suffix)], stops))
+}
+
+// within reports whether a * matches s.
+func within(s string, stops resource.Stops) bool {
+	if stops == resource.StopsAtSlash {
+		return strings.IndexByte(s, '/') < 0
+	}
+	for s != "" {
+		r, size := next(s)
+		if stopsStar(r, stops) {
+			return false
+		}
+		s = s[size:]
+	}
+	return true
 }

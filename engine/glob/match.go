@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,26 +16,29 @@ import (
 // the text so far can have led there. A step takes a few instructions for 64
 // places, which are a word.
 //
-// It is a view of a [Set]'s memory, where numbers of four bytes and words follow each
+// It is a view of a [List]'s memory, where numbers of four bytes and words follow each
 // other (see package flat): the length of the prefix, the words of a state (n), and how
-// many columns, ends and wide units there are; the prefix; the kind of each character of
-// ASCII; start, stars and supers; the columns; the ends, each a place and an index; the
-// wide units, each a place, how many bounds its ranges have, and these.
+// many columns, ends and wide runs there are; the prefix; then its members in their order.
 type automaton struct {
 	// prefix comes before everything else; the places count from its end.
 	prefix string
 	words  int
-	// ascii, start, stars, supers and columns are those of the [builder].
-	ascii, start, stars, supers, columns string
-
-	ends, wide          string
-	endCount, wideUnits int
+	// ascii has the column of each character of ASCII.
+	ascii string
+	// start are the places before any character; stars those before * and **, supers
+	// those before ** alone.
+	start, stars, supers string
+	// columns has for each kind of character the places whose unit it matches.
+	columns string
+	// ends are pairs of a place at the end of a pattern and its index, wide of the first
+	// character of a run beyond ASCII, the first of which may begin before, and its column.
+	ends, wide string
 }
 
 const (
 	automatonHeader = 20
 	wordSize        = 8
-	endSize         = 8
+	pairSize        = 8
 )
 
 // prefixOf returns the prefix of the automaton at the start of b.
@@ -42,15 +46,15 @@ func prefixOf(b string) string { return b[automatonHeader : automatonHeader+flat
 
 // automatonAt returns the automaton at the start of b.
 func automatonAt(b string) automaton {
-	a := automaton{prefix: prefixOf(b), words: flat.Int(b, 4), endCount: flat.Int(b, 12), wideUnits: flat.Int(b, 16)}
-	size, columns := a.words*wordSize, flat.Int(b, 8)
+	a := automaton{prefix: prefixOf(b), words: flat.Int(b, 4)}
+	size, columns, ends, wide := a.words*wordSize, flat.Int(b, 8), flat.Int(b, 12), flat.Int(b, 16)
 	b = b[automatonHeader+len(a.prefix):]
 	a.ascii, b = b[:utf8.RuneSelf], b[utf8.RuneSelf:]
 	a.start, b = b[:size], b[size:]
 	a.stars, b = b[:size], b[size:]
 	a.supers, b = b[:size], b[size:]
 	a.columns, b = b[:columns*size], b[columns*size:]
-	a.ends, a.wide = b[:a.endCount*endSize], b[a.endCount*endSize:]
+	a.ends, a.wide = b[:ends*pairSize], b[ends*pairSize:(ends+wide)*pairSize]
 	return a
 }
 
@@ -72,8 +76,8 @@ func (a *automaton) match(s string, stops resource.Stops, each func(index int)) 
 
 // ended is what [automaton.match] returns of the state after the last character.
 func (a *automaton) ended(state []uint64, each func(index int)) int {
-	for i := range a.endCount {
-		place, index := flat.Int(a.ends, i*endSize), flat.Int(a.ends, i*endSize+4)
+	for i := 0; i < len(a.ends); i += pairSize {
+		place, index := flat.Int(a.ends, i), flat.Int(a.ends, i+4)
 		switch {
 		case state[place/64]>>(place%64)&1 == 0:
 		case each == nil:
@@ -95,11 +99,7 @@ func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 		if stopsStar(r, stops) {
 			stay = supers
 		}
-		column := flat.Uint64(a.column(r), 0)
-		if r >= utf8.RuneSelf {
-			column |= a.wideWord(r)
-		}
-		state = (state&column)<<1 | state&stay
+		state = (state&flat.Uint64(a.columns, a.column(r)*wordSize))<<1 | state&stay
 		state |= (state & stars) << 1
 	}
 	return state
@@ -107,7 +107,6 @@ func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 
 // run moves state over s. It returns false if no place is left.
 func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
-	var space [maxChain / 64]uint64
 	for i := range state {
 		state[i] = flat.Uint64(a.start, i*wordSize)
 	}
@@ -118,23 +117,19 @@ func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
 		if stopsStar(r, stops) {
 			stay = a.supers
 		}
-		if a.step(state, a.column(r), a.wideColumn(r, &space), stay) == 0 {
+		if a.step(state, a.columns[a.column(r)*len(stay):], stay) == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// step moves state over a character that the places in column and wide match and the
-// wildcards in stay. It returns 0 if no place is left.
-func (a *automaton) step(state []uint64, column string, wide []uint64, stay string) (left uint64) {
+// step moves state over a character that the places in column match and the wildcards in
+// stay. It returns 0 if no place is left.
+func (a *automaton) step(state []uint64, column, stay string) (left uint64) {
 	var moved, opened uint64
 	for i, d := range state {
-		match := flat.Uint64(column, i*wordSize)
-		if wide != nil {
-			match |= wide[i]
-		}
-		match &= d
+		match := d & flat.Uint64(column, i*wordSize)
 		n := match<<1 | moved | d&flat.Uint64(stay, i*wordSize)
 		moved = match >> 63
 		open := n & flat.Uint64(a.stars, i*wordSize)
@@ -146,45 +141,17 @@ func (a *automaton) step(state []uint64, column string, wide []uint64, stay stri
 	return left
 }
 
-// column returns the places whose unit matches r, but for wide units.
-func (a *automaton) column(r rune) string {
-	if r >= utf8.RuneSelf {
-		return a.columns[:a.words*wordSize]
+// column returns which column is that of r.
+func (a *automaton) column(r rune) int {
+	if r < utf8.RuneSelf {
+		return int(a.ascii[r])
 	}
-	at := int(a.ascii[r]) * a.words * wordSize
-	return a.columns[at : at+a.words*wordSize]
+	return a.wideColumn(r)
 }
 
-// wideColumn returns the places of the wide units that match r, in space, or nil where
-// there are none.
-func (a *automaton) wideColumn(r rune, space *[maxChain / 64]uint64) []uint64 {
-	if r < utf8.RuneSelf || a.wideUnits == 0 {
-		return nil
-	}
-	column := space[:a.words]
-	clear(column)
-	b := a.wide
-	for range a.wideUnits {
-		place, bounds := flat.Int(b, 0), flat.Int(b, 4)
-		b = b[8:]
-		for i := 0; i < bounds && flat.Int(b, 4*i) <= int(r); i += 2 {
-			if int(r) <= flat.Int(b, 4*i+4) {
-				set(column, place)
-				break
-			}
-		}
-		b = b[4*bounds:]
-	}
-	return column
-}
-
-// wideWord is wideColumn where that is one word.
-func (a *automaton) wideWord(r rune) uint64 {
-	var space [maxChain / 64]uint64
-	if wide := a.wideColumn(r, &space); wide != nil {
-		return wide[0]
-	}
-	return 0
+func (a *automaton) wideColumn(r rune) int {
+	after := sort.Search(len(a.wide)/pairSize, func(i int) bool { return flat.Int(a.wide, i*pairSize) > int(r) })
+	return flat.Int(a.wide, (after-1)*pairSize+4)
 }
 
 // next returns the first character of s, which is not empty: an escape is one.

@@ -2,6 +2,7 @@ package glob
 
 import (
 	"fmt"
+	"regexp"
 	classes "regexp/syntax"
 	"slices"
 	"strings"
@@ -12,46 +13,65 @@ import (
 	"github.com/gobwas/glob/syntax"
 )
 
-// unit is a literal character of a pattern or, where glob is not empty, one of
-// its wildcards or classes as it is written.
+// unit is a literal character of a pattern, a star or, where that is not nil, a class.
 type unit struct {
 	lit   rune
-	glob  string
-	class *class // what a unit that is neither literal nor a star matches one of
+	star  star
+	class *class
 }
+
+// star is a wildcard of any number of characters: * or **.
+type star uint8
+
+const (
+	noStar star = iota
+	oneStar
+	superStar
+)
 
 // class is a set of characters: a regular expression, and the first and last ones
 // of their ranges, sorted.
 type class struct {
 	expr   string
-	ranges []rune
+	bounds []rune
 }
 
-func (u unit) isLiteral() bool { return u.glob == "" }
-func (u unit) isSuper() bool   { return u.glob == "**" }
-func (u unit) isStar() bool    { return u.glob == "*" || u.glob == "**" }
+func (u unit) isLiteral() bool { return u.star == noStar && u.class == nil }
 
 // escaped marks the unit of an escape: the unit of %2F is escaped | 0x2F.
 const escaped = 0x200000
 
 // anyOne is the unit of ?.
-var anyOne, _ = oneOf("?", "[^/]")
+var anyOne = oneOf("[^/]")
 
-// oneOf returns the unit that matches one character of expr, a class.
-func oneOf(glob, expr string) (unit, bool) {
+// oneOf returns the unit that matches one character of expr, a class that regular
+// expressions have, too. One of all that is not ASCII has the escapes.
+func oneOf(expr string) unit {
 	re, err := classes.Parse(expr, classes.Perl)
-	if err != nil || len(re.Rune) == 0 {
-		return unit{}, false
+	if err != nil {
+		return unit{class: &class{expr: expr}}
 	}
-	ranges := re.Rune
+	bounds := re.Rune
 	if re.Op == classes.OpLiteral {
-		ranges = []rune{ranges[0], ranges[0]}
+		bounds = []rune{bounds[0], bounds[0]}
 		// A class of both cases of a letter, such as [aA], is one literal without case.
-		for r := unicode.SimpleFold(ranges[0]); re.Flags&classes.FoldCase != 0 && r != ranges[0]; r = unicode.SimpleFold(r) {
-			ranges = append(ranges, r, r) // upper case, which is first, is the least
+		for r := unicode.SimpleFold(bounds[0]); re.Flags&classes.FoldCase != 0 && r != bounds[0]; r = unicode.SimpleFold(r) {
+			bounds = append(bounds, r, r) // upper case, which is first, is the least
 		}
 	}
-	return unit{glob: glob, class: &class{expr, ranges}}, true
+	if n := len(bounds); n > 0 && bounds[n-2] <= utf8.RuneSelf && bounds[n-1] == utf8.MaxRune {
+		bounds[n-1] = escaped | 0xFF
+	}
+	return unit{class: &class{expr, bounds}}
+}
+
+// ranges yields the first and last characters of what u matches one of: a star of none.
+func (u unit) ranges(yield func(lo, hi rune) bool) {
+	if u.isLiteral() {
+		yield(u.lit, u.lit)
+	}
+	for i := 0; u.class != nil && i < len(u.class.bounds) && yield(u.class.bounds[i], u.class.bounds[i+1]); i += 2 {
+	}
 }
 
 // coalesce returns units with every run of * and ** as one of them. Without it
@@ -59,12 +79,10 @@ func oneOf(glob, expr string) (unit, bool) {
 func coalesce(units []unit) []unit {
 	var merged []unit
 	for _, u := range units {
-		n := len(merged)
-		switch {
-		case n == 0 || !u.isStar() || !merged[n-1].isStar():
+		if n := len(merged); n > 0 && u.star != noStar && merged[n-1].star != noStar {
+			merged[n-1].star = max(merged[n-1].star, u.star)
+		} else {
 			merged = append(merged, u)
-		case u.isSuper():
-			merged[n-1] = u
 		}
 	}
 	return merged
@@ -107,9 +125,7 @@ func parsePattern(pattern string) ([][]unit, string) {
 		alternatives[i] = coalesce(units)
 		stars := 0
 		for _, u := range alternatives[i] {
-			if u.isStar() {
-				stars++
-			}
+			stars += min(int(u.star), 1)
 		}
 		if stars > maxStars {
 			p.fail("has more than 32 wildcards")
@@ -166,28 +182,27 @@ func (p *patternParser) sequence(depth int) [][]unit {
 	var done [][]unit
 	current := [][]unit{nil}
 	for p.problem == "" {
-		start := p.lex.Offset()
-		var next [][]unit
+		start, next := p.lex.Offset(), [][]unit{nil}
 		switch token := p.lex.Next(); token.Type {
 		case syntax.EOF, syntax.TermsClose:
 			return append(done, current...)
 		case syntax.TermSeparator:
-			done, current = append(done, current...), [][]unit{nil}
+			done, current = append(done, current...), next
 			continue
 		case syntax.TermsOpen:
 			next = p.sequence(depth + 1)
 		case syntax.RangeOpen:
-			next = [][]unit{{p.class(start)}}
+			next[0] = []unit{p.class(start)}
 		case syntax.Text:
-			var text []unit
 			for _, r := range token.Data {
-				text = append(text, unit{lit: r})
+				next[0] = append(next[0], unit{lit: r})
 			}
-			next = [][]unit{text}
-		case syntax.Any, syntax.Super:
-			next = [][]unit{{{glob: token.Data}}}
+		case syntax.Any:
+			next[0] = []unit{{star: oneStar}}
+		case syntax.Super:
+			next[0] = []unit{{star: superStar}}
 		case syntax.Single:
-			next = [][]unit{{anyOne}}
+			next[0] = []unit{anyOne}
 		default:
 			p.fail("is not understood")
 		}
@@ -220,37 +235,30 @@ func (p *patternParser) product(heads, tails [][]unit) [][]unit {
 
 // class parses a character class whose opening bracket has been read.
 func (p *patternParser) class(start int) unit {
-	source := p.source[start:p.lex.Offset()]
-	if strings.HasPrefix(source, "[^") {
+	if strings.HasPrefix(p.source[start:], "[^") {
 		p.fail("has a class that starts with ^, which does not negate: write [!…]")
 	}
-	var b strings.Builder
-	b.WriteByte('[')
-	for {
-		switch token := p.lex.Next(); token.Type {
-		case syntax.RangeClose:
-			u, ok := oneOf(source, b.String()+"]")
-			if !ok {
-				p.fail("has a class that is not understood")
-			}
-			return u
+	expr := "["
+	token := p.lex.Next()
+	for ; token.Type != syntax.RangeClose && token.Type != syntax.EOF && token.Type != syntax.Error; token = p.lex.Next() {
+		switch token.Type {
 		case syntax.Not:
-			b.WriteByte('^')
+			expr += "^"
 		case syntax.RangeBetween:
-			b.WriteByte('-')
-		case syntax.RangeLo, syntax.RangeHi, syntax.Text:
-			for _, r := range token.Data {
-				if r < utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-					b.WriteByte('\\') // so that it means itself
-				}
-				b.WriteRune(r)
-			}
+			expr += "-"
 		default:
-			p.fail("has a class that is not understood")
-			return unit{}
+			expr += notWord.ReplaceAllString(token.Data, `\$0`) // so that it means itself
 		}
 	}
+	u := oneOf(expr + "]")
+	if token.Type != syntax.RangeClose || len(u.class.bounds) == 0 {
+		p.fail("has a class that is not understood")
+	}
+	return u
 }
+
+// notWord is a character of ASCII that is no letter or digit.
+var notWord = regexp.MustCompile(`[^0-9A-Za-z\x{80}-\x{10FFFF}]`)
 
 func (p *patternParser) fail(problem string) {
 	if p.problem == "" {

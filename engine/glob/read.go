@@ -26,6 +26,16 @@ type spelling struct {
 // characters, or what is wrong with it.
 type speller func(text string, use Use, limit int) ([]spelling, string)
 
+// plain returns the spellings of a pattern that is matched as it is written.
+func plain(pattern string, _ Use, _ int) ([]spelling, string) {
+	alternatives, problem := parsePattern(pattern)
+	var all []spelling
+	for _, units := range alternatives {
+		all = append(all, spelling{resource.All, units})
+	}
+	return all, problem
+}
+
 // spellingsOf returns all spellings of a pattern, or what is wrong with it. They
 // have at most limit characters.
 func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
@@ -56,10 +66,7 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 // quoted returns the spellings of a text that stands for itself.
 func quoted(text string, use Use, _ int) ([]spelling, string) {
 	readings, err := resource.ReadQuoted(text, bool(use))
-	if err != nil {
-		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
-	}
-	return spell(readings, nil, use), ""
+	return spell(readings, err, nil, use)
 }
 
 // read returns an alternative of a pattern as each reader has it.
@@ -72,19 +79,19 @@ func read(alternative []unit, use Use) ([]spelling, string) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}
 	readings, err := resource.ReadPattern(text, bool(use))
+	return spell(readings, err, wildcards, use)
+}
+
+// spell returns readings of a pattern as units, or why there are none.
+func spell(readings []resource.Reading, err error, wildcards []unit, use Use) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
-	return spell(readings, wildcards, use), ""
-}
-
-// spell returns readings of a pattern as units.
-func spell(readings []resource.Reading, wildcards []unit, use Use) []spelling {
 	all := make([]spelling, len(readings))
 	for i, r := range readings {
 		all[i] = spelling{widened(r, use), coalesce(units(r.Text, wildcards))}
 	}
-	return all
+	return all, ""
 }
 
 // widened returns the readers of r and those that make no difference, so that lists
@@ -107,17 +114,17 @@ func widened(r resource.Reading, use Use) resource.Reader {
 func lettered(units []unit) (text string, wildcards []unit, ok bool) {
 	var b strings.Builder
 	for _, u := range units {
+		letter := u.lit
 		switch {
-		case u.isSuper():
-			b.WriteRune(resource.Super + rune(len(wildcards)))
-			wildcards = append(wildcards, u)
-		case !u.isLiteral():
-			b.WriteRune(resource.Wild + rune(len(wildcards)))
-			wildcards = append(wildcards, u)
-		case resource.IsWild(u.lit):
+		case u.isLiteral() && resource.IsWild(u.lit):
 			return "", nil, false
-		default:
-			b.WriteRune(u.lit)
+		case u.star == superStar:
+			letter = resource.Super + rune(len(wildcards))
+		case !u.isLiteral():
+			letter = resource.Wild + rune(len(wildcards))
+		}
+		if b.WriteRune(letter); !u.isLiteral() {
+			wildcards = append(wildcards, u)
 		}
 	}
 	return b.String(), wildcards, true

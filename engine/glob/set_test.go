@@ -11,7 +11,7 @@ import (
 	"writ/engine/resource"
 )
 
-func mustSet(t testing.TB, patterns ...string) *Set {
+func mustSet(t testing.TB, patterns ...string) *List {
 	t.Helper()
 	s, err := CompileSet(patterns)
 	if err != nil {

@@ -43,20 +43,19 @@ func (t *text) readAddresses() {
 func (t *text) addressesIn(list string, numbers bool) []string {
 	var all []string
 	for entry := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
-		if bare := ungrouped.Replace(entry); numbers && number.MatchString(bare) {
-			all = append(all, bare)
-			continue
+		before, pieces := len(all), strings.FieldsFunc(entry, cutsAddress)
+		if numbers && number.MatchString(ungrouped.Replace(entry)) {
+			pieces = []string{entry}
 		}
-		found := false
-		for piece := range strings.FieldsFuncSeq(entry, cutsAddress) {
+		for _, piece := range pieces {
 			switch bare := ungrouped.Replace(piece); {
 			case strings.IndexByte(piece, '@') >= 0:
-				all, found = append(all, t.address(piece)...), true
+				all = append(all, t.address(piece)...)
 			case numbers && number.MatchString(bare):
-				all, found = append(all, bare), true
+				all = append(all, bare)
 			}
 		}
-		if entry = strings.TrimSpace(entry); !found && entry != "" {
+		if entry = strings.TrimSpace(entry); len(all) == before && entry != "" {
 			all = append(all, entry)
 		}
 	}

@@ -20,7 +20,7 @@ func blockReadings(t *text) ([]Reading, *Error) {
 	all.addVariants(t)
 	for _, other := range t.otherSpellings() {
 		if other.form == formService { // a control in it is no reason to look away
-			if err := other.readService(); err != nil {
+			if err := other.readService(other.rest); err != nil {
 				return nil, err
 			}
 		} else if other.read() != nil { // it is no spelling of anything
@@ -53,7 +53,7 @@ func (t *text) otherSpellings() []text {
 		}
 	case t.form == formName:
 		others = addressesWithin(decoded)
-	case t.form == formAddresses || isAddressScheme(t.scheme):
+	case t.form == formAddresses || schemes[t.scheme] == formAddresses:
 		list := strings.TrimLeft(t.rest, "/")
 		others = addressesWithin(list)
 		for _, list := range [...]string{list, withoutSpace(decodeAll(list))} {
@@ -100,7 +100,7 @@ func withoutSpace(s string) string {
 
 // addVariants adds what t has read and the variants of it.
 func (c *collection) addVariants(t *text) {
-	for _, r := range slices.Concat(t.readings.list, t.blocks) {
+	for _, r := range slices.Concat(t.readings.list, t.blocks.list) {
 		variants := t.form.variants(r.Text)
 		for _, s := range variants {
 			if trimmed := strings.TrimRight(s, "/"); trimmed != s && t.form.isPath(trimmed) {
@@ -145,16 +145,8 @@ func (c *collection) addFolded(readers Reader, s string) {
 		c.add(readers, asciiLower(s[:colon])+s[colon:])
 	}
 	if folds := readers & (Windows | Address); folds != 0 {
-		c.add(folds, fold(s))
+		c.add(folds, cases.Fold().String(s))
 	}
-}
-
-// fold returns s in the form that texts share which differ in case alone.
-func fold(s string) string {
-	if isASCII(s) {
-		return asciiLower(s)
-	}
-	return cases.Fold().String(s)
 }
 
 // variants returns a canonical reading and what is left of it, each with its dot

@@ -10,7 +10,7 @@ func (t *text) readFile() *Error {
 	rest, hosts := t.rest, []string{""}
 	if s := slashed(rest); strings.HasPrefix(s, "//") {
 		if !strings.HasPrefix(rest, "//") { // to some a backslash begins no host
-			t.blocks = append(t.blocks, Reading{"file://" + letters(posixPath("/"+strings.TrimPrefix(rest, "/"))), POSIX})
+			t.blocks.add(POSIX, "file://"+letters(posixPath("/"+strings.TrimPrefix(rest, "/"))))
 		}
 		authority := splitURL(s).authority
 		rest = rest[len("//"):]
@@ -23,39 +23,32 @@ func (t *text) readFile() *Error {
 		}
 	}
 	if end := strings.IndexByte(rest, '/'); end > 0 && rest[0] == '\\' { // a host to those that read one slash as two
-		t.blocks = append(t.blocks, Reading{"file://" + letters(posixPath(rest[end:])), POSIX | DecodedPOSIX})
+		t.blocks.add(POSIX|DecodedPOSIX, "file://"+letters(posixPath(rest[end:])))
 	}
 	if strings.HasPrefix(slashed(rest), "/") {
 		rest = rest[1:]
 	}
-	rest = "/" + rest
-	u := splitURL("//" + rest)
+	u := splitURL("///" + rest)
 	if err := checkEscapedControls(u.path); err != nil {
 		return err
 	}
 	for _, host := range hosts {
-		t.readFilePath("file://"+host, rest, u)
-		if zone.MatchString(host) {
-			other := text{raw: t.raw, pattern: t.pattern}
-			other.readFilePath("file://"+zone.ReplaceAllString(host, "$1]"), rest, u)
-			t.forBlocks(&other)
-		}
+		t.readPath(host, u)
 	}
 	return nil
 }
 
-// readFilePath adds the readings of a path behind base; rest is the path with what
-// may be its query and fragment.
-func (t *text) readFilePath(base, rest string, u url) {
+// readFilePath adds the readings of a path behind base, a scheme and a host.
+func (t *text) readFilePath(base string, u url) {
 	query := canonical(u.query)
 	browsed := withDrive(resolve(slashed(u.path), fileDots))
 	t.add(Browser, base+canonical(browsed)+query)
 	for _, path := range clientPaths([]string{u.path}) {
 		t.add(Client, base+canonical(path)+query)
 	}
-	t.add(POSIX, base+letters(posixPath(rest)))
-	t.add(DecodedPOSIX, base+letters(posixPath(Decode(rest))))
-	for _, path := range [...]string{rest, Decode(rest), browsed, Decode(browsed)} {
+	t.add(POSIX, base+letters(posixPath(u.rest)))
+	t.add(DecodedPOSIX, base+letters(posixPath(Decode(u.rest))))
+	for _, path := range [...]string{u.rest, Decode(u.rest), browsed, Decode(browsed)} {
 		t.add(Windows, base+letters(fileWindowsPath(path)))
 		t.add(Windows, base+letters(fileWindowsPath(windowsPath(path, strings.Clone))))
 	}
@@ -84,7 +77,7 @@ func (t *text) fileHosts(authority string) ([]string, *Error) {
 	if authority == "" {
 		return []string{""}, nil
 	}
-	hosts, err := t.webHosts(authority)
+	hosts, err := t.hosts(authority)
 	switch {
 	case err != nil:
 		return nil, err

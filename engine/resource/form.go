@@ -17,22 +17,25 @@ const (
 	formAddresses
 )
 
+// schemes are those that say what form a resource has. It never changes.
+var schemes = map[string]form{
+	"http": formWeb, "https": formWeb, "ws": formWeb, "wss": formWeb, "ftp": formWeb, "file": formFile,
+	"mailto": formAddresses, "sms": formAddresses, "tel": formAddresses,
+}
+
 // classify returns the form of s, and its scheme in lower case and what follows
 // the colon for the forms that have one. [Wild] characters may stand in a scheme.
 func classify(s string) (f form, scheme, rest string) {
 	scheme, rest, ok := cutScheme(s)
-	switch {
-	case ok && isWeb(scheme):
-		return formWeb, scheme, rest
-	case ok && scheme == "file":
-		return formFile, scheme, rest
+	switch f := schemes[scheme]; {
+	case f == formWeb || f == formFile || f == formAddresses && !strings.HasPrefix(rest, "//"):
+		return f, scheme, rest
 	case isDrive(s) || strings.HasPrefix(s, `\\`):
 		return formWindows, "", s
-	case ok && isAddressScheme(scheme) && !strings.HasPrefix(rest, "//"):
-		return formAddresses, scheme, rest
-	case ok:
-		if scheme, rest, ok := cutService(scheme, rest); ok {
-			return formService, scheme, rest
+	}
+	for ; ok; _, rest, ok = cutScheme(rest) { // perhaps a chain of schemes, such as jdbc:postgresql
+		if strings.HasPrefix(rest, "//") {
+			return formService, asciiLower(s[:len(s)-len(":")-len(rest)]), rest
 		}
 	}
 	if looksLikeAddresses(s) {
@@ -44,15 +47,6 @@ func classify(s string) (f form, scheme, rest string) {
 // wrappedURL is a web or file URL within angle brackets or behind URL: (RFC 3986,
 // appendix C).
 var wrappedURL = regexp.MustCompile(`(?is)^(?:<(?:url:[\s\p{Z}]*)?(?:https?|wss?|ftp|file):.*>|url:[\s\p{Z}]*(?:https?|wss?|ftp|file):.*)$`)
-
-// isWeb reports whether scheme is one of the web's.
-func isWeb(scheme string) bool {
-	return scheme == "http" || scheme == "https" || scheme == "ws" || scheme == "wss" || scheme == "ftp"
-}
-
-func isAddressScheme(scheme string) bool {
-	return scheme == "mailto" || scheme == "sms" || scheme == "tel"
-}
 
 // isDrive reports whether s starts with a drive letter, a colon and a slash or
 // backslash.
@@ -72,19 +66,6 @@ func cutScheme(s string) (scheme, rest string, ok bool) {
 		}
 	}
 	return "", s, false
-}
-
-// cutService cuts the further schemes of a chain, such as jdbc:postgresql, that
-// ends in a colon and two slashes.
-func cutService(scheme, rest string) (string, string, bool) {
-	for !strings.HasPrefix(rest, "//") {
-		next, after, ok := cutScheme(rest)
-		if !ok {
-			return "", "", false
-		}
-		scheme, rest = scheme+":"+next, after
-	}
-	return scheme, rest, true
 }
 
 // looksLikeAddresses reports whether s is a list of mail addresses: entries, cut

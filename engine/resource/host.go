@@ -31,32 +31,27 @@ func defaultPort(scheme string) string {
 const maxHostLength = 1024
 
 // The two ways of UTS 46 to map ß, ς and the joiners: browsers keep them, older
-// clients replace or drop them. Neither changes.
-var (
-	nonTransitional = hostProfile(false)
-	transitional    = hostProfile(true)
-)
+// clients replace or drop them. They never change.
+var profiles = [...]*idna.Profile{hostProfile(false), hostProfile(true)}
 
 func hostProfile(transitional bool) *idna.Profile {
 	return idna.New(idna.MapForLookup(), idna.Transitional(transitional), idna.StrictDomainName(false),
 		idna.CheckHyphens(false), idna.CheckJoiners(!transitional), idna.BidiRule())
 }
 
-// webHosts returns the host and port of a web URL in all readings.
-func (t *text) webHosts(authority string) ([]string, *Error) {
+// hosts returns the host and port of an authority in all readings. With an error some
+// clients know no host, others those returned.
+func (t *text) hosts(authority string) ([]string, *Error) {
 	name, port := splitPort(authority)
 	port, ok := normalPort(port, t.scheme)
-	if !ok || port == ":0" { // clients differ over port 0: some take it for none
+	if !ok || port == ":0" && t.form != formService { // clients differ over port 0: some take it for none
 		return nil, &Error{"its port is not a number from 1 to 65535"}
 	}
 	names, err := t.hostNames(name)
-	if err != nil {
-		return nil, err
-	}
 	for i := range names {
 		names[i] += port
 	}
-	return names, nil
+	return names, err
 }
 
 // splitPort cuts the port off an authority without user info.
@@ -98,7 +93,7 @@ func (t *text) hostNames(host string) ([]string, *Error) {
 	}
 	var names []string
 	var failed *Error
-	for _, profile := range [...]*idna.Profile{nonTransitional, transitional} {
+	for _, profile := range profiles {
 		name, err := t.mapHost(host, profile)
 		if err == nil && endsInNumber(name) {
 			name, err = normalIPv4(name)
@@ -142,11 +137,10 @@ func (t *text) isHostRune(r rune) bool {
 func (t *text) mapLabels(host string, profile *idna.Profile) (string, error) {
 	// Revisions of UTS 46 differ over ẞ: to the older ones it is ss, as ß is in
 	// transitional mapping.
-	host = strings.ReplaceAll(host, "ẞ", "ß")
-	if !strings.ContainsFunc(host, IsWild) {
-		return profile.ToASCII(host)
+	labels := []string{strings.ReplaceAll(host, "ẞ", "ß")}
+	if strings.ContainsFunc(host, IsWild) {
+		labels = strings.Split(labels[0], ".")
 	}
-	labels := strings.Split(host, ".")
 	for i, label := range labels {
 		if strings.ContainsFunc(label, IsWild) {
 			continue

@@ -43,50 +43,35 @@ func ReadPattern(s string, block bool) ([]Reading, error) {
 }
 
 func (t *text) readPattern() *Error {
-	if t.scheme == "" {
+	if t.scheme == "" && t.form != formAddresses {
 		t.readSchemeless()
 		return nil
 	}
-	if err := t.read(); err != nil || t.form != formService || !strings.ContainsFunc(t.scheme, IsWild) {
-		return err
+	err := t.read()
+	if err == nil && t.form == formService && strings.ContainsFunc(t.scheme, IsWild) {
+		t.form = formWeb
+		_ = t.readWeb() // what is no web URL is a service alone
 	}
-	web := text{raw: t.raw, pattern: true, form: formWeb, scheme: t.scheme, rest: t.rest}
-	if web.readWeb() == nil {
-		for _, r := range web.readings.list {
-			t.add(r.Readers, r.Text)
-		}
-	}
-	return nil
+	return err
 }
 
 // readSchemeless has every reader read a pattern without a scheme.
 func (t *text) readSchemeless() {
 	path := t.raw
-	if t.form == formAddresses { // it names mail addresses alone
-		t.rest = path
-		t.readAddresses()
-		return
+	addresses := []string{path}
+	if strings.IndexByte(path, '@') >= 0 && !strings.ContainsAny(path, `/\`) {
+		addresses = t.address(path)
 	}
-	for _, s := range t.addressPattern(path) {
+	for _, s := range addresses {
 		t.add(Address|Number, letters(s))
 	}
 	t.add(POSIX|DecodedPOSIX, letters(posixPath(path)))
-	if hasEscape(path) {
-		t.add(DecodedPOSIX, letters(posixPath(Decode(path))))
-	}
+	t.add(DecodedPOSIX, letters(posixPath(Decode(path))))
 	t.addWindows(path)
-	t.addServed("", "", true, false, path, posixPath(path))
+	t.addServed("", "", path, posixPath(path))
 	t.add(Client, canonical(resolve(path, literalDots)))
 	t.add(Browser, canonical(browserPath(path, false)))
 	t.add(Literal, canonical(path))
-}
-
-// addressPattern returns a pattern as it has to be written for one address.
-func (t *text) addressPattern(s string) []string {
-	if strings.IndexByte(s, '@') < 0 || strings.ContainsAny(s, `/\`) {
-		return []string{s}
-	}
-	return t.address(s)
 }
 
 // ReadQuoted returns the readings of a text that stands for itself, as a pattern.
@@ -103,11 +88,10 @@ func ReadQuoted(s string, block bool) ([]Reading, error) {
 func patternReadings(readings []Reading, block bool) []Reading {
 	var all collection
 	for _, r := range readings {
+		all.add(r.Readers, r.Text)
 		if block && r.Readers != Raw {
 			all.addFolded(r.Readers, r.Text)
 			all.add(r.Readers, composed(r.Text))
-		} else {
-			all.add(r.Readers, r.Text)
 		}
 	}
 	return all.list

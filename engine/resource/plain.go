@@ -32,7 +32,7 @@ func readPlain(raw string) (Readings, bool) {
 		rest, web = strings.CutPrefix(raw, "http://")
 	}
 	if !web {
-		return plainReadings(raw, formName, POSIX, 0), isPlainName(raw)
+		return Readings{raw: raw, normal: raw, plain: POSIX}, isPlainName(raw)
 	}
 	start := plainHost(rest)
 	if start == 0 {
@@ -43,16 +43,7 @@ func readPlain(raw string) (Readings, bool) {
 		return Readings{}, false
 	}
 	query := len(rest) - start - end
-	return plainReadings(raw, formWeb, Client|Browser|Server|Literal, query), true
-}
-
-// plainReadings returns the readings of raw, which ends in a query of that length.
-func plainReadings(raw string, f form, readers Reader, query int) Readings {
-	r := Readings{raw: raw, normal: raw, form: f, plain: [2]Reading{{raw, readers | Raw}, {}}, plains: 1}
-	if query > 0 {
-		r.plain[1], r.plains = Reading{raw[:len(raw)-query], readers}, 2
-	}
-	return r
+	return Readings{raw: raw, normal: raw, form: formWeb, plain: Client | Browser | Server | Literal, query: query}, true
 }
 
 // isPlainName reports whether s is a path or another name with one reading.
@@ -61,8 +52,7 @@ func isPlainName(s string) bool {
 		return false
 	}
 	if colon := strings.IndexByte(s, ':'); colon >= 0 &&
-		(colon+1 < len(s) && s[colon+1] == '/' || asciiLower(s[:colon]) != s[:colon] ||
-			isWeb(s[:colon]) || isAddressScheme(s[:colon]) || s[:colon] == "file") {
+		(colon+1 < len(s) && s[colon+1] == '/' || asciiLower(s[:colon]) != s[:colon] || schemes[s[:colon]] != formName) {
 		return false
 	}
 	return plainPath(s) == len(s)

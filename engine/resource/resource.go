@@ -55,13 +55,13 @@ type Reading struct {
 
 // Readings are all readings of one resource. The zero value has none.
 type Readings struct {
-	raw, normal string
-	form        form
-	// block and allow are empty where the resource is plain: then the first
-	// plains of plain are what a block looks at, the first is all for an allowance.
+	raw, normal  string
+	form         form
 	block, allow []Reading
-	plain        [2]Reading
-	plains       int
+	// plain are the readers of a resource that all take for itself, in the place of block
+	// and allow; a block also looks at it without its query, which has that many bytes.
+	plain Reader
+	query int
 }
 
 // Raw returns the resource as it was written.
@@ -73,24 +73,32 @@ func (r *Readings) Raw() string { return r.raw }
 func (r *Readings) Normal() string { return r.normal }
 
 // BlockLen returns the number of readings that a block looks at.
-func (r *Readings) BlockLen() int { return r.plains + len(r.block) }
+func (r *Readings) BlockLen() int {
+	if r.plain == 0 {
+		return len(r.block)
+	}
+	return 1 + min(r.query, 1)
+}
 
 // BlockAt returns a reading that a block looks at; BlockAt(0) is the text as it
 // was written.
 func (r *Readings) BlockAt(i int) Reading {
-	if i < r.plains {
-		return r.plain[i]
+	switch {
+	case r.plain == 0:
+		return r.block[i]
+	case i == 0:
+		return Reading{r.raw, r.plain | Raw}
 	}
-	return r.block[i]
+	return Reading{r.raw[:len(r.raw)-r.query], r.plain}
 }
 
 // AllowLen returns the number of readings that an allowance must cover.
-func (r *Readings) AllowLen() int { return min(r.plains, 1) + len(r.allow) }
+func (r *Readings) AllowLen() int { return int(min(r.plain, 1)) + len(r.allow) }
 
 // AllowAt returns a reading that an allowance must cover.
 func (r *Readings) AllowAt(i int) Reading {
-	if r.plains > 0 {
-		return Reading{r.raw, r.plain[0].Readers &^ Raw}
+	if r.plain != 0 {
+		return Reading{r.raw, r.plain}
 	}
 	return r.allow[i]
 }
@@ -181,8 +189,10 @@ type text struct {
 	// scheme is in lower case, without its last colon; rest is what follows it.
 	scheme, rest string
 	readings     collection
-	// blocks are further readings, which a block alone looks at.
-	blocks []Reading
+	// blocks are further readings, which a block alone looks at. All that is read while
+	// blocking is set is one of them.
+	blocks   collection
+	blocking bool
 }
 
 func newText(raw string) text {
@@ -220,7 +230,21 @@ func (c *collection) add(readers Reader, s string) {
 	}
 }
 
-func (t *text) add(readers Reader, s string) { t.readings.add(readers, s) }
+func (t *text) add(readers Reader, s string) {
+	if t.blocking {
+		t.blocks.add(readers, s)
+	} else {
+		t.readings.add(readers, s)
+	}
+}
+
+// forBlocks calls read, which adds readings that a block alone looks at.
+func (t *text) forBlocks(read func()) {
+	before := t.blocking
+	t.blocking = true
+	read()
+	t.blocking = before
+}
 
 // read collects the readings of t's form.
 func (t *text) read() *Error {
@@ -235,7 +259,7 @@ func (t *text) read() *Error {
 		if err := checkEscapedControls(splitURL(t.rest).path); err != nil {
 			return err
 		}
-		return t.readService()
+		return t.readService(t.rest)
 	case formAddresses:
 		t.readAddresses()
 	default:
@@ -252,6 +276,6 @@ func (t *text) readName() {
 		t.addWindows(t.raw)
 	}
 	if hasEscape(t.raw) {
-		t.addServed("", "", true, false, t.raw, local)
+		t.addServed("", "", t.raw, local)
 	}
 }

@@ -3,23 +3,20 @@ package resource
 import "strings"
 
 // addServed adds what a server may make of each of the sent paths: each is decoded
-// once and, where deep is set, twice and until no escape is left; %2F is a slash, and
-// a backslash both a letter and a slash; where parameters is set, ;… of each segment is
-// dropped or not; runs of slashes are one; dot segments are resolved again.
-func (t *text) addServed(base, query string, deep, parameters bool, sent ...string) {
-	add := func(path string) {
-		t.add(Server, base+letters(resolve(mergeSlashes(path), literalDots))+query)
-	}
+// once and, but in web URLs, twice and until no escape is left; %2F is a slash, and a
+// backslash both a letter and a slash; ;… of each segment is dropped or not, but in names
+// it stays; runs of slashes are one; dot segments are resolved again.
+func (t *text) addServed(base, query string, sent ...string) {
 	for _, path := range sent {
 		decoded := []string{Decode(path)}
-		if deep && hasEscape(decoded[0]) {
+		if t.form != formWeb && hasEscape(decoded[0]) {
 			decoded = append(decoded, Decode(decoded[0]), decodeAll(decoded[0]))
 		}
 		for _, path := range decoded {
 			for _, path := range bothSlashes(path) {
-				add(path)
-				if parameters {
-					add(withoutParameters(path))
+				t.add(Server, base+letters(resolve(mergeSlashes(path), literalDots))+query)
+				if t.form == formWeb || t.form == formService {
+					t.add(Server, base+letters(resolve(mergeSlashes(withoutParameters(path)), literalDots))+query)
 				}
 			}
 		}

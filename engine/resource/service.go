@@ -1,23 +1,22 @@
 package resource
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// readService reads a URL of another scheme. Its authority is a name or a list
-// of them; nothing of it is refused.
-func (t *text) readService() *Error {
-	u := splitURL(t.rest)
+// readService reads what follows the colon of a URL of another scheme. Its authority is
+// a name or a list of them; nothing of it is refused.
+func (t *text) readService(rest string) (err *Error) {
+	u := splitURL(rest)
 	authority := withoutUserInfo(u.authority)
-	t.cutAuthority(authority, u)
-	if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path { // to some the host comes behind more slashes
-		other := text{raw: t.raw, pattern: t.pattern, scheme: t.scheme, rest: "//" + after + u.query}
-		if err := other.readService(); err != nil {
-			return err
+	t.forBlocks(func() {
+		t.cutAuthority(authority, u)
+		if after := strings.TrimLeft(u.path, "/"); u.authority == "" && after != u.path { // to some the host comes behind more slashes
+			err = t.readService("//" + after + u.query)
 		}
-		t.forBlocks(&other)
-	}
+	})
 	joined, hosts := t.serviceAuthority(authority, 0)
 	var odd []string
 	if !t.pattern {
@@ -30,10 +29,8 @@ func (t *text) readService() *Error {
 	if other, hosts := t.serviceAuthority(authority, 1); other != joined {
 		t.readHosts(other, hosts, u)
 	}
-	for _, host := range odd {
-		t.alsoBlocks(t.scheme+"://"+host, u, false)
-	}
-	return nil
+	t.forBlocks(func() { t.readEach(odd, u) })
+	return err
 }
 
 // oddHosts returns the hosts that some parser may find in an authority's entries
@@ -88,15 +85,18 @@ func hostEnd(s string) int {
 
 // readHosts adds the readings of an authority and of each of the hosts in it.
 func (t *text) readHosts(joined string, hosts []string, u url) {
-	t.readHierarchical(t.scheme+"://"+joined, u, false)
-	read := t.readHierarchical
+	t.readPath(joined, u)
+	hosts = slices.DeleteFunc(hosts, func(host string) bool { return host == joined })
 	if strings.IndexByte(joined, ';') >= 0 { // what follows a semicolon is no host
-		read = t.alsoBlocks
+		t.forBlocks(func() { t.readEach(hosts, u) })
+	} else {
+		t.readEach(hosts, u)
 	}
+}
+
+func (t *text) readEach(hosts []string, u url) {
 	for _, host := range hosts {
-		if host != joined {
-			read(t.scheme+"://"+host, u, false)
-		}
+		t.readPath(host, u)
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *text) cutAuthority(authority string, u url) {
 	for _, end := range ends {
 		joined, _ := t.serviceAuthority(authority[:end], 0)
 		for _, path := range [...]string{u.path, "/" + authority[end:] + u.path} {
-			t.alsoBlocks(t.scheme+"://"+joined, url{path: path, query: u.query}, false)
+			t.readPath(joined, url{path: path, query: u.query})
 		}
 	}
 }
@@ -141,31 +141,26 @@ func hostLength(s, marks string) int {
 // with or without a port; of the names that clients look up for a host it takes the
 // one that is asked for, or the last.
 func (t *text) serviceAuthority(authority string, name int) (joined string, hosts []string) {
-	var all []byte
-	start := 0
-	for i := range len(authority) + 1 {
-		if i < len(authority) && authority[i] != ',' && authority[i] != ';' {
-			continue
-		}
-		entry, isHost := t.hostPort(authority[start:i], name)
+	joined = listed.ReplaceAllStringFunc(authority, func(entry string) string {
+		entry, isHost := t.hostPort(entry, name)
 		if isHost {
 			hosts = append(hosts, entry)
 		}
-		all = append(append(all, entry...), authority[i:min(i+1, len(authority))]...)
-		start = i + 1
-	}
-	return string(all), hosts
+		return entry
+	})
+	return joined, hosts
 }
+
+// listed is an entry of a list.
+var listed = regexp.MustCompile(`[^,;]+`)
 
 // hostPort returns the normal form of one entry and whether it is a host with
 // or without a port; what is none stays as it is.
 func (t *text) hostPort(entry string, name int) (string, bool) {
 	entry = strings.TrimSpace(canonical(asciiLower(canonical(entry))))
-	host, port := splitPort(entry)
-	port, ok := normalPort(port, t.scheme)
-	names, _ := t.hostNames(host)
-	if !ok || len(names) == 0 {
+	names, _ := t.hosts(entry)
+	if len(names) == 0 {
 		return entry, false
 	}
-	return names[min(name, len(names)-1)] + port, true
+	return names[min(name, len(names)-1)], true
 }

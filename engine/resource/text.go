@@ -198,11 +198,8 @@ func hasDots(path string, dots func(string) int) bool {
 
 // literalDots knows the dot segments that are written as dots.
 func literalDots(segment string) int {
-	switch segment {
-	case ".":
-		return 1
-	case "..":
-		return 2
+	if segment == "." || segment == ".." {
+		return len(segment)
 	}
 	return 0
 }

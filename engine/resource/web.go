@@ -2,7 +2,6 @@ package resource
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,20 +11,16 @@ import (
 type url struct {
 	authority, path string
 	query           string // with its question mark
+	rest            string // all behind the authority, as it was written
 }
 
 // splitURL takes apart s, which starts with two slashes.
 func splitURL(s string) url {
-	s, _, _ = strings.Cut(s, "#")
 	s = s[len("//"):]
-	u := url{authority: s}
-	if end := strings.IndexAny(s, "/?"); end >= 0 {
-		u.authority, u.path = s[:end], s[end:]
-	}
-	if start := strings.IndexByte(u.path, '?'); start >= 0 {
-		u.path, u.query = u.path[:start], u.path[start:]
-	}
-	return u
+	end := strings.IndexAny(s+"#", "/?#")
+	path, _, _ := strings.Cut(s[end:], "#")
+	query := strings.IndexByte(path+"?", '?')
+	return url{s[:end], path[:query], path[query:], s[end:]}
 }
 
 // withoutUserInfo drops what stands before the last @.
@@ -43,7 +38,7 @@ func (t *text) readWeb() *Error {
 		return &Error{"it has a backslash before its path"}
 	}
 	authority := withoutUserInfo(u.authority)
-	hosts, err := t.webHosts(authority)
+	hosts, err := t.hosts(authority)
 	if err != nil {
 		return err
 	}
@@ -54,33 +49,35 @@ func (t *text) readWeb() *Error {
 		u.path = "/"
 	}
 	for _, host := range hosts {
-		t.readHierarchical(t.scheme+"://"+host, u, true)
+		t.readPath(host, u)
 	}
 	if decoded := decodeAll(authority); decoded != authority { // a zone that is more of the address to some
-		if hosts, err := t.webHosts(decoded); err == nil {
-			t.alsoBlocks(t.scheme+"://"+hosts[0], u, true)
+		if hosts, err := t.hosts(decoded); err == nil {
+			t.forBlocks(func() { t.readPath(hosts[0], u) })
 		}
 	}
 	return nil
 }
 
-// alsoBlocks adds the readings of a path behind base that a block alone looks at.
-func (t *text) alsoBlocks(base string, u url, web bool) {
-	other := text{raw: t.raw, pattern: t.pattern}
-	other.readHierarchical(base, u, web)
-	t.forBlocks(&other)
+// readPath adds the readings of what follows a host or another authority.
+func (t *text) readPath(host string, u url) {
+	t.readBehind(t.scheme+"://"+host, u)
+	if zone.MatchString(host) { // which leaves the address what it is
+		t.forBlocks(func() { t.readBehind(t.scheme+"://"+zone.ReplaceAllString(host, "$1]"), u) })
+	}
 }
 
-// forBlocks adds what other has read for a block alone.
-func (t *text) forBlocks(other *text) {
-	t.blocks = slices.Concat(t.blocks, other.readings.list, other.blocks)
-}
+// zone is an IPv6 address with a zone.
+var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
-// readHierarchical adds the readings of a path behind base, which is a scheme
-// and an authority. The literal reader is an object store, whose keys hold dot
-// segments.
-func (t *text) readHierarchical(base string, u url, web bool) {
-	query := canonical(u.query)
+// readBehind adds the readings of a path behind base, which is a scheme and an
+// authority. The literal reader is an object store, whose keys hold dot segments.
+func (t *text) readBehind(base string, u url) {
+	if t.form == formFile {
+		t.readFilePath(base, u)
+		return
+	}
+	query, web := canonical(u.query), t.form == formWeb
 	ways := []string{u.path}
 	if web {
 		ways = bothSlashes(u.path)
@@ -91,20 +88,14 @@ func (t *text) readHierarchical(base string, u url, web bool) {
 	}
 	browsed := browserPath(u.path, web)
 	t.add(Browser, base+canonical(browsed)+query)
-	t.addServed(base, query, !web, true, append(sent, browsed, u.path)...)
+	t.addServed(base, query, append(sent, browsed, u.path)...)
 	for _, path := range ways {
 		t.add(Literal, base+canonical(path)+query)
 		if hasEscape(path) { // some clients decode what they then encode in their own way
-			t.blocks = append(t.blocks, Reading{base + letters(Decode(path)) + query, Literal})
+			t.blocks.add(Literal, base+letters(Decode(path))+query)
 		}
 	}
-	if zone.MatchString(base) { // which leaves the address what it is
-		t.alsoBlocks(zone.ReplaceAllString(base, "$1]"), u, web)
-	}
 }
-
-// zone is an IPv6 address with a zone.
-var zone = regexp.MustCompile(`(\[[0-9a-f:.]+)%25[^\]]*\]`)
 
 // checkWebPath refuses escapes that servers read in several ways.
 func checkWebPath(path string) *Error {

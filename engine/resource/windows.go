@@ -12,7 +12,7 @@ func (t *text) addWindows(path string) {
 	resolved := windowsPath(path, strings.Clone)
 	t.add(Windows, letters(windowsPath(path, windowsSegment)))
 	t.add(Windows, letters(windowsPath(resolved, windowsSegment)))
-	t.blocks = append(t.blocks, Reading{letters(resolved), Windows})
+	t.blocks.add(Windows, letters(resolved))
 }
 
 // windowsPath returns the path that Win32 opens, with slashes: a backslash is a

@@ -9,18 +9,25 @@ import (
 	"unicode/utf8"
 )
 
+// DigestLen is the length of a digest: see [DigestBytes].
+const DigestLen = len(digestPrefix) + 2*sha256.Size
+
 const (
 	digestPrefix = "sha256:"
-	digestLen    = len(digestPrefix) + 2*sha256.Size
 	lowerHex     = "0123456789abcdef"
 )
 
 // DigestBytes returns "sha256:" and the lower-case hex SHA-256 of canonical,
 // which must be canonical JSON: it is hashed as it stands.
 func DigestBytes(canonical []byte) string {
+	var buf [DigestLen]byte
+	return string(AppendDigest(buf[:0], canonical))
+}
+
+// AppendDigest appends what [DigestBytes] returns, DigestLen bytes.
+func AppendDigest(dst, canonical []byte) []byte {
 	sum := sha256.Sum256(canonical)
-	var buf [digestLen]byte
-	return string(hex.AppendEncode(append(buf[:0], digestPrefix...), sum[:]))
+	return hex.AppendEncode(append(dst, digestPrefix...), sum[:])
 }
 
 // AppendString appends the canonical JSON string of s, quotes included.

@@ -73,8 +73,8 @@ type SignedHead struct {
 	Sig   [64]byte
 }
 
-// Verify returns nil if the head was signed by the key of keys that KeyID
-// names, else an error that is ErrUnknownKey or ErrSignature.
+// Verify returns nil if the head was signed by the key of keys that KeyID names.
+// Otherwise the error is ErrUnknownKey or ErrSignature.
 func (h SignedHead) Verify(keys Keys) error {
 	pub, ok := keys.byID[h.KeyID]
 	if !ok {

@@ -26,8 +26,8 @@ func (i Inclusion) SignedHead(leaf [32]byte) (SignedHead, error) {
 	return h, err
 }
 
-// Verify returns nil if leaf was signed by the key of keys that i names, else
-// ErrMalformed, ErrUnknownKey or ErrSignature.
+// Verify returns nil if leaf was signed by the key of keys that i names. Otherwise the
+// error is ErrMalformed, ErrUnknownKey or ErrSignature.
 func (i Inclusion) Verify(leaf [32]byte, keys Keys) error {
 	h, err := i.SignedHead(leaf)
 	if err != nil {

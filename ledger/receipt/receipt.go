@@ -84,7 +84,7 @@ func validDecision(s string) bool {
 }
 
 func validDigest(s string) bool {
-	if len(s) != digestLen || !strings.HasPrefix(s, digestPrefix) {
+	if len(s) != DigestLen || !strings.HasPrefix(s, digestPrefix) {
 		return false
 	}
 	return strings.Trim(s[len(digestPrefix):], lowerHex) == ""

@@ -21,7 +21,7 @@ type Signer struct {
 
 // NewSigner returns a signer for priv, which it copies. It panics, as
 // ed25519.Sign does, if priv is not ed25519.PrivateKeySize bytes long. The
-// public half is derived anew from the seed: signing with a wrong one would
+// public half is derived from the seed again: signing with a wrong one would
 // give the key away.
 func NewSigner(priv ed25519.PrivateKey) *Signer {
 	if len(priv) != ed25519.PrivateKeySize {

@@ -27,8 +27,8 @@ var (
 // Verify returns nil if r was signed by the key of keys that its kid names and
 // has not expired at now. Otherwise the error is ErrMalformed, ErrUnknownKey,
 // ErrSignature or ErrExpired, looked for in this order: an error that is
-// ErrExpired says that all else holds, which is what an audit of old receipts
-// asks. Verify needs no network and trusts no key but those in keys.
+// ErrExpired says that everything before expiry holds, as audits of old receipts
+// ask. Verify needs no network and trusts no key but those in keys.
 //
 // It says nothing about what was decided: see [VerifyPayload].
 func Verify(r Receipt, keys Keys, now time.Time) error {
@@ -45,7 +45,7 @@ func Verify(r Receipt, keys Keys, now time.Time) error {
 	return nil
 }
 
-// VerifyPayload returns nil if r is the receipt of exactly p, else ErrPayload.
+// VerifyPayload returns nil if r is the receipt of exactly p, and ErrPayload otherwise.
 // It does not verify r's signature, without which the digest proves nothing.
 func VerifyPayload(r Receipt, p Payload) error {
 	switch {

@@ -186,6 +186,9 @@ func (s *Store) Metered(_ context.Context, org string, month storage.Month) (int
 	return s.count(meterKey(org, month))
 }
 
+// Windows implements storage.Quotas. Nobody else writes, so the process counts by itself.
+func (s *Store) Windows() storage.Windows { return nil }
+
 // Meters implements storage.Quotas. It reads the meters of all months, which are
 // few: an organization has one a month.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {

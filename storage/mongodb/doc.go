@@ -22,11 +22,12 @@
 //	entries    {_id: text(org) text(kind) key, o: org, k: kind, at: UUIDv7, b: body, s: signature, kid}
 //	heads      {_id: {c: chain, s: sequence}, h: head, w: holder, m: [{o: org, m: month, n: decisions}]}
 //	quotas     {_id: text(org) month, o: org, m: month, n: decisions, g: [{h: holder, n: places}]}
+//	windows    {_id: text(org) text(counter) text(of), u: UUID, p: [{a: part, n: places}], until, last, at}
 //
 // The _id of a document of a global collection has no organization. The other fields
 // of a record are in row.go; a settlement is its field st. Records that were not removed
 // are indexed by (o, d), (o, a, d) and (o, k, d), newest first; entries by (o, k, at);
-// quotas by (m, o) and by g.h. Each collection has a validator of its fields. Open
+// quotas by (m, o) and by g.h; windows by until, at which the server removes them. Each collection has a validator of its fields. Open
 // compares validators and indexes.
 //
 // # Appends
@@ -50,6 +51,13 @@
 // of all later heads. A decision takes a place in g, and counting moves that place to n.
 // The sum of n and g is always the number of decisions and held places, and Grant keeps
 // it within the limit in one update.
+//
+// # Windows
+//
+// A row of windows is what a counter of rules has come to. One update moves it on by the
+// server's clock, gives back places and grants others. Granted places leave it with the
+// window, whatever became of the handle that got them, so a row names no handles. Nothing
+// is proved by it: it is made out of the history when there is none.
 //
 // # Updates
 //

@@ -31,8 +31,11 @@ type Memory struct {
 	docs     map[place]storage.Document
 	revision uint64
 
-	log    *MemoryLog
-	quotas memoryQuotas
+	log     *MemoryLog
+	quotas  memoryQuotas
+	windows memoryWindows
+	counts  atomic.Int64     // see Counts
+	now     func() time.Time // of windows; nil is time.Now
 }
 
 // place is where a document is.

@@ -33,7 +33,7 @@ type Cluster interface {
 // RunReplicas runs the tests of what several handles on one store may rely on.
 // open must return a new, empty store.
 func RunReplicas(t *testing.T, open func(t *testing.T) Cluster) {
-	for _, test := range slices.Concat(replicaTests, writerTests) {
+	for _, test := range slices.Concat(replicaTests, writerTests, windowTests) {
 		t.Run(test.rule, func(t *testing.T) {
 			c := open(t)
 			one, other := c.OpenHandle(t), c.OpenHandle(t)

@@ -1,0 +1,112 @@
+package budget
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"writ/bench/corpus"
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// rules returns a set of one rule, which does not match.
+func rules(b *testing.B, condition string) *engine.RuleSet {
+	b.Helper()
+	rule := engine.Rule{
+		ID: "r", Name: "r", IsActive: true, Priority: engine.DefaultPriority, Condition: condition, Action: `{"decision":"deny","reason":"no"}`,
+	}
+	rule.Revision = 1
+	r, err := engine.CompileRule(rule, engine.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return engine.SetOf([]*engine.CompiledRule{r}, nil)
+}
+
+// BenchmarkEvaluate_Budget shows what a rule that counts costs an evaluation that it allows,
+// with all that reading, reserving and committing take, beside a rule that does not count:
+// where one process counts alone, and where replicas count together, far from the limit,
+// without what the store takes.
+func BenchmarkEvaluate_Budget(b *testing.B) {
+	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
+	if err != nil {
+		b.Fatal(err)
+	}
+	plain := `{"action_type":"never.asked","metadata.n":"1"}`
+	counted := `{"count":{"by":["agent_id"],"window":"7d"},"gt":1000000000}`
+	for _, v := range []struct {
+		name, condition string
+		windows         storage.Windows
+	}{
+		{"budget=none", plain, nil},
+		{"budget=alone", counted, nil},
+		{"budget=shared", counted, storagetest.NewMemory().Open().Windows()},
+	} {
+		b.Run(v.name, func(b *testing.B) {
+			set := rules(b, v.condition)
+			k := New(Config{History: &history{}, Windows: v.windows})
+			in := engine.Input{Intent: corpus.AllowedIntent(), Agent: engine.AgentActive}
+			at := time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := k.Read(b.Context(), "acme", set.Counters(), in.Intent, at, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				in.Counts = r.Counts()
+				if result := engine.Evaluate(policy, set, &in); result.Decision != engine.Allow || !reserve(b, r) {
+					b.Fatalf("decided %v", result)
+				}
+				r.Commit()
+			}
+		})
+	}
+}
+
+// BenchmarkCounters_Million reports what a million live counters take, each of an agent with
+// a name of 31 bytes and something in three parts of its window.
+func BenchmarkCounters_Million(b *testing.B) {
+	const million = 1_000_000
+	c := counter(b, byAgent)
+	for b.Loop() {
+		k := New(Config{History: &history{}})
+		before := heap()
+		for i := range million {
+			in := &engine.Intent{IntentID: "i", AgentID: fmt.Sprintf("team-%04d/agent-%08d-of-some", i%1000, i), ActionType: "email.send"}
+			for n := range 3 {
+				r, err := k.Read(b.Context(), "acme", []*condition.Counter{c}, in, noon.Add(time.Duration(n)*5*time.Minute), nil)
+				if err != nil || !reserve(b, r) {
+					b.Fatal(err)
+				}
+				r.Commit()
+			}
+		}
+		took := heap() - before
+		if k.kept != million {
+			b.Fatalf("%d are kept", k.kept)
+		}
+		b.ReportMetric(float64(took)/million, "B/counter")
+		b.ReportMetric(float64(took>>20), "MiB")
+		runtime.KeepAlive(k)
+	}
+}
+
+func BenchmarkCounters(b *testing.B) {
+	k, c := New(Config{History: &history{}}), counter(b, byAgent)
+	counters := []*condition.Counter{c}
+	in := email("team-a/agent-1")
+	at := noon
+	b.ReportAllocs()
+	for b.Loop() {
+		at = at.Add(time.Millisecond)
+		r, err := k.Read(b.Context(), "acme", counters, in, at, nil)
+		if err != nil || !reserve(b, r) {
+			b.Fatal(err)
+		}
+		r.Commit()
+	}
+}

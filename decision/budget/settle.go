@@ -1,0 +1,150 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"writ/engine"
+	"writ/engine/condition"
+	"writ/storage"
+)
+
+// settled returns by how much what became of an action changes what it adds.
+func settled(c *condition.Counter, s *storage.Settlement, amount int64) int64 {
+	switch {
+	case s == nil:
+		return 0
+	case s.Outcome != storage.Executed:
+		return -amount
+	case c.Sum && s.AmountMinor != nil && s.Currency == c.Currency:
+		return *s.AmountMinor - amount
+	}
+	return 0
+}
+
+// Settling is a settlement that is about to be stored.
+type Settling struct {
+	k        *Counters
+	counters []*condition.Counter
+	before   uint64 // what Counters.reads was
+	changes  []change
+}
+
+// change is what a settlement changes in a window that several processes count in.
+type change struct {
+	key    key
+	window storage.Window
+	part   int64
+	n      int64
+	begun  string // which window it was; empty: none was kept
+}
+
+// Settling prepares to count what became of the action of a decision, before that is
+// stored at a time. Where others count too, what an action has cost beyond what was
+// allowed is counted now, so that no error lets it go uncounted. counters are those of the
+// organization's rules. An error means that the settlement cannot be counted.
+func (k *Counters) Settling(ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time) (*Settling, error) {
+	k.mu.Lock()
+	p := &Settling{k: k, counters: counters, before: k.reads}
+	k.mu.Unlock()
+	if k.cfg.Windows == nil || len(counters) == 0 || s.Outcome == storage.Executed && s.AmountMinor == nil {
+		return p, nil
+	}
+	row, err := k.cfg.History.Record(ctx, org, decisionID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return p, nil
+	case err != nil:
+		return nil, err
+	case row.Decision != engine.Allow || row.Settlement != nil:
+		return p, nil
+	}
+	for _, c := range counters {
+		amount, ok := intentOf(row).Counted(c)
+		ch := change{n: settled(c, &s, amount), part: bucketAt(c, row.DecidedAt)}
+		if !ok || ch.n == 0 || ch.part < bucketAt(c, at)-condition.Buckets-1 {
+			continue
+		}
+		ch.key = keyOf(org, c, row.AgentID, row.SessionID)
+		ch.window = windowOf(ch.key, c)
+		if err := p.prepare(ctx, ch); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// prepare finds out which window a change is of, and makes it where it adds.
+func (p *Settling) prepare(ctx context.Context, ch change) error {
+	granted, err := p.k.cfg.Windows.Count(ctx, ch.window, ch.added())
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	if ch.begun = granted.Begun; ch.n > 0 {
+		ch.part = granted.At
+	}
+	p.changes = append(p.changes, ch)
+	return nil
+}
+
+// added asks for what a change adds, if it does.
+func (ch *change) added() storage.Ask {
+	n := max(0, ch.n)
+	return storage.Ask{At: ch.part, Limit: math.MaxInt64 / 2, Need: n, Want: n}
+}
+
+// End counts a settlement that was stored first, and takes back what was counted of one
+// that was not. It is not called for one of which nobody knows. Where the store fails,
+// what was counted stays until it leaves the window.
+func (p *Settling) End(ctx context.Context, row *storage.Record, first bool) {
+	if p.k.cfg.Windows == nil && first {
+		p.settled(row)
+	}
+	for i := range p.changes {
+		p.end(ctx, &p.changes[i], first)
+	}
+}
+
+// end counts a change. A window that was begun meanwhile may have the settlement from the
+// history already, or not: what adds is added to it, what takes away is not.
+func (p *Settling) end(ctx context.Context, ch *change, first bool) {
+	var ask storage.Ask
+	switch {
+	case first == (ch.n < 0) && ch.begun != "":
+		ask = storage.Ask{At: ch.part, Begun: ch.begun, Back: []storage.WindowPart{{At: ch.part, N: max(ch.n, -ch.n)}}}
+	case first && ch.n > 0 && ch.begun == "":
+		ask = ch.added()
+	default:
+		return
+	}
+	p.k.cfg.Windows.Count(ctx, ch.window, ask) //nolint:errcheck // see End
+	p.k.mu.Lock()
+	defer p.k.mu.Unlock()
+	if w := p.k.window(ch.key); w != nil && w.shared != nil {
+		w.shared.at = time.Time{} // what is known of it is old
+	}
+}
+
+// settled counts a settlement where this process counts alone. A window that was read
+// meanwhile may have it already and stays as it is, and so does that of an agent whose name
+// the history does not show: both are too high until they are read again.
+func (p *Settling) settled(row *storage.Record) {
+	if row.Decision != engine.Allow {
+		return
+	}
+	k := p.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range p.counters {
+		amount, ok := intentOf(row).Counted(c)
+		if !ok {
+			continue
+		}
+		w := k.window(keyOf(row.OrganizationID, c, row.AgentID, row.SessionID))
+		if n := settled(c, row.Settlement, amount); w != nil && w.read <= p.before && n != 0 {
+			w.add(bucketAt(c, row.DecidedAt), n)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/bench/corpus"
+	"writ/decision/budget"
+	"writ/engine"
+	"writ/ledger"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/mongodb"
+	"writ/storage/mongodb/mongotest"
+	"writ/storage/registry"
+)
+
+// newReplicas returns pipelines, each on a handle of its own on one database, whose agents may
+// do what is allowed limit times an hour.
+func newReplicas(t *testing.T, n, limit int) []*Pipeline {
+	t.Helper()
+	set := mongotest.For(t, 1)
+	var all []*Pipeline
+	for range n {
+		store, err := mongodb.Open(t.Context(), mongodb.Options{URI: set.URI() + "&timeoutMS=20000", Database: "writ", Log: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		docs := registry.New(store)
+		if len(all) == 0 {
+			_, err = docs.PutPolicy(t.Context(), corpus.ReferencePolicy(), 0)
+			must(t, err)
+			must(t, docs.PutRule(t.Context(), corpus.Organization, limiting(limit), 0))
+		}
+		l, err := ledger.Open(t.Context(), ledger.Config{
+			Store: store, Scrub: open{}, Signer: receipt.NewSigner(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))),
+		})
+		must(t, err)
+		t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
+		all = append(all, New(Config{
+			Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
+			Plan: func(context.Context, string) (engine.Plan, error) {
+				return engine.Plan{Name: "free", Evaluations: 1 << 40}, nil
+			},
+			History: store, Windows: store.Windows(),
+			Plans: []string{"free"}, Now: time.Now, Metrics: prometheus.NewRegistry(),
+		}))
+	}
+	return all
+}
+
+// decideOn decides n intents at once, in turn by each of pipelines, and returns how many are
+// allowed, and one of these.
+func decideOn(t *testing.T, n int, pipelines ...*Pipeline) (count int, last *storage.Record) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			outs := pipelines[i%len(pipelines)].Decide(context.Background(), caller(), []Request{request()})
+			mu.Lock()
+			defer mu.Unlock()
+			if outs[0].Err != nil {
+				t.Error(outs[0].Err)
+			} else if allowed(outs) > 0 {
+				count, last = count+1, outs[0].Record
+			}
+		})
+	}
+	wg.Wait()
+	return count, last
+}
+
+// Three replicas on one database let as many through as one.
+func TestReplicas_LimitsOverTime(t *testing.T) {
+	all := newReplicas(t, 3, 20)
+	count, last := decideOn(t, 200, all...)
+	if count != 20 {
+		t.Fatalf("%d of 200 were allowed, want 20", count)
+	}
+	// What fails gives its place back, whichever replica hears of it.
+	_, first, err := all[1].Settle(t.Context(), corpus.Organization, last.DecisionID, storage.Settlement{Outcome: "failed", RecordedAt: time.Now()})
+	if err != nil || !first {
+		t.Fatalf("Settle = %v, %v", first, err)
+	}
+	count = 0
+	for end := time.Now().Add(30 * time.Second); count == 0 && time.Now().Before(end); {
+		count, _ = decideOn(t, 1, all[0])
+	}
+	if count != 1 {
+		t.Error("none is allowed after one has failed")
+	}
+	if count, _ = decideOn(t, 30, all...); count != 0 {
+		t.Errorf("%d more were allowed", count)
+	}
+}
+
+// What a lost replica has allowed counts, and so does what it holds.
+func TestReplicas_LimitsOverTimeOutliveAReplica(t *testing.T) {
+	const limit = 300
+	all := newReplicas(t, 3, limit)
+	count, _ := decideOn(t, 100, all[0])
+	more, _ := decideOn(t, 2*limit, all[1:]...) // the first is silent
+	if count += more; count > limit || count < limit-limit/8 {
+		t.Errorf("%d were allowed, want %d, less what replicas held: a sixteenth each at most", count, limit)
+	}
+	restarted := budget.New(budget.Config{History: all[0].cfg.History, Windows: all[0].cfg.Windows})
+	all[0].counters = restarted
+	more, _ = decideOn(t, limit, all...)
+	if count += more; count > limit {
+		t.Errorf("%d were allowed once the first was there again, want %d", count, limit)
+	}
+}

@@ -1,0 +1,82 @@
+package condition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"writ/engine/resource"
+)
+
+func admitsResource(s string) error {
+	if _, err := resource.Read(s); err != nil {
+		return fmt.Errorf("no resource equals this: %w", err)
+	}
+	return nil
+}
+
+// oneOf refuses what is none of names.
+func oneOf(names []string, s string) error {
+	list := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	if slices.Contains(names, s) {
+		return nil
+	}
+	if meant := Meant(s, names); meant != "" {
+		return fmt.Errorf("want %s, got %q: %s%s?", list, s, didYouMean, meant)
+	}
+	return fmt.Errorf("want %s, got %q", list, s)
+}
+
+func admitsUUID(s string) error {
+	if !IsUUID(s) {
+		return fmt.Errorf("want a UUID in lower case, got %q", s)
+	}
+	return nil
+}
+
+// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits.
+func IsUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func admitsCurrency(s string) error {
+	if !IsCurrency(s) {
+		return fmt.Errorf("want a currency of three upper-case letters such as EUR, got %q", s)
+	}
+	return nil
+}
+
+// IsCurrency reports whether s has the form of an ISO 4217 code.
+func IsCurrency(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// ParseTime reads an RFC 3339 time. Package time also takes a comma before the
+// fraction, which RFC 3339 has not. A time that cannot be counted in nanoseconds of 64
+// bits, as Rego counts it, is an error.
+func ParseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || len(s) > MaxName || strings.IndexByte(s, ',') >= 0 {
+		return time.Time{}, fmt.Errorf("want an RFC 3339 time such as 2026-01-31T12:00:00Z, got %q", s)
+	}
+	if y := t.UTC().Year(); y < 1678 || y > 2261 {
+		return time.Time{}, fmt.Errorf("want a time between the years 1678 and 2261, got %q", s)
+	}
+	return t, nil
+}

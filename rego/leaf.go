@@ -1,0 +1,93 @@
+package rego
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/condition"
+	"writ/engine/glob"
+)
+
+// searching returns what makes expressions of the patterns of a leaf, or nil where
+// glob.match will do for all of them.
+func searching(n *condition.Node) (expressions func(string) []string) {
+	if !slices.ContainsFunc(n.Texts(), func(pattern string) bool { return !glob.IsSimple(pattern) }) {
+		return nil
+	}
+	if n.Op == condition.ActionGlob {
+		return actionExpression
+	}
+	return glob.PlainExpressions
+}
+
+// appendDistinct appends s unless list has it.
+func appendDistinct(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+func leaf(n *condition.Node) string {
+	f := n.Field
+	read := ref(f)
+	switch {
+	case n.Op == condition.Exists && f.Kind == condition.Digits:
+		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DigitsExpression()), read)
+	case n.Op == condition.Exists && f.Kind == condition.Decimal:
+		return fmt.Sprintf("regex.match(%s, %s)", condition.Quote(condition.DecimalExpression()), read)
+	case n.Op == condition.Exists && f.ID == condition.CounterValue:
+		return "is_number(" + read + ")"
+	case n.Op == condition.Exists:
+		return read
+	case n.Op == condition.InList:
+		return listed(read, n.Values[0].Str)
+	case n.Op == condition.In:
+		var members []string
+		for _, v := range n.Values {
+			members = appendDistinct(members, constant(f, v))
+		}
+		return n.Op.Rego(read, "{"+strings.Join(members, ", ")+"}")
+	}
+	switch f.Kind {
+	case condition.Time:
+		read = "time.parse_rfc3339_ns(" + read + ")"
+	case condition.Digits, condition.Decimal:
+		read = "to_number(" + read + ")"
+	}
+	return n.Op.Rego(read, constant(f, n.Values[0]))
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ref writes what reads a field.
+func ref(f condition.Field) string {
+	switch {
+	case f.ID == condition.Resource:
+		return paramReading + ".text"
+	case f.ID == condition.Item:
+		return paramItem
+	case f.ID == condition.MetadataValue && identifier.MatchString(f.Key) && !slices.Contains(ast.KeywordsV1[:], f.Key):
+		return "input." + f.Path() + "." + f.Key
+	case f.ID == condition.MetadataValue || f.ID == condition.CounterValue:
+		return "input." + f.Path() + "[" + condition.Quote(f.Key) + "]"
+	}
+	return "input." + f.Path()
+}
+
+func constant(f condition.Field, v condition.Constant) string {
+	switch f.Kind {
+	case condition.Int, condition.Digits, condition.Size:
+		return strconv.FormatInt(v.Num, 10)
+	case condition.Decimal:
+		return v.Str
+	case condition.Time:
+		return "time.parse_rfc3339_ns(" + condition.Quote(v.Str) + ")"
+	}
+	return condition.Quote(v.Str)
+}

@@ -1,0 +1,105 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"writ/storage"
+)
+
+// memoryWindows are the windows of a Memory.
+type memoryWindows struct {
+	mu    sync.Mutex
+	kept  map[storage.Window]*memoryWindow
+	begun int
+}
+
+type memoryWindow struct {
+	begun string
+	parts []storage.WindowPart
+}
+
+// Windows implements storage.Quotas.
+func (h *Handle) Windows() storage.Windows { return windowsHandle{h} }
+
+type windowsHandle struct{ *Handle }
+
+// Begin implements storage.Windows.
+func (h windowsHandle) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
+	all := &h.m.windows
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.kept == nil {
+		all.kept = make(map[storage.Window]*memoryWindow)
+	}
+	if all.kept[w] == nil {
+		all.begun++
+		all.kept[w] = &memoryWindow{fmt.Sprint(all.begun), slices.Clone(parts)}
+	}
+	return ctx.Err()
+}
+
+// Count implements storage.Windows.
+func (h windowsHandle) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	all := &h.m.windows
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	h.m.counts.Add(1)
+	if err := ctx.Err(); err != nil {
+		return storage.Granted{}, err
+	}
+	kept := all.kept[w]
+	now := w.At(h.m.clock())
+	if kept == nil || ask.Begun != "" && ask.Begun != kept.begun {
+		return storage.Granted{}, storage.ErrNotFound
+	}
+	low := min(ask.At, now) - w.Parts - 1
+	kept.parts = slices.DeleteFunc(kept.parts, func(p storage.WindowPart) bool { return p.At < low })
+	got := storage.Granted{At: max(ask.At, now), Begun: kept.begun}
+	for i := range kept.parts {
+		p := &kept.parts[i]
+		for _, back := range ask.Back {
+			if back.At == p.At {
+				p.N = max(0, p.N-back.N)
+			}
+		}
+		got.Total += p.N
+	}
+	if left := ask.Limit - got.Total; ask.Want > 0 && left >= ask.Need {
+		got.N = max(ask.Need, min(ask.Want, left/16))
+		got.Total += got.N
+		if i := slices.IndexFunc(kept.parts, func(p storage.WindowPart) bool { return p.At == got.At }); i >= 0 {
+			kept.parts[i].N += got.N
+		} else {
+			kept.parts = append(kept.parts, storage.WindowPart{At: got.At, N: got.N})
+		}
+	}
+	return got, nil
+}
+
+// SetClock makes the clock of the store's windows another than time.Now.
+func (m *Memory) SetClock(now func() time.Time) {
+	m.windows.mu.Lock()
+	defer m.windows.mu.Unlock()
+	m.now = now
+}
+
+func (m *Memory) clock() time.Time {
+	if m.now == nil {
+		return time.Now()
+	}
+	return m.now()
+}
+
+// Counts returns how often handles have asked of windows.
+func (m *Memory) Counts() int64 { return m.counts.Load() }
+
+// ForgetWindows keeps no window any more, as a store does once everything has left them.
+func (m *Memory) ForgetWindows() {
+	m.windows.mu.Lock()
+	defer m.windows.mu.Unlock()
+	clear(m.windows.kept)
+}
