@@ -51,6 +51,8 @@ func TestLayering(t *testing.T) {
 		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry"},
 		"writ/decision/core":     {"writ/engine", "writ/engine/condition"},
 		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
+
+		"writ/storage/embedded/segment": {},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]
@@ -68,7 +70,7 @@ func TestLayering(t *testing.T) {
 		"github.com/gofiber/fiber":         {"writ/api", "writ/bench"},
 		"github.com/open-policy-agent/opa": {"writ/rego"},
 		"github.com/google/cel-go":         {"writ/engine/condition"},
-		"github.com/cockroachdb/pebble":    {"writ/storage/embedded"},
+		"github.com/cockroachdb/pebble":    {"writ/storage/embedded", "writ/storage/embedded/segment"},
 		"go.mongodb.org/mongo-driver":      {"writ/storage/mongodb", "writ/storage/mongodb/mongotest"},
 		"github.com/lestrrat-go/jwx":       {"writ/api"},
 		"github.com/alecthomas/kong":       {"writ/cmd/writ"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 
 // TestRollback holds "Damage does not open as an empty store" on the real binary:
 // it is killed, once what it has stored is noted, and what it left is damaged in
-// ways that Pebble opens without an error, as an empty store or with the rows of
-// the last log alone. Each is refused; the refusal says how to go on, and that
+// ways that Pebble opens without an error, as an empty store, or that cost the segments
+// their last frames. Each is refused; the refusal says how to go on, and that
 // works.
 func TestRollback(t *testing.T) {
 	data, token := newData(t)
@@ -29,9 +30,9 @@ func TestRollback(t *testing.T) {
 	p.kill(t)
 
 	for name, harm := range map[string]func(t *testing.T, store string){
-		"the log is cut":                func(t *testing.T, s string) { cut(t, s, "*.log", 2) },
-		"the log is empty":              func(t *testing.T, s string) { cut(t, s, "*.log", 0) },
-		"the log is gone":               func(t *testing.T, s string) { remove(t, one(t, s, "*.log")) },
+		"the log is cut":                func(t *testing.T, s string) { cut(t, s, "*.segment", 2) },
+		"the log is empty":              func(t *testing.T, s string) { cut(t, s, "*.segment", 0) },
+		"the log is gone":               func(t *testing.T, s string) { remove(t, one(t, s, "*.segment")) },
 		"the manifest has lost its end": func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 1) },
 		"the manifest has half":         func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 2) },
 		"the manifest is empty":         func(t *testing.T, s string) { cut(t, s, "MANIFEST-*", 0) },
@@ -129,8 +130,8 @@ func one(t *testing.T, dir, pattern string) (found string) {
 	return found
 }
 
-// cut leaves a file a part of what it has: its half for 2, all but its last byte
-// for 1, nothing for 0.
+// cut leaves a file a part of what it has before its last zeros: its half for 2, all
+// but its last byte for 1, nothing for 0.
 func cut(t *testing.T, dir, pattern string, part int) {
 	t.Helper()
 	name := one(t, dir, pattern)
@@ -138,6 +139,7 @@ func cut(t *testing.T, dir, pattern string, part int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = bytes.TrimRight(text, "\x00") // a segment is prepared
 	size := map[int]int{0: 0, 1: len(text) - 1, 2: len(text) / 2}[part]
 	if err := os.Truncate(name, int64(size)); err != nil {
 		t.Fatal(err)

@@ -118,3 +118,12 @@ func (f *Forest) Root() [32]byte {
 	}
 	return root
 }
+
+// Sigs returns the Sig of each leaf's receipt, as Seal made them when it signed h. Its error
+// is ErrMalformed if h is not a head over these leaves.
+func (h *SignedHead) Sigs(leaves [][32]byte) ([]string, error) {
+	if t := newTree(leaves); uint64(h.Size) == uint64(len(leaves)) && h.Root == t.root() {
+		return sigs(h, t), nil
+	}
+	return nil, fmt.Errorf("%w: head %d is over other leaves", ErrMalformed, h.Seq)
+}

@@ -57,19 +57,27 @@ func (s *Store) divide(batch storage.Batch) (existing, fresh storage.Batch, err 
 }
 
 func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*storage.Record, err error) {
-	stored, err := s.intents()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, stored.Close()) }()
-	existing = make([]*storage.Record, len(batch))
-	fresh = make([]*storage.Record, 0, len(batch))
+	var stored *iterator
+	defer func() {
+		if stored != nil {
+			err = errors.Join(err, stored.Close())
+		}
+	}()
+	n := len(batch)
+	both := make([]*storage.Record, 2*n)
+	existing, fresh = both[:n:n], both[n:n]
 	first := make(map[intent]*storage.Record, len(batch))
 	for i, r := range batch {
 		name := intent{r.OrganizationID, r.IntentKey()}
 		stands, ok := first[name]
-		if !ok {
-			if stands, err = s.byIntent(stored, name); err != nil {
+		if !ok && s.mayHave(name) {
+			if stored == nil {
+				stored, err = s.intents()
+			}
+			if err == nil {
+				stands, err = s.byIntent(stored, name)
+			}
+			if err != nil {
 				return nil, nil, err
 			}
 		}
@@ -84,18 +92,17 @@ func (s *Store) divideRecords(batch []*storage.Record) (existing, fresh []*stora
 
 // intents returns an iterator for looking intents up. Most intents are new, and Get would
 // search the last level, which holds nearly all rows, for each of them. Only an iterator
-// can use the filters of the last level.
-func (s *Store) intents() (*pebble.Iterator, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+// can use the filters of the last level. commits is held.
+func (s *Store) intents() (*iterator, error) {
+	it, err := s.iterOf(s.db, &pebble.IterOptions{UseL6Filters: true}, s.tail.live()...)
 	if err != nil {
-		s.health.report(reading, err)
 		return nil, fmt.Errorf("reading the store: %w", err)
 	}
 	return it, nil
 }
 
 // byIntent returns the record of an intent, or nil.
-func (s *Store) byIntent(stored *pebble.Iterator, i intent) (*storage.Record, error) {
+func (s *Store) byIntent(stored *iterator, i intent) (*storage.Record, error) {
 	s.keys = s.keys[:0].org(kindIntent, i.org).text(i.id)
 	id, found, err := s.lookUp(stored, s.keys)
 	if err != nil {
@@ -147,21 +154,19 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	if err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatchWithSize(1024 * (len(sealed.Records) + len(sealed.Entries)))}
-	b.set(headKey(head.Seq), signed)
-	b.link(headStream, head.Seq)
-	for _, r := range sealed.Records {
-		s.addRecord(b, r, ids[r])
+	stored, err := s.buffers.of(sealed, ids, &head)
+	if err != nil {
+		return err
 	}
-	for i, e := range sealed.Entries {
-		s.addEntry(b, e, place{head.Seq, uint32(len(sealed.Records) + i)})
-	}
-	ticks, err := s.addMeters(b, sealed.Records)
-	if err = errors.Join(err, b.err); err != nil {
+	ticks, err := s.ticks(sealed.Records)
+	if err != nil {
 		s.quotas.ticked(ticks, false)
-		return errors.Join(err, b.b.Close())
+		return err
 	}
-	err = s.applyCommit(b.b)
+	number, err := s.write(signed, stored)
+	if err == nil {
+		s.addKeys(number, sealed, ids, head.Seq, ticks)
+	}
 	s.quotas.ticked(ticks, err == nil)
 	if err != nil {
 		return err
@@ -170,10 +175,28 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 		s.entered.Add(1)
 	}
 	s.tip = s.tip.Next(head.Head)
+	s.flushLater()
 	return nil
 }
 
-// addRecord adds r's row and index entries to b. commits is held.
+// addKeys adds the keys of a frame to the tail.
+func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Record]uuid.UUID, seq uint64, ticks []tick) {
+	k := &s.buffers.keys
+	k.frame, k.buf, k.ends = number, k.buf[:0], k.ends[:0]
+	k.head(seq)
+	for i, r := range sealed.Records {
+		k.record(r.OrganizationID, r.IntentKey(), r.Decision, ids[r], uint32(i))
+	}
+	for i, e := range sealed.Entries {
+		k.entry(e, place{seq, uint32(len(sealed.Records) + i)})
+	}
+	for _, t := range ticks {
+		k.meter(t.meter, t.stored)
+	}
+	s.tail.add(k, &s.known)
+}
+
+// addRecord adds r's row, which was imported, and its keys to b. commits is held.
 func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	org := r.OrganizationID
 	s.row = appendRecord(s.row[:0], r)
@@ -181,6 +204,7 @@ func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
 	b.set(s.keys, s.row)
 	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentKey())
 	b.set(s.keys, id[:])
+	s.known.add(hashIntent(s.keys))
 	s.keys = s.keys[:0].org(kindByDecision, org).decision(r.Decision).id(id)
 	b.set(s.keys, nil)
 }
@@ -195,13 +219,18 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 	return s.tip, nil
 }
 
-// lastHead returns the newest head, or storage.ErrNotFound.
+// lastHead returns the newest head, or storage.ErrNotFound. Those of an earlier format have
+// no frames.
 func (s *Store) lastHead() (h receipt.SignedHead, err error) {
+	if h, err = s.lastFrame(); !errors.Is(err, storage.ErrNotFound) {
+		return h, err
+	}
 	found := false
 	lower := headKey(0)
 	err = s.scanBack(context.Background(), lower, key{byte(kindHead) + 1}, func(_, v []byte) (bool, error) {
 		found = true
-		return true, h.UnmarshalBinary(v)
+		h, err = s.headOf(v)
+		return true, err
 	})
 	if err == nil && !found {
 		err = storage.ErrNotFound
@@ -212,8 +241,8 @@ func (s *Store) lastHead() (h receipt.SignedHead, err error) {
 // Heads implements storage.Log. The directory has one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
 	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(_, v []byte) (bool, error) {
-		var h receipt.SignedHead
-		if err := h.UnmarshalBinary(v); err != nil || h.Chain != chain {
+		h, err := s.headOf(v)
+		if err != nil || h.Chain != chain {
 			return true, err
 		}
 		return false, f(h)

@@ -3,12 +3,10 @@ package embedded
 import (
 	"errors"
 	"sync/atomic"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // asyncSync syncs commits after they have returned: see [Options.WriteBehind].
-// Pebble's log is the queue: it keeps the order of commits, and reads see what is in
+// The segment log is the queue: it keeps the order of commits, and reads see what is in
 // it. asyncSync bounds how many commits of the log are not synced.
 type asyncSync struct {
 	// places holds a value for each commit that is not synced. Its capacity is the
@@ -40,29 +38,23 @@ func (s *Store) startAsyncSync(most int) {
 	}()
 }
 
-// applyCommit makes a commit visible, and durable unless asyncSync will sync it.
-// commits is held.
-func (s *Store) applyCommit(b *pebble.Batch) error {
-	if s.async == nil {
-		return s.apply(b)
-	}
-	select { // waits while too many are not durable
-	case s.async.places <- struct{}{}:
-	case <-s.async.stop:
-		return errors.Join(errClosing, b.Close())
-	}
-	if err := b.Commit(pebble.NoSync); err != nil {
-		s.health.stop("writing a batch", err)
-	}
-	s.async.written.Add(1)
+// wait waits while too many commits are not durable.
+func (a *asyncSync) wait() error {
 	select {
-	case s.async.wake <- struct{}{}:
+	case a.places <- struct{}{}:
+		return nil
+	case <-a.stop:
+		return errClosing
+	}
+}
+
+// wrote says that a commit that has waited is written.
+func (a *asyncSync) wrote() {
+	a.written.Add(1)
+	select {
+	case a.wake <- struct{}{}:
 	default: // it is awake
 	}
-	if err := s.health.stopped(); err != nil {
-		return err
-	}
-	return b.Close()
 }
 
 // syncWritten syncs the log and frees the places of its commits. If the sync fails
@@ -72,8 +64,8 @@ func (s *Store) syncWritten() {
 	if n == 0 {
 		return
 	}
-	if err := s.db.LogData(nil, pebble.Sync); err != nil {
-		s.health.stop("syncing the log behind commits", err)
+	if err := s.log.Sync(); err != nil {
+		s.health.stop("syncing the history behind commits", err)
 	}
 	for range n {
 		<-s.async.places

@@ -82,7 +82,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 	}
 }
 
-func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".log" }
+func isLogSync(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".segment" }
 
 // wantPrefix opens what a crash left and returns how many of batches there are.
 func wantPrefix(t *testing.T, fs vfs.FS, batches [][]*storage.Record) (kept int) {

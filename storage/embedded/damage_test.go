@@ -26,6 +26,7 @@ func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
 			found = append(found, disk.PathJoin("data", name))
 		}
 	}
+	slices.Sort(found)
 	if len(found) == 0 {
 		t.Fatalf("no %s among %q", ext, names)
 	}
@@ -74,7 +75,7 @@ func TestDamage_AfterClose(t *testing.T) {
 		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 			t.Fatalf("Commit = %v", err)
 		}
-		if err := s.db.Flush(); err != nil {
+		if err := errors.Join(putLarge(t, s, 1), s.flush(), s.db.Flush()); err != nil {
 			t.Fatalf("Flush = %v", err)
 		}
 	}
@@ -84,7 +85,7 @@ func TestDamage_AfterClose(t *testing.T) {
 	closeTest(t, s)
 	manifest := disk.PathJoin("data", "MANIFEST-000001")
 	summed := append(filesOf(t, disk, ".log"), manifest)
-	for _, file := range slices.Concat(summed, filesOf(t, disk, blobExt), filesOf(t, disk, ".sst")) {
+	for _, file := range slices.Concat(summed, filesOf(t, disk, blobExt), filesOf(t, disk, ".sst"), filesOf(t, disk, ".segment")) {
 		wantRefused(t, disk, file, "cut short", func(b []byte) []byte { return b[:max(len(b)-1, 0)] })
 		wantRefused(t, disk, file, "empty", func([]byte) []byte { return nil })
 	}
@@ -105,8 +106,8 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	}
 }
 
-// TestDamage_LogAfterACrash: what is damaged before the last blocks of the log is
-// no end of the log, from the first start on.
+// TestDamage_LogAfterACrash: what is damaged before the last frames of the segments is
+// no end of them, from the first start on.
 func TestDamage_LogAfterACrash(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	s := openTest(t, disk, nil)
@@ -118,14 +119,14 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	found := false
-	for _, name := range filesOf(t, crashed, ".log") {
+	for _, name := range filesOf(t, crashed, ".segment") {
 		size := len(content(t, crashed, name))
-		for at := 1000; at < size-64<<10; at += 2000 {
+		for at := 1000; at < size-5000; at += 2000 {
 			found = true
 			damaged := crashed.CrashClone(vfs.CrashCloneCfg{})
 			damage(t, damaged, name, func(b []byte) []byte { b[at] ^= 1; return b })
 			if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); err == nil {
-				t.Errorf("Open with byte %d of %d of the log damaged = nil, want an error", at, size)
+				t.Errorf("Open with byte %d of %d of the segment damaged = nil, want an error", at, size)
 				closeTest(t, s)
 			}
 		}
@@ -152,7 +153,7 @@ func TestDamage_AnOlderWritInBetween(t *testing.T) {
 	closeTest(t, openTest(t, disk, nil))
 }
 
-// TestDamage_Values: a row that can't be read is an error to who asks for it,
+// TestDamage_Values: an imported row that can't be read is an error to who asks for it,
 // and ends nothing: Pebble panics.
 func TestDamage_Values(t *testing.T) {
 	cuts := map[string]func([]byte) []byte{
@@ -166,10 +167,10 @@ func TestDamage_Values(t *testing.T) {
 			s := openTest(t, disk, nil)
 			w := storagetest.NewWriter()
 			r := w.Record("a")
-			if _, err := w.Commit(t.Context(), s, r); err != nil {
+			if _, err := w.Commit(t.Context(), openTest(t, vfs.NewMem(), nil), r); err != nil {
 				t.Fatalf("Commit = %v", err)
 			}
-			if err := s.db.Flush(); err != nil {
+			if err := errors.Join(s.Import(t.Context(), "a", []*storage.Record{r}, nil), s.db.Flush()); err != nil {
 				t.Fatalf("Flush = %v", err)
 			}
 			damaged := filesOf(t, disk, blobExt)
@@ -200,4 +201,46 @@ func TestDamage_Values(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDamage_SealedSegment: a row of a sealed segment that can't be read is an error to who
+// asks for it, and ends nothing.
+func TestDamage_SealedSegment(t *testing.T) {
+	disk := vfs.NewMem()
+	open := func() *Store {
+		s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), segmentSize: 4000})
+		if err != nil {
+			t.Fatalf("Open = %v", err)
+		}
+		t.Cleanup(func() { closeTest(t, s) })
+		return s
+	}
+	s, w := open(), storagetest.NewWriter()
+	var records []*storage.Record
+	for range 40 {
+		r := w.Record("a")
+		if _, err := w.Commit(t.Context(), s, r); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		records = append(records, r)
+	}
+	closeTest(t, s)
+	first := filesOf(t, disk, ".segment")[0]
+	damage(t, disk, first, func(b []byte) []byte { b[200] ^= 1; return b })
+	s = open()
+	if got, err := s.Record(t.Context(), "a", records[0].DecisionID); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Record = %+v, %v, want ErrUnavailable", got, err)
+	}
+	if existing, err := w.Commit(t.Context(), s, w.Again(records[0])); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Commit of a known intent = %+v, %v, want ErrUnavailable", existing, err)
+	}
+	if got, err := s.Record(t.Context(), "a", records[39].DecisionID); err != nil || got.Receipt != records[39].Receipt {
+		t.Errorf("Record = %+v, %v, want the one", got, err)
+	}
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Errorf("Commit of another intent = %v", err)
+	}
+	closeTest(t, s)
+	damage(t, disk, first, func(b []byte) []byte { b[200] ^= 1; return b })
+	storagetest.Check(t, open(), w.Keys(t), "a")
 }

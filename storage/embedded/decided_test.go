@@ -19,7 +19,7 @@ import (
 func TestDecided_TellsOnlyOfWhatIsDurable(t *testing.T) {
 	var synced atomic.Int64
 	slow := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if isSync(op) && filepath.Ext(op.Path) == ".log" {
+		if isSync(op) && filepath.Ext(op.Path) == ".segment" {
 			for range 1000 {
 				runtime.Gosched()
 			}

@@ -1,5 +1,14 @@
-// Package embedded stores all data of a deployment in one directory, in a
-// Pebble store: the backend for a service that runs as a single process.
+// Package embedded stores all data of a deployment in one directory: the backend for a
+// service that runs as a single process. The history is in a log of segments, documents
+// are in a Pebble store, and so are the keys by which the history is found.
+//
+// # History
+//
+// A commit is one frame of the log, with its signed head, records and entries: see package
+// segment for the frames and item.go for what is in them. The keys of the last frames are
+// in memory (tail.go) and move to Pebble together (flush.go); opening the directory reads
+// the frames whose keys are not there yet. A segment that is half removed rows is rewritten
+// (garbage.go).
 //
 // # Keys
 //
@@ -8,20 +17,23 @@
 //
 //	00 "writ"                                    format        decimal text
 //	'C' revision(8) number(4)                    change        JSON of a storage.Change
+//	'I'                                          indexed       the last frame whose keys are here: 8 bytes
+//	'S' segment(8)                               garbage       see garbage.go
 //	'D' kind(1) [org] id                         document      revision(8) [org] value
 //	'K' kind(1) org index(1) key id              index entry   id
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
+//	'U'                                          of an upgrade: see upgrade_history.go
 //	'd' org decision(1) decision-id(16)          decisions by outcome
-//	'h' org decision-id(16)                      history row   see record.go
-//	'h' org decision-id(16) 's'                  its settlement: see entries.go
+//	'h' org decision-id(16)                      history row   where it is: see item.go
+//	'h' org decision-id(16) 's'                  its settlement, in the same way
 //	'i' org intent-id                            decision-id(16), and the leaves of a removed row: see retention.go
 //	                                             Rows of other chains were imported: see import.go
-//	'k' seq(8)                                   head          receipt.SignedHead
-//	'l' org entry-kind(1) seq(8) index(4)        entry         see entries.go
+//	'k' seq(8)                                   head          where it is
+//	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes
 //	'n' org entry-kind(1) key                    seq(8) index(4) of an entry
 //	'x' org                                      the greatest decision-id(16) that was removed until format 4
-//	'z' 'h' seq(8)                               the last commit: see links.go
+//	'z' 'h' frame(8)                             the last indexed frame: see links.go
 //	'z' 'c' number(8)                            the last other write
 //
 // Numbers are big-endian. The organization's length comes before its id so that no
@@ -30,10 +42,12 @@
 // those of [storage.Collections]; the document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
-// Opening a directory of an earlier format moves its documents; upgrade.go has the keys
-// of formats 1 to 4. In format 2 no history row has a credential, and
+// Opening a directory of an earlier format moves its documents and then its history, once;
+// upgrade.go has the keys of formats 1 to 4. In format 2 no history row has a credential, and
 // nothing is under 'z'; in format 3 none has an audit digest. In format 4
-// settlements are in the rows and are not signed, and a removed row leaves nothing.
+// settlements are in the rows and are not signed, and a removed row leaves nothing. Until
+// format 5 history is in Pebble alone: see upgrade_history.go. Rows that are imported are
+// the values of their keys in every format.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
@@ -56,8 +70,9 @@
 // its directory, at least once a second and by Close: see tip.go. A store that ends
 // before the recorded tip, or lacks a write between its first and its last, is refused
 // before anything in it changes, unless [Options.AcceptRollback] says otherwise. Only the
-// loss of the last writes within a second of the crash is not noticed. Other files have
-// checksums, and unreadable data is an error.
+// loss of the last writes within a second of the crash is not noticed. Where only keys of
+// the history are missing from Pebble, they are written again from the segments: see
+// reindex.go. Other files have checksums, and unreadable data is an error.
 //
 // This detects accidents. An attacker who can write the directory can also write the
 // recorded tip. Only a receipt or a head kept elsewhere detects that. A directory

@@ -66,7 +66,7 @@ type documents struct {
 	// src has the rows. first has the state after the first read: all other iterators
 	// are its clones. point is the iterator of Get.
 	src          rows
-	first, point *pebble.Iterator
+	first, point *iterator
 }
 
 // View implements storage.Documents.
@@ -84,7 +84,7 @@ func (r *documents) close() {
 	if r.point == r.first {
 		r.point = nil
 	}
-	for _, it := range []*pebble.Iterator{r.point, r.first} {
+	for _, it := range []*iterator{r.point, r.first} {
 		if it != nil {
 			it.Close() //nolint:errcheck // said above
 		}
@@ -93,7 +93,7 @@ func (r *documents) close() {
 }
 
 // iter returns another iterator over the state.
-func (r *documents) iter(o *pebble.IterOptions) (it *pebble.Iterator, err error) {
+func (r *documents) iter(o *pebble.IterOptions) (it *iterator, err error) {
 	if r.first == nil {
 		r.first, err = r.s.iterOf(r.src, o)
 		return r.first, err
@@ -153,7 +153,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	if it != r.first {
 		defer it.Close() //nolint:errcheck // the reads have returned its errors
 	}
-	return r.s.each(r.ctx, it, (*pebble.Iterator).First, (*pebble.Iterator).Next, func(k, v []byte) (bool, error) {
+	return r.s.each(r.ctx, it, (*iterator).First, (*iterator).Next, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
 			return true, err

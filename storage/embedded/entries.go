@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/ledger/receipt"
@@ -49,6 +48,16 @@ var kindBytes = map[storage.EntryKind]byte{
 	storage.ImportEntry: 'i', storage.AbandonEntry: 'a',
 }
 
+// entryKindOf returns the kind of a byte of kindBytes, empty for none.
+func entryKindOf(b byte) storage.EntryKind {
+	for kind, of := range kindBytes {
+		if of == b {
+			return kind
+		}
+	}
+	return ""
+}
+
 func settlementKey(org string, id uuid.UUID) key { return append(recordKey(org, id), settlementMark) }
 
 func entriesKey(org string, k storage.EntryKind) key {
@@ -61,21 +70,33 @@ func entryKey(e *storage.Entry) key {
 
 // addEntry puts e into b. commits is held.
 func (s *Store) addEntry(b *batch, e *storage.Entry, at place) {
-	v := encoder{entryVersion}
+	var v encoder
 	if e.Kind == storage.SettlementEntry {
 		id, _ := storage.ParseID(e.Key) // Check has
-		v.settlement(e.Settlement)
-		v.text(e.Sig)
-		v.text(e.KeyID)
+		v.settled(e, e.Inclusion)
 		b.set(settlementKey(e.OrganizationID, id), v)
 		return
 	}
-	v.text(e.Key)
-	v.text(e.Sig)
-	v.text(e.KeyID)
-	v.text(string(e.Body))
+	v.entry(e, e.Inclusion)
 	b.set(entriesKey(e.OrganizationID, e.Kind).place(at), v)
 	b.set(entryKey(e), key{}.place(at))
+}
+
+// settled writes a settlement with the given proof.
+func (e *encoder) settled(entry *storage.Entry, proof receipt.Inclusion) {
+	e.byte(entryVersion)
+	e.settlement(entry.Settlement)
+	e.text(proof.Sig)
+	e.text(proof.KeyID)
+}
+
+// entry writes any other entry with the given proof.
+func (e *encoder) entry(entry *storage.Entry, proof receipt.Inclusion) {
+	e.byte(entryVersion)
+	e.text(entry.Key)
+	e.text(proof.Sig)
+	e.text(proof.KeyID)
+	e.text(string(entry.Body))
 }
 
 // divideEntries splits batch into the entries that are first and the stored ones that
@@ -138,7 +159,7 @@ func (s *Store) entry(e *storage.Entry) (*storage.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseEntry(e.OrganizationID, e.Kind, v)
+	return s.entryOf(e.OrganizationID, e.Kind, v)
 }
 
 // Entry implements storage.Log. It waits for an append under way, as Decided does.
@@ -207,7 +228,7 @@ func (s *Store) Entries(
 			next = cursor(kindEntry, last)
 			return true, nil
 		}
-		e, err := parseEntry(org, kind, v)
+		e, err := s.entryOf(org, kind, v)
 		entries, last = append(entries, e), append(last[:0], k[len(prefix):]...)
 		return false, err
 	})
@@ -229,7 +250,7 @@ func (s *Store) record(org string, id uuid.UUID) (_ *storage.Record, err error) 
 
 // recordAt is record, or nil if f does not select it. The settlement is the next
 // key: there is one search for both.
-func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
+func (s *Store) recordAt(it *iterator, org string, id uuid.UUID, f *storage.Filter) (*storage.Record, error) {
 	k := recordKey(org, id)
 	v, found, err := s.valueOf(it, it.SeekGE(k), k)
 	switch {
@@ -238,19 +259,19 @@ func (s *Store) recordAt(it *pebble.Iterator, org string, id uuid.UUID, f *stora
 	case !found:
 		return nil, storage.ErrNotFound
 	}
-	r, err := parseRecord(org, id, v, f)
+	r, err := s.parseRow(org, id, v, f)
 	if r == nil || err != nil {
 		return nil, err
 	}
 	if v, found, err = s.valueOf(it, it.Next(), append(k, settlementMark)); found {
-		err = settle(r, v)
+		err = s.settleRow(r, v)
 	}
 	return r, err
 }
 
 // valueOf returns the value at it if its key is k. it has moved; valid says whether it is
 // at a key.
-func (s *Store) valueOf(it *pebble.Iterator, valid bool, k key) (v []byte, found bool, err error) {
+func (s *Store) valueOf(it *iterator, valid bool, k key) (v []byte, found bool, err error) {
 	err = it.Error()
 	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {
 		v, err = value(it)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
 	"sync/atomic"
@@ -18,11 +19,7 @@ import (
 func TestGuardBlob_KnowsTheLastWrite(t *testing.T) {
 	disk := vfs.NewMem()
 	s := openTest(t, disk, nil)
-	w := storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
-	if err := s.db.Flush(); err != nil {
+	if err := errors.Join(putLarge(t, s, 1), s.db.Flush()); err != nil {
 		t.Fatalf("Flush = %v", err)
 	}
 	names, err := disk.List("data")
@@ -64,6 +61,9 @@ func TestFault_Opening(t *testing.T) {
 			acknowledged := []*storage.Record{w.Record("a"), w.Record("b")}
 			if _, err := w.Commit(t.Context(), s, acknowledged...); err != nil {
 				t.Fatalf("Commit = %v", err)
+			}
+			if err := putLarge(t, s, 1); err != nil {
+				t.Fatalf("putLarge = %v", err)
 			}
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 			var struck atomic.Bool

@@ -48,6 +48,7 @@ func (f *faults) inject(op errorfs.Op) error {
 var faultyFiles = map[string]func(errorfs.Op) bool{
 	"any file":         func(errorfs.Op) bool { return true },
 	"the log":          func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
+	"segments":         func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".segment" },
 	"tables":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".sst" },
 	"values":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == blobExt },
 	"syncs of values":  func(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == blobExt },
@@ -118,6 +119,9 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 			break
 		}
 		acknowledged = append(acknowledged, batch...)
+		if putLarge(t, s, i) != nil {
+			break
+		}
 		if i%2 == 1 && s.health.writable() == nil { // often enough for a compaction
 			rotate(t, s)
 		}
@@ -139,10 +143,19 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 	return compactions
 }
 
-// rotate has Pebble begin a new log and write the memory out, unless the disk
-// fails.
+// putLarge stores a document whose value Pebble puts into a file of values.
+func putLarge(t *testing.T, s *Store, n int) error {
+	t.Helper()
+	return registry.New(s).PutRule(t.Context(), "a", &engine.Rule{ID: fmt.Sprintf("large-%d", n), Description: strings.Repeat("x", 300)}, 0)
+}
+
+// rotate has the tail moved to Pebble, which begins a new log and writes the memory out,
+// unless the disk fails.
 func rotate(t *testing.T, s *Store) {
 	t.Helper()
+	if err := s.flush(); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
+		t.Fatalf("flush = %v", err)
+	}
 	flushed, err := s.db.AsyncFlush()
 	if err != nil {
 		t.Fatalf("AsyncFlush = %v", err)
@@ -251,6 +264,9 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 	w := storagetest.NewWriter()
 	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 		t.Fatalf("Commit = %v", err)
+	}
+	if err := putLarge(t, s, 1); err != nil {
+		t.Fatalf("putLarge = %v", err)
 	}
 	broken.Store(true)
 	flushed, err := s.db.AsyncFlush()

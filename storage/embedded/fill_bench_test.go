@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ import (
 // store of a day rather than that of a minute. What a commit costs grows with it,
 // because intents, whose ids are random, are merged into all that came before.
 // cpu-ns/rec is the processor time of the last quarter, compactions included and
-// the making of the records not; compacted-B/rec is what compactions read and
-// rewrote. Run it with -benchtime 1x.
+// the making of the records not; compacted-B/rec is what compactions wrote. rows-B/rec
+// and keys-B/rec are what is on the disk in the end, without space that is prepared;
+// the milliseconds are of commits. Run it with -benchtime 1x.
 func BenchmarkFill(b *testing.B) {
 	const (
 		records = 1_600_000
@@ -29,6 +31,7 @@ func BenchmarkFill(b *testing.B) {
 	for b.Loop() {
 		s := benchStore(b, vfs.Default)
 		var making, before time.Duration
+		var commits []time.Duration
 		for n := uint64(0); n < records; {
 			if n == records-quarter {
 				before = processorTime(b) - making
@@ -40,9 +43,11 @@ func BenchmarkFill(b *testing.B) {
 				batch[i] = benchRecord(n)
 			}
 			making += time.Since(start)
+			start = time.Now()
 			if _, err := s.Append(b.Context(), storage.Batch{Records: batch}, unsigned); err != nil {
 				b.Fatal(err)
 			}
+			commits = append(commits, time.Since(start))
 		}
 		b.ReportMetric(float64(processorTime(b)-making-before)/quarter, "cpu-ns/rec")
 		var compacted uint64
@@ -50,6 +55,19 @@ func BenchmarkFill(b *testing.B) {
 			compacted += l.TableBytesCompacted
 		}
 		b.ReportMetric(float64(compacted)/records, "compacted-B/rec")
+		var rows int64
+		for _, segment := range s.log.Segments() {
+			rows += segment.Bytes
+		}
+		if err := s.flush(); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(rows)/records, "rows-B/rec")
+		b.ReportMetric(float64(s.db.Metrics().DiskSpaceUsage())/records, "keys-B/rec")
+		slices.Sort(commits)
+		for name, part := range map[string]float64{"p50-ms": 0.5, "p99-ms": 0.99, "p99.9-ms": 0.999} {
+			b.ReportMetric(float64(commits[int(part*float64(len(commits)))].Microseconds())/1000, name)
+		}
 	}
 }
 

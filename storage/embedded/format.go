@@ -12,11 +12,12 @@ import (
 
 // format is the version of the keys and values. A greater one is refused,
 // because this writ would misread data of a newer one.
-const format = 5
+const format = 6
 
 const (
 	linkedFormat   = 3 // the first in which each write has a link and the tip is recorded
 	documentFormat = 5 // the first in which documents are as documents.go has them
+	frameFormat    = 6 // the first whose history is in segments
 )
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)

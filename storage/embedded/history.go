@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/storage"
@@ -59,7 +58,7 @@ type recordLister struct {
 
 	// rows looks up the rows of the index. It is made after the index's iterator, so that
 	// a missing row has been removed in between, not added.
-	rows *pebble.Iterator
+	rows *iterator
 
 	settled   []byte // the last settlement, of the row with the id settledOf
 	settledOf uuid.UUID
@@ -148,9 +147,9 @@ func parsePosition(rest []byte) (id uuid.UUID, settlement bool, err error) {
 // the filter does not select it.
 func (l *recordLister) parse(id uuid.UUID, v []byte) (*storage.Record, error) {
 	if l.filter.Decision == 0 {
-		r, err := parseRecord(l.org, id, v, &l.filter)
-		if r != nil && len(l.settled) > 0 && l.settledOf == id {
-			err = settle(r, l.settled)
+		r, err := l.s.parseRow(l.org, id, v, &l.filter)
+		if r != nil && err == nil && len(l.settled) > 0 && l.settledOf == id {
+			err = l.s.settleRow(r, l.settled)
 		}
 		return r, err
 	}

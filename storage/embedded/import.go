@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/storage"
@@ -69,7 +68,7 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 }
 
 // noRow returns storage.ErrConflict if a decision has a row.
-func (s *Store) noRow(stored *pebble.Iterator, org string, id uuid.UUID) error {
+func (s *Store) noRow(stored *iterator, org string, id uuid.UUID) error {
 	s.keys = s.keys[:0].org(kindRecord, org).id(id)
 	_, found, err := s.lookUp(stored, s.keys)
 	if found && err == nil {
@@ -79,7 +78,7 @@ func (s *Store) noRow(stored *pebble.Iterator, org string, id uuid.UUID) error {
 }
 
 // addTombstone puts t into b unless it is stored.
-func (s *Store) addTombstone(b *batch, stored *pebble.Iterator, t *storage.Tombstone) error {
+func (s *Store) addTombstone(b *batch, stored *iterator, t *storage.Tombstone) error {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has
 	v := id[:]
 	for _, l := range t.Leaves {
@@ -96,5 +95,6 @@ func (s *Store) addTombstone(b *batch, stored *pebble.Iterator, t *storage.Tombs
 		return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
 	}
 	b.set(s.keys, v)
+	s.known.add(hashIntent(s.keys))
 	return s.noRow(stored, t.OrganizationID, id)
 }

@@ -21,6 +21,7 @@ const (
 	kindDocument   kind = 'D'
 	kindIndex      kind = 'K'
 	kindTrimmed    kind = 'T'
+	kindMove       kind = 'U'
 	kindByDecision kind = 'd'
 	kindRecord     kind = 'h'
 	kindIntent     kind = 'i'
@@ -30,6 +31,8 @@ const (
 	kindEntryKey   kind = 'n'
 	kindRemoved    kind = 'x'
 	kindLink       kind = 'z'
+	kindIndexed    kind = 'I'
+	kindGarbage    kind = 'S'
 )
 
 // key is a key under construction. Its methods append to it, as append does: clone a
@@ -97,4 +100,30 @@ func checkOrg(org string) error {
 		return fmt.Errorf("organization id of %d bytes: at most %d fit", len(org), math.MaxUint16)
 	}
 	return nil
+}
+
+// splitOrg splits b into the organization at its start and the rest.
+func splitOrg(b []byte) (org, rest []byte, err error) {
+	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))
+	}
+	n := 2 + int(binary.BigEndian.Uint16(b))
+	return b[2:n], b[n:], nil
+}
+
+// orgOf returns the organization of a key.
+func orgOf(k []byte) (string, error) {
+	n, err := orgLen(k)
+	if err != nil {
+		return "", err
+	}
+	return string(k[3 : 3+n]), nil
+}
+
+// orgLen returns the length of the organization in a key, which begins after 3 bytes.
+func orgLen(k []byte) (int, error) {
+	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
+		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))
+	}
+	return int(binary.BigEndian.Uint16(k[1:])), nil
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -10,12 +11,12 @@ import (
 type stream byte
 
 const (
-	headStream   stream = 'h' // commits, by the sequence of their heads
+	headStream   stream = 'h' // moves of the tail, by the number of their last frame
 	changeStream stream = 'c' // all other writes, by Store.change
 )
 
-// Links detect gaps. Each write adds the link of its own number and deletes the one
-// before, so a whole stream has exactly one link. If writes are lost from the middle, the
+// Links detect gaps in Pebble. Each write adds the link of its own number and deletes the
+// one before, so a whole stream has exactly one link. If writes are lost from the middle, the
 // link before the gap stays and there are two. Pebble loses such a middle without an
 // error when its manifest is truncated: it does not know the newest tables, but reads the
 // log written after them.
@@ -52,28 +53,40 @@ func (s *Store) links(of stream) (numbers []uint64, err error) {
 func (s *Store) mend() error {
 	last := s.end()
 	b := &batch{b: s.db.NewBatch()}
-	for of, n := range map[stream]uint64{headStream: last.Head, changeStream: last.Change} {
-		numbers, err := s.links(of)
-		if err != nil {
-			return err
+	if end := s.log.Last(); end < s.indexed {
+		if err := s.forget(b, end); err != nil {
+			return errors.Join(err, b.b.Close())
 		}
-		found := false
-		for _, number := range numbers {
-			if found = found || number == n; number != n {
-				b.delete(linkKey(of, number))
-			}
-		}
-		if !found {
-			b.set(linkKey(of, n), nil)
-		}
+		s.indexed = end
+		b.number(indexedKey, int64(end))
 	}
-	if b.err != nil {
-		return b.err
+	for of, n := range map[stream]uint64{headStream: s.indexed, changeStream: last.Change} {
+		if err := s.mendLinks(b, of, n); err != nil {
+			return errors.Join(err, b.b.Close())
+		}
 	}
 	if b.b.Empty() {
 		return b.b.Close()
 	}
 	return s.apply(b.b)
+}
+
+// mendLinks has b leave n as the only link of a stream.
+func (s *Store) mendLinks(b *batch, of stream, n uint64) error {
+	numbers, err := s.links(of)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, number := range numbers {
+		if found = found || number == n; number != n {
+			b.delete(linkKey(of, number))
+		}
+	}
+	if !found {
+		b.set(linkKey(of, n), nil)
+	}
+	return b.err
 }
 
 // begin adds the first links to b, those of a store whose tip is t.

@@ -51,5 +51,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.free, float64(u.AvailBytes))
 	}
 	gauge(c.behind, float64(c.store.unsynced()))
-	gauge(c.used, float64(c.store.db.Metrics().DiskSpaceUsage()))
+	used := int64(c.store.db.Metrics().DiskSpaceUsage()) //nolint:gosec // no disk has so much
+	for _, s := range c.store.log.Segments() {
+		used += s.Bytes
+	}
+	gauge(c.used, float64(used))
 }

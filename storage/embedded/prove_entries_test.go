@@ -168,7 +168,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 			at := k[len(k)-placeLen:]
 			put(t, s, append(entriesKey("ac", storage.ChangeEntry), at...), v)
 			put(t, s, entryKey(e), at)
-		}, `organization "ac": change "` + w.policy + `": the body of a change is not that of its key`},
+		}, `organization "ac": a stored entry is corrupt`},
 		{"a key of no entry", func(t *testing.T, s *Store) {
 			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
 		}, "7 entries have 8 keys"},
@@ -308,7 +308,7 @@ func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k k
 	prefix := entriesKey(org, kind)
 	if err := s.scan(t.Context(), prefix, prefix.end(), func(at, v []byte) (_ bool, err error) {
 		k = bytes.Clone(at)
-		e, err = parseEntry(org, kind, v)
+		e, err = s.entryOf(org, kind, v)
 		return true, err
 	}); err != nil || e == nil {
 		t.Fatalf("no %s of %s: %v", kind, org, err)

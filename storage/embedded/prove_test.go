@@ -210,14 +210,14 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 // put changes keys with the right checksums and encoding.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
-	if err := s.db.Set(k, v, pebble.Sync); err != nil {
+	if err := errors.Join(s.flush(), s.db.Set(k, v, pebble.Sync)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func del(t *testing.T, s *Store, k key) {
 	t.Helper()
-	if err := s.db.Delete(k, pebble.Sync); err != nil {
+	if err := errors.Join(s.flush(), s.db.Delete(k, pebble.Sync)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -356,7 +356,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, byDecisionKey("zz", row.Decision).id(idOf(row)), nil)
 			id := idOf(row)
 			put(t, s, orgKey(kindIntent, "zz").text(row.IntentID), id[:])
-		}, `organization "zz", decision ` + row.DecisionID + ": its row is not the one of its audit digest"},
+		}, `organization "zz", decision ` + row.DecisionID + ": a stored history row is corrupt: the row of decision "},
 
 		{"two rows swapped", func(t *testing.T, s *Store) {
 			one, _ := s.get(recordKey("acme", idOf(row)))
@@ -374,8 +374,8 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
 			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
 		}, ": its row is not the one of its audit digest"},
-		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, "the change of revision "},
-		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, "the change of revision "},
+		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, ": there is no frame "},
+		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, ": there is no frame "},
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
 			del(t, s, recordKey("acme", idOf(row)))
@@ -446,7 +446,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 		}, at + "it is found as "},
 		{"an index entry of no decision", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("acme", 7).id(idOf(row)), nil) }, at + "it is found by its decision, and no such row is there"},
 		{"an index entry of no organization", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("zz", engine.Deny).id(idOf(row)), nil) }, `organization "zz", decision `},
-		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, w.anchor.Seq)) }, "the store: its last head is"},
+		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, s.indexed)) }, "the store: its last frame is"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
@@ -562,8 +562,13 @@ func TestProve_TailCut(t *testing.T) {
 	w.change(t, func(s *Store) {
 		erase(t, s, row)
 		del(t, s, headKey(head.Seq))
-		del(t, s, linkKey(headStream, head.Seq))
-		put(t, s, linkKey(headStream, head.Seq-1), nil)
+		del(t, s, linkKey(headStream, s.indexed))
+		put(t, s, linkKey(headStream, s.indexed-1), nil)
+		put(t, s, indexedKey, binary.BigEndian.AppendUint64(nil, s.indexed-1))
+	})
+	damage(t, w.disk, filesOf(t, w.disk, ".segment")[0], func(b []byte) []byte {
+		clear(b[bytes.LastIndex(b, []byte("wfrm")):])
+		return b
 	})
 	_, err = w.prove(t, w.disk, nil)
 	wantBreak(t, err, fmt.Sprintf("data.tip notes head %d", head.Seq))

@@ -115,13 +115,13 @@ func (s *Store) checkQuota(ctx context.Context, org string, places int64) error 
 // tick is a batch's increase of a meter.
 type tick struct {
 	meter
-	n    int64
-	used int64 // held places that it uses
+	n      int64
+	used   int64 // held places that it uses
+	stored int64 // the meter after it
 }
 
-// addMeters puts the meters with fresh counted into b. The caller passes its result to
-// ticked. commits is held.
-func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
+// ticks counts fresh. The caller passes its result to ticked. commits is held.
+func (s *Store) ticks(fresh []*storage.Record) ([]tick, error) {
 	var ticks []tick
 	index := make(map[meter]int, 1)
 	for _, r := range fresh {
@@ -141,7 +141,7 @@ func (s *Store) addMeters(b *batch, fresh []*storage.Record) ([]tick, error) {
 		if err != nil {
 			return ticks[:i], err
 		}
-		b.number(meterKey(ticks[i].org, ticks[i].month), stored)
+		ticks[i].stored = stored
 	}
 	return ticks, nil
 }

@@ -116,7 +116,7 @@ func (r *Reader) open(dir string, filesystem vfs.FS) (err error) {
 	if err != nil || n > format {
 		return fmt.Errorf("its format is %.16q, this writ knows %d", v, format)
 	}
-	r.found.linked, r.hasDocuments = n >= linkedFormat, n >= documentFormat
+	r.found.linked, r.found.framed, r.hasDocuments = n >= linkedFormat, n >= frameFormat, n >= documentFormat
 	if !r.found.linked {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Reader) open(dir string, filesystem vfs.FS) (err error) {
 func (r *Reader) Close() error {
 	var err error
 	if r.s != nil {
-		err = errors.Join(r.s.health.stopped(), r.s.db.Close())
+		err = errors.Join(r.s.health.stopped(), r.s.closeFiles())
 	}
 	return errors.Join(err, r.lock.Close())
 }
@@ -144,7 +144,7 @@ func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) (err e
 	found, end := false, receipt.Chain{}
 	prefix := key{byte(kindHead)}
 	err = r.s.scanBack(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
-		h, err := headAt(k, v)
+		h, err := r.headAt(k, v)
 		found, end = true, receipt.Chain{ID: h.Chain}.Next(h.Head)
 		return true, err
 	})
@@ -161,7 +161,7 @@ func (r *Reader) Chains(ctx context.Context, f func(receipt.Chain) error) (err e
 func (r *Reader) Heads(ctx context.Context, _ [16]byte, from uint64, f func(receipt.SignedHead) error) (err error) {
 	defer readPanic(&err)
 	return r.s.scan(ctx, headKey(from), key{byte(kindHead)}.end(), func(k, v []byte) (bool, error) {
-		h, err := headAt(k, v)
+		h, err := r.headAt(k, v)
 		if err != nil {
 			return true, err
 		}
@@ -170,12 +170,12 @@ func (r *Reader) Heads(ctx context.Context, _ [16]byte, from uint64, f func(rece
 }
 
 // headAt reads the head under a key.
-func headAt(k, v []byte) (h receipt.SignedHead, err error) {
+func (r *Reader) headAt(k, v []byte) (h receipt.SignedHead, err error) {
 	seq, ok := headSeq(k)
 	if !ok {
 		return h, &storage.BreakError{Err: fmt.Errorf("the key of a head has %d bytes", len(k))}
 	}
-	if err := h.UnmarshalBinary(v); err != nil {
+	if h, err = r.s.headOf(v); err != nil {
 		return h, &storage.BreakError{Head: seq, Err: err}
 	}
 	if h.Seq != seq {

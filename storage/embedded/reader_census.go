@@ -54,6 +54,9 @@ func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	case r.found.linked && r.found.tip.Change < r.noted.Change:
 		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change, tipName(r.s.health.dir), r.noted.Change)
 	}
+	if r.found.stale != "" {
+		r.found.because("%s", r.found.stale)
+	}
 	if len(r.found.reasons) > 0 {
 		return c, &storage.BreakError{Err: fmt.Errorf("the store: %s", strings.Join(r.found.reasons, "; "))}
 	}
@@ -87,7 +90,7 @@ func (r *Reader) misled(ctx context.Context, org string, rows *orgRows) error {
 		if settlement || err != nil {
 			return err != nil, err
 		}
-		row, err := parseRecord(org, id, v, nil)
+		row, err := r.s.parseRow(org, id, v, nil)
 		if err != nil {
 			return true, err
 		}

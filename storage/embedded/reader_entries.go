@@ -46,7 +46,7 @@ func (r *Reader) entry(org string, rest, v []byte) (*storage.Entry, error) {
 		if len(rest) != 1+placeLen || rest[0] != b {
 			continue
 		}
-		e, err := parseEntry(org, kind, v)
+		e, err := r.s.entryOf(org, kind, v)
 		if err != nil {
 			return nil, &storage.BreakError{OrganizationID: org, Err: err}
 		}

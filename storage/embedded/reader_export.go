@@ -65,13 +65,13 @@ func (r *Reader) RowsOf(ctx context.Context, org, after string, f func(*storage.
 			if last == nil || last.DecisionID != id.String() {
 				return true, broken(org, id, "a settlement is there, and no such row")
 			}
-			return false, settle(last, v)
+			return false, r.s.settleRow(last, v)
 		}
 		if last != nil && err == nil {
 			err = f(last)
 		}
 		if err == nil {
-			last, err = parseRecord(org, id, v, nil)
+			last, err = r.s.parseRow(org, id, v, nil)
 		}
 		return false, err
 	})

@@ -68,7 +68,7 @@ type walk struct {
 	*part
 	f func(*storage.Record) error
 
-	byDecision [engine.Deny + 1]*pebble.Iterator
+	byDecision [engine.Deny + 1]*iterator
 
 	last   *storage.Record // whose settlement may follow
 	kept   pairs
@@ -76,7 +76,7 @@ type walk struct {
 	months map[storage.Month]int64
 }
 
-func (w *walk) iter(prefix key) (*pebble.Iterator, error) {
+func (w *walk) iter(prefix key) (*iterator, error) {
 	lower, upper := w.bounds(prefix)
 	return w.r.s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
@@ -102,7 +102,7 @@ func (w *walk) next(position, v []byte) error {
 	case w.last == nil || w.last.DecisionID != id.String():
 		return broken(w.org, id, "a settlement is there, and no such row")
 	}
-	if err := settle(w.last, v); err != nil {
+	if err := w.r.s.settleRow(w.last, v); err != nil {
 		return broken(w.org, id, "%w", err)
 	}
 	return nil
@@ -123,7 +123,7 @@ func (w *walk) row(position, v []byte) error {
 	if err != nil {
 		return &storage.BreakError{OrganizationID: w.org, Err: fmt.Errorf("the key of a row ends in %d bytes, which are no decision id", len(position))}
 	}
-	r, err := parseRecord(w.org, id, v, nil)
+	r, err := w.r.s.parseRow(w.org, id, v, nil)
 	if err != nil {
 		return broken(w.org, id, "%w", err)
 	}

@@ -104,7 +104,7 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 
 // expired finds the rows to remove: at most most rows of org with ids less than end.
 func (s *Store) expired(
-	ctx context.Context, org string, end uuid.UUID, most storage.Expired,
+	ctx context.Context, org string, end uuid.UUID, most storage.Expired, garbage garbage,
 ) (rows []*storage.Record, n storage.Expired, err error) {
 	prefix := orgKey(kindRecord, org)
 	upper := key(bytes.Clone(prefix)).id(end)
@@ -122,14 +122,14 @@ func (s *Store) expired(
 				return true, nil
 			}
 			n.Settled++
-			return false, settle(rows[len(rows)-1], v)
+			return false, errors.Join(s.settleRow(rows[len(rows)-1], v), garbage.add(s, v))
 		}
 		if len(rows) == most.Records {
 			return true, nil
 		}
-		r, err := parseRecord(org, id, v, nil)
+		r, err := s.parseRow(org, id, v, nil)
 		rows = append(rows, r)
-		return false, err
+		return false, errors.Join(err, garbage.add(s, v))
 	})
 	n.Records = len(rows)
 	return rows, n, err
@@ -153,6 +153,9 @@ func (s *Store) RemoveRecords(
 		return none, err
 	}
 	tip, err := s.Tip(ctx)
+	if err == nil {
+		err = s.flush() // what is removed is in Pebble then
+	}
 	if err != nil {
 		return none, err
 	}
@@ -164,6 +167,9 @@ func (s *Store) RemoveRecords(
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // perhaps settlements of these rows
 		b.b.Reset()
+		if err := s.flush(); err != nil {
+			return none, errors.Join(err, b.b.Close())
+		}
 		if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
 			return none, errors.Join(err, b.b.Close())
 		}
@@ -171,12 +177,17 @@ func (s *Store) RemoveRecords(
 	if err := s.finish(b); err != nil {
 		return none, err
 	}
+	s.rewriteLater()
 	return removed, nil
 }
 
 // removeOldest adds the removal of org's oldest rows to b and returns their number.
 func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
-	rows, n, err := s.expired(ctx, org, storage.IDAt(before.Add(-storage.MaxSkew)), most)
+	garbage := make(garbage)
+	rows, n, err := s.expired(ctx, org, storage.IDAt(before.Add(-storage.MaxSkew)), most, garbage)
+	if err == nil {
+		err = s.addGarbage(b, garbage)
+	}
 	if len(rows) == 0 || err != nil {
 		return storage.Expired{}, err
 	}
@@ -263,30 +274,4 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 		}
 		lower = orgKey(kindRecord, org).end()
 	}
-}
-
-// splitOrg splits b into the organization at its start and the rest.
-func splitOrg(b []byte) (org, rest []byte, err error) {
-	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
-		return nil, nil, fmt.Errorf("%d stored bytes have no organization", len(b))
-	}
-	n := 2 + int(binary.BigEndian.Uint16(b))
-	return b[2:n], b[n:], nil
-}
-
-// orgOf returns the organization of a key.
-func orgOf(k []byte) (string, error) {
-	n, err := orgLen(k)
-	if err != nil {
-		return "", err
-	}
-	return string(k[3 : 3+n]), nil
-}
-
-// orgLen returns the length of the organization in a key, which begins after 3 bytes.
-func orgLen(k []byte) (int, error) {
-	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
-		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))
-	}
-	return int(binary.BigEndian.Uint16(k[1:])), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/embedded/segment"
 )
 
 // inspection is the state of a directory before anything in it is changed.
@@ -20,6 +21,11 @@ type inspection struct {
 	tip, noted tip
 	// linked reports whether the store has a format with links and a recorded tip.
 	linked bool
+	// framed reports whether its history is in segments.
+	framed bool
+	// stale says what the index of the history lacks that is in its segments. It is
+	// rebuilt.
+	stale string
 	// reasons say why the directory may have lost durable writes.
 	reasons []string
 }
@@ -78,7 +84,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 		if err == nil {
 			err = s.health.stopped()
 		}
-		err = errors.Join(err, s.db.Close())
+		err = errors.Join(err, s.closeFiles())
 	}()
 	v, err := s.get(formatKey)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -90,7 +96,7 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 	if n, err := strconv.Atoi(string(v)); err != nil || n > format {
 		return nil // load says so
 	} else if n >= linkedFormat {
-		i.linked = true
+		i.linked, i.framed = true, n >= frameFormat
 	}
 	return i.compare(s, noted)
 }
@@ -109,7 +115,11 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, health: h}, nil
+	s := &Store{db: db, health: h, fs: filesystem, options: options}
+	if err := s.openLog(filesystem, segmentSize, true, false); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
+	return s, nil
 }
 
 // empty is called when Pebble finds no row of writ's. It returns errLost if the directory
@@ -120,7 +130,7 @@ func (i *inspection) empty(dir string, o Options) error {
 		return err
 	}
 	for _, name := range names {
-		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt {
+		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt || segment.IsFile(name) {
 			return errLost
 		}
 	}
@@ -139,15 +149,16 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	if !i.linked {
 		return nil
 	}
-	if i.tip.Head >= noted.Head && noted.Head > 0 {
-		if err := i.follows(s, noted); err != nil {
-			return err
-		}
+	if last := s.log.Last(); last < s.indexed {
+		i.because("its segments end at frame %d, and frame %d is known", last, s.indexed)
 	}
 	for _, of := range []stream{headStream, changeStream} {
 		if err := i.unbroken(s, of); err != nil {
 			return err
 		}
+	}
+	if i.tip.Head >= noted.Head && noted.Head > 0 {
+		return i.follows(s, noted)
 	}
 	return nil
 }
@@ -156,13 +167,16 @@ func (i *inspection) compare(s *Store, noted tip) error {
 func (i *inspection) follows(s *Store, noted tip) error {
 	var h receipt.SignedHead
 	v, err := s.get(headKey(noted.Head))
+	if i.stale != "" {
+		v, err = s.findHead(noted.Head)
+	}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		i.because("head %d, which was noted, is missing", noted.Head)
 	case err != nil:
 		return fmt.Errorf("head %d: %w", noted.Head, err)
 	default:
-		if err := h.UnmarshalBinary(v); err != nil {
+		if h, err = s.headOf(v); err != nil {
 			return fmt.Errorf("head %d: %w", noted.Head, err)
 		}
 		if h.Hash() != noted.Hash {
@@ -179,20 +193,49 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 		return err
 	}
 	name, last := "head", i.tip.Head
+	if i.framed {
+		name, last = "frame", s.indexed
+	}
 	if of == changeStream {
-		name = "change"
 		if len(numbers) > 0 {
 			i.tip.Change = numbers[len(numbers)-1]
 		}
-		last = i.tip.Change
+		name, last = "change", i.tip.Change
 	}
+	broken := ""
 	switch n := len(numbers); {
 	case n == 0 || numbers[n-1] != last:
-		i.because("its last %s is %d, and its writes do not end there", name, last)
+		broken = fmt.Sprintf("its last %s is %d, and its writes do not end there", name, last)
 	case n > 1:
-		i.because("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
+		broken = fmt.Sprintf("it ends at %s %d, and what followed %s %d is missing", name, last, name, numbers[n-2])
+	}
+	switch {
+	case broken == "":
+	case i.framed && of == headStream && s.log.Last() >= s.indexed:
+		i.stale = broken
+	default:
+		i.because("%s", broken)
 	}
 	return nil
+}
+
+// findHead returns the location of a head without the index.
+func (s *Store) findHead(seq uint64) ([]byte, error) {
+	for low, high := uint64(1), s.log.Last(); low <= high; {
+		middle := low + (high-low)/2
+		f, err := s.frame(middle)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.head.Seq == seq:
+			return location{frame: middle}.append(nil), nil
+		case f.head.Seq < seq:
+			low = middle + 1
+		default:
+			high = middle - 1
+		}
+	}
+	return nil, storage.ErrNotFound
 }
 
 // accept returns nil if inspect found nothing missing or if o accepts the losses.

@@ -15,7 +15,13 @@ import (
 // get returns a copy of the value at k, or storage.ErrNotFound. Pebble's own Get
 // could not be closed after a panic: see value.
 func (s *Store) get(k key) (v []byte, err error) {
-	it, err := s.newIter(nil)
+	if err := s.health.readable(); err != nil {
+		return nil, err
+	}
+	if v, found := s.tail.get(k); found {
+		return []byte(v), nil
+	}
+	it, err := s.iterOf(s.db, nil) // what was moved there in between is found
 	if err != nil {
 		return nil, err
 	}
@@ -25,8 +31,8 @@ func (s *Store) get(k key) (v []byte, err error) {
 }
 
 // newIter returns an iterator over the present rows. The caller must close it.
-func (s *Store) newIter(o *pebble.IterOptions) (*pebble.Iterator, error) {
-	return s.iterOf(s.db, o)
+func (s *Store) newIter(o *pebble.IterOptions) (*iterator, error) {
+	return s.iterOf(s.db, o, s.tail.snapshot(o)...)
 }
 
 // rows are those of the store, or of the store with an uncommitted batch.
@@ -34,8 +40,8 @@ type rows interface {
 	NewIter(o *pebble.IterOptions) (*pebble.Iterator, error)
 }
 
-// iterOf is newIter for r.
-func (s *Store) iterOf(r rows, o *pebble.IterOptions) (*pebble.Iterator, error) {
+// iterOf is newIter for r, which must be read after trees were.
+func (s *Store) iterOf(r rows, o *pebble.IterOptions, trees ...*tree) (*iterator, error) {
 	if err := s.health.readable(); err != nil {
 		return nil, err
 	}
@@ -44,11 +50,11 @@ func (s *Store) iterOf(r rows, o *pebble.IterOptions) (*pebble.Iterator, error) 
 		s.health.report(reading, err)
 		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
 	}
-	return it, nil
+	return newIterator(trees, it, o), nil
 }
 
 // seek returns the value at k, valid until it moves, or storage.ErrNotFound.
-func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
+func (s *Store) seek(it *iterator, k key) (v []byte, err error) {
 	v, found, err := s.lookUp(it, k)
 	switch {
 	case err != nil:
@@ -60,7 +66,7 @@ func (s *Store) seek(it *pebble.Iterator, k key) (v []byte, err error) {
 }
 
 // lookUp returns the value at k, valid until it moves, and whether it exists.
-func (s *Store) lookUp(it *pebble.Iterator, k key) (v []byte, found bool, err error) {
+func (s *Store) lookUp(it *iterator, k key) (v []byte, found bool, err error) {
 	found = it.SeekPrefixGE(k)
 	if err = it.Error(); found {
 		v, err = value(it)
@@ -71,7 +77,7 @@ func (s *Store) lookUp(it *pebble.Iterator, k key) (v []byte, found bool, err er
 
 // value returns the value at it. Pebble panics if the value is in a blob file whose end is
 // damaged.
-func value(it *pebble.Iterator) (v []byte, err error) {
+func value(it *iterator) (v []byte, err error) {
 	defer readPanic(&err)
 	return it.ValueAndErr()
 }
@@ -101,16 +107,16 @@ func (s *Store) count(k key) (int64, error) {
 // scan calls f for the rows from lower up to upper until f stops it. The slices are valid
 // only during the call.
 func (s *Store) scan(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
-	return s.iterate(ctx, lower, upper, (*pebble.Iterator).First, (*pebble.Iterator).Next, f)
+	return s.iterate(ctx, lower, upper, (*iterator).First, (*iterator).Next, f)
 }
 
 // scanBack is scan from the last row to the first.
 func (s *Store) scanBack(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
-	return s.iterate(ctx, lower, upper, (*pebble.Iterator).Last, (*pebble.Iterator).Prev, f)
+	return s.iterate(ctx, lower, upper, (*iterator).Last, (*iterator).Prev, f)
 }
 
 func (s *Store) iterate(
-	ctx context.Context, lower, upper key, first, next func(*pebble.Iterator) bool,
+	ctx context.Context, lower, upper key, first, next func(*iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
 ) (err error) {
 	it, err := s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -123,7 +129,7 @@ func (s *Store) iterate(
 
 // each calls f for the rows of it.
 func (s *Store) each(
-	ctx context.Context, it *pebble.Iterator, first, next func(*pebble.Iterator) bool,
+	ctx context.Context, it *iterator, first, next func(*iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
 ) error {
 	for ok := first(it); ok; ok = next(it) {

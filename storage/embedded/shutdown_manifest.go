@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"writ/storage/embedded/segment"
 )
 
 // shutdownManifest names the file in which Close lists the directory's files. Pebble
@@ -140,7 +142,7 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 			continue
 		}
 		file := fileState{Size: info.Size()}
-		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt { // the blocks of those have checksums
+		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt && !segment.IsFile(name) { // the blocks of those have checksums
 			if file.Sum, err = sumOf(fs, fs.PathJoin(dir, name)); err != nil {
 				return nil, err
 			}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,15 +9,14 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/embedded/segment"
 )
 
 // Options configure a Store. The zero Options are those of a service.
@@ -40,14 +40,32 @@ type Options struct {
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
+
+	segmentSize int // 0 for segmentSize, other in tests
 }
 
 const defaultMinFree = 256 << 20
 
 // Store is a storage.Store in a directory. It must be made by [Open].
 type Store struct {
-	db     *pebble.DB
-	health *health
+	db      *pebble.DB
+	options *pebble.Options
+	// fs is the directory's, for Pebble's files.
+	fs vfs.FS
+	// log has the history, tail the keys that lead there and are not in db yet.
+	log    *segment.Log
+	tail   tail
+	frames frames
+	known  intentFilter
+	// flushing is held while keys are moved to db, and guards indexed.
+	flushing sync.Mutex
+	indexed  uint64 // the last frame whose keys db has
+	// flushes is set while flushLater's goroutine, of background, runs.
+	flushes    atomic.Bool
+	rewriting  atomic.Bool   // the same for rewriteLater
+	stopping   chan struct{} // closed by Close, for background
+	background sync.WaitGroup
+	health     *health
 	// lock keeps other processes out until Close returns; Pebble's own lock ends earlier.
 	// It is nil until the store is open.
 	lock *pebble.Lock
@@ -68,9 +86,10 @@ type Store struct {
 	quotas quotas
 	// entered counts the appends of entries whose batch can be read.
 	entered atomic.Int64
-	// keys and row are buffers for building keys and rows.
-	keys key
-	row  []byte
+	// keys, row and buffers are for building keys, rows and frames.
+	keys    key
+	row     []byte
+	buffers frameBuffers
 
 	// tipWriter records the tip while the store is open. It is nil until then.
 	tipWriter *tipWriter
@@ -136,13 +155,17 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	s := &Store{health: h, closing: make(chan struct{}), unregister: func() {}, tip: newChain()}
+	s := &Store{health: h, closing: make(chan struct{}), stopping: make(chan struct{}), unregister: func() {}, tip: newChain()}
 	guard := &failStopFS{FS: o.FS, health: h, closing: s.closing}
-	db, err := openPebble(dir, pebbleOptions(guard, h, lock), h)
+	s.fs, s.options = guard, pebbleOptions(guard, h, lock)
+	db, err := openPebble(dir, s.options, h)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
+	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), false, found.stale != ""); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
+	}
 	if o.WriteBehind > 0 {
 		s.startAsyncSync(o.WriteBehind)
 	}
@@ -152,6 +175,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
+	s.fillIntents()
 	s.startTipWriter()
 	return s, nil
 }
@@ -184,51 +208,6 @@ func (s *Store) register(reg prometheus.Registerer) error {
 	return nil
 }
 
-// pebbleOptions returns options with filters on every level, because the commonest read
-// is for an intent that does not exist. Writes stall after four memtables, so that a
-// failing flush is noticed long before writers wait for it. The cache is several
-// memtables larger than the filters need, because Pebble takes memtables out of it.
-// Larger memtables made commits slower: they exceed the processor's caches and take most
-// of the store's.
-//
-// The ids of intents are random, so a run of level 0 overlaps the whole next level, and
-// every compaction of level 0 rewrites the overlap. It waits for eight runs rather than
-// two, which halves the rewritten bytes. The filters keep look-ups in eight runs cheap.
-func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Options {
-	o := &pebble.Options{
-		FS:                          filesystem,
-		Lock:                        lock,
-		Logger:                      pebbleLogger{h},
-		EventListener:               h.events(),
-		FormatMajorVersion:          pebble.FormatValueSeparation,
-		CacheSize:                   128 << 20,
-		MemTableSize:                16 << 20,
-		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       16, // twice the runs
-		L0StopWritesThreshold:       64,
-		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
-	}
-	o.Experimental.ValueSeparationPolicy = separateRows
-	for i := range o.Levels {
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	return o
-}
-
-// separateRows keeps the rows of the history in blob files, which compactions do not
-// rewrite. A row never changes, and rewriting rows beside the intents, whose ids are
-// random, was a sixth of the cost of a commit. Blob files are rewritten when a third of
-// them is garbage, which retention makes.
-func separateRows() pebble.ValueSeparationPolicy {
-	return pebble.ValueSeparationPolicy{
-		Enabled:               true,
-		MinimumSize:           200, // a row is at least twice that, an index entry a tenth
-		MaxBlobReferenceDepth: 10,
-		RewriteMinimumAge:     15 * time.Minute,
-		TargetGarbageRatio:    0.3,
-	}
-}
-
 // Healthy implements storage.Store.
 func (s *Store) Healthy(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -240,13 +219,27 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return s.health.trouble(trouble.unready)
 }
 
+func (s *Store) closeFiles() error {
+	err := s.db.Close()
+	if s.log != nil {
+		err = errors.Join(err, s.log.Close())
+	}
+	return err
+}
+
 // Close implements storage.Store.
 func (s *Store) Close() error {
 	s.unregister()
 	s.stopAsyncSync()
 	s.stopTipWriter()
+	close(s.stopping)
+	s.background.Wait()
+	var err error
+	if s.log != nil && s.health.stopped() == nil {
+		err = s.flush()
+	}
 	close(s.closing)
-	err := s.db.Close()
+	err = errors.Join(err, s.closeFiles())
 	if err == nil && s.health.stopped() == nil {
 		if err := writeShutdownManifest(s.health.dir, s.health.fs); err != nil {
 			s.health.log.Warn("the next start will not check the storage for damage", "dir", s.health.dir, "err", err.Error())

@@ -104,11 +104,11 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "6", "a newer writ has written this directory"},
+		{"newer", "\x00writ", "7", "a newer writ has written this directory"},
 		{"damaged", "\x00writ", "x", "reading the format"},
 		{"not writ's", "key", "value", "not writ's"},
 		{"older", "\x00writ", "1", ""},
-		{"known, with no tip beside it", "\x00writ", "5", "data.tip, which notes how far the store has come, is missing"},
+		{"known, with no tip beside it", "\x00writ", "6", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()

@@ -288,12 +288,12 @@ func TestLinks_OneOfEach(t *testing.T) {
 		fill(t, s, w, 2*n+1)
 		rotate(t, s)
 		fill(t, s, w, 2*n+2)
-		if err := s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false); err != nil {
+		if err := errors.Join(s.flush(), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)); err != nil {
 			t.Fatal(err)
 		}
 		heads, err := s.links(headStream)
-		if err != nil || len(heads) != 1 || heads[0] != s.tip.Seq {
-			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.tip.Seq)
+		if err != nil || len(heads) != 1 || heads[0] != s.indexed {
+			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.indexed)
 		}
 		changes, err := s.links(changeStream)
 		if err != nil || len(changes) != 1 || changes[0] != s.change || s.change < 10 {

@@ -3,8 +3,6 @@ package embedded
 import (
 	"sync"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // tipInterval is how often a moving tip is recorded. It leaves time for a slow sync: after
@@ -79,8 +77,8 @@ func (s *Store) end() tip {
 // sync syncs the log, or returns why the store has stopped.
 func (s *Store) sync() error {
 	if s.async != nil {
-		if err := s.db.LogData(nil, pebble.Sync); err != nil {
-			s.health.stop("syncing the log behind commits", err)
+		if err := s.log.Sync(); err != nil {
+			s.health.stop("syncing the history behind commits", err)
 		}
 	}
 	return s.health.stopped()

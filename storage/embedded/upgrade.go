@@ -8,22 +8,24 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"writ/engine"
 	"writ/storage"
 )
 
 // upgrade adds the rows that an earlier format lacks. It writes the number of this format
-// last, so that an interrupted upgrade is done again. History rows of every format are
-// readable.
+// last, so that an interrupted upgrade is done again.
 func (s *Store) upgrade(from int) error {
 	if from < linkedFormat {
 		if err := s.addLinks(); err != nil {
 			return err
 		}
 	}
-	return s.moveDocuments()
+	if from < documentFormat {
+		if err := s.moveDocuments(); err != nil {
+			return err
+		}
+	}
+	return s.moveHistory()
 }
 
 func (b *batch) setFormat(n int64) { b.set(formatKey, strconv.AppendInt(nil, n, 10)) }
@@ -58,7 +60,7 @@ func (s *Store) addLinks() error {
 // The other rows are counts and indexes, which follow from these.
 const oldDocuments = "abcefprstuvwy"
 
-// moved is about how many bytes of documents are moved at once.
+// moved is about how many bytes are moved at once.
 const moved = 1 << 20
 
 // mover moves the documents of formats 1 to 4 to the keys of format 5. The last write
@@ -83,7 +85,7 @@ func (s *Store) moveDocuments() error {
 		m.remove(oldDocuments[i])
 	}
 	m.b.number(trimmedKey, int64(s.change)+1) // earlier revisions are not told
-	m.b.setFormat(format)
+	m.b.setFormat(documentFormat)
 	if m.b.link(changeStream, m.last); m.b.err == nil && m.last > s.change+1 {
 		m.b.err = m.b.b.SingleDelete(linkKey(changeStream, s.change), nil)
 	}
@@ -195,16 +197,5 @@ func (m *mover) put(c *storage.Collection, d storage.Document) error {
 			Revision: m.last, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value),
 		})
 	}
-	if m.b.b.Len() < moved {
-		return nil
-	}
-	if err := m.b.b.Commit(pebble.NoSync); err != nil {
-		m.s.health.stop("writing a batch", err)
-	}
-	if err := m.s.health.stopped(); err != nil {
-		return err
-	}
-	err = m.b.b.Close()
-	m.b.b = m.s.db.NewBatch()
-	return err
+	return m.s.spill(m.b)
 }

@@ -124,8 +124,8 @@ func TestOpen_Upgrades(t *testing.T) {
 			fs := format4(t)
 			earlier(fs)
 			s := openTest(t, fs, nil)
-			if v, err := s.get(formatKey); string(v) != "5" {
-				t.Errorf("the format is %q, %v, want 5", v, err)
+			if v, err := s.get(formatKey); string(v) != "6" {
+				t.Errorf("the format is %q, %v, want 6", v, err)
 			}
 			for i := range oldDocuments {
 				k := oldDocuments[i]

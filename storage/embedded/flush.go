@@ -1,0 +1,168 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/RaduBerinde/btreemap"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The keys of the tail are moved to Pebble in two writes: first all but the meters as
+// sorted tables, which Pebble takes in whole, with the link of the last frame; then in a
+// batch the meters, the number of that frame, and the deletion of the link before. A crash
+// between them has the keys in the tail again, as they are in Pebble. Where Pebble has lost
+// tables, the link that the number names is not there, or the one before still is: see
+// links.go.
+
+// indexedKey has the number of the last frame whose keys Pebble has.
+var indexedKey = key{byte(kindIndexed)}
+
+const (
+	// flushedKeys is how many keys of the tail are moved at once, some 50 MB.
+	flushedKeys = 1 << 18
+	// batchedKeys is how many keys are not worth a table.
+	batchedKeys = 1 << 10
+)
+
+// flush moves the keys of all frames before the call to Pebble.
+func (s *Store) flush() error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	if err := s.health.stopped(); err != nil {
+		return err
+	}
+	t := s.tail.freeze()
+	for _, tr := range t {
+		if tr.frame > 0 {
+			if err := s.flushTree(tr); err != nil {
+				return fmt.Errorf("writing the index of the history: %w", err)
+			}
+		}
+		s.tail.drop()
+	}
+	return nil
+}
+
+// freeze begins another tree and returns those before it, oldest first.
+func (t *tail) freeze() []*tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	frozen := slices.Clone(t.trees)
+	t.trees = append(t.trees, newTree())
+	return frozen
+}
+
+// drop removes the oldest tree.
+func (t *tail) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trees = slices.Delete(slices.Clone(t.trees), 0, 1)
+}
+
+// size returns the number of keys in the last tree.
+func (t *tail) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.trees[len(t.trees)-1].len()
+}
+
+// flushTree moves the keys of a frozen tree. flushing is held.
+func (s *Store) flushTree(t *tree) error {
+	if err := s.log.Sync(); err != nil { // with WriteBehind the frames may not be durable
+		s.health.stop("syncing the history", err)
+		return s.health.stopped()
+	}
+	b := &batch{b: s.db.NewBatch()}
+	link := linkKey(headStream, t.frame)
+	if t.len() <= batchedKeys {
+		t.each(func(k, v string) bool {
+			b.set(key(k), []byte(v))
+			return b.err == nil
+		})
+		b.set(link, nil)
+	} else if err := s.ingest(t, link); err != nil {
+		return errors.Join(err, b.b.Close())
+	}
+	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
+		if kind(k[0]) == kindMeter {
+			b.set(key(k), []byte(v))
+		}
+		return b.err == nil
+	})
+	b.number(indexedKey, int64(t.frame))
+	b.delete(linkKey(headStream, s.indexed))
+	if b.err != nil {
+		return errors.Join(b.err, b.b.Close())
+	}
+	if err := s.apply(b.b); err != nil {
+		return err
+	}
+	s.indexed = t.frame
+	return nil
+}
+
+// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil. There is a table
+// for each kind of key, so that tables of keys that grow with time overlap no others.
+func (s *Store) ingest(t *tree, link key) (err error) {
+	options := s.options.Clone()
+	options.EnsureDefaults()
+	var (
+		paths []string
+		w     *sstable.Writer
+		last  byte
+	)
+	set := func(k, v string) {
+		if w == nil || k[0] != last {
+			if w != nil {
+				err = errors.Join(err, w.Close())
+			}
+			last = k[0]
+			path := s.fs.PathJoin(s.health.dir, fmt.Sprintf("index-%02x.new", last))
+			var f vfs.File
+			if f, err = s.fs.Create(path, vfs.WriteCategoryUnspecified); err != nil {
+				w = nil
+				return
+			}
+			paths = append(paths, path)
+			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), options.MakeWriterOptions(0, s.db.TableFormat()))
+		}
+		err = errors.Join(err, w.Set([]byte(k), []byte(v)))
+	}
+	t.each(func(k, v string) bool {
+		if kind(k[0]) != kindMeter {
+			set(k, v)
+		}
+		return err == nil
+	})
+	if err == nil && link != nil {
+		set(string(link), "") // which comes after all other keys
+	}
+	if w != nil {
+		err = errors.Join(err, w.Close())
+	}
+	if err == nil {
+		err = s.db.Ingest(context.Background(), paths)
+	}
+	if stopped := s.health.stopped(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// flushLater moves the keys of the tail in the background once they are many.
+func (s *Store) flushLater() {
+	if s.tail.size() < flushedKeys || !s.flushes.CompareAndSwap(false, true) {
+		return
+	}
+	s.background.Go(func() {
+		defer s.flushes.Store(false)
+		if err := s.flush(); err != nil {
+			s.health.log.Warn("the index of the history was not written; it will be tried again", "err", err.Error())
+		}
+	})
+}

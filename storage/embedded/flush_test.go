@@ -1,0 +1,49 @@
+package embedded
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestFlush_BesideCommits: what was committed is found, once, while its keys move to
+// Pebble, and each intent is decided once.
+func TestFlush_BesideCommits(t *testing.T) {
+	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if err := s.flush(); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	for n := range 200 {
+		r := w.Record("a")
+		if _, err := w.Commit(t.Context(), s, r); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		existing, err := w.Commit(t.Context(), s, w.Again(r))
+		if err != nil || existing[0] == nil || existing[0].DecisionID != r.DecisionID {
+			t.Fatalf("Commit of a decided intent = %v, %v, want its record", existing, err)
+		}
+		if got, _, err := s.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 500}); err != nil || len(got) != n+1 {
+			t.Fatalf("ListRecords = %d records, %v, want %d", len(got), err, n+1)
+		}
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Errorf("flush = %v", err)
+	}
+	storagetest.Check(t, s, w.Keys(t), "a")
+}

@@ -1,0 +1,106 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// forget adds to b the deletion of all keys that lead to frames after last, which are lost:
+// an operator has accepted that. Their intents are undecided again.
+func (s *Store) forget(b *batch, last uint64) error {
+	f := forgetter{s: s, b: b, last: last, rows: make(map[lostRow]bool), meters: make(map[meter]int64)}
+	for _, step := range []struct {
+		kind kind
+		f    func(k, v []byte) error
+	}{{kindHead, f.location}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey}, {kindIntent, f.intent}} {
+		err := s.scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(), func(k, v []byte) (bool, error) {
+			return false, step.f(k, v)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for m, n := range f.meters {
+		stored, err := s.count(meterKey(m.org, m.month))
+		if err != nil {
+			return err
+		}
+		b.number(meterKey(m.org, m.month), max(0, stored-n))
+	}
+	return b.err
+}
+
+// forgetter deletes what leads to lost frames.
+type forgetter struct {
+	s      *Store
+	b      *batch
+	last   uint64
+	rows   map[lostRow]bool
+	meters map[meter]int64
+}
+
+type lostRow struct {
+	org string
+	id  uuid.UUID
+}
+
+func (f *forgetter) lost(v []byte) bool {
+	at, is, err := parseLocation(v)
+	return err == nil && is && at.frame > f.last
+}
+
+// location deletes k if v is the location of something lost.
+func (f *forgetter) location(k, v []byte) error {
+	if f.lost(v) {
+		f.b.delete(k)
+	}
+	return nil
+}
+
+func (f *forgetter) row(k, v []byte) error {
+	if !f.lost(v) {
+		return nil
+	}
+	f.b.delete(k)
+	org, rest, err := position(k)
+	if err != nil {
+		return err
+	}
+	id, settlement, err := parsePosition(rest)
+	if settlement || err != nil {
+		return err
+	}
+	for d := engine.Allow; d <= engine.Deny; d++ {
+		f.b.delete(byDecisionKey(string(org), d).id(id))
+	}
+	f.rows[lostRow{string(org), id}] = true
+	return nil
+}
+
+// entryKey deletes the key of a lost entry, which is after the last head.
+func (f *forgetter) entryKey(k, v []byte) error {
+	if string(v) > string(key{}.place(place{seq: f.s.tip.Seq + 1})) {
+		f.b.delete(k)
+	}
+	return nil
+}
+
+func (f *forgetter) intent(k, v []byte) error {
+	org, name, err := position(k)
+	if err != nil || len(v) != idLen {
+		return err // it has the leaves of a removed row
+	}
+	id := uuid.UUID(v)
+	if !f.rows[lostRow{string(org), id}] {
+		return nil
+	}
+	f.b.delete(k)
+	if _, approval := storage.CutIntentKey(string(name)); approval == "" {
+		f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // as its time says, to a minute
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package embedded
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded/segment"
+)
+
+// frame is a frame of the history, decoded.
+type frame struct {
+	number uint64
+	head   receipt.SignedHead
+	items  [][]byte
+
+	once sync.Once
+	sigs []string
+	err  error
+}
+
+// sig returns the sig of an item, and the key that signed it.
+func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
+	f.once.Do(func() {
+		leaves := make([][32]byte, len(f.items))
+		for i, b := range f.items {
+			it, err := parseItem(b)
+			if err == nil {
+				leaves[i], err = it.leaf(f.head.KeyID)
+			}
+			if err != nil {
+				f.err = err
+				return
+			}
+		}
+		f.sigs, f.err = f.head.Sigs(leaves)
+	})
+	if f.err != nil {
+		return receipt.Inclusion{}, fmt.Errorf("%w: frame %d: %w", errCorrupt, f.number, f.err)
+	}
+	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
+}
+
+// decodedFrames is how many frames a store keeps decoded: a page of records reads some of
+// the same frame.
+const decodedFrames = 16
+
+// frames keeps the frames that were read last.
+type frames struct {
+	mu   sync.Mutex
+	last []*frame
+}
+
+func (c *frames) get(number uint64) *frame {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.last {
+		if f.number == number {
+			return f
+		}
+	}
+	return nil
+}
+
+// forget drops all frames.
+func (c *frames) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = nil
+}
+
+func (c *frames) put(f *frame) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.last) == decodedFrames {
+		c.last = slices.Delete(c.last, 0, 1)
+	}
+	c.last = append(c.last, f)
+}
+
+// frame reads a frame.
+func (s *Store) frame(number uint64) (*frame, error) {
+	if f := s.frames.get(number); f != nil {
+		return f, nil
+	}
+	stored, err := s.log.Frame(number)
+	if err != nil {
+		s.health.report(reading, err)
+		return nil, fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)
+	}
+	f, err := decodeFrame(stored)
+	if err == nil {
+		s.frames.put(f)
+	}
+	return f, err
+}
+
+func decodeFrame(stored segment.Frame) (*frame, error) {
+	f := &frame{number: stored.Number, items: stored.Items}
+	if err := f.head.UnmarshalBinary(stored.Head); err != nil {
+		return nil, fmt.Errorf("%w: frame %d: %w", errCorrupt, stored.Number, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,168 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"writ/storage"
+	"writ/storage/embedded/segment"
+)
+
+// A removal leaves the rows in their segment, where no key leads to them. Once about half
+// of a segment is such garbage, the segment is rewritten: removed rows become their
+// leaves, so that the other rows of their frames can be proved. kindGarbage has what the
+// removed rows of a segment take, by its number:
+//
+//	'S' number(8) = bytes(8)
+
+// garbage is how many bytes of removed rows each frame has.
+type garbage map[uint64]int64
+
+// add counts the row or settlement v, which was read.
+func (g garbage) add(s *Store, v []byte) error {
+	at, is, err := parseLocation(v)
+	if !is || err != nil {
+		return err
+	}
+	f, err := s.frame(at.frame)
+	if err == nil && at.index < uint64(len(f.items)) {
+		g[at.frame] += int64(len(f.items[at.index]))
+	}
+	return err
+}
+
+func garbageKey(number uint64) key {
+	return binary.BigEndian.AppendUint64(key{byte(kindGarbage)}, number)
+}
+
+// addGarbage adds g to the counts of the segments.
+func (s *Store) addGarbage(b *batch, g garbage) error {
+	if len(g) == 0 {
+		return nil
+	}
+	counts := make(map[uint64]int64)
+	segments := s.log.Segments()
+	for frame, n := range g {
+		i, found := slices.BinarySearchFunc(segments, frame, func(s segment.Segment, frame uint64) int {
+			switch {
+			case frame < s.First:
+				return 1
+			case frame >= s.First+uint64(s.Frames):
+				return -1
+			}
+			return 0
+		})
+		if found {
+			counts[segments[i].Number] += n
+		}
+	}
+	for number, n := range counts {
+		stored, err := s.count(garbageKey(number))
+		if err != nil {
+			return err
+		}
+		b.number(garbageKey(number), stored+n)
+	}
+	return nil
+}
+
+// rewriteLater rewrites segments in the background that are half garbage.
+func (s *Store) rewriteLater() {
+	if !s.rewriting.CompareAndSwap(false, true) {
+		return
+	}
+	s.background.Go(func() {
+		defer s.rewriting.Store(false)
+		if err := s.rewriteGarbage(context.Background()); err != nil {
+			s.health.log.Warn("a segment of the history still has removed rows; it will be tried again", "err", err.Error())
+		}
+	})
+}
+
+func (s *Store) rewriteGarbage(ctx context.Context) error {
+	for _, seg := range s.log.Segments() {
+		select {
+		case <-s.stopping:
+			return nil
+		default:
+		}
+		if !seg.Sealed {
+			continue
+		}
+		n, err := s.count(garbageKey(seg.Number))
+		if err != nil {
+			return err
+		}
+		if 2*n < seg.Bytes {
+			continue
+		}
+		if err := s.rewrite(ctx, seg.Number, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite replaces the rows of a segment that no key leads to. Of the garbage there,
+// counted bytes were counted before.
+func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
+	if err := s.flush(); err != nil { // the keys of its rows are in Pebble then
+		return err
+	}
+	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
+		items, keyID := slices.Clone(stored.Items), ""
+		for i, b := range items {
+			it, err := parseItem(b)
+			if err != nil {
+				return nil, err
+			}
+			gone, err := s.gone(&it)
+			if err != nil || !gone {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if keyID == "" {
+				f, err := decodeFrame(stored)
+				if err != nil {
+					return nil, err
+				}
+				keyID = f.head.KeyID
+			}
+			leaf, err := it.leaf(keyID)
+			if err != nil {
+				return nil, err
+			}
+			items[i] = append([]byte{removedItem}, leaf[:]...)
+		}
+		return items, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.frames.forget()
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	left, err := s.count(garbageKey(number))
+	if err != nil {
+		return err
+	}
+	b := &batch{b: s.db.NewBatch()}
+	b.number(garbageKey(number), left-counted)
+	return s.apply(b.b)
+}
+
+// gone reports whether an item is of a row that was removed.
+func (s *Store) gone(it *item) (bool, error) {
+	if it.kind != recordItem && it.kind != settlementItem {
+		return false, nil
+	}
+	_, err := s.get(recordKey(it.org, it.id))
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,232 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// The head of a frame is a receipt.SignedHead as its MarshalBinary writes it, the items
+// are the batch's records and then its entries:
+//
+//	item       = record | settlement | entry | removed
+//	record     = 'r' text(org) decision-id(16) row                see record.go
+//	settlement = 's' text(org) decision-id(16) unapproved(1) settled  see entries.go
+//	entry      = 'e' text(org) entry-kind(1) entry                 see entries.go
+//	removed    = 'x' leaf(32)                                      what is left of a removed record or settlement
+//
+// The texts sig and kid in them are empty where they follow from the frame: the kid is the
+// head's, the sig that of the item's place in the tree of all items' leaves. Where that
+// tree does not have the head's root, the frame cannot be read. docs/history-format.md has
+// the whole format.
+//
+// A key that leads to an item has as its value
+//
+//	location = 00 uvarint(frame) uvarint(index)
+//
+// and a head's has index 0. A row that was imported, or that is not upgraded yet, is the
+// value itself.
+const (
+	recordItem     = 'r'
+	settlementItem = 's'
+	entryItem      = 'e'
+	removedItem    = 'x'
+	locationMark   = 0
+)
+
+// location is where an item is.
+type location struct {
+	frame uint64
+	index uint64
+}
+
+func (p location) append(e encoder) encoder {
+	e.byte(locationMark)
+	e.uint(p.frame)
+	e.uint(p.index)
+	return e
+}
+
+// parseLocation reads a value that may be a location.
+func parseLocation(v []byte) (p location, is bool, err error) {
+	if len(v) == 0 || v[0] != locationMark {
+		return p, false, nil
+	}
+	d := decoder{rest: string(v[1:])}
+	p = location{frame: d.uint(), index: d.uint()}
+	if len(d.rest) > 0 {
+		d.fail("position")
+	}
+	return p, true, d.err
+}
+
+// item is an item of a frame without what all items have in common.
+type item struct {
+	kind       byte
+	org        string
+	id         uuid.UUID         // of the decision of a record or settlement
+	entryKind  storage.EntryKind // of an entry
+	unapproved bool              // of a settlement
+	body       string            // row, settled or entry
+	removed    [32]byte          // the leaf of a removed item
+}
+
+func parseItem(b []byte) (it item, err error) {
+	d := decoder{rest: string(b)}
+	if it.kind = d.byte(); it.kind == removedItem {
+		d.bytes(it.removed[:])
+		return it, d.err
+	}
+	it.org = d.text()
+	switch it.kind {
+	case recordItem:
+		d.bytes(it.id[:])
+	case settlementItem:
+		d.bytes(it.id[:])
+		it.unapproved = d.present()
+	case entryItem:
+		if it.entryKind = entryKindOf(d.byte()); it.entryKind == "" {
+			d.fail("kind of an entry")
+		}
+	default:
+		d.fail("kind of an item")
+	}
+	it.body = d.rest
+	return it, d.err
+}
+
+// leaf returns the leaf of an item under a key.
+func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
+	switch it.kind {
+	case removedItem:
+		return it.removed, nil
+	case recordItem:
+		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+		if err != nil {
+			return leaf, err
+		}
+		if r.Receipt.KeyID == "" {
+			r.Receipt.KeyID = keyID
+		}
+		return r.Receipt.LeafHash(), nil
+	case settlementItem:
+		r := storage.Record{OrganizationID: it.org, DecisionID: it.id.String()}
+		if err := settle(&r, []byte(it.body)); err != nil {
+			return leaf, err
+		}
+		r.Settlement.Unapproved = it.unapproved
+		return receipt.EntryLeaf(r.SettlementEntry().Body), nil
+	}
+	e, err := parseEntry(it.org, it.entryKind, []byte(it.body))
+	if err != nil {
+		return leaf, err
+	}
+	return receipt.EntryLeaf(e.Body), nil
+}
+
+// item reads the item that a location leads to, which must be of one kind.
+func (s *Store) item(p location, kind byte) (*frame, item, error) {
+	f, err := s.frame(p.frame)
+	if err != nil {
+		return nil, item{}, err
+	}
+	if p.index >= uint64(len(f.items)) {
+		return nil, item{}, fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
+	}
+	it, err := parseItem(f.items[p.index])
+	if err == nil && it.kind != kind {
+		err = fmt.Errorf("%w: item %d of frame %d is another", errCorrupt, p.index, p.frame)
+	}
+	return f, it, err
+}
+
+// parseRow returns the record of the row v, which may be a location.
+func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
+	p, is, err := parseLocation(v)
+	if err != nil || !is {
+		if err == nil {
+			return parseRecord(org, id, v, f)
+		}
+		return nil, err
+	}
+	in, it, err := s.item(p, recordItem)
+	if err == nil && (it.org != org || it.id != id) {
+		err = fmt.Errorf("%w: the row of decision %s is in its place", errCorrupt, it.id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := parseRecord(org, id, []byte(it.body), f)
+	if err != nil || r == nil || r.Receipt.Sig != "" {
+		return r, err
+	}
+	proof, err := in.sig(p.index)
+	r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
+	return r, err
+}
+
+// settleRow sets r's settlement from v, which may be a location.
+func (s *Store) settleRow(r *storage.Record, v []byte) error {
+	p, is, err := parseLocation(v)
+	if err != nil || !is {
+		if err == nil {
+			err = settle(r, v)
+		}
+		return err
+	}
+	in, it, err := s.item(p, settlementItem)
+	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
+		err = fmt.Errorf("%w: the settlement of decision %s is in its place", errCorrupt, it.id)
+	}
+	if err != nil {
+		return err
+	}
+	if err := settle(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
+		return err
+	}
+	*r.Settlement.Receipt, err = in.sig(p.index)
+	return err
+}
+
+// entryOf returns the entry of the row v, which may be a location.
+func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
+	p, is, err := parseLocation(v)
+	if err != nil || !is {
+		if err == nil {
+			return parseEntry(org, kind, v)
+		}
+		return nil, errors.Join(errCorruptEntry, err)
+	}
+	in, it, err := s.item(p, entryItem)
+	if err == nil && (it.org != org || it.entryKind != kind) {
+		err = errCorruptEntry
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := parseEntry(org, kind, []byte(it.body))
+	if err == nil && e.Sig == "" {
+		e.Inclusion, err = in.sig(p.index)
+	}
+	return e, err
+}
+
+// headOf returns the head of the row v, which may be a location.
+func (s *Store) headOf(v []byte) (h receipt.SignedHead, err error) {
+	p, is, err := parseLocation(v)
+	switch {
+	case err != nil:
+		return h, err
+	case !is:
+		return h, h.UnmarshalBinary(v)
+	}
+	f, err := s.frame(p.frame)
+	if err != nil {
+		return h, err
+	}
+	return f.head, nil
+}

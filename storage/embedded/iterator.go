@@ -1,0 +1,218 @@
+package embedded
+
+import (
+	"cmp"
+
+	"github.com/RaduBerinde/btreemap"
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// iterator iterates over the keys of Pebble and of the tail. After First, Last or a Seek
+// it moves in one direction. It must be closed.
+type iterator struct {
+	p     *pebble.Iterator
+	cs    []*cursorOf // of the tail, the newest first
+	back  bool
+	atP   bool      // p is valid
+	at    *cursorOf // that has the current key, nil if p has it
+	valid bool
+}
+
+// cursorOf is a position in a tree.
+type cursorOf struct {
+	tree         *tree
+	lower, upper []byte // nil for no bound
+	back         bool
+	buf          []kv
+	i            int
+	done         bool // nothing follows buf
+}
+
+type kv struct{ k, v string }
+
+const cursorRows = 32
+
+func (c *cursorOf) valid() bool { return c.i < len(c.buf) }
+
+func (c *cursorOf) next() {
+	if c.i++; c.i < len(c.buf) || c.done || len(c.buf) == 0 {
+		return
+	}
+	last := c.buf[len(c.buf)-1].k
+	if c.back {
+		c.fillBack(btreemap.LT(last))
+	} else {
+		c.fill(btreemap.GT(last))
+	}
+}
+
+func (c *cursorOf) seek(from []byte, back bool) {
+	if c.back = back; back {
+		upper := btreemap.Max[string]()
+		if c.upper != nil {
+			upper = btreemap.LT(string(c.upper))
+		}
+		c.fillBack(upper)
+		return
+	}
+	lower := btreemap.GE(max(string(from), string(c.lower)))
+	c.fill(lower)
+}
+
+func (c *cursorOf) fill(lower btreemap.LowerBound[string]) {
+	c.buf, c.i = c.buf[:0], 0
+	upper := btreemap.Max[string]()
+	if c.upper != nil {
+		upper = btreemap.LT(string(c.upper))
+	}
+	c.tree.keys.AscendFunc(lower, upper, c.take)
+	c.done = len(c.buf) < cursorRows
+}
+
+func (c *cursorOf) fillBack(upper btreemap.UpperBound[string]) {
+	c.buf, c.i = c.buf[:0], 0
+	c.tree.keys.DescendFunc(upper, btreemap.GE(string(c.lower)), c.take)
+	c.done = len(c.buf) < cursorRows
+}
+
+func (c *cursorOf) take(k, v string) bool {
+	c.buf = append(c.buf, kv{k, v})
+	return len(c.buf) < cursorRows
+}
+
+// newIterator returns an iterator over trees, the newest first, and p, which must be newer.
+func newIterator(trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *iterator {
+	it := &iterator{p: p}
+	for _, t := range trees {
+		c := &cursorOf{tree: t}
+		if o != nil {
+			c.lower, c.upper = o.LowerBound, o.UpperBound
+		}
+		it.cs = append(it.cs, c)
+	}
+	return it
+}
+
+// First moves to the first key and reports whether there is one.
+func (it *iterator) First() bool { return it.start(nil, false, it.p.First()) }
+
+// Last moves to the last key.
+func (it *iterator) Last() bool { return it.start(nil, true, it.p.Last()) }
+
+// SeekGE moves to the first key that is not less than k.
+func (it *iterator) SeekGE(k []byte) bool { return it.start(k, false, it.p.SeekGE(k)) }
+
+// SeekPrefixGE moves to k, using filters, and reports whether it exists.
+func (it *iterator) SeekPrefixGE(k []byte) bool {
+	it.at = nil
+	for _, c := range it.cs {
+		if v, found := c.tree.get(k); found {
+			c.buf, c.i, c.done = append(c.buf[:0], kv{string(k), v}), 0, true
+			it.at, it.valid = c, true
+			return true
+		}
+	}
+	it.atP = it.p.SeekPrefixGE(k)
+	it.valid = it.atP
+	return it.valid
+}
+
+func (it *iterator) start(from []byte, back, atP bool) bool {
+	it.back, it.atP = back, atP
+	for _, c := range it.cs {
+		c.seek(from, back)
+	}
+	return it.settle()
+}
+
+// settle finds the current key: the least, or the greatest, of the next keys.
+func (it *iterator) settle() bool {
+	it.at, it.valid = nil, it.atP
+	for _, c := range it.cs {
+		if c.valid() && (!it.valid || it.before(c.buf[c.i].k)) {
+			it.at, it.valid = c, true
+		}
+	}
+	return it.valid
+}
+
+// before reports whether k comes before the current key, or is the same one in Pebble.
+func (it *iterator) before(k string) bool {
+	order := cmp.Compare(k, string(it.Key()))
+	if it.back {
+		order = -order
+	}
+	return order < 0 || order == 0 && it.at == nil
+}
+
+// Next moves to the next key, Prev to the previous one.
+func (it *iterator) Next() bool { return it.move() }
+
+// Prev is Next after Last.
+func (it *iterator) Prev() bool { return it.move() }
+
+func (it *iterator) move() bool {
+	if !it.valid {
+		return false
+	}
+	if len(it.cs) == 0 {
+		it.atP = it.step()
+		it.valid = it.atP
+		return it.valid
+	}
+	k := string(it.Key())
+	for _, c := range it.cs {
+		if c.valid() && c.buf[c.i].k == k {
+			c.next()
+		}
+	}
+	if it.atP && string(it.p.Key()) == k {
+		it.atP = it.step()
+	}
+	return it.settle()
+}
+
+func (it *iterator) step() bool {
+	if it.back {
+		return it.p.Prev()
+	}
+	return it.p.Next()
+}
+
+// Valid reports whether the iterator is at a key.
+func (it *iterator) Valid() bool { return it.valid }
+
+// Key returns the current key, valid until the iterator moves.
+func (it *iterator) Key() []byte {
+	if it.at != nil {
+		return []byte(it.at.buf[it.at.i].k)
+	}
+	return it.p.Key()
+}
+
+// ValueAndErr returns the current value, valid until the iterator moves.
+func (it *iterator) ValueAndErr() ([]byte, error) {
+	if it.at != nil {
+		return []byte(it.at.buf[it.at.i].v), nil
+	}
+	return it.p.ValueAndErr()
+}
+
+// Error returns what kept the iterator from reading.
+func (it *iterator) Error() error { return it.p.Error() }
+
+// Close releases the iterator.
+func (it *iterator) Close() error { return it.p.Close() }
+
+// Clone returns another iterator over the same keys.
+func (it *iterator) Clone(o pebble.CloneOptions) (*iterator, error) {
+	p, err := it.p.Clone(o)
+	if err != nil {
+		return nil, err
+	}
+	var trees []*tree
+	for _, c := range it.cs {
+		trees = append(trees, c.tree)
+	}
+	return newIterator(trees, p, o.IterOptions), nil
+}

@@ -1,0 +1,279 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded/segment"
+)
+
+// segmentSize is the size of a segment: reading one after a crash takes a fraction of a
+// second, and its keys some 50 MB of memory.
+const segmentSize = 64 << 20
+
+// openLog opens the segments of the history and adds the keys of those frames to the tail
+// that Pebble does not have. It rebuilds a stale index first.
+func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
+	s.tail.trees = []*tree{newTree()}
+	old, err := s.beforeFrames(fs, !readOnly)
+	if err != nil {
+		return err
+	}
+	if old && readOnly {
+		s.log = new(segment.Log) // empty
+		return nil
+	}
+	s.log, err = segment.Open(s.health.dir, segment.Options{
+		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: readOnly,
+	})
+	if err != nil {
+		return err
+	}
+	indexed, err := s.count(indexedKey)
+	if err != nil {
+		return err
+	}
+	s.indexed = uint64(indexed)
+	if stale {
+		s.health.log.Warn("the index of the history is not whole; it is rebuilt from the segments", "dir", s.health.dir, "frames", s.indexed)
+		if err := s.reindex(); err != nil {
+			return err
+		}
+		s.health.log.Info("the index of the history is whole again", "dir", s.health.dir, "frames", s.indexed)
+	}
+	return s.log.Scan(context.Background(), s.indexed+1, s.replay)
+}
+
+// replay adds the keys of a frame to the tail.
+func (s *Store) replay(stored segment.Frame) error {
+	f, err := decodeFrame(stored)
+	if err != nil {
+		return err
+	}
+	k := frameKeys{frame: f.number}
+	k.head(f.head.Seq)
+	months := make(map[meter]int64, 1)
+	for i, b := range f.items {
+		it, err := parseItem(b)
+		if err == nil {
+			err = k.item(&it, place{f.head.Seq, uint32(i)}, months)
+		}
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	for m, n := range months {
+		stored, err := s.count(meterKey(m.org, m.month))
+		if err != nil {
+			return err
+		}
+		k.meter(m, stored+n)
+	}
+	s.tail.add(&k, &s.known)
+	return nil
+}
+
+// frameBuffers are reused from one frame to the next.
+type frameBuffers struct {
+	rows   encoder
+	items  [][]byte
+	leaves [][32]byte
+	keys   frameKeys
+}
+
+// frameKeys are the keys of a frame.
+type frameKeys struct {
+	frame uint64
+	buf   key // all keys and values, one after the other
+	ends  []int
+}
+
+// all yields the keys, which share their memory.
+func (k *frameKeys) all(yield func(kv) bool) {
+	text, start := string(k.buf), 0
+	for i := 0; i < len(k.ends); i += 2 {
+		middle, end := k.ends[i], k.ends[i+1]
+		if !yield(kv{text[start:middle], text[middle:end]}) {
+			return
+		}
+		start = end
+	}
+}
+
+// end ends a key, or the value after it, that was appended to buf.
+func (k *frameKeys) end(buf key) {
+	k.buf, k.ends = buf, append(k.ends, len(buf))
+}
+
+// at appends the location of an item.
+func (k *frameKeys) at(index uint32) key {
+	return key(location{k.frame, uint64(index)}.append(encoder(k.buf)))
+}
+
+func (k *frameKeys) head(seq uint64) {
+	k.end(append(k.buf, headKey(seq)...))
+	k.end(k.at(0))
+}
+
+func (k *frameKeys) record(org, intentKey string, d engine.Decision, id uuid.UUID, index uint32) {
+	k.end(k.buf.org(kindRecord, org).id(id))
+	k.end(k.at(index))
+	k.end(k.buf.org(kindIntent, org).text(intentKey))
+	k.end(k.buf.id(id))
+	k.end(k.buf.org(kindByDecision, org).decision(d).id(id))
+	k.end(k.buf)
+}
+
+func (k *frameKeys) entry(e *storage.Entry, at place) {
+	if e.Kind == storage.SettlementEntry {
+		id, _ := storage.ParseID(e.Key) // Check has
+		k.end(append(k.buf.org(kindRecord, e.OrganizationID).id(id), settlementMark))
+		k.end(k.at(at.index))
+		return
+	}
+	k.end(append(k.buf, entriesKey(e.OrganizationID, e.Kind).place(at)...))
+	k.end(k.at(at.index))
+	k.end(append(k.buf, entryKey(e)...))
+	k.end(k.buf.place(at))
+}
+
+func (k *frameKeys) meter(m meter, n int64) {
+	k.end(append(k.buf, meterKey(m.org, m.month)...))
+	k.end(binary.BigEndian.AppendUint64(k.buf, uint64(n)))
+}
+
+// item adds the keys of an item that was read, and counts a record.
+func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
+	switch it.kind {
+	case removedItem:
+	case recordItem:
+		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+		if err != nil {
+			return err
+		}
+		k.record(it.org, r.IntentKey(), r.Decision, it.id, at.index)
+		if r.Metered() {
+			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
+		}
+	case settlementItem:
+		k.entry(&storage.Entry{Kind: storage.SettlementEntry, OrganizationID: it.org, Key: it.id.String()}, at)
+	default:
+		e, err := parseEntry(it.org, it.entryKind, []byte(it.body))
+		if err != nil {
+			return err
+		}
+		k.entry(e, at)
+	}
+	return nil
+}
+
+// items returns the items of a sealed batch. They lack their signatures if these follow
+// from the head, as they should.
+func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) ([][]byte, error) {
+	whole := true // no signature may be left out
+	for _, bare := range []bool{true, false} {
+		e, all, leaves := b.rows[:0], b.items[:0], b.leaves[:0]
+		for _, r := range sealed.Records {
+			start := len(e)
+			e.record(r, ids[r], bare)
+			all = append(all, e[start:])
+			leaves = append(leaves, r.Receipt.LeafHash())
+			whole = whole && r.Receipt.KeyID == head.KeyID
+		}
+		for _, entry := range sealed.Entries {
+			start := len(e)
+			e.entryItem(entry, bare)
+			all = append(all, e[start:])
+			it, err := parseItem(e[start:])
+			if err != nil {
+				return nil, err
+			}
+			leaf, err := it.leaf(head.KeyID)
+			if err != nil {
+				return nil, err
+			}
+			leaves = append(leaves, leaf)
+			whole = whole && entry.KeyID == head.KeyID
+		}
+		b.rows, b.items, b.leaves = e, all, leaves
+		if whole && int(head.Size) == len(leaves) && receipt.Root(leaves) == head.Root {
+			break
+		}
+	}
+	return b.items, nil
+}
+
+func (e *encoder) record(r *storage.Record, id uuid.UUID, bare bool) {
+	e.byte(recordItem)
+	e.text(r.OrganizationID)
+	*e = append(*e, id[:]...)
+	row := *r
+	if bare {
+		row.Receipt.Sig, row.Receipt.KeyID = "", ""
+	}
+	*e = appendRecord(*e, &row)
+}
+
+func (e *encoder) entryItem(entry *storage.Entry, bare bool) {
+	proof := entry.Inclusion
+	if bare {
+		proof = receipt.Inclusion{}
+	}
+	if entry.Kind != storage.SettlementEntry {
+		e.byte(entryItem)
+		e.text(entry.OrganizationID)
+		e.byte(kindBytes[entry.Kind])
+		e.entry(entry, proof)
+		return
+	}
+	id, _ := storage.ParseID(entry.Key) // Check has
+	e.byte(settlementItem)
+	e.text(entry.OrganizationID)
+	*e = append(*e, id[:]...)
+	e.present(entry.Settlement.Unapproved)
+	e.settled(entry, proof)
+}
+
+// write appends a frame to the segments. It is durable unless asyncSync will sync it. A
+// failure stops the store, because it is unknown how much of the frame is on the disk.
+// commits is held.
+func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
+	if err := s.health.stopped(); err != nil {
+		return 0, err
+	}
+	if s.async != nil {
+		if err := s.async.wait(); err != nil {
+			return 0, err
+		}
+	}
+	if number, err = s.log.Append(head, items); err == nil && s.async == nil {
+		err = s.log.Sync()
+	}
+	if err != nil {
+		s.health.stop("writing the history", err)
+	}
+	if s.async != nil {
+		s.async.wrote()
+	}
+	return number, s.health.stopped()
+}
+
+// lastFrame returns the head of the last frame, or storage.ErrNotFound.
+func (s *Store) lastFrame() (h receipt.SignedHead, err error) {
+	last := s.log.Last()
+	if last == 0 {
+		return h, storage.ErrNotFound
+	}
+	f, err := s.frame(last)
+	if err != nil {
+		return h, err
+	}
+	return f.head, nil
+}

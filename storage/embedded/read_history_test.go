@@ -1,0 +1,411 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/engine"
+	"writ/ledger/receipt"
+	"writ/storage"
+	"writ/storage/embedded/segment"
+	"writ/storage/storagetest"
+)
+
+// readFrame is a frame as testdata/read_history.py prints it.
+type readFrame struct {
+	Frame   uint64 `json:"frame"`
+	Items   int    `json:"items"`
+	Chain   string `json:"chain"`
+	Seq     uint64 `json:"seq"`
+	Size    uint32 `json:"size"`
+	Root    string `json:"root"`
+	Hash    string `json:"hash"`
+	KeyID   string `json:"kid"`
+	Whole   bool   `json:"whole"`
+	Members []readItem
+}
+
+// readItem is an item as testdata/read_history.py prints it.
+type readItem struct {
+	Item         *int                `json:"item"`
+	Kind         string              `json:"kind"`
+	Leaf         string              `json:"leaf"`
+	Row          *storage.Record     `json:"row"`
+	Organization string              `json:"organization_id"`
+	DecisionID   string              `json:"decision_id"`
+	Settlement   *storage.Settlement `json:"settlement"`
+	Proof        receipt.Inclusion   `json:"proof"`
+	Entry        storage.EntryKind   `json:"entry"`
+	Key          string              `json:"key"`
+	Body         string              `json:"body"`
+}
+
+// readHistory has the second reader read the segments of a directory, given by their names.
+func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, damage string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	switch {
+	case err != nil && os.Getenv("CI") != "":
+		t.Fatal("python3 is not installed: the history must be held to a second reader")
+	case err != nil:
+		t.Skip("SKIPPED the second reader of the history: python3 is not installed")
+	}
+	dir := t.TempDir()
+	for name, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), python, "testdata/read_history.py", dir).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		damage = string(exit.Stderr)
+		if !strings.HasPrefix(damage, "damaged: ") {
+			t.Fatalf("the reader failed: %s", damage)
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	for lines := jsontext.NewDecoder(bytes.NewReader(out)); ; {
+		line, err := lines.ReadValue()
+		if errors.Is(err, io.EOF) {
+			return frames, damage
+		}
+		var it readItem
+		if err == nil {
+			err = json.Unmarshal(line, &it)
+		}
+		if err == nil && it.Item == nil {
+			var f readFrame
+			err = json.Unmarshal(line, &f)
+			frames = append(frames, f)
+		} else if err == nil {
+			last := &frames[len(frames)-1]
+			last.Members = append(last.Members, it)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// segmentsOf returns the segments of a closed directory.
+func segmentsOf(t *testing.T, disk vfs.FS) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	for name, b := range contents(t, disk) {
+		if base := filepath.Base(name); segment.IsFile(base) {
+			files[base] = []byte(b)
+		}
+	}
+	return files
+}
+
+// stored is what the store says of its history.
+type stored struct {
+	heads   []receipt.SignedHead
+	rows    map[string]*storage.Record // by decision id
+	entries map[string]*storage.Entry  // by kind, organization and key
+	removed map[string][]receipt.Leaf  // by decision id
+}
+
+func entryName(k storage.EntryKind, org, key string) string {
+	return fmt.Sprintf("%s %q %q", k, org, key)
+}
+
+func readStored(t *testing.T, disk vfs.FS) stored {
+	t.Helper()
+	r, err := OpenReader("data", Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	w, ctx := stored{rows: make(map[string]*storage.Record), entries: make(map[string]*storage.Entry), removed: make(map[string][]receipt.Leaf)}, t.Context()
+	err = errors.Join(
+		r.Chains(ctx, func(receipt.Chain) error { return nil }),
+		r.Heads(ctx, r.chain, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
+		r.Entries(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
+		r.Tombstones(ctx, func(s *storage.Tombstone) error { w.removed[s.DecisionID] = s.Leaves; return nil }),
+		r.s.Organizations(ctx, func(org string) error {
+			return r.RowsOf(ctx, org, "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// wantRead holds what the second reader reads of a closed directory to what the store says,
+// and returns the number of items of each kind.
+func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
+	t.Helper()
+	frames, damage := readHistory(t, segmentsOf(t, disk))
+	if damage != "" {
+		t.Fatalf("the second reader: %s", damage)
+	}
+	w := readStored(t, disk)
+	if len(frames) != len(w.heads) {
+		t.Errorf("%d frames were read, and %d heads are stored", len(frames), len(w.heads))
+	}
+	counts = make(map[string]int)
+	for i, h := range w.heads[:min(len(frames), len(w.heads))] {
+		f, hash := &frames[i], h.Hash()
+		want := readFrame{
+			Frame: uint64(i + 1), Items: int(h.Size), Chain: hex.EncodeToString(h.Chain[:]), Seq: h.Seq, Size: h.Size,
+			Root: hex.EncodeToString(h.Root[:]), Hash: hex.EncodeToString(hash[:]), KeyID: h.KeyID, Whole: f.Whole, Members: f.Members,
+		}
+		if diff := cmp.Diff(want, *f); diff != "" || len(f.Members) != int(h.Size) {
+			t.Errorf("frame %d has %d items; -stored +read\n%s", i+1, len(f.Members), diff)
+		}
+		for at := range f.Members {
+			w.want(t, h, f, at)
+			counts[f.Members[at].Kind]++
+		}
+	}
+	if len(w.rows)+len(w.entries) > 0 {
+		t.Errorf("%d rows and %d entries were not read", len(w.rows), len(w.entries))
+	}
+	return counts
+}
+
+// want compares an item with what is stored, and takes it out.
+func (w *stored) want(t *testing.T, h receipt.SignedHead, f *readFrame, at int) {
+	t.Helper()
+	it, at32 := &f.Members[at], uint32(at)
+	leaf := [32]byte{}
+	if _, err := hex.Decode(leaf[:], []byte(it.Leaf)); err != nil {
+		t.Fatal(err)
+	}
+	left := func(l receipt.Leaf) bool { return l.Seq == h.Seq && l.Index == at32 && l.Hash == leaf }
+	switch it.Kind {
+	case "r":
+		row := w.rows[it.Row.DecisionID]
+		if row == nil {
+			if !slices.ContainsFunc(w.removed[it.Row.DecisionID], left) {
+				t.Errorf("head %d: decision %s was read, and it is neither stored nor removed", h.Seq, it.Row.DecisionID)
+			}
+			return
+		}
+		delete(w.rows, row.DecisionID)
+		want := *row
+		if s := it.Row.Settlement; s == nil {
+			want.Settlement = nil
+		} else {
+			s.Unapproved = want.Settlement.Unapproved // which follows
+		}
+		if diff := cmp.Diff(&want, it.Row); diff != "" || row.Receipt.LeafHash() != leaf {
+			t.Errorf("head %d: decision %s with leaf %s; -stored +read\n%s", h.Seq, row.DecisionID, it.Leaf, diff)
+		}
+		if s := row.Settlement; s != nil && s.Receipt != nil {
+			e := row.SettlementEntry()
+			w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e
+		}
+	case "s":
+		name := entryName(storage.SettlementEntry, it.Organization, it.DecisionID)
+		if slices.ContainsFunc(w.removed[it.DecisionID], left) {
+			return
+		}
+		e := w.entries[name]
+		delete(w.entries, name)
+		if e == nil || receipt.EntryLeaf(e.Body) != leaf || e.Inclusion != it.Proof {
+			t.Errorf("head %d: %s was read with %+v, and %+v is stored", h.Seq, name, it, e)
+		}
+	case "e":
+		name := entryName(it.Entry, it.Organization, it.Key)
+		e := w.entries[name]
+		delete(w.entries, name)
+		if e == nil || string(e.Body) != it.Body || receipt.EntryLeaf(e.Body) != leaf || e.Inclusion != it.Proof {
+			t.Errorf("head %d: %s was read with %+v, and %+v is stored", h.Seq, name, it, e)
+		}
+	case "x":
+		for _, leaves := range w.removed {
+			if slices.ContainsFunc(leaves, left) {
+				return
+			}
+		}
+		if f.Whole {
+			t.Errorf("head %d: item %d was removed, says the reader, and no tombstone has its leaf", h.Seq, at)
+		}
+	}
+}
+
+// TestReadHistory: a program that was written from docs/history-format.md alone reads what
+// the store reads, computes the leaves, the roots and the proofs that were signed.
+func TestReadHistory(t *testing.T) {
+	t.Run("decisions, settlements, verdicts, changes, retention", func(t *testing.T) {
+		w := writeHistory(t)
+		held := w.acme[slices.IndexFunc(w.acme, func(r *storage.Record) bool { return r.Held() })].DecisionID
+		w.change(t, func(s *Store) {
+			if _, err := s.Append(t.Context(), storage.Batch{Entries: []*storage.Entry{{
+				Kind: storage.VerdictEntry, OrganizationID: "acme", Key: held,
+				Body: fmt.Appendf(nil, `{"approval_id":"%s","decided_by":"ö","entry":"verdict","organization_id":"acme","verdict":"approved"}`, held),
+			}}}, sealAll); err != nil {
+				t.Fatal(err)
+			}
+		})
+		counts := wantRead(t, w.disk)
+		if counts["r"] != 48 || counts["s"] != 4 || counts["e"] < 7 || counts["x"] != 0 {
+			t.Errorf("%v were read, want 48 rows, 4 settlements and at least 7 entries", counts)
+		}
+	})
+	t.Run("rows of all kinds", func(t *testing.T) {
+		disk, w := vfs.NewMem(), storagetest.NewWriter()
+		s := openTest(t, disk, nil)
+		amount := int64(0)
+		batch := []*storage.Record{
+			w.Record("a"),
+			w.Record("", func(r *storage.Record) {
+				r.MetadataKeys, r.Reasons, r.Metadata, r.Cost = []string{}, []string{}, map[string]string{}, nil
+				r.Resource, r.IntentID = "\u2028\u0001\"\\\b", "\U0001F600"
+			}),
+			w.Record("a", func(r *storage.Record) {
+				r.PolicyVersion, r.Cost = -1<<63, &engine.Cost{AmountMinor: 1<<63 - 1}
+				r.MetadataKeys, r.Reasons, r.Metadata, r.AuditDigest, r.IssuedAt = nil, nil, nil, "md5:1", ""
+				r.Writer, r.PolicyRevision, r.RulesRevision, r.AgentRevision = "eu-1", 1, -1<<63, 1<<63-1
+				r.SessionID, r.ApprovalID, r.DetailsDigest = "s", "ap", "sha256:"+strings.Repeat("1c", 32)
+			}),
+		}
+		for _, r := range batch {
+			if _, err := w.Commit(t.Context(), s, append([]*storage.Record{r}, w.Record("b"), w.Record("c"), w.Record("b"))...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, settlement := range []storage.Settlement{
+			{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt},
+			{Outcome: "failed", AmountMinor: &amount, Currency: "EUR", ExternalRef: "<ä>&", RecordedAt: batch[0].DecidedAt.Truncate(1e9)},
+			{Outcome: storage.Executed, AmountMinor: &batch[2].Cost.AmountMinor, RecordedAt: batch[0].DecidedAt.Truncate(1e6)},
+		} {
+			if _, err := w.Settle(t.Context(), s, batch[i], settlement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeTest(t, s)
+		if counts := wantRead(t, disk); counts["r"] != 12 || counts["s"] != 3 {
+			t.Errorf("%v were read, want 12 rows and 3 settlements", counts)
+		}
+	})
+	t.Run("segments that were rewritten", func(t *testing.T) {
+		disk := writeRewritten(t)
+		if counts := wantRead(t, disk); counts["x"] < 60 || counts["r"] < 200 {
+			t.Errorf("%v were read, want removed items, and rows", counts)
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		disk := vfs.NewMem()
+		closeTest(t, openTest(t, disk, nil))
+		wantRead(t, disk)
+	})
+}
+
+// writeRewritten returns a directory of several segments, of which some were rewritten.
+func writeRewritten(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	disk, w := vfs.NewMem(), storagetest.NewWriter()
+	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), segmentSize: 20_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeTest(t, s)
+	var last *storage.Record
+	for range 60 {
+		last = w.Record("a")
+		if _, err := w.Commit(t.Context(), s, last, w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Settle(t.Context(), s, last, storage.Settlement{Outcome: storage.Executed, RecordedAt: last.DecidedAt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.RemoveRecords(t.Context(), "a", last.DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 80, Settled: 80}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return !s.rewriting.Load() })
+	return disk
+}
+
+// TestReadHistory_Torn: what a crash has left of the last frame is no frame, and damage
+// before it is named.
+func TestReadHistory_Torn(t *testing.T) {
+	files := segmentsOf(t, writeHistory(t).disk)
+	if len(files) != 1 {
+		t.Fatalf("there are %d segments, want 1", len(files))
+	}
+	const name = "0000000001.segment"
+	whole, at := files[name], bytes.LastIndex(files[name], []byte("wfrm"))
+	all, _ := readHistory(t, files)
+	for _, cut := range []int{at, at + 3, at + 31, at + 32, (at + len(whole)) / 2, len(whole) - 9} {
+		zeroed := slices.Concat(whole[:cut], make([]byte, len(whole)-cut+100))
+		for what, b := range map[string][]byte{"cut": whole[:cut], "zeroed": zeroed} {
+			frames, damage := readHistory(t, map[string][]byte{name: b})
+			if diff := cmp.Diff(all[:len(all)-1], frames); damage != "" || diff != "" {
+				t.Errorf("%s at %d of %d: %s; -want +read\n%s", what, cut, len(whole), damage, diff)
+			}
+		}
+	}
+	for _, harmed := range []int{70, at / 2, at - 1} {
+		b := bytes.Clone(whole)
+		b[harmed] ^= 1
+		if _, damage := readHistory(t, map[string][]byte{name: b}); !strings.Contains(damage, "is not whole, and frame") {
+			t.Errorf("a bit turned at %d of %d: the reader says %q, want that a frame is not whole", harmed, len(whole), damage)
+		}
+	}
+	if _, damage := readHistory(t, map[string][]byte{"0000000002.segment": whole}); damage == "" {
+		t.Error("a missing segment was not noticed")
+	}
+}
+
+// TestHistoryFormat_Example holds the example of docs/history-format.md to what is written.
+func TestHistoryFormat_Example(t *testing.T) {
+	page, err := os.ReadFile("../../docs/history-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "## An example")
+	blocks := strings.Split(example, "```")
+	if len(blocks) != 5 {
+		t.Fatalf("the example has %d blocks, want an item and a leaf", len(blocks)/2)
+	}
+	want, err := hex.DecodeString(strings.Join(strings.Fields(strings.TrimPrefix(blocks[1], "text")), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &storage.Record{
+		OrganizationID: "acme", DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Decision: engine.Allow,
+		DecidedAt: time.UnixMilli(1756436265488).UTC(), PolicyID: "p", AgentID: "ci", ActionType: "deploy",
+		IntentID: "i", IntentDigest: receipt.DigestBytes([]byte("{}")), PolicyVersion: 3, Resource: "prod", Reasons: []string{"policy.allow: ok"},
+		Receipt: receipt.Receipt{
+			Decision: "allow", DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Digest: receipt.DigestBytes([]byte("{}")), Exp: 1756436565,
+			KeyID: "k",
+		},
+		SessionID: "s",
+	}
+	var e encoder
+	if e.record(r, idOf(r), true); !bytes.Equal(e, want) {
+		t.Errorf("the item is %x\nthe page has %x", []byte(e), want)
+	}
+	leaf, hash, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(blocks[3]), "text\n"), "\n")
+	if got := string(r.Receipt.AppendLeaf(nil)); got != leaf {
+		t.Errorf("the leaf is %s\nthe page has %s", got, leaf)
+	}
+	if got := fmt.Sprintf("%x", r.Receipt.LeafHash()); got != hash {
+		t.Errorf("the hash is %s\nthe page has %s", got, hash)
+	}
+}

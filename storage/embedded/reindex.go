@@ -1,0 +1,165 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"writ/storage"
+	"writ/storage/embedded/segment"
+)
+
+// reindexInterval is how often a rebuild of the index is reported.
+const reindexInterval = 5 * time.Second
+
+// reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
+// tables of keys, without an error, while the segments and the documents are whole: see
+// links.go. What the segments don't have is kept: rows that were imported, and intents with
+// the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
+func (s *Store) reindex() error {
+	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), reported: time.Now()}
+	err := r.findRemoved()
+	if err == nil {
+		err = s.log.Scan(context.Background(), 1, r.frame)
+	}
+	if err == nil || errors.Is(err, errReindexed) {
+		err = r.finish()
+	}
+	if err != nil {
+		return fmt.Errorf("rebuilding the index of the history: %w", err)
+	}
+	return nil
+}
+
+// errReindexed ends a scan.
+var errReindexed = errors.New("all frames are indexed")
+
+type reindexer struct {
+	s        *Store
+	t        *tree
+	keys     frameKeys
+	removed  intentFilter // of the intents of removed rows
+	months   map[meter]int64
+	reported time.Time
+}
+
+func (r *reindexer) findRemoved() error {
+	prefix := key{byte(kindIntent)}
+	err := r.s.scan(context.Background(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		if len(v) > idLen {
+			r.removed.add(hashIntent(k))
+		}
+		return false, nil
+	})
+	r.removed.ready.Store(err == nil)
+	return err
+}
+
+// frame adds the keys of a frame.
+func (r *reindexer) frame(stored segment.Frame) error {
+	if stored.Number > r.s.indexed {
+		return errReindexed
+	}
+	f, err := decodeFrame(stored)
+	if err != nil {
+		return err
+	}
+	r.keys = frameKeys{frame: f.number, buf: r.keys.buf[:0], ends: r.keys.ends[:0]}
+	r.keys.head(f.head.Seq)
+	r.add()
+	for i, b := range f.items {
+		it, err := parseItem(b)
+		if err == nil {
+			err = r.item(&it, place{f.head.Seq, uint32(i)})
+		}
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	if r.t.len() < flushedKeys {
+		return nil
+	}
+	if time.Since(r.reported) > reindexInterval {
+		r.reported = time.Now()
+		r.s.health.log.Info("rebuilding the index of the history", "frames", f.number, "of", r.s.indexed)
+	}
+	return r.write()
+}
+
+// add adds keys, and begins others.
+func (r *reindexer) add() {
+	r.t.add(&r.keys, nil)
+	r.keys.buf, r.keys.ends = r.keys.buf[:0], r.keys.ends[:0]
+}
+
+// item adds the keys of an item unless its row was removed.
+func (r *reindexer) item(it *item, at place) (err error) {
+	kept := true
+	switch it.kind {
+	case recordItem:
+		kept, err = r.stays(it)
+	case settlementItem: // its record came before
+		if _, kept = r.t.get(recordKey(it.org, it.id)); !kept {
+			_, err = r.s.get(recordKey(it.org, it.id))
+			if kept = err == nil; errors.Is(err, storage.ErrNotFound) {
+				err = nil
+			}
+		}
+	}
+	if err == nil {
+		err = r.keys.item(it, at, r.months)
+	}
+	if err == nil && kept {
+		r.add()
+	}
+	r.keys.buf, r.keys.ends = r.keys.buf[:0], r.keys.ends[:0]
+	return err
+}
+
+// stays reports whether the row of a record was not removed.
+func (r *reindexer) stays(it *item) (bool, error) {
+	row, err := parseRecord(it.org, it.id, []byte(it.body), nil)
+	if err != nil {
+		return false, err
+	}
+	name := orgKey(kindIntent, it.org).text(row.IntentKey())
+	if r.removed.lacks(hashIntent(name)) {
+		return true, nil
+	}
+	v, err := r.s.get(name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil
+	}
+	return len(v) == idLen, err
+}
+
+// write moves the keys to Pebble.
+func (r *reindexer) write() error {
+	t := r.t
+	r.t = newTree()
+	if t.len() == 0 {
+		return nil
+	}
+	return r.s.ingest(t, nil)
+}
+
+// finish writes what is left: the last keys, then the meters and the link that says that
+// the index is whole.
+func (r *reindexer) finish() error {
+	if err := r.write(); err != nil {
+		return err
+	}
+	b := &batch{b: r.s.db.NewBatch()}
+	for m, n := range r.months {
+		stored, err := r.s.count(meterKey(m.org, m.month))
+		if err != nil {
+			return errors.Join(err, b.b.Close())
+		}
+		b.number(meterKey(m.org, m.month), max(stored, n))
+	}
+	if err := r.s.mendLinks(b, headStream, r.s.indexed); err != nil {
+		return errors.Join(err, b.b.Close())
+	}
+	return r.s.apply(b.b)
+}

@@ -1,0 +1,148 @@
+package embedded
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// historyRows returns the keys and values of the history in Pebble.
+func historyRows(t *testing.T, s *Store) map[string]string {
+	t.Helper()
+	rows := make(map[string]string)
+	err := errors.Join(s.flush(), s.scan(t.Context(), key{byte(kindTrimmed) + 1}, key{0xff}, func(k, v []byte) (bool, error) {
+		rows[string(k)] = string(v)
+		return false, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// writeIndexed fills a store with batches of records, settlements and an imported row, and
+// removes some.
+func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
+	t.Helper()
+	var first *storage.Record
+	for range batches {
+		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a")}
+		if _, err := w.Commit(t.Context(), s, batch...); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		if _, err := w.Settle(t.Context(), s, batch[0], storage.Settlement{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt}); err != nil {
+			t.Fatalf("Settle = %v", err)
+		}
+		if first == nil {
+			first = batch[0]
+		}
+	}
+	removed, err := s.RemoveRecords(t.Context(), "a", first.DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 20, Settled: 20})
+	if err != nil || removed.Records != 20 {
+		t.Fatalf("RemoveRecords = %+v, %v, want 20", removed, err)
+	}
+	foreign := storagetest.NewWriter()
+	row := foreign.Record("c")
+	if _, err := foreign.Commit(t.Context(), openTest(t, vfs.NewMem(), nil), row); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	if err := s.Import(t.Context(), "c", []*storage.Record{row}, nil); err != nil {
+		t.Fatalf("Import = %v", err)
+	}
+}
+
+// TestReindex: whatever the index lacks of what the segments have, it is as it was once the
+// store is open, and removed rows stay removed.
+func TestReindex(t *testing.T) {
+	disk, w := vfs.NewMem(), storagetest.NewWriter()
+	s := openTest(t, disk, nil)
+	writeIndexed(t, s, w, 30)
+	until(t, func() bool { return !s.rewriting.Load() })
+	want := historyRows(t, s)
+	closeTest(t, s)
+	for name, lost := range map[string]func(k, v string) bool{
+		"the link": func(string, string) bool { return false },
+		"all keys": func(k, v string) bool {
+			return strings.ContainsRune("hidkln", rune(k[0])) && (k[0] != 'i' || len(v) == idLen)
+		},
+		"every third key": func(k, v string) bool {
+			return strings.ContainsRune("hidkln", rune(k[0])) && (k[0] != 'i' || len(v) == idLen) && len(k+v)%3 == 0
+		},
+		"all and a meter":   func(k, v string) bool { return k[0] == 'm' || strings.ContainsRune("hdkln", rune(k[0])) },
+		"heads and entries": func(k, _ string) bool { return strings.ContainsRune("kln", rune(k[0])) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openTest(t, disk, nil)
+			for k, v := range want {
+				imported := strings.HasPrefix(k[1:], "\x00\x01c")
+				if !imported && lost(k, v) {
+					del(t, s, key(k))
+				}
+			}
+			del(t, s, linkKey(headStream, s.indexed))
+			closeTest(t, s)
+			asCrashed(t, disk)
+			if r, err := OpenReader("data", Options{FS: disk}); err != nil {
+				t.Fatalf("OpenReader = %v", err)
+			} else if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			log := new(logged)
+			s = openTest(t, disk, log)
+			if diff := cmp.Diff(want, historyRows(t, s)); diff != "" {
+				t.Errorf("-before +rebuilt\n%s", diff)
+			}
+			if text := log.buf.String(); !strings.Contains(text, "it is rebuilt from the segments") || !strings.Contains(text, "is whole again") {
+				t.Errorf("the log does not tell of it:\n%s", text)
+			}
+			closeTest(t, s)
+			log = new(logged)
+			if openTest(t, disk, log); strings.Contains(log.buf.String(), "rebuilt") {
+				t.Errorf("the index is rebuilt again:\n%s", log.buf.String())
+			}
+		})
+	}
+}
+
+// TestReindex_LostTables: Pebble forgets tables that it took in, when its manifest ends
+// early after a crash. The store has all that was acknowledged.
+func TestReindex_LostTables(t *testing.T) {
+	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
+	s := openTest(t, disk, nil)
+	fill(t, s, w, 1)
+	names := filesOf(t, disk, "")
+	manifests := make(map[string]int)
+	for _, name := range names {
+		if strings.Contains(name, "MANIFEST") {
+			manifests[name] = len(content(t, disk, name))
+		}
+	}
+	for range 3 * batchedKeys / 12 {
+		if _, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("a"), w.Record("b"), w.Record("b")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+	}
+	want := historyRows(t, s)
+	s.recordTip()
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	for name, size := range maps.All(manifests) {
+		damage(t, crashed, name, func(b []byte) []byte { return b[:size] })
+	}
+	log := new(logged)
+	s = openTest(t, crashed, log)
+	defer closeTest(t, s)
+	if !strings.Contains(log.buf.String(), "it is rebuilt from the segments") {
+		t.Errorf("the index was whole: the test tests nothing:\n%s", log.buf.String())
+	}
+	if diff := cmp.Diff(want, historyRows(t, s)); diff != "" {
+		t.Errorf("-before +rebuilt\n%s", diff)
+	}
+	storagetest.Check(t, s, w.Keys(t), "a", "b")
+}

@@ -1,0 +1,131 @@
+package segment
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// category is under which the vfs counts the log's writes.
+const category = vfs.WriteCategoryUnspecified
+
+// spareName is the file that will be the next segment.
+const spareName = "segment.new"
+
+// spare is a file full of zeros that is being made.
+type spare struct {
+	name string
+	done chan struct{} // closed once file or err is set
+	file vfs.File
+	err  error
+}
+
+// prepare begins to make the next segment.
+func (l *Log) prepare() {
+	if !l.o.Prepare || l.spare != nil {
+		return
+	}
+	s := &spare{name: l.o.FS.PathJoin(l.dir, spareName), done: make(chan struct{})}
+	l.spare = s
+	go func() {
+		defer close(s.done)
+		s.file, s.err = zeroFile(l.o.FS, s.name, l.o.Size)
+	}()
+}
+
+// zeroFile makes a file of size zeros.
+func zeroFile(fs vfs.FS, name string, size int) (vfs.File, error) {
+	f, err := openNew(fs, name)
+	if err != nil {
+		return nil, err
+	}
+	if err = writeZeros(f, 0, size); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), fs.Remove(name))
+	}
+	return f, nil
+}
+
+// zeros are written so many at a time. Linux keeps what one write adds to a file in pages of
+// up to its size, and a commit that writes into a page counts as having dirtied all of it:
+// with zeros of a MiB at a time, a disk that is busy would throttle commits for a MiB each.
+var zeros [16 << 10]byte
+
+func writeZeros(f vfs.File, from int64, n int) (err error) {
+	for at := 0; at < n && err == nil; at += len(zeros) {
+		_, err = f.WriteAt(zeros[:min(len(zeros), n-at)], from+int64(at))
+	}
+	return err
+}
+
+// openNew creates a file for reading and writing at offsets. One of that name is removed
+// first.
+func openNew(fs vfs.FS, name string) (vfs.File, error) {
+	if f, err := fs.Create(name, category); err != nil {
+		return nil, err
+	} else if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return fs.OpenReadWrite(name, category)
+}
+
+// ready reports whether s is made.
+func (s *spare) ready() bool {
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return s.file != nil
+	default:
+		return false
+	}
+}
+
+// discard waits until s is made and removes it.
+func (s *spare) discard(fs vfs.FS) error {
+	<-s.done
+	if s.file == nil {
+		return nil
+	}
+	return errors.Join(s.file.Close(), fs.Remove(s.name))
+}
+
+// newFile returns a new durable file that begins with header: the spare one if it is made.
+// Otherwise an empty file serves: a full disk, say, is no reason yet to refuse a frame.
+func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
+	spare := l.spare
+	if l.spare = nil; spare != nil {
+		<-spare.done
+		f = spare.file
+	}
+	if f == nil {
+		spare = nil
+		if f, err = openNew(l.o.FS, name); err != nil {
+			return nil, err
+		}
+	}
+	if _, err = f.WriteAt(header, 0); err == nil {
+		err = f.Sync()
+	}
+	if spare != nil && err == nil {
+		err = l.o.FS.Rename(spare.name, name)
+	}
+	if err == nil {
+		err = syncDir(l.o.FS, l.dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

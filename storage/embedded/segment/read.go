@@ -1,0 +1,131 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// Frame returns a frame. Its error is ErrDamaged if it is not there or not whole.
+func (l *Log) Frame(number uint64) (f Frame, err error) {
+	l.mu.RLock()
+	s := l.of(number)
+	if s == nil {
+		l.mu.RUnlock()
+		return f, fmt.Errorf("%w: there is no frame %d", ErrDamaged, number)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	from, to, known := s.place(int(number - s.first))
+	l.mu.RUnlock()
+	if !known {
+		if from, to, err = s.readPlace(int(number - s.first)); err != nil {
+			return f, fmt.Errorf("frame %d: %w", number, err)
+		}
+	}
+	b, err := readAt(s.file, int64(from), int64(to)-int64(from))
+	if err == nil {
+		f, _, err = parseFrame(b, l.salt)
+	}
+	if err == nil && f.Number != number {
+		err = fmt.Errorf("%w: frame %d is in its place", ErrDamaged, f.Number)
+	}
+	if err != nil {
+		return Frame{}, fmt.Errorf("frame %d, in %s: %w", number, s.name, err)
+	}
+	return f, nil
+}
+
+// place returns the offsets of frame i and of its end if they are in memory.
+func (s *segment) place(i int) (from, to uint32, known bool) {
+	switch {
+	case s.sealed:
+		return 0, 0, false
+	case i+1 < len(s.offsets):
+		return s.offsets[i], s.offsets[i+1], true
+	}
+	return s.offsets[i], s.end, true
+}
+
+// readPlace is place for a sealed segment.
+func (s *segment) readPlace(i int) (from, to uint32, err error) {
+	n := min(2, s.frames-i)
+	b, err := readAt(s.file, s.trailer+4*int64(i), 4*int64(n))
+	if err != nil {
+		return 0, 0, err
+	}
+	from, to = binary.LittleEndian.Uint32(b), s.end
+	if n == 2 {
+		to = binary.LittleEndian.Uint32(b[4:])
+	}
+	if from < headerLen || to <= from || to > s.end {
+		return 0, 0, fmt.Errorf("%w: its offset is none", ErrDamaged)
+	}
+	return from, to, nil
+}
+
+// Scan calls f for each frame from one on, in order, up to the last one when Scan was
+// called. It reads segments whole. A frame's memory is its segment's.
+func (l *Log) Scan(ctx context.Context, from uint64, f func(Frame) error) error {
+	last := l.Last()
+	for from = max(from, 1); from <= last; {
+		s, b, first, err := l.frames(from)
+		if err != nil {
+			return err
+		}
+		next, err := l.scan(ctx, b, first, func(frame Frame) error {
+			if frame.Number < from || frame.Number > last {
+				return nil
+			}
+			return f(frame)
+		})
+		if err != nil {
+			return err
+		}
+		if next <= from {
+			return fmt.Errorf("%s: %w: frame %d is missing", s.name, ErrDamaged, from)
+		}
+		from = next
+	}
+	return nil
+}
+
+// scan calls f for the frames of b, whose first one is numbered, and returns the number
+// that follows.
+func (l *Log) scan(ctx context.Context, b []byte, number uint64, f func(Frame) error) (uint64, error) {
+	for ; len(b) > 0; number++ {
+		if err := ctx.Err(); err != nil {
+			return number, err
+		}
+		frame, h, err := parseFrame(b, l.salt)
+		if err == nil && frame.Number != number {
+			err = fmt.Errorf("%w: frame %d is in its place", ErrDamaged, frame.Number)
+		}
+		if err == nil {
+			err = f(frame)
+		}
+		if err != nil {
+			return number, fmt.Errorf("frame %d: %w", number, err)
+		}
+		b = b[h.size():]
+	}
+	return number, nil
+}
+
+// frames returns the bytes of all frames of the segment that has frame number, and the
+// number of its first.
+func (l *Log) frames(number uint64) (s *segment, b []byte, first uint64, err error) {
+	l.mu.RLock()
+	if s = l.of(number); s == nil {
+		l.mu.RUnlock()
+		return nil, nil, 0, fmt.Errorf("%w: there is no frame %d", ErrDamaged, number)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	end := s.end
+	l.mu.RUnlock()
+	if b, err = readAt(s.file, headerLen, int64(end)-headerLen); err != nil {
+		err = fmt.Errorf("%s: %w", s.name, err)
+	}
+	return s, b, s.first, err
+}

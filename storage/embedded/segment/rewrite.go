@@ -1,0 +1,83 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Rewrite replaces items of a sealed segment. f returns the items that stand in place of
+// those of a frame, as many, and must return those of the frame itself where it changes
+// none. Frames keep their numbers and heads, so that what is known of them stays true. A
+// crash leaves the segment as it was or as it is afterwards.
+func (l *Log) Rewrite(ctx context.Context, number uint64, f func(Frame) (items [][]byte, err error)) error {
+	l.mu.RLock()
+	var s *segment
+	if i := int(number) - 1; i >= 0 && i < len(l.segments) && l.segments[i].sealed {
+		s = l.segments[i]
+	}
+	l.mu.RUnlock()
+	if s == nil {
+		return fmt.Errorf("segment %d is not sealed", number)
+	}
+	b, offsets, err := l.rewritten(ctx, s, f)
+	if err != nil {
+		return fmt.Errorf("rewriting %s: %w", s.name, err)
+	}
+	return l.replace(s, b, offsets)
+}
+
+// rewritten returns the content of a segment with other items.
+func (l *Log) rewritten(ctx context.Context, s *segment, f func(Frame) ([][]byte, error)) (b []byte, offsets []uint32, err error) {
+	_, old, first, err := l.frames(s.first)
+	if err != nil {
+		return nil, nil, err
+	}
+	b = s.append(make([]byte, 0, len(old)))
+	_, err = l.scan(ctx, old, first, func(frame Frame) error {
+		items, err := f(frame)
+		if err != nil {
+			return err
+		}
+		if len(items) != len(frame.Items) {
+			return fmt.Errorf("it would have %d items instead of %d", len(items), len(frame.Items))
+		}
+		offsets = append(offsets, uint32(len(b)))
+		frame.Items = items
+		b, err = appendFrame(b, frame, frame.Number, l.salt)
+		return err
+	})
+	return b, offsets, err
+}
+
+// replace replaces the content of a sealed segment. Until it has the new file, readers
+// read the old one.
+func (l *Log) replace(s *segment, b []byte, offsets []uint32) error {
+	end := len(b)
+	b = appendTrailer(b, offsets, uint32(end))
+	name := s.name + ".new"
+	file, err := openNew(l.o.FS, name)
+	if err != nil {
+		return err
+	}
+	if _, err = file.WriteAt(b, 0); err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = l.o.FS.Rename(name, s.name)
+	}
+	if err == nil {
+		err = syncDir(l.o.FS, l.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("rewriting %s: %w", s.name, errors.Join(err, file.Close()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.file
+	s.file, s.end, s.trailer = file, uint32(end), int64(end)
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("rewriting %s: %w", s.name, err)
+	}
+	return nil
+}
