@@ -398,3 +398,19 @@ func TestUpgradeHistory_HeadsLost(t *testing.T) {
 		t.Errorf("the log is\n%s\nwant that heads are missing, twice", text)
 	}
 }
+
+// TestUpgradeHistory_FormatSetBack: segments that have the history are not taken for those
+// TestUpgradeHistory_FormatSetBack: segments that have the history are not taken for those
+// of an interrupted upgrade.
+func TestUpgradeHistory_FormatSetBack(t *testing.T) {
+	w := writeHistory(t)
+	rewrite(t, w.disk, func(db *pebble.DB) error { return db.Set(formatKey, []byte("5"), pebble.Sync) })
+	before := segmentsOf(t, w.disk)
+	_, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger(), AcceptRollback: new(uint64)})
+	if err == nil || !strings.Contains(err.Error(), "there is no frame") {
+		t.Errorf("Open = %v, want that a frame is missing", err)
+	}
+	if diff := cmp.Diff(before, segmentsOf(t, w.disk)); diff != "" {
+		t.Errorf("the segments have changed:\n%s", diff)
+	}
+}
