@@ -97,8 +97,11 @@ func (e *encoder) digest(s string) {
 		return
 	}
 	var sum [sha256.Size]byte
-	if digits, ok := strings.CutPrefix(s, digestPrefix); ok && len(digits) == 2*len(sum) {
-		if _, err := hex.Decode(sum[:], []byte(digits)); err == nil && hex.EncodeToString(sum[:]) == digits {
+	var text [2 * len(sum)]byte
+	if digits, ok := strings.CutPrefix(s, digestPrefix); ok && copy(text[:], digits) == len(digits) {
+		_, err := hex.Decode(sum[:], text[:])
+		hex.Encode(text[:], sum[:])
+		if err == nil && string(text[:]) == digits { // no capitals
 			e.byte(1)
 			*e = append(*e, sum[:]...)
 			return
