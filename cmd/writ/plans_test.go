@@ -33,7 +33,7 @@ func TestReadPlans_RefusesWhatIsMissingOrOutOfRange(t *testing.T) {
 		want string // each in one error, in this order
 	}{
 		"missing limits":  {`{"free":{"name":"free"}}`, "plans.free.evaluations: is required; plans.free.agents: is required; plans.free.policies: is required; plans.free.retention_days: is required"},
-		"negative":        {`{"free":{"name":"free","evaluations":-1,"agents":1,"policies":1,"rules":-2,"retention_days":-7}}`, "plans.free.evaluations: want an integer from 0 to 1000000000000; plans.free.rules: want an integer from 0 to 1000000000000; plans.free.retention_days: want an integer from 0 to 36500"},
+		"negative":        {`{"free":{"name":"free","evaluations":-1,"agents":1,"policies":1,"rules":-2,"retention_days":-7}}`, "plans.free.evaluations: want an integer from 0 to 9007199254740991; plans.free.rules: want an integer from 0 to 9007199254740991; plans.free.retention_days: want an integer from 0 to 53375"},
 		"of another name": {`{"free":{"name":"gratis","evaluations":1,"agents":1,"policies":1,"retention_days":7}}`, `plans.free.name: got "gratis", want the plan's key, "free"`},
 		"without a name":  {`{"free":{"evaluations":1,"agents":1,"policies":1,"retention_days":7}}`, `plans.free.name: is required: want the plan's key, "free"`},
 		"without free":    {`{}`, `plans: no plan "free": it is that of organizations without a subscription`},
