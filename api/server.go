@@ -113,7 +113,8 @@ func New(cfg Config) (*Server, error) {
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
 	s.polls, s.endPolls = context.WithCancel(life)
 	s.background.Go(func() { s.approvals.Run(life) })
-	s.background.Go(func() { s.decisions.Run(life) })
+	decisions := s.decisions
+	s.background.Go(func() { decisions.Run(life) })
 	s.app = s.newApp()
 	s.admin = s.newAdmin()
 	return s, nil
