@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -255,9 +256,12 @@ func TestUpgradeHistory_Imported(t *testing.T) {
 func TestUpgradeHistory_Crash(t *testing.T) {
 	w := olderHistory(t)
 	want := readStored(t, w.disk)
+	var mu sync.Mutex // Pebble flushes beside the upgrade
 	var crashed []*vfs.MemFS
 	wrapped := errorfs.Wrap(w.disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			mu.Lock()
+			defer mu.Unlock()
 			// Half of what is not synced could be a marker of Pebble's without its manifest.
 			crashed = append(crashed, w.disk.CrashClone(vfs.CrashCloneCfg{}),
 				w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(7, 8))}))
@@ -265,7 +269,9 @@ func TestUpgradeHistory_Crash(t *testing.T) {
 		return nil
 	}))
 	s := openTest(t, wrapped, nil)
+	mu.Lock()
 	writes := len(crashed) // those of Close are none of the upgrade
+	mu.Unlock()
 	closeTest(t, s)
 	found := make(map[string]int)
 	for i, disk := range crashed[:writes] {
