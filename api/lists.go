@@ -52,16 +52,14 @@ func (s *Server) putList(r *request, in *listBody) (response, error) {
 }
 
 // mayChangeList refuses to change a list, nil where there is none, that is no longer as
-// If-Match says, or to replace one where If-None-Match says that there is none. Its entity tag
-// is its updated_at, as JSON has it.
+// If-Match says, or to replace one where If-None-Match says that there is none.
 func (r *request) mayChangeList(l *engine.List) error {
 	is := r.ifMatch == ""
-	if l != nil && !is {
-		tag, err := l.UpdatedAt.MarshalJSON()
-		if err != nil {
-			return fmt.Errorf("the entity tag of a list: %w", err)
+	if l != nil {
+		var err error
+		if is, err = r.matches(l.UpdatedAt); err != nil {
+			return err
 		}
-		is = r.ifMatch == "*" || r.ifMatch == string(tag)
 	}
 	if is && (l == nil || r.ifNoneMatch == "") {
 		return nil

@@ -121,20 +121,25 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 	}
 }
 
-// mayChange refuses to change a rule that is no longer as If-Match says. Its entity tag is
-// its updatedAt, as JSON has it.
+// mayChange refuses to change a rule that is no longer as If-Match says.
 func (r *request) mayChange(rule engine.Rule) error {
-	tag, err := rule.UpdatedAt.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("the entity tag of a rule: %w", err)
-	}
-	if r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag) {
-		return nil
+	if is, err := r.matches(rule.UpdatedAt); is || err != nil {
+		return err
 	}
 	return refuse(problem{
 		Status: http.StatusPreconditionFailed, Code: codeRuleChanged,
 		Detail: "The rule was changed at another time than If-Match says. Read it again.",
 	})
+}
+
+// matches reports whether If-Match allows to change what was changed last at a time, which as
+// JSON is its entity tag.
+func (r *request) matches(updated time.Time) (bool, error) {
+	tag, err := updated.MarshalJSON()
+	if err != nil {
+		return false, fmt.Errorf("an entity tag: %w", err)
+	}
+	return r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag), nil
 }
 
 // deleteRule removes a rule.

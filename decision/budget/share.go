@@ -46,7 +46,9 @@ type asking struct {
 	err  error // set before
 }
 
-func (s *share) isIdle() bool { return s.free == 0 && len(s.back) == 0 && s.asking == nil }
+func (s *share) isEmptyHanded() bool { return s.free == 0 && len(s.back) == 0 }
+
+func (s *share) isIdle() bool { return s.isEmptyHanded() && s.asking == nil }
 
 // isKnown reports whether what the window has come to is known well enough at a time.
 func (s *share) isKnown(at time.Time) bool {
@@ -115,8 +117,6 @@ func (k *Counters) awaitLocked(ctx context.Context, of key, w *window) error {
 	}
 	return err
 }
-
-func (s *share) isEmptyHanded() bool { return s.free == 0 && len(s.back) == 0 }
 
 // begin returns the window of a cell that several processes count in. It has the store
 // keep it, as the history has it, if it does not yet.

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"time"
 
 	"writ/engine/condition"
@@ -68,7 +69,5 @@ func (w *window) add(bucket, n int64) {
 		w.parts[i-1].N = condition.Saturated(w.parts[i-1].N, n)
 		return
 	}
-	w.parts = append(w.parts, storage.WindowPart{})
-	copy(w.parts[i+1:], w.parts[i:])
-	w.parts[i] = storage.WindowPart{At: bucket, N: n}
+	w.parts = slices.Insert(w.parts, i, storage.WindowPart{At: bucket, N: n})
 }

@@ -106,8 +106,9 @@ func (s *Store) flushTree(t *tree) error {
 	return nil
 }
 
-// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil. There is a table
-// for each kind of key, so that tables of keys that grow with time overlap no others.
+// ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil.
+// There is a table for each kind of key, so that tables of keys that grow with time overlap
+// no others.
 func (s *Store) ingest(t *tree, link key) (err error) {
 	options := s.options.Clone()
 	options.EnsureDefaults()

@@ -119,10 +119,10 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 				return nil, err
 			}
 			gone, err := s.gone(&it)
-			if err != nil || !gone {
-				if err != nil {
-					return nil, err
-				}
+			if err != nil {
+				return nil, err
+			}
+			if !gone {
 				continue
 			}
 			if keyID == "" {
@@ -136,7 +136,7 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 			if err != nil {
 				return nil, err
 			}
-			items[i] = append([]byte{removedItem}, leaf[:]...)
+			items[i] = leftOf(leaf)
 		}
 		return items, nil
 	})

@@ -99,6 +99,9 @@ func parseItem(b []byte) (it item, err error) {
 	return it, d.err
 }
 
+// leftOf returns what is left of a removed item with a leaf.
+func leftOf(leaf [32]byte) []byte { return append([]byte{removedItem}, leaf[:]...) }
+
 // leaf returns the leaf of an item under a key.
 func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	switch it.kind {
@@ -147,11 +150,11 @@ func (s *Store) item(p location, kind byte) (*frame, item, error) {
 // parseRow returns the record of the row v, which may be a location.
 func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
 	p, is, err := parseLocation(v)
-	if err != nil || !is {
-		if err == nil {
-			return parseRecord(org, id, v, f)
-		}
+	switch {
+	case err != nil:
 		return nil, err
+	case !is:
+		return parseRecord(org, id, v, f)
 	}
 	in, it, err := s.item(p, recordItem)
 	if err == nil && (it.org != org || it.id != id) {
@@ -172,11 +175,11 @@ func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) 
 // settleRow sets r's settlement from v, which may be a location.
 func (s *Store) settleRow(r *storage.Record, v []byte) error {
 	p, is, err := parseLocation(v)
-	if err != nil || !is {
-		if err == nil {
-			err = settle(r, v)
-		}
+	switch {
+	case err != nil:
 		return err
+	case !is:
+		return settle(r, v)
 	}
 	in, it, err := s.item(p, settlementItem)
 	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
@@ -195,11 +198,11 @@ func (s *Store) settleRow(r *storage.Record, v []byte) error {
 // entryOf returns the entry of the row v, which may be a location.
 func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
 	p, is, err := parseLocation(v)
-	if err != nil || !is {
-		if err == nil {
-			return parseEntry(org, kind, v)
-		}
+	switch {
+	case err != nil:
 		return nil, errors.Join(errCorruptEntry, err)
+	case !is:
+		return parseEntry(org, kind, v)
 	}
 	in, it, err := s.item(p, entryItem)
 	if err == nil && (it.org != org || it.entryKind != kind) {

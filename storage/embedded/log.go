@@ -174,7 +174,7 @@ func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 	return nil
 }
 
-// items returns the items of a sealed batch. They lack their signatures if these follow
+// of returns the items of a sealed batch, valid until the next one. They lack their signatures if these follow
 // from the head, as they should.
 func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) ([][]byte, error) {
 	whole := true // no signature may be left out

@@ -201,12 +201,12 @@ func hideIn(t *testing.T, s *Store, r *storage.Record, grave key) {
 	put(t, s, grave, appendLeaf(bytes.Clone(v), leaf))
 }
 
-// TestProve_Format4 proves a directory of whose rows an older writ has written some:
-// rows that were settled before settlements were signed, and some that were removed
-// before anything was left of them.
-func TestProve_Format4(t *testing.T) {
-	w := writeHistory(t)
-	old := *w.acme[2]
+// asFormat4 makes rows those that an older writ has written: one that was settled before
+// settlements were signed, which it returns, and some that were removed before anything was
+// left of them.
+func (w *written) asFormat4(t *testing.T) (old storage.Record) {
+	t.Helper()
+	old = *w.acme[2]
 	old.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: old.DecidedAt})
 	w.change(t, func(s *Store) {
 		put(t, s, recordKey("acme", idOf(&old)), rowOfFormat4(&old))
@@ -225,6 +225,15 @@ func TestProve_Format4(t *testing.T) {
 		}
 		put(t, s, removedKey("acme"), newest)
 	})
+	return old
+}
+
+// TestProve_Format4 proves a directory of whose rows an older writ has written some:
+// rows that were settled before settlements were signed, and some that were removed
+// before anything was left of them.
+func TestProve_Format4(t *testing.T) {
+	w := writeHistory(t)
+	old := w.asFormat4(t)
 	w.change(t, func(s *Store) {
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
 		if err != nil {

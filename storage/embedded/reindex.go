@@ -10,15 +10,14 @@ import (
 	"writ/storage/embedded/segment"
 )
 
-// reindexInterval is how often a rebuild of the index is reported.
-const reindexInterval = 5 * time.Second
-
 // reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
 // tables of keys, without an error, while the segments and the documents are whole: see
 // links.go. What the segments don't have is kept: rows that were imported, and intents with
 // the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), reported: time.Now()}
+	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: progress{
+		log: s.health.log, step: "rebuilding the index of the history", of: s.indexed, next: time.Now().Add(progressEvery),
+	}}
 	err := r.findRemoved()
 	if err == nil {
 		err = s.log.Scan(context.Background(), 1, r.frame)
@@ -41,7 +40,7 @@ type reindexer struct {
 	keys     frameKeys
 	removed  intentFilter // of the intents of removed rows
 	months   map[meter]int64
-	reported time.Time
+	progress progress
 }
 
 func (r *reindexer) findRemoved() error {
@@ -77,12 +76,9 @@ func (r *reindexer) frame(stored segment.Frame) error {
 			return fmt.Errorf("item %d: %w", i, err)
 		}
 	}
+	r.progress.tell(f.number)
 	if r.t.len() < flushedKeys {
 		return nil
-	}
-	if time.Since(r.reported) > reindexInterval {
-		r.reported = time.Now()
-		r.s.health.log.Info("rebuilding the index of the history", "frames", f.number, "of", r.s.indexed)
 	}
 	return r.write()
 }
@@ -101,10 +97,9 @@ func (r *reindexer) item(it *item, at place) (err error) {
 		kept, err = r.stays(it)
 	case settlementItem: // its record came before
 		if _, kept = r.t.get(recordKey(it.org, it.id)); !kept {
-			_, err = r.s.get(recordKey(it.org, it.id))
-			if kept = err == nil; errors.Is(err, storage.ErrNotFound) {
-				err = nil
-			}
+			var gone bool
+			gone, err = r.s.gone(it)
+			kept = !gone
 		}
 	}
 	if err == nil {

@@ -231,10 +231,7 @@ func (b *batch) appendLeaf(v []byte, l receipt.Leaf) []byte {
 
 // deleteIDs deletes the keys that begin with prefix and an id from first to last.
 func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
-	if b.err == nil {
-		lower, upper := key(bytes.Clone(prefix)).id(first), key(bytes.Clone(prefix)).id(last).end()
-		b.err = b.b.DeleteRange(lower, upper, nil)
-	}
+	b.deleteRange(key(bytes.Clone(prefix)).id(first), key(bytes.Clone(prefix)).id(last).end())
 }
 
 // removed returns the Removed record of i.

@@ -171,6 +171,16 @@ func (b *batch) delete(k key) {
 	}
 }
 
+// deleteRange deletes the keys from lower up to upper, without that.
+func (b *batch) deleteRange(lower, upper key) {
+	if b.err == nil {
+		b.err = b.b.DeleteRange(lower, upper, nil)
+	}
+}
+
+// deleteAll deletes the keys that begin with prefix.
+func (b *batch) deleteAll(prefix key) { b.deleteRange(prefix, prefix.end()) }
+
 // document puts doc as JSON.
 func (b *batch) document(k key, doc any) {
 	v, err := json.Marshal(doc, json.Deterministic(true))

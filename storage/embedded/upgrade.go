@@ -78,11 +78,11 @@ type mover struct {
 func (s *Store) moveDocuments() error {
 	m := mover{s: s, b: &batch{b: s.db.NewBatch()}, counts: make(map[string]*storage.Counts), last: s.change + 1}
 	for _, k := range []kind{kindDocument, kindIndex, kindChange, kindTrimmed} { // of an interrupted upgrade
-		m.remove(byte(k))
+		m.b.deleteAll(key{byte(k)})
 	}
 	err := m.move()
 	for i := range oldDocuments {
-		m.remove(oldDocuments[i])
+		m.b.deleteAll(key{oldDocuments[i]})
 	}
 	m.b.number(trimmedKey, int64(s.change)+1) // earlier revisions are not told
 	m.b.setFormat(documentFormat)
@@ -97,12 +97,6 @@ func (s *Store) moveDocuments() error {
 	}
 	s.change = m.last
 	return nil
-}
-
-func (m *mover) remove(k byte) {
-	if m.b.err == nil {
-		m.b.err = m.b.b.DeleteRange(key{k}, key{k + 1}, nil)
-	}
 }
 
 func (m *mover) move() error {

@@ -161,7 +161,7 @@ func (m *historyMover) items(h *receipt.SignedHead, leaves []movedLeaf) ([][]byt
 		}
 	}
 	for i := range items {
-		items[i] = append([]byte{removedItem}, hashes[i][:]...)
+		items[i] = leftOf(hashes[i])
 	}
 	for i := range leaves {
 		l := &leaves[i]

@@ -67,8 +67,8 @@ func (s *Store) moveHistory() error {
 // beginFrames sets the format, then the index.
 func (s *Store) beginFrames() error {
 	b, last := &batch{b: s.db.NewBatch()}, s.log.Last()
-	b.deleteRange(key{byte(kindMove)})
-	b.deleteRange(key{byte(kindLink), byte(headStream)}) // reindex sets it
+	b.deleteAll(key{byte(kindMove)})
+	b.deleteAll(key{byte(kindLink), byte(headStream)}) // reindex sets it
 	b.number(indexedKey, int64(last))
 	b.setFormat(format)
 	if b.err != nil {
@@ -90,17 +90,10 @@ func (s *Store) beginFrames() error {
 	return err
 }
 
-// deleteRange deletes all keys that begin with prefix.
-func (b *batch) deleteRange(prefix key) {
-	if b.err == nil {
-		b.err = b.b.DeleteRange(prefix, prefix.end(), nil)
-	}
-}
-
 // sort writes the keys of kindMove.
 func (m *historyMover) sort() error {
 	m.b = &batch{b: m.s.db.NewBatch()}
-	m.b.deleteRange(key{byte(kindMove)}) // of an interrupted upgrade
+	m.b.deleteAll(key{byte(kindMove)}) // of an interrupted upgrade
 	m.progress.begin("upgrade: sorting the history")
 	for _, step := range []struct {
 		kind kind
@@ -180,7 +173,7 @@ func (m *historyMover) place(leaf receipt.Leaf, of []byte) {
 func (m *historyMover) intent(_, v []byte) error {
 	_, left, _, err := parseIntent(v, m.s.tip.ID)
 	for _, leaf := range left {
-		m.place(leaf, append([]byte{removedItem}, leaf.Hash[:]...))
+		m.place(leaf, leftOf(leaf.Hash))
 	}
 	return err
 }

@@ -118,25 +118,7 @@ func asFormat5(t *testing.T, fs vfs.FS) {
 func olderHistory(t *testing.T) written {
 	t.Helper()
 	w := writeHistory(t)
-	old := *w.acme[2]
-	old.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: old.DecidedAt})
-	w.change(t, func(s *Store) {
-		put(t, s, recordKey("acme", idOf(&old)), rowOfFormat4(&old))
-		prefix := orgKey(kindIntent, "acme")
-		var newest []byte
-		if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
-			if len(v) > idLen && !bytes.Equal(k, w.grave) {
-				put(t, s, bytes.Clone(k), v[:idLen])
-				if bytes.Compare(v[:idLen], newest) > 0 {
-					newest = bytes.Clone(v[:idLen])
-				}
-			}
-			return false, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		put(t, s, removedKey("acme"), newest)
-	})
+	w.asFormat4(t)
 	asFormat5(t, w.disk)
 	return w
 }

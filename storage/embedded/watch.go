@@ -78,8 +78,6 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 	}
 	b := &batch{b: s.db.NewBatch()}
 	b.number(trimmedKey, int64(upTo))
-	if b.err == nil {
-		b.err = b.b.DeleteRange(changeKey(0, 0), changeKey(upTo+1, 0), nil)
-	}
+	b.deleteRange(changeKey(0, 0), changeKey(upTo+1, 0))
 	return s.finish(b)
 }
