@@ -51,7 +51,7 @@ func cpu(b *testing.B) time.Duration {
 // processor time of this process to make a delivery of a fact, cpu-µs/delivered that to
 // find it, send it and store the outcome. It fails beyond 100 µs of the latter.
 func BenchmarkDelivery(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the server does
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as the server does
 	receiver := exec.Command(os.Args[0])
 	receiver.Env = append(os.Environ(), receiverProcess+"=1")
 	stop, err := receiver.StdinPipe()

@@ -75,7 +75,7 @@ func TestDamage_AfterClose(t *testing.T) {
 		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
 			t.Fatalf("Commit = %v", err)
 		}
-		if err := errors.Join(putLarge(t, s, 1), s.flush(), s.db.Flush()); err != nil {
+		if err := errors.Join(putLarge(t, s, 1), s.flush(nil), s.db.Flush()); err != nil {
 			t.Fatalf("Flush = %v", err)
 		}
 	}

@@ -153,7 +153,7 @@ func putLarge(t *testing.T, s *Store, n int) error {
 // unless the disk fails.
 func rotate(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.flush(); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
+	if err := s.flush(nil); err != nil && s.health.writable() == nil && !errors.Is(err, errDisk) {
 		t.Fatalf("flush = %v", err)
 	}
 	flushed, err := s.db.AsyncFlush()

@@ -59,7 +59,7 @@ func BenchmarkFill(b *testing.B) {
 		for _, segment := range s.log.Segments() {
 			rows += segment.Bytes
 		}
-		if err := s.flush(); err != nil {
+		if err := s.flush(nil); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(rows)/records, "rows-B/rec")

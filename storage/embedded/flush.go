@@ -29,8 +29,8 @@ const (
 	batchedKeys = 1 << 10
 )
 
-// flush moves the keys of all frames before the call to Pebble.
-func (s *Store) flush() error {
+// flush moves the keys of all frames before the call to Pebble. It rests as p says.
+func (s *Store) flush(p *pacer) error {
 	s.flushing.Lock()
 	defer s.flushing.Unlock()
 	if err := s.health.stopped(); err != nil {
@@ -39,7 +39,7 @@ func (s *Store) flush() error {
 	t := s.tail.freeze()
 	for _, tr := range t {
 		if tr.frame > 0 {
-			if err := s.flushTree(tr); err != nil {
+			if err := s.flushTree(tr, p); err != nil {
 				return fmt.Errorf("writing the index of the history: %w", err)
 			}
 		}
@@ -72,7 +72,7 @@ func (t *tail) size() int {
 }
 
 // flushTree moves the keys of a frozen tree. flushing is held.
-func (s *Store) flushTree(t *tree) error {
+func (s *Store) flushTree(t *tree, p *pacer) error {
 	if err := s.log.Sync(); err != nil { // with WriteBehind the frames may not be durable
 		s.health.stop("syncing the history", err)
 		return s.health.stopped()
@@ -80,12 +80,12 @@ func (s *Store) flushTree(t *tree) error {
 	b := &batch{b: s.db.NewBatch()}
 	link := linkKey(headStream, t.frame)
 	if t.len() <= batchedKeys {
-		t.each(func(k, v string) bool {
+		t.each(p, func(k, v string) bool {
 			b.set(key(k), []byte(v))
 			return b.err == nil
 		})
 		b.set(link, nil)
-	} else if err := s.ingest(t, link); err != nil {
+	} else if err := s.ingest(t, link, p); err != nil {
 		return errors.Join(err, b.b.Close())
 	}
 	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
@@ -109,7 +109,7 @@ func (s *Store) flushTree(t *tree) error {
 // ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil.
 // There is a table for each kind of key, so that tables of keys that grow with time overlap
 // no others.
-func (s *Store) ingest(t *tree, link key) (err error) {
+func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 	options := s.options.Clone()
 	options.EnsureDefaults()
 	var (
@@ -134,7 +134,7 @@ func (s *Store) ingest(t *tree, link key) (err error) {
 		}
 		err = errors.Join(err, w.Set([]byte(k), []byte(v)))
 	}
-	t.each(func(k, v string) bool {
+	t.each(p, func(k, v string) bool {
 		if kind(k[0]) != kindMeter {
 			set(k, v)
 		}
@@ -162,7 +162,8 @@ func (s *Store) flushLater() {
 	}
 	s.background.Go(func() {
 		defer s.flushes.Store(false)
-		if err := s.flush(); err != nil {
+		p := &pacer{hurry: func() bool { return s.tail.size() >= flushedKeys || closed(s.stopping) }}
+		if err := s.flush(p); err != nil {
 			s.health.log.Warn("the index of the history was not written; it will be tried again", "err", err.Error())
 		}
 	})

@@ -22,7 +22,7 @@ func TestFlush_BesideCommits(t *testing.T) {
 				return
 			default:
 			}
-			if err := s.flush(); err != nil {
+			if err := s.flush(nil); err != nil {
 				done <- err
 				return
 			}

@@ -83,10 +83,8 @@ func (s *Store) rewriteLater() {
 
 func (s *Store) rewriteGarbage(ctx context.Context) error {
 	for _, seg := range s.log.Segments() {
-		select {
-		case <-s.stopping:
+		if closed(s.stopping) {
 			return nil
-		default:
 		}
 		if !seg.Sealed {
 			continue
@@ -108,7 +106,7 @@ func (s *Store) rewriteGarbage(ctx context.Context) error {
 // rewrite replaces the rows of a segment that no key leads to. Of the garbage there,
 // counted bytes were counted before.
 func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error {
-	if err := s.flush(); err != nil { // the keys of its rows are in Pebble then
+	if err := s.flush(nil); err != nil { // the keys of its rows are in Pebble then
 		return err
 	}
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {

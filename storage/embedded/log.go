@@ -214,11 +214,7 @@ func (e *encoder) record(r *storage.Record, id uuid.UUID, bare bool) {
 	e.byte(recordItem)
 	e.text(r.OrganizationID)
 	*e = append(*e, id[:]...)
-	row := *r
-	if bare {
-		row.Receipt.Sig, row.Receipt.KeyID = "", ""
-	}
-	*e = appendRecord(*e, &row)
+	e.row(r, bare)
 }
 
 func (e *encoder) entryItem(entry *storage.Entry, bare bool) {

@@ -210,14 +210,14 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 // put changes keys with the right checksums and encoding.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
-	if err := errors.Join(s.flush(), s.db.Set(k, v, pebble.Sync)); err != nil {
+	if err := errors.Join(s.flush(nil), s.db.Set(k, v, pebble.Sync)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func del(t *testing.T, s *Store, k key) {
 	t.Helper()
-	if err := errors.Join(s.flush(), s.db.Delete(k, pebble.Sync)); err != nil {
+	if err := errors.Join(s.flush(nil), s.db.Delete(k, pebble.Sync)); err != nil {
 		t.Fatal(err)
 	}
 }

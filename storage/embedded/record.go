@@ -129,6 +129,12 @@ func (e *encoder) present(is bool) bool {
 // appendRecord appends r's row to dst.
 func appendRecord(dst []byte, r *storage.Record) []byte {
 	e := encoder(dst)
+	e.row(r, false)
+	return e
+}
+
+// row appends r's row, bare without what signs its receipt.
+func (e *encoder) row(r *storage.Record, bare bool) {
 	e.byte(recordVersion)
 	e.byte(byte(r.Decision))
 	e.time(r.DecidedAt)
@@ -148,7 +154,7 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 		e.metadata(r.Metadata)
 	}
 	e.texts(r.Reasons)
-	e.receipt(r)
+	e.receipt(r, bare)
 	e.text(r.IssuedAt)
 	e.digest(r.AuditDigest)
 	if e.present(r.PolicyRevision != 0 || r.RulesRevision != 0 || r.AgentRevision != 0) {
@@ -158,7 +164,6 @@ func appendRecord(dst []byte, r *storage.Record) []byte {
 	}
 	e.digest(r.DetailsDigest)
 	e.optional(r)
-	return e
 }
 
 func (e *encoder) optional(r *storage.Record) {
@@ -185,11 +190,16 @@ func (e *encoder) metadata(m map[string]string) {
 	}
 }
 
-func (e *encoder) receipt(r *storage.Record) {
+func (e *encoder) receipt(r *storage.Record, bare bool) {
 	e.text(unless(r.Receipt.Decision, r.Decision.String()))
 	e.text(unless(r.Receipt.DecisionID, r.DecisionID))
 	e.text(r.Receipt.Digest)
 	e.int(r.Receipt.Exp)
+	if bare {
+		e.text("")
+		e.text("")
+		return
+	}
 	e.text(r.Receipt.Sig)
 	e.text(r.Receipt.KeyID)
 }

@@ -136,7 +136,7 @@ func (r *reindexer) write() error {
 	if t.len() == 0 {
 		return nil
 	}
-	return r.s.ingest(t, nil)
+	return r.s.ingest(t, nil, nil)
 }
 
 // finish writes what is left: the last keys, then the meters and the link that says that

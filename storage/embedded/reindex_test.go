@@ -17,7 +17,7 @@ import (
 func historyRows(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	rows := make(map[string]string)
-	err := errors.Join(s.flush(), s.scan(t.Context(), key{byte(kindTrimmed) + 1}, key{0xff}, func(k, v []byte) (bool, error) {
+	err := errors.Join(s.flush(nil), s.scan(t.Context(), key{byte(kindTrimmed) + 1}, key{0xff}, func(k, v []byte) (bool, error) {
 		rows[string(k)] = string(v)
 		return false, nil
 	}))

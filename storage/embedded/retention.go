@@ -154,7 +154,7 @@ func (s *Store) RemoveRecords(
 	}
 	tip, err := s.Tip(ctx)
 	if err == nil {
-		err = s.flush() // what is removed is in Pebble then
+		err = s.flush(nil) // what is removed is in Pebble then
 	}
 	if err != nil {
 		return none, err
@@ -167,7 +167,7 @@ func (s *Store) RemoveRecords(
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // perhaps settlements of these rows
 		b.b.Reset()
-		if err := s.flush(); err != nil {
+		if err := s.flush(nil); err != nil {
 			return none, errors.Join(err, b.b.Close())
 		}
 		if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {

@@ -236,7 +236,7 @@ func (s *Store) Close() error {
 	s.background.Wait()
 	var err error
 	if s.log != nil && s.health.stopped() == nil {
-		err = s.flush()
+		err = s.flush(nil)
 	}
 	close(s.closing)
 	err = errors.Join(err, s.closeFiles())

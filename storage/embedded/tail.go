@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/RaduBerinde/btreemap"
@@ -70,19 +69,24 @@ func (t *tree) get(k key) (v string, found bool) {
 	return v, found
 }
 
-// each calls f for all keys, in order, until it returns false.
-func (t *tree) each(f func(k, v string) bool) {
-	intents := slices.Clone(t.intents.rows)
-	slices.SortFunc(intents, func(a, b kv) int { return strings.Compare(a.k, b.k) })
+// each calls f for all keys, in order, until it returns false. It rests as p says.
+func (t *tree) each(p *pacer, f func(k, v string) bool) {
+	intents := t.intents.sorted(p)
 	going := true
 	before := func(k string) {
-		for ; going && len(intents) > 0 && (k == "" || intents[0].k < k); intents = intents[1:] {
-			going = f(intents[0].k, intents[0].v)
+		for ; going && len(intents) > 0; intents = intents[1:] {
+			row := t.intents.rows[intents[0].place]
+			if k != "" && row.k > k {
+				return
+			}
+			going = f(row.k, row.v)
+			p.step()
 		}
 	}
 	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
 		before(k)
 		going = going && f(k, v)
+		p.step()
 		return going
 	})
 	before("")

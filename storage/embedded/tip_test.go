@@ -288,7 +288,7 @@ func TestLinks_OneOfEach(t *testing.T) {
 		fill(t, s, w, 2*n+1)
 		rotate(t, s)
 		fill(t, s, w, 2*n+2)
-		if err := errors.Join(s.flush(), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)); err != nil {
+		if err := errors.Join(s.flush(nil), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)); err != nil {
 			t.Fatal(err)
 		}
 		heads, err := s.links(headStream)

@@ -1,0 +1,49 @@
+package embedded
+
+import "time"
+
+// pacer has work in the background rest for most of the time, so that it takes few of the
+// processor's turns from requests. A nil pacer never rests.
+type pacer struct {
+	// hurry reports that the work is late; it does not rest then.
+	hurry func() bool
+	steps int
+	began time.Time // of the steps since the last rest
+}
+
+const (
+	// workTime is for how long steps are made before a rest: less than a commit takes.
+	workTime = 200 * time.Microsecond
+	// restTimes is how many times longer the rest is.
+	restTimes = 4
+	// stepsTimed is after how many steps the clock is read.
+	stepsTimed = 64
+)
+
+// step is called after each small part of the work.
+func (p *pacer) step() {
+	if p == nil {
+		return
+	}
+	if p.steps++; p.steps%stepsTimed != 0 {
+		return
+	}
+	now := time.Now()
+	if p.began.IsZero() {
+		p.began = now
+	}
+	if worked := now.Sub(p.began); worked >= workTime && !p.hurry() {
+		time.Sleep(restTimes * min(worked, 10*workTime))
+		p.began = time.Now()
+	}
+}
+
+// closed reports whether c was closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
