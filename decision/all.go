@@ -41,6 +41,7 @@ func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request
 
 func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
 	b, outs, err := p.begin(ctx, who, len(requests))
+	defer b.end()
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,6 +56,7 @@ type Pipeline struct {
 	cfg      Config
 	metrics  *metrics
 	counters *budget.Counters
+	batches  sync.Pool // of *batch
 }
 
 // New returns a pipeline for cfg.
@@ -90,6 +92,7 @@ type Request struct {
 // is no such session.
 func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
 	b, outs, err := p.begin(ctx, who, len(requests))
+	defer b.end()
 	if err == nil {
 		for i := range requests {
 			if outs[i].Err = redeemedBefore(requests[:i], requests[i]); outs[i].Err != nil {
@@ -139,7 +142,6 @@ type batch struct {
 		item        [1]item
 		reservation [1]ledger.Reservation
 		entry       [1]ledger.Entry
-		outcome     [1]ledger.Outcome
 	}
 }
 
@@ -152,19 +154,29 @@ type item struct {
 }
 
 // begin returns a batch for n requests and where their outcomes go, which is there even with
-// an error.
+// an error. The batch ends with end.
 func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledger.Outcome, error) {
-	b := &batch{Pipeline: p, who: who}
-	var outs []ledger.Outcome
+	b, _ := p.batches.Get().(*batch)
+	if b == nil {
+		b = new(batch)
+	}
+	b.Pipeline, b.who = p, who
 	if n == 1 {
-		b.items, b.reserved, b.entries, outs = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0], b.one.outcome[:]
+		b.items, b.reserved, b.entries = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0]
 	} else {
 		b.items, b.reserved, b.entries = make([]item, 0, n), make([]ledger.Reservation, 0, n), make([]ledger.Entry, 0, n)
-		outs = make([]ledger.Outcome, n)
 	}
 	var err error
 	b.plan, err = p.cfg.Plan(ctx, who.Organization)
-	return b, outs, err
+	return b, make([]ledger.Outcome, n), err
+}
+
+// end lets another batch have b's memory, of which a core may still read the input.
+func (b *batch) end() {
+	if p := b.Pipeline; p.cfg.Core == nil {
+		*b = batch{}
+		p.batches.Put(b)
+	}
 }
 
 // decide adds what is decided of the intent of a request to what is to be

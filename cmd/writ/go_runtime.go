@@ -22,7 +22,7 @@ var processors = sync.OnceValue(func() int {
 // the machine lets the slowest thread wait. With Go's default of 100 % one
 // organization that makes garbage causes ten and more a second.
 const (
-	garbagePercent = 400       // of what is live
+	garbagePercent = 800       // of what is live
 	memoryGoal     = 640 << 20 // above it, collections come as often as they must
 )
 
