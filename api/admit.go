@@ -1,11 +1,11 @@
 package api
 
-import "github.com/gofiber/fiber/v2"
+import "github.com/valyala/fasthttp"
 
 // admit sets the principal of a request and lets it through, or returns why not. A
 // credential that is known to be good is looked up first and does not count for its
 // address; [RateLimits] says what counts for which limit.
-func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
+func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
 	if carriesCredential(fc, rt.param != "") {
 		s.auth.failures.url.Inc()
 		if !rt.is(unlimited) {
@@ -21,7 +21,7 @@ func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 		}
 		return s.throttle.takeAddress(fc, r.now)
 	}
-	h := &fc.Request().Header
+	h := &fc.Request.Header
 	var known bool
 	if r.who, known = s.auth.recognize(h, rt.scope, r.now); !known {
 		if err := s.throttle.takeUnknown(fc, r.now, func() (err error) {
@@ -44,7 +44,7 @@ func (s *Server) admit(fc *fiber.Ctx, rt *route, r *request) error {
 }
 
 // admitUnrouted is admit for a request that no route takes.
-func (s *Server) admitUnrouted(fc *fiber.Ctx) error {
+func (s *Server) admitUnrouted(fc *fasthttp.RequestCtx) error {
 	if err := s.throttle.takeAddress(fc, s.cfg.Now()); err != nil {
 		return err
 	}

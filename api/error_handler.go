@@ -12,7 +12,7 @@ import (
 
 // handleError answers requests that no route answers: unknown paths and methods, and
 // requests that are too large, too slow or not HTTP.
-func (s *Server) handleError(fc *fiber.Ctx, err error) error {
+func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	var (
 		fe      *fiber.Error
 		framing framingError
@@ -31,7 +31,7 @@ func (s *Server) handleError(fc *fiber.Ctx, err error) error {
 		p.Code, p.Detail = codeNotFound, "There is no such endpoint."
 	case http.StatusMethodNotAllowed:
 		p.Code, p.Detail = codeMethodNotAllowed, "The endpoint does not take this method; see the Allow header."
-		p.allow = string(fc.Response().Header.Peek(fiber.HeaderAllow))
+		p.allow = string(fc.Response.Header.Peek(fiber.HeaderAllow))
 	case http.StatusRequestTimeout:
 		p.Code, p.Detail = codeRequestTimeout, "The request did not arrive in time."
 	case http.StatusRequestEntityTooLarge:
@@ -54,22 +54,17 @@ func (s *Server) handleError(fc *fiber.Ctx, err error) error {
 	}
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, b.id)
-	if c, ok := fc.Context().Conn().(*conn); ok && unread(p.Code) {
+	if c, ok := fc.Conn().(*conn); ok && unread(p.Code) {
 		c.unread.Store(true)
 	}
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
-	return nil
 }
 
 // refuseFraming answers an ambiguous request and closes its connection, because
 // the end of its body is unknown.
-func (s *Server) refuseFraming(app *fiber.App, ctx *fasthttp.RequestCtx, err error) {
-	fc := app.AcquireCtx(ctx)
-	defer app.ReleaseCtx(fc)
-	if err := s.handleError(fc, err); err != nil {
-		ctx.SetStatusCode(http.StatusBadRequest)
-	}
-	ctx.SetConnectionClose()
+func (s *Server) refuseFraming(fc *fasthttp.RequestCtx, err error) {
+	s.handleError(fc, err)
+	fc.SetConnectionClose()
 }
 
 // unread reports whether a request that was refused with code may still be on

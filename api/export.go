@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"writ/admission"
 	"writ/storage"
@@ -87,24 +88,24 @@ type export struct {
 }
 
 // send makes e the body of fc's response, or ends e for a HEAD.
-func (e *export) send(fc *fiber.Ctx, requestID []byte) {
-	h := &fc.Response().Header
+func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
+	h := &fc.Response.Header
 	h.SetContentType("text/csv; charset=utf-8; header=present")
 	h.Set(fiber.HeaderContentDisposition, `attachment; filename="`+e.name+`"`)
-	if fc.Request().Header.IsHead() {
+	if fc.Request.Header.IsHead() {
 		// fasthttp would end the headers of a stream twice.
 		h.SetContentLength(-1)
 		e.s.exports.end(e.org)
 		return
 	}
 	e.requestID = string(requestID)
-	e.conn = fc.Context().Conn()
+	e.conn = fc.Conn()
 	e.unwatch = context.AfterFunc(e.s.deadlines.base, func() {
 		// A write that is stuck holds up the shutdown no longer. An error would
 		// mean that the connection is closed, which is as good.
 		_ = e.conn.SetWriteDeadline(time.Unix(1, 0))
 	})
-	fc.Response().SetBodyStream(e, -1)
+	fc.Response.SetBodyStream(e, -1)
 }
 
 // Read implements io.Reader. An error other than io.EOF cuts the response off

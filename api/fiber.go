@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"writ/engine/condition"
 	"writ/storage"
@@ -23,9 +24,9 @@ const (
 	headerSignature = "Stripe-Signature"
 )
 
-// read takes from Fiber what the route's handler works with.
-func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
-	if raw := fc.Request().URI().QueryString(); len(raw) > 0 {
+// read takes from the request what the route's handler works with.
+func (r *request) read(fc *fasthttp.RequestCtx, rt *route) (err error) {
+	if raw := fc.Request.URI().QueryString(); len(raw) > 0 {
 		if r.query, err = parseQuery(string(raw)); err != nil {
 			return err
 		}
@@ -36,16 +37,16 @@ func (r *request) read(fc *fiber.Ctx, rt *route) (err error) {
 		}
 	}
 	if rt.param != "" {
-		if r.param, err = pathParam(fc.Params(rt.param)); err != nil {
+		if r.param, err = pathParam(r.param); err != nil {
 			return err
 		}
 	}
 	if rt.is(conditional) {
-		r.ifMatch = string(fc.Request().Header.Peek(fiber.HeaderIfMatch))
-		r.ifNoneMatch = string(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch))
+		r.ifMatch = string(fc.Request.Header.Peek(fiber.HeaderIfMatch))
+		r.ifNoneMatch = string(fc.Request.Header.Peek(fiber.HeaderIfNoneMatch))
 	}
 	if rt.is(signed) {
-		r.signature = string(fc.Request().Header.Peek(headerSignature))
+		r.signature = string(fc.Request.Header.Peek(headerSignature))
 	}
 	if rt.method == http.MethodPost || rt.method == http.MethodPatch || rt.method == http.MethodPut {
 		r.body, err = readBody(fc)
@@ -64,10 +65,10 @@ func pathParam(s string) (string, error) {
 	return strings.Clone(decoded), nil
 }
 
-// readBody returns the body of a request that may have one. It is Fiber's.
-func readBody(fc *fiber.Ctx) ([]byte, error) {
-	h := &fc.Request().Header
-	body := fc.Request().Body()
+// readBody returns the body of a request that may have one. It is fasthttp's.
+func readBody(fc *fasthttp.RequestCtx) ([]byte, error) {
+	h := &fc.Request.Header
+	body := fc.Request.Body()
 	if enc := h.ContentEncoding(); len(enc) > 0 && string(enc) != "identity" {
 		return nil, mediaProblem("Send the body without Content-Encoding.")
 	}
@@ -95,8 +96,8 @@ func mediaProblem(detail string) error {
 }
 
 // writeResponse encodes what a handler answered.
-func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
-	out := fc.Response()
+func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
+	out := &fc.Response
 	switch body := res.body.(type) {
 	case nil:
 	case appender:
@@ -133,8 +134,8 @@ func writeResponse(fc *fiber.Ctx, b *scratch, res response) error {
 
 // nextLink is an RFC 8288 link to the next page: this request's URI with
 // another cursor.
-func nextLink(fc *fiber.Ctx, cursor string) string {
-	uri := fc.Request().URI()
+func nextLink(fc *fasthttp.RequestCtx, cursor string) string {
+	uri := fc.Request.URI()
 	values, err := url.ParseQuery(string(uri.QueryString()))
 	if err != nil {
 		values = url.Values{} // cannot be: read refused it

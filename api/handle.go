@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"writ/engine"
 	"writ/engine/condition"
@@ -16,7 +16,7 @@ import (
 	"writ/storage"
 )
 
-// handler answers one request. It does not see Fiber.
+// handler answers one request. It does not see fasthttp.
 type handler func(*request) (response, error)
 
 // withBody makes a handler of requests whose body is a JSON document of type In. If
@@ -65,20 +65,20 @@ func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName), out: make([]byte, 0, 2048)} }}
 }
 
-// serve makes the Fiber handler of a route. It does what is common to all routes.
-func (s *Server) serve(rt route) fiber.Handler {
+// serve makes the handler of a route, which is given the path's parameter if it has one. It
+// does what is common to all routes.
+func (s *Server) serve(rt route) endpoint {
 	observed := s.metrics.route(rt.path, rt.method)
-	return func(fc *fiber.Ctx) error {
+	return func(fc *fasthttp.RequestCtx, param string) {
 		start := s.cfg.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
-		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id}
+		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: param}
 		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, b.id, err)
 		}
-		observed.observe(fc.Response().StatusCode(), s.cfg.Now().Sub(start))
+		observed.observe(fc.Response.StatusCode(), s.cfg.Now().Sub(start))
 		b.release(s.scratch)
-		return nil
 	}
 }
 
@@ -91,16 +91,16 @@ func (b *scratch) release(pool *sync.Pool) {
 }
 
 // begin sets the request's id and the headers of every response.
-func (s *Server) begin(fc *fiber.Ctx, b *scratch) {
-	b.id = s.ids.append(b.id[:0], fc.Request().Header.Peek(headerRequestID))
-	h := &fc.Response().Header
+func (s *Server) begin(fc *fasthttp.RequestCtx, b *scratch) {
+	b.id = s.ids.append(b.id[:0], fc.Request.Header.Peek(headerRequestID))
+	h := &fc.Response.Header
 	h.SetBytesV(headerRequestID, b.id)
 	setAll(h, s.headers)
 }
 
 // handle authenticates and reads the request, calls the handler and writes its response.
 // It turns panics into errors.
-func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
+func (s *Server) handle(fc *fasthttp.RequestCtx, rt *route, b *scratch) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.metrics.panics.Inc()
@@ -136,12 +136,12 @@ func (s *Server) handle(fc *fiber.Ctx, rt *route, b *scratch) (err error) {
 }
 
 // fail answers with the problem of err, and logs it if it is of interest to operators.
-func (s *Server) fail(fc *fiber.Ctx, requestID []byte, err error) {
+func (s *Server) fail(fc *fasthttp.RequestCtx, requestID []byte, err error) {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, requestID)
 	if p.logged {
-		s.log(string(fc.Request().Header.Method()), instance(fc), requestID, p, err)
+		s.log(string(fc.Request.Header.Method()), instance(fc), requestID, p, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"writ/engine/condition"
 )
@@ -17,14 +18,14 @@ const (
 )
 
 // writeProblem answers with p.
-func writeProblem(fc *fiber.Ctx, p *problem, requestID []byte) {
+func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	p.complete(instance(fc), string(requestID))
 	body, err := json.Marshal(p)
 	if err != nil {
 		body = []byte(`{"type":"urn:writ:problem:internal","title":"Internal","status":500,"code":"internal","ok":false}`)
 		p.Status = http.StatusInternalServerError
 	}
-	res := fc.Response()
+	res := &fc.Response
 	res.SetStatusCode(p.Status)
 	res.Header.SetContentType(typeProblem)
 	if p.Status == http.StatusUnauthorized {
@@ -56,8 +57,8 @@ func (p *problem) complete(instance, requestID string) {
 
 // instance is the request's path as it was sent, without the query, which may
 // hold what does not belong in a log. A path that holds a credential is "/".
-func instance(fc *fiber.Ctx) string {
-	original := string(fc.Request().URI().PathOriginal())
+func instance(fc *fasthttp.RequestCtx) string {
+	original := string(fc.Request.URI().PathOriginal())
 	if holdsCredential(original) {
 		return "/"
 	}

@@ -186,9 +186,12 @@ func (s *Server) newApp() *fiber.App {
 		ReadTimeout:                  l.Read,
 		WriteTimeout:                 l.Write,
 		IdleTimeout:                  l.Idle,
-		ErrorHandler:                 s.handleError,
+		ErrorHandler: func(c *fiber.Ctx, err error) error {
+			s.handleError(c.Context(), err)
+			return nil
+		},
 	})
-	s.mount(app)
+	direct := s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
@@ -205,7 +208,11 @@ func (s *Server) newApp() *fiber.App {
 	inner := server.Handler
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
-			s.refuseFraming(app, ctx, err)
+			s.refuseFraming(ctx, err)
+			return
+		}
+		if serve := direct[string(ctx.URI().PathOriginal())]; serve != nil && ctx.IsPost() {
+			serve(ctx, "")
 			return
 		}
 		// Fiber answers an unknown method itself, in plain text. As TRACE, which no

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // document is a body that stays the same as long as the process runs: a page,
@@ -33,18 +34,18 @@ func serveDocument(d document) handler {
 // the status. Caches may keep it and must ask whether it is still the same: a
 // new release shows at once. A cache puts the headers of a 304 in place of those
 // it keeps (RFC 9111, section 3.2), so both have the same.
-func writeDocument(fc *fiber.Ctx, d document) int {
-	h := &fc.Response().Header
+func writeDocument(fc *fasthttp.RequestCtx, d document) int {
+	h := &fc.Response.Header
 	h.Set(fiber.HeaderETag, d.etag)
 	h.Set(fiber.HeaderCacheControl, "public, no-cache")
 	if d.policy != "" {
 		h.Set(fiber.HeaderContentSecurityPolicy, d.policy)
 	}
-	if hasETag(fc.Request().Header.Peek(fiber.HeaderIfNoneMatch), d.etag) {
+	if hasETag(fc.Request.Header.Peek(fiber.HeaderIfNoneMatch), d.etag) {
 		return http.StatusNotModified
 	}
 	h.SetContentType(d.contentType)
-	fc.Response().SetBodyRaw(d.bytes)
+	fc.Response.SetBodyRaw(d.bytes)
 	return http.StatusOK
 }
 

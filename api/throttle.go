@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 )
 
 const (
@@ -68,7 +68,7 @@ func newLimiter[K comparable](l RateLimit, name, detail string, refused *prometh
 
 // take counts a request of key and sets the headers of the limit. It returns the 429 if
 // there were too many.
-func (l *limiter[K]) take(fc *fiber.Ctx, key K, now time.Time) error {
+func (l *limiter[K]) take(fc *fasthttp.RequestCtx, key K, now time.Time) error {
 	if l == nil {
 		return nil
 	}
@@ -109,8 +109,8 @@ func (l *limiter[K]) refuse(at level) error {
 }
 
 // setHeaders sets the fields of draft-ietf-httpapi-ratelimit-headers-10.
-func (l *limiter[K]) setHeaders(fc *fiber.Ctx, at level) {
-	h := &fc.Response().Header
+func (l *limiter[K]) setHeaders(fc *fasthttp.RequestCtx, at level) {
+	h := &fc.Response.Header
 	h.SetCanonical([]byte(headerRateLimitPolicy), []byte(l.policy))
 	h.SetCanonical([]byte(headerRateLimit), l.level(at))
 }
@@ -133,21 +133,21 @@ func (t *throttle) forRoute(rt *route) *limiter[credential] {
 }
 
 // takeAddress counts a request without a credential for its address.
-func (t *throttle) takeAddress(fc *fiber.Ctx, now time.Time) error {
+func (t *throttle) takeAddress(fc *fasthttp.RequestCtx, now time.Time) error {
 	if t.address == nil {
 		return nil
 	}
-	return t.address.take(fc, addressOf(t.proxies.client(fc.Context())), now)
+	return t.address.take(fc, addressOf(t.proxies.client(fc)), now)
 }
 
 // takeUnknown counts a request with an unknown credential for its address, and calls
 // authenticate. The response has the headers of the address only if that fails: a good
 // credential has a limit of its own.
-func (t *throttle) takeUnknown(fc *fiber.Ctx, now time.Time, authenticate func() error) error {
+func (t *throttle) takeUnknown(fc *fasthttp.RequestCtx, now time.Time, authenticate func() error) error {
 	if t.address == nil {
 		return authenticate()
 	}
-	at, ok := t.address.buckets.take(addressOf(t.proxies.client(fc.Context())), now)
+	at, ok := t.address.buckets.take(addressOf(t.proxies.client(fc)), now)
 	if !ok {
 		return t.address.refuse(at)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // A credential in a URL is leaked: browsers, proxies and access logs keep URLs. Such a
@@ -25,8 +26,8 @@ const credentialParams = " access_token token api_key apikey auth_token authoriz
 
 // carriesCredential reports whether a request has a credential in its URL. Only paths
 // with a parameter, and unknown paths, can hold one.
-func carriesCredential(fc *fiber.Ctx, openPath bool) bool {
-	uri := fc.Request().URI()
+func carriesCredential(fc *fasthttp.RequestCtx, openPath bool) bool {
+	uri := fc.Request.URI()
 	if q := uri.QueryString(); len(q) > 0 && queryHoldsCredential(string(q)) {
 		return true
 	}
@@ -108,12 +109,12 @@ func base64URLRun(b string) int {
 }
 
 // refuseURL is the problem of a request that carries a credential in its URL.
-func refuseURL(fc *fiber.Ctx, guarded bool) error {
+func refuseURL(fc *fasthttp.RequestCtx, guarded bool) error {
 	p := problem{
 		Status: http.StatusBadRequest, Code: codeCredentialInURL,
 		Detail: "There is a credential in the URL, where logs and browsers keep it. Revoke it, and send the new one as Authorization: Bearer.",
 	}
-	if guarded && len(fc.Request().Header.Peek(fiber.HeaderAuthorization)) == 0 {
+	if guarded && len(fc.Request.Header.Peek(fiber.HeaderAuthorization)) == 0 {
 		p.Status = http.StatusUnauthorized
 	}
 	return refuse(p)
