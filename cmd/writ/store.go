@@ -44,6 +44,15 @@ func (f *storeFlags) open(ctx context.Context, data dataDir, e embedded.Options,
 		}
 		return s, nil
 	}
+	if bar := newProgress(os.Stderr); bar.shown {
+		e.Progress = func(step string, done, of uint64) {
+			if step == "" {
+				bar.end()
+				return
+			}
+			bar.show(step, int(done), int(of))
+		}
+	}
 	s, err := embedded.Open(data.store(), e)
 	if err != nil {
 		return nil, err // a nil *embedded.Store is no nil Store

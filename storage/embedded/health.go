@@ -16,6 +16,7 @@ import (
 // health tracks whether the store can commit and logs each change.
 type health struct {
 	log     *slog.Logger
+	show    func(step string, done, of uint64) // Options.Progress
 	dir     string
 	fs      vfs.FS // without failStopFS
 	minFree uint64

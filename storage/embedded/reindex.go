@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"writ/storage"
 	"writ/storage/embedded/segment"
@@ -15,9 +14,9 @@ import (
 // links.go. What the segments don't have is kept: rows that were imported, and intents with
 // the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: progress{
-		log: s.health.log, step: "rebuilding the index of the history", of: s.indexed, next: time.Now().Add(progressEvery),
-	}}
+	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: s.health.progress(s.indexed)}
+	r.progress.begin("rebuilding the index of the history")
+	defer r.progress.end()
 	err := r.findRemoved()
 	if err == nil {
 		err = s.log.Scan(context.Background(), 1, r.frame)

@@ -37,6 +37,10 @@ type Options struct {
 	// AcceptRollback is the sequence of the last head of a store that is opened although
 	// it has lost writes, nil for none: see the package's documentation.
 	AcceptRollback *uint64
+	// Progress is told during long steps of Open, such as an upgrade, how much is done of
+	// how much, 0 where that is not known, and is told of no step at a step's end. Nil
+	// has messages logged instead.
+	Progress func(step string, done, of uint64)
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.
 	Metrics prometheus.Registerer
@@ -145,7 +149,8 @@ func lockDir(dir string, filesystem vfs.FS) (*pebble.Lock, error) {
 
 func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 	h := &health{
-		log: o.Log, dir: dir, fs: o.FS, minFree: o.MinFreeBytes,
+		show: o.Progress,
+		log:  o.Log, dir: dir, fs: o.FS, minFree: o.MinFreeBytes,
 		troubles: make(map[trouble]error),
 	}
 	if err := errors.Join(h.roomToOpen(), h.canWrite()); err != nil {

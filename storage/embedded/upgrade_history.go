@@ -50,7 +50,8 @@ func moveKey(seq uint64, index uint32, of []byte) key {
 
 // moveHistory ends in format 6.
 func (s *Store) moveHistory() error {
-	m := historyMover{s: s, before: receipt.Chain{ID: s.tip.ID}, progress: progress{log: s.health.log}}
+	m := historyMover{s: s, before: receipt.Chain{ID: s.tip.ID}, progress: s.health.progress(0)}
+	defer m.progress.end()
 	if err := m.sort(); err != nil {
 		return err
 	}
@@ -58,6 +59,7 @@ func (s *Store) moveHistory() error {
 	if err := m.frames(); err != nil {
 		return err
 	}
+	m.progress.end()
 	if err := s.log.Sync(); err != nil {
 		return err
 	}
@@ -78,7 +80,6 @@ func (s *Store) beginFrames() error {
 		return err
 	}
 	s.indexed = last
-	s.health.log.Info("upgrade: indexing the history")
 	if err := s.reindex(); err != nil {
 		return err
 	}

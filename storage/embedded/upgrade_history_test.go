@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +232,29 @@ func TestUpgradeHistory_Imported(t *testing.T) {
 	})
 	if diff := cmp.Diff(want, readStored(t, w.disk), cmp.AllowUnexported(stored{})); diff != "" {
 		t.Errorf("-before +after\n%s", diff)
+	}
+}
+
+// TestUpgradeHistory_Progress: each step of the upgrade is told with how much of it is done,
+// and its end before anything else.
+func TestUpgradeHistory_Progress(t *testing.T) {
+	var steps []string
+	w := olderHistory(t)
+	s, err := Open("data", Options{FS: w.disk, Log: slog.New(slog.DiscardHandler), Progress: func(step string, done, of uint64) {
+		if of > 0 && done > of {
+			t.Errorf("%s: %d of %d", step, done, of)
+		}
+		if len(steps) == 0 || steps[len(steps)-1] != step {
+			steps = append(steps, step)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeTest(t, s)
+	want := []string{"", "upgrade: sorting the history", "", "upgrade: moving the history to segments", "", "rebuilding the index of the history", ""}
+	if !slices.Equal(steps, want) {
+		t.Errorf("told %q, want %q", steps, want)
 	}
 }
 
