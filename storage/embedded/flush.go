@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/RaduBerinde/btreemap"
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -88,12 +87,9 @@ func (s *Store) flushTree(t *tree, p *pacer) error {
 	} else if err := s.ingest(t, link, p); err != nil {
 		return errors.Join(err, b.b.Close())
 	}
-	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
-		if kind(k[0]) == kindMeter {
-			b.set(key(k), []byte(v))
-		}
-		return b.err == nil
-	})
+	for k, v := range t.meters {
+		b.set(key(k), []byte(v))
+	}
 	b.number(indexedKey, int64(t.frame))
 	b.delete(linkKey(headStream, s.indexed))
 	if b.err != nil {
@@ -135,9 +131,7 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 		err = errors.Join(err, w.Set([]byte(k), []byte(v)))
 	}
 	t.each(p, func(k, v string) bool {
-		if kind(k[0]) != kindMeter {
-			set(k, v)
-		}
+		set(k, v)
 		return err == nil
 	})
 	if err == nil && link != nil {

@@ -46,7 +46,7 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 		if stands != nil {
 			err = storage.SameRow(stands, r)
 		} else if err == nil {
-			err = s.noRow(stored, r.OrganizationID, id)
+			err = s.noRow(r.OrganizationID, id)
 		}
 		if err != nil {
 			return err
@@ -68,10 +68,12 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 }
 
 // noRow returns storage.ErrConflict if a decision has a row.
-func (s *Store) noRow(stored *iterator, org string, id uuid.UUID) error {
-	s.keys = s.keys[:0].org(kindRecord, org).id(id)
-	_, found, err := s.lookUp(stored, s.keys)
-	if found && err == nil {
+func (s *Store) noRow(org string, id uuid.UUID) error {
+	_, err := s.get(recordKey(org, id))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	case err == nil:
 		err = fmt.Errorf("%w: decision %s is of another intent", storage.ErrConflict, id)
 	}
 	return err
@@ -96,5 +98,5 @@ func (s *Store) addTombstone(b *batch, stored *iterator, t *storage.Tombstone) e
 	}
 	b.set(s.keys, v)
 	s.known.add(hashIntent(s.keys))
-	return s.noRow(stored, t.OrganizationID, id)
+	return s.noRow(t.OrganizationID, id)
 }

@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"slices"
@@ -130,82 +128,48 @@ func (s *Store) mayHave(i intent) bool {
 	return !s.known.lacks(hashIntent(s.keys))
 }
 
-// intentTable has the intents of a tree. Their keys are random: sorting them once, when
-// they are written to Pebble, costs less than keeping them sorted.
+// intentTable has the intents of a tree, to be looked up one by one.
 type intentTable struct {
-	rows  []kv
+	rowList
 	place map[uint64]uint32 // in rows, by the hash of the key
+	// same has those of whose hash another intent has the place.
+	same map[string]string
 }
 
-// add adds an intent and returns false if it has no place for it, because another intent
-// has its hash.
-func (t *intentTable) add(hash uint64, row kv) bool {
+func newIntentTable() intentTable {
+	return intentTable{place: make(map[uint64]uint32), same: make(map[string]string)}
+}
+
+// add adds an intent.
+func (t *intentTable) add(hash uint64, row textRow) {
 	at, taken := t.place[hash]
 	switch {
 	case !taken:
 		t.place[hash] = uint32(len(t.rows))
-		t.rows = append(t.rows, row)
-	case t.rows[at].k == row.k:
-		t.rows[at] = row
+	case t.at(int(at)).k == row.key():
+		t.place[hash] = uint32(len(t.rows)) // the last counts
 	default:
-		return false
+		t.same[row.key()] = row.value()
 	}
-	return true
+	t.rowList.add(row)
 }
 
 func (t *intentTable) get(k key) (v string, found bool) {
-	if len(t.rows) == 0 {
-		return "", false
+	if at, taken := t.place[hashIntent(k)]; taken {
+		if row := t.at(int(at)); row.k == string(k) {
+			return row.v, true
+		}
+		v, found = t.same[string(k)]
 	}
-	at, found := t.place[hashIntent(k)]
-	if !found || t.rows[at].k != string(k) {
-		return "", false
-	}
-	return t.rows[at].v, true
+	return v, found
 }
 
-// within returns the intents whose keys are in the bounds.
+// within returns the intents whose keys are in the bounds, the last of a key last.
 func (t *intentTable) within(lower, upper []byte) (rows []kv) {
-	for _, row := range t.rows {
-		if row.k >= string(lower) && (upper == nil || row.k < string(upper)) {
+	for i := range t.rows {
+		if row := t.at(i); row.k >= string(lower) && (upper == nil || row.k < string(upper)) {
 			rows = append(rows, row)
 		}
 	}
 	return rows
-}
-
-// sortedIntent is the place of an intent in rows, with eight bytes of its key that come
-// after what all keys share.
-type sortedIntent struct {
-	bytes uint64
-	place uint32
-}
-
-// sorted returns the intents in the order of their keys. Eight bytes tell nearly all of them
-// apart, which costs a fifth of comparing keys. It rests as p says.
-func (t *intentTable) sorted(p *pacer) []sortedIntent {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	first, shared := t.rows[0].k, len(t.rows[0].k)
-	for _, row := range t.rows {
-		shared = min(shared, len(row.k))
-		for row.k[:shared] != first[:shared] {
-			shared--
-		}
-	}
-	order := make([]sortedIntent, len(t.rows))
-	for i, row := range t.rows {
-		var eight [8]byte
-		copy(eight[:], row.k[shared:])
-		order[i] = sortedIntent{binary.BigEndian.Uint64(eight[:]), uint32(i)}
-	}
-	slices.SortFunc(order, func(a, b sortedIntent) int {
-		p.step()
-		if c := cmp.Compare(a.bytes, b.bytes); c != 0 {
-			return c
-		}
-		return cmp.Compare(t.rows[a.place].k, t.rows[b.place].k)
-	})
-	return order
 }

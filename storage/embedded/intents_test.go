@@ -2,10 +2,6 @@ package embedded
 
 import (
 	"context"
-	"maps"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -89,59 +85,4 @@ func TestIntentFilter_MayBeWrong(t *testing.T) {
 		t.Errorf("Commit = %v, %v, want it to be first", existing, err)
 	}
 	closeTest(t, s)
-}
-
-// TestIntentTable_SameHash: of two intents with one hash the second goes to the other keys,
-// and both are found and written in order.
-func TestIntentTable_SameHash(t *testing.T) {
-	tr := newTree()
-	first, second := kv{"i first", "1"}, kv{"i second", "2"}
-	for range 2 {
-		if !tr.intents.add(7, first) {
-			t.Error("add has no place for an intent")
-		}
-	}
-	if tr.intents.add(7, second) {
-		t.Error("add has a place for another intent of the same hash")
-	}
-	tr.keys.ReplaceOrInsert(second.k, second.v)
-	tr.keys.ReplaceOrInsert("h", "3")
-	tr.keys.ReplaceOrInsert("k", "4")
-	tr.intents.add(hashIntent([]byte("i third")), kv{"i third", "5"})
-	var got []string
-	tr.each(nil, func(k, v string) bool {
-		if found, _ := tr.get(key(k)); v != "1" && found != v {
-			t.Errorf("get(%q) = %q, want %q", k, found, v)
-		}
-		got = append(got, k+"="+v)
-		return true
-	})
-	if want := []string{"h=3", "i first=1", "i second=2", "i third=5", "k=4"}; !slices.Equal(got, want) {
-		t.Errorf("each = %q, want %q", got, want)
-	}
-}
-
-func TestIntentTable_Sorted(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var table intentTable
-		table.place = make(map[uint64]uint32)
-		prefix := strings.Repeat("p", r.IntN(12))
-		want := make(map[string]bool)
-		for range r.IntN(60) {
-			k := []byte(prefix)
-			for range r.IntN(12) {
-				k = append(k, byte(r.IntN(3))) // zeros too, and many that begin alike
-			}
-			want[string(k)] = true
-			table.add(hashIntent(k), kv{k: string(k)})
-		}
-		var got []string
-		for _, i := range table.sorted(nil) {
-			got = append(got, table.rows[i.place].k)
-		}
-		if wanted := slices.Sorted(maps.Keys(want)); !slices.Equal(got, wanted) {
-			t.Fatalf("sorted as %q, want %q", got, wanted)
-		}
-	}
 }

@@ -28,8 +28,6 @@ type cursorOf struct {
 	done         bool // nothing follows buf
 }
 
-type kv struct{ k, v string }
-
 const cursorRows = 32
 
 func (c *cursorOf) valid() bool { return c.i < len(c.buf) }

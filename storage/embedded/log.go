@@ -96,11 +96,11 @@ type frameKeys struct {
 }
 
 // all yields the keys, which share their memory.
-func (k *frameKeys) all(yield func(kv) bool) {
+func (k *frameKeys) all(yield func(textRow) bool) {
 	text, start := string(k.buf), 0
 	for i := 0; i < len(k.ends); i += 2 {
 		middle, end := k.ends[i], k.ends[i+1]
-		if !yield(kv{text[start:middle], text[middle:end]}) {
+		if !yield(textRow{text, start, middle, end}) {
 			return
 		}
 		start = end

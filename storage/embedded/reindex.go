@@ -95,6 +95,7 @@ func (r *reindexer) item(it *item, at place) (err error) {
 	case recordItem:
 		kept, err = r.stays(it)
 	case settlementItem: // its record came before
+		r.t.sort()
 		if _, kept = r.t.get(recordKey(it.org, it.id)); !kept {
 			var gone bool
 			gone, err = r.s.gone(it)

@@ -3,6 +3,7 @@ package embedded
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 
@@ -14,21 +15,31 @@ import (
 // frame's keys are written to Pebble with those of many others, sorted, which costs a
 // fraction of writing each frame's: see flush.go.
 type tail struct {
-	// mu guards the fields and the last tree. Earlier trees do not change.
+	// mu guards the fields, the last tree and all trees' keys.
 	mu sync.RWMutex
-	// trees are in the order of the log. All but the last are being written to Pebble.
+	// trees are in the order of the log. To all but the last, which are being written to
+	// Pebble, nothing is added.
 	trees []*tree
 }
 
-// tree has the keys of some frames, the last of which is number.
+// tree has the keys of some frames, the last of which is number frame.
 type tree struct {
-	keys    *btreemap.BTreeMap[string, string]
-	intents intentTable // of kindIntent, but for those in keys
 	frame   uint64
+	intents intentTable
+	others  map[kind]*rowList // but the meters
+	meters  map[string]string
+	// keys has others and meters in order. Sorting all at once, when
+	// they are written to Pebble, costs less, so that only those who read have it made.
+	keys *btreemap.BTreeMap[string, string]
+	// added counts the calls of add, sorted those of which keys has what they added.
+	added, sorted int
 }
 
 func newTree() *tree {
-	return &tree{keys: btreemap.New[string, string](16, cmp.Compare[string]), intents: intentTable{place: make(map[uint64]uint32)}}
+	return &tree{
+		intents: newIntentTable(), others: make(map[kind]*rowList), meters: make(map[string]string),
+		keys: btreemap.New[string, string](16, cmp.Compare[string]),
+	}
 }
 
 // add adds the keys of a frame, and its intents to known.
@@ -41,69 +52,112 @@ func (t *tail) add(keys *frameKeys, known *intentFilter) {
 // add adds the keys of a frame, and its intents to known unless that is nil.
 func (t *tree) add(keys *frameKeys, known *intentFilter) {
 	for row := range keys.all {
-		if kind(row.k[0]) == kindIntent {
-			hash := maphash.String(intentSeed, row.k)
+		switch k := kind(row.text[row.start]); k {
+		case kindIntent:
+			hash := maphash.String(intentSeed, row.key())
 			if known != nil {
 				known.add(hash)
 			}
-			if t.intents.add(hash, row) {
-				continue
+			t.intents.add(hash, row)
+		case kindMeter:
+			t.meters[row.key()] = row.value()
+		default:
+			l := t.others[k]
+			if l == nil {
+				l = new(rowList)
+				t.others[k] = l
 			}
+			l.add(row)
 		}
-		t.keys.ReplaceOrInsert(row.k, row.v)
 	}
 	t.frame = keys.frame
+	t.added++
 }
 
-func (t *tree) len() int { return t.keys.Len() + len(t.intents.rows) }
+func (t *tree) len() int {
+	n := len(t.intents.rows) + len(t.meters)
+	for _, l := range t.others {
+		n += len(l.rows)
+	}
+	return n
+}
 
-func (t *tree) get(k key) (v string, found bool) {
-	if len(k) > 0 && kind(k[0]) == kindIntent {
-		if v, found = t.intents.get(k); found {
-			return v, true
+// behind reports whether sort has keys to add.
+func (t *tree) behind() bool { return t.sorted < t.added }
+
+// sort adds to keys what is new.
+func (t *tree) sort() {
+	if !t.behind() {
+		return
+	}
+	for _, l := range t.others {
+		for ; l.read < len(l.rows); l.read++ {
+			row := l.at(l.read)
+			t.keys.ReplaceOrInsert(row.k, row.v)
 		}
 	}
-	if t.keys.Len() > 0 {
-		_, v, found = t.keys.Get(string(k))
+	for k, v := range t.meters {
+		t.keys.ReplaceOrInsert(k, v)
 	}
+	t.sorted = t.added
+}
+
+// get returns the value of a key. The tree is not behind, unless it is an intent's.
+func (t *tree) get(k key) (v string, found bool) {
+	if len(k) > 0 && kind(k[0]) == kindIntent && t.intents.place != nil {
+		return t.intents.get(k)
+	}
+	_, v, found = t.keys.Get(string(k))
 	return v, found
 }
 
-// each calls f for all keys, in order, until it returns false. It rests as p says.
+// each calls f for all keys but the meters, in order, until it returns false. It rests as p
+// says.
 func (t *tree) each(p *pacer, f func(k, v string) bool) {
-	intents := t.intents.sorted(p)
-	going := true
-	before := func(k string) {
-		for ; going && len(intents) > 0; intents = intents[1:] {
-			row := t.intents.rows[intents[0].place]
-			if k != "" && row.k > k {
+	lists := maps.Clone(t.others)
+	lists[kindIntent] = &t.intents.rowList
+	for _, k := range slices.Sorted(maps.Keys(lists)) {
+		l := lists[k]
+		order := l.sorted(p)
+		for i, at := range order {
+			row := l.at(int(at.place))
+			if i+1 < len(order) && l.at(int(order[i+1].place)).k == row.k {
+				continue // the last counts
+			}
+			if !f(row.k, row.v) {
 				return
 			}
-			going = f(row.k, row.v)
 			p.step()
 		}
 	}
-	t.keys.AscendFunc(btreemap.Min[string](), btreemap.Max[string](), func(k, v string) bool {
-		before(k)
-		going = going && f(k, v)
-		p.step()
-		return going
-	})
-	before("")
 }
 
 // get returns the value of a key.
 func (t *tail) get(k key) (v string, found bool) {
+	if len(k) > 0 && kind(k[0]) != kindIntent {
+		t.sort()
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return lookUp(t.trees, k)
-}
-
-func lookUp(trees []*tree, k key) (v string, found bool) {
-	for i := len(trees) - 1; i >= 0 && !found; i-- {
-		v, found = trees[i].get(k)
+	for i := len(t.trees) - 1; i >= 0 && !found; i-- {
+		v, found = t.trees[i].get(k)
 	}
 	return v, found
+}
+
+// sort has the keys of all trees in order.
+func (t *tail) sort() {
+	t.mu.RLock()
+	behind := slices.ContainsFunc(t.trees, (*tree).behind)
+	t.mu.RUnlock()
+	if !behind {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, tr := range t.trees {
+		tr.sort()
+	}
 }
 
 // snapshot returns trees that do not change, the newest first, without empty ones. They
@@ -116,7 +170,8 @@ func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
 		if from.len() == 0 {
 			continue
 		}
-		tr := &tree{keys: from.keys, frame: from.frame}
+		from.sort()
+		tr := &tree{keys: from.keys}
 		var intents []kv
 		if o != nil && len(o.LowerBound) > 0 && kind(o.LowerBound[0]) == kindIntent {
 			intents = from.intents.within(o.LowerBound, o.UpperBound)
@@ -132,12 +187,14 @@ func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
 	return trees
 }
 
-// live returns the trees, the newest first. The last one must not change meanwhile, so
-// commits is held.
+// live returns trees that have the intents alone, the newest first. The last one must not
+// change meanwhile, so commits is held.
 func (t *tail) live() []*tree {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	trees := slices.Clone(t.trees)
-	slices.Reverse(trees)
+	trees := make([]*tree, 0, len(t.trees))
+	for _, tr := range slices.Backward(t.trees) {
+		trees = append(trees, &tree{intents: tr.intents})
+	}
 	return trees
 }

@@ -97,12 +97,15 @@ var importTests = []test{
 		w.imports(rows[:1], nil)
 		swapped := *rows[0]
 		swapped.IntentID = "another"
+		taken := *own
+		taken.IntentID = "another"
 		changed := *rows[0]
 		changed.AuditDigest = ""
 		unsettled := *rows[1]
 		unsettled.Settlement = rows[0].Settlement
 		for name, bad := range map[string]*storage.Record{
-			"another decision": w.again(own), "another intent": &swapped, "another row": &changed, "an intent that was removed elsewhere": rows[0],
+			"another decision": w.again(own), "another intent": &swapped, "another intent of its own decision": &taken, "another row": &changed,
+			"an intent that was removed elsewhere": rows[0],
 		} {
 			if name == "an intent that was removed elsewhere" {
 				w.wantErr(name, w.Import(w.ctx, "org", rows[1:], w.buried(bad)), storage.ErrConflict)

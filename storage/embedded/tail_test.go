@@ -1,0 +1,131 @@
+package embedded
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// textRows returns rows in one text, as a frame has them.
+func textRows(rows ...kv) (all []textRow) {
+	var text strings.Builder
+	for _, r := range rows {
+		start := text.Len()
+		text.WriteString(r.k)
+		middle := text.Len()
+		text.WriteString(r.v)
+		all = append(all, textRow{start: start, middle: middle, end: text.Len()})
+	}
+	for i := range all {
+		all[i].text = text.String()
+	}
+	return all
+}
+
+func framed(number uint64, rows ...kv) *frameKeys {
+	k := &frameKeys{frame: number}
+	for _, r := range rows {
+		k.end(append(k.buf, r.k...))
+		k.end(append(k.buf, r.v...))
+	}
+	return k
+}
+
+// each returns what a tree's each calls with.
+func each(t *tree) (all []string) {
+	t.each(nil, func(k, v string) bool {
+		all = append(all, k+"="+v)
+		return true
+	})
+	return all
+}
+
+// TestIntentTable_SameHash: two intents with one hash are both found, and written in order.
+func TestIntentTable_SameHash(t *testing.T) {
+	tr := newTree()
+	rows := textRows(kv{"i first", "1"}, kv{"i second", "2"}, kv{"i second", "3"}, kv{"i first", "4"})
+	hash := hashIntent([]byte("i first"))
+	for _, row := range rows {
+		tr.intents.add(hash, row)
+	}
+	tr.intents.same["i third"] = "" // is not asked for: its hash is free
+	second := tr.intents
+	second.place = map[uint64]uint32{hashIntent([]byte("i second")): tr.intents.place[hash]}
+	for _, tt := range []struct {
+		table *intentTable
+		k     string
+		v     string
+		found bool
+	}{{&tr.intents, "i first", "4", true}, {&second, "i second", "3", true}, {&tr.intents, "i third", "", false}} {
+		if v, found := tt.table.get(key(tt.k)); v != tt.v || found != tt.found {
+			t.Errorf("get(%q) = %q, %v, want %q, %v", tt.k, v, found, tt.v, tt.found)
+		}
+	}
+	if got, want := each(tr), []string{"i first=4", "i second=3"}; !slices.Equal(got, want) {
+		t.Errorf("each = %q, want %q", got, want)
+	}
+}
+
+// TestTail: keys are found as soon as they are added, an iteration has those of its
+// beginning, and what is written to Pebble is in order, with the last value of a key and
+// without the meters.
+func TestTail(t *testing.T) {
+	tl := &tail{trees: []*tree{newTree()}}
+	tl.add(framed(1, kv{"k1", "a"}, kv{"hb", "1"}, kv{"ix", "2"}, kv{"m1", "3"}), nil)
+	before := tl.snapshot(nil)
+	tl.add(framed(2, kv{"hb", "4"}, kv{"ha", "5"}, kv{"iw", "6"}, kv{"m1", "7"}), nil)
+	tl.freeze()
+	frozen := tl.trees[0]
+	tl.add(framed(3, kv{"hc", "8"}, kv{"iv", "9"}), nil)
+	for k, want := range map[string]string{
+		"k1": "a", "hb": "4", "ha": "5", "hc": "8", "ix": "2", "iw": "6", "iv": "9", "m1": "7", "hz": "none", "iz": "none",
+	} {
+		got, found := tl.get(key(k))
+		if !found {
+			got = "none"
+		}
+		if got != want {
+			t.Errorf("get(%s) = %s, want %s", k, got, want)
+		}
+	}
+	if v, found := before[0].get(key("hb")); v != "1" || !found {
+		t.Errorf("an iteration has %q, %v, want what was there when it began", v, found)
+	}
+	if got, want := each(frozen), []string{"ha=5", "hb=4", "iw=6", "ix=2", "k1=a"}; !slices.Equal(got, want) {
+		t.Errorf("each = %q, want %q", got, want)
+	}
+	if n := frozen.len(); n != 7 { // hb is there twice
+		t.Errorf("len = %d, want 7", n)
+	}
+}
+
+func TestRowList_Sorted(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		tr := newTree()
+		prefix := "h" + strings.Repeat("p", r.IntN(12))
+		want := make(map[string]bool)
+		for n := range r.IntN(60) {
+			k := []byte(prefix)
+			for range r.IntN(12) {
+				k = append(k, byte(r.IntN(3))) // zeros too, and many that begin alike
+			}
+			v := string(rune('a' + n%26))
+			for old := range want {
+				if strings.HasPrefix(old, string(k)+"=") {
+					delete(want, old)
+				}
+			}
+			want[string(k)+"="+v] = true
+			tr.add(framed(uint64(n+1), kv{string(k), v}), nil)
+		}
+		wanted := slices.SortedFunc(maps.Keys(want), func(a, b string) int {
+			return strings.Compare(a[:len(a)-2], b[:len(b)-2])
+		})
+		if got := each(tr); !slices.Equal(got, wanted) {
+			t.Fatalf("sorted as %q, want %q", got, wanted)
+		}
+	}
+}
