@@ -1,6 +1,11 @@
 package scrub
 
-import "strings"
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/google/uuid"
+)
 
 // cards finds card numbers: digits with a network's prefix and the right check digit, in
 // one group or in several with a space or a dash between them. UUIDs and digests contain
@@ -12,7 +17,7 @@ func cards(text string) (spans []span) {
 			continue
 		}
 		end := digitsEnd(text, i)
-		if end-i >= minCard && !identifier(text, i, end) {
+		if !identifier(text, i, end) {
 			spans = appendCards(spans, text, i, end)
 		}
 		i = end
@@ -64,7 +69,7 @@ func cardEnd(text string, i int) (end int) {
 		digits[n] = text[j]
 		n++
 		last := j+1 == len(text) || !isDecimal(text[j+1])
-		if last && n >= minCard && network(string(digits[:4]), n) && luhn(digits[:n]) && !number(text[:j+1], i, digits[:n]) {
+		if last && network(string(digits[:4]), n) && luhn(digits[:n]) && !number(text[:j+1], i, digits[:n]) {
 			end = j + 1
 		}
 	}
@@ -91,7 +96,7 @@ func network(first string, n int) bool {
 		return n >= 16
 	case within("5018", "5018"), within("5020", "5020"), within("5038", "5038"), within("5893", "5893"),
 		within("6304", "6304"), within("6759", "6759"), within("6761", "6763"): // Maestro
-		return true
+		return n >= 13
 	}
 	return false
 }
@@ -104,7 +109,7 @@ func number(text string, start int, digits []byte) bool {
 	if start > 1 && text[start-1] == '.' && isDecimal(text[start-2]) && !grouped {
 		return true
 	}
-	return len(digits) == minCard && (start > 0 && text[start-1] == '+' || !grouped && gtin(digits))
+	return len(digits) == 13 && (start > 0 && text[start-1] == '+' || !grouped && gtin(digits))
 }
 
 // gtin reports whether the last of the digits is the check digit of an article's
@@ -142,11 +147,11 @@ func identifier(text string, start, end int) bool {
 		end++
 	}
 	token := text[start:end]
-	if len(token) < minDigest {
+	if len(token) < hex.EncodedLen(len(uuid.Nil)) { // MD5 has as many bits
 		return false
 	}
-	uuid := len(token) == 36 && token[8] == '-' && token[13] == '-' && token[18] == '-' && token[23] == '-'
-	return uuid || strings.ContainsAny(token, "abcdefABCDEF")
+	dashed := len(token) == 36 && token[8] == '-' && token[13] == '-' && token[18] == '-' && token[23] == '-'
+	return dashed || strings.ContainsAny(token, "abcdefABCDEF")
 }
 
 func isHexOrDash(b byte) bool {

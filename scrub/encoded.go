@@ -2,25 +2,32 @@ package scrub
 
 import "strings"
 
-// asciiRun is the least number of consecutive ASCII bytes in decoded text that is read:
-// as many as minEncoded digits of base64 encode.
-const asciiRun = minEncoded * 3 / 4
+// asciiRun is how many consecutive bytes of ASCII are a text that is looked for in an
+// encoding.
+const asciiRun = 12
 
 // encoding is a way to write bytes as digits of so many bits each.
 type encoding struct {
-	bits   int
+	bits int
+	// least is how many digits in a row a text is written with. Base64 of ASCII has other
+	// digits than letters, digits and underscores only where every third character is one
+	// of > ? ~.
+	least int
+	// line is the least length of a line that the next one continues: PEM has 64 digits a
+	// line, MIME 76.
+	line   int
 	values [256]int8 // of digits; -1 for other bytes
 }
 
 var (
-	base64Digits = newEncoding(6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_")
-	hexDigits    = newEncoding(4, "0123456789abcdef", "ABCDEF")
+	base64Digits = newEncoding(6, 60, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_")
+	hexDigits    = newEncoding(4, 0, "0123456789abcdef", "ABCDEF")
 )
 
 // newEncoding returns the encoding with these digits. others are other spellings of the
 // last of them.
-func newEncoding(bits int, digits, others string) *encoding {
-	e := encoding{bits: bits}
+func newEncoding(bits, line int, digits, others string) *encoding {
+	e := encoding{bits: bits, least: asciiRun * 8 / bits, line: line}
 	for b := range e.values {
 		e.values[b] = -1
 	}
@@ -45,7 +52,7 @@ func (s *Scrubber) encoded(spans []span, text string, j *job) []span {
 		start := i
 		end, lines := runEnd(text, start)
 		i = end
-		if i-start < minEncoded {
+		if i-start < base64Digits.least {
 			continue
 		}
 		r := run{digits: text[start:i], start: start}
@@ -70,7 +77,7 @@ func runEnd(text string, start int) (end int, lines bool) {
 			end++
 		}
 		rest := strings.TrimPrefix(text[end:], "\r")
-		if end-line < minLine || len(rest) < 2 || rest[0] != '\n' || base64Digits.values[rest[1]] < 0 {
+		if end-line < base64Digits.line || len(rest) < 2 || rest[0] != '\n' || base64Digits.values[rest[1]] < 0 {
 			return end, lines
 		}
 		line = len(text) - len(rest) + 1
@@ -119,7 +126,7 @@ func (s *Scrubber) inRun(r run, j *job) (spans []span) {
 			i++
 		}
 		for offset := range 2 {
-			if i-start >= 2*asciiRun && promisingHex(r.digits[start+offset:i]) {
+			if i-start >= hexDigits.least && promisingHex(r.digits[start+offset:i]) {
 				spans = s.inDigits(spans, hexDigits, r, start+offset, i, j)
 			}
 		}

@@ -2,16 +2,6 @@ package scrub
 
 // The limits of this package, each with its reason.
 const (
-	// minCard is how many digits a card number has at least (ISO/IEC 7812).
-	minCard = 13
-	// minDigest is the length of the shortest digest, in hex, whose digits are no card's.
-	minDigest = 32
-	// minEncoded is how many consecutive letters, digits and underscores a text needs to
-	// be searched for encoded secrets. Base64 of ASCII has other digits only where every
-	// third character is one of > ? ~.
-	minEncoded = 16
-	// minLine is the least length of a line of digits that the next line continues.
-	minLine = 60
 	// maxName is how many bytes before a value are read as its name.
 	maxName = 64
 	// minSecret is the length of the shortest secret: shorter ones occur by chance in

@@ -10,7 +10,7 @@ import (
 // ownRules are the rules that gitleaks lacks.
 func ownRules() []*rule {
 	return []*rule{
-		{kind: KindCard, scan: cards, redacts: true},
+		{kind: KindCard, scan: cards, redacts: true, digits: 13}, // 13 to 19 (ISO/IEC 7812)
 		email(),
 		userinfo(),
 		assignment(),

@@ -45,7 +45,8 @@ func (h *hits) any() bool { return h.escaped || h.encoded || !h.rules.empty() }
 type prefilter struct {
 	automaton  automaton
 	contextual ruleSet // the rules that want a keyword, an operator and a value
-	card       int     // the rule of card numbers, which has no keyword
+	card       int     // the rule of card numbers, which has no keyword but
+	digits     int     // so many in a row
 	demands    [][]demand
 }
 
@@ -59,8 +60,8 @@ func newPrefilter(rules []*rule) prefilter {
 		if r.contextual {
 			p.contextual.add(i)
 		}
-		if r.kind == KindCard {
-			p.card = i
+		if r.digits > 0 {
+			p.card, p.digits = i, r.digits
 		}
 	}
 	p.automaton = newAutomaton(rules)
@@ -119,7 +120,7 @@ func (p *prefilter) scan(text string) (h hits) {
 	var ps pass
 	p.read(&ps, text, 0)
 	p.conclude(&ps, &h, len(text))
-	h.encoded = ps.longest.run >= minEncoded
+	h.encoded = ps.longest.run >= base64Digits.least
 	return h
 }
 
@@ -127,10 +128,10 @@ func (p *prefilter) scan(text string) (h hits) {
 func (p *prefilter) suspect(text string) bool {
 	var ps pass
 	p.read(&ps, text, 0)
-	if ps.escaped || ps.longest.run >= minEncoded {
+	if ps.escaped || ps.longest.run >= base64Digits.least {
 		return true
 	}
-	if ps.keywords.empty() && ps.most < minCard {
+	if ps.keywords.empty() && ps.most < p.digits {
 		return false
 	}
 	var h hits
@@ -230,7 +231,7 @@ func (p *prefilter) conclude(ps *pass, h *hits, length int) {
 			}
 		}
 	}
-	if ps.most >= minCard {
+	if ps.most >= p.digits {
 		h.rules.add(p.card)
 	}
 }

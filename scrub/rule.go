@@ -15,6 +15,7 @@ type rule struct {
 	kind     string
 	keywords []string // in lower case; a text with none of them has no match
 	demands  []demand // a text that has a match meets one
+	digits   int      // that such a text has in a row; a rule that has it has no keyword
 	// contextual says that a keyword comes before the secret, and one of
 	// = > : | ? , between them.
 	contextual bool
