@@ -16,7 +16,7 @@ func unnamed(text string, start, end int) bool {
 	if placeholder.MatchString(text[start:end]) {
 		return true
 	}
-	before := strings.TrimRight(text[max(0, start-maxName):start], "=:>|?,+ \t\r\n\"'`\\")
+	before := strings.TrimRight(text[:start], "=:>|?,+ \t\r\n\"'`\\")
 	name := strings.LastIndexFunc(before, func(r rune) bool { return !isDashed(r) && r != '.' })
 	return placesToken(wordsOf(before[name+1:]))
 }
@@ -56,15 +56,23 @@ func nobodys(text string, start, end int) bool {
 		return true
 	case strings.HasSuffix(host, ".gserviceaccount.com"), release.MatchString(host):
 		return true
-	case slices.Contains(logins, user) && login.MatchString(text[max(0, start-maxName):start]):
+	case slices.Contains(logins, user) && logsIn(text[:start]):
 		return true
 	}
 	name := files.ReplaceAllString(host, "")
 	return name != host && !address.MatchString(name)
 }
 
+// logsIn reports whether before ends with the scheme of an address that starts with an
+// account.
+func logsIn(before string) bool {
+	before, ok := strings.CutSuffix(before, "://")
+	return ok && slices.ContainsFunc(loginSchemes, func(scheme string) bool { return strings.HasSuffix(before, scheme) })
+}
+
+var loginSchemes = []string{"ssh", "sftp", "scp", "rsync", "postgres", "postgresql", "mysql", "redis", "amqp", "amqps", "mongodb", "mongodb+srv"}
+
 var (
-	login   = regexp.MustCompile(`(?:ssh|sftp|scp|rsync|postgres|postgresql|mysql|redis|amqps?|mongodb(?:\+srv)?)://$`)
 	release = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.]`)
 	// files matches endings of files and of units of systemd. None is a domain.
 	files = regexp.MustCompile(`(?:\.(?:png|jpe?g|gif|webp|svg|avif|pdf|json|ya?ml|toml|xml|html|css|js|ts|csv|tsv|txt|log|gz|tgz|bz2|xz|zst|tar|` +
@@ -90,7 +98,8 @@ func noPassword(text string, start, end int) bool {
 	case strings.HasSuffix(before, "//"):
 		return false
 	case strings.HasSuffix(before, "@"): // git@host:path@branch
-		words := wordsOf(before[max(0, len(before)-maxName):])
+		user := strings.TrimSuffix(before, "@")
+		words := wordsOf(user[strings.LastIndexFunc(user, func(r rune) bool { return !unicode.IsLetter(r) })+1:])
 		return len(words) > 0 && slices.Contains(sources, words[len(words)-1])
 	}
 	return slices.Contains(sources, strings.TrimLeft(password, `"'`)) || slices.Contains(packages, user) ||

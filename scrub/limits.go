@@ -2,8 +2,6 @@ package scrub
 
 // The limits of this package, each with its reason.
 const (
-	// maxName is how many bytes before a value are read as its name.
-	maxName = 64
 	// minSecret is the length of the shortest secret: shorter ones occur by chance in
 	// ordinary words. A contextual rule requires more after its operator, or
 	// TestSuspect_HasNoFalseNegatives fails.
