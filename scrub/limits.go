@@ -6,12 +6,10 @@ const (
 	// ordinary words. A contextual rule requires more after its operator, or
 	// TestSuspect_HasNoFalseNegatives fails.
 	minSecret = 4
-	// maxFolded is how many secrets of a resource are searched for in its normal form:
-	// each costs a pass. Genuine resources have fewer.
-	maxFolded = 32
 	// maxWork bounds the bytes that all rules together read of a text, or of the
 	// values of an intent, in all their readings. A document may take eight times as
-	// much. Only text that is made to keep the service busy needs more.
+	// much, and so may the search for a resource's secrets in its normal form. Only text
+	// that is made to keep the service busy needs more.
 	maxWork = 32 << 10
 	// maxKeys is how many keys a Tagger knows: a filter is tried under each.
 	maxKeys = 16

@@ -51,7 +51,7 @@ func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 			if len(secret) < minSecret || seen[secret] {
 				continue
 			}
-			if seen[secret] = true; sp.kind == KindUnread || len(seen) > maxFolded {
+			if seen[secret] = true; sp.kind == KindUnread || len(seen)*len(kept) > 8*maxWork {
 				return []span{{0, len(kept), KindUnread}}
 			}
 			spans = appendAll(spans, low, secret, sp.kind)
