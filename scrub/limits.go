@@ -11,8 +11,6 @@ const (
 	// much, and so may the search for a resource's secrets in its normal form. Only text
 	// that is made to keep the service busy needs more.
 	maxWork = 32 << 10
-	// maxKeys is how many keys a Tagger knows: a filter is tried under each.
-	maxKeys = 16
 	// maxRounds is how often a text is read: as it is, and each time that its escapes
 	// are decoded once more. It is also how often an identity is scrubbed until nothing
 	// more is found: ordinary identities take one round, those with a secret two.

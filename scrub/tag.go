@@ -40,9 +40,6 @@ func (s *Scrubber) Tagger(keys ...[]byte) (*Tagger, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("no scrub key: identities are never stored without one")
 	}
-	if len(keys) > maxKeys {
-		return nil, fmt.Errorf("%d scrub keys: want at most %d", len(keys), maxKeys)
-	}
 	t := &Tagger{Scrubber: s}
 	for i, key := range keys {
 		if len(key) < sha256.Size { // RFC 2104 discourages keys shorter than the hash's output
