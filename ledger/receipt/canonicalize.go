@@ -12,8 +12,8 @@ import (
 // Canonicalize returns the RFC 8785 canonical form of an I-JSON document, so
 // that a client can compute the digest of his own JSON. It refuses what has no
 // single meaning: duplicate members, invalid UTF-8, lone surrogates, numbers
-// beyond a double's range, data after the value, nesting deeper than 1000, and
-// integers written in full that a double would change, such as
+// beyond a double's range, data after the value, nesting deeper than encoding/json
+// follows (10,000), and integers written in full that a double would change, such as
 // 9007199254740993. It is made to be right, not fast.
 func Canonicalize(json []byte) ([]byte, error) {
 	v, err := parseJSON(json)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -41,14 +40,13 @@ type member struct {
 // last, invalid UTF-8 and lone surrogates, which become U+FFFD there: each of these
 // would let two readers see two receipts in the same bytes.
 func parseJSON(data []byte) (value, error) {
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil { // it also bounds nesting, which tokens do not
+		return value{}, err
+	}
 	r := &reader{data: data, tokens: json.NewDecoder(bytes.NewReader(data))}
 	r.tokens.UseNumber()
-	v, err := r.value(0)
-	if err == nil {
-		if _, end := r.tokens.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("data after the value")
-		}
-	}
+	v, err := r.value()
 	if err != nil {
 		return value{}, fmt.Errorf("JSON offset %d: %w", r.tokens.InputOffset(), err)
 	}
@@ -64,9 +62,6 @@ type reader struct {
 func (r *reader) token() (json.Token, error) {
 	start := r.tokens.InputOffset()
 	t, err := r.tokens.Token()
-	if errors.Is(err, io.EOF) {
-		return nil, errors.New("no value")
-	}
 	s, ok := t.(string)
 	if err != nil || !ok {
 		return t, err
@@ -83,13 +78,10 @@ func (r *reader) token() (json.Token, error) {
 	return s, nil
 }
 
-func (r *reader) value(depth int) (value, error) {
+func (r *reader) value() (value, error) {
 	t, err := r.token()
 	if err != nil {
 		return value{}, err
-	}
-	if depth > maxDepth {
-		return value{}, fmt.Errorf("nested deeper than %d", maxDepth)
 	}
 	switch t := t.(type) {
 	case string:
@@ -100,14 +92,14 @@ func (r *reader) value(depth int) (value, error) {
 		return value{kind: kindBool, text: strconv.FormatBool(t)}, nil
 	case json.Delim:
 		if t == '{' {
-			return r.object(depth)
+			return r.object()
 		}
-		return r.array(depth)
+		return r.array()
 	}
 	return value{kind: kindNull, text: "null"}, nil
 }
 
-func (r *reader) object(depth int) (value, error) {
+func (r *reader) object() (value, error) {
 	v := value{kind: kindObject}
 	seen := make(map[string]bool)
 	for r.tokens.More() {
@@ -120,7 +112,7 @@ func (r *reader) object(depth int) (value, error) {
 			return value{}, fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = true
-		item, err := r.value(depth + 1)
+		item, err := r.value()
 		if err != nil {
 			return value{}, err
 		}
@@ -130,10 +122,10 @@ func (r *reader) object(depth int) (value, error) {
 	return v, err
 }
 
-func (r *reader) array(depth int) (value, error) {
+func (r *reader) array() (value, error) {
 	v := value{kind: kindArray}
 	for r.tokens.More() {
-		item, err := r.value(depth + 1)
+		item, err := r.value()
 		if err != nil {
 			return value{}, err
 		}

@@ -82,7 +82,7 @@ func TestParseKeysRefuses(t *testing.T) {
 	good := key("a", rfc8037X, "")
 	for _, tc := range []struct{ name, in, because string }{
 		{"not JSON", `keys`, "looking for beginning of value"},
-		{"data after it", set(good) + set(good), "data after"},
+		{"data after it", set(good) + set(good), "after top-level value"},
 		{"a bare key", good, "no array keys"},
 		{"keys not an array", `{"keys":{}}`, "no array keys"},
 		{"case variant", `{"Keys":[` + good + `]}`, "no array keys"},

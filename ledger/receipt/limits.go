@@ -6,6 +6,4 @@ const (
 	maxSafeInt = 1<<53 - 1
 	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
 	maxKeyID = 256
-	// maxDepth bounds the nesting that parseJSON follows.
-	maxDepth = 1000
 )

@@ -131,9 +131,9 @@ func refusedJSON(t *testing.T, batch []Receipt) []refusedVector {
 	respell("exp beyond int64", `is not an integer`, `"exp":1800000300`, `"exp":18446744075509551916`)
 	respell("decision in a list", `decision is array, not string`, `"allow"`, `["allow"]`)
 	respell("lone surrogate", `lone surrogate`, `"allow"`, `"allow\ud800"`)
-	c.text("data after the receipt", "malformed", "data after the value", text+"{}")
+	c.text("data after the receipt", "malformed", "after top-level value", text+"{}")
 	c.text("list of one receipt", "malformed", "not an object", "["+text+"]")
-	c.text("nothing", "malformed", "no value", "")
+	c.text("nothing", "malformed", "end of JSON input", "")
 	return c.out
 }
 
