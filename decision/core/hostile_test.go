@@ -45,7 +45,7 @@ func TestDecision_ExternalEvaluationCore_WhateverIsNoDecisionIsAnError(t *testin
 		"a code in upper case":   {200, `{"result":{"decision":"allow","reasons":["Policy.Allowed: yes"]}}`, Answer},
 		"a control character":    {200, `{"result":{"decision":"allow","reasons":["policy.allowed: y\u001b[2J"]}}`, Answer},
 		"a long reason":          {200, `{"result":{"decision":"allow","reasons":["policy.allowed: ` + long[:condition.MaxText] + `"]}}`, Answer},
-		"many reasons":           {200, `{"result":{"decision":"allow","reasons":["policy.allowed: y"` + strings.Repeat(`,"a: b"`, maxReasons) + `]}}`, Answer},
+		"many reasons":           {200, `{"result":{"decision":"allow","reasons":["policy.allowed: y"` + strings.Repeat(`,"a: b"`, maxAnswer/7) + `]}}`, Answer},
 		"an object of reasons":   {200, `{"result":{"decision":"allow","reasons":{"policy.allowed":"yes"}}}`, Answer},
 		"allowed for a deny":     {200, `{"result":{"decision":"allow","reasons":["resource.blocked: no"]}}`, Answer},
 		"allowed for both":       {200, `{"result":{"decision":"allow","reasons":["policy.allowed: yes","rule.deny: no"]}}`, Answer},
