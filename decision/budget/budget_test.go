@@ -293,14 +293,14 @@ func TestCounters_ForgetAndReadAgain(t *testing.T) {
 	if !reserve(t, held) {
 		t.Fatal("not reserved")
 	}
-	for i := range 3 * minSwept {
+	for i := range 3 * maxWindows / 1024 {
 		allow(t, k, c, email(fmt.Sprint(i)), noon)
 	}
 	later := noon.Add(2 * time.Hour)
-	for i := range 6 * minSwept {
+	for i := range 6 * maxWindows / 1024 {
 		allow(t, k, c, email(fmt.Sprint("later", i)), later)
 	}
-	if n := k.kept; n > 7*minSwept {
+	if n := k.kept; n > 7*maxWindows/1024 {
 		t.Errorf("%d windows are kept, want those that are empty forgotten", n)
 	}
 	h.rows = append(h.rows, row("0", later.Add(-time.Minute), nil))

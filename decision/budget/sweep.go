@@ -6,7 +6,7 @@ import "time"
 // twice as many as the last sweep left, and any that nothing is reserved in where there
 // are [maxWindows].
 func (k *Counters) sweep(at time.Time) {
-	if k.kept < maxWindows && k.kept < 2*k.swept+minSwept {
+	if k.kept < maxWindows && k.kept < 2*k.swept+maxWindows/1024 {
 		return
 	}
 	for id, s := range k.series {
