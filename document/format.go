@@ -30,7 +30,7 @@ func Format(name string, data []byte) ([]byte, error) {
 	}
 	f := docs[0].file
 	out := data
-	for range maxPasses {
+	for range MaxPasses {
 		next, err := format(newFile(name, out))
 		if err != nil {
 			return nil, err

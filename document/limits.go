@@ -7,6 +7,7 @@ const (
 	// characters of a longer one are shown. An object or array that is put on one line
 	// has at most four fifths of it.
 	MaxLine = 100
-	// maxPasses bounds how often a file is formatted until nothing changes.
-	maxPasses = 5
+	// MaxPasses is how often something is done over until two results are equal: a file is
+	// formatted, or what a server has is read while others change it.
+	MaxPasses = 5
 )

@@ -44,7 +44,7 @@ const pageSize = 500
 // Fetch reads what the organization of a credential has.
 func Fetch(ctx context.Context, call Call) (*Server, error) {
 	var last *Server
-	for range maxReads {
+	for range document.MaxPasses {
 		s := new(Server)
 		err := pages(ctx, call, "/v1/policies", func(page struct {
 			Data []*engine.ActionPolicy `json:"data"`
