@@ -1,8 +1,8 @@
 package document
 
 const (
-	// maxNodes bounds what a file's aliases can multiply to.
-	maxNodes = 1_000_000
+	// MaxValues is how many values a file has: what its aliases can multiply to.
+	MaxValues = 1_000_000
 	// MaxLine is how long a line may be that holds a whole object or array, and how many
 	// characters of a longer one are shown. An object or array that is put on one line
 	// has at most four fifths of it.

@@ -43,8 +43,8 @@ type yamlReader struct {
 
 func (r *yamlReader) value(y *yaml.Node) (*node, error) {
 	at := Place{y.Line, y.Column}
-	if r.nodes++; r.nodes > maxNodes {
-		return nil, r.refuse(at, "the file has more than %d values, those behind aliases counted each time", maxNodes)
+	if r.nodes++; r.nodes > MaxValues {
+		return nil, r.refuse(at, "the file has more than %d values, those behind aliases counted each time", MaxValues)
 	}
 	n := &node{at: at}
 	switch y.Kind {

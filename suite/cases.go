@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"writ/document"
 )
 
 // assignment is what a case says of one column: a path of the intent, or one of columns.
@@ -24,8 +26,7 @@ var (
 func (e *expander) test(t *Test, field string) {
 	rows := e.rows(t, field)
 	combinations := e.combinations(t, field)
-	if len(e.suite.Cases)+len(rows)*len(combinations) > maxCases {
-		e.refuse(field, "there are more than %d cases", maxCases)
+	if !e.fits(len(e.suite.Cases)+len(rows)*len(combinations), field) {
 		return
 	}
 	for _, row := range rows {
@@ -33,6 +34,15 @@ func (e *expander) test(t *Test, field string) {
 			e.oneCase(t, field, row, values)
 		}
 	}
+}
+
+// fits refuses more cases than a file could spell out, of some ten values each.
+func (e *expander) fits(cases int, field string) bool {
+	const most = document.MaxValues / 10
+	if cases > most {
+		e.refuse(field, "there are more than %d cases", most)
+	}
+	return cases <= most
 }
 
 // row is a row of a table, or a test without one.
@@ -93,8 +103,7 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 		if len(values) == 0 {
 			e.refuse(at, "has no value, so that the test has no case")
 		}
-		if len(all)*len(values) > maxCases {
-			e.refuse(at, "there are more than %d cases", maxCases)
+		if !e.fits(len(all)*len(values), at) {
 			return nil
 		}
 		var next [][]assignment
