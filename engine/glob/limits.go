@@ -11,12 +11,9 @@ const (
 	// their readings: compiling takes about a microsecond for each. To expand the
 	// alternatives of one pattern, half as many are copied at most.
 	maxSpelled = 128 << 10
-	// maxNested is how deep alternatives are within each other, and maxStars how many
-	// stars a pattern has: matching and compiling take time in their product.
-	maxNested = 8
-	maxStars  = 32
-	// maxWildcards bounds wildcards, classes and groups together: the glob
-	// library takes time quadratic in their number to compile a pattern.
+	// maxWildcards bounds wildcards, classes and groups together, and so how deep groups
+	// are within each other: the glob library takes time quadratic in their number to
+	// compile a pattern.
 	maxWildcards = 128
 	// maxChain bounds what one text can meet of a list: the places of the compounds
 	// whose literal prefixes it can have at once.

@@ -120,16 +120,9 @@ func parsePattern(pattern string) ([][]unit, string) {
 		return nil, strings.TrimPrefix(err.Error(), "glob: ")
 	}
 	p := patternParser{source: pattern, lex: syntax.NewLexer(pattern)}
-	alternatives := p.sequence(0)
+	alternatives := p.sequence()
 	for i, units := range alternatives {
 		alternatives[i] = coalesce(units)
-		stars := 0
-		for _, u := range alternatives[i] {
-			stars += min(int(u.star), 1)
-		}
-		if stars > maxStars {
-			p.fail("has more than 32 wildcards")
-		}
 	}
 	return alternatives, p.problem
 }
@@ -175,10 +168,7 @@ type patternParser struct {
 
 // sequence parses up to the end of the pattern or, within braces, of the
 // group, whose alternatives it returns together.
-func (p *patternParser) sequence(depth int) [][]unit {
-	if depth > maxNested {
-		p.fail("nests more than 8 groups of alternatives")
-	}
+func (p *patternParser) sequence() [][]unit {
 	var done [][]unit
 	current := [][]unit{nil}
 	for p.problem == "" {
@@ -190,7 +180,7 @@ func (p *patternParser) sequence(depth int) [][]unit {
 			done, current = append(done, current...), next
 			continue
 		case syntax.TermsOpen:
-			next = p.sequence(depth + 1)
+			next = p.sequence()
 		case syntax.RangeOpen:
 			next[0] = []unit{p.class(start)}
 		case syntax.Text:

@@ -107,7 +107,8 @@ func TestSet_NoPatternIsSlow(t *testing.T) {
 		"**a**a**a**a**a**b?",
 		"*?*?*?*?*?*?x?",
 		strings.Repeat("*", 500) + "b?",
-		strings.Repeat("*a", maxStars) + "b?",
+		strings.Repeat("*a", maxWildcards-1) + "b?",
+		strings.Repeat("{a*,", maxWildcards/2-1) + "b" + strings.Repeat("}", maxWildcards/2-1) + "b?",
 		strings.Repeat("{a,aa}", 8) + "b?",
 		"{*a,*aa,**a}{*a,*aa,**a}{*a,*aa,**a}b?",
 	} {
