@@ -26,10 +26,6 @@ func defaultPort(scheme string) string {
 	return defaultPorts[strings.TrimPrefix(strings.TrimPrefix(scheme, "jdbc:"), "git+")]
 }
 
-// maxHostLength bounds UTS 46 mapping, whose time is not linear. A name in the
-// DNS has at most 253 characters.
-const maxHostLength = 1024
-
 // The two ways of UTS 46 to map ß, ς and the joiners: browsers keep them, older
 // clients replace or drop them. They never change.
 var profiles = [...]*idna.Profile{hostProfile(false), hostProfile(true)}
@@ -110,7 +106,7 @@ func (t *text) hostNames(host string) ([]string, *Error) {
 
 // mapHost maps host to lower-case ASCII by UTS 46 and checks its labels.
 func (t *text) mapHost(host string, profile *idna.Profile) (string, *Error) {
-	if len(host) > maxHostLength {
+	if len(host) > MaxLength/8 { // UTS 46 takes more than linear time; a name in the DNS has at most 253 characters
 		return "", &Error{"its host is longer than 1024 bytes"}
 	}
 	host = asciiLower(host)
