@@ -25,6 +25,8 @@ const (
 	// to. A regular expression counts once for every metadata key that it is run for,
 	// because RE2 takes time linear in its instructions and in the text. A glob is
 	// compiled in each of its spellings. A list of a policy has as many entries at most.
+	// The condition of a choice in CEL has an eighth of them: the tree of a choice has it
+	// twice, so that nested choices would grow exponentially.
 	MaxEntries = 1000
 	// MaxMistakes is how many mistakes of one kind in a document, a condition or a body
 	// are named, so that the answer does not outgrow it.
@@ -32,9 +34,6 @@ const (
 	// maxDigits is how many digits a decimal has on each side of its point: far more
 	// than any amount, and OPA compares such numbers exactly.
 	maxDigits = 40
-	// maxChoice is how many nodes the condition of a choice in CEL has. Its tree has the
-	// condition twice, so that nested choices would grow exponentially.
-	maxChoice = 128
 	// maxCases bounds what a proof looks at: in how many cases a condition is true. Each
 	// is of 64 comparisons on average at most. What is beyond is not looked at.
 	maxCases = 32

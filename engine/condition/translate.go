@@ -14,7 +14,7 @@ func over(f Field, n *Node) Outcomes { return Outcomes{n, Both(Has(f), Negate(n)
 
 // choose is t ? u : v. An error of t is an error, whatever u and v are.
 func (t Outcomes) choose(u, v Outcomes) Outcomes {
-	if t.Holds.Count()+t.Fails.Count() > maxChoice {
+	if t.Holds.Count()+t.Fails.Count() > MaxEntries/8 {
 		return unknown()
 	}
 	either := func(yes, no *Node) *Node { return Either(Both(t.Holds, yes), Both(t.Fails, no)) }

@@ -120,7 +120,7 @@ func TestCondition_ChoicesWithinChoicesStaySmall(t *testing.T) {
 		source = "(" + source + ") ? has(intent.cost) : false"
 	}
 	c := mustCondition(t, `{"cel":`+Quote(source)+`}`)
-	if n := c.Holds.Count() + c.Fails.Count(); n > 10*maxChoice {
-		t.Errorf("the trees of 60 choices have %d nodes, want at most %d", n, 10*maxChoice)
+	if n := c.Holds.Count() + c.Fails.Count(); n > 2*MaxEntries {
+		t.Errorf("the trees of 60 choices have %d nodes, want at most %d", n, 2*MaxEntries)
 	}
 }
