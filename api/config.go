@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -201,8 +200,8 @@ func (a AuthConfig) check() error {
 		if a.JWKS != "" {
 			return errors.New("operator tokens: HS256 takes a secret, not a key set")
 		}
-		if len(a.Secret) < sha256.Size { // RFC 7518 §3.2: at least as long as the hash's output
-			return fmt.Errorf("operator tokens: the HS256 secret has %d bytes, want at least %d", len(a.Secret), sha256.Size)
+		if err := checkSecret(a.Secret); err != nil {
+			return fmt.Errorf("operator tokens: %w", err)
 		}
 	case algRS256, algES256, algEdDSA:
 		if len(a.Secret) > 0 {

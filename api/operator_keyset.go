@@ -88,8 +88,8 @@ func verifyingKey(k jwk.Key, alg string) (any, error) {
 	}
 	switch p := public.(type) {
 	case *rsa.PublicKey:
-		if alg == algRS256 && p.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("has %d bits: want at least %d", p.N.BitLen(), minRSABits)
+		if bits := p.N.BitLen(); bits < keyBits[alg] {
+			return nil, fmt.Errorf("has %d bits: want at least %d", bits, keyBits[alg])
 		}
 		return matching(p, alg == algRS256), nil
 	case *ecdsa.PublicKey:

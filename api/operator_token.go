@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -29,6 +29,17 @@ const (
 	algES256 = "ES256"
 	algEdDSA = "EdDSA"
 )
+
+// keyBits are how many bits a key has at least, where its algorithm leaves that open
+// (RFC 7518 §3.2 and §3.3).
+var keyBits = map[string]int{algHS256: 256, algRS256: 2048}
+
+func checkSecret(secret []byte) error {
+	if least := keyBits[algHS256] / 8; len(secret) < least {
+		return fmt.Errorf("the HS256 secret has %d bytes, want at least %d", len(secret), least)
+	}
+	return nil
+}
 
 const (
 	// jwtLeeway forgives clocks that differ.
@@ -159,11 +170,9 @@ func SignOperatorToken(secret []byte, org, subject string, now time.Time, ttl ti
 	claims := operatorClaims{
 		OrgID: org, Subject: subject, IssuedAt: float64(now.Unix()), ExpiresAt: float64(now.Add(ttl).Unix()),
 	}
-	switch err := claims.check(now); {
+	switch err := cmp.Or(claims.check(now), checkSecret(secret)); {
 	case err != nil:
 		return "", fmt.Errorf("signing an operator token: %w", err)
-	case len(secret) < sha256.Size:
-		return "", fmt.Errorf("signing an operator token: the secret has %d bytes, want at least %d", len(secret), sha256.Size)
 	case ttl <= 0:
 		return "", fmt.Errorf("signing an operator token: lifetime %v is not positive", ttl)
 	}
