@@ -11,11 +11,6 @@ const (
 	// maxReads is how many times a page of the history asks the store, which each
 	// time may skip some hundreds of rows, to find what its filter selects.
 	maxReads = 200
-	// maxRules is the most bytes that an organization's compiled rules may take: half of
-	// what the cache keeps of rules by default. A set that is not kept would be compiled
-	// for each decision and would evict others. The rules of a simulation, which are compiled
-	// for it alone, may take a quarter of it: some thousands, or a hundred in Rego.
-	maxRules = 32 << 20
 	// maxWait is for how many seconds a look-up of an approval waits for a verdict: below
 	// what proxies take for a connection that is idle.
 	maxWait = 60

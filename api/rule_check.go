@@ -48,7 +48,7 @@ const (
 	smallRule = 4 << 10
 )
 
-// checkRulesSize refuses a rule with which the rules of org would exceed maxRules.
+// checkRulesSize refuses a rule with which the rules of org would have no room.
 func (s *Server) checkRulesSize(ctx context.Context, org string, r *engine.CompiledRule) error {
 	rules, err := s.cfg.Sets.Rules(ctx, org)
 	if err != nil {
@@ -60,9 +60,9 @@ func (s *Server) checkRulesSize(ctx context.Context, org string, r *engine.Compi
 			size += other.Size()
 		}
 	}
-	if size > maxRules {
-		return invalid("condition", "takes the active rules of the organization over %d MiB once they are compiled: "+
-			"write them shorter, or fewer of them in Rego", maxRules>>20)
+	if room := s.cfg.Sets.RulesRoom(); size > room {
+		return invalid("condition", "takes the active rules of the organization over %v MiB once they are compiled: "+
+			"write them shorter, or fewer of them in Rego", float64(room)/(1<<20))
 	}
 	return nil
 }

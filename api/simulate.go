@@ -177,6 +177,7 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 		return nil
 	}
 	var rules []*engine.CompiledRule
+	room := s.cfg.Sets.RulesRoom() / 4 // some thousands by default, or a hundred in Rego: they are compiled for it alone
 	size, wrong := 0, 0
 	for i := range in.Rules {
 		if r.ctx.Err() != nil {
@@ -192,8 +193,8 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 			continue
 		}
 		rules = append(rules, compiled)
-		if size += compiled.Size(); size > maxRules/4 {
-			bad.add("rules", fmt.Sprintf("take more than %d MiB once they are compiled: write them shorter, or fewer of them in Rego", maxRules/4>>20))
+		if size += compiled.Size(); size > room {
+			bad.add("rules", fmt.Sprintf("take more than %v MiB once they are compiled: write them shorter, or fewer of them in Rego", float64(room)/(1<<20)))
 			return nil
 		}
 	}

@@ -78,6 +78,11 @@ func (s *Sets) timed(kind CompiledKind, start time.Time) {
 	}
 }
 
+// RulesRoom is how many bytes the compiled rules of one organization may take: half of
+// what is kept of rules. A set that is not kept would be compiled for each decision and
+// would evict others.
+func (s *Sets) RulesRoom() int { return int(s.rules.max / 2) }
+
 // setKey is a document of an organization.
 type setKey struct{ org, id string }
 
