@@ -27,7 +27,7 @@ const ordinary = 8
 // number that has no name.
 func TestLimits_StandInTheirPackagesList(t *testing.T) {
 	elsewhere := map[string]string{ // a limit that follows from what its file defines
-		"storage/history.go:MaxSkew": "of the contract", "storage/registry/registry.go:maxAge": "of the contract",
+		"storage/history.go:MaxSkew":                "of the contract",
 		"engine/condition/demand.go:MaxDirectories": "of the index",
 	}
 	found := 0

@@ -50,7 +50,7 @@ func (s *Store) view(ctx context.Context) (*mongo.Session, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if s.FreshFor() > believed {
+	if s.FreshFor() > storage.MaxAge {
 		if err := s.slot.renew(ctx, s); err != nil {
 			return nil, fmt.Errorf("from a replica set that may have another primary: %w", err)
 		}

@@ -17,12 +17,10 @@ import (
 )
 
 const (
-	// believed is how long caches are trusted without proof that no change was missed.
-	believed = 2 * time.Second
-	// lease is how long a handle keeps its slot after a beat. It exceeds believed:
+	// lease is how long a handle keeps its slot after a beat. It exceeds [storage.MaxAge]:
 	// [Store.Barrier] does not wait for a handle whose slot has expired, so that handle
 	// must already read through its caches.
-	lease = believed + 500*time.Millisecond
+	lease = storage.MaxAge + 500*time.Millisecond
 	// beatEvery is how often a slot is renewed.
 	beatEvery = 500 * time.Millisecond
 	// beatPatience is how long a beat may take. No slot expires between two beats that
@@ -166,7 +164,7 @@ func (s *Store) maySettle() bool { return s.ago(&s.slot.sound) > lease }
 
 // Leads implements storage.Documents. The holder of the first slot leads after its beats
 // have succeeded for longer than a previous leader can still believe that it leads.
-func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= believed }
+func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led) <= storage.MaxAge }
 
 // lead determines whether this handle leads, after a beat that began at an age.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {

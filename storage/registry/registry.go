@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"writ/engine"
 	"writ/storage"
@@ -29,10 +28,6 @@ var _ engine.Source = (*Registry)(nil)
 // New returns the registry of a store.
 func New(docs storage.Documents) *Registry { return &Registry{docs} }
 
-// maxAge is how long a cache may be believed without proof that the store has
-// told of every change.
-const maxAge = 2 * time.Second
-
 // ErrStale means that nothing is known for sure: the store may have changed
 // unheard, and can't be read either.
 var ErrStale = errors.New("the store cannot confirm that what is known of it is current")
@@ -40,7 +35,7 @@ var ErrStale = errors.New("the store cannot confirm that what is known of it is 
 // Fresh reports whether caches of what the registry returned may be believed,
 // given that they follow the store's changes. Where it is false they must be read
 // through, and the registry returns ErrStale for what it can't read.
-func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= maxAge }
+func (r *Registry) Fresh() bool { return r.docs.FreshFor() <= storage.MaxAge }
 
 // read returns what f finds in one state.
 func read[T any](ctx context.Context, r *Registry, f func(storage.Reader) (T, error)) (found T, err error) {
