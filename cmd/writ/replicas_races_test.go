@@ -47,13 +47,14 @@ func raceOfOneIntent(t *testing.T, c *cluster) {
 }
 
 // raceOfPolicyVersions has three replicas take one version of a policy with three
-// contents: one stands, for all of them, and decides.
+// contents: one stands, for all of them, and decides as soon as they have heard of it.
 func raceOfPolicyVersions(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
 	s := newSender(t, c.token, replicas)
 	n := rounds(20, 200)
 	id := uuid.NewString()
+	var decided atomic.Int64
 	for version := 1; version <= n; version++ {
 		status := make([]int, replicas)
 		together(replicas, func(i int) {
@@ -79,16 +80,29 @@ func raceOfPolicyVersions(t *testing.T, c *cluster) {
 		if winner < 0 {
 			t.Fatalf("version %d: register = %v, want one winner", version, status)
 		}
-		together(replicas, func(i int) {
-			in := newIntent("bot", fmt.Sprintf("deploy.%d", winner), "k8s/staging/web")
+		allows := func(i, content int) bool {
+			in := newIntent("bot", fmt.Sprintf("deploy.%d", content), "k8s/staging/web")
 			in.body = bytes.ReplaceAll(in.body, []byte(testPolicy), []byte(id))
 			got, err := c.settle(s, i, in, c.urls)
-			if err != nil || !strings.Contains(got.body, `"decision":"allow"`) {
-				t.Errorf("version %d, replica %d: evaluate what the winner's policy allows = %d %s, %v", version, i, got.status, got.body, err)
+			if err != nil || got.status != http.StatusOK {
+				t.Errorf("version %d, replica %d: evaluate = %d %s, %v", version, i, got.status, got.body, err)
+			}
+			decided.Add(1)
+			return strings.Contains(got.body, `"decision":"allow"`)
+		}
+		together(replicas, func(i int) {
+			for late := time.Now().Add(patience); !allows(i, winner); { // the others hear of it
+				if time.Now().After(late) {
+					t.Errorf("version %d, replica %d: what the winner's policy allows is denied for %v", version, i, patience)
+					return
+				}
+			}
+			if loser := (winner + 1) % replicas; allows(i, loser) {
+				t.Errorf("version %d, replica %d: what the policy of replica %d allows is allowed, though that of %d stands", version, i, loser, winner)
 			}
 		})
 	}
-	c.proved(t, n*replicas, replicas)
+	c.proved(t, int(decided.Load()), replicas)
 	c.stop(t)
 }
 
