@@ -95,12 +95,3 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	}
 	return response{status: http.StatusOK, body: a}, nil
 }
-
-// listAgents returns the organization's agents.
-func (s *Server) listAgents(r *request) (response, error) {
-	agents, next, err := pageOf(r, "agents", s.docs.ListAgents)
-	if err != nil {
-		return response{}, err
-	}
-	return list(agents, next), nil
-}

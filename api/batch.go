@@ -199,17 +199,13 @@ func (s *Server) evaluateEach(r *request, intents []*engine.Intent, errs []error
 		outs[at[n]] = out
 		outs[at[n]].Err = aboutDecision(out.Err)
 	}
-	if allFailed(outs) {
+	answered := func(out ledger.Outcome) bool {
+		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
+	}
+	if !slices.ContainsFunc(outs, answered) {
 		return response{}, outs[0].Err
 	}
 	return s.answers(r, outs), nil
-}
-
-// allFailed reports whether the service failed for every intent.
-func allFailed(outs []ledger.Outcome) bool {
-	return !slices.ContainsFunc(outs, func(out ledger.Outcome) bool {
-		return out.Err == nil || problemOf(out.Err).Status < http.StatusInternalServerError
-	})
 }
 
 // batchAnswer is the body of a batch's answer: for each intent, in order, the

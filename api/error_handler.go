@@ -54,7 +54,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	}
 	s.metrics.problems.WithLabelValues(p.Code).Inc()
 	writeProblem(fc, p, b.id)
-	if c, ok := fc.Conn().(*conn); ok && unread(p.Code) {
+	unread := p.Code == codeBodyTooLarge || p.Code == codeHeaderTooLarge || p.Code == codeMalformed
+	if c, ok := fc.Conn().(*conn); ok && unread {
 		c.unread.Store(true)
 	}
 	s.metrics.unmatched.observe(p.Status, time.Duration(0))
@@ -65,10 +66,4 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 func (s *Server) refuseFraming(fc *fasthttp.RequestCtx, err error) {
 	s.handleError(fc, err)
 	fc.SetConnectionClose()
-}
-
-// unread reports whether a request that was refused with code may still be on
-// its way.
-func unread(code string) bool {
-	return code == codeBodyTooLarge || code == codeHeaderTooLarge || code == codeMalformed
 }

@@ -30,7 +30,7 @@ func (f *fieldErrors) facts(metadata map[string]string, scopes scopeSet) {
 // invisible characters.
 func readsAsFact(key string) bool {
 	key = strings.TrimSpace(key)
-	if len(key) >= len(engine.FactPrefix) && isASCII(key) {
+	if len(key) >= len(engine.FactPrefix) && !strings.ContainsFunc(key, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.EqualFold(key[:len(engine.FactPrefix)], engine.FactPrefix)
 	}
 	folded := visible(engine.FoldID(visible(key)))
@@ -45,13 +45,4 @@ func visible(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

@@ -45,7 +45,10 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 		return nil, err
 	}
 	row := &explained{Record: record}
-	in := intentOf(record)
+	in := &engine.Intent{ // as far as the history keeps it
+		IntentID: record.IntentID, PolicyID: record.PolicyID, AgentID: record.AgentID, ActionType: record.ActionType, Resource: record.Resource,
+		Cost: record.Cost, Metadata: record.Metadata, IssuedAt: record.IssuedAt,
+	}
 	if ledger.IntentDigest(in) != record.IntentDigest {
 		row.Unexplained = partOfIntent
 		return row, nil
@@ -79,14 +82,6 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 // organization fit into memory beside those of others.
 func explanationOf(t *engine.Trace) *engine.Explanation {
 	return t.ExplainUpTo(16 * condition.MaxCondition)
-}
-
-// intentOf returns the intent of a row, as far as the history keeps it.
-func intentOf(r *storage.Record) *engine.Intent {
-	return &engine.Intent{
-		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
-		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
-	}
 }
 
 // found reports whether a code is among the reasons of a row.

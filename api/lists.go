@@ -31,6 +31,10 @@ type listSummary struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+func summarizeList(_ *request, l *engine.List) listSummary {
+	return listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
+}
+
 // putList stores a list, or its next version. It is in force before it answers.
 func (s *Server) putList(r *request, in *listBody) (response, error) {
 	if err := checkList(r, in); err != nil {
@@ -78,31 +82,6 @@ func checkList(r *request, in *listBody) error {
 	l := engine.List{Name: r.param, Values: in.Values}
 	bad.merge(l.Validate())
 	return bad.err()
-}
-
-// getList returns a list with its values.
-func (s *Server) getList(r *request) (response, error) {
-	if err := r.query.done(); err != nil {
-		return response{}, err
-	}
-	l, err := s.docs.List(r.ctx, r.who.org, r.param)
-	if err != nil {
-		return response{}, about("list", err)
-	}
-	return response{status: http.StatusOK, body: l}, nil
-}
-
-// listLists returns the organization's lists without their values.
-func (s *Server) listLists(r *request) (response, error) {
-	lists, next, err := pageOf(r, "lists", s.docs.ListLists)
-	if err != nil {
-		return response{}, err
-	}
-	items := make([]listSummary, len(lists))
-	for i, l := range lists {
-		items[i] = listSummary{l.Name, l.Version, len(l.Values), l.CreatedAt, l.UpdatedAt}
-	}
-	return list(items, next), nil
 }
 
 // deleteList removes a list that no rule looks in.

@@ -80,12 +80,3 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 	}
 	return invalid("policy.version", "must be greater than %d", newest.Version)
 }
-
-// listPolicies returns all versions of all policies.
-func (s *Server) listPolicies(r *request) (response, error) {
-	versions, next, err := pageOf(r, "policies", s.docs.ListPolicies)
-	if err != nil {
-		return response{}, err
-	}
-	return list(versions, next), nil
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"writ/decision"
 	"writ/engine"
@@ -143,7 +144,11 @@ func problemOf(err error) *problem {
 	case errors.As(err, &sale):
 		return billingProblem(sale)
 	case errors.As(err, &core):
-		return coreProblem(core)
+		return &problem{
+			Status: http.StatusInternalServerError, Code: codeCoreUnavailable, retryAfter: int((core.RetryAfter() + time.Second - 1) / time.Second),
+			Detail: "The evaluation core of this deployment made no decision. Nothing was allowed.",
+			logged: false, // the core logs, at a bounded rate
+		}
 	case errors.Is(err, storage.ErrBadCursor):
 		return problemOf(invalid("cursor", "is not a cursor of this list: use the one that the previous page gave"))
 	case errors.As(err, &limit):

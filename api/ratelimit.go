@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"writ/engine"
 )
@@ -74,11 +73,6 @@ func (l RateLimit) check() error {
 		return fmt.Errorf("a rate of %v a second and a burst of %d: want both above 0 and at most %d", l.Rate, l.Burst, engine.MaxSetting)
 	}
 	return nil
-}
-
-// refill is how long an empty bucket takes to be full.
-func (l RateLimit) refill() time.Duration {
-	return time.Duration(l.seconds(float64(l.Burst))) * time.Second
 }
 
 // seconds is the time to get n requests back, in whole seconds.

@@ -174,6 +174,39 @@ func pageOf[T any](r *request, what string, read func(ctx context.Context, org s
 	return items, next, nil
 }
 
+// listOf makes the handler of a list of what an organization has, named in errors; show
+// returns what is shown of each.
+func listOf[T, S any](what string, read func(ctx context.Context, org string, p storage.Page) ([]T, string, error), show func(*request, T) S) handler {
+	return func(r *request) (response, error) {
+		found, next, err := pageOf(r, what, read)
+		if err != nil {
+			return response{}, err
+		}
+		items := make([]S, len(found))
+		for i, v := range found {
+			items[i] = show(r, v)
+		}
+		return list(items, next), nil
+	}
+}
+
+// getOf makes the handler that reads what the path names, a resource of the organization.
+func getOf[T, S any](resource string, read func(ctx context.Context, org, id string) (T, error), show func(*request, T) S) handler {
+	return func(r *request) (response, error) {
+		if err := r.query.done(); err != nil {
+			return response{}, err
+		}
+		v, err := read(r.ctx, r.who.org, r.param)
+		if err != nil {
+			return response{}, about(resource, err)
+		}
+		return response{status: http.StatusOK, body: show(r, v)}, nil
+	}
+}
+
+// whole shows a document as it is stored.
+func whole[T any](_ *request, v T) T { return v }
+
 // stamp is the request's time as documents keep it.
 func (r *request) stamp() time.Time { return r.now.UTC().Truncate(time.Millisecond) }
 

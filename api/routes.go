@@ -57,15 +57,15 @@ func (s *Server) routes() []route {
 		post("/v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
-		get("/v1/policies", scopePolicyRead, s.listPolicies),
+		get("/v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, whole)),
 
 		get("/v1/rules", scopeRulesRead, s.listRules),
 		post("/v1/rules", scopeRulesWrite, withBody(s.createRule, s.checkNewRule), stored),
 		patch("/v1/rules/:ruleId", scopeRulesWrite, withOptionalBody(s.updateRule, s.checkChange), stored, conditional),
 		del("/v1/rules/:ruleId", scopeRulesWrite, s.deleteRule, urgent, conditional),
 
-		get("/v1/lists", scopeRulesRead, s.listLists),
-		get("/v1/lists/:name", scopeRulesRead, s.getList),
+		get("/v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
+		get("/v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, whole)),
 		put("/v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
 		del("/v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
@@ -73,12 +73,12 @@ func (s *Server) routes() []route {
 		post("/v1/tokens", scopeTokensWrite, withBody(s.createToken, checkNewToken), stored),
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
-		get("/v1/agents", scopeAgentsRead, s.listAgents),
+		get("/v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, whole)),
 		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
 		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
 
-		get("/v1/sessions", scopeAgentsRead, s.listSessions),
-		get("/v1/sessions/:sessionId", scopeAgentsRead, s.getSession),
+		get("/v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, whole)),
+		get("/v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, whole)),
 		post("/v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
 		patch("/v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
 
@@ -89,9 +89,9 @@ func (s *Server) routes() []route {
 		get("/v1/changes", scopeHistoryRead, s.listChanges),
 		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
 
-		get("/v1/webhooks", operatorOnly, s.listWebhooks),
+		get("/v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),
 		post("/v1/webhooks", operatorOnly, withBody(s.createWebhook, s.checkWebhook), stored),
-		get("/v1/webhooks/:webhookId", operatorOnly, s.webhook),
+		get("/v1/webhooks/:webhookId", operatorOnly, getOf("webhook", s.docs.Webhook, summarizeWebhook)),
 		del("/v1/webhooks/:webhookId", operatorOnly, s.deleteWebhook, urgent),
 		post("/v1/webhooks/:webhookId/rotate", operatorOnly, withOptionalBody(s.rotateWebhook, unchecked)),
 		post("/v1/webhooks/:webhookId/test", operatorOnly, withOptionalBody(s.testWebhook, unchecked)),
@@ -133,7 +133,7 @@ func del(path string, scope scopeSet, h handler, traits ...trait) route {
 
 // static is a document that stays the same. Whoever links to it may add a query.
 func static(path string, d document) route {
-	return get(path, public, serveDocument(d), anyQuery)
+	return get(path, public, func(*request) (response, error) { return response{status: http.StatusOK, body: d}, nil }, anyQuery)
 }
 
 func newRoute(method, path string, scope scopeSet, h handler, traits []trait) route {

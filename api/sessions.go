@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,25 +76,9 @@ func checkNewSession(r *request, in *sessionRequest) error {
 	return err
 }
 
-// listSessions returns the organization's sessions.
-func (s *Server) listSessions(r *request) (response, error) {
-	sessions, next, err := pageOf(r, "sessions", s.docs.ListSessions)
-	if err != nil {
-		return response{}, err
-	}
-	return list(sessions, next), nil
-}
-
-// getSession returns a session.
-func (s *Server) getSession(r *request) (response, error) {
-	if err := r.query.done(); err != nil {
-		return response{}, err
-	}
-	session, err := s.docs.Session(r.ctx, r.who.org, strings.ToLower(r.param))
-	if err != nil {
-		return response{}, about("session", err)
-	}
-	return response{status: http.StatusOK, body: session}, nil
+// session reads a session by its id in any case.
+func (s *Server) session(ctx context.Context, org, id string) (*engine.Session, error) {
+	return s.docs.Session(ctx, org, strings.ToLower(id))
 }
 
 func checkClose(_ *request, in *closeBody) error {
@@ -108,9 +93,8 @@ func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
 	if err := checkClose(r, in); err != nil {
 		return response{}, err
 	}
-	id := strings.ToLower(r.param)
 	if r.who.agents != nil {
-		session, err := s.docs.Session(r.ctx, r.who.org, id)
+		session, err := s.session(r.ctx, r.who.org, r.param)
 		if err != nil {
 			return response{}, about("session", err)
 		}
@@ -118,7 +102,7 @@ func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
 			return response{}, err
 		}
 	}
-	session, err := s.docs.CloseSession(r.ctx, r.who.org, id, r.stamp())
+	session, err := s.docs.CloseSession(r.ctx, r.who.org, strings.ToLower(r.param), r.stamp())
 	if err != nil {
 		return response{}, about("session", err)
 	}

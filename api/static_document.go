@@ -25,11 +25,6 @@ func newDocument(contentType string, data []byte) document {
 	return document{contentType: contentType, bytes: data, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// serveDocument returns a handler that answers with d.
-func serveDocument(d document) handler {
-	return func(*request) (response, error) { return response{status: http.StatusOK, body: d}, nil }
-}
-
 // writeDocument sends d, or 304 where the caller has it already, and returns
 // the status. Caches may keep it and must ask whether it is still the same: a
 // new release shows at once. A cache puts the headers of a 304 in place of those

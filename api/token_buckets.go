@@ -2,6 +2,7 @@ package api
 
 import (
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 
@@ -93,11 +94,12 @@ func (b *buckets[K]) addLocked(s *bucketShard[K], key K, now time.Time) *rate.Li
 	full := len(s.byKey) >= maxBuckets/bucketShards
 	pause := sweepPause
 	if !full {
-		pause = max(b.limit.refill(), time.Second)
+		refill := time.Duration(b.limit.seconds(float64(b.limit.Burst))) * time.Second
+		pause = max(refill, time.Second)
 	}
 	if now.Sub(s.swept) >= pause {
 		s.swept = now
-		b.sweepLocked(s, now)
+		maps.DeleteFunc(s.byKey, func(_ K, bucket *rate.Limiter) bool { return bucket.TokensAt(now) >= float64(b.limit.Burst) })
 		full = len(s.byKey) >= maxBuckets/bucketShards
 	}
 	if full {
@@ -106,15 +108,6 @@ func (b *buckets[K]) addLocked(s *bucketShard[K], key K, now time.Time) *rate.Li
 	bucket := b.fresh()
 	s.byKey[key] = bucket
 	return bucket
-}
-
-// sweepLocked drops the buckets that are full.
-func (b *buckets[K]) sweepLocked(s *bucketShard[K], now time.Time) {
-	for key, bucket := range s.byKey {
-		if bucket.TokensAt(now) >= float64(b.limit.Burst) {
-			delete(s.byKey, key)
-		}
-	}
 }
 
 // len is how many buckets are kept.

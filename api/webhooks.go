@@ -39,9 +39,9 @@ type secretWebhook struct {
 // secretOverlap is how long the old secret signs beside the new one.
 const secretOverlap = 24 * time.Hour
 
-func summarizeWebhook(w *storage.Webhook, now time.Time) webhookSummary {
+func summarizeWebhook(r *request, w *storage.Webhook) webhookSummary {
 	out := webhookSummary{ID: w.ID, URL: w.URL, Events: w.Events, CreatedAt: w.CreatedAt}
-	if last := w.Secrets[len(w.Secrets)-1].Until; last.After(now) {
+	if last := w.Secrets[len(w.Secrets)-1].Until; last.After(r.now) {
 		out.OldSecretUntil = &last
 	}
 	return out
@@ -63,7 +63,7 @@ func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
 	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
 		return response{}, fmt.Errorf("storing a webhook: %w", err)
 	}
-	return response{status: http.StatusCreated, body: secretWebhook{summarizeWebhook(w, r.now), w.Secrets[0].Secret}}, nil
+	return response{status: http.StatusCreated, body: secretWebhook{summarizeWebhook(r, w), w.Secrets[0].Secret}}, nil
 }
 
 func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
@@ -91,31 +91,6 @@ func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
 	return bad.err()
 }
 
-// listWebhooks returns the organization's webhooks.
-func (s *Server) listWebhooks(r *request) (response, error) {
-	hooks, next, err := pageOf(r, "webhooks", s.docs.ListWebhooks)
-	if err != nil {
-		return response{}, err
-	}
-	items := make([]webhookSummary, len(hooks))
-	for i, w := range hooks {
-		items[i] = summarizeWebhook(w, r.now)
-	}
-	return list(items, next), nil
-}
-
-// webhook returns one webhook.
-func (s *Server) webhook(r *request) (response, error) {
-	if err := r.query.done(); err != nil {
-		return response{}, err
-	}
-	w, err := s.docs.Webhook(r.ctx, r.who.org, r.param)
-	if err != nil {
-		return response{}, about("webhook", err)
-	}
-	return response{status: http.StatusOK, body: summarizeWebhook(w, r.now)}, nil
-}
-
 // deleteWebhook removes a webhook with its deliveries.
 func (s *Server) deleteWebhook(r *request) (response, error) {
 	if err := s.docs.DeleteWebhook(r.ctx, r.who.org, r.param); err != nil {
@@ -131,7 +106,7 @@ func (s *Server) rotateWebhook(r *request, _ *struct{}) (response, error) {
 	if err != nil {
 		return response{}, about("webhook", err)
 	}
-	return response{status: http.StatusOK, body: secretWebhook{summarizeWebhook(w, r.now), secret}}, nil
+	return response{status: http.StatusOK, body: secretWebhook{summarizeWebhook(r, w), secret}}, nil
 }
 
 // messageBody names an event that is sent.
