@@ -66,7 +66,6 @@ type findingBody struct {
 	Reason string `json:"reason"`
 }
 
-// approvalAt returns a as it is shown at a time.
 func (s *Server) approvalAt(a *approval.Approval, at time.Time) *approvalBody {
 	r := a.Held
 	b := &approvalBody{

@@ -235,7 +235,6 @@ func (s *Server) answers(r *request, outs []ledger.Outcome) response {
 	return res
 }
 
-// itemProblem is the problem of one intent of a batch.
 func (s *Server) itemProblem(r *request, err error) []byte {
 	p := problemOf(err)
 	s.metrics.problems.WithLabelValues(p.Code).Inc()

@@ -153,7 +153,6 @@ type billingRefusal interface {
 	Refusal() (code, detail string)
 }
 
-// billingProblem says what Billing refused.
 func billingProblem(e billingRefusal) *problem {
 	code, detail := e.Refusal()
 	if code == codeNoBillingAnswer {

@@ -44,7 +44,6 @@ func recordTexts() (columns string) {
 	return columns
 }
 
-// csvRows appends rows.
 type csvRows struct {
 	buf  []byte
 	cell []byte // in which lists are joined

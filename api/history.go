@@ -99,7 +99,6 @@ func (s *Server) filter(q query) (f storage.Filter, err error) {
 	return f, nil
 }
 
-// identity takes a filter by an identity.
 func (s *Server) identity(q query, name string) ([]string, error) {
 	text, err := q.text(name)
 	if err != nil || text == "" {

@@ -14,7 +14,6 @@ type registerBody struct {
 	Policy *engine.ActionPolicy `json:"policy"`
 }
 
-// decodeRegister reads the body of a registration.
 func decodeRegister(r *request, in *registerBody) error {
 	return policyEnvelope().hint(engine.Decode(r.body, "", in, func() error { return checkRegister(r, in) }))
 }

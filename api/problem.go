@@ -96,10 +96,8 @@ type refusalError struct{ problem problem }
 // Error implements error.
 func (e *refusalError) Error() string { return e.problem.Code + ": " + e.problem.Detail }
 
-// refuse returns p as an error.
 func refuse(p problem) error { return &refusalError{p} }
 
-// invalid is a problem with one field.
 func invalid(field, format string, args ...any) error {
 	return &engine.InvalidError{Fields: []engine.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }

@@ -17,7 +17,6 @@ const (
 	typeProblem = "application/problem+json"
 )
 
-// writeProblem answers with p.
 func writeProblem(fc *fasthttp.RequestCtx, p *problem, requestID []byte) {
 	p.complete(instance(fc), string(requestID))
 	body, err := json.Marshal(p)

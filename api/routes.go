@@ -32,7 +32,6 @@ const (
 	owned                         // a credential without the scope may ask for what is its own: the handler checks
 )
 
-// is reports whether the route has t.
 func (rt *route) is(t trait) bool { return rt.traits&t != 0 }
 
 // routes lists every route of the public address.

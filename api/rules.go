@@ -142,7 +142,6 @@ func (r *request) matches(updated time.Time) (bool, error) {
 	return r.ifMatch == "" || r.ifMatch == "*" || r.ifMatch == string(tag), nil
 }
 
-// deleteRule removes a rule.
 func (s *Server) deleteRule(r *request) (response, error) {
 	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param, r.mayChange); err != nil {
 		return response{}, about("rule", err)
@@ -167,7 +166,6 @@ func (s *Server) listRules(r *request) (response, error) {
 	return response{status: http.StatusOK, body: rules, next: next}, nil
 }
 
-// apply returns old with what the body gives.
 func (in *ruleBody) apply(old engine.Rule, now time.Time) engine.Rule {
 	set(&old.Name, in.Name)
 	set(&old.Description, in.Description)

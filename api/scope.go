@@ -64,7 +64,6 @@ func parseScopes(names []string) (scopeSet, int, error) {
 	return set, 0, nil
 }
 
-// has reports whether s holds all of want.
 func (s scopeSet) has(want scopeSet) bool { return s&want == want }
 
 // names returns the names of s in the order of scopeList.

@@ -169,7 +169,6 @@ type cache interface {
 	InvalidateAll()
 }
 
-// caches are all caches of what the store has.
 func (s *Server) caches() []cache { return []cache{s.cfg.Sets, s.auth.keys, s.plans.cache} }
 
 func (s *Server) newApp() *fiber.App {

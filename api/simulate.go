@@ -206,7 +206,6 @@ func (s *Server) compileSimulated(r *request, in *simulateBody, bad *fieldErrors
 	return nil
 }
 
-// rule returns the rule that is described.
 func (in *simulatedRule) rule() engine.Rule {
 	body := ruleBody{in.Name, in.Description, in.Condition, in.Action, in.Priority, in.IsActive}
 	return body.apply(engine.Rule{ID: in.ID, Priority: engine.DefaultPriority, IsActive: true, CreatedAt: in.CreatedAt}, in.UpdatedAt)

@@ -91,7 +91,6 @@ func (s *Server) schema(r *request) (response, error) {
 	return response{status: http.StatusOK, body: d}, nil
 }
 
-// webFile returns a file of web as a document.
 func webFile(name string) (document, error) {
 	types := map[string]string{
 		".html": "text/html; charset=utf-8",

@@ -110,7 +110,6 @@ func (b *buckets[K]) addLocked(s *bucketShard[K], key K, now time.Time) *rate.Li
 	return bucket
 }
 
-// len is how many buckets are kept.
 func (b *buckets[K]) len() int {
 	n := 0
 	for i := range b.shards {

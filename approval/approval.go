@@ -151,7 +151,6 @@ func finding(code engine.Code, text string) engine.Finding {
 	return engine.Finding{Code: code, Outcome: outcome, Reason: string(code) + ": " + text}
 }
 
-// verdict returns a verdict on a.
 func (a *Approval) verdict(verdict string, at time.Time) *ledger.Verdict {
 	return &ledger.Verdict{
 		OrganizationID: a.Held.OrganizationID, ApprovalID: a.Held.DecisionID, Verdict: verdict,

@@ -117,7 +117,6 @@ func (d *Desk) Find(ctx context.Context, org, id string) (*Approval, error) {
 	return d.find(ctx, held)
 }
 
-// find returns the approval of a held decision.
 func (d *Desk) find(ctx context.Context, held *storage.Record) (*Approval, error) {
 	details, err := d.docs.Details(ctx, held.OrganizationID, held.DecisionID)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

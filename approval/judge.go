@@ -90,7 +90,6 @@ func same(stands, v *ledger.Verdict) bool {
 	return stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt)
 }
 
-// holds returns how long an approval holds.
 func (r *Ruling) holds(ttl time.Duration) time.Duration {
 	if r.For == 0 {
 		return min(ttl, MaxTTL/3)

@@ -97,7 +97,6 @@ func (p Place) before(q Place) bool {
 	return p.Line < q.Line || p.Line == q.Line && p.Column < q.Column
 }
 
-// scan finds the comments.
 func (t *yamlText) scan() {
 	var open []Place // collections in braces or brackets
 	for at := (Place{1, 1}); at.Line <= len(t.lines); {

@@ -166,7 +166,6 @@ func (d *Document) Rule(o engine.Options) (*engine.CompiledRule, error) {
 	})
 }
 
-// checkRule returns all that is wrong with a rule.
 func checkRule(r engine.Rule, o engine.Options) error {
 	var all, found *engine.InvalidError
 	if err := r.Validate(); errors.As(err, &found) {

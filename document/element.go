@@ -79,7 +79,6 @@ func (b *builder) value(y *yaml.Node, up *element, inline bool) *element {
 	return x
 }
 
-// collect adds what is in a collection.
 func (b *builder) collect(x *element, y *yaml.Node, up *element) {
 	step := 1
 	if x.kind == '{' {
@@ -179,7 +178,6 @@ func (n *node) width(inside int) (width int, ok bool) {
 	return width, true
 }
 
-// node is the value of an element.
 func (x *element) node() *node {
 	n := &node{kind: x.kind, text: x.text}
 	for i, kid := range x.kids {

@@ -12,7 +12,6 @@ import (
 	"writ/engine/condition"
 )
 
-// writeYAML writes documents in YAML.
 func writeYAML(pages []page) []byte {
 	var w yamlWriter
 	for i, p := range pages {
@@ -38,7 +37,6 @@ func writeYAML(pages []page) []byte {
 	return w.b.Bytes()
 }
 
-// yamlWriter writes elements in YAML.
 type yamlWriter struct{ b bytes.Buffer }
 
 func (w *yamlWriter) lines(indent int, lines []string) {

@@ -176,7 +176,6 @@ func (r *jsonReader) expected(offset int) string {
 	return "want a text in double quotes, a number, true, false, an object or an array; a .yaml file needs fewer quotes"
 }
 
-// inObject reports whether the decoder is in an object.
 func (r *jsonReader) inObject() bool {
 	kind, _ := r.dec.StackIndex(r.dec.StackDepth())
 	return kind == '{'

@@ -218,7 +218,6 @@ func (f *file) refuse(at Place, format string, args ...any) error {
 	return &Error{Problems: []Problem{f.problem(at, "", fmt.Sprintf(format, args...))}}
 }
 
-// line returns a line of the file.
 func (f *file) line(n int) string {
 	lines := f.lines()
 	if n < 1 || n > len(lines) {

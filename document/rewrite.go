@@ -69,7 +69,6 @@ func says(name string, data []byte, wanted []*node) bool {
 	return err == nil && slices.EqualFunc(docs, wanted, func(d *Document, n *node) bool { return d.root.same(n) })
 }
 
-// same reports whether two documents say the same.
 func (n *node) same(m *node) bool {
 	return bytes.Equal(n.natural(kindOf(n)).sorted().json(), m.natural(kindOf(m)).sorted().json())
 }

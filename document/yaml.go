@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads one or several YAML documents.
 func (f *file) readYAML() (roots []*node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(f.text))
 	r := &yamlReader{file: f}

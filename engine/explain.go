@@ -191,7 +191,6 @@ func (t *Trace) explainCheck(found *Checked, c *Check) ExplainedCheck {
 	return x
 }
 
-// session reports whether the check is of the session.
 func (c *Checked) session() bool { return strings.HasPrefix(c.Field, "session.") }
 
 // valueOf returns a member of a policy that is no list.

@@ -75,7 +75,6 @@ func newRuleIndex(rules []*CompiledRule) ruleIndex {
 	return x
 }
 
-// file files rule i under d.
 func (x *ruleIndex) file(i int32, d condition.Demand) {
 	switch d.Field.ID {
 	case condition.Resource:

@@ -105,7 +105,6 @@ func didYouMean(name string, names ...string) string {
 	return ""
 }
 
-// value reads the next value into v.
 func (m *mistakes) value(v reflect.Value) error {
 	kind := m.dec.PeekKind()
 	for v.Kind() == reflect.Pointer && kind != 'n' {
@@ -204,7 +203,6 @@ func (m *mistakes) entry(v reflect.Value, name string) func() error {
 	}
 }
 
-// array reads an array into the slice v.
 func (m *mistakes) array(v reflect.Value) error {
 	if _, err := m.dec.ReadToken(); err != nil {
 		return err

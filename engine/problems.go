@@ -19,7 +19,6 @@ func (p *problems) add(field, format string, args ...any) {
 	p.fields = append(p.fields, FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// addIn reports a mistake within a field.
 func (p *problems) addIn(field string, m condition.Mistake) {
 	p.fields = append(p.fields, FieldError{Field: field, Message: m.String(), In: m})
 }

@@ -112,7 +112,6 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 	return c, nil
 }
 
-// compileCondition compiles the condition of a rule with an outcome.
 func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
 	c, err := condition.Compile(doc, condition.Options{Stricter: outcome != Allow, Stored: o.stored})
 	if err != nil || c.Rego == "" {

@@ -115,7 +115,6 @@ type CompiledSession struct {
 	checks []sessionCheck
 }
 
-// sessionCheck is a check of a session and what it asks.
 type sessionCheck struct {
 	row  *checkRow
 	asks condition.Compact

@@ -159,7 +159,6 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	return proof, err
 }
 
-// prover proves one history.
 type prover struct {
 	cfg ProveConfig
 

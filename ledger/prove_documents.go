@@ -60,7 +60,6 @@ func (d *documents) changed(c Change) {
 	}
 }
 
-// prove reads the documents of h.
 func (d *documents) prove(ctx context.Context, h History) error {
 	err := h.Waiting(ctx, func(c storage.Change) error {
 		d.waiting++

@@ -64,7 +64,6 @@ func (i *imports) orgLocked(org string) *imported {
 	return i.orgs[org]
 }
 
-// entry takes an import entry.
 func (i *imports) entry(e *storage.Entry) error {
 	parsed, err := ParseImport(e)
 	if err != nil {

@@ -188,7 +188,6 @@ type partialTrees struct {
 	known   bool // the trees are
 }
 
-// headName identifies a head.
 type headName struct {
 	chain [16]byte
 	seq   uint64

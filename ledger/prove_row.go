@@ -60,7 +60,6 @@ func fits(r *storage.Record) error {
 	return nil
 }
 
-// row proves r.
 func (p *prover) row(r *storage.Record) error {
 	if err := p.proveRow(r); err != nil {
 		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}

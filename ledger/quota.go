@@ -59,7 +59,6 @@ type claim struct {
 	within bool
 }
 
-// quotas are the quotas in use.
 type quotas struct {
 	store Store
 	log   *slog.Logger

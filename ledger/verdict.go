@@ -48,10 +48,8 @@ const (
 	Used     = "used"    // the decision UsedBy has used it up
 )
 
-// ends reports whether v ends an approval.
 func (v *Verdict) ends() bool { return v.Verdict == Revoked || v.Verdict == Used }
 
-// endKey is the key of what ends an approval.
 func endKey(approvalID string) string { return approvalID + "/end" }
 
 // entry returns the entry of v, which is not signed yet.

@@ -71,7 +71,6 @@ func Kinds() []Kind {
 	}
 }
 
-// warnings collects warnings.
 type warnings []Warning
 
 func (w *warnings) add(field, rule, message, instead string) {

@@ -45,7 +45,6 @@ func Policy(p *engine.ActionPolicy) []Warning {
 
 func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
-// actions adds the warnings of action types.
 func (w *warnings) actions(p *engine.ActionPolicy) {
 	allowed := listOf(p.AllowedActionTypes, condition.ActionCovers)
 	denied := listOf(p.DeniedActionTypes, condition.DeniedCovers)
@@ -71,7 +70,6 @@ func (w *warnings) actions(p *engine.ActionPolicy) {
 
 func isEveryAction(entry string) bool { return strings.Trim(entry, "*") == "" }
 
-// patterns adds the warnings of resource patterns.
 func (w *warnings) patterns(p *engine.ActionPolicy) {
 	allowed := shapesOf(p.AllowedResourcePatterns, glob.Allows)
 	blocked := shapesOf(p.BlockedResourcePatterns, glob.Blocks)

@@ -65,7 +65,6 @@ type linter struct {
 	seen     seen
 }
 
-// active is a rule that is active.
 type active struct {
 	*engine.CompiledRule
 	// at is its place in the document, and place that in the deciding order.

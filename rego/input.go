@@ -89,7 +89,6 @@ func countersTerm(counts []condition.Count) *ast.Term {
 	return ast.ObjectTerm(members...)
 }
 
-// readingsTerm is the readings of a resource.
 func readingsTerm(r *resource.Readings) *ast.Term {
 	blocked := make([]*ast.Term, r.BlockLen())
 	for i := range blocked {

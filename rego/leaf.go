@@ -25,7 +25,6 @@ func searching(n *condition.Node) (expressions func(string) []string) {
 	return glob.PlainExpressions
 }
 
-// appendDistinct appends s unless list has it.
 func appendDistinct(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
@@ -65,7 +64,6 @@ func leaf(n *condition.Node) string {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ref writes what reads a field.
 func ref(f condition.Field) string {
 	switch {
 	case f.ID == condition.Resource:

@@ -125,7 +125,6 @@ type lowering struct {
 	errable []string
 }
 
-// module returns the policy's module.
 func (l *lowering) module() (string, error) {
 	checks, err := l.checks()
 	if err != nil {

@@ -50,7 +50,6 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 	return nil
 }
 
-// deniesAny reports whether one of rules denies.
 func deniesAny(rules []*engine.CompiledRule) bool {
 	return slices.ContainsFunc(rules, func(r *engine.CompiledRule) bool { return r.Outcome() == engine.Deny })
 }

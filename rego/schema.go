@@ -29,14 +29,12 @@ func intentSchema() map[string]any {
 	return closed(p)
 }
 
-// policySchema is the schema of input.policy.
 func policySchema() map[string]any {
 	p := texts("policy_id", "organization_id", "agent_id", "status")
 	p["version"] = typed("integer")
 	return closed(p)
 }
 
-// conditionSchema is the schema of the input of a condition.
 func conditionSchema() map[string]any {
 	return closed(map[string]any{
 		"intent": intentSchema(),

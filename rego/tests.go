@@ -21,7 +21,6 @@ import (
 	"writ/engine/condition"
 )
 
-// testTimeout is how long one test may take.
 const testTimeout = 5 * time.Second
 
 // loweredPrefix begins the names of the modules under test, so that no test file
@@ -159,7 +158,6 @@ var testSandbox = sync.OnceValue(func() *ast.Capabilities {
 	return &c
 })
 
-// testData is the data that tests see.
 func testData(p *engine.ActionPolicy, rules []engine.Rule, intents map[string]*engine.Input) (map[string]any, error) {
 	inputs := make(map[string]any, len(intents))
 	for name, in := range intents {

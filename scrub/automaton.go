@@ -15,7 +15,6 @@ type automaton struct {
 // classBits is the room for classes: letters, digits and punctuation.
 const classBits = 6
 
-// newAutomaton returns the automaton of the rules' keywords.
 func newAutomaton(rules []*rule) automaton {
 	a := automaton{width: 1}
 	for _, r := range rules {

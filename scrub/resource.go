@@ -65,7 +65,6 @@ func (s *Scrubber) folded(spans []span, raw, kept string) []span {
 	return spans
 }
 
-// appendAll appends every place of secret in text.
 func appendAll(spans []span, text, secret, kind string) []span {
 	for from := 0; ; {
 		i := strings.Index(text[from:], secret)

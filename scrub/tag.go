@@ -24,10 +24,8 @@ type Tagger struct {
 	keys []tagKey
 }
 
-// tagKey is a key of tags.
 type tagKey []byte
 
-// tag returns the tag of secret.
 func (k tagKey) tag(kind, secret string) string {
 	mac := hmac.New(sha256.New, k)
 	mac.Write([]byte(secret))

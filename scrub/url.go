@@ -95,7 +95,6 @@ var urlFormats = []urlFormat{
 // than gitleaks has, and an expression with more formats is slower.
 const formatsPerRule = 6
 
-// urlRules returns the rules of urlFormats.
 func urlRules() (rules []*rule) {
 	for formats := range slices.Chunk(urlFormats, formatsPerRule) {
 		var expressions, keywords []string

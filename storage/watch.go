@@ -28,7 +28,6 @@ type Change struct {
 	Actor string `json:"actor,omitzero"`
 }
 
-// actorKey is the key of the actor in a context.
 type actorKey struct{}
 
 // WithActor returns a context whose updates are recorded as made by actor: a credential as

@@ -117,7 +117,6 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 	return all
 }
 
-// oneCase makes a case of a test.
 func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
 	s := &said{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent", members: map[string]value{}}
 	s.fromTest(t, field)

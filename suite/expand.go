@@ -53,7 +53,6 @@ type fixture struct {
 	intent  *engine.Intent // nil where it is not whole by itself
 }
 
-// expand makes the cases of a suite.
 func (r *reader) expand(s *Suite, f *File) {
 	e := &expander{reader: r, suite: s, file: f, resolved: map[string]members{}}
 	e.fixtures()
@@ -88,7 +87,6 @@ func number(cases []*Case) {
 	}
 }
 
-// expander makes the cases of a suite.
 type expander struct {
 	*reader
 	suite    *Suite

@@ -172,7 +172,6 @@ func (r *reader) add(err error) {
 	}
 }
 
-// policies reads the policies of the suite.
 func (r *reader) policies(f *File) []source {
 	var all []source
 	switch {
@@ -190,7 +189,6 @@ func (r *reader) policies(f *File) []source {
 	return all
 }
 
-// rules reads the rules of the suite.
 func (r *reader) rules(f *File) []source {
 	if f.Rules.Kind() != '[' {
 		return r.sources("rules", f.Rules, document.Rule)

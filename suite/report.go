@@ -80,7 +80,6 @@ func (r *Report) suites() []*tally {
 	return all
 }
 
-// jsonReport is the report in JSON.
 type jsonReport struct {
 	Tests    []jsonTest    `json:"tests"`
 	Coverage *jsonCoverage `json:"coverage,omitzero"`

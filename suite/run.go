@@ -83,7 +83,6 @@ func (r *Result) ID() string {
 	return strings.TrimSuffix(r.Suite.Name+"/"+r.Test+"/"+r.Name, "/")
 }
 
-// selects reports whether a result is asked for.
 func (o *Options) selects(r *Result) bool { return o.Run == nil || o.Run.MatchString(r.ID()) }
 
 // Subject is the case as the failure names it: the fixture and what is set of it.

@@ -25,7 +25,6 @@ func conditionsOver(lists condition.Lists) engine.Options {
 	return o
 }
 
-// lists compiles the lists of the suite.
 func (r *reader) lists(f *File) []engine.List {
 	var all []engine.List
 	for _, name := range slices.Sorted(maps.Keys(f.Lists)) {
@@ -65,7 +64,6 @@ type source struct {
 	lists  []string // that the rule looks in
 }
 
-// place is where a field of the source stands.
 func (s *source) place(field string) document.Place { return s.doc.Problem(field, "").Place }
 
 // lineOf returns the line of the file where a line of a text of the condition stands.
@@ -203,7 +201,6 @@ func (s *subject) ruleCalled(name string) (ids []string) {
 	return ids
 }
 
-// ruleName returns the name of the rule with an id.
 func (s *subject) ruleName(id string) string {
 	for i := range s.rules {
 		if s.rules[i].ID == id {

@@ -163,7 +163,6 @@ func (c *checker) trust(h *Header) error {
 	return nil
 }
 
-// row verifies a row.
 func (c *checker) row(r *storage.Record) error {
 	if err := c.verifier.Verify(r); err != nil {
 		return err

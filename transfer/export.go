@@ -178,7 +178,6 @@ func (e *exporter) write() error {
 	return errors.Join(e.out.Flush(), e.file.Sync())
 }
 
-// begin writes the header.
 func (e *exporter) begin(last string) error {
 	keys, some := e.cfg.Keys, last != ""
 	err := e.src.View(e.ctx, func(r storage.Reader) error {
@@ -271,7 +270,6 @@ func (e *exporter) writeDocuments(r storage.Reader) error {
 	})
 }
 
-// line writes a line.
 func (e *exporter) line(l *line) error {
 	if err := json.MarshalWrite(e.out, l, json.Deterministic(true)); err != nil {
 		return fmt.Errorf("writing a line: %w", err)

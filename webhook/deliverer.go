@@ -75,7 +75,6 @@ type Deliverer struct {
 	next    int // the organization whose turn is first
 }
 
-// place names a webhook.
 type place struct{ org, webhook string }
 
 // target is what is known of a webhook on this handle alone.

@@ -183,7 +183,6 @@ func facts(all []Change) map[string][]document.Edit {
 	return edits
 }
 
-// member is a member of an object.
 type member struct {
 	name  string
 	value jsontext.Value

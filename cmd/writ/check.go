@@ -65,7 +65,6 @@ func (c *checkCmd) Run(_ context.Context, s streams) error {
 	return nil
 }
 
-// checker checks files.
 type checker struct {
 	streams
 	reports []*report
@@ -80,7 +79,6 @@ type report struct {
 	found []finding
 }
 
-// checkedRule is a rule and where it is from.
 type checkedRule struct {
 	*engine.CompiledRule
 	doc *document.Document
@@ -111,7 +109,6 @@ func (r *report) add(severity, rule, instead string, problems ...document.Proble
 	}
 }
 
-// file checks the documents in a file.
 func (c *checker) file(name string) {
 	r := &report{name: name}
 	c.reports = append(c.reports, r)

@@ -35,7 +35,6 @@ func (c colors) in(colour, text string) string {
 
 func (c colors) bold(text string) string { return c.in(bold, text) }
 
-// decision writes text in the colour of a decision.
 func (c colors) decision(text, decision string) string {
 	switch decision {
 	case engine.Allow.String():

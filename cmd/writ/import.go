@@ -121,7 +121,6 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// store stores what was checked.
 func (c *importCmd) store(ctx context.Context, s streams, f io.ReadSeeker, checked *transfer.Checked, bar *progress) (entry ledger.Import, err error) {
 	if err := c.Data.create(); err != nil {
 		return entry, err

@@ -34,7 +34,6 @@ func (f *storeFlags) checkURI() error {
 	return nil
 }
 
-// open opens the store that the flags name.
 func (f *storeFlags) open(ctx context.Context, data dataDir, e embedded.Options, m mongodb.Options) (storage.Store, error) {
 	if f.Store == "mongodb" {
 		m.URI, m.Database = f.MongoDB.URI, f.MongoDB.Database

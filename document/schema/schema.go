@@ -23,7 +23,6 @@ import (
 // Kinds are the kinds of schemas: of one document each, and "rules" of an array of them.
 var Kinds = []string{"policy", "rule", "rules", "list", "intent", "suite"}
 
-// object is a JSON object.
 type object = map[string]any
 
 // JSON returns the schema of a kind, indented.
@@ -62,7 +61,6 @@ func JSON(kind string) ([]byte, error) {
 
 func ref(name string) object { return object{"$ref": "#/$defs/" + name} }
 
-// describe returns s with a description.
 func describe(s object, text string) object {
 	s = maps.Clone(s)
 	s["description"] = text
@@ -88,7 +86,6 @@ func structure(t reflect.Type, members map[string]object) object {
 	return object{"type": "object", "additionalProperties": false, "properties": properties, "required": required}
 }
 
-// typed is the schema of a Go type.
 func typed(t reflect.Type) object {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -96,7 +96,6 @@ func variables() cel.EnvOption {
 	}
 }
 
-// variableNames are the names of the variables.
 func variableNames() (names []string) {
 	for id := range MetadataValue {
 		if f := FieldOf(id); f.row().name != "" && f.celType() != nil {

@@ -204,7 +204,6 @@ func (f Field) as(kind Kind) Field {
 // isKeyed reports whether f is a member of a map.
 func (f Field) isKeyed() bool { return f.ID == MetadataValue || f.ID == CounterValue }
 
-// isMetadata reports whether f is read from one metadata key.
 func (f Field) isMetadata() bool { return f.ID == MetadataValue }
 
 // isFree reports whether f holds text that the caller writes as they like.
@@ -264,7 +263,6 @@ func fieldNames() (names []string) {
 	return names
 }
 
-// fieldByPath returns the field whose path in CEL is path.
 func fieldByPath(path string) (Field, bool) {
 	for id := range MetadataValue {
 		if fields[id].path == path {

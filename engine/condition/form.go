@@ -16,7 +16,6 @@ func admitsResource(s string) error {
 	return nil
 }
 
-// oneOf refuses what is none of names.
 func oneOf(names []string, s string) error {
 	list := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 	if slices.Contains(names, s) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// leaf parses the comparison of f with v.
 func (p *parser) leaf(f Field, c comparison, v jsonNode) *Node {
 	p.nodes++
 	if c.op == Exists && (f.ID == Item || f.Kind == Size) {
@@ -109,7 +108,6 @@ func among(f Field, values []Constant) *Node {
 	return Either(kids...)
 }
 
-// glob parses a glob or a list of globs.
 func (p *parser) glob(f Field, c comparison, v jsonNode) *Node {
 	items := v.items
 	if v.kind != '[' {

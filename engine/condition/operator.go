@@ -91,7 +91,6 @@ func (r *operatorRow) against(constant string) func(text string) bool {
 	return nil
 }
 
-// table is the one table of operators.
 var table = [operatorCount]operatorRow{
 	Eq: {match: "$eq", notMatch: "$ne", tree: "eq equal", notTree: "ne notEqual",
 		symbol: "==", call: operators.Equals, cel: infix, rego: infix, order: func(c int) bool { return c == 0 }},

@@ -45,7 +45,6 @@ func (p *parser) misnamed(at, format string, args ...any) *Node {
 	return opaque()
 }
 
-// match parses a match object.
 func (p *parser) match(obj jsonNode) *Node {
 	p.nodes++
 	if obj.kind != '{' {
@@ -142,7 +141,6 @@ func (p *parser) operator(f Field, m jsonMember) *Node {
 	return p.leaf(f, c, m.value)
 }
 
-// treeKeys are the keys of a tree and of its leaves.
 func treeKeys() []string {
 	return []string{"all", "any", "not", "field", "fact", "op", "operator", "value", "count", "sum"}
 }
@@ -259,7 +257,6 @@ func otherKey(obj jsonNode, name string) string {
 	return obj.members[1].name
 }
 
-// leafHead parses a leaf's field and operator.
 func (p *parser) leafHead(name, op jsonNode) (Field, comparison, bool) {
 	if name.kind != '"' || op.kind != '"' {
 		wrong := name

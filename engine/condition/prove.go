@@ -171,7 +171,6 @@ func (c *Case) set(s subject, there Truth) bool {
 	return true
 }
 
-// isThere says whether the intents have f.
 func (c *Case) isThere(f Field) Truth {
 	switch {
 	case !f.Optional():

@@ -115,7 +115,6 @@ func reviewTree(tree *Node) Review {
 	return Review{Fields: all.without(nil), Dodges: reads.without(asks)}
 }
 
-// reviewCEL reviews an expression.
 func reviewCEL(expr ast.Expr) Review {
 	r := celReviewer{all: names{}, reads: names{}, asks: names{}, keyed: make(map[int64]bool)}
 	ast.PostOrderVisit(expr, ast.NewExprVisitor(r.keys))

@@ -102,7 +102,6 @@ func expectSchema(name string, f Field) map[string]any {
 	return anyOf(f.constantSchema(), def(name+"Operators"))
 }
 
-// constantSchema is that of what f is compared with.
 func (f Field) constantSchema() map[string]any {
 	switch {
 	case f.Kind == Int || f.Kind == Size:
@@ -191,7 +190,6 @@ func treeSchema() map[string]any {
 	)
 }
 
-// counterSchema is the schema of a [Counter] with what it is compared with.
 func counterSchema(name string, more map[string]any) map[string]any {
 	required := append([]string{"window"}, slices.Sorted(maps.Keys(more))...)
 	properties := map[string]any{

@@ -9,7 +9,6 @@ import (
 	"github.com/google/cel-go/common/overloads"
 )
 
-// compileCEL compiles a condition in CEL.
 func compileCEL(source string, o Options) (*Condition, error) {
 	l, err := cels()
 	if err != nil {

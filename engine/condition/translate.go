@@ -115,7 +115,6 @@ func translateComparison(function string, left, right ast.Expr) Outcomes {
 	return t
 }
 
-// fieldOf returns the field that e reads.
 func fieldOf(e ast.Expr) (Field, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:

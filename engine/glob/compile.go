@@ -93,7 +93,6 @@ type meeting struct {
 	prefix  string
 }
 
-// add adds one spelling of a pattern.
 func (b *builder) add(index int, s spelling) {
 	literal, n := literalPrefix(s.units)
 	rest := s.units[n:]

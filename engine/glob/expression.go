@@ -55,7 +55,6 @@ func expressions(patterns []string, use Use, spell speller) []Expression {
 	return all
 }
 
-// union returns forms as alternatives of one expression.
 func union(forms [][]unit, star string) string {
 	var all []string
 	seen := make(map[string]bool)

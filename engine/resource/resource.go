@@ -170,7 +170,6 @@ func readAny(raw string) (Readings, error) {
 	return r, nil
 }
 
-// normalForm returns the normal form of what t has read.
 func normalForm(t *text) string {
 	want := [...]Reader{formWeb: Browser, formFile: POSIX, formWindows: Windows, formService: Client, formAddresses: 0}[t.form]
 	i := slices.IndexFunc(t.readings.list, func(r Reading) bool { return r.Readers&want != 0 })

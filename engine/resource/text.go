@@ -49,7 +49,6 @@ func unhex(c byte) byte {
 	return 0xFF
 }
 
-// hasEscape reports whether s has an escape.
 func hasEscape(s string) bool { return len(Decode(s)) < len(s) }
 
 // Decode decodes every escape of s once. The result may be no UTF-8.

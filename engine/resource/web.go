@@ -28,7 +28,6 @@ func withoutUserInfo(authority string) string {
 	return authority[strings.LastIndexByte(authority, '@')+1:]
 }
 
-// readWeb reads a web URL.
 func (t *text) readWeb() *Error {
 	if !strings.HasPrefix(t.rest, "//") || strings.HasPrefix(t.rest, "///") {
 		return &Error{"a web URL needs exactly two slashes after its scheme"}

@@ -14,7 +14,6 @@ import (
 	"writ/storage"
 )
 
-// documentRow is a document as it is stored.
 type documentRow struct {
 	Key      string `bson:"_id"`
 	Org      string `bson:"o"`
@@ -121,7 +120,6 @@ func collection(kind storage.Kind, org string) (*storage.Collection, error) {
 	return c, checkOrg(org)
 }
 
-// document returns the document of a row of a collection.
 func (row *documentRow) document(c *storage.Collection) (storage.Document, error) {
 	key, err := parseText(row.Key)
 	prefix := documentsOf(c, row.Org)

@@ -59,7 +59,6 @@ func documentsOf(c *storage.Collection, org string) []byte {
 	return append(k, storage.Text(org)...)
 }
 
-// documentKey is the key of a document.
 func documentKey(c *storage.Collection, org, id string) string {
 	return text(append(documentsOf(c, org), id...))
 }

@@ -169,7 +169,6 @@ func (a *appending) begin() error {
 	return nil
 }
 
-// write writes the sealed batch.
 func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 	signed, err := head.MarshalBinary()
 	if err != nil {

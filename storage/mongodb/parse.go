@@ -17,7 +17,6 @@ import (
 	"writ/storage"
 )
 
-// parsedRow is a decoded row.
 type parsedRow struct {
 	intent []byte // its key
 	id     uuid.UUID

@@ -39,7 +39,6 @@ type placesRow struct {
 // some.
 const share = 8
 
-// meter names a meter.
 type meter struct {
 	org   string
 	month storage.Month

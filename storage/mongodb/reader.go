@@ -39,7 +39,6 @@ type Reader struct {
 // decided is how many decisions are certainly of a month, and how many may be.
 type decided struct{ sure, either int64 }
 
-// partRows is how many rows a part has at most.
 const partRows = 4096
 
 // OpenReader opens the database of o and makes nothing in it.
@@ -101,7 +100,6 @@ func (r *Reader) scan(ctx context.Context, collection string, selected bson.D, f
 	return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) { return true, f(raw) })
 }
 
-// decode reads a document into v.
 func decode(raw bson.Raw, v any) error {
 	if err := bson.Unmarshal(raw, v); err != nil {
 		return fmt.Errorf("%w: %w", errCorrupt, err)

@@ -79,7 +79,6 @@ func holds(meters map[meter]int64, want map[meter]decided) error {
 	return nil
 }
 
-// eachDocument calls f for each document.
 func (r *Reader) eachDocument(ctx context.Context, f func(*storage.Collection, storage.Document) error) error {
 	return r.scan(ctx, documentsName, bson.D{}, func(raw bson.Raw) error {
 		var row documentRow

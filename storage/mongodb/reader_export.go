@@ -124,7 +124,6 @@ func (r *Reader) tombstonesFrom(ctx context.Context, lower, last []byte, f func(
 	return next, err
 }
 
-// readTombstone reads a tombstone.
 func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
 	var left tombstone
 	if err := decode(raw, &left); err != nil {

@@ -164,7 +164,6 @@ func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) 
 	return nil
 }
 
-// hasCode reports whether err is a server error with a code.
 func hasCode(err error, code int) bool {
 	var e mongo.ServerError
 	return errors.As(err, &e) && e.HasErrorCode(code)

@@ -115,7 +115,6 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 }
 
-// addSlot adds a free slot.
 func (s *Store) addSlot(ctx context.Context) error {
 	var last slotRow
 	err := s.slots().FindOne(ctx, bson.D{}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&last)

@@ -103,7 +103,6 @@ func (u *update) end() error {
 	return err
 }
 
-// send sends the pending writes.
 func (u *update) send() error {
 	for _, of := range []struct {
 		collection string

@@ -37,7 +37,6 @@ type partRow struct {
 // handles get some.
 const windowShare = 16
 
-// windows are the windows of a store.
 type windows struct{ s *Store }
 
 // Windows implements storage.Quotas.

@@ -75,7 +75,6 @@ func (d *docs) view(f func(storage.Reader) error) {
 	}
 }
 
-// ids returns the ids of what q selects.
 func ids(r storage.Reader, q storage.Query) (ids []string, err error) {
 	err = r.Scan(q, func(_ []byte, doc storage.Document) (bool, error) {
 		ids = append(ids, doc.ID)

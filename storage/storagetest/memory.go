@@ -38,7 +38,6 @@ type Memory struct {
 	now     func() time.Time // of windows; nil is time.Now
 }
 
-// place is where a document is.
 type place struct {
 	kind    storage.Kind
 	org, id string

@@ -10,7 +10,6 @@ import (
 	"writ/storage"
 )
 
-// memoryWindows are the windows of a Memory.
 type memoryWindows struct {
 	mu    sync.Mutex
 	kept  map[storage.Window]*memoryWindow

@@ -136,7 +136,6 @@ func (m *MemoryLog) entry(e *storage.Entry) *storage.Entry {
 	return nil
 }
 
-// enter stores e.
 func (m *MemoryLog) enter(e *storage.Entry) {
 	if e.Kind != storage.SettlementEntry {
 		m.Others = append(m.Others, e)

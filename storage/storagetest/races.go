@@ -10,7 +10,6 @@ import (
 	"writ/storage"
 )
 
-// racers is how many goroutines a race has.
 const racers = 16
 
 // race runs f in every racer, at once.

@@ -55,7 +55,6 @@ type replicas struct {
 // patience is how long a handle may take to hear of something.
 const patience = 30 * time.Second
 
-// wait waits until done.
 func (d *docs) wait(what string, done func() bool) {
 	d.Helper()
 	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {

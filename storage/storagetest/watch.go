@@ -41,7 +41,6 @@ func (d *docs) watch(after uint64) *heard {
 	return &h
 }
 
-// changeOf returns the change of a rule.
 func changeOf(revision uint64, id string) storage.Change {
 	return storage.Change{Revision: revision, Kind: storage.RuleKind, Org: "org", ID: id, Digest: digestOf(id)}
 }

@@ -52,7 +52,6 @@ func (w *world) tip() receipt.Chain {
 	return tip
 }
 
-// append appends records with a seal.
 func (w *world) append(seal storage.Seal, records ...*storage.Record) ([]*storage.Record, error) {
 	existing, err := w.Append(w.ctx, storage.Batch{Records: records}, seal)
 	return existing.Records, err
@@ -108,7 +107,6 @@ func (w *world) must(what string, err error) {
 	}
 }
 
-// wantErr reports an error that is not want.
 func (w *world) wantErr(what string, err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) {

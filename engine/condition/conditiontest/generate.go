@@ -115,7 +115,6 @@ func quoted(list []string) string {
 	return "[" + strings.Join(out, ",") + "]"
 }
 
-// match returns a match object.
 func (g Generator) match(depth int) string {
 	members := map[string]string{}
 	for range g.IntN(3) {
@@ -164,7 +163,6 @@ func (g Generator) expect(field string, values []string) string {
 	return v
 }
 
-// tree returns a condition of form 2.
 func (g Generator) tree(depth int) string {
 	if depth > 0 {
 		switch g.IntN(4) {
