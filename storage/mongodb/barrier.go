@@ -95,8 +95,8 @@ func (s *Store) Barrier(ctx context.Context) error {
 		if err == nil && len(late) == 0 {
 			return nil
 		}
-		if err == nil && !slices.ContainsFunc(late, func(row lateRow) bool { return !row.Silent }) {
-			err = s.settleSilent(ctx)
+		if err == nil && !slices.ContainsFunc(late, func(row lateRow) bool { return !row.Silent }) && s.maySettle() {
+			err = s.bury(ctx)
 		}
 		if err != nil && !mongo.IsTimeout(err) {
 			return failed(ctx, "waiting for other replicas", err)
@@ -127,20 +127,9 @@ type answer struct {
 // behind returns the slots of other handles that have not acknowledged a revision.
 func (s *Store) behind(ctx context.Context, revision uint64) (a answer) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
-	cursor, err := slots.Find(ctx, bson.D{
+	a.late, a.err = find[lateRow](ctx, slots, bson.D{
 		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
 		{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
 	}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "silent", Value: silent}}))
-	if a.err = err; err == nil {
-		a.err = cursor.All(ctx, &a.late)
-	}
 	return a
-}
-
-// settleSilent gives up silent handles, if this handle may.
-func (s *Store) settleSilent(ctx context.Context) error {
-	if !s.maySettle() {
-		return nil
-	}
-	return s.bury(ctx)
 }

@@ -9,14 +9,10 @@ import (
 // bury gives up the holders of expired slots and settles the remains of all handles that
 // were given up.
 func (s *Store) bury(ctx context.Context) error {
-	var rows []slotRow
-	cursor, err := s.slots().Find(ctx, bson.D{{Key: "$or", Value: bson.A{
+	rows, err := find[slotRow](ctx, s.slots(), bson.D{{Key: "$or", Value: bson.A{
 		bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}, expired},
 		bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}},
 	}}})
-	if err == nil {
-		err = cursor.All(ctx, &rows)
-	}
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package mongodb
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -17,11 +19,11 @@ type decisionIDs map[*storage.Record]uuid.UUID
 func (s *Store) records() *mongo.Collection { return s.db.Collection(recordsName) }
 func (s *Store) entries() *mongo.Collection { return s.db.Collection(entriesName) }
 
-// find returns the documents of a collection with some keys.
-func find[T any](a *appending, c *mongo.Collection, selected bson.D) (rows []T, err error) {
-	cursor, err := c.Find(a.ctx, selected)
+// find returns the selected documents of a collection.
+func find[T any](ctx context.Context, c *mongo.Collection, selected bson.D, o ...options.Lister[options.FindOptions]) (rows []T, err error) {
+	cursor, err := c.Find(ctx, selected, o...)
 	if err == nil {
-		err = cursor.All(a.ctx, &rows)
+		err = cursor.All(ctx, &rows)
 	}
 	return rows, err
 }
@@ -47,7 +49,7 @@ func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*s
 	}
 	stored := make(map[string]bson.Raw)
 	if len(keys) > 0 {
-		rows, err := find[bson.Raw](a, a.s.records(), anyOf("_id", keys))
+		rows, err := find[bson.Raw](a.ctx, a.s.records(), anyOf("_id", keys))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -139,7 +141,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 		decisions[e.OrganizationID] = append(decisions[e.OrganizationID], id[:])
 	}
 	if len(keys) > 0 {
-		rows, err := find[entryRow](a, a.s.entries(), anyOf("_id", keys))
+		rows, err := find[entryRow](a.ctx, a.s.entries(), anyOf("_id", keys))
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +153,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	}
 	rows := make(map[string]parsedRow) // of decisions, by the keys of their settlements
 	for org, ids := range decisions {
-		found, err := find[bson.Raw](a, a.s.records(), append(bson.D{{Key: "o", Value: org}}, anyOf("d", ids)...))
+		found, err := find[bson.Raw](a.ctx, a.s.records(), append(bson.D{{Key: "o", Value: org}}, anyOf("d", ids)...))
 		if err != nil {
 			return nil, err
 		}

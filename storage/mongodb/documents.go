@@ -177,7 +177,7 @@ func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	if q.Every {
 		upper = end([]byte{byte(q.Kind)})
 	}
-	return between(lower, upper), string(lower) >= string(upper)
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: text(lower)}, {Key: "$lt", Value: text(upper)}}}}, string(lower) >= string(upper)
 }
 
 // indexRow is an entry of an index, with its document if that was looked up.

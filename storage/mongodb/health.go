@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
 	"writ/storage"
 )
 
@@ -60,6 +62,14 @@ func (s *Store) available() error {
 		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable, silence.Round(100*time.Millisecond))
 	}
 	return nil
+}
+
+// ifAny returns err, the error of reading one document, unless there is none.
+func ifAny(err error) error {
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	return err
 }
 
 // failed returns the error of an operation for callers of the store.

@@ -182,7 +182,7 @@ func residue(f *storage.Filter) (part bson.D) {
 		part = append(part, anyOf("t", f.ActionTypes)...)
 	}
 	if !f.From.IsZero() {
-		part = append(part, notBefore(f.From))
+		part = append(part, bson.E{Key: "$nor", Value: bson.A{bson.D{before(f.From)}}})
 	}
 	if !f.To.IsZero() {
 		part = append(part, before(f.To))
@@ -190,7 +190,7 @@ func residue(f *storage.Filter) (part bson.D) {
 	return part
 }
 
-// before selects rows decided before t, and notBefore the others. A date of the server
+// before selects rows decided before t. A date of the server
 // has milliseconds; a second field has the nanoseconds below that.
 func before(t time.Time) bson.E {
 	date := bson.NewDateTimeFromTime(t)
@@ -198,10 +198,6 @@ func before(t time.Time) bson.E {
 		bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: date}}}},
 		bson.D{{Key: "at", Value: date}, {Key: "ns", Value: bson.D{{Key: "$lt", Value: below(t)}}}},
 	}}
-}
-
-func notBefore(t time.Time) bson.E {
-	return bson.E{Key: "$nor", Value: bson.A{bson.D{before(t)}}}
 }
 
 // lastScanned returns the id of the last row that a page may look at. It returns nil if f
@@ -217,10 +213,7 @@ func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filt
 	}
 	err := s.records().FindOne(ctx, append(indexed[:len(indexed):len(indexed)], within(lower, upper)),
 		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "d", Value: 1}})).Decode(&w)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil
-	}
-	return w.ID, err
+	return w.ID, ifAny(err)
 }
 
 // Entries implements storage.Log. Entries of different handles are in the order of their

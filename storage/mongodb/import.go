@@ -17,14 +17,7 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	session, err := s.client.StartSession()
-	if err != nil {
-		return failed(ctx, "importing decisions", err)
-	}
-	defer session.EndSession(ctx)
-	err = transact(bounded, session, func(ctx context.Context) error {
+	err := s.transaction(ctx, func(ctx context.Context) error {
 		i := importing{appending{ctx: ctx, s: s, ids: make(decisionIDs, len(rows))}, org}
 		return i.write(rows, removed)
 	})
@@ -90,7 +83,7 @@ func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone)
 	if len(keys) == 0 {
 		return stored, nil
 	}
-	found, err := find[bson.Raw](&i.appending, i.s.records(), anyOf("_id", keys))
+	found, err := find[bson.Raw](i.ctx, i.s.records(), anyOf("_id", keys))
 	for _, raw := range found {
 		w, parseErr := parseRow(i.org, raw)
 		err = errors.Join(err, parseErr)

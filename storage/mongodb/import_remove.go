@@ -30,19 +30,12 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
 		return 0, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	session, err := s.client.StartSession()
-	if err != nil {
-		return 0, failed(ctx, "removing imported decisions", err)
-	}
-	defer session.EndSession(ctx)
-	chains, err := s.chains(bounded)
+	chains, err := s.chains(ctx)
 	if err != nil {
 		return 0, failed(ctx, "removing imported decisions", err)
 	}
 	var n storage.Imported
-	err = transact(bounded, session, func(ctx context.Context) error {
+	err = s.transaction(ctx, func(ctx context.Context) error {
 		n = storage.Imported{}
 		var keys [][]byte
 		err := s.eachImported(ctx, org, chains, &n, func(key []byte) bool {

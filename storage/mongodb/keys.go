@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"writ/storage"
 )
 
@@ -42,11 +40,6 @@ func end(b []byte) []byte {
 		}
 	}
 	return nil
-}
-
-// between selects the documents whose _id is in [lower, upper).
-func between(lower, upper []byte) bson.D {
-	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: text(lower)}, {Key: "$lt", Value: text(upper)}}}}
 }
 
 // documentsOf is the prefix of the keys of org's documents in a collection, of all

@@ -267,11 +267,7 @@ func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 }
 
 func (s *Store) chains(ctx context.Context) (chains [][16]byte, err error) {
-	var rows []slotRow
-	cursor, err := s.slots().Find(ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
-	if err == nil {
-		err = cursor.All(ctx, &rows)
-	}
+	rows, err := find[slotRow](ctx, s.slots(), bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
 	for _, row := range rows {
 		if len(row.Chain) != len(s.slot.chain) {
 			return nil, fmt.Errorf("%w: slot %d has a chain of %d bytes", errCorrupt, row.ID, len(row.Chain))

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -104,21 +103,14 @@ func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
 		N int64 `bson:"n"`
 	}
 	err := s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}}).Decode(&counter)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		err = nil
-	}
-	return counter.N, err
+	return counter.N, ifAny(err)
 }
 
 // uncounted returns the heads of a chain after a sequence, most at most unless that
 // is 0, without their signatures.
-func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) (heads []headRow, err error) {
-	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(most).SetProjection(bson.D{{Key: "h", Value: 0}})
-	cursor, err := s.heads().Find(ctx, headsFrom(chain, after+1), find)
-	if err == nil {
-		err = cursor.All(ctx, &heads)
-	}
-	return heads, err
+func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
+	unsigned := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(most).SetProjection(bson.D{{Key: "h", Value: 0}})
+	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1), unsigned)
 }
 
 // pending returns the uncounted decisions of month by organization, in the state that ctx
@@ -175,11 +167,8 @@ func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n
 	err = s.metered(ctx, month, func(ctx context.Context, pending map[string]int64) error {
 		var row quotaRow
 		err := s.quotaRows().FindOne(ctx, bson.D{{Key: "_id", Value: meter{org, month}.key()}}).Decode(&row)
-		if errors.Is(err, mongo.ErrNoDocuments) {
-			err = nil
-		}
 		n = row.N + pending[org]
-		return failed(ctx, "reading a meter", err)
+		return failed(ctx, "reading a meter", ifAny(err))
 	})
 	return n, err
 }

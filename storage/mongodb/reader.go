@@ -100,6 +100,17 @@ func (r *Reader) scan(ctx context.Context, collection string, selected bson.D, f
 	return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) { return true, f(raw) })
 }
 
+// scanRows is scan of documents that are decoded.
+func scanRows[T any](ctx context.Context, r *Reader, collection string, selected bson.D, f func(row *T) error) error {
+	return r.scan(ctx, collection, selected, func(raw bson.Raw) error {
+		row := new(T)
+		if err := decode(raw, row); err != nil {
+			return err
+		}
+		return f(row)
+	})
+}
+
 func decode(raw bson.Raw, v any) error {
 	if err := bson.Unmarshal(raw, v); err != nil {
 		return fmt.Errorf("%w: %w", errCorrupt, err)
@@ -120,11 +131,7 @@ func (r *Reader) Heads(ctx context.Context, chain [16]byte, from uint64, f func(
 // Entries calls f for each entry that is not part of a row.
 func (r *Reader) Entries(ctx context.Context, f func(*storage.Entry) error) error {
 	return r.read(ctx, "reading entries", func(ctx context.Context) error {
-		return r.scan(ctx, entriesName, bson.D{}, func(raw bson.Raw) error {
-			var row entryRow
-			if err := decode(raw, &row); err != nil {
-				return err
-			}
+		return scanRows(ctx, r, entriesName, bson.D{}, func(row *entryRow) error {
 			e, err := row.entry()
 			if err != nil {
 				return &storage.BreakError{OrganizationID: row.Org, Err: err}
@@ -218,10 +225,7 @@ func (r *Reader) cut(ctx context.Context, org string, ids bson.D) ([]byte, error
 	}
 	err := r.s.records().FindOne(ctx, selected, options.FindOne().SetSort(oldestFirst).SetSkip(int64(r.most)).
 		SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "d", Value: 1}})).Decode(&row)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		err = nil
-	}
-	return row.ID, err
+	return row.ID, ifAny(err)
 }
 
 // part reads some rows of an organization.

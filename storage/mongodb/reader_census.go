@@ -51,11 +51,7 @@ func (r *Reader) stored(ctx context.Context) (map[meter]int64, error) {
 			return nil, &storage.BreakError{Err: fmt.Errorf("the meters count %d heads of chain %x, which has %d", n, of, ends[of])}
 		}
 	}
-	err = r.scan(ctx, quotasName, bson.D{}, func(raw bson.Raw) error {
-		var row quotaRow
-		if err := decode(raw, &row); err != nil {
-			return err
-		}
+	err = scanRows(ctx, r, quotasName, bson.D{}, func(row *quotaRow) error {
 		m := meter{row.Org, storage.Month(row.Month)}
 		if string(row.Key) != string(m.key()) {
 			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
@@ -80,11 +76,7 @@ func holds(meters map[meter]int64, want map[meter]decided) error {
 }
 
 func (r *Reader) eachDocument(ctx context.Context, f func(*storage.Collection, storage.Document) error) error {
-	return r.scan(ctx, documentsName, bson.D{}, func(raw bson.Raw) error {
-		var row documentRow
-		if err := decode(raw, &row); err != nil {
-			return err
-		}
+	return scanRows(ctx, r, documentsName, bson.D{}, func(row *documentRow) error {
 		key, err := parseText(row.Key)
 		if err != nil || len(key) == 0 {
 			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf("the key of a document, %q, is none", row.Key)}
@@ -152,11 +144,9 @@ func (r *Reader) indexed(ctx context.Context, want []indexRow) error {
 		keys = append(keys, row.Key)
 	}
 	for some := range slices.Chunk(keys, 500) {
-		err := r.scan(ctx, indexName, anyOf("_id", some), func(raw bson.Raw) error {
-			var row indexRow
-			err := decode(raw, &row)
+		err := scanRows(ctx, r, indexName, anyOf("_id", some), func(row *indexRow) error {
 			leads[row.Key] = row.Document
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
@@ -196,11 +186,7 @@ func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) erro
 			return failed(ctx, "reading changes", err)
 		}
 		next := int64(0)
-		err = r.scan(ctx, changesName, bson.D{}, func(raw bson.Raw) error {
-			var row changeRow
-			if err := decode(raw, &row); err != nil {
-				return err
-			}
+		err = scanRows(ctx, r, changesName, bson.D{}, func(row *changeRow) error {
 			if next != 0 && row.Revision != next {
 				return &storage.BreakError{Err: fmt.Errorf("the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next)}
 			}

@@ -52,14 +52,7 @@ func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time,
 	if most.Records <= 0 {
 		return none, fmt.Errorf("removing %d records", most.Records)
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	session, err := s.client.StartSession()
-	if err != nil {
-		return none, failed(ctx, "removing decisions", err)
-	}
-	defer session.EndSession(ctx)
-	err = transact(bounded, session, func(ctx context.Context) (err error) {
+	err = s.transaction(ctx, func(ctx context.Context) (err error) {
 		removed, err = s.removeOldest(ctx, org, before, most)
 		return err
 	})
@@ -70,12 +63,8 @@ func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time,
 }
 
 func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, most storage.Expired) (n storage.Expired, err error) {
-	cursor, err := s.records().Find(ctx, older(org, before), options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
+	rows, err := find[bson.Raw](ctx, s.records(), older(org, before), options.Find().SetSort(oldestFirst).SetLimit(int64(most.Records)))
 	if err != nil {
-		return n, err
-	}
-	var rows []bson.Raw
-	if err := cursor.All(ctx, &rows); err != nil {
 		return n, err
 	}
 	var writes []mongo.WriteModel

@@ -73,7 +73,7 @@ func shapes() []shape {
 			must: bson.D{
 				field("_id", "binData"), field("u", "string"), field("p", "array"), field("until", "date"), field("last", "long"), field("at", "long"),
 			},
-			indexes: []mongo.IndexModel{removedAt("until")},
+			indexes: []mongo.IndexModel{{Keys: bson.D{ascending("until")}, Options: options.Index().SetExpireAfterSeconds(0)}},
 		},
 	}
 }
@@ -82,11 +82,6 @@ func ascending(field string) bson.E  { return bson.E{Key: field, Value: 1} }
 func descending(field string) bson.E { return bson.E{Key: field, Value: -1} }
 
 func by(keys ...bson.E) mongo.IndexModel { return mongo.IndexModel{Keys: bson.D(keys)} }
-
-// removedAt is an index by which the server removes documents at the time in a field.
-func removedAt(field string) mongo.IndexModel {
-	return mongo.IndexModel{Keys: bson.D{ascending(field)}, Options: options.Index().SetExpireAfterSeconds(0)}
-}
 
 // rowsBy is an index of an organization's rows without removed ones.
 func rowsBy(keys ...bson.E) mongo.IndexModel {

@@ -118,7 +118,7 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 func (s *Store) addSlot(ctx context.Context) error {
 	var last slotRow
 	err := s.slots().FindOne(ctx, bson.D{}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&last)
-	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
+	if err := ifAny(err); err != nil {
 		return err
 	}
 	chain := uuid.New()

@@ -45,6 +45,18 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 	}
 }
 
+// transaction is transact with a session of its own, within the time of an operation.
+func (s *Store) transaction(ctx context.Context, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	session, err := s.client.StartSession()
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(ctx)
+	return transact(bounded, session, f)
+}
+
 // start begins a transaction. To the driver a transaction has not ended if its commit was
 // given up.
 func start(ctx context.Context, session *mongo.Session) error {

@@ -145,11 +145,7 @@ func (u *update) read(keys ...string) error {
 		_, ok := u.seen[key]
 		return ok
 	})
-	cursor, err := u.s.db.Collection(documentsName).Find(u.ctx, anyOf("_id", keys))
-	var rows []*documentRow
-	if err == nil {
-		err = cursor.All(u.ctx, &rows)
-	}
+	rows, err := find[*documentRow](u.ctx, u.s.db.Collection(documentsName), anyOf("_id", keys))
 	if err != nil {
 		return u.fail(err)
 	}
