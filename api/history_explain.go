@@ -45,10 +45,7 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 		return nil, err
 	}
 	row := &explained{Record: record}
-	in := &engine.Intent{ // as far as the history keeps it
-		IntentID: record.IntentID, PolicyID: record.PolicyID, AgentID: record.AgentID, ActionType: record.ActionType, Resource: record.Resource,
-		Cost: record.Cost, Metadata: record.Metadata, IssuedAt: record.IssuedAt,
-	}
+	in := record.Intent()
 	if ledger.IntentDigest(in) != record.IntentDigest {
 		row.Unexplained = partOfIntent
 		return row, nil

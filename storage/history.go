@@ -50,6 +50,14 @@ type Record struct {
 	Settlement     *Settlement `json:"settlement,omitzero"`
 }
 
+// Intent returns the intent that was decided, as far as the row keeps it, without a session.
+func (r *Record) Intent() *engine.Intent {
+	return &engine.Intent{
+		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
+		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
+	}
+}
+
 // RecordText is a text of a record that is absent where it is empty.
 type RecordText struct {
 	Name  string // in JSON, and of the column in the export

@@ -168,10 +168,8 @@ func (e *exporter) write() error {
 	if err := e.out.Flush(); err != nil {
 		return err
 	}
-	t := &e.state.tree
-	e.state.footer = &Footer{
-		Rows: t.Rows, Settled: t.Settled, Removed: t.Removed, Documents: e.state.documents, Root: t.Root(), Digest: digestOf(e.sum),
-	}
+	footer := e.state.foot(e.sum)
+	e.state.footer = &footer
 	if err := e.line(&line{Footer: e.state.footer}); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
 
 	"github.com/google/uuid"
@@ -53,7 +54,7 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 		err = s.document(l.Document)
 	case l.Footer != nil:
 		s.footer = l.Footer
-		if want := s.foot(r); *l.Footer != want {
+		if want := s.foot(r.before); *l.Footer != want {
 			err = fmt.Errorf("the footer is of %s, and above it are %s: the file was changed or cut", l.Footer, &want)
 		}
 	}
@@ -102,11 +103,10 @@ func (s *state) document(d *document) error {
 	return err
 }
 
-// foot returns the footer of the lines that were taken, the last line that was read being
-// the footer itself.
-func (s *state) foot(r *reader) Footer {
+// foot returns the footer of the lines that were taken, which have a hash.
+func (s *state) foot(h hash.Hash) Footer {
 	return Footer{
-		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents, Root: s.tree.Root(), Digest: digestOf(r.before),
+		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents, Root: s.tree.Root(), Digest: digestOf(h),
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/document"
 	"writ/engine"
 )
@@ -140,7 +142,7 @@ func comparePolicy(l *Local, s *Server) Change {
 		c.State, c.NextVersion = Edited, c.Version+1
 	case is.Version > c.Version:
 		c.State = Edited
-	case stored != nil && samePolicy(stored, is):
+	case stored != nil && len(diffOf(policyValue(stored), policyValue(is))) == 0:
 		c.State = Stale
 	default:
 		c.State = Diverged
@@ -156,16 +158,22 @@ func compareRule(l *Local, found *engine.Rule) Change {
 		return c
 	}
 	c.ID, c.byName = found.ID, found.ID != is.ID
-	c.Differences = diffOf(ruleValue(found), ruleValue(is))
+	c.compare(ruleValue(found), ruleValue(is), !is.UpdatedAt.IsZero() && !is.UpdatedAt.Equal(found.UpdatedAt))
+	return c
+}
+
+// compare compares what the server has of a rule or a list with what the file has; moved is
+// set where the server's was changed since it was pulled.
+func (c *Change) compare(from, to jsontext.Value, moved bool) {
+	c.Differences = diffOf(from, to)
 	switch {
 	case len(c.Differences) == 0:
 		c.State = Same
-	case !c.byName && !is.UpdatedAt.IsZero() && !is.UpdatedAt.Equal(found.UpdatedAt):
+	case !c.byName && moved:
 		c.State = Diverged
 	default:
 		c.State = Edited
 	}
-	return c
 }
 
 // compareList compares a list with the server's of its name, nil where it has none. By
@@ -178,15 +186,7 @@ func compareList(l *Local, found *engine.List) Change {
 		return c
 	}
 	c.byName = !is.CreatedAt.Equal(found.CreatedAt)
-	c.Differences = diffOf(listValue(found), listValue(is))
-	switch {
-	case len(c.Differences) == 0:
-		c.State = Same
-	case !c.byName && !is.UpdatedAt.Equal(found.UpdatedAt):
-		c.State = Diverged
-	default:
-		c.State = Edited
-	}
+	c.compare(listValue(found), listValue(is), !is.UpdatedAt.Equal(found.UpdatedAt))
 	return c
 }
 

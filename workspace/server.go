@@ -46,16 +46,17 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 	var last *Server
 	for range document.MaxPasses {
 		s := new(Server)
-		err := pages(ctx, call, "/v1/policies", func(page struct {
-			Data []*engine.ActionPolicy `json:"data"`
-		},
-		) {
+		err := Pages(ctx, call, "/v1/policies", func(page Page[*engine.ActionPolicy]) error {
 			s.policies = append(s.policies, page.Data...)
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		err = pages(ctx, call, "/v1/rules", func(page []engine.Rule) { s.rules = append(s.rules, page...) })
+		err = Pages(ctx, call, "/v1/rules", func(page []engine.Rule) error {
+			s.rules = append(s.rules, page...)
+			return nil
+		})
 		if err == nil {
 			err = s.fetchLists(ctx, call)
 		}
@@ -69,15 +70,14 @@ func Fetch(ctx context.Context, call Call) (*Server, error) {
 
 // fetchLists reads the lists with their values.
 func (s *Server) fetchLists(ctx context.Context, call Call) error {
-	err := pages(ctx, call, listsPath, func(page struct {
-		Data []struct {
-			Name string `json:"name"`
-		} `json:"data"`
-	},
-	) {
+	type summary struct {
+		Name string `json:"name"`
+	}
+	err := Pages(ctx, call, listsPath, func(page Page[summary]) error {
 		for _, l := range page.Data {
 			s.lists = append(s.lists, engine.List{Name: l.Name})
 		}
+		return nil
 	})
 	for i := 0; i < len(s.lists) && err == nil; i++ {
 		_, err = call(ctx, Request{Method: http.MethodGet, Path: listPath(s.lists[i].Name), Want: http.StatusOK}, &s.lists[i])
@@ -102,8 +102,13 @@ func (s *Server) list(name string) *engine.List {
 // nextPage is the link to the next page (RFC 8288).
 var nextPage = regexp.MustCompile(`<[^>]*[?&]cursor=([^&>]+)[^>]*>; rel="next"`)
 
-// pages calls f with each page of a list.
-func pages[T any](ctx context.Context, call Call, path string, f func(T)) error {
+// Page is the body of a page of a list.
+type Page[T any] struct {
+	Data []T `json:"data"`
+}
+
+// Pages calls f with the body of each page of a list, until f returns an error.
+func Pages[T any](ctx context.Context, call Call, path string, f func(T) error) error {
 	for cursor := ""; ; {
 		q := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if cursor != "" {
@@ -114,7 +119,9 @@ func pages[T any](ctx context.Context, call Call, path string, f func(T)) error 
 		if err != nil {
 			return err
 		}
-		f(page)
+		if err := f(page); err != nil {
+			return err
+		}
 		m := nextPage.FindStringSubmatch(header.Get("Link"))
 		if m == nil {
 			return nil
@@ -151,12 +158,6 @@ func (s *Server) policy(id string, version int64) *engine.ActionPolicy {
 
 // Equal reports whether nothing has changed between two readings.
 func (s *Server) Equal(t *Server) bool { return reflect.DeepEqual(s, t) }
-
-// samePolicy reports whether two versions say the same: what the server compares, and the
-// version aside.
-func samePolicy(a, b *engine.ActionPolicy) bool {
-	return len(diffOf(policyValue(a), policyValue(b))) == 0
-}
 
 // policyValue is what is compared of a policy. An empty list is the same as none.
 func policyValue(p *engine.ActionPolicy) jsontext.Value {

@@ -86,8 +86,7 @@ func (c Change) shownDifferences() []Difference {
 		return c.Differences
 	case c.Kind == document.Policy:
 		return diffOf([]byte("{}"), without(policyValue(c.local.policy), "organization_id"))
-	}
-	if c.Kind == document.List {
+	case c.Kind == document.List:
 		return diffOf([]byte("{}"), listValue(c.local.list))
 	}
 	return diffOf([]byte("{}"), without(ruleValue(c.local.rule), "name"))

@@ -99,16 +99,9 @@ func (w *Workspace) add(l *Local, o engine.Options) (err error) {
 		if l.list, err = l.doc.List(); err == nil {
 			w.lists = append(w.lists, l)
 		}
-	default:
-		err = l.notADocument()
+	default: // neither: a policy whose members are all misspelt must not be passed over
+		_, err = l.doc.Policy()
 	}
-	return err
-}
-
-// notADocument refuses what is neither of the kinds: a policy whose members are all
-// misspelt must not be passed over.
-func (l *Local) notADocument() error {
-	_, err := l.doc.Policy()
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"writ/workspace"
+
 	"github.com/go-json-experiment/json"
 )
 
@@ -14,38 +16,36 @@ import (
 type client struct {
 	base  string // such as http://127.0.0.1:3820
 	token string
-	// ifMatch and ifNoneMatch are the headers of those names; empty: none.
-	ifMatch, ifNoneMatch string
 }
 
 // call sends body as JSON, unless it is nil, and returns the answer, which must
 // have the wanted status.
 func (c client) call(ctx context.Context, method, path string, body any, want int) ([]byte, error) {
-	got, _, err := c.send(ctx, method, path, body, want)
+	got, _, err := c.send(ctx, workspace.Request{Method: method, Path: path, Body: body, Want: want})
 	return got, err
 }
 
 // send is call with the answer's headers.
-func (c client) send(ctx context.Context, method, path string, body any, want int) ([]byte, http.Header, error) {
+func (c client) send(ctx context.Context, r workspace.Request) ([]byte, http.Header, error) {
 	var sent io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
+	if r.Body != nil {
+		data, err := json.Marshal(r.Body)
 		if err != nil {
 			return nil, nil, fmt.Errorf("encoding the request: %w", err)
 		}
 		sent = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.base+r.Path, sent)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
-	if c.ifMatch != "" {
-		req.Header.Set("If-Match", c.ifMatch)
+	if r.IfMatch != "" {
+		req.Header.Set("If-Match", r.IfMatch)
 	}
-	if c.ifNoneMatch != "" {
-		req.Header.Set("If-None-Match", c.ifNoneMatch)
+	if r.IfNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.IfNoneMatch)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -54,12 +54,12 @@ func (c client) send(ctx context.Context, method, path string, body any, want in
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
-	if resp.StatusCode != want {
+	if resp.StatusCode != r.Want {
 		return nil, nil, &answerError{
 			status: resp.StatusCode, header: resp.Header, body: got,
-			text: fmt.Sprintf("%s %s: %s: %s", method, path, resp.Status, got),
+			text: fmt.Sprintf("%s %s: %s: %s", r.Method, r.Path, resp.Status, got),
 		}
 	}
 	return got, resp.Header, nil
@@ -77,18 +77,18 @@ func (e *answerError) Error() string { return e.text }
 
 // fetch is call with the answer decoded into v.
 func (c client) fetch(ctx context.Context, method, path string, body any, want int, v any) error {
-	_, err := c.read(ctx, method, path, body, want, v)
+	_, err := c.request(ctx, workspace.Request{Method: method, Path: path, Body: body, Want: want}, v)
 	return err
 }
 
-// read is send with the answer decoded into v, unless that is nil.
-func (c client) read(ctx context.Context, method, path string, body any, want int, v any) (http.Header, error) {
-	got, header, err := c.send(ctx, method, path, body, want)
+// request implements [workspace.Call].
+func (c client) request(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
+	got, header, err := c.send(ctx, r)
 	if err != nil || v == nil {
 		return header, err
 	}
 	if err := json.Unmarshal(got, v); err != nil {
-		return nil, fmt.Errorf("%s %s: decoding the answer: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: decoding the answer: %w", r.Method, r.Path, err)
 	}
 	return header, nil
 }

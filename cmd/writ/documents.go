@@ -95,13 +95,9 @@ func readLists(s streams, name string) (condition.Lists, error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := readInput(s, name)
-	if err != nil {
-		return nil, err
-	}
 	var values map[string][]string
-	if err := engine.Decode(data, "", &values); err != nil {
-		return nil, &inputError{name: name, err: err}
+	if err := decodeInput(s, name, "", &values); err != nil {
+		return nil, err
 	}
 	var lists []engine.List
 	for listName, items := range values {
@@ -120,19 +116,27 @@ func readSession(s streams, name string) (*engine.CompiledSession, error) {
 	if name == "" {
 		return nil, nil
 	}
-	data, err := readInput(s, name)
-	if err != nil {
-		return nil, err
-	}
 	session := &engine.Session{Status: engine.SessionActive}
-	if err := engine.Decode(data, "session", session); err != nil {
-		return nil, &inputError{name: name, err: err}
+	if err := decodeInput(s, name, "session", session); err != nil {
+		return nil, err
 	}
 	compiled, err := engine.CompileSession(session)
 	if err != nil {
 		return nil, &inputError{name: name, err: err}
 	}
 	return compiled, nil
+}
+
+// decodeInput reads the JSON in a file strictly: see [engine.Decode].
+func decodeInput[T any](s streams, name, root string, v *T) error {
+	data, err := readInput(s, name)
+	if err != nil {
+		return err
+	}
+	if err := engine.Decode(data, root, v); err != nil {
+		return &inputError{name: name, err: err}
+	}
+	return nil
 }
 
 // readAll reads the documents in a file. The error has every problem of all of them.

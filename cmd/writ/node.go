@@ -178,7 +178,10 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		return err
 	}
 	sweeper, err := retention.New(retention.Config{
-		Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Sessions: n.sweepSessions, Log: n.log, Metrics: n.registry,
+		Store: n.store, Announce: n.ledger.Retain, Keep: n.server.Retention, Log: n.log, Metrics: n.registry,
+		Sessions: func(ctx context.Context, org string, at time.Time) (int, error) {
+			return n.docs.SweepSessions(storage.WithActor(ctx, "sweeper"), org, at)
+		},
 	})
 	if err != nil {
 		return err

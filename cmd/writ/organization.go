@@ -44,10 +44,8 @@ func (f *serverFlags) organization(s streams) (*organization, error) {
 
 // call implements [workspace.Call]. It waits as long as a limit of the server asks.
 func (o *organization) call(ctx context.Context, r workspace.Request, v any) (http.Header, error) {
-	c := o.client
-	c.ifMatch, c.ifNoneMatch = r.IfMatch, r.IfNoneMatch
 	for {
-		header, err := c.read(ctx, r.Method, r.Path, r.Body, r.Want, v)
+		header, err := o.client.request(ctx, r, v)
 		var answer *answerError
 		if !errors.As(err, &answer) {
 			return header, err
@@ -99,7 +97,10 @@ func (o *organization) fetch(ctx context.Context) (*workspace.Server, error) {
 func (o *organization) compare(ctx context.Context, dir string) (*workspace.Plan, *workspace.Server, error) {
 	w, err := workspace.Open(dir, conditions())
 	if err != nil {
-		return nil, nil, inDirectory(dir, err)
+		if path := cause(err); path != err { //nolint:errorlint // whether it is another: of the directory, not of a document
+			err = &inputError{name: dir, err: path}
+		}
+		return nil, nil, err
 	}
 	server, err := o.fetch(ctx)
 	if err != nil {
@@ -107,12 +108,4 @@ func (o *organization) compare(ctx context.Context, dir string) (*workspace.Plan
 	}
 	plan, err := w.Compare(server)
 	return plan, server, err
-}
-
-// inDirectory is an error about a directory, or about documents in it.
-func inDirectory(dir string, err error) error {
-	if path := cause(err); path != err { //nolint:errorlint // whether it is another
-		return &inputError{name: dir, err: path}
-	}
-	return err
 }

@@ -63,9 +63,14 @@ func (h *seeding) documents(ctx context.Context, o *organization) error {
 	for _, p := range server.Newest() {
 		h.policies[p.PolicyID] = &seeded{doc: p}
 	}
-	rules := server.Rules()
-	for i := range rules {
-		rule, err := readable(&rules[i])
+	for _, r := range server.Rules() {
+		rule, err := edited(r, func(members map[string]jsontext.Value) { // condition and action become objects
+			for name, text := range map[string]string{"condition": r.Condition, "action": r.Action} {
+				if v := jsontext.Value(text); v.IsValid() {
+					members[name] = v
+				}
+			}
+		})
 		if err != nil {
 			return err
 		}
@@ -74,21 +79,17 @@ func (h *seeding) documents(ctx context.Context, o *organization) error {
 	return nil
 }
 
-// readable is a rule whose condition and action are objects.
-func readable(r *engine.Rule) (jsontext.Value, error) {
-	wire, err := json.Marshal(r)
+// edited is the JSON of v, an object, after f has changed its members.
+func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, error) {
+	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
 	var members map[string]jsontext.Value
-	if err := json.Unmarshal(wire, &members); err != nil {
+	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, err
 	}
-	for name, text := range map[string]string{"condition": r.Condition, "action": r.Action} {
-		if v := jsontext.Value(text); v.IsValid() {
-			members[name] = v
-		}
-	}
+	f(members)
 	return json.Marshal(members, json.Deterministic(true))
 }
 
@@ -97,15 +98,13 @@ var errEnough = errors.New("there are enough")
 
 // read takes the last n decisions that differ.
 func (h *seeding) read(ctx context.Context, n int) error {
-	err := h.pages(ctx, "/v1/authorizations", func(items []jsontext.Value) error {
-		for _, item := range items {
-			r := new(storage.Record)
-			if err := json.Unmarshal(item, r); err != nil {
-				return fmt.Errorf("reading the history: %w", err)
-			}
-			if h.take(r); len(h.seen) == n {
-				return errEnough
-			}
+	err := h.each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
+		r := new(storage.Record)
+		if err := json.Unmarshal(item, r); err != nil {
+			return fmt.Errorf("reading the history: %w", err)
+		}
+		if h.take(r); len(h.seen) == n {
+			return errEnough
 		}
 		return nil
 	})
@@ -151,18 +150,11 @@ func repeatable(r *storage.Record) bool {
 			return false
 		}
 	}
-	return intentOf(r).Validate() == nil && !replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
+	return r.Intent().Validate() == nil && !replaced.MatchString(r.Resource+" "+r.ActionType+" "+r.AgentID)
 }
 
 // replaced is what the history has in the place of a secret: see package scrub.
 var replaced = regexp.MustCompile(`\[[a-z0-9-]+:[A-Za-z0-9-]+\]`)
-
-func intentOf(r *storage.Record) *engine.Intent {
-	return &engine.Intent{
-		IntentID: r.IntentID, PolicyID: r.PolicyID, AgentID: r.AgentID, ActionType: r.ActionType, Resource: r.Resource,
-		Cost: r.Cost, Metadata: r.Metadata, IssuedAt: r.IssuedAt,
-	}
-}
 
 // codeTexts are the codes of a decision, each once, sorted.
 func codeTexts(r *storage.Record) (texts []string) {
@@ -212,9 +204,10 @@ func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
 		if len(r.MetadataKeys) > 0 && len(r.Metadata) == 0 {
 			fmt.Fprintf(b, "  # its metadata, without the values, which the history does not keep: %s\n", strings.Join(r.MetadataKeys, ", "))
 		}
-		in := intentOf(r)
-		in.IntentID, in.PolicyID = "", ""
-		text, err := intentText(in)
+		text, err := edited(r.Intent(), func(members map[string]jsontext.Value) { // the ids are made up
+			delete(members, "intent_id")
+			delete(members, "policy_id")
+		})
 		if err != nil {
 			return err
 		}
@@ -227,21 +220,6 @@ func (h *seeding) suite(b *bytes.Buffer, p *seeded) error {
 		}
 	}
 	return nil
-}
-
-// intentText is an intent without the ids that are made up.
-func intentText(in *engine.Intent) (jsontext.Value, error) {
-	text, err := json.Marshal(in)
-	if err != nil {
-		return nil, err
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, err
-	}
-	delete(members, "intent_id")
-	delete(members, "policy_id")
-	return json.Marshal(members, json.Deterministic(true))
 }
 
 // seedTest writes the test of a decision, in the state that its codes tell.

@@ -141,56 +141,34 @@ func (c *verifyCmd) readAnchors(s streams) (heads []receipt.SignedHead, err erro
 // report says what was proved and what was not. Its last lines are the last head of
 // each chain, to be kept as anchors.
 func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
-	fmt.Fprintf(w, "%s: whole: %s\n", name, counts(p))
-	if c.URL == "" {
-		fmt.Fprintf(w, "%s: of %s\n", name, count(p.Organizations, "organization"))
+	note := func(is bool, format string, args ...any) {
+		if is {
+			fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...))
+		}
 	}
-	switch {
-	case c.Anchor == "":
-		fmt.Fprintf(w, "%s: not proved: that this is not an older copy, or one that was signed anew: give --anchor\n", name)
-	case p.Unanchored > 0:
-		fmt.Fprintf(w, "%s: not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line\n",
-			name, p.Unanchored, count(len(p.Ends), "chain"))
-	}
-	if c.Keys == "" {
-		fmt.Fprintf(w, "%s: not proved: that the keys are the right ones: they are the directory's own; give --keys\n", name)
-	}
-	if p.Unsigned > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s from before they were signed, which fit their decisions\n", name, count(p.Unsigned, "settlement"))
-	}
-	if p.Waiting > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q\n",
-			name, count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
-	}
-	if p.Older > 0 {
-		fmt.Fprintf(w, "%s: not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", name, count(p.Older, "row"))
-	}
-	if p.Verdicts > 0 {
-		fmt.Fprintf(w, "%s: not proved: what %s, but for the decisions that they are on\n", name, say(p.Verdicts, "verdict"))
-	}
-	if c.URL != "" {
-		fmt.Fprintf(w, "%s: not proved: that no row is missing: a server shows the rows of one organization\n", name)
-	}
-	if p.Unlisted > 0 {
-		fmt.Fprintf(w, "%s: %s under heads that are not listed, young ones or other stores': each verified by itself\n", name, count(p.Unlisted, "row"))
-	}
-	if f := p.Foreign; f.Organizations > 0 {
-		fmt.Fprintf(w, "%s: %s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import entries sign\n",
-			name, count(f.Rows, "row"), count(f.Organizations, "organization"), count(f.Settled, "settlement"), count(f.Removed, "removed row"))
-	}
+	note(true, "whole: %s", counts(p))
+	note(c.URL == "", "of %s", count(p.Organizations, "organization"))
+	note(c.Anchor == "", "not proved: that this is not an older copy, or one that was signed anew: give --anchor")
+	note(c.Anchor != "" && p.Unanchored > 0, "not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
+		p.Unanchored, count(len(p.Ends), "chain"))
+	note(c.Keys == "", "not proved: that the keys are the right ones: they are the directory's own; give --keys")
+	note(p.Unsigned > 0, "not proved: %s from before they were signed, which fit their decisions", count(p.Unsigned, "settlement"))
+	note(p.Waiting > 0, "not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q",
+		count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
+	note(p.Older > 0, "not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests", count(p.Older, "row"))
+	note(p.Verdicts > 0, "not proved: what %s, but for the decisions that they are on", say(p.Verdicts, "verdict"))
+	note(c.URL != "", "not proved: that no row is missing: a server shows the rows of one organization")
+	note(p.Unlisted > 0, "%s under heads that are not listed, young ones or other stores': each verified by itself", count(p.Unlisted, "row"))
+	f := p.Foreign
+	note(f.Organizations > 0, "%s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import entries sign",
+		count(f.Rows, "row"), count(f.Organizations, "organization"), count(f.Settled, "settlement"), count(f.Removed, "removed row"))
 	for _, org := range p.Unfinished {
-		fmt.Fprintf(w, "%s: not proved: that no imported row of organization %q is missing or one too many: its import is not finished: run writ import again\n", name, org)
+		note(true, "not proved: that no imported row of organization %q is missing or one too many: its import is not finished: run writ import again", org)
 	}
-	if p.Removed > 0 {
-		fmt.Fprintf(w, "%s: %s that retention removed, as it had announced, the newest decided at %s\n", name, count(p.Removed, "row"), decidedAt(p.NewestRemoved))
-	}
-	if p.Unplaced > 0 {
-		fmt.Fprintf(w, "%s: not proved: the places of %s beside rows that left none\n", name, count(p.Unplaced, "tombstone"))
-	}
-	if p.Unmarked > 0 {
-		fmt.Fprintf(w, "%s: not proved: %s that retention removed before it left anything of them, the newest decided at %s\n",
-			name, count(p.Unmarked, "row"), decidedAt(p.NewestUnmarked))
-	}
+	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s", count(p.Removed, "row"), decidedAt(p.NewestRemoved))
+	note(p.Unplaced > 0, "not proved: the places of %s beside rows that left none", count(p.Unplaced, "tombstone"))
+	note(p.Unmarked > 0, "not proved: %s that retention removed before it left anything of them, the newest decided at %s",
+		count(p.Unmarked, "row"), decidedAt(p.NewestUnmarked))
 	for _, end := range p.Ends {
 		head, err := json.Marshal(end)
 		if err != nil {
