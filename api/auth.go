@@ -150,7 +150,6 @@ func (a *auth) recognize(h *fasthttp.RequestHeader, want scopeSet, now time.Time
 	return who, !who.expired(now)
 }
 
-// permit refuses a principal without the wanted scope.
 func (a *auth) permit(who *principal, want scopeSet) error {
 	if want != service && !who.scopes.has(want) {
 		a.failures.scope.Inc()

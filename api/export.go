@@ -198,7 +198,6 @@ func (e *export) Close() error {
 	return nil
 }
 
-// exports are the exports under way.
 type exports struct {
 	mu     sync.Mutex
 	closed bool

@@ -43,7 +43,6 @@ func (f *fieldErrors) optionalName(field, value string) {
 	f.name(field, value)
 }
 
-// uuid checks a UUID that is required.
 func (f *fieldErrors) uuid(field, value string) {
 	switch {
 	case value == "":

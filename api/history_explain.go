@@ -27,7 +27,6 @@ const (
 	moreThanThat = "the decision rests on more than the policy, its rules and the agent: a batch, an approval or an external core"
 )
 
-// wantsExplanation takes the parameter that asks for one.
 func wantsExplanation(q query) (bool, error) {
 	text, ok := q.take("explain")
 	if ok && text != "true" && text != "false" {

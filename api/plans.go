@@ -17,7 +17,6 @@ const (
 	planCacheBytes = 16 << 20
 )
 
-// plans knows each organization's plan.
 type plans struct {
 	cache *engine.Cache[string, engine.Plan]
 	// load reads a plan without the cache, for callers that ask for every organization

@@ -127,7 +127,6 @@ func (q query) page() (storage.Page, error) {
 	return p, nil
 }
 
-// text takes a parameter that is some name.
 func (q query) text(name string) (string, error) {
 	s, ok := q.take(name)
 	if !ok {

@@ -30,7 +30,6 @@ type closeBody struct {
 	Status engine.SessionStatus `json:"status"`
 }
 
-// createSession makes a session, which can be used at once.
 func (s *Server) createSession(r *request, in *sessionRequest) (response, error) {
 	session, err := newSession(r, in)
 	if err != nil {

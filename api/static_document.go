@@ -44,7 +44,6 @@ func writeDocument(fc *fasthttp.RequestCtx, d document) int {
 	return http.StatusOK
 }
 
-// hasETag reports whether an If-None-Match header names etag.
 func hasETag(header []byte, etag string) bool {
 	for tag := range bytes.SplitSeq(header, []byte(",")) {
 		t := strings.TrimPrefix(string(bytes.TrimSpace(tag)), "W/")

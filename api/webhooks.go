@@ -91,7 +91,6 @@ func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
 	return bad.err()
 }
 
-// deleteWebhook removes a webhook with its deliveries.
 func (s *Server) deleteWebhook(r *request) (response, error) {
 	if err := s.docs.DeleteWebhook(r.ctx, r.who.org, r.param); err != nil {
 		return response{}, about("webhook", err)

@@ -104,7 +104,6 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// stands reports whether a verdict was given before, or returns why it can't be given.
 func (a *Approval) stands(verdict string, now time.Time) (again bool, err error) {
 	status := a.Status(now)
 	switch {

@@ -48,7 +48,6 @@ type page struct {
 	foot []string
 }
 
-// builder makes elements of YAML's nodes.
 type builder struct {
 	text   *yamlText
 	starts []*element // what begins a line, in the file's order

@@ -60,7 +60,6 @@ func (w *yamlWriter) block(x *element, indent int) {
 	}
 }
 
-// item writes a member or an item with its comments.
 func (w *yamlWriter) item(start, kid *element, lead string, indent int, first bool) {
 	head, line := start.head, start.line
 	kid.flow = kid.flow && w.fits(strings.Repeat(" ", indent)+lead, kid)
@@ -157,7 +156,6 @@ func blockable(text string) bool {
 	return !strings.ContainsFunc(body, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
 }
 
-// inline writes a value on one line.
 func (w *yamlWriter) inline(x *element) string {
 	if x.kind != '{' && x.kind != '[' {
 		return w.scalar(x, true)

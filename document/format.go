@@ -158,7 +158,6 @@ func (p *page) takeComments(starts []*element, doc int) {
 	p.head, first.head = first.head, nil
 }
 
-// write writes pages in canonical form.
 func (f *file) write(pages []page) []byte {
 	roots := make([]*element, len(pages))
 	for i, p := range pages {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one or several JSON values.
 func (f *file) readJSON() (roots []*node, err error) {
 	r := &jsonReader{file: f, dec: jsontext.NewDecoder(bytes.NewReader(f.text), jsontext.AllowDuplicateNames(true))}
 	for {
@@ -25,7 +24,6 @@ func (f *file) readJSON() (roots []*node, err error) {
 	}
 }
 
-// jsonReader reads nodes from a decoder.
 type jsonReader struct {
 	*file
 	dec *jsontext.Decoder

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// yamlLine is how the YAML library names a line.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 // yamlSyntax says where the file stops being YAML, and why.

@@ -56,7 +56,6 @@ func parseAction(doc string) (action, error) {
 // decisionNames are the decisions of actions, each with its other names.
 var decisionNames = []string{"deny block", "approval_required wait require_approval", "allow"}
 
-// actionDecisions are the decisions by each of their names.
 var actionDecisions = map[string]Decision{
 	"allow": Allow, "deny": Deny, "block": Deny,
 	"approval_required": ApprovalRequired, "wait": ApprovalRequired, "require_approval": ApprovalRequired,

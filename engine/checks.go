@@ -178,7 +178,6 @@ func asks(id condition.FieldID, op condition.Operator, texts ...string) *conditi
 	return condition.Compare(condition.FieldOf(id), op, condition.Texts(texts...)...)
 }
 
-// isSet returns the test of a boolean field.
 func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }

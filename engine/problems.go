@@ -12,7 +12,6 @@ import (
 	"writ/engine/resource"
 )
 
-// problems collects the field errors of a document.
 type problems struct{ fields []FieldError }
 
 func (p *problems) add(field, format string, args ...any) {

@@ -178,7 +178,6 @@ func (t *Trace) end(e *evaluation, r Result) {
 	}
 }
 
-// askLeaves asks the leaves of the rule's condition.
 func (a *Asked) askLeaves(e *evaluation) {
 	switch c := a.Rule.cond; {
 	case a.Rule.rego != nil:

@@ -36,7 +36,6 @@ func (in *Intent) Validate() error {
 	return p.err()
 }
 
-// member checks a text of an intent.
 func (p *problems) member(m *condition.Member, s string, in *Intent) {
 	switch m.Form {
 	case condition.UUIDForm:

@@ -47,7 +47,6 @@ func (c *committer) answer(ctx context.Context, batch []*waiter, all storage.Bat
 	wake(batch)
 }
 
-// tally counts the outcomes of a batch.
 type tally struct {
 	fresh              [engine.Deny + 1]int
 	replays, conflicts int

@@ -82,7 +82,6 @@ func (t *texts) digest(canonical []byte) string {
 	return t.add(receipt.AppendDigest(buf[:0], canonical))
 }
 
-// idLen is the length of the id of a decision.
 const idLen = 36
 
 func (t *texts) id(id uuid.UUID) string {

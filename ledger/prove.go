@@ -289,5 +289,4 @@ func (p *prover) unmarked() error {
 	return nil
 }
 
-// timeOf returns the time in a UUIDv7.
 func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }

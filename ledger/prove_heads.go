@@ -161,7 +161,6 @@ func (p *prover) anchored(a *receipt.SignedHead) error {
 	return nil
 }
 
-// unanchored returns how many chains have no anchor.
 func (p *prover) unanchored() (n int) {
 	for id := range p.chains {
 		if !slices.ContainsFunc(p.cfg.Anchors, func(a receipt.SignedHead) bool { return a.Chain == id }) {

@@ -52,7 +52,6 @@ type asking struct {
 	err  error // set before
 }
 
-// claim is a place taken from a quota.
 type claim struct {
 	quota  *quota // nil once it is given back or used
 	limit  int64  // that it was taken under
@@ -81,7 +80,6 @@ func newQuotas(store Store, log *slog.Logger) *quotas {
 	}
 }
 
-// take takes a place of key, within limit if there is one.
 func (qs *quotas) take(ctx context.Context, key quotaKey, limit int64) (claim, error) {
 	for {
 		qs.mu.Lock()

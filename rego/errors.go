@@ -20,7 +20,6 @@ func mistake(loc *ast.Location, format string, args ...any) condition.Mistake {
 	return m
 }
 
-// refuse is the error of a source with one mistake.
 func refuse(loc *ast.Location, format string, args ...any) error {
 	return &condition.Error{Mistakes: []condition.Mistake{mistake(loc, format, args...)}}
 }

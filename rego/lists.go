@@ -51,7 +51,6 @@ func listsOf(c *ast.Compiler) ([]string, error) {
 	return slices.Compact(names), found.Err()
 }
 
-// listsTerm returns the lists called names as an object of sets.
 func listsTerm(lists condition.Lists, names []string) (*ast.Term, error) {
 	members := make([][2]*ast.Term, 0, len(names))
 	for _, name := range names {

@@ -78,7 +78,6 @@ func (w *rendering) define(name string, n *condition.Node) {
 	w.helpers[at] = w.function(name, w.alternatives(n))
 }
 
-// alternatives returns the bodies of a function that renders n.
 func (w *rendering) alternatives(n *condition.Node) [][]line {
 	kids := []*condition.Node{n}
 	if n.Kind == condition.Any && len(n.Kids) > 0 {

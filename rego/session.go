@@ -67,7 +67,6 @@ func coded(code engine.Code, expr string) string {
 	return "codes contains " + condition.Quote(string(code)) + " if " + expr
 }
 
-// sessionTerm is the state of a session in the input.
 func sessionTerm(s *engine.InSession) *ast.Term {
 	return ast.ObjectTerm(
 		ast.Item(keyClosed, ast.InternedTerm(s.Document().Status != engine.SessionActive)),

@@ -8,7 +8,6 @@ import (
 	"writ/engine/condition"
 )
 
-// patternArgument returns which argument of a function is a regular expression.
 func patternArgument(function string) (int, bool) {
 	switch function {
 	case ast.RegexMatch.Name, ast.RegexSplit.Name, ast.RegexFind.Name, ast.RegexFindAllStringSubmatch.Name, ast.RegexIsValid.Name:

@@ -71,7 +71,6 @@ func (a *automaton) tabulate(nodes []node, rules []*rule) {
 	}
 }
 
-// trie is an automaton being built.
 type trie struct {
 	width int
 	nodes []node

@@ -61,7 +61,6 @@ func loadRules() ([]*rule, error) {
 	return slices.Concat(rules, ownRules(), urlRules()), nil
 }
 
-// allowlists returns the generic rule's allowlists.
 func allowlists(doc *config.ViperConfig) (lists []*config.Allowlist, err error) {
 	for _, r := range doc.Rules {
 		for _, a := range r.Allowlists {

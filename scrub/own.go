@@ -27,7 +27,6 @@ func ownRules() []*rule {
 	}
 }
 
-// assignment returns the rule of name=value.
 func assignment() *rule {
 	r := mustRule(KindAssigned, assigned, followed(nameWords(), "=", "s=")...)
 	r.harmless = unnamed
@@ -81,14 +80,12 @@ func basic() *rule {
 	return &r
 }
 
-// option returns the rule of --password value.
 func option() *rule {
 	r := mustRule(KindAssigned, `(?i)--[a-z_-]*`+names+`[ +]+["']?([^\s"'<>*$-][^\s"']{2,})`, "--")
 	r.redacts, r.harmless = true, unnamed
 	return r
 }
 
-// email returns the rule of e-mail addresses.
 func email() *rule {
 	r := mustRule(KindEmail, `[\p{L}\p{N}_.%+'-]+@(?:[\p{L}\p{N}-]+\.)+\p{L}{2,}`, "@")
 	r.harmless, r.possible, r.redacts = nobodys, hasDomain, true

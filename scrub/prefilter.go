@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// ruleSet is a set of rules by their index.
 type ruleSet [4]uint64
 
 func (s *ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }

@@ -47,7 +47,6 @@ func newRule(kind, expression string, keywords ...string) (*rule, error) {
 	}, nil
 }
 
-// mustRule is newRule for an expression of this package.
 func mustRule(kind, expression string, keywords ...string) *rule {
 	r, err := newRule(kind, expression, keywords...)
 	if err != nil {
@@ -56,7 +55,6 @@ func mustRule(kind, expression string, keywords ...string) *rule {
 	return r
 }
 
-// append appends the secrets that r finds in text.
 func (r *rule) append(spans []span, text string) []span {
 	if r.scan != nil {
 		return append(spans, r.scan(text)...)
@@ -73,7 +71,6 @@ func (r *rule) append(spans []span, text string) []span {
 	return spans
 }
 
-// secret returns the part of a match that is the secret.
 func (r *rule) secret(m []int) (start, end int) {
 	if r.group > 0 && m[2*r.group] >= 0 {
 		return m[2*r.group], m[2*r.group+1]

@@ -168,7 +168,6 @@ func (s *Scrubber) match(spans []span, text string, hits hits, j *job) []span {
 	return spans
 }
 
-// span is a secret in a text.
 type span struct {
 	start, end int
 	kind       string

@@ -102,7 +102,6 @@ func listEnd(text []byte, from int) int {
 	return from
 }
 
-// words returns the words of a list, in order.
 func words(text []byte) (all []engine.Code) {
 	for _, w := range bytes.FieldsFunc(text, func(r rune) bool { return r > 0x7f || !isWord(byte(r)) }) {
 		all = append(all, engine.Code(w))

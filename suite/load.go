@@ -144,7 +144,6 @@ func (l *Loader) read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// reader reads one suite, and gathers what is wrong with it.
 type reader struct {
 	loader   *Loader
 	path     string

@@ -15,7 +15,6 @@ type preparation struct {
 	problems, unsaid document.Error
 }
 
-// prepared returns the subject's preparation, made when it is first asked for.
 func (s *subject) prepared() *preparation {
 	if s.preparation != nil {
 		return s.preparation

@@ -17,7 +17,6 @@ import (
 	"writ/rego"
 )
 
-// regoPackage finds the package of a file in Rego.
 var regoPackage = regexp.MustCompile(`(?m)^package[ \t]+([^\s#]+)`)
 
 // regoTests reads the files of tests in Rego beside a policy, but for those of other

@@ -141,7 +141,6 @@ func Run(ctx context.Context, suites []*Suite, o Options) (*Report, error) {
 	return report, err
 }
 
-// run decides the case.
 func (r *Result) run(o Options) {
 	s, in, want := r.Suite.subject, r.Case.Input, r.Case.want
 	if r.Case.refusal != nil {
@@ -245,7 +244,6 @@ func (r *Result) String() string {
 	return fmt.Sprintf("Evaluate(%s) = %s, %s", r.Case.Subject(), got, strings.Join(r.Problems, "; "))
 }
 
-// text is the decision, or refused.
 func (w expected) text() string {
 	if w.refused {
 		return refused

@@ -135,7 +135,6 @@ func wantOf(column string) string {
 	return "true or false"
 }
 
-// counts are what the counters of the rules come to.
 func (s *said) counts(in *engine.Intent) []condition.Count {
 	return engine.Counts(s.suite.subject.set.Counters(), in, func(*condition.Counter) int64 { return s.counted })
 }

@@ -93,7 +93,6 @@ func readSource(d *document.Document, kind document.Kind, file string) (source, 
 	return s, err
 }
 
-// file is a file of policies and rules that was read.
 type file struct {
 	sum     [sha256.Size]byte
 	sources map[document.Kind][]source

@@ -91,7 +91,6 @@ type update struct {
 	failed bool            // one of them was asked for and fails by this field
 }
 
-// updater rewrites one file.
 type updater struct {
 	path   string
 	text   []byte

@@ -109,7 +109,6 @@ func (i *importer) store(digest string) error {
 	return i.flush()
 }
 
-// flush stores what was taken.
 func (i *importer) flush() error {
 	if len(i.rows)+len(i.removed) > 0 {
 		if err := i.Store.Import(i.ctx, i.org, i.rows, i.removed); err != nil {

@@ -165,7 +165,6 @@ func without(v jsontext.Value, names ...string) jsontext.Value {
 	return encode(members)
 }
 
-// decode reads what encode has written.
 func decode[T any](data jsontext.Value) (v T) {
 	if err := json.Unmarshal(data, &v); err != nil {
 		panic(err)

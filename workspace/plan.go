@@ -123,7 +123,6 @@ func (p *Plan) add(c Change) {
 	p.Changes = append(p.Changes, c)
 }
 
-// comparePolicy compares a policy with the newest version on the server.
 func comparePolicy(l *Local, s *Server) Change {
 	is := l.policy
 	c := Change{Kind: document.Policy, ID: is.PolicyID, Place: l.place(), NextVersion: is.Version, State: Added, local: l}
@@ -190,7 +189,6 @@ func compareList(l *Local, found *engine.List) Change {
 	return c
 }
 
-// hasList reports whether a file has the list called name.
 func (w *Workspace) hasList(name string) bool {
 	return slices.ContainsFunc(w.lists, func(l *Local) bool { return l.list.Name == name })
 }

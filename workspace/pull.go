@@ -60,7 +60,6 @@ func (p *Plan) Pull(o PullOptions) (done Pulled, err error) {
 	return done, err
 }
 
-// stored is the document that the server has.
 func (c Change) stored() []byte {
 	switch {
 	case c.rule != nil:

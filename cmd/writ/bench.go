@@ -229,7 +229,6 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 	return nil
 }
 
-// connect sets up the work at URL.
 func (c *benchRunCmd) connect(ctx context.Context) (*bench.Subject, error) {
 	base, err := url.Parse(c.URL)
 	if err != nil || base.Scheme != "http" || base.Host == "" || base.User != nil {

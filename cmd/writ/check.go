@@ -72,7 +72,6 @@ type checker struct {
 	lists   []string // the names of those in the files
 }
 
-// report is what is found in a file.
 type report struct {
 	name  string
 	holds string // such as "3 rules"
@@ -132,7 +131,6 @@ func (c *checker) file(name string) {
 	r.holds = counted(docs)
 }
 
-// failed notes what is wrong.
 func (r *report) failed(err error) {
 	var placed *document.Error
 	switch {
@@ -144,7 +142,6 @@ func (r *report) failed(err error) {
 	}
 }
 
-// suites reads the suites in a file, and what they name.
 func (c *checker) suites(name string, data []byte) error {
 	l := suite.Loader{ReadFile: func(path string) ([]byte, error) {
 		if path == name {

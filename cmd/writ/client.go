@@ -93,5 +93,4 @@ func (c client) request(ctx context.Context, r workspace.Request, v any) (http.H
 	return header, nil
 }
 
-// object is the body of a request.
 type object map[string]any

@@ -57,7 +57,6 @@ func (d *demo) redeem(ctx context.Context, in *engine.Intent, approvalID string)
 	return receipt.ParseResult(got)
 }
 
-// step prints one decision of a series.
 func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
 	note := ""
 	if res.Receipt.Decision != want.String() {

@@ -54,7 +54,6 @@ func (c *diffCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// printChange shows a change in the colours of a diff.
 func printChange(w io.Writer, c workspace.Change) {
 	colour := map[byte]string{'+': green, '-': red}
 	text := c.String()

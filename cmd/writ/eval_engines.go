@@ -44,7 +44,6 @@ type regoAnswer struct {
 	Error    string          `json:"error,omitzero"`
 }
 
-// evaluate decides an intent.
 func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	got := &evaluated{Intent: in.name, IntentID: in.Intent.IntentID}
 	in.Counts = engine.Alone(e.rules.Counters(), in.Intent)

@@ -111,7 +111,6 @@ func (c *serveCmd) tagger(scrubber *scrub.Scrubber) (*scrub.Tagger, error) {
 	return t, nil
 }
 
-// listen takes both addresses.
 func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 	var listen net.ListenConfig
 	if n.api, err = listen.Listen(ctx, "tcp", c.Addr); err != nil {
@@ -240,7 +239,6 @@ func (n *node) hosted(c *serveCmd) api.Hosted {
 	return h
 }
 
-// auth returns how operators are authenticated.
 func (c *serveCmd) auth(secret []byte) api.AuthConfig {
 	if c.OperatorAlg == "HS256" {
 		return api.AuthConfig{Alg: c.OperatorAlg, Secret: secret}

@@ -15,7 +15,6 @@ import (
 	"writ/workspace"
 )
 
-// serverFlags name a server and a credential of an organization there.
 type serverFlags struct {
 	URL    string `placeholder:"URL" help:"Server, such as http://localhost:3820."`
 	APIKey string `placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY."`

@@ -114,7 +114,6 @@ func (c *regoCmd) Validate() error {
 	return nil
 }
 
-// load reads and validates the documents.
 func (c *regoCmd) load(s streams) (policies []*engine.ActionPolicy, rules ruleFile, err error) {
 	for _, name := range c.Policy {
 		p, err := readPolicy(s, name)

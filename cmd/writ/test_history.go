@@ -38,7 +38,6 @@ func (c *testCmd) seed(ctx context.Context, s streams) error {
 	return h.write(s)
 }
 
-// seeding gathers decisions.
 type seeding struct {
 	remote
 	rules    []jsontext.Value
@@ -93,7 +92,6 @@ func edited(v any, f func(members map[string]jsontext.Value)) (jsontext.Value, e
 	return json.Marshal(members, json.Deterministic(true))
 }
 
-// errEnough ends reading.
 var errEnough = errors.New("there are enough")
 
 // read takes the last n decisions that differ.

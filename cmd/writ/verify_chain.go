@@ -255,7 +255,6 @@ func (p *progress) show(what string, done, total int) {
 	fmt.Fprintf(p.w, "%s%-5s %s%s %d of %d", eraseLine, what, strings.Repeat("█", full), strings.Repeat("░", barWidth-full), done, total)
 }
 
-// end takes the bar away.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, eraseLine)

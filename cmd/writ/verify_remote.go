@@ -20,7 +20,6 @@ type remote struct {
 	chains map[[16]byte][]receipt.SignedHead // as Chains was told, the newest first
 }
 
-// each calls f with each item of a list.
 func (r *remote) each(ctx context.Context, path string, f func(item jsontext.Value) error) error {
 	return workspace.Pages(ctx, r.client.request, path, func(page workspace.Page[jsontext.Value]) error {
 		for _, item := range page.Data {

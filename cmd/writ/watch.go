@@ -95,7 +95,6 @@ func (w *watch) below(name string) bool {
 	})
 }
 
-// roots are the paths that were given.
 func (w *watch) roots() []string {
 	if len(w.Paths) == 0 {
 		return []string{"."}

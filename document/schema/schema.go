@@ -206,7 +206,6 @@ func rule() object {
 	return s
 }
 
-// action is an action under each of its names.
 func action() object {
 	decision := object{"enum": []string{"allow", "deny", "approval_required", "block", "wait", "require_approval"}}
 	var forms []any

@@ -49,7 +49,6 @@ func fixture() object {
 
 func orNull(s any) object { return object{"anyOf": []any{s, object{"type": "null"}}} }
 
-// session is what a session of a test allows.
 func session() object {
 	members := policy()["properties"].(object)
 	list := func(name string) object {

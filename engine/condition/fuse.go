@@ -162,7 +162,6 @@ func mirrored(op string) string {
 	return ""
 }
 
-// fuseConst returns what asks `src function c`, in the place of call.
 func fuseConst(p *Program, call interpreter.InterpretableCall, function string, src source, f Field, c ref.Val) interpreter.InterpretableV2 {
 	negated := function == operators.NotEquals
 	if negated {

@@ -25,7 +25,6 @@ type jsonMember struct {
 	value jsonNode
 }
 
-// member returns the value of the member called name.
 func (n jsonNode) member(name string) (jsonNode, bool) {
 	for _, m := range n.members {
 		if m.name == name {

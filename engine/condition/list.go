@@ -174,7 +174,6 @@ func listNamed(e ast.Expr) (string, bool) {
 
 var errListName = fmt.Errorf(`%s: the name must be a constant, and only "in" asks a list: intent.agent_id in %s("trusted")`, fnList, fnList)
 
-// listsIn returns the names of the lists in an expression, each once.
 func listsIn(checked *ast.AST) (names []string, err error) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(checked), ast.FunctionMatcher(fnList)) {
 		name, ok := listNamed(e)

@@ -67,7 +67,6 @@ func letters(name string) string {
 	}, name)
 }
 
-// didYouMean begins a guess.
 const didYouMean = "did you mean "
 
 // unknownKey refuses the member of a match object that no field is called like.
@@ -107,7 +106,6 @@ func flattened(sub jsonMember) string {
 	return strings.Join(all, ", ")
 }
 
-// unknownOperator says what operators match objects or trees have.
 func unknownOperator(name string, ofTrees bool) string {
 	var spellings []string
 	for i := range table {

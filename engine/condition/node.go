@@ -139,7 +139,6 @@ func (n *Node) IsConst(truth bool) bool {
 	return n.Kind == kind && len(n.Kids) == 0
 }
 
-// some reports whether pred holds for n or a node below it.
 func (n *Node) some(pred func(*Node) bool) bool {
 	return pred(n) || slices.ContainsFunc(n.Kids, func(k *Node) bool { return k.some(pred) })
 }

@@ -278,7 +278,6 @@ func (p *parser) leafHead(name, op jsonNode) (Field, comparison, bool) {
 	return f, c, ok && err == nil
 }
 
-// hasOperators reports whether a member of obj is meant as an operator.
 func (p *parser) hasOperators(obj jsonNode) bool {
 	for _, m := range obj.members {
 		if strings.HasPrefix(m.name, "$") {

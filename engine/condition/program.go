@@ -184,7 +184,6 @@ func quantifier(src source, every bool, of predicate) predicate {
 	}}
 }
 
-// patterns compiles patterns that a source is asked for.
 func (p *Program) patterns(src source, op Operator, patterns []string) (predicate, error) {
 	m, err := compileMatcher(op, patterns, p.use)
 	if err != nil {

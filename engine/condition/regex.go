@@ -13,7 +13,6 @@ type regex struct {
 	instructions int
 }
 
-// compileRegex compiles an RE2 expression.
 func compileRegex(expr string) (*regex, error) {
 	n, err := Instructions(expr)
 	if err != nil {

@@ -85,7 +85,6 @@ func writeNegation(b *strings.Builder, n *Node) {
 	writeOperand(b, n)
 }
 
-// isCall reports whether n is written as a call or a name.
 func isCall(n *Node) bool {
 	if n.Kind != Leaf || n.Guarded() {
 		return false

@@ -88,7 +88,6 @@ func (f Field) whole() string {
 	return fields[f.row().owner].name
 }
 
-// reviewTree reviews a match object or a tree.
 func reviewTree(tree *Node) Review {
 	all, reads, asks := names{}, names{}, names{}
 	var visit func(n *Node, negated bool)

@@ -27,7 +27,6 @@ func (c *Condition) Unrendered() []Mistake {
 	return u.found
 }
 
-// unrendered collects what has no rendering.
 type unrendered struct {
 	info  *ast.SourceInfo
 	found []Mistake

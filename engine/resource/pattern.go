@@ -55,7 +55,6 @@ func (t *text) readPattern() *Error {
 	return err
 }
 
-// readSchemeless has every reader read a pattern without a scheme.
 func (t *text) readSchemeless() {
 	path := t.raw
 	addresses := []string{path}

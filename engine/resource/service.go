@@ -129,7 +129,6 @@ func (t *text) cutAuthority(authority string, u url) {
 
 const digits = "0123456789"
 
-// hostLength returns how much of s is letters, digits and marks.
 func hostLength(s, marks string) int {
 	return len(s) - len(strings.TrimLeftFunc(s, func(r rune) bool {
 		return r >= 0x80 || isAlpha(byte(r)) || isDigit(byte(r)) || strings.ContainsRune(marks, r)

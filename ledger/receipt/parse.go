@@ -92,7 +92,6 @@ func (v value) get(name string) value {
 	return value{}
 }
 
-// textOf returns the string member called name, or "".
 func (v value) textOf(name string) string {
 	if m := v.get(name); m.kind == kindString {
 		return m.text

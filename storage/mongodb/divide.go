@@ -89,7 +89,6 @@ type entryRow struct {
 	KeyID string `bson:"kid"`
 }
 
-// entryPrefix begins the keys of entries.
 func entryPrefix(org string, kind storage.EntryKind) []byte {
 	return append(storage.Text(org), storage.Text(string(kind))...)
 }

@@ -86,7 +86,6 @@ func (s *Store) snapshotAt(at bson.Timestamp) (*mongo.Session, error) {
 	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
 }
 
-// fail records the error of an operation.
 func (r *documents) fail(err error) error {
 	if err != nil && r.err == nil {
 		r.err = err

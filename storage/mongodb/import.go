@@ -27,7 +27,6 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	return failed(ctx, "importing decisions", err)
 }
 
-// importing is one try of a transaction of Import.
 type importing struct {
 	appending
 	org string

@@ -119,7 +119,6 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	return storage.Batch{}, failed(ctx, "appending decisions", err)
 }
 
-// appending is one try of a transaction of Append.
 type appending struct {
 	ctx context.Context
 	s   *Store

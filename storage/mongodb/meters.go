@@ -61,7 +61,6 @@ func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
 	return nil
 }
 
-// countHeads counts the next heads of a chain, in a transaction.
 func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err error) {
 	counted, err := s.counted(ctx, chain)
 	if err != nil {

@@ -126,7 +126,6 @@ func (m *metrics) answered(command, outcome string, took time.Duration) {
 	m.durations.WithLabelValues(command, outcome).Observe(took.Seconds())
 }
 
-// pool returns a monitor of the driver's pools of connections.
 func (m *metrics) pool() *event.PoolMonitor {
 	return &event.PoolMonitor{Event: func(e *event.PoolEvent) {
 		c := connection{e.Address, e.ConnectionID}

@@ -34,5 +34,4 @@ func sigBytes(dst []byte, s string) ([]byte, bool) {
 	return dst, err == nil
 }
 
-// indexKey is the key of an element of an array.
 func indexKey(i int) string { return strconv.Itoa(i) }

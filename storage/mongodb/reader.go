@@ -100,7 +100,6 @@ func (r *Reader) scan(ctx context.Context, collection string, selected bson.D, f
 	return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) { return true, f(raw) })
 }
 
-// scanRows is scan of documents that are decoded.
 func scanRows[T any](ctx context.Context, r *Reader, collection string, selected bson.D, f func(row *T) error) error {
 	return r.scan(ctx, collection, selected, func(raw bson.Raw) error {
 		row := new(T)

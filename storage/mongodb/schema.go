@@ -90,7 +90,6 @@ func rowsBy(keys ...bson.E) mongo.IndexModel {
 	return index
 }
 
-// validator returns the $jsonSchema of a collection.
 func (s *shape) validator() bson.D {
 	required, properties := bson.A{}, bson.D{}
 	for i, f := range append(append(bson.D{}, s.must...), s.may...) {

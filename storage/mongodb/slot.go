@@ -136,7 +136,6 @@ func (s *Store) addSlot(ctx context.Context) error {
 // handle commits nothing any more.
 var errLost = fmt.Errorf("%w: %w: this replica was silent for too long and was given up: start it again", storage.ErrUnavailable, storage.ErrConflict)
 
-// renew writes a beat to a majority.
 func (l *slot) renew(ctx context.Context, s *Store) error {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()

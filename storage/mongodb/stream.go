@@ -18,7 +18,6 @@ const (
 	streamPatience = 1500 * time.Millisecond
 )
 
-// streamEvent is an event of the stream: a change or a beat.
 type streamEvent struct {
 	NS struct {
 		Coll string `bson:"coll"`

@@ -240,7 +240,6 @@ func (u *update) index(c *storage.Collection, d storage.Document, before, keys [
 	}
 }
 
-// positions returns the keys of d in the collection of the indexes.
 func positions(d storage.Document, keys []storage.Key) (all []string) {
 	for _, k := range keys {
 		all = append(all, text(slices.Concat(indexOf(d.Kind, d.Org, k.Index), k.Value, []byte(d.ID))))

@@ -54,7 +54,6 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 	return created && err == nil, err
 }
 
-// policyRegistered returns the event that a version was stored at a time.
 func policyRegistered(p *engine.ActionPolicy, at time.Time) storage.Event {
 	return storage.Event{
 		Type: storage.PolicyRegistered, Subject: "policy/" + p.PolicyID, Fact: strconv.FormatInt(p.Version, 10), At: at,

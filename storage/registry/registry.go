@@ -58,7 +58,6 @@ func (r *Registry) update(ctx context.Context, org string, f func(storage.Tx) er
 	return err
 }
 
-// every returns the documents that q selects.
 func every[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (docs []*T, err error) {
 	err = c.Scan(tx, q, func(_ []byte, doc *T) (bool, error) {
 		docs = append(docs, doc)

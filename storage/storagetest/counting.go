@@ -38,7 +38,6 @@ func (r *replicas) wantGranted(what string, got storage.Granted, n, total int64)
 	}
 }
 
-// windowTests are of windows that several handles count in.
 var windowTests = []replicaTest{
 	{"a window is not found until it is begun, and is begun once", func(r *replicas) {
 		now := anHour.At(time.Now())

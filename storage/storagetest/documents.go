@@ -26,13 +26,11 @@ func RunDocuments(t *testing.T, open func(t *testing.T) storage.Documents) {
 	}
 }
 
-// docTest holds documents to one rule.
 type docTest struct {
 	rule string
 	run  func(*docs)
 }
 
-// docs are documents under test.
 type docs struct {
 	*testing.T
 	storage.Documents

@@ -8,7 +8,6 @@ import (
 	"writ/storage"
 )
 
-// entry returns an entry with a body of its own.
 func (w *world) entry(org string, kind storage.EntryKind, key string) *storage.Entry {
 	body := fmt.Sprintf(`{"entry":%q,"n":%d}`, kind, w.writer.step())
 	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: []byte(body)}

@@ -214,7 +214,6 @@ func (h *Handle) Update(ctx context.Context, org string, f func(storage.Tx) erro
 	return tx.revision, nil
 }
 
-// memoryTx is a storage.Tx over a copy.
 type memoryTx struct {
 	ctx      context.Context
 	docs     map[place]storage.Document

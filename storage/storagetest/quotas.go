@@ -12,7 +12,6 @@ import (
 	"writ/storage"
 )
 
-// november is the month of a Writer's records.
 var november = storage.MonthOf(noon)
 
 // quotas is a handle whose places a test counts.

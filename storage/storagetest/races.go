@@ -12,7 +12,6 @@ import (
 
 const racers = 16
 
-// race runs f in every racer, at once.
 func race(f func(racer int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(racers)

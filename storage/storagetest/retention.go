@@ -245,7 +245,6 @@ func (w *world) organizations() []string {
 	return orgs
 }
 
-// noErr reports an error, in any goroutine.
 func (w *world) noErr(what string, err error) {
 	w.Helper()
 	w.wantErr(what, err, nil)

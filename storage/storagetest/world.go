@@ -57,7 +57,6 @@ func (w *world) append(seal storage.Seal, records ...*storage.Record) ([]*storag
 	return existing.Records, err
 }
 
-// settle settles r and returns what stands in place of that.
 func (w *world) settle(r *storage.Record, s storage.Settlement) *storage.Entry {
 	w.Helper()
 	stands, err := w.writer.Settle(w.ctx, w.Store, r, s)
@@ -99,7 +98,6 @@ func (w *world) remember(r *storage.Record) {
 	w.records[r.OrganizationID][r.IntentKey()] = r
 }
 
-// must fails the test at an error.
 func (w *world) must(what string, err error) {
 	w.Helper()
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"writ/storage"
 )
 
-// noon is when a Writer's records begin.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // Writer makes records, each a millisecond after the one before, and commits
