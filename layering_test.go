@@ -37,22 +37,24 @@ func TestLayering(t *testing.T) {
 		"writ/apikey":            {},
 		"writ/scrub":             {"writ/apikey"},
 		"writ/storage":           {"writ/engine", "writ/ledger/receipt"},
-		"writ/storage/mongodb":   {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/storage/retention": {"writ/storage"},
+		"writ/storage/mongodb":   {"writ/engine", "writ/ledger/receipt", "writ/storage", "writ/telemetry"},
+		"writ/storage/retention": {"writ/storage", "writ/telemetry"},
 		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage"},
+		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage", "writ/telemetry"},
 		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/admission":         {},
-		"writ/approval":          {"writ/engine", "writ/ledger", "writ/storage", "writ/storage/registry"},
+		"writ/approval":          {"writ/engine", "writ/ledger", "writ/storage", "writ/storage/registry", "writ/telemetry"},
 		"writ/decision":          {"writ/admission", "writ/approval", "writ/decision/budget", "writ/engine", "writ/engine/condition", "writ/ledger", "writ/storage"},
-		"writ/api":               {"writ/admission", "writ/apikey", "writ/approval", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry", "writ/webhook"},
+		"writ/api":               {"writ/admission", "writ/apikey", "writ/approval", "writ/decision", "writ/document/schema", "writ/engine", "writ/engine/condition", "writ/engine/resource", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry", "writ/webhook", "writ/telemetry"},
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
-		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry"},
+		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry", "writ/telemetry"},
 		"writ/decision/core":     {"writ/engine", "writ/engine/condition"},
 		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
 
 		"writ/storage/embedded/segment": {},
+
+		"writ/telemetry": {},
 	}
 	for path, own := range allowed {
 		p, ok := pkgs[path]

@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 
+	"writ/telemetry"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -20,9 +22,8 @@ type connectionLimit struct {
 }
 
 func newConnectionLimit(most int, exempt proxies, reg prometheus.Registerer) *connectionLimit {
-	l := &connectionLimit{most: most, exempt: exempt, open: make(map[address]int), refused: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "writ_http_connections_refused_total", Help: "Connections closed at once because their address had too many.",
-	})}
+	refused := telemetry.Counter("writ_http_connections_refused_total", "Connections closed at once because their address had too many.")
+	l := &connectionLimit{most: most, exempt: exempt, open: make(map[address]int), refused: refused}
 	reg.MustRegister(l.refused)
 	return l
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/telemetry"
 )
 
 // metrics are the server's own, which docs/metrics.md lists. No label ever holds
@@ -26,21 +27,19 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
-		duration: prometheus.NewHistogramVec(histogram("writ_http_request_duration_seconds",
-			"Time from a request's first byte being handled to its answer being ready, by route template.",
-			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 2.5, 10), []string{"route", "method", "status"}),
-		problems: counterVec("writ_http_problems_total", "Answers that are a problem document, by its code.", "code"),
-		authFailures: counterVec("writ_auth_failures_total",
-			"Requests refused for their credential.", "reason"),
-		compile: prometheus.NewHistogramVec(histogram("writ_compile_duration_seconds",
-			"Time to compile a policy version or an organization's rules for evaluation.",
-			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5), []string{"kind"}),
-		panics: counter("writ_http_panics_total", "Requests whose handler panicked."),
-		unapproved: counter("writ_unapproved_actions_total",
-			"Actions recorded as executed though the decision had not allowed them."),
+		duration: telemetry.HistogramVec("writ_http_request_duration_seconds",
+			"Time from a request's first byte being handled to its answer being ready, by route template.", []string{"route", "method", "status"},
+			.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, .5, 2.5, 10),
+		problems:     telemetry.CounterVec("writ_http_problems_total", "Answers that are a problem document, by its code.", "code"),
+		authFailures: telemetry.CounterVec("writ_auth_failures_total", "Requests refused for their credential.", "reason"),
+		compile: telemetry.HistogramVec("writ_compile_duration_seconds",
+			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
+			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
+		panics:     telemetry.Counter("writ_http_panics_total", "Requests whose handler panicked."),
+		unapproved: telemetry.Counter("writ_unapproved_actions_total", "Actions recorded as executed though the decision had not allowed them."),
 	}
 	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.unapproved)
-	responses := counterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
+	responses := telemetry.CounterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
 	reg.MustRegister(responses)
 	for class, name := range classes {
 		if name != "" {
@@ -55,54 +54,26 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// histogram describes a histogram that has native buckets and, for who scrapes
-// without them, classic ones.
-func histogram(name, help string, buckets ...float64) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: buckets,
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
-	}
-}
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-}
-
-func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
-// readiness is whether the server should get requests, asked at each scrape.
-func (s *Server) readiness() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "writ_ready", Help: "1 while /readyz answers 200, otherwise 0.",
-	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-		defer cancel()
-		if s.ready(ctx) != nil {
-			return 0
-		}
-		return 1
-	})
-}
-
-// freshness is how old what the server believes may be, asked at each scrape.
-func (s *Server) freshness() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "writ_freshness_seconds", Help: "Age of the last proof that no change by another replica was missed; 0 where there is none.",
-	}, func() float64 { return s.cfg.Store.FreshFor().Seconds() })
-}
-
-// leading is whether this replica does the work that all share, asked at each scrape.
-func (s *Server) leading() prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "writ_leads", Help: "1 while this replica does the work that all replicas share: retention, and signing of changes. Otherwise 0.",
-	}, func() float64 {
-		if s.cfg.Store.Leads() {
+// gauges are asked at each scrape.
+func (s *Server) gauges() []prometheus.Collector {
+	number := func(is bool) float64 {
+		if is {
 			return 1
 		}
 		return 0
-	})
+	}
+	return []prometheus.Collector{
+		telemetry.GaugeFunc("writ_ready", "1 while /readyz answers 200, otherwise 0.", func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+			defer cancel()
+			return number(s.ready(ctx) == nil)
+		}),
+		telemetry.GaugeFunc("writ_freshness_seconds", "Age of the last proof that no change by another replica was missed; 0 where there is none.",
+			func() float64 { return s.cfg.Store.FreshFor().Seconds() }),
+		telemetry.GaugeFunc("writ_leads",
+			"1 while this replica does the work that all replicas share: retention, and signing of changes. Otherwise 0.",
+			func() float64 { return number(s.cfg.Store.Leads()) }),
+	}
 }
 
 // classes are the labels of statuses by their first digit. The server sends no 1xx.

@@ -101,7 +101,7 @@ func New(cfg Config) (*Server, error) {
 		Core: cfg.Core, Verifier: cfg.Verifier, Scrub: cfg.Scrub.Text, Approvals: s.approvals, RequireRegistered: cfg.RequireRegisteredAgents,
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
-	cfg.Registry.MustRegister(newCacheCollector(cfg.Sets, s.auth, s.plans), s.readiness(), s.freshness(), s.leading())
+	cfg.Registry.MustRegister(append(s.gauges(), newCacheCollector(cfg.Sets, s.auth, s.plans))...)
 	cfg.Sets.OnCompile(s.metrics.compiled)
 	for _, c := range s.caches() {
 		c.OnlyWhile(s.docs.Fresh)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"writ/telemetry"
 )
 
 const (
@@ -35,9 +37,7 @@ type limiter[K comparable] struct {
 }
 
 func newThrottle(l RateLimits, reg prometheus.Registerer) *throttle {
-	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_rate_limited_total", Help: "Requests refused with a 429, by the limit that they met.",
-	}, []string{"limit"})
+	refused := telemetry.CounterVec("writ_rate_limited_total", "Requests refused with a 429, by the limit that they met.", "limit")
 	reg.MustRegister(refused)
 	return &throttle{
 		credential: newLimiter[credential](l.Credential, "credential", "Too many requests with this credential.", refused, reg),

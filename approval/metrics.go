@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/ledger"
+	"writ/telemetry"
 )
 
 // metrics are what a desk tells of itself. No label names an organization or an agent.
@@ -13,10 +14,9 @@ type metrics struct{ verdicts *prometheus.CounterVec }
 const unused = "unused"
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_approvals_total",
-		Help: "Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused in the time that they were approved for.",
-	}, []string{"verdict"})}
+	m := &metrics{telemetry.CounterVec("writ_approvals_total",
+		"Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused in the time that they were approved for.",
+		"verdict")}
 	for _, v := range []string{ledger.Approved, ledger.Rejected, ledger.Revoked, ledger.Expired, unused} {
 		m.verdicts.WithLabelValues(v)
 	}

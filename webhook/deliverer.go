@@ -96,15 +96,13 @@ func New(cfg Config) (*Deliverer, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Deliverer{
-		cfg: cfg, sender: newSender(cfg.Targets, cfg.Agent), wake: make(chan struct{}, 1), at: make(map[place]*target), metrics: newMetrics(),
+	m, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics of webhooks: %w", err)
 	}
-	if cfg.Metrics != nil {
-		if err := d.metrics.register(cfg.Metrics); err != nil {
-			return nil, fmt.Errorf("registering the metrics of webhooks: %w", err)
-		}
-	}
-	return d, nil
+	return &Deliverer{
+		cfg: cfg, sender: newSender(cfg.Targets, cfg.Agent), wake: make(chan struct{}, 1), at: make(map[place]*target), metrics: m,
+	}, nil
 }
 
 // Wake has what is due looked for at once. It never blocks.

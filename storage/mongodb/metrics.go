@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.mongodb.org/mongo-driver/v2/event"
+
+	"writ/telemetry"
 )
 
 // commands are the labels of the commands that the store sends regularly. Other commands
@@ -48,29 +50,22 @@ type metrics struct {
 	mu     sync.Mutex
 	states map[connection]string
 
-	registry   prometheus.Registerer
-	registered []prometheus.Collector
+	unregister func()
 }
 
 func newMetrics() *metrics {
+	buckets := prometheus.ExponentialBuckets(250e-6, 2.5, 12)
 	m := &metrics{
-		durations: prometheus.NewHistogramVec(histogram("writ_mongodb_command_duration_seconds",
-			"Time that MongoDB took to answer a command."), []string{"command", "outcome"}),
-		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "writ_mongodb_connections", Help: "Connections to the members of the replica set, those that monitor it not counted.",
-		}, []string{"state"}),
-		waits: prometheus.NewHistogram(histogram("writ_mongodb_connection_wait_seconds",
-			"Time that operations waited for a connection.")),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "writ_mongodb_connection_failures_total", Help: "Operations that got no connection, by reason.",
-		}, []string{"reason"}),
-		replaced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "writ_mongodb_streams_replaced_total", Help: "Times that the stream of changes failed or could not be opened.",
-		}),
-		givenUp: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "writ_mongodb_replicas_given_up_total", Help: "Silent replicas that this one gave up.",
-		}),
-		states: make(map[connection]string),
+		durations: telemetry.HistogramVec("writ_mongodb_command_duration_seconds",
+			"Time that MongoDB took to answer a command.", []string{"command", "outcome"}, buckets...),
+		connections: telemetry.GaugeVec("writ_mongodb_connections",
+			"Connections to the members of the replica set, those that monitor it not counted.", "state"),
+		waits:      telemetry.Histogram("writ_mongodb_connection_wait_seconds", "Time that operations waited for a connection.", buckets...),
+		refusals:   telemetry.CounterVec("writ_mongodb_connection_failures_total", "Operations that got no connection, by reason.", "reason"),
+		replaced:   telemetry.Counter("writ_mongodb_streams_replaced_total", "Times that the stream of changes failed or could not be opened."),
+		givenUp:    telemetry.Counter("writ_mongodb_replicas_given_up_total", "Silent replicas that this one gave up."),
+		states:     make(map[connection]string),
+		unregister: func() {},
 	}
 	for _, state := range []string{opening, idle, inUse} {
 		m.connections.WithLabelValues(state)
@@ -81,32 +76,12 @@ func newMetrics() *metrics {
 	return m
 }
 
-func histogram(name, help string) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(250e-6, 2.5, 12),
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
-	}
-}
-
 // register registers the metrics, unless reg is nil.
-func (m *metrics) register(reg prometheus.Registerer) error {
-	if reg == nil {
-		return nil
-	}
-	m.registry = reg
-	for _, c := range []prometheus.Collector{m.durations, m.connections, m.waits, m.refusals, m.replaced, m.givenUp} {
-		if err := reg.Register(c); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
-		}
-		m.registered = append(m.registered, c)
+func (m *metrics) register(reg prometheus.Registerer) (err error) {
+	if m.unregister, err = telemetry.Register(reg, m.durations, m.connections, m.waits, m.refusals, m.replaced, m.givenUp); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
 	}
 	return nil
-}
-
-func (m *metrics) unregister() {
-	for _, c := range m.registered {
-		m.registry.Unregister(c)
-	}
 }
 
 // command returns a monitor of the driver's commands.

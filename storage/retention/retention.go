@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/storage"
+	"writ/telemetry"
 )
 
 // Store is the part of a store that a Sweeper uses.
@@ -89,24 +90,13 @@ func New(cfg Config) (*Sweeper, error) {
 		cfg.Wait = wait
 	}
 	s := &Sweeper{
-		cfg: cfg,
-		removed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "writ_retention_removed_records_total", Help: "History records removed after their retention.",
-		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "writ_retention_failures_total", Help: "Organizations whose history could not be swept, a pass at a time.",
-		}),
-		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "writ_retention_last_pass_timestamp_seconds", Help: "When the last pass over all organizations ended.",
-		}),
+		cfg:      cfg,
+		removed:  telemetry.Counter("writ_retention_removed_records_total", "History records removed after their retention."),
+		failures: telemetry.Counter("writ_retention_failures_total", "Organizations whose history could not be swept, a pass at a time."),
+		last:     telemetry.Gauge("writ_retention_last_pass_timestamp_seconds", "When the last pass over all organizations ended."),
 	}
-	if cfg.Metrics == nil {
-		return s, nil
-	}
-	for _, c := range []prometheus.Collector{s.removed, s.failures, s.last} {
-		if err := cfg.Metrics.Register(c); err != nil {
-			return nil, fmt.Errorf("registering the metrics of retention: %w", err)
-		}
+	if _, err := telemetry.Register(cfg.Metrics, s.removed, s.failures, s.last); err != nil {
+		return nil, fmt.Errorf("registering the metrics of retention: %w", err)
 	}
 	return s, nil
 }
