@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -31,12 +32,7 @@ func addressOf(a netip.Addr) address {
 type proxies []netip.Prefix
 
 func (p proxies) trust(a netip.Addr) bool {
-	for _, network := range p {
-		if network.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
 // client returns the address that a request is from: the socket's, or behind a

@@ -92,24 +92,12 @@ func (s *Server) usageSummary(r *request) (response, error) {
 
 func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {
 	ctx, org := r.ctx, r.who.org
-	evaluations, err := s.cfg.Store.Metered(ctx, org, month)
-	if err != nil {
-		return planMeters{}, err
-	}
-	agents, err := s.docs.CountAgents(ctx, org)
-	if err != nil {
-		return planMeters{}, err
-	}
-	policies, err := s.docs.CountPolicies(ctx, org)
-	if err != nil {
-		return planMeters{}, err
-	}
-	rules, err := s.docs.CountRules(ctx, org)
-	if err != nil {
-		return planMeters{}, err
-	}
-	tokens, err := s.docs.CountTokens(ctx, org, r.stamp())
-	if err != nil {
+	evaluations, err1 := s.cfg.Store.Metered(ctx, org, month)
+	agents, err2 := s.docs.CountAgents(ctx, org)
+	policies, err3 := s.docs.CountPolicies(ctx, org)
+	rules, err4 := s.docs.CountRules(ctx, org)
+	tokens, err5 := s.docs.CountTokens(ctx, org, r.stamp())
+	if err := cmp.Or(err1, err2, err3, err4, err5); err != nil {
 		return planMeters{}, err
 	}
 	return planMeters{

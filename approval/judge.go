@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -46,17 +47,23 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	if err != nil {
 		return nil, err
 	}
-	if self, err := d.self(ctx, a.Held, by.Credential); err != nil || self {
-		return nil, errors.Join(err, selfError(self))
+	if self, err := d.self(ctx, a.Held, by.Credential); err != nil {
+		return nil, err
+	} else if self {
+		return nil, ErrSelf
 	}
 	now := d.Now()
 	if again, err := a.stands(r.Verdict, now); again || err != nil {
 		return a, err
 	}
-	v := a.verdict(r.Verdict, later(now, a.Held.DecidedAt))
+	at := now
+	if at.Before(a.Held.DecidedAt) {
+		at = a.Held.DecidedAt
+	}
+	v := a.verdict(r.Verdict, at)
 	v.DecidedBy, v.Comment = by.Kept, d.cfg.Scrub.Text(r.Comment)
 	if r.Verdict == ledger.Approved {
-		v.ApprovedUntil = v.DecidedAt.Add(r.holds(d.cfg.TTL))
+		v.ApprovedUntil = v.DecidedAt.Add(cmp.Or(r.For, min(d.cfg.TTL, MaxTTL/3)))
 	}
 	stands, err := d.cfg.Ledger.Judge(ctx, v)
 	if err != nil {
@@ -72,36 +79,10 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 	if stands.Verdict != r.Verdict {
 		return a, ErrDecided
 	}
-	if same(stands, v) {
+	if stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt) { // it is v
 		d.metrics.judged(r.Verdict)
 	}
 	return a, nil
-}
-
-func selfError(self bool) error {
-	if self {
-		return ErrSelf
-	}
-	return nil
-}
-
-// same reports whether stands, which was committed, is v.
-func same(stands, v *ledger.Verdict) bool {
-	return stands.DecidedBy == v.DecidedBy && stands.DecidedAt.Equal(v.DecidedAt)
-}
-
-func (r *Ruling) holds(ttl time.Duration) time.Duration {
-	if r.For == 0 {
-		return min(ttl, MaxTTL/3)
-	}
-	return r.For
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 func (a *Approval) stands(verdict string, now time.Time) (again bool, err error) {

@@ -5,14 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
-
-	"writ/engine"
 )
 
 // Format returns the documents in data in canonical form, with their comments. As for
@@ -31,10 +28,12 @@ func Format(name string, data []byte) ([]byte, error) {
 	f := docs[0].file
 	out := data
 	for range MaxPasses {
-		next, err := format(newFile(name, out))
+		passed := newFile(name, out)
+		pages, err := passed.pages()
 		if err != nil {
 			return nil, err
 		}
+		next := passed.write(pages)
 		if bytes.Equal(next, out) {
 			return out, f.unchanged(docs, out)
 		}
@@ -73,15 +72,6 @@ func commentsOf(text []byte) []comment {
 		return nil
 	}
 	return readText(text, nodes).comments
-}
-
-// format formats once.
-func format(f *file) ([]byte, error) {
-	pages, err := f.pages()
-	if err != nil {
-		return nil, err
-	}
-	return f.write(pages), nil
 }
 
 // pages reads a file as it is written.
@@ -126,16 +116,10 @@ func yamlNodes(text []byte) (docs []*yaml.Node, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if empty(doc) {
-			continue
+		if len(doc.Content) > 0 && !isEmpty(doc.Content[0]) { // more than comments
+			docs = append(docs, doc)
 		}
-		docs = append(docs, doc)
 	}
-}
-
-// empty reports whether a document has nothing but comments.
-func empty(doc *yaml.Node) bool {
-	return len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" && doc.Content[0].Value == ""
 }
 
 // takeComments takes the comments above and below all of a document from its first and its
@@ -210,18 +194,8 @@ func parseObject(text string) *node {
 
 // arrange puts the members of a document in order. Those that it does not know are last.
 func (x *element) arrange(k Kind) {
-	var order []string
-	switch k {
-	case Policy:
-		order = engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())
-	case Rule:
-		order = engine.MemberNames(reflect.TypeFor[engine.Rule]())
-	case List:
-		order = engine.MemberNames(reflect.TypeFor[engine.List]())
-	case Intent:
-		order = engine.MemberNames(reflect.TypeFor[engine.Intent]())
-	}
-	if x.kind != '{' || len(order) == 0 {
+	order := members()[k]
+	if x.kind != '{' || k == Suite || len(order) == 0 {
 		return
 	}
 	x.sortMembers(func(name string) int {

@@ -18,12 +18,7 @@ func (d *Document) Ignores(field, rule string) bool {
 		return false
 	}
 	n := d.find(field)
-	for _, line := range []int{n.at.Line, n.keyAt.Line} {
-		if line > 0 && d.file.ignoresAt(line, rule) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]int{n.at.Line, n.keyAt.Line}, func(line int) bool { return line > 0 && d.file.ignoresAt(line, rule) })
 }
 
 func (f *file) ignoresAt(line int, rule string) bool {

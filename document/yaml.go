@@ -95,7 +95,7 @@ func (r *yamlReader) members(n *node, y *yaml.Node) error {
 	return nil
 }
 
-// isEmpty reports whether a key has no value.
+// isEmpty reports whether there is no value, of a key or in a document.
 func isEmpty(y *yaml.Node) bool {
 	return y.Kind == yaml.ScalarNode && y.Tag == "!!null" && y.Value == ""
 }

@@ -20,12 +20,13 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	}
 	e := newEvaluation(&p.doc, in)
 	defer e.Free()
+	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit} // writ's own, whoever decides
 	added := false
 	findings := slices.Clone(res.Findings)
 	for checks := p.checks; checks != ""; {
 		r, asks, rest := nextCheck(checks)
 		checks = rest
-		if !reserved(r.code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == r.code }) {
+		if !slices.Contains(always, r.code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == r.code }) {
 			continue
 		}
 		if holds, err := asks.Eval(e.Frame); err == nil && holds {
@@ -51,13 +52,4 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 		return slices.Index(order, a.Code) - slices.Index(order, b.Code)
 	})
 	return result(findings, res.ConditionErrors)
-}
-
-// reserved reports whether writ makes a check itself whoever decides.
-func reserved(c Code) bool {
-	switch c {
-	case CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit:
-		return true
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -276,9 +277,7 @@ func (qs *quotas) sweep(ctx context.Context) {
 		qs.beginLocked(q)
 		idle = append(idle, q)
 	}
-	for key, q := range qs.recent {
-		qs.rest[key] = q
-	}
+	maps.Copy(qs.rest, qs.recent)
 	clear(qs.recent)
 	qs.mu.Unlock()
 	for _, q := range idle {

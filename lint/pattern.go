@@ -145,12 +145,7 @@ func (l literals) mayMatch(start string) bool {
 
 // hasBoth reports whether a class has both cases of each letter that it names.
 func hasBoth(class string) bool {
-	for _, r := range toggle(class) {
-		if !strings.ContainsRune(class, r) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(toggle(class), func(r rune) bool { return !strings.ContainsRune(class, r) })
 }
 
 // toggle returns s with the other case of each ASCII letter.

@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -64,8 +65,9 @@ func fieldName(path ast.Ref) string {
 // number by which anything else is ordered.
 func (r *reviewer) misordered() (text string, err error) {
 	var found condition.Error
+	orders := []string{ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name}
 	check := func(call []*ast.Term) {
-		if len(call) != 3 || !orders(call[0].Value.String()) {
+		if len(call) != 3 || !slices.Contains(orders, call[0].Value.String()) {
 			return
 		}
 		for i, arg := range call[1:] {
@@ -122,12 +124,4 @@ func (r *reviewer) unused(found *condition.Error) {
 		}
 		return false
 	})
-}
-
-func orders(operator string) bool {
-	switch operator {
-	case ast.LessThan.Name, ast.LessThanEq.Name, ast.GreaterThan.Name, ast.GreaterThanEq.Name:
-		return true
-	}
-	return false
 }

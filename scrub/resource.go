@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -126,12 +127,7 @@ var (
 )
 
 func anyNamesCredential(parameters string) bool {
-	for _, m := range parameterName.FindAllStringSubmatch(parameters, -1) {
-		if namesCredential(m[1]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parameterName.FindAllStringSubmatch(parameters, -1), func(m []string) bool { return namesCredential(m[1]) })
 }
 
 // pathUserinfo returns the places in s's path between a colon and an @ without a version

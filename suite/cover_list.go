@@ -24,10 +24,10 @@ func (p *coveredPolicy) list(sum *Coverage) {
 			sum.Checks.see(c.failed)
 			missing = append(missing, never("fails", c.failed)...)
 		}
-		p.line(sum, c.field, string(c.code), missing)
+		p.source.list(sum, c.field, string(c.code), missing)
 		for j, pattern := range c.entries {
 			sum.Checks.see(c.matched[j])
-			p.line(sum, fmt.Sprintf("%s[%d]", c.field, j), "  "+pattern, never("matches", c.matched[j]))
+			p.source.list(sum, fmt.Sprintf("%s[%d]", c.field, j), "  "+pattern, never("matches", c.matched[j]))
 		}
 	}
 }
@@ -38,16 +38,13 @@ func (c *coveredCheck) matchesAll() bool {
 		c.code == engine.CodeResourceNotAllowed && slices.Contains(c.entries, "**")
 }
 
-func (p *coveredPolicy) line(sum *Coverage, field, text string, missing []string) {
-	at := p.source.place(field)
-	sum.Listing = append(sum.Listing, Listed{File: p.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
+// list adds the line of a field to the listing.
+func (s *source) list(sum *Coverage, field, text string, missing []string) {
+	sum.Listing = append(sum.Listing, Listed{File: s.file, Line: s.place(field).Line, Text: text, Missing: strings.Join(missing, ", ")})
 }
 
 func (r *coveredRule) list(sum *Coverage) {
-	line := func(field, text string, missing []string) {
-		at := r.source.place(field)
-		sum.Listing = append(sum.Listing, Listed{File: r.source.file, Line: at.Line, Text: text, Missing: strings.Join(missing, ", ")})
-	}
+	line := func(field, text string, missing []string) { r.source.list(sum, field, text, missing) }
 	name := fmt.Sprintf("%s %q", r.outcome, r.source.rule.Name)
 	if !r.active {
 		line("name", fmt.Sprintf("not active: %q", r.source.rule.Name), nil)

@@ -256,7 +256,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		}
 		from = due[0].DueAt
 		answered := d.attempt(ctx, w, due)
-		stopped := isDone(ctx)
+		stopped := ctx.Err() != nil
 		if stopped { // which ended attempts
 			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
@@ -270,13 +270,4 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 	}
 	d.Wake()
 	return nil
-}
-
-func isDone(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
 }

@@ -146,22 +146,12 @@ func treeKeys() []string {
 }
 
 func isTreeKey(name string) bool {
-	for _, key := range treeKeys() {
-		if key == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(treeKeys(), name)
 }
 
 // isTree reports whether the document's author meant form 2.
 func isTree(root jsonNode) bool {
-	for _, m := range root.members {
-		if isTreeKey(m.name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(root.members, func(m jsonMember) bool { return isTreeKey(m.name) })
 }
 
 // tree parses a node of form 2.
@@ -279,10 +269,6 @@ func (p *parser) leafHead(name, op jsonNode) (Field, comparison, bool) {
 }
 
 func (p *parser) hasOperators(obj jsonNode) bool {
-	for _, m := range obj.members {
-		if strings.HasPrefix(m.name, "$") {
-			return true
-		}
-	}
-	return len(obj.members) == 0
+	named := func(m jsonMember) bool { return strings.HasPrefix(m.name, "$") }
+	return len(obj.members) == 0 || slices.ContainsFunc(obj.members, named)
 }

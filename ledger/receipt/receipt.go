@@ -62,7 +62,7 @@ func (r *Receipt) SignedHead() (SignedHead, error) {
 func (r *Receipt) check() error {
 	var err error
 	switch {
-	case !validDecision(r.Decision):
+	case r.Decision != Allow && r.Decision != Deny && r.Decision != ApprovalRequired:
 		err = fmt.Errorf("decision %.32q", r.Decision)
 	case r.DecisionID == "" || !utf8.ValidString(r.DecisionID):
 		err = errors.New("decision_id is empty or not UTF-8")
@@ -77,10 +77,6 @@ func (r *Receipt) check() error {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil
-}
-
-func validDecision(s string) bool {
-	return s == Allow || s == Deny || s == ApprovalRequired
 }
 
 func validDigest(s string) bool {
