@@ -22,7 +22,6 @@ type benchCmd struct {
 	Floor  benchFloorCmd  `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
 }
 
-// Help says where the flags are.
 func (c *benchCmd) Help() string {
 	return `writ bench is writ bench run: see writ bench run --help.`
 }
@@ -43,7 +42,6 @@ func (w benchWork) work() bench.Work {
 	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego, History: w.History, Batch: w.Batch}
 }
 
-// Validate refuses work that is none.
 func (w benchWork) Validate() error {
 	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rules < 0 || w.Rego < 0 || w.History < 0 || w.Batch < 0 {
 		return errors.New("--org: want a name; --orgs, --policies, --conns: at least 1; --rules, --rego, --history, --batch: at least 0")
@@ -77,7 +75,6 @@ type benchRunCmd struct {
 	Out       string        `placeholder:"NAME" help:"Write NAME.jsonl and NAME.html. Default: writ-bench- and the time."`
 }
 
-// Help says what is measured.
 func (c *benchRunCmd) Help() string {
 	return `Measures how many intents a server decides, how long each waits, and how much of a
 processor it takes. What is sent are intents that the policy allows, each with a random
@@ -102,7 +99,6 @@ Peers are found in PATH, or fetched at a known version: OPA by go install, Cerbo
 One that cannot be had is skipped, which the report says.`
 }
 
-// Validate refuses flags that make no sense.
 func (c *benchRunCmd) Validate() error {
 	switch {
 	case c.Rounds < 1 || c.Duration <= 0 || c.Warmup < 0 || c.OpenConns < 1 || c.Patience <= 0 || c.MaxOther < 0:
@@ -117,7 +113,6 @@ func (c *benchRunCmd) Validate() error {
 	return c.benchWork.Validate()
 }
 
-// Run measures, prints each run and the summary, and writes raw data and report.
 func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 	b, err := c.prepare(s)
 	if err != nil {

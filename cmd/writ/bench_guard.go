@@ -30,7 +30,6 @@ type benchGuardCmd struct {
 	Out      string        `placeholder:"FILE" help:"Write raw data there: an epoch a line, in µs."`
 }
 
-// Help says what the verdict means.
 func (c *benchGuardCmd) Help() string {
 	return `Starts the base twice and the binary in question once, each in a temporary directory,
 and measures the processor time a request of the three in turn; then again with fresh
@@ -42,7 +41,6 @@ noise (A/A). Fails when the loss is beyond five standard errors and a quarter of
   writ bench guard ./writ-of-yesterday ./writ`
 }
 
-// Validate refuses what cannot be measured.
 func (c *benchGuardCmd) Validate() error {
 	if c.Loss < time.Microsecond || c.Slices < 1 || c.Slice <= 0 || c.Warmup <= 0 || c.MaxOther < 0 {
 		return errors.New("--loss: want at least 1us; --slices: 1; --slice, --warmup: more than 0; --max-other: at least 0")
@@ -50,7 +48,6 @@ func (c *benchGuardCmd) Validate() error {
 	return c.benchWork.Validate()
 }
 
-// Run compares and gives the verdict.
 func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	var least, most int
 	if n, err := fmt.Sscanf(c.Epochs, "%d-%d", &least, &most); n != 2 || err != nil || least < 2 || most < least {

@@ -14,7 +14,6 @@ type benchReportCmd struct {
 	File string `arg:"" help:"Raw data that writ bench wrote; the report stands beside it."`
 }
 
-// Run writes the report and prints the summary.
 func (c *benchReportCmd) Run(_ context.Context, s streams) error {
 	f, err := os.Open(c.File)
 	if err != nil {

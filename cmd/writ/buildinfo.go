@@ -51,12 +51,10 @@ func buildInfo() prometheus.Collector {
 
 type versionCmd struct{}
 
-// Help says where a server tells the same.
 func (*versionCmd) Help() string {
 	return `A server tells the same in its metric writ_build_info.`
 }
 
-// Run prints what runs.
 func (*versionCmd) Run(s streams) error {
 	_, err := fmt.Fprintln(s.out, readBuilt())
 	return err

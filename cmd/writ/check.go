@@ -21,7 +21,6 @@ type checkCmd struct {
 	JSON   bool     `name:"json" help:"Print a JSON object for each problem and each warning, and nothing else."`
 }
 
-// Help says what is checked.
 func (c *checkCmd) Help() string {
 	return `Validates files exactly as the service does: members, types, globs, CEL and Rego
 conditions. Prints every problem as file:line:column: field: message, with the line
@@ -40,7 +39,6 @@ With --json each line has file, line, column, severity (error or warning), rule 
 the warning), document, field, message and instead.`
 }
 
-// Run checks every file.
 func (c *checkCmd) Run(_ context.Context, s streams) error {
 	files, err := documentFiles(c.Files)
 	if err != nil {

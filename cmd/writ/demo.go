@@ -21,7 +21,6 @@ import (
 
 type demoCmd struct{}
 
-// Help says what the demo shows.
 func (c *demoCmd) Help() string {
 	return `Starts a server on a free port with everything in a temporary directory,
 registers the policies and rules of examples/, evaluates each sample intent over
@@ -29,7 +28,6 @@ HTTP, and verifies each receipt offline. Exits 0 only when every decision is the
 expected one and every receipt verifies.`
 }
 
-// Run starts the server, runs the demo against it and stops it.
 func (c *demoCmd) Run(ctx context.Context, s streams) (err error) {
 	dir, err := os.MkdirTemp("", "writ-demo-")
 	if err != nil {

@@ -16,7 +16,6 @@ type diffCmd struct {
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
 
-// Help says how the differences read.
 func (c *diffCmd) Help() string {
 	return `Compares the policies, rules and lists in files with those of the organization
 of WRIT_API_KEY at WRIT_URL, and shows what writ push would change there: + is in the
@@ -27,7 +26,6 @@ differs, 1 when something does and 3 when a file is invalid.
   writ diff .`
 }
 
-// Run prints the differences.
 func (c *diffCmd) Run(ctx context.Context, s streams) error {
 	o, err := c.organization(s)
 	if err != nil {

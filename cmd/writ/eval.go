@@ -32,7 +32,6 @@ type stateFlags struct {
 	Registered    bool   `name:"require-registered-agents" help:"Deny unregistered agents."`
 }
 
-// Help says what the exit code means.
 func (c *evalCmd) Help() string {
 	return `Runs the engine of the service over files: no server, no store, no receipt. Prints
 the decision, then a line a finding. A deny is a result, not a failure: the exit
@@ -49,7 +48,6 @@ A script reads --json; "codes" are those of "reasons", and --explain adds
     --fail-on deny --engine both`
 }
 
-// Validate refuses flags that do not go together.
 func (c *evalCmd) Validate() error {
 	if c.Explain && c.Engine == "rego" {
 		return errors.New("--explain: what the Rego came past is not known: take --engine cel or both")
@@ -57,7 +55,6 @@ func (c *evalCmd) Validate() error {
 	return nil
 }
 
-// Run evaluates and prints.
 func (c *evalCmd) Run(_ context.Context, s streams) error {
 	engines, err := c.load(s)
 	if err != nil {

@@ -21,7 +21,6 @@ type exportCmd struct {
 	Data       dataDir `placeholder:"DIR" help:"Data directory to read; no server may be using it. With --store mongodb its keys.jwks is added, if it is given."`
 }
 
-// Help explains what is in the file.
 func (c *exportCmd) Help() string {
 	return `Writes all that an organization has to a file: its policies, rules, agents,
 hashes of API keys and plan, every row of its history with its receipt, what is
@@ -36,7 +35,6 @@ organization here any more before the export that is imported elsewhere.
   writ export --org acme --data ./data -o acme.ndjson --resume`
 }
 
-// Validate refuses flags that make no sense.
 func (c *exportCmd) Validate() error {
 	if c.Store != "mongodb" && c.Data == "" {
 		return errors.New("want --data DIR (or the variable WRIT_DATA), or --store mongodb")
@@ -44,7 +42,6 @@ func (c *exportCmd) Validate() error {
 	return c.checkURI()
 }
 
-// Run writes the file.
 func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	keys, err := c.keys()
 	if err != nil {

@@ -19,7 +19,6 @@ type fmtCmd struct {
 	Paths []string `arg:"" name:"path" help:"Files, or directories whose .yaml, .yml and .json files to format; - is standard input."`
 }
 
-// Help says what the canonical form is.
 func (c *fmtCmd) Help() string {
 	return `Writes policies, rules and intents in canonical form and prints the names of the
 files that changed: members in the order of the reference, conditions and actions

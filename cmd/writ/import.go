@@ -35,7 +35,6 @@ type importCmd struct {
 	storeFlags `embed:""`
 }
 
-// Help explains what is verified.
 func (c *importCmd) Help() string {
 	return `Takes in what writ export has written: documents, the history, public keys. First
 the whole file is read: each row must be the one of its receipt and its audit
@@ -62,7 +61,6 @@ an agent that was disabled stays disabled, also for the next import.
   writ import --abandon --org acme --data ./data`
 }
 
-// Validate refuses flags that make no sense.
 func (c *importCmd) Validate() error {
 	switch {
 	case c.Abandon && (c.Org == "" || c.File != "" || c.Keys != "" || c.Plans != ""):

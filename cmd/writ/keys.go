@@ -16,7 +16,6 @@ type keysGenerateCmd struct {
 	Data dataDir `default:"./data" help:"Data directory."`
 }
 
-// Help says how a key is rotated.
 func (c *keysGenerateCmd) Help() string {
 	return `Replaces the signing key in the data directory. The public halves of all keys
 stay in keys.jwks there, so that receipts of the old key keep verifying. A server
@@ -26,7 +25,6 @@ that runs publishes the new key and signs with it two seconds later. To rotate:
   writ keys show --data ./data > keys.jwks   # give it to whoever verifies receipts`
 }
 
-// Run replaces the signing key and prints the new one's id.
 func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 	signer, trusted, err := c.Data.newSigner(os.Rename)
 	if err != nil {
@@ -42,7 +40,6 @@ type keysShowCmd struct {
 	Data dataDir `default:"./data" help:"Data directory."`
 }
 
-// Help says what the key set is for.
 func (c *keysShowCmd) Help() string {
 	return `What the server publishes at /.well-known/jwks.json: every public key that ever
 signed a receipt here. It holds no secret.
@@ -51,7 +48,6 @@ signed a receipt here. It holds no secret.
   writ verify --keys keys.jwks result.json`
 }
 
-// Run prints the key set.
 func (c *keysShowCmd) Run(_ context.Context, s streams) error {
 	data, err := readInput(s, c.Data.jwks())
 	if err != nil {

@@ -15,7 +15,6 @@ type pullCmd struct {
 	Dir         string `arg:"" name:"dir" help:"Directory to write to; made if there is none."`
 }
 
-// Help says what is written where, and what is not.
 func (c *pullCmd) Help() string {
 	return `Writes the newest version of each policy to DIR/policies, each list to DIR/lists,
 and the rules to DIR/rules.yaml, in the order in which they are asked, from the organization of
@@ -30,7 +29,6 @@ diff shows how, --force takes the server's.
   writ pull .`
 }
 
-// Run writes files and says which.
 func (c *pullCmd) Run(ctx context.Context, s streams) error {
 	o, err := c.organization(s)
 	if err != nil {

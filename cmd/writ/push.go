@@ -22,7 +22,6 @@ type pushCmd struct {
 	Dir         string `arg:"" name:"dir" help:"Directory of the files."`
 }
 
-// Help says what is pushed, and when it is not.
 func (c *pushCmd) Help() string {
 	return `Brings the policies, rules and lists in files to the organization of WRIT_API_KEY
 at WRIT_URL: shows what writ diff shows, asks, and does it. Where it cannot ask it

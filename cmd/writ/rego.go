@@ -22,7 +22,6 @@ type regoCmd struct {
 	stateFlags `embed:""`
 }
 
-// Help says what the module is for.
 func (c *regoCmd) Help() string {
 	return `Prints the Rego v1 module that decides exactly as the policy does, to read, to
 test with opa, or to load into an OPA server.
@@ -54,7 +53,6 @@ these versions with exactly these rules, which are all of the organization's:
   writ serve --evaluation-core-url http://127.0.0.1:8181/v1/data/writ/core/result`
 }
 
-// Run prints the module, or writes all of them.
 func (c *regoCmd) Run(_ context.Context, s streams) error {
 	policies, rules, err := c.load(s)
 	if err != nil {
@@ -99,7 +97,6 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 	return nil
 }
 
-// Validate refuses flags that do not go together.
 func (c *regoCmd) Validate() error {
 	switch {
 	case c.Core && c.Out == "":

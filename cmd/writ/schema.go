@@ -11,7 +11,6 @@ type schemaCmd struct {
 	Kind string `arg:"" enum:"policy,rule,rules,list,intent,suite" help:"What the documents are: policy, rule, rules (an array of them), list, intent or suite."`
 }
 
-// Help says what a schema is for.
 func (c *schemaCmd) Help() string {
 	return `Prints the JSON Schema (2020-12) of policies, rules, lists, intents or suites as files
 hold them, for editors and generators. A server serves the same at /schemas/KIND.schema.json.
@@ -23,7 +22,6 @@ Name it in the first line of a YAML file, and editors complete and check the fil
 A schema knows the structure; writ check also reads patterns, CEL and Rego.`
 }
 
-// Run prints the schema.
 func (c *schemaCmd) Run(_ context.Context, s streams) error {
 	text, err := schema.JSON(c.Kind)
 	if err != nil {

@@ -97,7 +97,6 @@ func defaultServe() (*serveCmd, error) {
 	return c, nil
 }
 
-// Help says what a first start does.
 func (c *serveCmd) Help() string {
 	return `The first start in an empty data directory makes a signing key and an operator
 secret, registers one example policy in the organization demo, and prints a curl

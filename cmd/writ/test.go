@@ -30,7 +30,6 @@ type testCmd struct {
 	Rego        bool `help:"Decide every case by the prepared Rego of the policy, too; a difference fails, and so does a rule that Rego cannot say, unless it silences no-rego."`
 }
 
-// Help says what a suite is and what the exit code means.
 func (c *testCmd) Help() string {
 	return `Runs suites of tests of policies and rules, offline and with the engine of the
 service: docs/testing.md has the format. Prints each case that fails with what was
@@ -47,7 +46,6 @@ With --from-history, prints suites of the last decisions of an organization:
   writ test --from-history --n 100 --url http://localhost:3820 > history_test.yaml`
 }
 
-// Validate refuses flags that make no sense.
 func (c *testCmd) Validate() error {
 	if c.Threshold < 0 || c.Threshold > 100 {
 		return fmt.Errorf("--threshold: got %v, want 0 to 100", c.Threshold)
@@ -64,7 +62,6 @@ func (c *testCmd) Validate() error {
 	return nil
 }
 
-// Run runs the suites once.
 func (c *testCmd) Run(ctx context.Context, s streams) error {
 	if c.History {
 		return c.seed(ctx, s)

@@ -27,7 +27,6 @@ type tokenOperatorCmd struct {
 	TTL time.Duration `name:"ttl" default:"12h" help:"How long the token is valid."`
 }
 
-// Help says what the token is good for.
 func (c *tokenOperatorCmd) Help() string {
 	return `The token alone goes to standard output:
 
@@ -37,7 +36,6 @@ func (c *tokenOperatorCmd) Help() string {
 Servers that verify operators by a JWKS take tokens of that issuer instead.`
 }
 
-// Run prints the token.
 func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 	if c.TTL <= 0 {
 		return &usageError{"--ttl: want a positive duration, such as 12h"}

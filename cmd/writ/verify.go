@@ -29,7 +29,6 @@ type verifyCmd struct {
 	Receipts     []string `arg:"" optional:"" name:"receipt" help:"Files that hold a receipt, a whole evaluation result or a row of the history; - is standard input."`
 }
 
-// Help explains what verifying proves.
 func (c *verifyCmd) Help() string {
 	return `Checks each receipt's signature and inclusion proof against the given keys, and
 its expiry, without asking anybody. Keys that travel with a receipt are never
