@@ -119,9 +119,6 @@ type actionBody struct {
 // recordAction adds the settlement of a decision. The same settlement again gives the same
 // answer; a different one is refused.
 func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
-	if err := in.validate(); err != nil {
-		return response{}, err
-	}
 	decisionID := strings.ToLower(in.DecisionID)
 	if err := s.checkDecision(r, decisionID); err != nil {
 		return response{}, err

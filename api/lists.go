@@ -37,9 +37,6 @@ func summarizeList(_ *request, l *engine.List) listSummary {
 
 // putList stores a list, or its next version. It is in force before it answers.
 func (s *Server) putList(r *request, in *listBody) (response, error) {
-	if err := checkList(r, in); err != nil {
-		return response{}, err
-	}
 	r.slot.Leave() // the rest is waiting
 	l, created, err := s.docs.PutList(r.ctx, r.who.org, r.param, in.Values, r.stamp(), r.mayChangeList)
 	if full := (*storage.LimitError)(nil); errors.As(err, &full) {

@@ -51,9 +51,9 @@ func (s *Server) routes() []route {
 		get("/v1/hosted/config", public, s.hostedConfig),
 
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
-		post(batchPath, scopeEvaluate, withBody(s.evaluateBatch, checkBatch), deciding),
+		post(batchPath, scopeEvaluate, checked(s.evaluateBatch, checkBatch), deciding),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
-		post("/v1/policy/simulate", scopeEvaluate, withBody(s.simulate, s.checkSimulate)),
+		post("/v1/policy/simulate", scopeEvaluate, checked(s.simulate, s.checkSimulate)),
 
 		post("/v1/policies/register", scopePolicyWrite, withDecoder(decodeRegister, s.registerPolicy), stored),
 		get("/v1/policies", scopePolicyRead, listOf("policies", s.docs.ListPolicies, whole)),
@@ -65,7 +65,7 @@ func (s *Server) routes() []route {
 
 		get("/v1/lists", scopeRulesRead, listOf("lists", s.docs.ListLists, summarizeList)),
 		get("/v1/lists/:name", scopeRulesRead, getOf("list", s.docs.List, whole)),
-		put("/v1/lists/:name", scopeRulesWrite, withBody(s.putList, checkList), stored, conditional),
+		put("/v1/lists/:name", scopeRulesWrite, checked(s.putList, checkList), stored, conditional),
 		del("/v1/lists/:name", scopeRulesWrite, s.deleteList, conditional),
 
 		get("/v1/tokens", scopeTokensRead, s.listTokens),
@@ -73,32 +73,32 @@ func (s *Server) routes() []route {
 		del("/v1/tokens/:tokenId", scopeTokensWrite, s.revokeToken, urgent),
 
 		get("/v1/agents", scopeAgentsRead, listOf("agents", s.docs.ListAgents, whole)),
-		post("/v1/agents", scopeAgentsWrite, withBody(s.createAgent, checkNewAgent), stored),
-		patch("/v1/agents/:agentId/status", scopeAgentsWrite, withBody(s.setAgentStatus, checkStatus), urgent),
+		post("/v1/agents", scopeAgentsWrite, checked(s.createAgent, checkNewAgent), stored),
+		patch("/v1/agents/:agentId/status", scopeAgentsWrite, checked(s.setAgentStatus, checkStatus), urgent),
 
 		get("/v1/sessions", scopeAgentsRead, listOf("sessions", s.docs.ListSessions, whole)),
 		get("/v1/sessions/:sessionId", scopeAgentsRead, getOf("session", s.session, whole)),
 		post("/v1/sessions", scopeAgentsWrite, withBody(s.createSession, checkNewSession), stored),
-		patch("/v1/sessions/:sessionId", scopeAgentsWrite, withBody(s.closeSession, checkClose), urgent),
+		patch("/v1/sessions/:sessionId", scopeAgentsWrite, checked(s.closeSession, checkClose), urgent),
 
 		get("/v1/authorizations", scopeHistoryRead, s.listAuthorizations),
 		get("/v1/authorizations/export", scopeHistoryRead, s.exportAuthorizations),
 		get("/v1/authorizations/:decisionId", scopeHistoryRead, s.authorization, owned),
 		get("/v1/ledger/heads", scopeHistoryRead, s.listHeads),
 		get("/v1/changes", scopeHistoryRead, s.listChanges),
-		post("/v1/actions/record", scopeActionsRecord, withBody(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
+		post("/v1/actions/record", scopeActionsRecord, checked(s.recordAction, func(_ *request, in *actionBody) error { return in.validate() })),
 
 		get("/v1/webhooks", operatorOnly, listOf("webhooks", s.docs.ListWebhooks, summarizeWebhook)),
-		post("/v1/webhooks", operatorOnly, withBody(s.createWebhook, s.checkWebhook), stored),
+		post("/v1/webhooks", operatorOnly, checked(s.createWebhook, s.checkWebhook), stored),
 		get("/v1/webhooks/:webhookId", operatorOnly, getOf("webhook", s.docs.Webhook, summarizeWebhook)),
 		del("/v1/webhooks/:webhookId", operatorOnly, s.deleteWebhook, urgent),
 		post("/v1/webhooks/:webhookId/rotate", operatorOnly, withOptionalBody(s.rotateWebhook, unchecked)),
 		post("/v1/webhooks/:webhookId/test", operatorOnly, withOptionalBody(s.testWebhook, unchecked)),
 		get("/v1/webhooks/:webhookId/deliveries", operatorOnly, s.listDeliveries),
-		post("/v1/webhooks/:webhookId/replay", operatorOnly, withBody(s.replayDelivery, checkReplay)),
+		post("/v1/webhooks/:webhookId/replay", operatorOnly, checked(s.replayDelivery, checkReplay)),
 		get("/v1/approvals", scopeApprovalsRead, s.listApprovals),
 		get("/v1/approvals/:approvalId", scopeApprovalsRead, s.approval, owned),
-		patch("/v1/approvals/:approvalId", scopeApprovalsDecide, withBody(s.judgeApproval, checkRuling), urgent),
+		patch("/v1/approvals/:approvalId", scopeApprovalsDecide, checked(s.judgeApproval, checkRuling), urgent),
 
 		get("/v1/usage/summary", scopeUsageRead, s.usageSummary),
 		get("/v1/ops/usage", service, s.opsUsage),

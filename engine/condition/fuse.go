@@ -114,7 +114,7 @@ func fuseCall(p *Program, call interpreter.InterpretableCall) (interpreter.Inter
 	case name == fnList:
 		return planList(call)
 	case name == fnItems:
-		return &itemsNode{id: call.ID(), arg: args[0]}, nil
+		return &ofComputed{call.ID(), args[0], celItems}, nil
 	case len(args) != 2:
 		return call, nil
 	}
@@ -210,7 +210,7 @@ func fuseRegex(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	}
 	if s, ok := c.Value().(types.String); ok {
 		if re, err := compileRegex(string(s)); err == nil {
-			return &computed{id: call.ID(), arg: call.Args()[0], m: re}
+			return matchComputed(call.ID(), call.Args()[0], re)
 		}
 	}
 	return call

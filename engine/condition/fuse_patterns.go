@@ -46,29 +46,31 @@ func fusePatterns(p *Program, call interpreter.InterpretableCall) (interpreter.I
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &computed{id: call.ID(), arg: call.Args()[1], m: m}, nil
+	return matchComputed(call.ID(), call.Args()[1], m), nil
 }
 
-// computed asks patterns of a computed text.
-type computed struct {
+// ofComputed asks something of a computed text.
+type ofComputed struct {
 	id  int64
 	arg interpreter.InterpretableV2
-	m   matcher
+	ask func(f *Frame, s string) ref.Val
+}
+
+func matchComputed(id int64, arg interpreter.InterpretableV2, m matcher) *ofComputed {
+	return &ofComputed{id, arg, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
 }
 
 // ID implements [interpreter.Interpretable].
-func (n *computed) ID() int64 { return n.id }
+func (n *ofComputed) ID() int64 { return n.id }
 
 // Eval implements [interpreter.Interpretable].
-func (n *computed) Eval(a interpreter.Activation) ref.Val {
-	return n.Exec(interpreter.AsFrame(a))
-}
+func (n *ofComputed) Eval(a interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(a)) }
 
 // Exec implements [interpreter.InterpretableV2].
-func (n *computed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
+func (n *ofComputed) Exec(ef *interpreter.ExecutionFrame) ref.Val {
 	switch v := n.arg.Exec(ef).(type) {
 	case types.String:
-		return frameOf(ef.Activation).match(n.m, string(v))
+		return n.ask(frameOf(ef.Activation), string(v))
 	case *types.Err:
 		return v
 	default:

@@ -70,7 +70,7 @@ func compileTree(t testing.TB, expr string) *Program {
 			return fuseCall(p, call)
 		case ok && call.Function() == operators.In:
 			if l, ok := call.Args()[1].(*listNode); ok {
-				return &memberOfList{call.ID(), call.Args()[0], l.name}, nil
+				return listComputed(call.ID(), call.Args()[0], l.name), nil
 			}
 		}
 		return i, nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/interpreter"
 )
 
 // itemsOf returns the elements of a text as a list: those of a JSON array of strings, or
@@ -46,35 +45,16 @@ func stringArray(text string) ([]string, bool) {
 	return parts, true
 }
 
-// itemsNode is items(text). What a macro does with each element is charged here,
-// where it is known how many there are.
-type itemsNode struct {
-	id  int64
-	arg interpreter.InterpretableV2
-}
-
 // itemSteps is what a macro takes for each element, in steps: see maxWork. The
 // patterns in it charge for themselves.
 const itemSteps = 128
 
-// ID implements [interpreter.Interpretable].
-func (n *itemsNode) ID() int64 { return n.id }
-
-// Eval implements [interpreter.Interpretable].
-func (n *itemsNode) Eval(a interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(a)) }
-
-// Exec implements [interpreter.InterpretableV2].
-func (n *itemsNode) Exec(ef *interpreter.ExecutionFrame) ref.Val {
-	switch v := n.arg.Exec(ef).(type) {
-	case types.String:
-		items, failed := frameOf(ef.Activation).items(string(v))
-		if failed != nil {
-			return failed
-		}
-		return types.NewStringList(types.DefaultTypeAdapter, items)
-	case *types.Err:
-		return v
-	default:
-		return types.MaybeNoSuchOverloadErr(v)
+// celItems is items(text). What a macro does with each element is charged here, where it
+// is known how many there are.
+func celItems(f *Frame, text string) ref.Val {
+	items, failed := f.items(text)
+	if failed != nil {
+		return failed
 	}
+	return types.NewStringList(types.DefaultTypeAdapter, items)
 }

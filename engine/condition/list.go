@@ -136,32 +136,11 @@ func fuseList(p *Program, call interpreter.InterpretableCall, member interpreter
 		asked, err := p.comparison(src, f.Kind, InList, Texts(l.name))
 		return &fused{call.ID(), asked}, err
 	}
-	return &memberOfList{id: call.ID(), arg: member, name: l.name}, nil
+	return listComputed(call.ID(), member, l.name), nil
 }
 
-// memberOfList asks a list of a computed text.
-type memberOfList struct {
-	id   int64
-	arg  interpreter.InterpretableV2
-	name string
-}
-
-// ID implements [interpreter.Interpretable].
-func (n *memberOfList) ID() int64 { return n.id }
-
-// Eval implements [interpreter.Interpretable].
-func (n *memberOfList) Eval(a interpreter.Activation) ref.Val { return n.Exec(interpreter.AsFrame(a)) }
-
-// Exec implements [interpreter.InterpretableV2].
-func (n *memberOfList) Exec(ef *interpreter.ExecutionFrame) ref.Val {
-	switch v := n.arg.Exec(ef).(type) {
-	case types.String:
-		return frameOf(ef.Activation).inList(n.name, string(v))
-	case *types.Err:
-		return v
-	default:
-		return types.MaybeNoSuchOverloadErr(v)
-	}
+func listComputed(id int64, arg interpreter.InterpretableV2, name string) *ofComputed {
+	return &ofComputed{id, arg, func(f *Frame, s string) ref.Val { return f.inList(name, s) }}
 }
 
 // listNamed returns the name of the list that e is.

@@ -18,22 +18,13 @@ const sessionGrace = 24 * time.Hour
 // its PolicyID, and a *storage.LimitError when org has maxPending sessions.
 func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session) error {
 	return r.update(ctx, org, func(tx storage.Tx) error {
-		q := storage.Query{Kind: storage.PolicyKind, Org: org, Prefix: storage.Text(s.PolicyID), Bare: true}
-		known := false
-		err := tx.Scan(q, func([]byte, storage.Document) (bool, error) {
-			known = true
-			return false, nil
-		})
-		switch {
-		case err != nil:
+		if _, err := newest(tx, org, s.PolicyID); err != nil {
 			return err
-		case !known:
-			return storage.ErrNotFound
 		}
 		if err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, 1, "sessions", maxPending) }); err != nil {
 			return err
 		}
-		_, err = storage.Sessions.Put(tx, org, s)
+		_, err := storage.Sessions.Put(tx, org, s)
 		return err
 	})
 }
