@@ -18,9 +18,7 @@ import (
 	"writ/storage"
 )
 
-const (
-	batchPath = "/v1/policy/evaluate/batch"
-)
+const batchPath = "/v1/policy/evaluate/batch"
 
 // batchBody is the body of a batch. Its intents are read one by one, so that each
 // has its own mistakes.

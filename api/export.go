@@ -18,10 +18,8 @@ import (
 	"writ/storage"
 )
 
-const (
-	// exportPage is how many rows are read and written at a time: some 100 KiB.
-	exportPage = 256
-)
+// exportPage is how many rows are read and written at a time: some 100 KiB.
+const exportPage = 256
 
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions
 // made after it began are not in it.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
 	"writ/telemetry"
 )
 
@@ -108,9 +107,4 @@ func (r *routeMetrics) observe(status int, d time.Duration) {
 	}
 	r.all.responses[class].Inc()
 	r.duration(class).Observe(d.Seconds())
-}
-
-// compiled is told of every compilation.
-func (m *metrics) compiled(kind engine.CompiledKind, took time.Duration) {
-	m.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
 }

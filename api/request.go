@@ -104,9 +104,7 @@ func (q query) done() error {
 	return nil
 }
 
-const (
-	defaultLimit = 50
-)
+const defaultLimit = 50
 
 // page takes limit and cursor.
 func (q query) page() (storage.Page, error) {

@@ -8,9 +8,7 @@ import (
 	"writ/engine/condition"
 )
 
-const (
-	headerRequestID = "X-Request-Id"
-)
+const headerRequestID = "X-Request-Id"
 
 // requestIDs makes ids for requests whose caller sent none (or one that is not
 // fit for a log line). They are unique, not secret: a random prefix a process

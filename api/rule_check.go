@@ -42,11 +42,9 @@ func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err
 	return compiled, bad.err()
 }
 
-const (
-	// smallRule is the size up to which a rule is accepted without adding up the others,
-	// which is slow if they are many.
-	smallRule = 4 << 10
-)
+// smallRule is the size up to which a rule is accepted without adding up the others,
+// which is slow if they are many.
+const smallRule = 4 << 10
 
 // checkRulesSize refuses a rule with which the rules of org would have no room.
 func (s *Server) checkRulesSize(ctx context.Context, org string, r *engine.CompiledRule) error {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -17,6 +18,7 @@ import (
 	"writ/admission"
 	"writ/approval"
 	"writ/decision"
+	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -102,7 +104,9 @@ func New(cfg Config) (*Server, error) {
 		Now: cfg.Now, Metrics: cfg.Registry,
 	})
 	cfg.Registry.MustRegister(append(s.gauges(), newCacheCollector(cfg.Sets, s.auth, s.plans))...)
-	cfg.Sets.OnCompile(s.metrics.compiled)
+	cfg.Sets.OnCompile(func(kind engine.CompiledKind, took time.Duration) {
+		s.metrics.compile.WithLabelValues(string(kind)).Observe(took.Seconds())
+	})
 	for _, c := range s.caches() {
 		c.OnlyWhile(s.docs.Fresh)
 	}

@@ -48,9 +48,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-const (
-	defaultTimeout = 8 * time.Second
-)
+const defaultTimeout = 8 * time.Second
 
 // Billing sells plans. It is safe for concurrent use and needs no closing.
 type Billing struct {

@@ -104,8 +104,9 @@ func TestFormat_OfAnyFile(t *testing.T) {
 		formatted++
 		got, err := Format("r.yaml", []byte(text))
 		if err != nil {
-			first, _ := format(newFile("r.yaml", []byte(text)))
-			t.Fatalf("Format of\n%s= %v, first\n%s", text, err, first)
+			f := newFile("r.yaml", []byte(text))
+			pages, _ := f.pages()
+			t.Fatalf("Format of\n%s= %v, first\n%s", text, err, f.write(pages))
 		}
 		after, err := Parse("r.yaml", got)
 		if err != nil || len(after) != len(before) {

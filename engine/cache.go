@@ -138,15 +138,12 @@ func (c *Cache[K, V]) await(ctx context.Context, key K, load loadFunc[K, V]) (V,
 			return none, context.Cause(ctx)
 		}
 		// The one who loaded may have given up; that says nothing about us.
-		if isContextError(e.err) && ctx.Err() == nil {
+		gaveUp := errors.Is(e.err, context.Canceled) || errors.Is(e.err, context.DeadlineExceeded)
+		if gaveUp && ctx.Err() == nil {
 			continue
 		}
 		return e.value, e.err
 	}
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // claim returns key's entry, and whether the caller has to load it.

@@ -82,7 +82,7 @@ type active struct {
 func newLinter(rules []*engine.CompiledRule) *linter {
 	l := &linter{
 		rules: rules, reviews: make([]condition.Review, len(rules)), found: make([][]Warning, len(rules)),
-		prover: condition.NewProver(), seen: newSeen(),
+		prover: condition.NewProver(), seen: seen{map[string]int{}, map[string]int{}, map[string]int{}},
 	}
 	for i, r := range rules {
 		if r == nil {
@@ -173,8 +173,6 @@ func (l *linter) callerLifts(i int, review condition.Review) {
 
 // seen is where what must not stand twice stands first.
 type seen struct{ ids, names, rules map[string]int }
-
-func newSeen() seen { return seen{map[string]int{}, map[string]int{}, map[string]int{}} }
 
 // twice warns of a rule that stands twice, and of ids and names that do.
 func (l *linter) twice(i int) {

@@ -45,7 +45,7 @@ func leaf(n *condition.Node) string {
 	case n.Op == condition.Exists:
 		return read
 	case n.Op == condition.InList:
-		return listed(read, n.Values[0].Str)
+		return condition.InList.Rego(read, listsRule+"["+condition.Quote(n.Values[0].Str)+"]")
 	case n.Op == condition.In:
 		var members []string
 		for _, v := range n.Values {

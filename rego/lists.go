@@ -74,11 +74,6 @@ func renderSet(items []string) any {
 	return set
 }
 
-// listed writes membership in a list: a leaf of the operator InList.
-func listed(read, name string) string {
-	return condition.InList.Rego(read, listsRule+"["+condition.Quote(name)+"]")
-}
-
 // inputOfLists writes the lists that a condition in Rego reads, as a member of its input.
 func inputOfLists(names []string) string {
 	if len(names) == 0 {

@@ -72,7 +72,7 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 		WithStrictBuiltinErrors(true).
 		WithInterQueryBuiltinValueCache(p.patterns).
 		WithMetrics(metrics.NoOp()).
-		WithTime(epoch()).
+		WithTime(time.Unix(0, 1)). // no function that reads it can be called
 		WithSeed(noSeed{}).
 		Iter(context.Background(), func(r topdown.QueryResult) error {
 			answer = r[p.answer].Value
@@ -83,10 +83,6 @@ func (p *prepared) ask(input ast.Value, limit *budget) (ast.Value, error) {
 	}
 	return answer, nil
 }
-
-// epoch is the time that every evaluation is told: no function that reads it
-// can be called.
-func epoch() time.Time { return time.Unix(0, 1) }
 
 // noSeed is the random source of every evaluation: no function that reads it
 // can be called.

@@ -35,7 +35,7 @@ func loadRules() ([]*rule, error) {
 		if r.Regex == "" || r.Path != "" {
 			continue
 		}
-		expression := loosen(r.Regex)
+		expression := boundaries.Replace(r.Regex)
 		if r.ID != generic {
 			expression = strings.Replace(expression, before, "", 1)
 		}
@@ -99,11 +99,9 @@ func lower(keywords []string) []string {
 	return all
 }
 
-// loosen widens where a secret may begin and end. Gitleaks expects source code,
-// where quotes and white space surround a secret. In a resource or an agent's name
-// slashes, underscores and dashes do.
-func loosen(source string) string { return boundaries.Replace(source) }
-
+// boundaries widens where a secret may begin and end. Gitleaks expects source code, where
+// quotes and white space surround a secret. In a resource or an agent's name slashes,
+// underscores and dashes do.
 var boundaries = strings.NewReplacer(
 	`(?:[\x60'"\s;]|\\[nr]|$)`, `(?:[^a-zA-Z0-9]|$)`,
 	`(?:^|[\\'"\x60\s>=:(,)])`, `(?:^|[^a-zA-Z0-9_~.])`,

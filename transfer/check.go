@@ -191,12 +191,3 @@ func (c *checker) row(r *storage.Record) error {
 	}
 	return nil
 }
-
-// ownChain returns why what was checked can't be imported into a store that has a
-// chain.
-func (c *Checked) ownChain(chain [16]byte) error {
-	if !c.chains[chain] {
-		return nil
-	}
-	return fmt.Errorf("the store has chain %x itself, under which rows of the file are: it is the one they were exported from, or a copy of it", chain)
-}

@@ -88,7 +88,12 @@ type importer struct {
 // begin makes the import known, or returns the one that is done. Anything else of the
 // organization in the store is an error.
 func (i *importer) begin() (done *ledger.Import, err error) {
-	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error { return i.checked.ownChain(end.ID) }); err != nil {
+	if err := i.Store.Chains(i.ctx, func(end receipt.Chain) error {
+		if i.checked.chains[end.ID] {
+			return fmt.Errorf("the store has chain %x itself, under which rows of the file are: it is the one they were exported from, or a copy of it", end.ID)
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	if done, err = i.done(); done != nil || err != nil {

@@ -101,7 +101,8 @@ func New(cfg Config) (*Deliverer, error) {
 		return nil, fmt.Errorf("registering the metrics of webhooks: %w", err)
 	}
 	return &Deliverer{
-		cfg: cfg, sender: newSender(cfg.Targets, cfg.Agent), wake: make(chan struct{}, 1), at: make(map[place]*target), metrics: m,
+		cfg: cfg, wake: make(chan struct{}, 1), at: make(map[place]*target), metrics: m,
+		sender: &sender{secure: transport(cfg.Targets, true), plain: transport(cfg.Targets, false), agent: cfg.Agent},
 	}, nil
 }
 

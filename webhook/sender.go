@@ -39,10 +39,6 @@ type sender struct {
 	agent         string
 }
 
-func newSender(t Targets, agent string) *sender {
-	return &sender{secure: transport(t, true), plain: transport(t, false), agent: agent}
-}
-
 // transport returns what makes requests. It uses no proxy, which would connect where it
 // likes, and a transport follows no redirect.
 func transport(t Targets, secure bool) *http.Transport {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"writ/engine/glob"
 )
 
 // forms is what an author who wrote something else is shown.
@@ -189,9 +187,6 @@ func refuse(at, format string, args ...any) error {
 	e.add(at, format, args...)
 	return e
 }
-
-// use is that of the lists of patterns in a condition.
-func (o Options) use() glob.Use { return glob.Use(o.Stricter) }
 
 // counters adds the counters of the tree to all, each once.
 func (n *Node) counters(all []*Counter) []*Counter {

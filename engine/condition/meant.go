@@ -116,7 +116,8 @@ func unknownOperator(name string, ofTrees bool) string {
 				continue
 			}
 			symbol := [4]string{row.symbol, "!" + strings.TrimPrefix(row.symbol, "="), row.symbol, "!" + strings.TrimPrefix(row.symbol, "=")}[j]
-			spellings = append(spellings, strings.Join([]string{list, symbol, row.otherNames(j)}, " "))
+			other := [4]string{row.tree, row.notTree, row.match, row.notMatch}[j] // what it is called in the other form
+			spellings = append(spellings, strings.Join([]string{list, symbol, other}, " "))
 		}
 	}
 	names := operatorNames(ofTrees)
@@ -129,10 +130,4 @@ func unknownOperator(name string, ofTrees bool) string {
 		return fmt.Sprintf("unknown operator %q: %s%s? %s", name, didYouMean, meant, want)
 	}
 	return fmt.Sprintf("unknown operator %q: %s", name, want)
-}
-
-// otherNames returns what the operator, or its negation, is called in the other form: see
-// operatorRow.
-func (r *operatorRow) otherNames(j int) string {
-	return [4]string{r.tree, r.notTree, r.match, r.notMatch}[j]
 }

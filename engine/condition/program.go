@@ -57,7 +57,7 @@ func (p *Program) plan(n *Node) (predicate, error) {
 
 // leaf returns what asks a leaf. A field that is missing makes it false.
 func (p *Program) leaf(n *Node) (predicate, error) {
-	src := falseIfMissing(n.Field)
+	src := source{field: n.Field.ID, key: n.Field.Key, missing: types.False}
 	switch {
 	case n.Op == Exists:
 		return &presence{src}, nil
@@ -116,20 +116,13 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		if op == Eq {
 			return &membership{src: src, one: values[0].Str}, nil
 		}
-		return textIs(src, row.against(values[0].Str)), nil
+		holds := row.against(values[0].Str)
+		return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}, nil
 	}
 	return nil, fmt.Errorf("%s is not run on such a field", row.symbol)
 }
 
-// falseIfMissing is a source of match objects, trees and checks.
-func falseIfMissing(f Field) source { return source{field: f.ID, key: f.Key, missing: types.False} }
-
-// textIs is ofText where nothing but the text is asked.
-func textIs(src source, holds func(s string) bool) predicate {
-	return &ofText{src, func(_ *Frame, s string) ref.Val { return types.Bool(holds(s)) }}
-}
-
-// searched is textIs where all of the text is searched for a constant.
+// searched searches all of a text for a constant.
 func searched(src source, want string, holds func(s, want string) bool) predicate {
 	return &ofText{src, func(f *Frame, s string) ref.Val {
 		if !f.Work.Charge(len(s) / searchSteps) {

@@ -56,8 +56,9 @@ func writeOperands(b *strings.Builder, n *Node, sep, empty string) {
 		if guards[guard] {
 			guard = ""
 		}
-		// A leaf is a comparison or, behind a guard, a conjunction.
-		if n.Kind == All || guard == "" && !isMany(k) {
+		// A leaf is a comparison or, behind a guard or of digits, a conjunction.
+		many := guard != "" || k.Op == Exists && k.Field.Kind == Digits
+		if n.Kind == All || !many {
 			writeLeaf(b, k, guard)
 			continue
 		}
@@ -98,9 +99,6 @@ func isCall(n *Node) bool {
 		return row.cel == method || row.cel == function
 	}
 }
-
-// isMany reports whether a leaf is more than one comparison even without its guard.
-func isMany(n *Node) bool { return n.Op == Exists && n.Field.Kind == Digits }
 
 // writeLeaf writes a leaf behind the guard that keeps a missing field from
 // being an error.

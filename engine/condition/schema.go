@@ -20,19 +20,14 @@ func Schema() map[string]any {
 		"conditions": map[string]any{"type": "array", "minItems": 1, "items": def("match")},
 		"trees":      map[string]any{"type": "array", "minItems": 1, "items": def("tree")},
 	}
-	for name, f := range operandFields() {
+	for name, f := range map[string]Field{
+		"text": FieldOf(AgentID), "integer": FieldOf(CostAmount), "time": FieldOf(IssuedAt), "object": FieldOf(Cost),
+		"metadata": MetadataKey("key"), "item": FieldOf(Item), "size": FieldOf(CostAmount).as(Size),
+	} {
 		defs[name] = expectSchema(name, f)
 		defs[name+"Operators"] = operatorsSchema(name, f)
 	}
 	return defs
-}
-
-// operandFields are the kinds of fields, by the names of their definitions.
-func operandFields() map[string]Field {
-	return map[string]Field{
-		"text": FieldOf(AgentID), "integer": FieldOf(CostAmount), "time": FieldOf(IssuedAt), "object": FieldOf(Cost),
-		"metadata": MetadataKey("key"), "item": FieldOf(Item), "size": FieldOf(CostAmount).as(Size),
-	}
 }
 
 func def(name string) map[string]any { return map[string]any{"$ref": "#/$defs/" + name} }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"writ/engine/glob"
+
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -33,7 +35,7 @@ func compileCEL(source string, o Options) (*Condition, error) {
 	if c.Lists, err = listsIn(checked.NativeRep()); err != nil {
 		return nil, celError(err)
 	}
-	if c.Program, err = l.plan(checked, o.use()); err != nil {
+	if c.Program, err = l.plan(checked, glob.Use(o.Stricter)); err != nil {
 		return nil, celError(err)
 	}
 	return c, nil

@@ -10,12 +10,6 @@ import (
 // addressBrackets are the brackets that hold an address.
 var addressBrackets = regexp.MustCompile(`^(.*?//)\[([^\]]*)\]`)
 
-// separated returns pattern as the parser takes it: with the backslashes of a
-// pattern for Windows as letters, and brackets around an address as letters.
-func separated(pattern string) string {
-	return addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`)
-}
-
 // spelling is one alternative of a pattern as some readers have it.
 type spelling struct {
 	readers resource.Reader
@@ -39,7 +33,8 @@ func plain(pattern string, _ Use, _ int) ([]spelling, string) {
 // spellingsOf returns all spellings of a pattern, or what is wrong with it. They
 // have at most limit characters.
 func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
-	alternatives, problem := parsePattern(separated(pattern))
+	// The backslashes of a pattern for Windows and the brackets around an address are letters.
+	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
 	if problem != "" {
 		return nil, problem
 	}

@@ -63,9 +63,7 @@ func (l *slot) returned(beat string) {
 
 // FreshFor implements storage.Documents. It returns the age of this handle's newest beat
 // that came back through the stream. Every commit before the beat precedes it there.
-func (s *Store) FreshFor() time.Duration {
-	return s.ago(&s.slot.proven)
-}
+func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 
 // Barrier implements storage.Documents. It waits for each handle that has not heard the
 // last revision, at most until that handle's slot expires. Then the handle is given up.
