@@ -37,7 +37,6 @@ func readsAsFact(key string) bool {
 	return strings.HasPrefix(strings.TrimSpace(folded), engine.FactPrefix)
 }
 
-// visible returns s without invisible characters.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if resource.IsInvisible(r) {

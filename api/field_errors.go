@@ -52,7 +52,6 @@ func (f *fieldErrors) uuid(field, value string) {
 	}
 }
 
-// merge adds the fields of err, which another's validation returned.
 func (f *fieldErrors) merge(err error) { f.mergeAt("", err) }
 
 // mergeAt is merge of what stands at prefix, such as "rules[2].".

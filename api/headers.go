@@ -6,7 +6,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// header is a header that every response has, ready to be written.
 type header struct{ name, value []byte }
 
 // everyResponse are the headers that every response has, whatever it answers:

@@ -64,7 +64,6 @@ func newOperatorKeys(ctx context.Context, alg, source string, client *http.Clien
 	return j, nil
 }
 
-// run refreshes the keys until ctx ends.
 func (j *operatorKeys) run(ctx context.Context) {
 	tick := time.NewTicker(jwksRefresh)
 	defer tick.Stop()

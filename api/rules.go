@@ -29,7 +29,6 @@ type ruleBody struct {
 	IsActive    *bool   `json:"isActive"`
 }
 
-// createRule stores a new rule, which is active.
 func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	rule, lists, err := s.newRule(r, in)
 	if err != nil {

@@ -30,7 +30,6 @@ func (s *Server) refuseSecrets(body []byte, name string) error {
 	return &engine.InvalidError{Fields: search.found}
 }
 
-// secretSearch collects the fields that hold secrets.
 type secretSearch struct {
 	scrub Scrubber
 	find  func(name, value string) (kind string, found bool)

@@ -19,7 +19,6 @@ const (
 // credential is the key of the limits by credential.
 type credential struct{ org, subject string }
 
-// throttle holds the rate limits.
 type throttle struct {
 	credential, evaluate *limiter[credential]
 	changes              *limiter[string]

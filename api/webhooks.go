@@ -105,7 +105,6 @@ func (s *Server) rotateWebhook(r *request, _ *struct{}) (response, error) {
 	return response{status: http.StatusOK, body: secretWebhook{summarizeWebhook(r, w), secret}}, nil
 }
 
-// messageBody names an event that is sent.
 type messageBody struct {
 	MessageID string `json:"message_id"`
 }

@@ -51,7 +51,6 @@ func (r *jsonReader) value() (*node, error) {
 	return n, nil
 }
 
-// container reads what is in an object or an array, and its end.
 func (r *jsonReader) container(n *node) error {
 	for {
 		switch kind := r.dec.PeekKind(); kind {

@@ -30,7 +30,6 @@ type node struct {
 	kids  []*node // the elements of an array, the values of an object
 }
 
-// key is the name of a member and where it stands.
 type key struct {
 	name string
 	at   Place
@@ -108,7 +107,6 @@ func (n *node) step(path string) (next *node, rest string) {
 	return next, rest
 }
 
-// follow follows a JSON pointer as far as it leads.
 func (n *node) follow(pointer string) *node {
 	for token := range jsontext.Pointer(pointer).Tokens() {
 		next := n.member(token)

@@ -130,7 +130,6 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 	return out, says(f.name, out, wanted)
 }
 
-// change is a scalar that becomes another.
 type change struct {
 	at     Place
 	was    *node

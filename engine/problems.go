@@ -156,7 +156,6 @@ func (p *problems) resource(field, s string) resource.Readings {
 	return resource.Readings{}
 }
 
-// amount checks an amount of minor units.
 func (p *problems) amount(field string, n int64) {
 	if n < 0 || n > condition.MaxInteger {
 		p.add(field, "want an integer from 0 to %d", int64(condition.MaxInteger))

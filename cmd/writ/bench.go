@@ -14,7 +14,6 @@ import (
 	"writ/bench"
 )
 
-// benchCmd groups what measures servers.
 type benchCmd struct {
 	Run    benchRunCmd    `cmd:"" default:"withargs" help:"Measure a server beside others, in rounds."`
 	Report benchReportCmd `cmd:"" help:"Write the HTML report of raw data again."`

@@ -65,7 +65,6 @@ func (c client) send(ctx context.Context, r workspace.Request) ([]byte, http.Hea
 	return got, resp.Header, nil
 }
 
-// answerError is an answer with another status than the wanted.
 type answerError struct {
 	text   string
 	status int

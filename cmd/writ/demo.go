@@ -64,7 +64,6 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	return d.run(ctx)
 }
 
-// demo is one pass over the examples.
 type demo struct {
 	out      io.Writer
 	colors   colors
@@ -127,7 +126,6 @@ func (d *demo) register(ctx context.Context) error {
 	return nil
 }
 
-// mintKey makes the API key that the intents are sent with.
 func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
 	var key struct {
 		ID    string `json:"id"`

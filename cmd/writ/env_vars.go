@@ -10,7 +10,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// envPrefix begins the variables that set flags.
 const envPrefix = "WRIT_"
 
 // typoEdits is how many letters away from a variable a name counts as a slip.

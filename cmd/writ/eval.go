@@ -112,7 +112,6 @@ func (c *evalCmd) print(w io.Writer, got *evaluated, many bool) error {
 	return got.Explanation.WriteText(w)
 }
 
-// load reads and compiles the policy and the rules.
 func (c *evalCmd) load(s streams) (*engines, error) {
 	doc, err := readPolicy(s, c.Policy)
 	if err != nil {

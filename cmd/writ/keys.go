@@ -6,7 +6,6 @@ import (
 	"os"
 )
 
-// keysCmd groups what concerns signing keys.
 type keysCmd struct {
 	Generate keysGenerateCmd `cmd:"" help:"Make a new signing key; receipts signed with the old one keep verifying."`
 	Show     keysShowCmd     `cmd:"" help:"Print the public keys that verify this deployment's receipts, as a JSON Web Key Set."`

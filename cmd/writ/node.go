@@ -230,7 +230,6 @@ func (n *node) nameUnreadable(ctx context.Context) {
 	}
 }
 
-// hosted returns where clients find the deployment.
 func (n *node) hosted(c *serveCmd) api.Hosted {
 	h := api.Hosted{APIURL: c.APIURL, PortalURL: c.PortalURL}
 	if h.APIURL == "" {

@@ -63,7 +63,6 @@ func (o *organization) call(ctx context.Context, r workspace.Request, v any) (ht
 	}
 }
 
-// explain says in words what a server has answered.
 func (o *organization) explain(a *answerError) error {
 	var problem struct {
 		Code   string `json:"code"`

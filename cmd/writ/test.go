@@ -108,7 +108,6 @@ func (c *testCmd) once(ctx context.Context, s streams, l *suite.Loader, paths []
 	return cmp.Or(invalid, c.verdict(s, report))
 }
 
-// reportProblems shows what is wrong with documents, where err says that.
 func reportProblems(s streams, err error) error {
 	var placed *document.Error
 	var unreadable *fs.PathError

@@ -135,7 +135,6 @@ func expiry(r receipt.Receipt, now time.Time) string {
 	return "expires " + at
 }
 
-// read reads what a file shows of a decision.
 func (c *verifyCmd) read(s streams, name string) (held, error) {
 	data, err := readInput(s, name)
 	if err != nil {
@@ -144,7 +143,6 @@ func (c *verifyCmd) read(s streams, name string) (held, error) {
 	return parseHeld(data)
 }
 
-// trusted loads the key set from a file or an address.
 func (c *verifyCmd) trusted(ctx context.Context, s streams) (receipt.Keys, error) {
 	return readKeys(ctx, s, cmp.Or(c.Keys, c.Data.jwks()))
 }

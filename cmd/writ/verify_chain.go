@@ -84,7 +84,6 @@ type wholeHistory interface {
 	io.Closer
 }
 
-// prove proves the history that the flags name.
 func (c *verifyCmd) prove(ctx context.Context, s streams) (_ ledger.Proof, err error) {
 	cfg := ledger.ProveConfig{Partial: c.URL != ""}
 	if cfg.Keys, err = c.trusted(ctx, s); err != nil {

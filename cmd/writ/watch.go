@@ -53,7 +53,6 @@ func (c *testCmd) watch(ctx context.Context, s streams) (err error) {
 	return w.loop(ctx)
 }
 
-// loop runs what changes touch.
 func (w *watch) loop(ctx context.Context) error {
 	changed := map[string]bool{}
 	settled := time.NewTimer(0)

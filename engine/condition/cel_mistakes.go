@@ -46,7 +46,6 @@ var (
 	unreadable = regexp.MustCompile(`(?s)^token recognition error at: '(.*)'$`)
 )
 
-// mistake explains one of CEL's errors. Its column is relative to CEL's.
 func (s *language) mistake(expr string, issue *common.Error) Mistake {
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
 		return unknownName(m[1], lineAt(expr, issue.Location.Line()), issue.Location.Column())
@@ -60,7 +59,6 @@ func (s *language) mistake(expr string, issue *common.Error) Mistake {
 	return Mistake{Message: issue.Message}
 }
 
-// misread explains an error of CEL's parser.
 func misread(text string) string {
 	if m := unreadable.FindStringSubmatch(text); m != nil {
 		if token := strings.TrimSpace(m[1]); token != "" && strings.ContainsAny(token[:1], `"'`) {

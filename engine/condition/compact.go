@@ -166,7 +166,6 @@ func actionAt(op Operator, list, action string) int {
 	return set.Match(action)
 }
 
-// reads asks a list about the readings of the resource.
 func (c Compact) reads(f *Frame, list glob.List) bool {
 	if Reads(c.flat[3]) == ReadsAny {
 		i, _ := list.FirstMatch(&f.readings)

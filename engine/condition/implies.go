@@ -121,7 +121,6 @@ func (s shape) mayCover(t shape) bool {
 		slices.ContainsFunc(s.prefixes, func(prefix string) bool { return strings.HasPrefix(t.prefixes[0], prefix) })
 }
 
-// equal reports whether two nodes are written alike.
 func (n *Node) equal(m *Node) bool {
 	return n == m || n.Kind == m.Kind && n.Field == m.Field && n.Op == m.Op && n.Reads == m.Reads && n.Kind != Opaque &&
 		slices.Equal(n.Values, m.Values) && slices.EqualFunc(n.Kids, m.Kids, (*Node).equal)

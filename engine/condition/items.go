@@ -25,7 +25,6 @@ func itemsOf(text string) []string {
 	return items
 }
 
-// stringArray returns the members of a JSON array of nothing but strings.
 func stringArray(text string) ([]string, bool) {
 	if !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "[") {
 		return nil, false

@@ -132,12 +132,10 @@ func searched(src source, want string, holds func(s, want string) bool) predicat
 	}}
 }
 
-// matched asks patterns of a text.
 func matched(src source, m matcher) predicate {
 	return &ofText{src, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
 }
 
-// decimalIs compares a text, as a decimal, with another.
 func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
 	return &ofText{src, func(_ *Frame, s string) ref.Val {
 		d, ok := parseDecimal(s)
@@ -148,7 +146,6 @@ func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
 	}}
 }
 
-// countIs compares how many items a text has.
 func countIs(src source, want int64, holds func(c int) bool) predicate {
 	return &ofText{src, func(f *Frame, s string) ref.Val {
 		items, failed := f.items(s)
@@ -208,7 +205,6 @@ func compileMatcher(op Operator, patterns []string, use glob.Use) (matcher, erro
 	}
 }
 
-// readings compiles the comparison op of the readings of the resource with values.
 func (p *Program) readings(op Operator, values []string, every bool) (predicate, error) {
 	n := &readings{every: every, program: p}
 	use := glob.Use(!every)

@@ -48,7 +48,6 @@ func sourceSchema(name, description string) map[string]any {
 	return closed(map[string]any{name: source}, name)
 }
 
-// metadataNames matches the paths of metadata keys.
 const metadataNames = `^(intent\.)?metadata\..+$`
 
 func matchSchema() map[string]any {

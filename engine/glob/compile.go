@@ -114,7 +114,6 @@ func (b *builder) add(index int, s spelling) {
 	b.flat = append(append(b.flat, literal...), suffix...)
 }
 
-// list returns the List, with an automaton of the compounds of each meeting.
 func (b *builder) list() *List {
 	var order []meeting
 	meetings := make(map[meeting][]compound)

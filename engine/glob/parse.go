@@ -101,7 +101,6 @@ func literalPrefix(units []unit) (string, int) {
 	return b.String(), len(units)
 }
 
-// write writes a literal unit as it stands in a text.
 func (u unit) write(b *strings.Builder) {
 	if u.lit >= escaped {
 		fmt.Fprintf(b, "%%%02X", u.lit-escaped)
