@@ -70,16 +70,6 @@ func (f *fieldErrors) mergeAt(prefix string, err error) {
 	}
 }
 
-// checked is withBody for a body that f gets only if check has nothing against it.
-func checked[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
-	return withBody(func(r *request, in *In) (response, error) {
-		if err := check(r, in); err != nil {
-			return response{}, err
-		}
-		return f(r, in)
-	}, check)
-}
-
 func (f *fieldErrors) err() error {
 	if f.fault != nil {
 		return f.fault

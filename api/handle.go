@@ -28,6 +28,16 @@ func withBody[In any](f func(*request, *In) (response, error), check func(*reque
 	}, f)
 }
 
+// checked is withBody for a body that f gets only if check has nothing against it.
+func checked[In any](f func(*request, *In) (response, error), check func(*request, *In) error) handler {
+	return withBody(func(r *request, in *In) (response, error) {
+		if err := check(r, in); err != nil {
+			return response{}, err
+		}
+		return f(r, in)
+	}, check)
+}
+
 // withDecoder is withBody with another strict decoder, which must not keep memory of the
 // body.
 func withDecoder[In any](decode func(*request, *In) error, f func(*request, *In) (response, error)) handler {
