@@ -16,7 +16,7 @@ import (
 var limitName = regexp.MustCompile(`^([mM]ax|min)[A-Z]`)
 
 // most is how many limits there may be.
-const most = 61
+const most = 60
 
 // ordinary is the greatest number that a length is compared with for another reason
 // than a limit: that of a form, such as the eight digits of a date.

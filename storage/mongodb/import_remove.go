@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -75,13 +74,13 @@ func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte,
 		return more, nil
 	})
 	// Only the index of intents has tombstones. It orders them by their length first.
-	prefix := storage.Text(org)
-	for length := 1; more && err == nil && length <= maxIntent; length++ {
+	for lower, last := range intentKeys(org) {
+		if !more || err != nil {
+			break
+		}
 		var cursor *mongo.Cursor
-		cursor, err = s.records().Find(ctx, bson.D{{Key: "_id", Value: bson.D{
-			{Key: "$gte", Value: slices.Concat(prefix, make([]byte, length))},
-			{Key: "$lte", Value: slices.Concat(prefix, bytes.Repeat([]byte{0xff}, length))},
-		}}, {Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}})
+		cursor, err = s.records().Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: lower}, {Key: "$lte", Value: last}}},
+			{Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}})
 		err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, t, err := readTombstone(raw)
 			if err != nil {

@@ -1,12 +1,10 @@
 package mongodb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -83,10 +81,7 @@ func (r *Reader) TombstonesOf(ctx context.Context, org string, f func(*storage.T
 	if err := checkOrg(org); err != nil {
 		return err
 	}
-	prefix := storage.Text(org)
-	for n := range maxIntent {
-		lower := append(slices.Clone(prefix), make([]byte, n+1)...)
-		last := append(slices.Clone(prefix), bytes.Repeat([]byte{0xff}, n+1)...)
+	for lower, last := range intentKeys(org) {
 		for lower != nil {
 			var err error
 			if lower, err = r.tombstonesFrom(ctx, lower, last, f); err != nil {

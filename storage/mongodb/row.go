@@ -1,6 +1,8 @@
 package mongodb
 
 import (
+	"bytes"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -31,6 +33,19 @@ import (
 
 // intentKey is the key of an intent, which is decided once; key is [storage.Record.IntentKey].
 func intentKey(org, key string) []byte { return append(storage.Text(org), key...) }
+
+// intentKeys yields the bounds of org's keys of intents of each length: the server orders
+// keys by that first. The longest is of two UUIDs.
+func intentKeys(org string) iter.Seq2[[]byte, []byte] {
+	id := uuid.Nil.String()
+	return func(yield func(lower, last []byte) bool) {
+		for n := 1; n <= len(storage.IntentKey(id, id)); n++ {
+			if !yield(append(storage.Text(org), make([]byte, n)...), append(storage.Text(org), bytes.Repeat([]byte{0xff}, n)...)) {
+				return
+			}
+		}
+	}
+}
 
 // document is a BSON document under construction.
 type document []byte
