@@ -266,7 +266,7 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		}
 		d.count(due)
 		if stopped || d.note(t, due, answered) {
-			return nil
+			return nil //nolint:nilerr // to be stopped is no failure
 		}
 	}
 	d.Wake()
