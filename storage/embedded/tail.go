@@ -134,7 +134,10 @@ func (t *tree) each(p *pacer, f func(k, v string) bool) {
 
 // get returns the value of a key.
 func (t *tail) get(k key) (v string, found bool) {
-	if len(k) > 0 && kind(k[0]) != kindIntent {
+	if len(k) == 0 || !t.has(k, k) {
+		return "", false
+	}
+	if kind(k[0]) != kindIntent {
 		t.sort()
 	}
 	t.mu.RLock()
@@ -143,6 +146,27 @@ func (t *tail) get(k key) (v string, found bool) {
 		v, found = t.trees[i].get(k)
 	}
 	return v, found
+}
+
+// has reports whether there may be keys between two, whose first bytes are their kinds: who
+// reads documents, say, need not wait for keys of the history to be in order.
+func (t *tail) has(lower, upper key) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.ContainsFunc(t.trees, func(tr *tree) bool { return tr.has(lower, upper) })
+}
+
+// has is that of the tail. An empty key is no bound.
+func (t *tree) has(lower, upper key) bool {
+	between := func(k kind) bool {
+		return (len(lower) == 0 || k >= kind(lower[0])) && (len(upper) == 0 || k <= kind(upper[0]))
+	}
+	for k := range t.others {
+		if between(k) {
+			return true
+		}
+	}
+	return len(t.intents.rows) > 0 && between(kindIntent) || len(t.meters) > 0 && between(kindMeter)
 }
 
 // sort has the keys of all trees in order.
@@ -160,21 +184,25 @@ func (t *tail) sort() {
 	}
 }
 
-// snapshot returns trees that do not change, the newest first, without empty ones. They
-// have intents only if the bounds begin among those.
+// snapshot returns trees that do not change, the newest first, without those that have
+// nothing within the bounds. They have intents only if the bounds begin among those.
 func (t *tail) snapshot(o *pebble.IterOptions) (trees []*tree) {
+	var lower, upper key
+	if o != nil {
+		lower, upper = o.LowerBound, o.UpperBound
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := len(t.trees) - 1; i >= 0; i-- {
 		from := t.trees[i]
-		if from.len() == 0 {
+		if !from.has(lower, upper) {
 			continue
 		}
 		from.sort()
 		tr := &tree{keys: from.keys}
 		var intents []kv
-		if o != nil && len(o.LowerBound) > 0 && kind(o.LowerBound[0]) == kindIntent {
-			intents = from.intents.within(o.LowerBound, o.UpperBound)
+		if len(lower) > 0 && kind(lower[0]) == kindIntent {
+			intents = from.intents.within(lower, upper)
 		}
 		if i == len(t.trees)-1 || len(intents) > 0 {
 			tr.keys = from.keys.Clone()

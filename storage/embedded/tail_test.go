@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // textRows returns rows in one text, as a frame has them.
@@ -79,8 +81,11 @@ func TestTail(t *testing.T) {
 	tl.freeze()
 	frozen := tl.trees[0]
 	tl.add(framed(3, kv{"hc", "8"}, kv{"iv", "9"}), nil)
+	if trees := tl.snapshot(&pebble.IterOptions{LowerBound: key("C"), UpperBound: key("D")}); len(trees) > 0 || !tl.trees[1].behind() {
+		t.Errorf("who reads documents has %d trees, and waited until they were in order", len(trees))
+	}
 	for k, want := range map[string]string{
-		"k1": "a", "hb": "4", "ha": "5", "hc": "8", "ix": "2", "iw": "6", "iv": "9", "m1": "7", "hz": "none", "iz": "none",
+		"D1": "none", "k1": "a", "hb": "4", "ha": "5", "hc": "8", "ix": "2", "iw": "6", "iv": "9", "m1": "7", "hz": "none", "iz": "none",
 	} {
 		got, found := tl.get(key(k))
 		if !found {
