@@ -4,9 +4,9 @@ import (
 	"net"
 	"sync"
 
-	"writ/telemetry"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"writ/telemetry"
 )
 
 // connectionLimit bounds the open connections of one address, so that no address

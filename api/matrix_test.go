@@ -1,8 +1,6 @@
 package api
 
 import (
-	"writ/apikey"
-
 	"crypto/sha256"
 	"flag"
 	"fmt"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"writ/apikey"
 )
 
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite the table of docs/authorization.md")

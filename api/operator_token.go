@@ -13,12 +13,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"writ/engine/condition"
-	"writ/engine/resource"
-
 	"github.com/go-json-experiment/json"
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
+
+	"writ/engine/condition"
+	"writ/engine/resource"
 )
 
 // The algorithms of operator tokens. A deployment pins one; what a token's

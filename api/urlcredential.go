@@ -1,15 +1,15 @@
 package api
 
 import (
-	"writ/apikey"
-	"writ/engine/resource"
-
 	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"writ/apikey"
+	"writ/engine/resource"
 )
 
 // A credential in a URL is leaked: browsers, proxies and access logs keep URLs. Such a

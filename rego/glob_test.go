@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine/glob"
-
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"writ/engine/glob"
 )
 
 // matcher asks OPA's glob.match, with "/" as the delimiter.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/http"
 
-	"writ/workspace"
-
 	"github.com/go-json-experiment/json"
+
+	"writ/workspace"
 )
 
 // client calls the API of a writ server with one credential.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"writ/engine/glob"
-
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
+
+	"writ/engine/glob"
 )
 
 func compileCEL(source string, o Options) (*Condition, error) {

@@ -112,12 +112,10 @@ func (s *Store) addIntents() (all bool, err error) {
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
 	for ok := it.First(); ok; ok = it.Next() {
-		select {
-		case <-s.stopping:
+		if closed(s.stopping) {
 			return false, nil
-		default:
-			s.known.add(hashIntent(it.Key()))
 		}
+		s.known.add(hashIntent(it.Key()))
 	}
 	return true, it.Error()
 }
@@ -142,14 +140,10 @@ func newIntentTable() intentTable {
 
 // add adds an intent.
 func (t *intentTable) add(hash uint64, row textRow) {
-	at, taken := t.place[hash]
-	switch {
-	case !taken:
-		t.place[hash] = uint32(len(t.rows))
-	case t.at(int(at)).k == row.key():
-		t.place[hash] = uint32(len(t.rows)) // the last counts
-	default:
+	if at, taken := t.place[hash]; taken && t.at(int(at)).k != row.key() {
 		t.same[row.key()] = row.value()
+	} else {
+		t.place[hash] = uint32(len(t.rows)) // the last of a key counts
 	}
 	t.rowList.add(row)
 }

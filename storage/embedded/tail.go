@@ -28,8 +28,8 @@ type tree struct {
 	intents intentTable
 	others  map[kind]*rowList // but the meters
 	meters  map[string]string
-	// keys has others and meters in order. Sorting all at once, when
-	// they are written to Pebble, costs less, so that only those who read have it made.
+	// keys has others and meters in order. Sorting all at once, when they are written to
+	// Pebble, costs less, so that only those who read have it made.
 	keys *btreemap.BTreeMap[string, string]
 	// added counts the calls of add, sorted those of which keys has what they added.
 	added, sorted int
