@@ -23,13 +23,18 @@
 // then, and yielded work continues before the organization's next request. A request
 // therefore waits for slices of the others' work, not for all of it.
 //
-// A slot cannot be taken away, and compiling a document does not yield. Where there
-// are several slots, neither one organization nor costly work may hold all of them. A
-// decision takes some 10 µs of a slot; the rest of its time it reads, writes or waits
-// outside. One slot is far more than an organization with cheap requests can use.
+// A slot is for what needs a processor. Work that may wait for the store says so, between
+// [Slot.MayWait] and [Slot.Run]: if it does for a slice, others get its slot, and it waits for
+// another one once it can go on. So a store that is slow or does not answer stops those who
+// need it, and nobody else. Otherwise a slot cannot be taken away, and compiling a document
+// does not yield. Where there are several slots, neither one organization nor costly work may
+// hold all of them. A decision takes some 10 µs of a slot; the rest of its time it reads, writes
+// or waits outside. One slot is far more than an organization with cheap requests can use.
 //
-// What waits for something else, such as a person, is parked, in no queue: [Gate.Park].
+// What waits for a person is parked, in no queue: [Gate.Park].
 //
-// Waiting is bounded in each queue, in all queues, and by time. A request that would
-// wait too long, by its queue's length and mean, is refused at once.
+// Waiting is bounded in each queue, in all queues, and by time: a queue whose first has waited
+// for half of its deadline takes no more. That is what was seen, and not what was expected by the
+// time of earlier requests: one that took seconds, on a machine that was busy with other things,
+// would have most of those after it refused.
 package admission

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -58,7 +57,6 @@ type Work struct {
 
 // Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
-	slots    int
 	most     int // slots that one organization, or costly work, may hold
 	deadline time.Duration
 	metrics  *metrics
@@ -66,11 +64,15 @@ type Gate struct {
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue    // those with somebody waiting
-	waiting       int            // in all queues
-	working       int            // slots that are held
-	costlyWorking int            // of those, by costly work
-	paused        int            // costly work in all queues that was begun
+	queued        []*orgQueue // those with somebody waiting
+	waiting       int         // in all queues
+	places        []*place    // one for each slot
+	free          []*place    // of them
+	costlyWorking int         // slots that costly work holds
+	paused        int         // costly work in all queues that was begun
+	away          int         // work whose slot was taken away while it waited for something else
+	watch         *time.Timer // runs takeBack
+	watching      bool
 	now           time.Duration  // what the queue served last had been charged
 	order         uint64         // of arrival
 	parked        map[string]int // who waits for something else than a slot, by organization
@@ -80,74 +82,17 @@ type Gate struct {
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		slots: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization), parked: make(map[string]int),
+		most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization), parked: make(map[string]int),
 		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
+	for range cfg.Slots {
+		g.places = append(g.places, new(place))
+	}
+	g.free = append(g.free, g.places...)
+	g.watch = time.AfterFunc(time.Hour, g.takeBack)
+	g.watch.Stop()
 	g.metrics = newMetrics(cfg.Metrics, g)
 	return g
-}
-
-// Slot is the right to run. Leave must be called once the work has ended, or
-// waits for something, however it ends. A Slot belongs to one goroutine.
-type Slot struct {
-	gate     *Gate // nil: none, or given back
-	queue    *orgQueue
-	start    time.Time
-	expected time.Duration // charged in advance
-	before   time.Duration // that the work held a slot before it yielded
-	costly   bool
-}
-
-// Leave gives the slot back and charges its time. A slot that was given back is
-// left alone, and so are the zero Slot and a nil one.
-func (s *Slot) Leave() {
-	if s == nil || s.gate == nil {
-		return
-	}
-	g := s.gate
-	s.gate = nil
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stopLocked(s)
-	s.queue.ended(s.before)
-	g.serveLocked()
-}
-
-// Yield lets others go first once the slot has been held for a slice, and returns
-// how long that took. Long work calls it between its parts, which should take
-// less than a slice each. It never fails: of an organization's work, what was
-// begun is served first. A nil Slot, the zero Slot
-// and one that was given back do nothing.
-func (s *Slot) Yield() time.Duration {
-	if s == nil || s.gate == nil || time.Since(s.start) < slice {
-		return 0
-	}
-	g := s.gate
-	began := time.Now()
-	g.mu.Lock()
-	g.stopLocked(s)
-	w := g.queueLocked(s.queue, s.costly, true)
-	g.serveLocked()
-	g.mu.Unlock()
-	runtime.Gosched() // to requests that are not at the gate yet
-	before := s.before
-	*s = <-w.verdict
-	s.before = before
-	g.waiters.Put(w)
-	return time.Since(began)
-}
-
-// stopLocked takes the slot away from s and charges its time.
-func (g *Gate) stopLocked(s *Slot) {
-	held := time.Since(s.start)
-	g.working--
-	if s.costly {
-		g.costlyWorking--
-	}
-	s.before += held
-	s.queue.org.working--
-	s.queue.charged += held - s.expected
-	g.metrics.held[s.queue.kind].Add(held.Seconds())
 }
 
 // Enter asks for a slot and blocks while the work waits in its queue. If the
@@ -180,9 +125,9 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 // judgeLocked refuses what finds too much waiting before it.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
-	case len(q.waiting) >= maxWaiting/4 || g.waiting >= maxWaiting:
+	case !room(len(q.waiting), g.waiting):
 		return QueueFull
-	case time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most):
+	case q.age() > patience/2:
 		return QueueDeadline
 	}
 	return Admitted
@@ -190,8 +135,8 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 
 // wait returns what becomes of w, which waits in q.
 func (g *Gate) wait(ctx context.Context, q *orgQueue, w *waiter, patient bool, patience time.Duration) (Slot, Verdict) {
-	began := time.Now()
-	defer func() { g.metrics.wait.Observe(time.Since(began).Seconds()) }()
+	since := w.since
+	defer func() { g.metrics.wait.Observe(time.Since(since).Seconds()) }()
 	var late <-chan time.Time
 	if !patient {
 		w.timer.Reset(patience)
@@ -230,13 +175,13 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 
 // freeLocked reports whether there is a slot for q's work.
 func (g *Gate) freeLocked(q *orgQueue, costly, begun bool) bool {
-	return g.working < g.slots && q.org.working < g.most &&
+	return len(g.free) > 0 && q.org.working < g.most &&
 		(!costly || g.costlyWorking < g.most && (begun || g.costlyWorking+g.paused < maxBegun))
 }
 
 // serveLocked gives free slots to the queues that have been charged least.
 func (g *Gate) serveLocked() {
-	for g.working < g.slots {
+	for len(g.free) > 0 {
 		q := g.nextLocked()
 		if q == nil {
 			return
@@ -266,12 +211,14 @@ func (g *Gate) nextLocked() *orgQueue {
 func (g *Gate) startLocked(q *orgQueue, costly bool, expected time.Duration) Slot {
 	q.charged = max(q.charged, g.now)
 	g.now = q.charged
-	s := Slot{gate: g, queue: q, start: time.Now(), expected: expected, costly: costly}
-	q.charged += s.expected
+	q.charged += expected
 	q.org.working++
-	g.working++
 	if costly {
 		g.costlyWorking++
 	}
-	return s
+	last := len(g.free) - 1
+	p := g.free[last]
+	g.free = g.free[:last]
+	p.hold = hold{queue: q, start: time.Now(), expected: expected, costly: costly}
+	return Slot{gate: g, place: p, state: p.state.Load(), hold: p.hold}
 }

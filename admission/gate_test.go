@@ -23,6 +23,8 @@ func newTestGate(slots int) *Gate {
 	return New(Config{Slots: slots, Deadline: deadline, Metrics: prometheus.NewRegistry()})
 }
 
+func (g *Gate) working() int { return len(g.places) - len(g.free) }
+
 // enter takes a slot that is free.
 func enter(t testing.TB, g *Gate, w Work) *Slot {
 	t.Helper()
@@ -291,15 +293,23 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 			}
 		}
 		refuse(Work{Org: "a"})
-		for i := range maxWaiting * 3 / 4 { // many organizations
-			l.wait(fmt.Sprint("b", i), Work{Org: fmt.Sprint("b", i)})
+		taken := maxWaiting / 4
+		for greedy := range 8 { // however many take all they can, the next one finds room
+			org := fmt.Sprint("greedy", greedy)
+			for ; len(g.orgQueueLocked(org, Deciding).waiting) < min(maxWaiting/4, maxWaiting-taken); taken++ {
+				l.wait(fmt.Sprint(org, taken), Work{Org: org})
+			}
+			refuse(Work{Org: org})
+		}
+		for ; taken < maxWaiting; taken++ { // many organizations
+			l.wait(fmt.Sprint("b", taken), Work{Org: fmt.Sprint("b", taken)})
 		}
 		refuse(Work{Org: "c"})
 		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // was bounded before
 		first.Leave()
 		l.drain(constant(0))
-		if len(l.order()) != maxWaiting+1 || g.working != 0 || g.waiting != 0 || len(g.queued) != 0 {
-			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.order()), g.working, g.waiting, len(g.queued), maxWaiting+1)
+		if len(l.order()) != maxWaiting+1 || g.working() != 0 || g.waiting != 0 || len(g.queued) != 0 {
+			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.order()), g.working(), g.waiting, len(g.queued), maxWaiting+1)
 		}
 	})
 }
@@ -309,23 +319,26 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
-		for range 50 { // each takes a fifth of the deadline
+		for range 50 { // each takes all of the deadline, which says nothing of the next
 			s := enter(t, g, Work{Org: "a"})
-			time.Sleep(deadline / 5)
+			time.Sleep(deadline)
 			s.Leave()
 		}
 		s := enter(t, g, Work{Org: "a"})
 		for i := range 8 {
 			l.wait(fmt.Sprint(i), Work{Org: "a"})
 		}
+		time.Sleep(deadline/2 + 1)
+		l.wait("late", Work{Org: "a"})
+		l.wait("other", Work{Org: "b"})
 		_, refused := l.outcome()
-		if want := map[string]Verdict{"6": QueueDeadline, "7": QueueDeadline}; !cmp.Equal(refused, want) {
+		if want := map[string]Verdict{"late": QueueDeadline}; !cmp.Equal(refused, want) {
 			t.Errorf("refused at once: %v, want %v", refused, want)
 		}
 		time.Sleep(deadline) // nothing ends
 		synctest.Wait()
-		if served, refused := l.outcome(); len(refused) != 8 || len(served) != 0 {
-			t.Errorf("%d refused and %d served at the deadline, want 8 and none", len(refused), len(served))
+		if served, refused := l.outcome(); len(refused) != 10 || len(served) != 0 {
+			t.Errorf("%d refused and %d served at the deadline, want 10 and none", len(refused), len(served))
 		}
 		s.Leave()
 		enter(t, g, Work{Org: "a"}).Leave()
@@ -416,8 +429,8 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 		g := l.g
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.working != 0 || g.costlyWorking != 0 || g.paused != 0 || len(g.queued) != 0 {
-			t.Errorf("at work %d, costlyWorking %d, paused %d, in %d queues, want none", g.working, g.costlyWorking, g.paused, len(g.queued))
+		if g.working() != 0 || g.costlyWorking != 0 || g.paused != 0 || len(g.queued) != 0 {
+			t.Errorf("at work %d, costlyWorking %d, paused %d, in %d queues, want none", g.working(), g.costlyWorking, g.paused, len(g.queued))
 		}
 	})
 }
@@ -492,8 +505,8 @@ func TestGate_GivesUpWithTheContext(t *testing.T) {
 		}
 		s.Leave()
 		s.Leave() // once is enough
-		if g.working != 0 {
-			t.Errorf("at work = %d, want 0", g.working)
+		if g.working() != 0 {
+			t.Errorf("at work = %d, want 0", g.working())
 		}
 	})
 }
@@ -534,9 +547,9 @@ func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most > slots || g.working != 0 || g.costlyWorking != 0 || g.waiting != 0 || len(g.queued) != 0 {
+	if most > slots || g.working() != 0 || g.costlyWorking != 0 || g.waiting != 0 || len(g.queued) != 0 {
 		t.Errorf("at work at most %d, in the end %d (%d costly) with %d waiting in %d queues, want at most %d and none",
-			most, g.working, g.costlyWorking, g.waiting, len(g.queued), slots)
+			most, g.working(), g.costlyWorking, g.waiting, len(g.queued), slots)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 type organization struct {
 	queues  [Managing + 1]orgQueue
 	working int // slots held
+	away    int // work whose slot was taken away while it waited for something else
 }
 
 // orgQueue is an organization's queue for one kind of work.
@@ -28,6 +29,7 @@ type waiter struct {
 	costly  bool
 	begun   bool // it had a slot and yielded
 	order   uint64
+	since   time.Time
 }
 
 // before reports whether q is served before other: it was charged less, or the same and
@@ -37,6 +39,16 @@ func (q *orgQueue) before(other *orgQueue) bool {
 		return q.charged < other.charged
 	}
 	return q.waiting[0].order < other.waiting[0].order
+}
+
+// age is how long the first has waited of those that have not begun.
+func (q *orgQueue) age() time.Duration {
+	for _, w := range q.waiting {
+		if !w.begun {
+			return time.Since(w.since)
+		}
+	}
+	return 0
 }
 
 // ended adds a request that took so long to the mean.
@@ -61,7 +73,7 @@ func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 // forgetLocked drops the organizations that are idle.
 func (g *Gate) forgetLocked() {
 	for org, t := range g.organizations {
-		if t.working == 0 && len(t.queues[Deciding].waiting) == 0 && len(t.queues[Managing].waiting) == 0 {
+		if t.working == 0 && t.away == 0 && len(t.queues[Deciding].waiting) == 0 && len(t.queues[Managing].waiting) == 0 {
 			delete(g.organizations, org)
 		}
 	}
@@ -71,7 +83,7 @@ func (g *Gate) forgetLocked() {
 func (g *Gate) queueLocked(q *orgQueue, costly, begun bool) *waiter {
 	w := g.waiters.Get().(*waiter)
 	g.order++
-	w.costly, w.begun, w.order = costly, begun, g.order
+	w.costly, w.begun, w.order, w.since = costly, begun, g.order, time.Now()
 	if len(q.waiting) == 0 {
 		q.charged = max(q.charged, g.now)
 		g.queued = append(g.queued, q)
@@ -87,6 +99,7 @@ func (g *Gate) queueLocked(q *orgQueue, costly, begun bool) *waiter {
 	}
 	q.waiting = slices.Insert(q.waiting, at, w)
 	g.waiting++
+	g.watchLocked()
 	return w
 }
 

@@ -4,13 +4,12 @@ import "sync"
 
 // Park admits a request that waits for something else than a slot, such as a person, until
 // unpark is called, however it ends; calling that again does nothing. It refuses with QueueFull
-// what an organization, or all of them, have too many waiting of already: as many as may wait
-// for slots, and counted apart from these, so that whoever waits for a person takes no place of
-// a decision.
+// as a queue for slots does, and counts apart from these, so that whoever waits for a person
+// takes no place of a decision.
 func (g *Gate) Park(org string) (unpark func(), v Verdict) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.parked[org] >= maxWaiting/4 || g.parkedInAll >= maxWaiting {
+	if !room(g.parked[org], g.parkedInAll) {
 		g.metrics.rejected[QueueFull].Inc()
 		return func() {}, QueueFull
 	}

@@ -272,6 +272,39 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 	wantDecision(t, <-answered, "allow")
 }
 
+// A store that does not answer stops the one intent that waits for it: not another of the
+// same organization's, nor what others decide.
+func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
+	for call, held := range map[string]obj{
+		"AgentsNamed": {"agent_id": "another"},
+		"Grant":       {}, // of the first decision of its organization
+	} {
+		t.Run(call, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			h := start(t)
+			h.register(rival)
+			wantDecision(t, h.evaluate(rival, intent()), "allow")
+			h.register(acme)
+			if call == "AgentsNamed" {
+				wantDecision(t, h.evaluate(acme, intent()), "allow")
+			}
+			entered, release := make(chan struct{}), make(chan struct{})
+			h.store.block(call, entered, release)
+			answered := make(chan *reply)
+			go func() { answered <- h.evaluate(acme, intent(held)) }()
+			<-entered
+			for range 20 {
+				wantDecision(t, h.evaluate(rival, intent()), "allow")
+				if call == "AgentsNamed" {
+					wantDecision(t, h.evaluate(acme, intent()), "allow")
+				}
+			}
+			close(release)
+			wantDecision(t, <-answered, "allow")
+		})
+	}
+}
+
 // "Listing and exporting are charged alike": a search of the history lets others
 // go first between its reads.
 func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {

@@ -100,7 +100,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		}
 	}
 	if id := in.Intent.SessionID; id != "" {
-		session, err := s.cfg.Sets.Session(r.ctx, r.who.org, id)
+		session, err := s.cfg.Sets.Session(r.ctx, nil, r.who.org, id)
 		if err != nil {
 			return nil, about("session", err)
 		}

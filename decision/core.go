@@ -40,7 +40,7 @@ func (b *batch) ask(ctx context.Context, set engine.Set, in *engine.Input) (engi
 	if err != nil {
 		return engine.Result{}, notDecided(ctx, err)
 	}
-	now, err := b.cfg.Sets.Load(ctx, b.who.Organization, in.Intent.PolicyID, in.Intent.AgentID)
+	now, err := b.cfg.Sets.Load(ctx, nil, b.who.Organization, in.Intent.PolicyID, in.Intent.AgentID)
 	if err != nil {
 		return engine.Result{}, err
 	}

@@ -72,8 +72,8 @@ type Caller struct {
 	Organization string
 	// Credential is what asked: see [ledger.Entry].
 	Credential string
-	// Slot is the caller's right to a processor, if it holds one. It is given back
-	// where what is left is waiting.
+	// Slot is the caller's right to a processor, if it holds one. Others may get it while
+	// something is waited for. It is given back where what is left is waiting.
 	Slot *admission.Slot
 }
 
@@ -166,6 +166,7 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledg
 	} else {
 		b.items, b.reserved, b.entries = make([]item, 0, n), make([]ledger.Reservation, 0, n), make([]ledger.Entry, 0, n)
 	}
+	who.Slot.MayWait()
 	var err error
 	b.plan, err = p.cfg.Plan(ctx, who.Organization)
 	return b, make([]ledger.Outcome, n), err
@@ -184,9 +185,6 @@ func (b *batch) end() {
 // before, it returns that decision instead; it may do so where it is not.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) (earlier ledger.Outcome, err error) {
 	in := req.Intent
-	if index > 0 { // the slot of the first is new
-		b.who.Slot.Yield()
-	}
 	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
 		return ledger.Outcome{}, err
@@ -199,7 +197,7 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 			b.reserved = b.reserved[:n]
 		}
 	}()
-	set, err := b.cfg.Sets.Load(ctx, b.who.Organization, in.PolicyID, in.AgentID)
+	set, err := b.cfg.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID)
 	if err != nil {
 		return ledger.Outcome{}, err
 	}
@@ -263,6 +261,12 @@ func (b *batch) decide(ctx context.Context, index int, req Request, recall bool)
 func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
 		return b.ask(ctx, set, in)
+	}
+	if b.who.Slot.Run() {
+		defer b.who.Slot.MayWait()
+	}
+	if len(b.items) > 0 { // the slot of the first is new
+		b.who.Slot.Yield()
 	}
 	result := b.metrics.evaluate(set, in, b.cfg.Now)
 	if b.cfg.Verifier != nil {

@@ -20,7 +20,7 @@ func (b *batch) session(ctx context.Context, in *engine.Intent) (engine.InSessio
 	if in.SessionID == "" {
 		return engine.InSession{}, nil
 	}
-	s, err := b.cfg.Sets.Session(ctx, b.who.Organization, in.SessionID)
+	s, err := b.cfg.Sets.Session(ctx, b.who.Slot, b.who.Organization, in.SessionID)
 	if err != nil {
 		return engine.InSession{}, &SessionError{err}
 	}

@@ -101,7 +101,7 @@ func BenchmarkLoadCold(b *testing.B) {
 	orgs := make([]string, 10_000)
 	for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(len(orgs)) {
 		orgs[i] = fmt.Sprint("org-", n)
-		if _, err := sets.Load(b.Context(), orgs[i], corpus.PolicyID, corpus.Agent); err != nil {
+		if _, err := sets.Load(b.Context(), nil, orgs[i], corpus.PolicyID, corpus.Agent); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func BenchmarkLoadCold(b *testing.B) {
 			defer runtime.UnlockOSThread()
 			start := threadTime(b)
 			for i := 0; b.Loop(); i++ {
-				set, err := sets.Load(b.Context(), orgs[i%n], corpus.PolicyID, corpus.Agent)
+				set, err := sets.Load(b.Context(), nil, orgs[i%n], corpus.PolicyID, corpus.Agent)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -47,7 +47,7 @@ func newQueriesOf(maxBytes int64) *queries {
 // current loads what is current and returns its query.
 func (q *queries) current(t *testing.T) (*prepared, error) {
 	t.Helper()
-	set, err := q.Load(t.Context(), corpus.Organization, corpus.PolicyID, corpus.Agent)
+	set, err := q.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		if err != nil {
 			return nil, fmt.Errorf("loading policy %s: %w", k.id, err)
 		}
+		defer running(ctx)()
 		defer s.timed(compiledPolicy, time.Now())
 		p, err := compileStored(doc)
 		if err != nil {
@@ -119,13 +120,16 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 			return nil, fmt.Errorf("loading the rules: %w", err)
 		}
 		defer s.timed(compiledRules, time.Now())
+		done := running(ctx)
 		set := s.retired.take(org).Update(rules, o)
+		done()
 		set.revision = revision
 		if names := set.ListNames(); len(names) > 0 {
 			lists, revision, err := src.Lists(ctx, org, names)
 			if err != nil {
 				return nil, fmt.Errorf("loading the lists of the rules: %w", err)
 			}
+			defer running(ctx)()
 			set.look(CompileLists(lists))
 			set.revision = max(set.revision, revision)
 		}
@@ -143,6 +147,7 @@ func NewSets(src Source, o Options, maxBytes int64) *Sets {
 		if err != nil {
 			return nil, fmt.Errorf("loading session %s: %w", k.id, err)
 		}
+		defer running(ctx)()
 		c, err := CompileSession(doc)
 		if err != nil {
 			return nil, fmt.Errorf("compiling session %s: %w", k.id, err)
@@ -165,18 +170,42 @@ func policyBytes(p *Policy) int64           { return int64(p.Size()) }
 func sessionBytes(c *CompiledSession) int64 { return int64(c.Size()) }
 func rulesBytes(rs *RuleSet) int64          { return int64(rs.Size()) }
 
+// turnKey is the key of the [condition.Turn] of the work that a load is for.
+type turnKey struct{}
+
+// getFor is c.Get for work that may wait, and runs by a turn where what it loads is compiled.
+// The turn may be nil.
+func getFor[K comparable, V any](ctx context.Context, turn condition.Turn, c *Cache[K, V], key K) (V, error) {
+	if v, ok := c.Kept(key); ok {
+		return v, nil
+	}
+	if turn != nil {
+		ctx = context.WithValue(ctx, turnKey{}, turn)
+	}
+	return c.Get(ctx, key)
+}
+
+// running has the work that a load is for run until done, if it has a turn.
+func running(ctx context.Context) (done func()) {
+	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Run() {
+		return turn.MayWait
+	}
+	return func() {}
+}
+
 // Load returns the current policy, rules and agent status. An error means that
-// nothing can be decided.
-func (s *Sets) Load(ctx context.Context, org, policyID, agentID string) (Set, error) {
-	policy, err := s.policies.Get(ctx, setKey{org, policyID})
+// nothing can be decided. It is called where the work that has turn may wait, if turn
+// is not nil: that runs while something is compiled.
+func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (Set, error) {
+	policy, err := getFor(ctx, turn, s.policies, setKey{org, policyID})
 	if err != nil {
 		return Set{}, err
 	}
-	rules, err := s.rules.Get(ctx, org)
+	rules, err := getFor(ctx, turn, s.rules, org)
 	if err != nil {
 		return Set{}, err
 	}
-	agents, err := s.agents.Get(ctx, setKey{org, FoldID(agentID)})
+	agents, err := getFor(ctx, turn, s.agents, setKey{org, FoldID(agentID)})
 	if err != nil {
 		return Set{}, err
 	}
@@ -203,9 +232,9 @@ func (s *Sets) Agent(ctx context.Context, org, agentID string) (AgentStatus, err
 	return agents.status(agentID), nil
 }
 
-// Session returns the current state of a session.
-func (s *Sets) Session(ctx context.Context, org, id string) (*CompiledSession, error) {
-	return s.sessions.Get(ctx, setKey{org, id})
+// Session returns the current state of a session, as [Sets.Load] does.
+func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string) (*CompiledSession, error) {
+	return getFor(ctx, turn, s.sessions, setKey{org, id})
 }
 
 // Plain reports whether the rules of an organization are compiled and kept, and

@@ -88,7 +88,7 @@ func (s *source) change(f func()) {
 
 func evaluate(t *testing.T, sets *engine.Sets, in *engine.Intent) engine.Decision {
 	t.Helper()
-	set, err := sets.Load(t.Context(), corpus.Organization, in.PolicyID, in.AgentID)
+	set, err := sets.Load(t.Context(), nil, corpus.Organization, in.PolicyID, in.AgentID)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestDecision_Agents_KillSwitchComparesFolded(t *testing.T) {
 	sets := engine.NewSets(src, engine.Options{}, 1<<20)
 	status := func(agentID string) engine.AgentStatus {
 		t.Helper()
-		set, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, agentID)
+		set, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, agentID)
 		if err != nil {
 			t.Fatalf("Load: %v", err)
 		}
@@ -193,22 +193,22 @@ func TestSets_LoadsEachOnce(t *testing.T) {
 func TestSets_NoDecisionWithoutItsParts(t *testing.T) {
 	src := newSource()
 	sets := engine.NewSets(src, engine.Options{}, 1<<20)
-	if _, err := sets.Load(t.Context(), corpus.Organization, "unknown", corpus.Agent); !errors.Is(err, errNotFound) {
+	if _, err := sets.Load(t.Context(), nil, corpus.Organization, "unknown", corpus.Agent); !errors.Is(err, errNotFound) {
 		t.Errorf("Load of an unknown policy = %v, want %v", err, errNotFound)
 	}
-	if _, err := sets.Load(t.Context(), "another", corpus.PolicyID, corpus.Agent); !errors.Is(err, errNotFound) {
+	if _, err := sets.Load(t.Context(), nil, "another", corpus.PolicyID, corpus.Agent); !errors.Is(err, errNotFound) {
 		t.Errorf("Load of another organization's policy = %v, want %v", err, errNotFound)
 	}
 	down := errors.New("down")
 	src.change(func() { src.failing = down })
-	if set, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, corpus.Agent); !errors.Is(err, down) || set.Policy != nil {
+	if set, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent); !errors.Is(err, down) || set.Policy != nil {
 		t.Errorf("Load from a store that is down = %v, %v, want nothing and %v", set, err, down)
 	}
 	src.change(func() {
 		src.failing = nil
 		src.policies["broken"] = &engine.ActionPolicy{PolicyID: "broken"}
 	})
-	if set, err := sets.Load(t.Context(), corpus.Organization, "broken", corpus.Agent); err != nil || !set.Policy.Unreadable() {
+	if set, err := sets.Load(t.Context(), nil, corpus.Organization, "broken", corpus.Agent); err != nil || !set.Policy.Unreadable() {
 		t.Errorf("Load of an invalid policy = %v, %v, want one that denies", set, err)
 	}
 }
@@ -217,7 +217,7 @@ func TestSets_UnknownAgentsStayWithinTheBound(t *testing.T) {
 	const limit = 64 << 10
 	sets := engine.NewSets(newSource(), engine.Options{}, limit)
 	for i := range 2000 {
-		if _, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, fmt.Sprint("nobody-", i)); err != nil {
+		if _, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, fmt.Sprint("nobody-", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +235,7 @@ func BenchmarkSetsLoad(b *testing.B) {
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sets.Load(ctx, corpus.Organization, corpus.PolicyID, corpus.Agent); err != nil {
+		if _, err := sets.Load(ctx, nil, corpus.Organization, corpus.PolicyID, corpus.Agent); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestSets_KeysHoldOnToNoBodies(t *testing.T) {
 	before := heap()
 	for i := range n {
 		id := (strings.Repeat("x", body) + fmt.Sprint("nobody-", i))[body:]
-		if _, err := sets.Load(t.Context(), corpus.Organization, corpus.PolicyID, id); err != nil {
+		if _, err := sets.Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -266,7 +266,7 @@ func TestDecision_Resources_StoredPoliciesThatNoLongerCompileDeny(t *testing.T) 
 	stored.BlockedResourcePatterns = []string{"a["}
 	src.policies[corpus.PolicyID] = stored
 	src.rules = []engine.Rule{{ID: "r", Name: "r", Condition: "{}", Action: `{"decision":"allow"}`, IsActive: true}}
-	set, err := engine.NewSets(src, engine.Options{}, 1<<20).Load(t.Context(), corpus.Organization, corpus.PolicyID, corpus.Agent)
+	set, err := engine.NewSets(src, engine.Options{}, 1<<20).Load(t.Context(), nil, corpus.Organization, corpus.PolicyID, corpus.Agent)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}

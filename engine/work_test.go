@@ -102,6 +102,9 @@ type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
 
+func (o *offers) MayWait()  {}
+func (o *offers) Run() bool { return false }
+
 // Long conditions offer their turn again and again, which decides nothing, and
 // short ones never.
 func TestDecision_Bounds_LongConditionsOfferTheirTurn(t *testing.T) {

@@ -191,6 +191,10 @@ func (o *others) Yield() time.Duration {
 	return time.Hour
 }
 
+func (o *others) MayWait() {}
+
+func (o *others) Run() bool { return false }
+
 func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const long = `count([1 | some a in input.intent.metadata; some b in input.intent.metadata; a == b]) > 0`

@@ -117,11 +117,13 @@ func (c *cluster) proved(t *testing.T, decisions, chains int) {
 
 // settle sends an intent to replicas in turn, from the i-th on, until one gives its
 // decision. What fails must be a 503 that says when to come again or, if replicas are
-// killed, a lost connection.
+// killed, a lost connection. Its error tells all tries.
 func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answer, error) {
-	for late := time.Now().Add(patience); ; i++ {
+	var tries []string
+	for began := time.Now(); ; i++ {
 		all := urls()
-		got, err := s.evaluate(all[i%len(all)], in)
+		url, sent := all[i%len(all)], time.Now()
+		got, err := s.evaluate(url, in)
 		switch {
 		case err == nil && got.status != 503:
 			return got, nil
@@ -129,8 +131,10 @@ func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answ
 			return got, fmt.Errorf("evaluate %s = 503 without Retry-After: %s", in.id, got.body)
 		case err != nil && !c.mortal:
 			return got, fmt.Errorf("evaluate %s: %w", in.id, err)
-		case time.Now().After(late):
-			return got, fmt.Errorf("evaluate %s = %d %s, %w, for %v", in.id, got.status, got.body, err, patience)
+		}
+		tries = append(tries, fmt.Sprintf("%v +%v %s = %d %s %v", sent.Sub(began).Round(time.Millisecond), time.Since(sent).Round(time.Millisecond), url, got.status, got.body, err))
+		if time.Since(began) > patience {
+			return got, fmt.Errorf("evaluate %s: no decision for %v:\n%s", in.id, patience, strings.Join(tries, "\n"))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

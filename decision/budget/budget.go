@@ -233,6 +233,9 @@ const pageRows = 500
 
 // read reads a window from the history.
 func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
+	if turn != nil && turn.Run() { // what is read is much to decode
+		defer turn.MayWait()
+	}
 	w := &window{}
 	f := storage.Filter{
 		Decision: engine.Allow,

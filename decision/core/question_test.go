@@ -54,7 +54,7 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 		src.rules = corpus.Rules(n, 1)
 		sets.InvalidateRules("acme")
 		in := testInput()
-		set, err := sets.Load(t.Context(), "acme", in.Intent.PolicyID, in.Intent.AgentID)
+		set, err := sets.Load(t.Context(), nil, "acme", in.Intent.PolicyID, in.Intent.AgentID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,10 +190,15 @@ func (f *Frame) value(id FieldID) ref.Val {
 // 130 µs.
 const yieldEvery = 1 << 14
 
-// Turn is the right to run, which an evaluation shares with others. Yield lets
-// them run where it is their turn, and returns how long that took.
+// Turn is the right to run, which an evaluation shares with others.
 type Turn interface {
+	// Yield lets others run where it is their turn, and returns how long that took.
 	Yield() time.Duration
+	// MayWait says that what follows may wait for something else than a processor, until
+	// Run, which waits for the right to run again if others got it, and reports
+	// whether there was anything to end.
+	MayWait()
+	Run() bool
 }
 
 // Work is what the conditions of one evaluation did together, in steps.

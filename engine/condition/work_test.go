@@ -15,6 +15,9 @@ type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
 
+func (o *offers) MayWait()  {}
+func (o *offers) Run() bool { return false }
+
 // Work is offered once for so many steps.
 func TestWork_OffersAreSpaced(t *testing.T) {
 	var n offers
