@@ -33,8 +33,8 @@
 //
 // What waits for a person is parked, in no queue: [Gate.Park].
 //
-// Waiting is bounded in each queue, in all queues, and by time: a queue whose first has waited
-// for half of its deadline takes no more. That is what was seen, and not what was expected by the
-// time of earlier requests: one that took seconds, on a machine that was busy with other things,
-// would have most of those after it refused.
+// Waiting is bounded in each queue, in all queues, and by time. A request that would wait too long
+// is refused at once: by its queue's length and mean, and if the first of the queue has in fact
+// waited for half of its deadline. One request that took seconds, on a machine that was busy with
+// other things, says nothing about a queue that moves, nor does a pause about one that is short.
 package admission

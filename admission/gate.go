@@ -127,7 +127,7 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
 	case !room(len(q.waiting), g.waiting):
 		return QueueFull
-	case q.age() > patience/2:
+	case q.age() > patience/2 && time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most):
 		return QueueDeadline
 	}
 	return Admitted

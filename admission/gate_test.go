@@ -345,6 +345,29 @@ func TestGate_RefusesByTheDeadline(t *testing.T) {
 	})
 }
 
+// A pause of less than the deadline has nobody refused where a request takes little.
+func TestGate_BearsAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		for range 50 {
+			s := enter(t, g, Work{Org: "a"})
+			time.Sleep(deadline / 500)
+			s.Leave()
+		}
+		s := enter(t, g, Work{Org: "a"})
+		for i := range 9 {
+			l.wait(fmt.Sprint(i), Work{Org: "a"})
+			time.Sleep(deadline / 10)
+		}
+		s.Leave()
+		l.drain(constant(deadline / 500))
+		if served, refused := l.outcome(); len(served) != 9 || len(refused) != 0 {
+			t.Errorf("%v served and %v refused, want all served", served, refused)
+		}
+	})
+}
+
 func TestGate_WorkOnDocumentsIsMorePatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
