@@ -25,7 +25,9 @@ func killedReplicas(t *testing.T, c *cluster) {
 		c.replicas[i%2].kill(t)
 		switch i % 3 {
 		case 0: // a kill switch is answered once who is dead was given up
-			f.set(newSender(t, c.token, 1), c.replicas[1-i%2])
+			if err := f.insist(newSender(t, c.token, 1), 0, func() []string { return []string{c.replicas[1-i%2].url} }); err != nil {
+				t.Fatal(err)
+			}
 		case 1:
 			c.replicas[1-i%2].kill(t)
 		}

@@ -19,7 +19,9 @@ func twoForOneSlot(t *testing.T, c *cluster) {
 	for range rounds(1, 20) {
 		l.await(t, between)
 		c.replicas[1].kill(t)
-		f.set(operator, c.replicas[0]) // is answered once who is dead was given up
+		if err := f.insist(operator, 0, func() []string { return c.urls()[:1] }); err != nil { // is answered once who is dead was given up
+			t.Fatal(err)
+		}
 		a, aReady := c.begin(t)
 		b, bReady := c.begin(t)
 		a.serves(t, aReady)

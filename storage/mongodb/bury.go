@@ -71,11 +71,15 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	return err
 }
 
-// release gives up the slot of this handle, which must have no operation under way.
+// release settles what this handle has and gives its slot up, unless others have done so. It
+// must have no operation under way.
 func (l *slot) release(ctx context.Context, s *Store) error {
-	row := slotRow{ID: l.id, Chain: l.chain[:], Holder: l.holder}
-	if err := s.giveUp(ctx, &row); err != nil {
+	if err := s.countChain(ctx, l.chain); err != nil {
 		return err
 	}
-	return s.settleDead(ctx, &row)
+	if err := s.freePlaces(ctx, l.holder); err != nil {
+		return err
+	}
+	_, err := s.slots().UpdateOne(ctx, l.mine(), bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: ""}, {Key: "sessions", Value: bson.A{}}}}})
+	return err
 }

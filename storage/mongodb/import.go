@@ -17,7 +17,7 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
 		return err
 	}
-	err := s.transaction(ctx, func(ctx context.Context) error {
+	err := s.transaction(ctx, &s.bulk, func(ctx context.Context) error {
 		i := importing{appending{ctx: ctx, s: s, ids: make(decisionIDs, len(rows))}, org}
 		return i.write(rows, removed)
 	})

@@ -34,7 +34,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		return 0, failed(ctx, "removing imported decisions", err)
 	}
 	var n storage.Imported
-	err = s.transaction(ctx, func(ctx context.Context) error {
+	err = s.transaction(ctx, &s.bulk, func(ctx context.Context) error {
 		n = storage.Imported{}
 		var keys [][]byte
 		err := s.eachImported(ctx, org, chains, &n, func(key []byte) bool {

@@ -44,13 +44,8 @@ func (s *Store) countSoon() {
 
 // countChain counts the uncounted heads of a chain. A concurrent call waits.
 func (s *Store) countChain(ctx context.Context, chain [16]byte) error {
-	session, err := s.client.StartSession()
-	if err != nil {
-		return err
-	}
-	defer session.EndSession(ctx)
 	for more := true; more; {
-		err := transact(ctx, session, func(ctx context.Context) (err error) {
+		err := s.transaction(ctx, &s.counts, func(ctx context.Context) (err error) {
 			more, err = s.countHeads(ctx, chain)
 			return err
 		})

@@ -53,9 +53,15 @@ type Store struct {
 	lost    func(error)
 
 	slot slot
+	// sessions are those in which this handle has transactions. The slot names them: what a
+	// transaction has written blocks others until it ends, which is a minute where nobody
+	// ends it, so who gives this handle up ends those of all sessions.
+	sessions []*mongo.Session
 
 	writes  sync.Mutex     // held while this handle updates documents
 	updates *mongo.Session // of Update
+	counts  transactor     // of decisions in meters
+	bulk    transactor     // of imports and removals
 
 	watchers watchers
 
@@ -159,12 +165,13 @@ func (s *Store) checkServer(ctx context.Context) error {
 // begin takes a slot and starts to listen.
 func (s *Store) begin(ctx context.Context) (err error) {
 	s.background, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if s.updates, err = s.client.StartSession(); err != nil {
-		return err
+	for _, session := range []**mongo.Session{&s.updates, &s.log.session, &s.counts.session, &s.bulk.session} {
+		if *session, err = s.client.StartSession(); err != nil {
+			return err
+		}
+		s.sessions = append(s.sessions, *session)
 	}
-	if s.log.session, err = s.client.StartSession(); err != nil {
-		return err
-	}
+	s.counts.busy, s.bulk.busy = make(chan struct{}, 1), make(chan struct{}, 1)
 	if err := s.slot.take(ctx, s); err != nil {
 		return err
 	}
@@ -190,10 +197,8 @@ func (s *Store) Close() error {
 	if s.slot.holder != "" {
 		err = s.slot.release(ctx, s)
 	}
-	for _, session := range []*mongo.Session{s.updates, s.log.session} {
-		if session != nil {
-			session.EndSession(ctx)
-		}
+	for _, session := range s.sessions {
+		session.EndSession(ctx)
 	}
 	return errors.Join(err, s.client.Disconnect(ctx))
 }

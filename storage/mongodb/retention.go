@@ -52,7 +52,7 @@ func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time,
 	if most.Records <= 0 {
 		return none, fmt.Errorf("removing %d records", most.Records)
 	}
-	err = s.transaction(ctx, func(ctx context.Context) (err error) {
+	err = s.transaction(ctx, &s.bulk, func(ctx context.Context) (err error) {
 		removed, err = s.removeOldest(ctx, org, before, most)
 		return err
 	})

@@ -91,7 +91,10 @@ func (s *Store) slots() *mongo.Collection { return s.db.Collection(replicasName)
 // take takes a free slot or adds one.
 func (l *slot) take(ctx context.Context, s *Store) error {
 	holder := uuid.NewString()
-	sessions := bson.A{s.updates.ID().Lookup("id"), s.log.session.ID().Lookup("id")}
+	var sessions bson.A
+	for _, session := range s.sessions {
+		sessions = append(sessions, session.ID().Lookup("id"))
+	}
 	for {
 		var row slotRow
 		err := s.slots().FindOneAndUpdate(ctx, bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: ""}}, mongo.Pipeline{{{Key: "$set", Value: bson.D{

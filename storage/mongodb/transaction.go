@@ -45,16 +45,24 @@ func transact(ctx context.Context, session *mongo.Session, f func(context.Contex
 	}
 }
 
-// transaction is transact with a session of its own, within the time of an operation.
-func (s *Store) transaction(ctx context.Context, f func(context.Context) error) error {
+// transactor runs the transactions of one kind of work, one at a time, in a session of their
+// own.
+type transactor struct {
+	session *mongo.Session
+	busy    chan struct{} // holds one while a transaction runs
+}
+
+// transaction is transact in the session of t, within the time of an operation.
+func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	session, err := s.client.StartSession()
-	if err != nil {
-		return err
+	select {
+	case t.busy <- struct{}{}:
+	case <-bounded.Done():
+		return bounded.Err()
 	}
-	defer session.EndSession(ctx)
-	return transact(bounded, session, f)
+	defer func() { <-t.busy }()
+	return transact(bounded, t.session, f)
 }
 
 // start begins a transaction. To the driver a transaction has not ended if its commit was

@@ -1,0 +1,108 @@
+package mongodb
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestTransactions_AreOfSessionsThatTheSlotNames has the server tell, by its profiler, in
+// which sessions a handle has transactions: who gives the handle up ends those that the slot
+// names, and no others.
+func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
+	s := openTest(t, newDatabase(t, sharedSet(t)))
+	ctx := t.Context()
+	if err := s.db.RunCommand(ctx, bson.D{{Key: "profile", Value: 2}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	w := storagetest.NewWriter()
+	if _, err := w.Commit(ctx, s, w.Record("org")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(ctx, "org", func(storage.Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.countChain(ctx, s.slot.chain); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RemoveImported(ctx, "org", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RemoveRecords(ctx, "org", time.Now().AddDate(100, 0, 0), storage.Expired{Records: 1, Settled: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.RunCommand(ctx, bson.D{{Key: "profile", Value: 0}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	type operation struct {
+		Command struct {
+			Session struct {
+				ID bson.RawValue `bson:"id"`
+			} `bson:"lsid"`
+		} `bson:"command"`
+	}
+	begun, err := find[operation](ctx, s.db.Collection("system.profile"), bson.D{{Key: "command.startTransaction", Value: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := find[slotRow](ctx, s.slots(), s.slot.mine())
+	if err != nil || len(named) != 1 {
+		t.Fatalf("%d slots, %v", len(named), err)
+	}
+	used := make(map[string]int)
+	for _, op := range begun {
+		id := op.Command.Session.ID
+		used[string(id.Value)]++
+		if !slices.ContainsFunc(named[0].Sessions, id.Equal) {
+			t.Errorf("a transaction was begun in session %v, which the slot does not name", id)
+		}
+	}
+	if len(begun) < 5 || len(used) != len(named[0].Sessions) {
+		t.Errorf("%d transactions in %d sessions, want 5 or more in %d", len(begun), len(used), len(named[0].Sessions))
+	}
+}
+
+// TestTransactions_OfTheDeadBlockNobody: a handle ends in the middle of counting its
+// decisions. Until the server ends what it has begun, a minute later, nobody could change the
+// meter: who gives the handle up ends it.
+func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	keeper, dead, w := openTest(t, o), openTest(t, o), storagetest.NewWriter()
+	if _, err := w.Commit(t.Context(), dead, w.Record("org")); err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := make(chan error, 1), make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error { //nolint:errcheck // it ends with the test
+		_, err := dead.countHeads(ctx, dead.slot.chain)
+		begun <- err
+		<-ended
+		return context.Canceled
+	})
+	if err := <-begun; err != nil {
+		t.Fatal(err)
+	}
+	dead.silence(t)
+	began := time.Now()
+	if err := keeper.bury(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	record := w.Record("org")
+	n, err := keeper.Grant(t.Context(), "org", storage.MonthOf(record.DecidedAt), 100, 10)
+	if err != nil || n == 0 {
+		t.Errorf("Grant = %d, %v, want places", n, err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the meter was blocked for %v", took)
+	}
+	if got, err := keeper.Metered(t.Context(), "org", storage.MonthOf(record.DecidedAt)); err != nil || got != 1 {
+		t.Errorf("Metered = %d, %v, want 1: it is counted once", got, err)
+	}
+}
