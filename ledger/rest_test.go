@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// timed is a store whose commits take a while. It notes how many rows each has, and when it
+// began.
+type timed struct {
+	*fake
+	takes   time.Duration
+	began   time.Time
+	commits []string
+}
+
+func (s *timed) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	s.commits = append(s.commits, fmt.Sprint(len(batch.Records), " at ", time.Since(s.began)))
+	time.Sleep(s.takes)
+	return s.fake.Append(ctx, batch, seal)
+}
+
+// TestCommitter_RestsAfterACommitOfSeveral: who comes while a commit of several is made, or
+// as long after it, shares the next one. Who comes alone does not wait.
+func TestCommitter_RestsAfterACommitOfSeveral(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		takes    time.Duration
+		arrivals []time.Duration
+		want     []string
+	}{
+		{"alone", 400 * time.Microsecond, []time.Duration{0, 500 * time.Microsecond, time.Millisecond},
+			[]string{"1 at 0s", "1 at 500µs", "1 at 1ms"}},
+		{"several", 400 * time.Microsecond, []time.Duration{
+			0, 100 * time.Microsecond, 200 * time.Microsecond, 900 * time.Microsecond, 1100 * time.Microsecond, 1300 * time.Microsecond,
+		}, []string{"1 at 0s", "2 at 400µs", "2 at 1.2ms", "1 at 2ms"}},
+		{"a slow store", 20 * time.Millisecond, []time.Duration{
+			0, time.Millisecond, 2 * time.Millisecond, 40200 * time.Microsecond, 40800 * time.Microsecond,
+		}, []string{"1 at 0s", "2 at 20ms", "2 at 41ms"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &timed{fake: newFake(), takes: tt.takes, began: time.Now()}
+				l := open(t, store)
+				for n, at := range tt.arrivals {
+					go func() {
+						time.Sleep(at)
+						if _, err := decide(t.Context(), l, "acme", entry(intent(n), engine.Allow)); err != nil {
+							t.Errorf("decide = %v", err)
+						}
+					}()
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if !slices.Equal(store.commits, tt.want) {
+					t.Errorf("commits of %q, want %q", store.commits, tt.want)
+				}
+			})
+		})
+	}
+}
