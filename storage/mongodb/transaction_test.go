@@ -80,7 +80,7 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 	}
 	begun, ended := make(chan error, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
-	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error { //nolint:errcheck // it ends with the test
+	go dead.transaction(context.WithoutCancel(t.Context()), &dead.counts, func(ctx context.Context) error {
 		_, err := dead.countHeads(ctx, dead.slot.chain)
 		begun <- err
 		<-ended
