@@ -58,12 +58,15 @@ func (s *Slot) Leave() {
 
 // MayWait says that the work may wait for something else than a processor, such as the
 // store, until Run. If it does so for a slice while others want to run, they get its slot.
-func (s *Slot) MayWait() {
+// It reports whether that was new. Who waits for other work that may need a slot must say
+// so: that might wait for this one.
+func (s *Slot) MayWait() bool {
 	if s == nil || s.gate == nil || s.mayWait() {
-		return
+		return false
 	}
 	s.state++
 	s.place.state.Store(s.state)
+	return true
 }
 
 // Run ends what MayWait has begun, and reports whether there was anything to end. It waits

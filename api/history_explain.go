@@ -49,7 +49,7 @@ func (s *Server) explain(r *request, record *storage.Record) (*explained, error)
 		row.Unexplained = partOfIntent
 		return row, nil
 	}
-	set, err := s.cfg.Sets.Load(r.ctx, nil, r.who.org, record.PolicyID, record.AgentID)
+	set, err := s.cfg.Sets.Load(r.ctx, &r.slot, r.who.org, record.PolicyID, record.AgentID)
 	then := engine.Revisions{Policy: record.PolicyRevision, Rules: record.RulesRevision, Agent: record.AgentRevision}
 	if found(record, engine.CodeAgentDisabled) { // whatever the agent is now
 		set.Agent, then.Agent = engine.AgentDisabled, set.Revisions.Agent

@@ -305,6 +305,32 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	}
 }
 
+// Who waits for what another loads has no slot that this one needs to go on: a decision loads
+// the rules, a simulation waits for them, and both are answered.
+func TestDecision_Bounds_WhoWaitsForALoadHoldsNoSlot(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	h := start(t, patient)
+	for _, org := range []string{acme, rival} {
+		h.register(org)
+		wantDecision(t, h.evaluate(org, intent()), "allow")
+	}
+	h.rule(acme, `{"action_type":"x"}`, `{"decision":"deny"}`) // none is compiled any more
+	entered, release := make(chan struct{}), make(chan struct{})
+	h.store.block("AllRules", entered, release)
+	decided, simulated := make(chan *reply, 1), make(chan *reply, 1)
+	go func() { decided <- h.evaluate(acme, intent()) }()
+	<-entered
+	go func() { simulated <- h.simulate(h.operator(acme), obj{"intent": intent()["intent"]}) }()
+	wantDecision(t, h.evaluate(rival, intent()), "allow")
+	time.Sleep(20 * time.Millisecond) // for the simulation to wait, too; earlier it proves less
+	wantDecision(t, h.evaluate(rival, intent()), "allow")
+	close(release)
+	wantDecision(t, <-decided, "allow")
+	if r := <-simulated; r.status != http.StatusOK {
+		t.Errorf("the simulation = %d %s, want 200", r.status, r.body)
+	}
+}
+
 // "Listing and exporting are charged alike": a search of the history lets others
 // go first between its reads.
 func TestDecision_Bounds_ASearchTakesTurns(t *testing.T) {

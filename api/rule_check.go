@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -18,15 +17,15 @@ func equalExceptTimes(a, b engine.Rule) bool {
 	return a == b
 }
 
-// checkRule reports all that is wrong with r at once, and returns the names of the lists
+// checkRule reports all that is wrong with a rule at once, and returns the names of the lists
 // that it looks in.
-func (s *Server) checkRule(ctx context.Context, org string, r *engine.Rule) (lists []string, err error) {
-	compiled, err := s.compileRule(r)
+func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err error) {
+	compiled, err := s.compileRule(rule)
 	if err != nil {
 		return nil, err
 	}
-	if r.IsActive && compiled.Size() > smallRule {
-		err = s.checkRulesSize(ctx, org, compiled)
+	if rule.IsActive && compiled.Size() > smallRule {
+		err = s.checkRulesSize(r, compiled)
 	}
 	return compiled.Lists(), err
 }
@@ -46,15 +45,15 @@ func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err
 // which is slow if they are many.
 const smallRule = 4 << 10
 
-// checkRulesSize refuses a rule with which the rules of org would have no room.
-func (s *Server) checkRulesSize(ctx context.Context, org string, r *engine.CompiledRule) error {
-	rules, err := s.cfg.Sets.Rules(ctx, org)
+// checkRulesSize refuses a rule with which the rules of its organization would have no room.
+func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
+	rules, err := s.cfg.Sets.Rules(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return fmt.Errorf("adding up the rules: %w", err)
 	}
-	size := r.Size()
+	size := rule.Size()
 	for _, other := range rules.Rules() {
-		if other.Rule().ID != r.Rule().ID {
+		if other.Rule().ID != rule.Rule().ID {
 			size += other.Size()
 		}
 	}

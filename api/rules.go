@@ -56,7 +56,7 @@ func (s *Server) newRule(r *request, in *ruleBody) (*engine.Rule, []string, erro
 		ID: uuid.Must(uuid.NewV7()).String(), Priority: engine.DefaultPriority, CreatedAt: r.stamp(),
 	}, r.stamp())
 	rule.IsActive = true
-	lists, err := s.checkRule(r.ctx, r.who.org, &rule)
+	lists, err := s.checkRule(r, &rule)
 	bad.merge(err)
 	return &rule, lists, bad.err()
 }
@@ -71,7 +71,7 @@ func (s *Server) checkNewRule(r *request, in *ruleBody) error {
 func (s *Server) checkChange(r *request, in *ruleBody) error {
 	rule := in.apply(engine.Rule{Name: "any", Condition: "{}", Action: `{"decision":"deny"}`}, r.stamp())
 	rule.IsActive = false // the room is that of the rule which is changed
-	_, err := s.checkRule(r.ctx, r.who.org, &rule)
+	_, err := s.checkRule(r, &rule)
 	return err
 }
 
@@ -113,7 +113,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 		case r.ctx.Err() != nil:
 			return response{}, fmt.Errorf("changing a rule: %w", context.Cause(r.ctx))
 		}
-		if lists, err = s.checkRule(r.ctx, r.who.org, unchecked); err != nil {
+		if lists, err = s.checkRule(r, unchecked); err != nil {
 			return response{}, err
 		}
 		checked = *unchecked

@@ -90,17 +90,17 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 	set(&input.RequireRegistered, in.RequireRegistered)
 	var err error
 	if in.Policy == nil {
-		if in.compiled, err = s.cfg.Sets.Policy(r.ctx, r.who.org, in.Intent.PolicyID); err != nil {
+		if in.compiled, err = s.cfg.Sets.Policy(r.ctx, &r.slot, r.who.org, in.Intent.PolicyID); err != nil {
 			return nil, about("policy", err)
 		}
 	}
 	if in.Rules == nil {
-		if in.ruled, err = s.cfg.Sets.Rules(r.ctx, r.who.org); err != nil {
+		if in.ruled, err = s.cfg.Sets.Rules(r.ctx, &r.slot, r.who.org); err != nil {
 			return nil, fmt.Errorf("loading the rules of a simulation: %w", err)
 		}
 	}
 	if id := in.Intent.SessionID; id != "" {
-		session, err := s.cfg.Sets.Session(r.ctx, nil, r.who.org, id)
+		session, err := s.cfg.Sets.Session(r.ctx, &r.slot, r.who.org, id)
 		if err != nil {
 			return nil, about("session", err)
 		}
@@ -110,7 +110,7 @@ func (s *Server) simulatedInput(r *request, in *simulateBody) (*engine.Input, er
 		input.Agent, _ = simulatedStatus(*in.Agent) // checked
 		return input, nil
 	}
-	if input.Agent, err = s.cfg.Sets.Agent(r.ctx, r.who.org, in.Intent.AgentID); err != nil {
+	if input.Agent, err = s.cfg.Sets.Agent(r.ctx, &r.slot, r.who.org, in.Intent.AgentID); err != nil {
 		return nil, fmt.Errorf("loading the agent of a simulation: %w", err)
 	}
 	return input, nil

@@ -26,7 +26,7 @@ func (p *Pipeline) Run(ctx context.Context) { p.counters.Run(ctx) }
 // Settle is [ledger.Ledger.Settle]. The counters of the organization's rules take it into
 // account.
 func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage.Settlement) (settled *storage.Record, first bool, err error) {
-	rules, err := p.cfg.Sets.Rules(ctx, org)
+	rules, err := p.cfg.Sets.Rules(ctx, nil, org)
 	if err != nil {
 		return nil, false, fmt.Errorf("loading the rules that count: %w", err)
 	}

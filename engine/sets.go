@@ -173,14 +173,17 @@ func rulesBytes(rs *RuleSet) int64          { return int64(rs.Size()) }
 // turnKey is the key of the [condition.Turn] of the work that a load is for.
 type turnKey struct{}
 
-// getFor is c.Get for work that may wait, and runs by a turn where what it loads is compiled.
-// The turn may be nil.
+// getFor is c.Get for work that has a turn, or none: it may wait for the source, and for what
+// others load, and runs while it compiles.
 func getFor[K comparable, V any](ctx context.Context, turn condition.Turn, c *Cache[K, V], key K) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
 	}
 	if turn != nil {
 		ctx = context.WithValue(ctx, turnKey{}, turn)
+		if turn.MayWait() {
+			defer turn.Run()
+		}
 	}
 	return c.Get(ctx, key)
 }
@@ -188,14 +191,13 @@ func getFor[K comparable, V any](ctx context.Context, turn condition.Turn, c *Ca
 // running has the work that a load is for run until done, if it has a turn.
 func running(ctx context.Context) (done func()) {
 	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Run() {
-		return turn.MayWait
+		return func() { turn.MayWait() }
 	}
 	return func() {}
 }
 
 // Load returns the current policy, rules and agent status. An error means that
-// nothing can be decided. It is called where the work that has turn may wait, if turn
-// is not nil: that runs while something is compiled.
+// nothing can be decided. The turn is that of the work that it is for; nil if there is none.
 func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (Set, error) {
 	policy, err := getFor(ctx, turn, s.policies, setKey{org, policyID})
 	if err != nil {
@@ -215,17 +217,19 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 	}, nil
 }
 
-// Rules returns the current rules of an organization.
-func (s *Sets) Rules(ctx context.Context, org string) (*RuleSet, error) { return s.rules.Get(ctx, org) }
-
-// Policy returns the current version of a policy.
-func (s *Sets) Policy(ctx context.Context, org, policyID string) (*Policy, error) {
-	return s.policies.Get(ctx, setKey{org, policyID})
+// Rules returns the current rules of an organization, as [Sets.Load] does.
+func (s *Sets) Rules(ctx context.Context, turn condition.Turn, org string) (*RuleSet, error) {
+	return getFor(ctx, turn, s.rules, org)
 }
 
-// Agent returns the current status of an agent under one of its names.
-func (s *Sets) Agent(ctx context.Context, org, agentID string) (AgentStatus, error) {
-	agents, err := s.agents.Get(ctx, setKey{org, FoldID(agentID)})
+// Policy returns the current version of a policy, as [Sets.Load] does.
+func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID string) (*Policy, error) {
+	return getFor(ctx, turn, s.policies, setKey{org, policyID})
+}
+
+// Agent returns the current status of an agent under one of its names, as [Sets.Load] does.
+func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (AgentStatus, error) {
+	agents, err := getFor(ctx, turn, s.agents, setKey{org, FoldID(agentID)})
 	if err != nil {
 		return AgentDisabled, err
 	}

@@ -102,8 +102,8 @@ type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
 
-func (o *offers) MayWait()  {}
-func (o *offers) Run() bool { return false }
+func (o *offers) MayWait() bool { return false }
+func (o *offers) Run() bool     { return false }
 
 // Long conditions offer their turn again and again, which decides nothing, and
 // short ones never.

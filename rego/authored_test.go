@@ -191,7 +191,7 @@ func (o *others) Yield() time.Duration {
 	return time.Hour
 }
 
-func (o *others) MayWait() {}
+func (o *others) MayWait() bool { return false }
 
 func (o *others) Run() bool { return false }
 

@@ -158,6 +158,9 @@ func (r *Reading) Counts() []condition.Count { return r.counts }
 
 // find finds the window of a cell, and reads it if it must.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
+	if turn != nil && turn.MayWait() {
+		defer turn.Run()
+	}
 	for {
 		k.mu.Lock()
 		if w := k.window(c.key); w != nil {

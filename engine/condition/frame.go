@@ -194,10 +194,10 @@ const yieldEvery = 1 << 14
 type Turn interface {
 	// Yield lets others run where it is their turn, and returns how long that took.
 	Yield() time.Duration
-	// MayWait says that what follows may wait for something else than a processor, until
-	// Run, which waits for the right to run again if others got it, and reports
-	// whether there was anything to end.
-	MayWait()
+	// MayWait says that what follows may wait for something else than a processor, or for
+	// the work of others, until Run, which waits for the right to run again if others got
+	// it. Each reports whether it changed anything: what calls one undoes it where it did.
+	MayWait() bool
 	Run() bool
 }
 
