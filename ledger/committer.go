@@ -37,7 +37,7 @@ const commitRest = time.Millisecond
 //
 // After a commit of several it rests as long as that took, so that more of those who come
 // meanwhile share a signature, a write and a wait for the disk: at half of the load that it
-// can bear a request takes a quarter less of the processor. Who comes alone does not wait.
+// can bear a request takes up to a quarter less of the processor. Who comes alone does not wait.
 func (c *committer) run(ctx context.Context, q *queue) {
 	var batch []*waiter
 	for {
