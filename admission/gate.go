@@ -101,7 +101,7 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
 	q := g.orgQueueLocked(w.Org, w.Kind)
 	costly := w.Costly || w.Kind == Managing
-	if len(q.waiting) == 0 && g.freeLocked(q, costly, false) {
+	if len(q.waiting) == 0 && g.freeLocked(q, costly, fresh) {
 		s := g.startLocked(q, costly, q.mean)
 		g.mu.Unlock()
 		return s, Admitted
@@ -117,7 +117,7 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 			return Slot{}, v
 		}
 	}
-	waiter := g.queueLocked(q, costly, false)
+	waiter := g.queueLocked(q, costly, fresh)
 	g.mu.Unlock()
 	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
@@ -173,10 +173,13 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 	return true
 }
 
-// freeLocked reports whether there is a slot for q's work.
-func (g *Gate) freeLocked(q *orgQueue, costly, begun bool) bool {
+// freeLocked reports whether there is a slot for q's work. Nothing new is begun for an
+// organization that has as much work without a slot as may wait: what that waits for may
+// need the next one.
+func (g *Gate) freeLocked(q *orgQueue, costly bool, s stage) bool {
 	return len(g.free) > 0 && q.org.working < g.most &&
-		(!costly || g.costlyWorking < g.most && (begun || g.costlyWorking+g.paused < maxBegun))
+		(s != fresh || room(q.org.away, g.away)) &&
+		(!costly || g.costlyWorking < g.most && (s == begun || g.costlyWorking+g.paused < maxBegun))
 }
 
 // serveLocked gives free slots to the queues that have been charged least.
@@ -188,7 +191,7 @@ func (g *Gate) serveLocked() {
 		}
 		w := q.waiting[0]
 		costly, expected := w.costly, q.mean
-		if w.begun {
+		if w.stage == begun {
 			expected = slice
 		}
 		g.removeLocked(q, 0)
@@ -200,7 +203,7 @@ func (g *Gate) serveLocked() {
 func (g *Gate) nextLocked() *orgQueue {
 	var next *orgQueue
 	for _, q := range g.queued {
-		if (next == nil || q.before(next)) && g.freeLocked(q, q.waiting[0].costly, q.waiting[0].begun) {
+		if (next == nil || q.before(next)) && g.freeLocked(q, q.waiting[0].costly, q.waiting[0].stage) {
 			next = q
 		}
 	}

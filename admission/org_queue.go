@@ -27,10 +27,20 @@ type waiter struct {
 	verdict chan Slot // holds one
 	timer   *time.Timer
 	costly  bool
-	begun   bool // it had a slot and yielded
+	stage   stage
 	order   uint64
 	since   time.Time
 }
+
+// stage is how far work is that waits for a slot. In a queue later stages come first.
+type stage uint8
+
+// The stages.
+const (
+	fresh stage = iota
+	back        // its slot was taken away while it waited for something else
+	begun       // it has yielded
+)
 
 // before reports whether q is served before other: it was charged less, or the same and
 // its request arrived first.
@@ -41,10 +51,10 @@ func (q *orgQueue) before(other *orgQueue) bool {
 	return q.waiting[0].order < other.waiting[0].order
 }
 
-// age is how long the first has waited of those that have not begun.
+// age is how long the first has waited of those that have had no slot.
 func (q *orgQueue) age() time.Duration {
 	for _, w := range q.waiting {
-		if !w.begun {
+		if w.stage == fresh {
 			return time.Since(w.since)
 		}
 	}
@@ -79,23 +89,23 @@ func (g *Gate) forgetLocked() {
 	}
 }
 
-// queueLocked adds a request at the end of q, or after those that have yielded.
-func (g *Gate) queueLocked(q *orgQueue, costly, begun bool) *waiter {
+// queueLocked adds a request to q, after those of its stage.
+func (g *Gate) queueLocked(q *orgQueue, costly bool, s stage) *waiter {
 	w := g.waiters.Get().(*waiter)
 	g.order++
-	w.costly, w.begun, w.order, w.since = costly, begun, g.order, time.Now()
+	w.costly, w.stage, w.order, w.since = costly, s, g.order, time.Now()
 	if len(q.waiting) == 0 {
 		q.charged = max(q.charged, g.now)
 		g.queued = append(g.queued, q)
 	}
 	at := len(q.waiting)
-	if begun {
-		if i := slices.IndexFunc(q.waiting, func(w *waiter) bool { return !w.begun }); i >= 0 {
+	if s != fresh {
+		if i := slices.IndexFunc(q.waiting, func(w *waiter) bool { return w.stage < s }); i >= 0 {
 			at = i
 		}
-		if costly {
-			g.paused++
-		}
+	}
+	if s == begun && costly {
+		g.paused++
 	}
 	q.waiting = slices.Insert(q.waiting, at, w)
 	g.waiting++
@@ -105,7 +115,7 @@ func (g *Gate) queueLocked(q *orgQueue, costly, begun bool) *waiter {
 
 // removeLocked removes the i-th request of q.
 func (g *Gate) removeLocked(q *orgQueue, i int) {
-	if w := q.waiting[i]; w.begun && w.costly {
+	if w := q.waiting[i]; w.stage == begun && w.costly {
 		g.paused--
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)

@@ -80,7 +80,7 @@ func (s *Slot) Run() bool {
 	default:
 		s.gate.mu.Lock()
 		s.gate.comeBackLocked(s)
-		s.awaitUnlock(false)
+		s.awaitUnlock(back)
 	}
 	return true
 }
@@ -98,14 +98,14 @@ func (s *Slot) Yield() time.Duration {
 	began := time.Now()
 	s.gate.mu.Lock()
 	s.before += s.gate.vacateLocked(s.place)
-	s.awaitUnlock(true)
+	s.awaitUnlock(begun)
 	return time.Since(began)
 }
 
 // awaitUnlock waits for another slot in place of one that is lost. It unlocks the gate.
-func (s *Slot) awaitUnlock(begun bool) {
+func (s *Slot) awaitUnlock(was stage) {
 	g, before := s.gate, s.before
-	w := g.queueLocked(s.queue, s.costly, begun)
+	w := g.queueLocked(s.queue, s.costly, was)
 	g.serveLocked()
 	g.mu.Unlock()
 	runtime.Gosched() // to requests that are not at the gate yet
@@ -130,19 +130,15 @@ func (g *Gate) vacateLocked(p *place) time.Duration {
 }
 
 // takeBack takes slots away from those who have waited for something else since it last
-// looked. It looks again as long as somebody waits for a slot. It leaves slots to
-// an organization that has as much work without one as may wait, so that there is not more.
+// looked. It looks again as long as somebody waits for a slot.
 func (g *Gate) takeBack() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.places {
 		was := p.seen
 		p.seen = p.state.Load()
-		if p.seen%2 == 0 || p.seen != was || !room(p.queue.org.away, g.away) {
-			continue
-		}
-		if org := p.queue.org; p.state.CompareAndSwap(was, was+1) {
-			org.away++
+		if p.seen%2 == 1 && p.seen == was && p.state.CompareAndSwap(was, was+1) {
+			p.queue.org.away++
 			g.away++
 			g.vacateLocked(p)
 		}

@@ -102,44 +102,56 @@ func TestSlot_LeavesWithoutOne(t *testing.T) {
 	})
 }
 
-// As much as may wait for slots may have lost them: then who waits keeps its slot.
-func TestSlot_IsKeptWhereTooManyHaveLostTheirs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newTestGate(1)
-		l := newLine(t, g)
-		var lost sync.WaitGroup
-		silent := make(chan struct{})
-		for range maxWaiting/4 + 1 {
-			lost.Go(func() {
-				s, v := g.Enter(t.Context(), Work{Org: "a", Patient: true})
-				if v != Admitted {
-					t.Errorf("verdict %d, want Admitted", v)
-				}
-				s.MayWait()
-				<-silent
-				s.Run()
-				s.Leave()
-			})
-		}
-		l.wait("b", Work{Org: "b"})
-		time.Sleep(deadline / 2)
-		if served, _ := l.outcome(); len(served) != 1 {
-			t.Errorf("%v was served, want b", served)
-		}
-		l.drain(constant(0))
-		time.Sleep(2 * time.Second) // each for a slice or two
-		l.wait("c", Work{Org: "c"})
-		time.Sleep(deadline)
-		synctest.Wait()
-		if _, refused := l.outcome(); refused["c"] != QueueDeadline || g.away != maxWaiting/4 {
-			t.Errorf("refused %v with %d away, want c with %d", refused, g.away, maxWaiting/4)
-		}
-		close(silent)
-		lost.Wait()
-		if g.working() != 0 || g.away != 0 || g.waiting != 0 {
-			t.Errorf("at work %d, away %d, waiting %d in the end, want none", g.working(), g.away, g.waiting)
-		}
-	})
+// Of an organization as much as may wait for slots may have lost them: then nothing new of it
+// is begun, and what all of them wait for, which is its work, too, gets the next slot. Others
+// are served meanwhile.
+func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
+	for slots := 1; slots <= 2; slots++ {
+		synctest.Test(t, func(t *testing.T) {
+			g := newTestGate(slots)
+			l := newLine(t, g)
+			answered, loaded := make(chan struct{}), make(chan struct{})
+			var all sync.WaitGroup
+			wait := func(w Work, then <-chan struct{}, after func()) {
+				all.Go(func() {
+					w.Org, w.Patient = "a", true
+					s, v := g.Enter(t.Context(), w)
+					if v != Admitted {
+						t.Errorf("verdict %d, want Admitted", v)
+					}
+					s.MayWait()
+					<-then
+					s.Run()
+					after()
+					s.Leave()
+				})
+			}
+			wait(Work{}, answered, func() { close(loaded) })
+			synctest.Wait()
+			for i := range maxWaiting/4 + 40 {
+				wait(Work{Kind: Kind(i % 2)}, loaded, func() {})
+			}
+			time.Sleep(4 * time.Second) // each loses its slot after a slice or two
+			if g.away != maxWaiting/4 || len(g.free) != slots {
+				t.Errorf("away %d, free %d, want %d and all", g.away, len(g.free), maxWaiting/4)
+			}
+			l.work("c", Work{Org: "c"}, 3, slice)
+			time.Sleep(4 * slice)
+			if served, refused := l.outcome(); len(served) != 3 {
+				t.Errorf("of another organization %d were served and %v refused, want 3 and none", len(served), refused)
+			}
+			began := time.Now()
+			close(answered)
+			<-loaded
+			if took := time.Since(began); took > 5*slice {
+				t.Errorf("with %d slots it was loaded %v after the store had answered", slots, took)
+			}
+			all.Wait()
+			if g.working() != 0 || g.away != 0 || g.waiting != 0 {
+				t.Errorf("at work %d, away %d, waiting %d in the end, want none", g.working(), g.away, g.waiting)
+			}
+		})
+	}
 }
 
 // The gate and the holder race for a slot, and one of them has it.

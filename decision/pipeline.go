@@ -185,6 +185,10 @@ func (b *batch) end() {
 // before, it returns that decision instead; it may do so where it is not.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) (earlier ledger.Outcome, err error) {
 	in := req.Intent
+	if index > 0 && b.who.Slot.Run() { // the slot of the first is new
+		b.who.Slot.Yield()
+		b.who.Slot.MayWait()
+	}
 	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
 	if err != nil {
 		return ledger.Outcome{}, err
@@ -265,9 +269,6 @@ func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) 
 	if b.who.Slot.Run() {
 		defer b.who.Slot.MayWait()
 	}
-	if len(b.items) > 0 { // the slot of the first is new
-		b.who.Slot.Yield()
-	}
 	result := b.metrics.evaluate(set, in, b.cfg.Now)
 	if b.cfg.Verifier != nil {
 		b.sample(set, in, result)
@@ -305,6 +306,7 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 			return err
 		}
 	}
+	b.who.Slot.Run()
 	pending, err := b.cfg.Ledger.Enqueue(ctx, b.reserved, b.entries, whole)
 	if err != nil {
 		b.uncount()

@@ -54,14 +54,16 @@ type transactor struct {
 
 // transaction is transact in the session of t, within the time of an operation.
 func (s *Store) transaction(ctx context.Context, t *transactor, f func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
+	waiting, stop := context.WithTimeout(ctx, s.timeout)
+	defer stop()
 	select {
 	case t.busy <- struct{}{}:
-	case <-bounded.Done():
-		return bounded.Err()
+	case <-waiting.Done():
+		return waiting.Err()
 	}
 	defer func() { <-t.busy }()
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	return transact(bounded, t.session, f)
 }
 
