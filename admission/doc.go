@@ -25,11 +25,14 @@
 //
 // A slot is for what needs a processor. Work that may wait for the store says so, between
 // [Slot.MayWait] and [Slot.Run]: if it does for a slice, others get its slot, and it waits for
-// another one once it can go on. So a store that is slow or does not answer stops the decisions that
-// need it, and no others; of what an organization has begun, that goes first which comes back. Otherwise a slot cannot be taken away, and compiling a document
-// does not yield. Where there are several slots, neither one organization nor costly work may
-// hold all of them. A decision takes some 10 µs of a slot; the rest of its time it reads, writes
-// or waits outside. One slot is far more than an organization with cheap requests can use.
+// another one once it can go on. So a store that is slow or does not answer stops the decisions
+// that need it, and no others. Of what waits in a queue, that goes first which has had a slot: the
+// rest may wait for it.
+//
+// Otherwise a slot cannot be taken away, and compiling a document does not yield. Where there
+// are several slots, neither one organization nor costly work may hold all of them. A
+// decision takes some 10 µs of a slot; the rest of its time it reads, writes or waits
+// outside. One slot is far more than an organization with cheap requests can use.
 //
 // What waits for a person is parked, in no queue: [Gate.Park].
 //
