@@ -96,6 +96,9 @@ func start(t testing.TB, mods ...func(*Config)) *harness {
 		// On, so that every exchange is held to what openapi.yaml says of them.
 		RateLimits: RateLimits{Credential: ample, Evaluate: ample, Address: ample},
 	}
+	// Deadlines are reckoned by the clock, which stands still: all requests of ten seconds would
+	// share one, and those under way when it comes would be refused.
+	cfg.Limits.Handle = time.Hour
 	for _, mod := range mods {
 		mod(&cfg)
 	}
