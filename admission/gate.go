@@ -127,7 +127,7 @@ func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
 	case !room(len(q.waiting), g.waiting):
 		return QueueFull
-	case q.age() > patience/2 && time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most):
+	case time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most) && q.age() > patience/2:
 		return QueueDeadline
 	}
 	return Admitted
@@ -181,6 +181,9 @@ func (g *Gate) freeLocked(q *orgQueue, costly bool, s stage) bool {
 		(s != fresh || room(q.org.away, g.away)) &&
 		(!costly || g.costlyWorking < g.most && (s == begun || g.costlyWorking+g.paused < maxBegun))
 }
+
+// working is how many slots are held.
+func (g *Gate) working() int { return len(g.places) - len(g.free) }
 
 // serveLocked gives free slots to the queues that have been charged least.
 func (g *Gate) serveLocked() {

@@ -23,8 +23,6 @@ func newTestGate(slots int) *Gate {
 	return New(Config{Slots: slots, Deadline: deadline, Metrics: prometheus.NewRegistry()})
 }
 
-func (g *Gate) working() int { return len(g.places) - len(g.free) }
-
 // enter takes a slot that is free.
 func enter(t testing.TB, g *Gate, w Work) *Slot {
 	t.Helper()

@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer, g *Gate) *metrics {
 		})
 	}
 	reg.MustRegister(rejected, held, m.wait,
-		gauge("writ_admission_in_flight", "Requests that hold a slot; there are as many slots as processors.", func() int { return len(g.places) - len(g.free) }),
+		gauge("writ_admission_in_flight", "Requests that hold a slot; there are as many slots as processors.", g.working),
 		gauge("writ_admission_waiting", "Requests that wait for a slot.", func() int { return g.waiting }))
 	return m
 }
