@@ -30,7 +30,12 @@ type batchBody struct {
 	// Approvals are the ids of the decisions that held intents, by the ids of these: they
 	// are decided under their approvals.
 	Approvals map[string]string `json:"approvals,omitzero"`
+
+	plain []*evaluateBody // Intents as they were read, of a plain body, which has no other
 }
+
+// size is how many intents there are.
+func (in *batchBody) size() int { return max(len(in.Intents), len(in.plain)) }
 
 // The modes of a batch.
 const (
@@ -49,7 +54,7 @@ func checkBatch(_ *request, in *batchBody) error {
 	if in.Mode != modeEach && in.Mode != modeAll {
 		bad.add("mode", `is required: want "each", or "all" where the intents are allowed all or none`)
 	}
-	if n := len(in.Intents); n < 1 || n > maxBatch {
+	if n := in.size(); n < 1 || n > maxBatch {
 		bad.add("intents", fmt.Sprintf("want 1 to %d intents, have %d", maxBatch, n))
 	}
 	approvals := make(map[string]string, len(in.Approvals))
@@ -64,10 +69,13 @@ func checkBatch(_ *request, in *batchBody) error {
 
 // evaluateBatch decides several intents in one commit.
 func (s *Server) evaluateBatch(r *request, in *batchBody) (response, error) {
-	s.throttle.evaluate.charge(credential{r.who.org, r.who.subject}, len(in.Intents)-1, r.now)
-	intents, errs := make([]*engine.Intent, len(in.Intents)), make([]error, len(in.Intents))
-	for i, raw := range in.Intents {
-		intents[i], errs[i] = s.readIntent(r, raw, in, intentField(i))
+	if err := checkBatch(r, in); err != nil {
+		return response{}, err
+	}
+	s.throttle.evaluate.charge(credential{r.who.org, r.who.subject}, in.size()-1, r.now)
+	intents, errs := make([]*engine.Intent, in.size()), make([]error, in.size())
+	for i := range intents {
+		intents[i], errs[i] = s.readIntent(r, in, i)
 		r.slot.Yield()
 	}
 	if err := in.checkApprovals(intents); err != nil {
@@ -94,21 +102,29 @@ func (in *batchBody) checkApprovals(intents []*engine.Intent) error {
 
 func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 
-// readIntent reads and checks one intent of a batch. Where it names no policy, the
+// readIntent reads and checks intent i of a batch. Where it names no policy, the
 // batch's is meant, or else that of the key.
-func (s *Server) readIntent(r *request, raw []byte, batch *batchBody, field string) (*engine.Intent, error) {
-	policyID := batch.PolicyID
-	in := &evaluateBody{PolicyID: policyID, SessionID: batch.SessionID}
+func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent, error) {
+	in := new(evaluateBody)
+	if batch.plain != nil {
+		in = batch.plain[i]
+	}
+	in.PolicyID, in.SessionID = batch.PolicyID, batch.SessionID
 	check := func() error {
 		if in.Intent.PolicyID == "" {
-			in.Intent.PolicyID = cmp.Or(policyID, r.who.policy)
+			in.Intent.PolicyID = cmp.Or(batch.PolicyID, r.who.policy)
 		}
-		if policyID == "" {
+		if batch.PolicyID == "" {
 			in.PolicyID = in.Intent.PolicyID
 		}
-		return within(field, s.checkEvaluate(r, in))
+		if err := s.checkEvaluate(r, in); err != nil {
+			return within(intentField(i), err)
+		}
+		return nil
 	}
-	if err := decodeIntent(raw, field, in, check); err != nil {
+	if batch.plain != nil {
+		in.own()
+	} else if err := decodeIntent(batch.Intents[i], intentField(i), in, check); err != nil {
 		return nil, err
 	}
 	if err := check(); err != nil {

@@ -35,9 +35,9 @@ func (s *Server) checkEvaluate(r *request, in *evaluateBody) error {
 // credential with scopes. Tagged is that of a Scrubber.
 func (in *evaluateBody) validate(scopes scopeSet, tagged func(text string) bool) error {
 	var bad fieldErrors
-	in.PolicyID = strings.ToLower(in.PolicyID)
+	in.PolicyID = engine.LowerUUID(in.PolicyID)
 	bad.uuid("policy_id", in.PolicyID)
-	if in.ApprovalID = strings.ToLower(in.ApprovalID); in.ApprovalID != "" {
+	if in.ApprovalID = engine.LowerUUID(in.ApprovalID); in.ApprovalID != "" {
 		bad.uuid("approval_id", in.ApprovalID)
 	}
 	if in.Intent == nil {

@@ -6,6 +6,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/ledger/receipt"
 )
 
 // decodeEvaluate reads the body of an evaluation. Plain bodies, which is nearly
@@ -21,6 +22,44 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 	}
 	*in = evaluateBody{}
 	return intentEnvelope().hint(engine.Decode(r.body, "", in, func() error { return s.checkEvaluate(r, in) }))
+}
+
+// decodeBatch reads the body of a batch, as decodeEvaluate reads its: FuzzDecodeBatch holds
+// the two ways together. The intents of a plain body share one copy of it.
+func decodeBatch(r *request, in *batchBody) error {
+	if decodePlainBatch(string(r.body), in) {
+		return nil
+	}
+	*in = batchBody{}
+	return engine.Decode(r.body, "", in, func() error { return checkBatch(r, in) })
+}
+
+// decodePlainBatch is decodePlain for a batch.
+func decodePlainBatch(body string, in *batchBody) bool {
+	c := &plainReader{s: body}
+	var seen memberSet
+	var session string
+	ok := c.object(func(name string) bool {
+		switch name {
+		case "policy_id":
+			return seen.add(0) && c.text(&in.PolicyID)
+		case "session_id":
+			in.SessionID = &session
+			return seen.add(1) && c.text(&session)
+		case "mode":
+			return seen.add(2) && c.text(&in.Mode)
+		case "intents":
+			return seen.add(3) && c.list(func() bool {
+				one := new(evaluateBody)
+				one.Intent = &one.intent
+				in.plain = append(in.plain, one)
+				return c.intent(one)
+			})
+		}
+		return false
+	})
+	in.PolicyID, session, in.Mode = strings.Clone(in.PolicyID), strings.Clone(session), strings.Clone(in.Mode)
+	return ok && c.end()
 }
 
 // decodeIntent reads the intent of a batch that is at field into in.
@@ -153,26 +192,38 @@ func (c *plainReader) object(member func(name string) bool) bool {
 	}
 }
 
+// list reads an array, calling element where each element begins.
+func (c *plainReader) list(element func() bool) bool {
+	if !c.eat('[') {
+		return false
+	}
+	if c.eat(']') {
+		return true
+	}
+	for element() {
+		if !c.eat(',') {
+			return c.eat(']')
+		}
+	}
+	return false
+}
+
 // text reads a string without escapes.
 func (c *plainReader) text(to *string) bool {
 	if !c.eat('"') {
 		return false
 	}
-	ascii := true
-	for start := c.i; c.i < len(c.s); c.i++ {
-		switch b := c.s[c.i]; {
-		case b == '"':
-			*to = c.s[start:c.i]
-			c.i++
-			return ascii || utf8.ValidString(*to)
-		case b == '\\' || b < ' ':
-			return false
-		case b >= utf8.RuneSelf:
-			ascii = false
-		}
+	end := strings.IndexByte(c.s[c.i:], '"')
+	if end < 0 {
+		return false
 	}
-	return false
+	*to = c.s[c.i : c.i+end]
+	c.i += end + 1
+	return receipt.IsPlain(*to) || utf8.ValidString(*to) && strings.IndexFunc(*to, escaped) < 0
 }
+
+// escaped reports whether JSON has r only by an escape, or begins one with it.
+func escaped(r rune) bool { return r < ' ' || r == '\\' }
 
 // integer reads an integer of at most 15 digits, which cannot overflow.
 func (c *plainReader) integer(to *int64) bool {

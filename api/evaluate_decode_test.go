@@ -46,6 +46,39 @@ func FuzzDecodeEvaluate(f *testing.F) {
 	})
 }
 
+func FuzzDecodeBatch(f *testing.F) {
+	for _, seed := range plainSeeds {
+		f.Add(`{"mode":"each","intents":[` + seed + `]}`)
+		f.Add(`{"session_id":"s","policy_id":"p","intents":[{"intent_id":"i"},` + strings.TrimSuffix(strings.TrimPrefix(seed, `{"policy_id":"a","intent":`), "}") + `],"mode":"all"}`)
+	}
+	for _, seed := range []string{`{"intents":[]}`, `{"intents":[{},]}`, `{"intents":[{}{}]}`, `{"intents":[[]]}`, `{"intents":[],"intents":[]}`, `{"mode":"\u0061"}`, `{"approvals":{}}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var fast, strict batchBody
+		if !decodePlainBatch(body, &fast) {
+			return
+		}
+		if err := engine.Decode([]byte(body), "", &strict); err != nil {
+			t.Fatalf("decodePlainBatch(%q) accepts what Decode refuses: %v", body, err)
+		}
+		want, got := []any{strict.PolicyID, strict.SessionID, strict.Mode}, []any{fast.PolicyID, fast.SessionID, fast.Mode}
+		for _, raw := range strict.Intents {
+			var in engine.Intent
+			if err := engine.Decode(raw, "", &in); err != nil {
+				t.Fatalf("decodePlainBatch(%q) accepts an intent that Decode refuses: %v", body, err)
+			}
+			want = append(want, in)
+		}
+		for _, in := range fast.plain {
+			got = append(got, *in.Intent)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(engine.Intent{})); diff != "" {
+			t.Fatalf("decodePlainBatch(%q) differs from Decode (-want +got):\n%s", body, diff)
+		}
+	})
+}
+
 func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
 	body, err := json.Marshal(intent(obj{"cost": obj{"amount_minor": 1, "currency": "EUR"}, "metadata": obj{"a": "é"}}))
 	must(t, err)

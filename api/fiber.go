@@ -101,9 +101,8 @@ func writeResponse(fc *fasthttp.RequestCtx, b *scratch, res response) error {
 	switch body := res.body.(type) {
 	case nil:
 	case appender:
-		b.out = body.appendJSON(b.out[:0])
 		out.Header.SetContentType(typeJSON)
-		out.SetBody(b.out)
+		out.SwapBody(body.appendJSON(out.SwapBody(nil)[:0])) // from where it is sent
 	case *export:
 		body.send(fc, b.id)
 	case document:

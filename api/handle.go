@@ -68,11 +68,10 @@ func unchecked[In any](*request, *In) error { return nil }
 type scratch struct {
 	req request
 	id  []byte // its id
-	out []byte
 }
 
 func newScratchPool() *sync.Pool {
-	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName), out: make([]byte, 0, 2048)} }}
+	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName)} }}
 }
 
 // serve makes the handler of a route, which is given the path's parameter if it has one. It
@@ -94,10 +93,7 @@ func (s *Server) serve(rt route) endpoint {
 
 func (b *scratch) release(pool *sync.Pool) {
 	b.req = request{}
-	const ordinary = 64 << 10 // a larger buffer would be kept for the sake of one answer
-	if cap(b.out) <= ordinary {
-		pool.Put(b)
-	}
+	pool.Put(b)
 }
 
 // begin sets the request's id and the headers of every response.

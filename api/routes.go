@@ -51,7 +51,7 @@ func (s *Server) routes() []route {
 		get("/v1/hosted/config", public, s.hostedConfig),
 
 		post("/v1/policy/evaluate", scopeEvaluate, withDecoder(s.decodeEvaluate, s.evaluate), deciding),
-		post(batchPath, scopeEvaluate, checked(s.evaluateBatch, checkBatch), deciding),
+		post(batchPath, scopeEvaluate, withDecoder(decodeBatch, s.evaluateBatch), deciding),
 		post("/v1/governance/authorize", scopeEvaluate, withDecoder(s.decodeEvaluate, s.authorize), deciding),
 		post("/v1/policy/simulate", scopeEvaluate, checked(s.simulate, s.checkSimulate)),
 

@@ -10,12 +10,21 @@ import (
 // Normalize writes the intent's UUIDs in lower case, as RFC 9562 has them: the
 // same intent sent with either spelling is one intent.
 func (in *Intent) Normalize() {
-	in.IntentID = strings.ToLower(in.IntentID)
-	in.PolicyID = strings.ToLower(in.PolicyID)
+	in.IntentID = LowerUUID(in.IntentID)
+	in.PolicyID = LowerUUID(in.PolicyID)
+}
+
+// LowerUUID returns a UUID in lower case, as nearly all come, and other text in lower case,
+// too.
+func LowerUUID(s string) string {
+	if condition.IsUUID(s) {
+		return s
+	}
+	return strings.ToLower(s)
 }
 
 // Normalize writes the policy's UUID in lower case.
-func (p *ActionPolicy) Normalize() { p.PolicyID = strings.ToLower(p.PolicyID) }
+func (p *ActionPolicy) Normalize() { p.PolicyID = LowerUUID(p.PolicyID) }
 
 // Validate returns an [*InvalidError] that names every invalid field, or nil.
 // Its UUIDs must be in lower case: see [Intent.Normalize]. It keeps the readings

@@ -34,25 +34,28 @@ func admitsUUID(s string) error {
 	return nil
 }
 
-// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits.
+// IsUUID reports whether s has the form 8-4-4-4-12 of lower-case hexadecimal digits. No
+// branch depends on a digit, which a processor cannot predict.
 func IsUUID(s string) bool {
-	if len(s) != 36 {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
 	}
+	others := 0
 	for i := range len(s) {
-		switch c := s[i]; i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
+		others += int(noHexDigit[s[i]])
+	}
+	return others == len("----")
+}
+
+// noHexDigit has 1 for all bytes but lower-case hexadecimal digits.
+var noHexDigit = func() (t [256]uint8) {
+	for c := range t {
+		if !strings.Contains("0123456789abcdef", string(rune(c))) {
+			t[c] = 1
 		}
 	}
-	return true
-}
+	return t
+}()
 
 func admitsCurrency(s string) error {
 	if !IsCurrency(s) {

@@ -36,8 +36,11 @@ func AppendDigest(dst, canonical []byte) []byte {
 // It does not allocate when dst has room.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	start := 0
-	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
+	if IsPlain(s) {
+		return append(append(dst, s...), '"')
+	}
+	i, start := skipPlain(s, 0), 0
+	for ; i < len(s); i = skipPlain(s, i) {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(s[i:])
@@ -57,29 +60,53 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
+// IsPlain reports whether s is ASCII that JSON has as it stands, without escapes.
+func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
+
 // skipPlain moves i on by eights while the next eight bytes of s are ASCII that
-// needs no escape, and to the end where the last eight are: nearly everything is, and
-// a decision hashes it three times.
+// needs no escape, and to the end where the last eight are, or fewer: nearly everything is,
+// and a decision hashes it three times.
 func skipPlain(s string, i int) int {
-	for i+8 <= len(s) && plain8(s[i:i+8]) {
-		i += 8
+	n := len(s)
+	for ; i+8 <= n; i += 8 {
+		if !plain(word(s[i:])) {
+			return i
+		}
 	}
-	if n := len(s); i+8 > n && n >= 8 && plain8(s[n-8:]) {
+	switch {
+	case i == n || n >= 8 && plain(word(s[n-8:])):
 		return n
+	case n < 8:
+		w := uint64(spaces) // which are plain
+		for k := i; k < n; k++ {
+			w = w<<8 | uint64(s[k])
+		}
+		if plain(w) {
+			return n
+		}
 	}
 	return i
 }
 
-// plain8 reports whether none of the eight bytes of s is a control character, a
+const (
+	ones   = 0x0101010101010101
+	highs  = ones << 7
+	spaces = ones * ' '
+)
+
+// word is the first eight bytes of s.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// plain reports whether none of the eight bytes of w is a control character, a
 // quote, a backslash or beyond ASCII: each term has the high bit of the bytes
 // that are (and perhaps of one above such a byte).
-func plain8(s string) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	_ = s[7]
-	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+func plain(w uint64) bool {
 	quote, backslash := w^ones*'"', w^ones*'\\'
-	return (w|(w-ones*' ')|(quote-ones)|(backslash-ones))&highs == 0
+	return (w|(w-spaces)|(quote-ones)|(backslash-ones))&highs == 0
 }
 
 func appendEscape(dst []byte, c byte) []byte {

@@ -154,16 +154,12 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	if err != nil {
 		return err
 	}
-	stored, err := s.buffers.of(sealed, ids, &head)
-	if err != nil {
-		return err
-	}
 	ticks, err := s.ticks(sealed.Records)
 	if err != nil {
 		s.quotas.ticked(ticks, false)
 		return err
 	}
-	number, err := s.write(signed, stored)
+	number, err := s.write(signed, s.buffers.of(sealed, ids, &head))
 	if err == nil {
 		s.addKeys(number, sealed, ids, head.Seq, ticks)
 	}

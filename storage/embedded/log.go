@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -82,10 +83,9 @@ func (s *Store) replay(stored segment.Frame) error {
 
 // frameBuffers are reused from one frame to the next.
 type frameBuffers struct {
-	rows   encoder
-	items  [][]byte
-	leaves [][32]byte
-	keys   frameKeys
+	rows  encoder
+	items [][]byte
+	keys  frameKeys
 }
 
 // frameKeys are the keys of a frame.
@@ -174,40 +174,25 @@ func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 	return nil
 }
 
-// of returns the items of a sealed batch, valid until the next one. They lack their signatures if these follow
-// from the head, as they should.
-func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) ([][]byte, error) {
-	whole := true // no signature may be left out
-	for _, bare := range []bool{true, false} {
-		e, all, leaves := b.rows[:0], b.items[:0], b.leaves[:0]
-		for _, r := range sealed.Records {
-			start := len(e)
-			e.record(r, ids[r], bare)
-			all = append(all, e[start:])
-			leaves = append(leaves, r.Receipt.LeafHash())
-			whole = whole && r.Receipt.KeyID == head.KeyID
-		}
-		for _, entry := range sealed.Entries {
-			start := len(e)
-			e.entryItem(entry, bare)
-			all = append(all, e[start:])
-			it, err := parseItem(e[start:])
-			if err != nil {
-				return nil, err
-			}
-			leaf, err := it.leaf(head.KeyID)
-			if err != nil {
-				return nil, err
-			}
-			leaves = append(leaves, leaf)
-			whole = whole && entry.KeyID == head.KeyID
-		}
-		b.rows, b.items, b.leaves = e, all, leaves
-		if whole && int(head.Size) == len(leaves) && receipt.Root(leaves) == head.Root {
-			break
-		}
+// of returns the items of a sealed batch, valid until the next one. They lack their signatures
+// if those follow from the head: its leaves are theirs, as the contract of a seal has it, so
+// that the same key is enough.
+func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) [][]byte {
+	bare := !slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
+		!slices.ContainsFunc(sealed.Entries, func(e *storage.Entry) bool { return e.KeyID != head.KeyID })
+	e, all := b.rows[:0], b.items[:0]
+	for _, r := range sealed.Records {
+		start := len(e)
+		e.record(r, ids[r], bare)
+		all = append(all, e[start:])
 	}
-	return b.items, nil
+	for _, entry := range sealed.Entries {
+		start := len(e)
+		e.entryItem(entry, bare)
+		all = append(all, e[start:])
+	}
+	b.rows, b.items = e, all
+	return all
 }
 
 func (e *encoder) record(r *storage.Record, id uuid.UUID, bare bool) {

@@ -121,7 +121,7 @@ func (t *tree) each(p *pacer, f func(k, v string) bool) {
 		order := l.sorted(p)
 		for i, at := range order {
 			row := l.at(int(at.place))
-			if i+1 < len(order) && l.at(int(order[i+1].place)).k == row.k {
+			if i+1 < len(order) && order[i+1].bytes == at.bytes && l.at(int(order[i+1].place)).k == row.k {
 				continue // the last counts
 			}
 			if !f(row.k, row.v) {
