@@ -105,9 +105,11 @@ func intentField(i int) string { return fmt.Sprintf("intents[%d]", i) }
 // readIntent reads and checks intent i of a batch. Where it names no policy, the
 // batch's is meant, or else that of the key.
 func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent, error) {
-	in := new(evaluateBody)
+	var in *evaluateBody
 	if batch.plain != nil {
 		in = batch.plain[i]
+	} else {
+		in = new(evaluateBody)
 	}
 	in.PolicyID, in.SessionID = batch.PolicyID, batch.SessionID
 	check := func() error {

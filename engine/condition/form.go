@@ -50,7 +50,7 @@ func IsUUID(s string) bool {
 // noHexDigit has 1 for all bytes but lower-case hexadecimal digits.
 var noHexDigit = func() (t [256]uint8) {
 	for c := range t {
-		if !strings.Contains("0123456789abcdef", string(rune(c))) {
+		if strings.IndexByte("0123456789abcdef", byte(c)) < 0 {
 			t[c] = 1
 		}
 	}

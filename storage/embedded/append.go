@@ -156,14 +156,14 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 	}
 	ticks, err := s.ticks(sealed.Records)
 	if err != nil {
-		s.quotas.ticked(ticks, false)
+		ticked(ticks, false)
 		return err
 	}
 	number, err := s.write(signed, s.buffers.of(sealed, ids, &head))
 	if err == nil {
 		s.addKeys(number, sealed, ids, head.Seq, ticks)
 	}
-	s.quotas.ticked(ticks, err == nil)
+	ticked(ticks, err == nil)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,7 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 		paths []string
 		w     *sstable.Writer
 		last  byte
+		pair  []byte // a key with its value
 	)
 	set := func(k, v string) {
 		if w == nil || k[0] != last {
@@ -128,7 +129,8 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 			paths = append(paths, path)
 			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), options.MakeWriterOptions(0, s.db.TableFormat()))
 		}
-		err = errors.Join(err, w.Set([]byte(k), []byte(v)))
+		pair = append(append(pair[:0], k...), v...)
+		err = errors.Join(err, w.Set(pair[:len(k)], pair[len(k):]))
 	}
 	t.each(p, func(k, v string) bool {
 		set(k, v)

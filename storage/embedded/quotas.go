@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
-	"strings"
 	"sync"
 
 	"writ/storage"
@@ -23,6 +22,7 @@ type quota struct {
 	stored     int64 // the stored meter
 	held       int64 // places granted and not used
 	committing int64 // decisions being written
+	tick       int   // of the batch that is written: its place among them, from 1; 0 for none
 }
 
 // quotas are the meters in use, in shards, so that reading one from the disk delays few
@@ -63,7 +63,6 @@ func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
 		sh.full = max(maxMeters/len(s.quotas), 2*len(sh.byKey))
 	}
 	q := &quota{stored: stored}
-	m.org = strings.Clone(m.org) // it may share the memory of something large
 	sh.byKey[m] = q
 	return q, nil
 }
@@ -115,66 +114,60 @@ func (s *Store) checkQuota(ctx context.Context, org string, places int64) error 
 // tick is a batch's increase of a meter.
 type tick struct {
 	meter
+	shard  *quotaShard
+	quota  *quota // which is not dropped while decisions are being written
 	n      int64
 	used   int64 // held places that it uses
 	stored int64 // the meter after it
 }
 
 // ticks counts fresh. The caller passes its result to ticked. commits is held.
-func (s *Store) ticks(fresh []*storage.Record) ([]tick, error) {
-	var ticks []tick
-	index := make(map[meter]int, 1)
+func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	for _, r := range fresh {
-		if !r.Metered() {
-			continue
+		if r.Metered() && err == nil {
+			ticks, err = s.tick(ticks, meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)})
 		}
-		m := meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}
-		i, ok := index[m]
-		if !ok {
-			i, index[m] = len(ticks), len(ticks)
-			ticks = append(ticks, tick{meter: m})
-		}
-		ticks[i].n++
 	}
-	for i := range ticks {
-		stored, err := s.tick(&ticks[i])
-		if err != nil {
-			return ticks[:i], err
-		}
-		ticks[i].stored = stored
+	return ticks, err
+}
+
+// tick counts a decision.
+func (s *Store) tick(ticks []tick, m meter) ([]tick, error) {
+	sh := s.quotas.of(m)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	q, err := s.quota(sh, m)
+	if err != nil {
+		return ticks, err
 	}
+	if q.tick == 0 {
+		ticks = append(ticks, tick{meter: m, shard: sh, quota: q})
+		q.tick = len(ticks)
+	}
+	t := &ticks[q.tick-1]
+	if q.held > 0 {
+		q.held--
+		t.used++
+	}
+	q.committing++
+	t.n++
+	t.stored = q.stored + t.n
 	return ticks, nil
 }
 
-// tick returns the value of t's meter after t.
-func (s *Store) tick(t *tick) (int64, error) {
-	sh := s.quotas.of(t.meter)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	q, err := s.quota(sh, t.meter)
-	if err != nil {
-		return 0, err
-	}
-	t.used = min(t.n, q.held)
-	q.held -= t.used
-	q.committing += t.n
-	return q.stored + t.n, nil
-}
-
 // ticked ends ticks, of a batch that is stored or not.
-func (qs *quotas) ticked(ticks []tick, stored bool) {
+func ticked(ticks []tick, stored bool) {
 	for i := range ticks {
-		t := &ticks[i]
-		sh := qs.of(t.meter)
-		sh.mu.Lock()
-		q := sh.byKey[t.meter]
+		t, q := &ticks[i], ticks[i].quota
+		t.shard.mu.Lock()
 		q.committing -= t.n
 		if stored {
 			q.stored += t.n
 		} else {
 			q.held += t.used
 		}
-		sh.mu.Unlock()
+		q.tick = 0
+		t.shard.mu.Unlock()
 	}
 }
 
