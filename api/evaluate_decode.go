@@ -25,7 +25,8 @@ func (s *Server) decodeEvaluate(r *request, in *evaluateBody) error {
 }
 
 // decodeBatch reads the body of a batch, as decodeEvaluate reads its: FuzzDecodeBatch holds
-// the two ways together. The intents of a plain body share one copy of it.
+// the two ways together. The intents of a plain body share one copy of it, which is no longer
+// for each of them than the longest of its strings may be.
 func decodeBatch(r *request, in *batchBody) error {
 	if decodePlainBatch(string(r.body), in) {
 		return nil
@@ -50,6 +51,9 @@ func decodePlainBatch(body string, in *batchBody) bool {
 			return seen.add(2) && c.text(&in.Mode)
 		case "intents":
 			return seen.add(3) && c.list(func() bool {
+				if len(in.plain) == maxBatch {
+					return false
+				}
 				one := new(evaluateBody)
 				one.Intent = &one.intent
 				in.plain = append(in.plain, one)
@@ -59,7 +63,7 @@ func decodePlainBatch(body string, in *batchBody) bool {
 		return false
 	})
 	in.PolicyID, session, in.Mode = strings.Clone(in.PolicyID), strings.Clone(session), strings.Clone(in.Mode)
-	return ok && c.end()
+	return ok && c.end() && len(body) <= len(in.plain)*condition.MaxText
 }
 
 // decodeIntent reads the intent of a batch that is at field into in.

@@ -93,6 +93,34 @@ func TestDecodeEvaluate_PlainBodiesTakeTheFastPath(t *testing.T) {
 	}
 }
 
+func TestDecodeBatch_PlainBodiesTakeTheFastPath(t *testing.T) {
+	one := `{"intent_id":"i","metadata":{"a":"b"}}`
+	batch := func(n int, after string) string {
+		return `{"mode":"each","intents":[` + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]" + after + "}"
+	}
+	for name, tt := range map[string]struct {
+		body  string
+		plain bool
+	}{
+		"as many as there may be":      {batch(maxBatch, ""), true},
+		"one more":                     {batch(maxBatch+1, ""), false},
+		"none":                         {batch(0, ""), false},
+		"more space than they explain": {batch(2, strings.Repeat(" ", 2*condition.MaxText)), false},
+		"approvals":                    {batch(2, `,"approvals":{}`), false},
+		"an escape":                    {batch(2, `,"policy_id":"\u0041"`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decodePlainBatch(tt.body, new(batchBody)); got != tt.plain {
+				t.Errorf("decodePlainBatch = %t, want %t", got, tt.plain)
+			}
+			var in batchBody
+			if err := decodeBatch(&request{body: []byte(tt.body)}, &in); err != nil || in.size() != strings.Count(tt.body, one) {
+				t.Errorf("decodeBatch = %v, %d intents, want %d", err, in.size(), strings.Count(tt.body, one))
+			}
+		})
+	}
+}
+
 func TestDecodeEvaluate_OddBodiesAreReadAllTheSame(t *testing.T) {
 	for name, body := range map[string]string{
 		"escapes":     `{"policy_id":"\u0041","intent":{"resource":"a\/b"}}`,

@@ -155,18 +155,17 @@ func (s *Store) appendSealed(sealed storage.Batch, ids map[*storage.Record]uuid.
 		return err
 	}
 	ticks, err := s.ticks(sealed.Records)
+	written := false
+	defer func() { ticked(ticks, written) }() // after a panic, too, which the ledger outlives
 	if err != nil {
-		ticked(ticks, false)
 		return err
 	}
 	number, err := s.write(signed, s.buffers.of(sealed, ids, &head))
-	if err == nil {
-		s.addKeys(number, sealed, ids, head.Seq, ticks)
-	}
-	ticked(ticks, err == nil)
 	if err != nil {
 		return err
 	}
+	written = true
+	s.addKeys(number, sealed, ids, head.Seq, ticks)
 	if len(sealed.Entries) > 0 {
 		s.entered.Add(1)
 	}

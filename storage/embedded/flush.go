@@ -130,7 +130,7 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 			w = sstable.NewWriter(objstorageprovider.NewFileWritable(f), options.MakeWriterOptions(0, s.db.TableFormat()))
 		}
 		pair = append(append(pair[:0], k...), v...)
-		err = errors.Join(err, w.Set(pair[:len(k)], pair[len(k):]))
+		err = errors.Join(err, w.Set(pair[:len(k):len(k)], pair[len(k):]))
 	}
 	t.each(p, func(k, v string) bool {
 		set(k, v)

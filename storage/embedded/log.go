@@ -178,7 +178,8 @@ func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 // if those follow from the head: its leaves are theirs, as the contract of a seal has it, so
 // that the same key is enough.
 func (b *frameBuffers) of(sealed storage.Batch, ids map[*storage.Record]uuid.UUID, head *receipt.SignedHead) [][]byte {
-	bare := !slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
+	bare := int(head.Size) == len(sealed.Records)+len(sealed.Entries) &&
+		!slices.ContainsFunc(sealed.Records, func(r *storage.Record) bool { return r.Receipt.KeyID != head.KeyID }) &&
 		!slices.ContainsFunc(sealed.Entries, func(e *storage.Entry) bool { return e.KeyID != head.KeyID })
 	e, all := b.rows[:0], b.items[:0]
 	for _, r := range sealed.Records {
