@@ -124,10 +124,10 @@ func (s *Server) readIntent(r *request, batch *batchBody, i int) (*engine.Intent
 		}
 		return nil
 	}
-	if batch.plain != nil {
-		in.own()
-	} else if err := decodeIntent(batch.Intents[i], intentField(i), in, check); err != nil {
-		return nil, err
+	if batch.plain == nil {
+		if err := decodeIntent(batch.Intents[i], intentField(i), in, check); err != nil {
+			return nil, err
+		}
 	}
 	if err := check(); err != nil {
 		return nil, err

@@ -55,9 +55,12 @@ func decodePlainBatch(body string, in *batchBody) bool {
 					return false
 				}
 				one := new(evaluateBody)
-				one.Intent = &one.intent
 				in.plain = append(in.plain, one)
-				return c.intent(one)
+				if !c.intent(one) {
+					return false
+				}
+				one.own()
+				return true
 			})
 		}
 		return false
@@ -90,7 +93,6 @@ func decodePlain(body string, in *evaluateBody) bool {
 		case "policy_id":
 			return seen.add(0) && c.text(&in.PolicyID)
 		case "intent":
-			in.Intent = &in.intent
 			return seen.add(1) && c.intent(in)
 		case "approval_id":
 			return seen.add(2) && c.text(&in.ApprovalID)
@@ -135,7 +137,8 @@ func (m *memberSet) add(member int) bool {
 }
 
 func (c *plainReader) intent(body *evaluateBody) bool {
-	in := body.Intent
+	in := &body.intent
+	body.Intent = in
 	var seen memberSet
 	return c.object(func(name string) bool {
 		switch name {

@@ -16,9 +16,8 @@ type Batch struct {
 // Seal signs the new elements of a batch, or those of them that are to be stored. It sets
 // their signatures and returns them in order, with the head that follows tip and whose
 // leaves are exactly those, records before entries: a backend may keep no signature that
-// follows from the head. Elements that it leaves out are not
-// stored. A backend calls it within Append after uniqueness is decided, and may call it
-// again with fewer elements.
+// follows from the head. Elements that it leaves out are not stored. A backend calls it
+// within Append after uniqueness is decided, and may call it again with fewer elements.
 type Seal func(tip receipt.Chain, fresh Batch) (sealed Batch, head receipt.SignedHead, err error)
 
 // Log makes decisions and entries final. It has a chain of signed heads for each handle

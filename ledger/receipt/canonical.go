@@ -36,11 +36,8 @@ func AppendDigest(dst, canonical []byte) []byte {
 // It does not allocate when dst has room.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	if IsPlain(s) {
-		return append(append(dst, s...), '"')
-	}
-	i, start := skipPlain(s, 0), 0
-	for ; i < len(s); i = skipPlain(s, i) {
+	start := 0
+	for i := skipPlain(s, 0); i < len(s); i = skipPlain(s, i) {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(s[i:])
@@ -64,8 +61,8 @@ func AppendString(dst []byte, s string) []byte {
 func IsPlain(s string) bool { return skipPlain(s, 0) == len(s) }
 
 // skipPlain moves i on by eights while the next eight bytes of s are ASCII that
-// needs no escape, and to the end where the last eight are, or fewer: nearly everything is,
-// and a decision hashes it three times.
+// needs no escape, and to the end where what is left is, too: nearly everything is, and a
+// decision hashes it three times.
 func skipPlain(s string, i int) int {
 	n := len(s)
 	for ; i+8 <= n; i += 8 {
@@ -73,17 +70,12 @@ func skipPlain(s string, i int) int {
 			return i
 		}
 	}
-	switch {
-	case i == n || n >= 8 && plain(word(s[n-8:])):
+	w := uint64(spaces) // which are plain
+	for k := i; k < n; k++ {
+		w = w<<8 | uint64(s[k])
+	}
+	if plain(w) {
 		return n
-	case n < 8:
-		w := uint64(spaces) // which are plain
-		for k := i; k < n; k++ {
-			w = w<<8 | uint64(s[k])
-		}
-		if plain(w) {
-			return n
-		}
 	}
 	return i
 }

@@ -124,8 +124,11 @@ type tick struct {
 // ticks counts fresh. The caller passes its result to ticked. commits is held.
 func (s *Store) ticks(fresh []*storage.Record) (ticks []tick, err error) {
 	for _, r := range fresh {
-		if r.Metered() && err == nil {
-			ticks, err = s.tick(ticks, meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)})
+		if !r.Metered() {
+			continue
+		}
+		if ticks, err = s.tick(ticks, meter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}); err != nil {
+			break
 		}
 	}
 	return ticks, err
