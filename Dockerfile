@@ -5,7 +5,10 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /writ ./cmd/writ && mkdir /data
+# The build sees no .git, so `writ version` prints the revision given here:
+# docker build --build-arg REVISION=$(git rev-parse HEAD) .
+ARG REVISION=unknown
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-X main.revision=$REVISION" -o /writ ./cmd/writ && mkdir /data
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

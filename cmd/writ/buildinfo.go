@@ -18,8 +18,12 @@ func newRegistry() *prometheus.Registry {
 // built is what runs, as far as the go command recorded it.
 type built struct{ version, revision, goVersion string }
 
+// revision is set by a build without a checkout (the Dockerfile's), with
+// -ldflags "-X main.revision=…". A checkout's own revision wins over it.
+var revision = "unknown"
+
 func readBuilt() built {
-	b := built{"unknown", "unknown", "unknown"}
+	b := built{"unknown", revision, "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
