@@ -81,7 +81,7 @@ func TestLayering(t *testing.T) {
 		"github.com/stripe/":               {"writ/billing"},
 		"github.com/standard-webhooks/":    {"writ/webhook"},
 		"github.com/sony/gobreaker":        {"writ/decision/core"},
-		"github.com/zricethezav/gitleaks":  {"writ/scrub"},
+		"github.com/pelletier/go-toml":     {"writ/scrub"},
 		"github.com/Shopify/toxiproxy":     {"writ/storage/mongodb/mongotest"},
 	}
 	for _, p := range pkgs {

@@ -1,14 +1,19 @@
 package scrub
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/zricethezav/gitleaks/v8/config"
 )
+
+// gitleaksRules is the rule file that gitleaks/fetch.sh fetches.
+//
+//go:embed gitleaks/gitleaks.toml
+var gitleaksRules []byte
 
 // operator is the common part of gitleaks' expressions that require a name before the
 // secret.
@@ -26,8 +31,8 @@ const generic = "generic-api-key"
 // loadRules returns gitleaks' rules, without those for files of a certain name, and this
 // package's own.
 func loadRules() ([]*rule, error) {
-	var doc config.ViperConfig
-	if err := toml.Unmarshal([]byte(config.DefaultConfig), &doc); err != nil {
+	var doc struct{ Rules []gitleaksRule }
+	if err := toml.Unmarshal(gitleaksRules, &doc); err != nil {
 		return nil, fmt.Errorf("reading the detector's rules: %w", err)
 	}
 	var rules []*rule
@@ -49,7 +54,7 @@ func loadRules() ([]*rule, error) {
 		}
 		if r.ID == generic {
 			own.contextual, own.harmless = true, unnamed
-			if own.allowed, err = allowlists(&doc); err != nil {
+			if own.allowed, err = r.allowlists(); err != nil {
 				return nil, err
 			}
 		}
@@ -61,34 +66,44 @@ func loadRules() ([]*rule, error) {
 	return slices.Concat(rules, ownRules(), urlRules()), nil
 }
 
-func allowlists(doc *config.ViperConfig) (lists []*config.Allowlist, err error) {
-	for _, r := range doc.Rules {
-		for _, a := range r.Allowlists {
-			if r.ID != generic || len(a.Paths) > 0 {
-				continue
-			}
-			list := &config.Allowlist{RegexTarget: a.RegexTarget, StopWords: a.StopWords}
-			if list.Regexes, err = compileAll(a.Regexes); err != nil {
-				return nil, fmt.Errorf("the rule %s: %w", r.ID, err)
-			}
-			if err := list.Validate(); err != nil {
-				return nil, fmt.Errorf("the rule %s: %w", r.ID, err)
-			}
-			lists = append(lists, list)
-		}
+// gitleaksRule is what scrub reads of a rule of gitleaks.
+type gitleaksRule struct {
+	ID          string
+	Path        string
+	Regex       string
+	SecretGroup int
+	Entropy     float64
+	Keywords    []string
+	Allowlists  []struct {
+		Paths       []string
+		RegexTarget string
+		Regexes     []string
+		StopWords   []string
 	}
-	return lists, nil
 }
 
-func compileAll(expressions []string) (all []*regexp.Regexp, err error) {
-	for _, e := range expressions {
-		re, err := regexp.Compile(e)
-		if err != nil {
-			return nil, err
+func (r *gitleaksRule) allowlists() (lists []allowlist, err error) {
+	for _, a := range r.Allowlists {
+		if len(a.Paths) > 0 {
+			continue
 		}
-		all = append(all, re)
+		list := allowlist{target: a.RegexTarget, stop: make(map[string][]string)}
+		for _, e := range a.Regexes {
+			re, err := regexp.Compile(e)
+			if err != nil {
+				return nil, fmt.Errorf("the rule %s: %w", r.ID, err)
+			}
+			list.expressions = append(list.expressions, re)
+		}
+		for _, word := range lower(a.StopWords) {
+			if len(word) < stopPrefix {
+				return nil, fmt.Errorf("the rule %s: the stop word %q is too short", r.ID, word)
+			}
+			list.stop[word[:stopPrefix]] = append(list.stop[word[:stopPrefix]], word)
+		}
+		lists = append(lists, list)
 	}
-	return all, nil
+	return lists, nil
 }
 
 func lower(keywords []string) []string {

@@ -5,9 +5,9 @@ import (
 	"math"
 	"regexp"
 	"regexp/syntax"
+	"slices"
+	"strings"
 	"sync"
-
-	"github.com/zricethezav/gitleaks/v8/config"
 )
 
 // rule finds one kind of secret.
@@ -24,7 +24,7 @@ type rule struct {
 	redacts bool
 	entropy float64 // that a match must exceed
 	group   int     // of the expression that is the secret; 0: the first that matched
-	allowed []*config.Allowlist
+	allowed []allowlist
 	// possible reports whether an expression that is slow could match; nil: it could.
 	possible func(text string) bool
 	// harmless reports whether the match text[start:end] is no secret.
@@ -88,22 +88,38 @@ func (r *rule) counts(text string, m []int, secret string) bool {
 	if r.entropy > 0 && entropy(secret) <= r.entropy {
 		return false
 	}
-	for _, a := range r.allowed {
-		target := secret
-		switch a.RegexTarget {
-		case "match":
-			target = text[m[0]:m[1]]
-		case "line":
-			target = text
-		}
-		if a.RegexAllowed(target) {
-			return false
-		}
-		if stop, _ := a.ContainsStopWord(secret); stop {
-			return false
+	return !slices.ContainsFunc(r.allowed, func(a allowlist) bool { return a.allows(text, text[m[0]:m[1]], secret) })
+}
+
+// allowlist is what a rule finds and is no secret.
+type allowlist struct {
+	target      string // of the expressions: "match", "line" or the secret
+	expressions []*regexp.Regexp
+	stop        map[string][]string // words that no secret contains, by their first stopPrefix bytes
+}
+
+const stopPrefix = 3
+
+func (a *allowlist) allows(text, match, secret string) bool {
+	target := secret
+	switch a.target {
+	case "match":
+		target = match
+	case "line":
+		target = text
+	}
+	if slices.ContainsFunc(a.expressions, func(re *regexp.Regexp) bool { return re.MatchString(target) }) {
+		return true
+	}
+	secret = strings.ToLower(secret)
+	for i := range max(len(secret)-stopPrefix+1, 0) {
+		for _, word := range a.stop[secret[i:i+stopPrefix]] {
+			if strings.HasPrefix(secret[i:], word) {
+				return true
+			}
 		}
 	}
-	return true
+	return false
 }
 
 // entropy returns Shannon's entropy of s in bits per character.
