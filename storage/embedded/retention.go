@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -74,7 +75,8 @@ func (d *decoder) bytes(to []byte) {
 	d.rest = d.rest[copy(to, d.rest):]
 }
 
-// CountExpired implements storage.Retention.
+// CountExpired implements storage.Retention. It removes settlements that were left behind
+// by the removal of their rows.
 func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, max int) (n storage.Expired, err error) {
 	if err := checkOrg(org); err != nil {
 		return n, err
@@ -85,21 +87,88 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 		return n, err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
+	var row uuid.UUID
+	orphans := make(map[uuid.UUID]bool)
 	for ok := it.First(); ok; ok = it.Next() { // no value is read
-		settlement := len(it.Key()) != len(prefix)+idLen // it is beside its row
-		if !settlement && n.Records == max {
-			break
-		}
-		if settlement {
-			n.Settled++
-		} else {
-			n.Records++
-		}
-		if err := ctx.Err(); err != nil {
+		id, settlement, err := parsePosition(it.Key()[len(prefix):])
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return storage.Expired{}, err
 		}
+		switch {
+		case settlement && id != row:
+			orphans[id] = true
+			continue
+		case settlement:
+			n.Settled++
+			continue
+		case n.Records == max:
+			return n, s.removeOrphans(ctx, org, orphans)
+		}
+		n.Records++
+		row = id
 	}
-	return n, it.Error()
+	return n, errors.Join(it.Error(), s.removeOrphans(ctx, org, orphans))
+}
+
+// removeOrphans removes the settlements of decisions without a row whose tombstones have the
+// settlements' leaves. The keys of other settlements stay: what they lack is damage.
+func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.UUID]bool) error {
+	if len(orphans) == 0 {
+		return nil
+	}
+	tip, err := s.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	if err := errors.Join(s.health.writable(), s.flush(nil)); err != nil {
+		return err
+	}
+	b, n, prefix := &batch{b: s.db.NewBatch()}, 0, orgKey(kindIntent, org)
+	err = s.scan(ctx, prefix, prefix.end(), func(_, v []byte) (bool, error) {
+		id, left, _, err := parseIntent(v, tip.ID)
+		if err != nil || len(left) == 0 || !orphans[id] {
+			return false, err
+		}
+		leaf, err := s.settlementLeaf(org, id)
+		if err == nil && slices.Contains(left, leaf) {
+			b.delete(settlementKey(org, id))
+			n++
+		}
+		if errors.Is(err, storage.ErrNotFound) {
+			err = nil // it was removed with its row in between
+		}
+		return false, err
+	})
+	if err != nil || n == 0 {
+		return errors.Join(err, b.b.Close())
+	}
+	s.health.log.Warn("settlements were left behind when their decisions were removed; they are removed now",
+		"dir", s.health.dir, "organization", org, "settlements", n)
+	return s.finish(b)
+}
+
+// settlementLeaf returns the leaf of a settlement by its key, or storage.ErrNotFound.
+func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err error) {
+	v, err := s.get(settlementKey(org, id))
+	if err != nil {
+		return leaf, err
+	}
+	at, _, err := parseLocation(v)
+	if err != nil {
+		return leaf, err
+	}
+	f, err := s.frame(at.frame)
+	if err != nil || at.index >= uint64(len(f.items)) {
+		return leaf, err
+	}
+	it, err := parseItem(f.items[at.index])
+	if err != nil {
+		return leaf, err
+	}
+	hash, err := it.leaf(f.head.KeyID)
+	return receipt.Leaf{Chain: f.head.Chain, Seq: f.head.Seq, Index: uint32(at.index), Hash: hash}, err
 }
 
 // expired finds the rows to remove: at most most rows of org with ids less than end.
@@ -153,13 +222,14 @@ func (s *Store) RemoveRecords(
 		return none, err
 	}
 	tip, err := s.Tip(ctx)
+	entered := s.entered.Load() // before the flush: a later settlement may not be in Pebble
 	if err == nil {
 		err = s.flush(nil) // what is removed is in Pebble then
 	}
 	if err != nil {
 		return none, err
 	}
-	entered, b := s.entered.Load(), &batch{b: s.db.NewBatch(), chain: tip.ID}
+	b := &batch{b: s.db.NewBatch(), chain: tip.ID}
 	if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
 		return none, errors.Join(err, b.b.Close())
 	}
