@@ -76,6 +76,34 @@ func BenchmarkEvaluateHandler(b *testing.B) {
 	}
 }
 
+// BenchmarkRouter is what Fiber adds to a request that decides: its context and its router,
+// beside a look-up of the path in a map. Handlers do nothing.
+func BenchmarkRouter(b *testing.B) {
+	h := start(b)
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, CaseSensitive: true, StrictRouting: true})
+	for _, rt := range append(h.server.routes(), h.server.assetRoutes()...) {
+		app.Add(rt.method, rt.path, func(*fiber.Ctx) error { return nil })
+	}
+	direct := map[string]fasthttp.RequestHandler{"/v1/policy/evaluate": func(*fasthttp.RequestCtx) {}}
+	var ctx fasthttp.RequestCtx
+	ctx.Request.Header.SetMethod(http.MethodPost)
+	ctx.Request.SetRequestURI("/v1/policy/evaluate")
+	for _, bm := range []struct {
+		name    string
+		handler fasthttp.RequestHandler
+	}{
+		{"fiber", app.Handler()},
+		{"map", func(ctx *fasthttp.RequestCtx) { direct[string(ctx.URI().PathOriginal())](ctx) }},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bm.handler(&ctx)
+			}
+		})
+	}
+}
+
 func benchDirect(b *testing.B, handler fasthttp.RequestHandler, key string) {
 	var n atomic.Uint64
 	n.Store(uint64(time.Now().UnixNano()) % 1e12)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"writ/engine"
@@ -74,20 +75,21 @@ func newScratchPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &scratch{id: make([]byte, 0, condition.MaxName)} }}
 }
 
-// serve makes the handler of a route, which is given the path's parameter if it has one. It
-// does what is common to all routes.
-func (s *Server) serve(rt route) endpoint {
+// serve makes Fiber's handler of a route. It does what is common to all routes.
+func (s *Server) serve(rt route) fiber.Handler {
 	observed := s.metrics.route(rt.path, rt.method)
-	return func(fc *fasthttp.RequestCtx, param string) {
+	return func(c *fiber.Ctx) error {
+		fc := c.Context()
 		start := s.cfg.Now()
 		b := s.scratch.Get().(*scratch)
 		s.begin(fc, b)
-		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: param}
+		b.req = request{ctx: s.deadlines.context(start), now: start, id: b.id, param: c.Params(rt.param)}
 		if err := s.handle(fc, &rt, b); err != nil {
 			s.fail(fc, b.id, err)
 		}
 		observed.observe(fc.Response.StatusCode(), s.cfg.Now().Sub(start))
 		b.release(s.scratch)
+		return nil
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 )
 
 // route is one row of the table below.
@@ -156,27 +155,13 @@ func (s *Server) assetRoutes() []route {
 	return all
 }
 
-// endpoint answers a request of a route. Param is that of the path, empty if it has none.
-type endpoint func(fc *fasthttp.RequestCtx, param string)
-
-// mount adds the routes to app. A GET route answers HEAD too. It returns what decides by
-// path, for requests that need no router.
-func (s *Server) mount(app *fiber.App) (direct map[string]endpoint) {
-	direct = make(map[string]endpoint)
+// mount adds the routes to app. A GET route answers HEAD too.
+func (s *Server) mount(app *fiber.App) {
 	for _, rt := range append(s.routes(), s.assetRoutes()...) {
-		serve := s.serve(rt)
-		routed := func(c *fiber.Ctx) error {
-			serve(c.Context(), c.Params(rt.param))
-			return nil
-		}
 		if rt.method == http.MethodGet {
-			app.Get(rt.path, routed)
-			continue
-		}
-		app.Add(rt.method, rt.path, routed)
-		if rt.is(deciding) && rt.method == http.MethodPost && rt.param == "" {
-			direct[rt.path] = serve
+			app.Get(rt.path, s.serve(rt))
+		} else {
+			app.Add(rt.method, rt.path, s.serve(rt))
 		}
 	}
-	return direct
 }

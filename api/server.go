@@ -194,7 +194,7 @@ func (s *Server) newApp() *fiber.App {
 			return nil
 		},
 	})
-	direct := s.mount(app)
+	s.mount(app)
 	server := app.Server()
 	server.CloseOnShutdown = true
 	server.HeaderReceived = func(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
@@ -212,10 +212,6 @@ func (s *Server) newApp() *fiber.App {
 	server.Handler = func(ctx *fasthttp.RequestCtx) {
 		if err := ambiguous(ctx.Request.Header.RawHeaders(), ctx.Request.Header.IsHTTP11()); err != nil {
 			s.refuseFraming(ctx, err)
-			return
-		}
-		if serve := direct[string(ctx.URI().PathOriginal())]; serve != nil && ctx.IsPost() {
-			serve(ctx, "")
 			return
 		}
 		// Fiber answers an unknown method itself, in plain text. As TRACE, which no
