@@ -31,7 +31,7 @@ func TestLayering(t *testing.T) {
 		"writ/rego":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
 		"writ/document":          {"writ/engine", "writ/engine/condition"},
 		"writ/document/schema":   {"writ/engine", "writ/engine/condition"},
-		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob"},
+		"writ/lint":              {"writ/engine", "writ/engine/condition", "writ/engine/glob", "writ/engine/resource"},
 		"writ/suite":             {"writ/document", "writ/engine", "writ/engine/condition", "writ/lint", "writ/rego"},
 		"writ/workspace":         {"writ/document", "writ/engine"},
 		"writ/apikey":            {},
@@ -49,7 +49,7 @@ func TestLayering(t *testing.T) {
 		"writ/examples":          {"writ/engine", "writ/suite"},
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry", "writ/telemetry"},
-		"writ/decision/core":     {"writ/engine", "writ/engine/condition"},
+		"writ/decision/core":     {"writ/engine", "writ/engine/condition", "writ/engine/resource"},
 		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
 
 		"writ/storage/embedded/segment": {},

@@ -5,6 +5,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // The members of a policy that checks are of, as [FieldError] names them.
@@ -103,7 +104,7 @@ var checkTable = [...]checkRow{
 		entries: func(p *ActionPolicy) []string { return p.BlockedResourcePatterns },
 		set:     func(p *ActionPolicy) bool { return len(p.BlockedResourcePatterns) > 0 },
 		holds: func(p *ActionPolicy) *condition.Node {
-			return condition.Negate(reads(condition.ReadsAny, p.BlockedResourcePatterns))
+			return condition.Negate(reads(resource.ForBlock, p.BlockedResourcePatterns))
 		},
 	},
 	{
@@ -112,7 +113,7 @@ var checkTable = [...]checkRow{
 		entries: func(p *ActionPolicy) []string { return p.AllowedResourcePatterns },
 		set:     func(p *ActionPolicy) bool { return len(p.AllowedResourcePatterns) > 0 },
 		holds: func(p *ActionPolicy) *condition.Node {
-			return reads(condition.ReadsEvery, p.AllowedResourcePatterns)
+			return reads(resource.ForAllow, p.AllowedResourcePatterns)
 		},
 	},
 	{
@@ -182,11 +183,10 @@ func isSet(id condition.FieldID) *condition.Node {
 	return condition.Compare(condition.FieldOf(id), condition.IsTrue)
 }
 
-// reads returns the comparison of the resource with patterns, as a list of policies reads
-// it.
-func reads(how condition.Reads, patterns []string) *condition.Node {
+// reads returns the comparison of the resource with a list of patterns, which is for side.
+func reads(side resource.Side, patterns []string) *condition.Node {
 	n := asks(condition.Resource, condition.ResourceGlob, patterns...)
-	n.Reads = how
+	n.Side = side
 	return n
 }
 

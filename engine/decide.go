@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"writ/engine/condition"
+	"writ/engine/resource"
 )
 
 // decide returns what the rules find about the intent, nil where none matches,
@@ -76,42 +77,28 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	if !c.cond.ReadsResource {
 		return c.ask(e)
 	}
+	side := c.outcome.Side()
 	defer e.SetReading(e.Reading())
-	if c.outcome != Allow {
-		return c.matchesAny(e)
-	}
-	e.SetEvery(true)
-	defer e.SetEvery(false)
-	for i := range e.Readings().AllowLen() {
-		e.SetReading(e.Readings().AllowAt(i))
-		if ok, err := c.ask(e); err != nil || !ok {
-			if e.in.Trace != nil {
-				e.in.Trace.read(e)
-			}
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func (c *CompiledRule) matchesAny(e *evaluation) (bool, error) {
+	defer e.SetSide(0)
+	e.SetSide(side)
+	decides := side == resource.ForBlock
 	var failed error
-	for i := range e.Readings().BlockLen() {
-		e.SetReading(e.Readings().BlockAt(i))
-		switch ok, err := c.ask(e); {
+	for i := range e.Readings().Len(side) {
+		e.SetReading(e.Readings().At(side, i))
+		ok, err := c.ask(e)
+		if (err != nil || ok == decides) && e.in.Trace != nil {
+			e.in.Trace.read(e)
+		}
+		switch {
+		case err == nil && ok == decides:
+			return decides, nil
+		case err != nil && !decides:
+			return false, err
 		case err != nil:
 			failed = err
-			if e.in.Trace != nil {
-				e.in.Trace.read(e)
-			}
-		case ok:
-			if e.in.Trace != nil {
-				e.in.Trace.read(e)
-			}
-			return true, nil
 		}
 	}
-	return false, failed
+	return !decides, failed
 }
 
 // ask asks the condition about the intent and a reading of its resource.
@@ -141,8 +128,8 @@ func (x *ruleIndex) candidates(f *condition.Frame, set bitset) bitset {
 		x.addMetadata(f.Metadata(), set)
 	}
 	if x.resources.used {
-		for i := range f.Readings().BlockLen() {
-			x.resources.add(set, f.Readings().BlockAt(i).Text)
+		for i := range f.Readings().Len(resource.ForBlock) {
+			x.resources.add(set, f.Readings().At(resource.ForBlock, i).Text)
 		}
 	}
 	return set

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"writ/engine/condition"
+	"writ/engine/resource"
 )
 
 // Decision is the outcome of an evaluation. Greater is more restrictive, so the
@@ -28,6 +29,14 @@ func (d Decision) String() string {
 	default:
 		return "deny"
 	}
+}
+
+// Side returns what a match of a rule with this outcome is for.
+func (d Decision) Side() resource.Side {
+	if d == Allow {
+		return resource.ForAllow
+	}
+	return resource.ForBlock
 }
 
 // ParseDecision returns the Decision with the given wire name.

@@ -117,10 +117,10 @@ func newFloor(tb testing.TB, doc *engine.ActionPolicy) *floor {
 	split(doc.AllowedActionTypes, f.allowed, &f.allowedWild)
 	split(doc.DeniedActionTypes, f.denied, &f.deniedWild)
 	var err error
-	if f.permits, err = glob.Compile(doc.AllowedResourcePatterns, glob.Allows); err != nil {
+	if f.permits, err = glob.Compile(doc.AllowedResourcePatterns, resource.ForAllow); err != nil {
 		tb.Fatal(err)
 	}
-	if f.objects, err = glob.Compile(doc.BlockedResourcePatterns, glob.Blocks); err != nil {
+	if f.objects, err = glob.Compile(doc.BlockedResourcePatterns, resource.ForBlock); err != nil {
 		tb.Fatal(err)
 	}
 	return f
@@ -135,7 +135,7 @@ func (f *floor) allows(in *engine.Input) bool {
 		!f.allowed[in.Intent.ActionType] && !slices.ContainsFunc(f.allowedWild, hasPrefix) || in.Usage.Exceeded {
 		return false
 	}
-	if i, _ := f.objects.FirstMatch(&r); i >= 0 || !f.permits.Allowed(&r) {
+	if i, _ := f.objects.FirstMatch(&r); i >= 0 || !f.permits.Holds(&r, resource.ForAllow) {
 		return false
 	}
 	cost := in.Intent.Cost

@@ -151,13 +151,15 @@ func explainResource(in *Intent) ExplainedResource {
 		x.Error = err.Error()
 		return x
 	}
-	for i := range readings.AllowLen() {
-		x.Allow = append(x.Allow, explainReading(readings.AllowAt(i)))
-	}
-	for i := range readings.BlockLen() {
-		x.Block = append(x.Block, explainReading(readings.BlockAt(i)))
-	}
+	x.Allow, x.Block = explainReadings(&readings, resource.ForAllow), explainReadings(&readings, resource.ForBlock)
 	return x
+}
+
+func explainReadings(r *resource.Readings, side resource.Side) (all []ExplainedReading) {
+	for i := range r.Len(side) {
+		all = append(all, explainReading(r.At(side, i)))
+	}
+	return all
 }
 
 func explainReading(r resource.Reading) ExplainedReading {

@@ -11,6 +11,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // policy makes a policy whose lists meet the intents.
@@ -172,20 +173,19 @@ func matchesAlone(field, pattern string, in *Intent) bool {
 		ok, err := c.Eval(e.Frame)
 		return err == nil && ok
 	}
-	use := glob.Use(strings.Contains(field, "blocked"))
-	list, err := glob.Compile([]string{pattern}, use)
+	side := resource.ForAllow
+	if strings.Contains(field, "blocked") {
+		side = resource.ForBlock
+	}
+	list, err := glob.Compile([]string{pattern}, side)
 	readings, failed := in.Readings()
 	if err != nil || failed != nil {
 		return false
 	}
 	matches := false
-	for i := range readings.AllowLen() {
-		index, _ := list.MatchAny(readings.AllowAt(i))
+	for i := range readings.Len(side) {
+		index, _ := list.MatchAny(readings.At(side, i))
 		matches = matches || index >= 0
-	}
-	for i := range readings.BlockLen() {
-		index, _ := list.MatchAny(readings.BlockAt(i))
-		matches = matches || bool(use) && index >= 0
 	}
 	return matches
 }

@@ -45,7 +45,7 @@ func testEvaluation(t testing.TB, in *Intent) *evaluation {
 
 func mustCondition(t testing.TB, doc string) *condition.Condition {
 	t.Helper()
-	c, err := condition.Compile(doc, condition.Options{Stricter: true})
+	c, err := condition.Compile(doc, condition.Options{Side: resource.ForBlock})
 	if err != nil {
 		t.Fatalf("Compile(%s): %v", doc, err)
 	}

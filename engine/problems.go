@@ -232,11 +232,11 @@ func (p *problems) actionTypes(field string, types []string) {
 
 // patterns checks resource patterns so that every mistake is named. Lists that
 // are too long are left alone.
-func (p *problems) patterns(field string, patterns []string, use glob.Use) {
+func (p *problems) patterns(field string, patterns []string, side resource.Side) {
 	if len(patterns) > condition.MaxEntries {
 		return
 	}
-	for _, e := range glob.Check(patterns, use, condition.MaxMistakes) {
+	for _, e := range glob.Check(patterns, side, condition.MaxMistakes) {
 		p.add(fmt.Sprintf("%s[%d]", field, e.Index), "is not a valid pattern: it %s", problemOf(e))
 	}
 }

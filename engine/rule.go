@@ -113,7 +113,7 @@ func CompileRule(r Rule, o Options) (*CompiledRule, error) {
 }
 
 func compileCondition(doc string, outcome Decision, o Options) (*condition.Condition, RegoCondition, error) {
-	c, err := condition.Compile(doc, condition.Options{Stricter: outcome != Allow, Stored: o.stored})
+	c, err := condition.Compile(doc, condition.Options{Side: outcome.Side(), Stored: o.stored})
 	if err != nil || c.Rego == "" {
 		return c, nil, badCondition(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // SessionStatus says whether a session can be used.
@@ -63,7 +63,7 @@ func (s *Session) Validate() error {
 	}
 	p.actionTypes("allowed_action_types", s.AllowedActionTypes)
 	if p.length("allowed_resource_patterns", len(s.AllowedResourcePatterns)) {
-		p.patterns("allowed_resource_patterns", s.AllowedResourcePatterns, glob.Allows)
+		p.patterns("allowed_resource_patterns", s.AllowedResourcePatterns, resource.ForAllow)
 	}
 	if s.MaxCostMinor != nil {
 		p.amount("max_cost_minor", *s.MaxCostMinor)
@@ -99,7 +99,7 @@ func SessionChecks(s *Session) []Check {
 	if len(s.AllowedResourcePatterns) > 0 {
 		r := row(CodeSessionNotAllowed, fieldSessionPatterns, "the resource matches no pattern that the session allows")
 		r.entries, r.resource = func(*ActionPolicy) []string { return s.AllowedResourcePatterns }, true
-		checks = append(checks, check(r, reads(condition.ReadsEvery, s.AllowedResourcePatterns)))
+		checks = append(checks, check(r, reads(resource.ForAllow, s.AllowedResourcePatterns)))
 	}
 	if s.MaxCostMinor != nil {
 		r := row(CodeSessionNotAllowed, fieldSessionMaxCost, fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor))

@@ -123,7 +123,7 @@ func (t *Trace) checked(i int, r *checkRow, asks condition.Compact, e *evaluatio
 	if r.entries == nil {
 		return
 	}
-	m := asks.Matching(e.Frame, r.named == "")
+	m := asks.Matching(e.Frame)
 	c.Entries, c.Reading = m.Entries, m.Reading
 	if r.named == "" {
 		return
@@ -192,29 +192,19 @@ func (a *Asked) askLeaves(e *evaluation) {
 
 // askLeavesOf asks the leaves for the reading that settled what the rule said.
 func (a *Asked) askLeavesOf(e *evaluation) {
-	if a.Reading.Readers == 0 {
-		a.Reading = firstReading(e, a.Rule.outcome == Allow)
+	side := a.Rule.outcome.Side()
+	if a.Reading.Readers == 0 && e.Readings().Len(side) > 0 {
+		a.Reading = e.Readings().At(side, 0)
 	}
 	if a.Reading.Readers == 0 {
 		a.Leaves = make([]Leaf, len(a.Rule.Leaves()))
 		return
 	}
 	defer e.SetReading(e.Reading())
-	defer e.SetEvery(false)
+	defer e.SetSide(0)
 	e.SetReading(a.Reading)
-	e.SetEvery(a.Rule.outcome == Allow)
+	e.SetSide(side)
 	a.Rule.cond.Program.AskLeaves(e.Frame, a.said)
-}
-
-// firstReading returns the first reading that a rule is asked for, if there is one.
-func firstReading(e *evaluation, allows bool) (r resource.Reading) {
-	switch readings := e.Readings(); {
-	case allows && readings.AllowLen() > 0:
-		r = readings.AllowAt(0)
-	case !allows && readings.BlockLen() > 0:
-		r = readings.BlockAt(0)
-	}
-	return r
 }
 
 // said records what the next leaf was.

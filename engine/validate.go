@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"writ/engine/condition"
-	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // Normalize writes the intent's UUIDs in lower case, as RFC 9562 has them: the
@@ -66,8 +66,8 @@ func (p *problems) member(m *condition.Member, s string, in *Intent) {
 func (p *ActionPolicy) Validate() error {
 	var e problems
 	p.validateFields(&e)
-	e.patterns(fieldAllowedPatterns, p.AllowedResourcePatterns, glob.Allows)
-	e.patterns(fieldBlockedPatterns, p.BlockedResourcePatterns, glob.Blocks)
+	e.patterns(fieldAllowedPatterns, p.AllowedResourcePatterns, resource.ForAllow)
+	e.patterns(fieldBlockedPatterns, p.BlockedResourcePatterns, resource.ForBlock)
 	return e.err()
 }
 

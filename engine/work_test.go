@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine/condition"
+	"writ/engine/resource"
 )
 
 // dearest is a regular expression of nearly as many instructions as a condition
@@ -61,7 +62,7 @@ func TestWork_IsEnoughForOneCondition(t *testing.T) {
 	raw += strings.Repeat("b", condition.MaxText-len(raw))
 	in := intentWith(func(in *Intent) { in.Resource = raw })
 	f := testEvaluation(t, in)
-	if n := f.Readings().BlockLen(); n != 5 {
+	if n := f.Readings().Len(resource.ForBlock); n != 5 {
 		t.Fatalf("Read = %d readings, want 5", n)
 	}
 	rs := CompileRules([]Rule{stored("a", "deny", `{"resource":{"$regex":"`+dearest+`"}}`, 1)}, Options{})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // entries finds which entries of a list of action types cover another.
@@ -70,10 +71,10 @@ type shapes struct {
 	starts map[string][]int
 }
 
-func shapesOf(patterns []string, use glob.Use) shapes {
+func shapesOf(patterns []string, side resource.Side) shapes {
 	s := shapes{starts: make(map[string][]int)}
 	for i, pattern := range patterns {
-		shape := glob.ShapeOf(pattern, use)
+		shape := glob.ShapeOf(pattern, side)
 		s.shapes = append(s.shapes, shape)
 		for prefix := range shape.Prefixes {
 			if known := s.starts[prefix]; len(known) == 0 || known[len(known)-1] != i {

@@ -8,6 +8,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // regexSigns are what stands in regular expressions and hardly in names.
@@ -55,7 +56,7 @@ func oneCase(pattern string, allowed literals) (letters, instead string) {
 		return "", ""
 	}
 	letters = condition.Quote(strings.Join(missing, ""))
-	if _, err := glob.Compile([]string{both.String()}, glob.Blocks); err != nil {
+	if _, err := glob.Compile([]string{both.String()}, resource.ForBlock); err != nil {
 		return letters, "write each letter in both cases, such as [pP]"
 	}
 	return letters, "write " + both.String()
@@ -116,7 +117,7 @@ type literals struct {
 
 func literalsOf(patterns []string) literals {
 	l := literals{open: make(map[string]bool)}
-	list, err := glob.Compile(patterns, glob.Allows)
+	list, err := glob.Compile(patterns, resource.ForAllow)
 	if err != nil {
 		return l // they have compiled
 	}

@@ -8,6 +8,7 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // The lists of a policy.
@@ -71,8 +72,8 @@ func (w *warnings) actions(p *engine.ActionPolicy) {
 func isEveryAction(entry string) bool { return strings.Trim(entry, "*") == "" }
 
 func (w *warnings) patterns(p *engine.ActionPolicy) {
-	allowed := shapesOf(p.AllowedResourcePatterns, glob.Allows)
-	blocked := shapesOf(p.BlockedResourcePatterns, glob.Blocks)
+	allowed := shapesOf(p.AllowedResourcePatterns, resource.ForAllow)
+	blocked := shapesOf(p.BlockedResourcePatterns, resource.ForBlock)
 	literals := literalsOf(p.AllowedResourcePatterns)
 	everything := slices.Index(p.BlockedResourcePatterns, "**")
 	for i, pattern := range p.AllowedResourcePatterns {

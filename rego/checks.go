@@ -151,10 +151,10 @@ func check(p *engine.ActionPolicy, code engine.Code) (string, error) {
 		return finding(code, "not action_allowed") + "\n\n" + actions("action_allowed", "input.intent.action_type", p.AllowedActionTypes), nil
 	case engine.CodeResourceBlocked:
 		return comments(p.BlockedResourcePatterns...) + finding(code, "resource_blocked") + "\n\n" +
-			someReading("resource_blocked", glob.Expressions(p.BlockedResourcePatterns, glob.Blocks)), nil
+			someReading("resource_blocked", glob.Expressions(p.BlockedResourcePatterns, resource.ForBlock)), nil
 	case engine.CodeResourceNotAllowed:
 		return finding(code, "not resource_allowed") + "\n\n" + comments(p.AllowedResourcePatterns...) +
-			everyReading("resource_allowed", glob.Expressions(p.AllowedResourcePatterns, glob.Allows)), nil
+			everyReading("resource_allowed", glob.Expressions(p.AllowedResourcePatterns, resource.ForAllow)), nil
 	case engine.CodeCostExceeded:
 		return finding(code, fmt.Sprintf("input.intent.cost.amount_minor > %d", *p.MaxCostMinor)) + "\n\n" +
 			finding(code, "input.intent.cost", "not input.intent.cost.amount_minor"), nil

@@ -103,12 +103,8 @@ func readingsAsked(in *engine.Intent, outcome engine.Decision) (texts []string, 
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource: %w", err)
 	}
-	n, at := readings.BlockLen(), readings.BlockAt
-	if outcome == engine.Allow {
-		n, at = readings.AllowLen(), readings.AllowAt
-	}
-	for i := range n {
-		texts = append(texts, at(i).Text)
+	for i := range readings.Len(outcome.Side()) {
+		texts = append(texts, readings.At(outcome.Side(), i).Text)
 	}
 	return texts, nil
 }

@@ -90,19 +90,19 @@ func countersTerm(counts []condition.Count) *ast.Term {
 }
 
 func readingsTerm(r *resource.Readings) *ast.Term {
-	blocked := make([]*ast.Term, r.BlockLen())
-	for i := range blocked {
-		blocked[i] = readingTerm(r.BlockAt(i))
-	}
-	allowed := make([]*ast.Term, r.AllowLen())
-	for i := range allowed {
-		allowed[i] = readingTerm(r.AllowAt(i))
-	}
 	return ast.ObjectTerm(
-		ast.Item(keyBlocked, ast.ArrayTerm(blocked...)),
-		ast.Item(keyAllowed, ast.ArrayTerm(allowed...)),
+		ast.Item(keyBlocked, sideTerm(r, resource.ForBlock)),
+		ast.Item(keyAllowed, sideTerm(r, resource.ForAllow)),
 		ast.Item(keyStops, ast.StringTerm(r.Stops().String())),
 	)
+}
+
+func sideTerm(r *resource.Readings, side resource.Side) *ast.Term {
+	terms := make([]*ast.Term, r.Len(side))
+	for i := range terms {
+		terms[i] = readingTerm(r.At(side, i))
+	}
+	return ast.ArrayTerm(terms...)
 }
 
 func readingTerm(r resource.Reading) *ast.Term {

@@ -33,7 +33,7 @@ func (l *lowering) rule(place int, r *engine.CompiledRule) error {
 		}, r.Outcome()))
 		return nil
 	}
-	f := render(r.Matches(), name, r.Outcome() == engine.Allow)
+	f := render(r.Matches(), name, r.Outcome().Side())
 	if r.Outcome() == engine.Allow && f.readsResource() && len(f.bodies) > 1 {
 		asked := []line{{text: name + "(reading)", param: true}}
 		l.rules = append(l.rules, head+inline(asked, engine.Allow), f.String())
@@ -61,8 +61,8 @@ func (l *lowering) certainty(place int, r *engine.CompiledRule) {
 		return
 	}
 	name := fmt.Sprintf("rule_%d_certain", place)
-	f := render(r.Certain(), name, false)
-	if f.String() == render(r.Matches(), name, false).String() {
+	f := render(r.Certain(), name, r.Outcome().Side())
+	if f.String() == render(r.Matches(), name, r.Outcome().Side()).String() {
 		return
 	}
 	l.errable = append(l.errable, strconv.Itoa(place))

@@ -8,6 +8,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // rendering is a tree as Rego v1 functions of one reading of the resource:
@@ -30,8 +31,8 @@ type rendering struct {
 	bodies  [][]line
 	helpers []string
 	count   int
-	// every says that a reading has to match to each of its readers.
-	every bool
+	// side is what the rule is for.
+	side resource.Side
 	// param is what the functions are of: a reading of the resource or, within a
 	// list, an item.
 	param string
@@ -51,10 +52,10 @@ type line struct {
 	param bool
 }
 
-// render returns the functions that render n, in which nothing is opaque. every is set
-// for a rule that allows.
-func render(n *condition.Node, name string, every bool) *rendering {
-	w := &rendering{name: name, param: paramReading, every: every}
+// render returns the functions that render n, in which nothing is opaque. side is what the
+// rule is for.
+func render(n *condition.Node, name string, side resource.Side) *rendering {
+	w := &rendering{name: name, param: paramReading, side: side}
 	w.bodies = w.alternatives(n.Affirm())
 	return w
 }
@@ -140,7 +141,7 @@ func (w *rendering) line(n *condition.Node) line {
 		return line{text: "not " + negated.text, param: negated.param}
 	case n.Kind != condition.Leaf:
 		return w.call(func(name string) { w.define(name, n) })
-	case f.ID == condition.Resource && n.Reads != condition.ReadsOne:
+	case f.ID == condition.Resource && n.Side != 0:
 		return w.readings(n)
 	case n.Op == condition.ResourceGlob:
 		return w.resourceGlobs(n)
@@ -230,21 +231,20 @@ func (w *rendering) rule(define func(name string) string) line {
 
 // readings renders a comparison with the readings of the resource.
 func (w *rendering) readings(n *condition.Node) line {
-	use, every := glob.Use(n.Reads == condition.ReadsAny), n.Reads == condition.ReadsEvery
 	var exprs []glob.Expression
 	switch n.Op {
 	case condition.ResourceGlob:
-		exprs = glob.Expressions(n.Texts(), use)
+		exprs = glob.Expressions(n.Texts(), n.Side)
 	case condition.Eq, condition.In:
-		exprs = glob.ExactExpressions(n.Texts(), use)
+		exprs = glob.ExactExpressions(n.Texts(), n.Side)
 	}
 	return w.rule(func(name string) string {
 		switch {
-		case exprs != nil && every:
+		case exprs != nil && n.Side == resource.ForAllow:
 			return everyReading(name, exprs)
 		case exprs != nil:
 			return someReading(name, exprs)
-		case every:
+		case n.Side == resource.ForAllow:
 			return ruleOf(name, []string{haveAllowed, everyAllowed, "\t" + leaf(n), "}"})
 		}
 		return ruleOf(name, []string{someBlocked, leaf(n)})
@@ -254,13 +254,13 @@ func (w *rendering) readings(n *condition.Node) line {
 // resourceGlobs renders resource_glob on one reading of the resource, or on
 // another text.
 func (w *rendering) resourceGlobs(n *condition.Node) line {
-	exprs := glob.Expressions(n.Texts(), glob.Use(!w.every))
+	exprs := glob.Expressions(n.Texts(), w.side)
 	if n.Field.ID != condition.Resource {
 		return line{text: "regex.match(" + anchored(glob.Join(exprs)) + ", " + ref(n.Field) + ")", param: readsParam(n)}
 	}
 	return w.call(func(name string) {
 		rules := matches(name+"(reading)", nil, exprs)
-		if w.every {
+		if w.side == resource.ForAllow {
 			covered, helpers := covers(name, exprs)
 			rules = append([]string{ruleOf(name+"(reading)", []string{covered})}, helpers...)
 		}

@@ -23,7 +23,7 @@ func (c *sandboxed) Review() condition.Review {
 		fields: make(map[string]bool), dodges: make(map[string]bool), asks: make(map[string]bool),
 	}
 	r.name()
-	r.rules(entry, false)
+	r.rules(entry, toHold)
 	review := condition.Review{ExceptsResource: r.excepts}
 	maps.DeleteFunc(r.dodges, func(name string, _ bool) bool { return r.asks[name] })
 	review.Dodges = slices.Sorted(maps.Keys(r.dodges))
@@ -44,12 +44,33 @@ type reviewer struct {
 	fields, dodges, asks map[string]bool
 }
 
-// visit is of the rules called name, which the condition needs to be true or,
-// negated, undefined or false.
+// need is what the condition needs of a rule or an expression.
+type need bool
+
+// The needs: to be true or, behind an odd number of negations, to be undefined or false.
+const (
+	toHold need = false
+	toFail need = true
+)
+
+// not is what is needed of what stands behind a not, if one is there.
+func (n need) not(there bool) need { return n != need(there) }
+
+// visit is of the rules called name.
 type visit struct {
-	name    ast.Var
-	negated bool
+	name ast.Var
+	need need
 }
+
+// operand is where a term stands: what is needed of the expression around it, and whether
+// a not is right before it.
+type operand struct {
+	need  need
+	under bool
+}
+
+// itself is what is needed of the term without that not.
+func (o operand) itself() need { return o.need.not(o.under) }
 
 // name collects the names. Those of two rules that are the same stand for either.
 func (r *reviewer) name() {
@@ -83,92 +104,86 @@ func (r *reviewer) stands(v ast.Var, t *ast.Term) {
 }
 
 // rules visits the rules called name.
-func (r *reviewer) rules(name ast.Var, negated bool) {
-	if r.seen[visit{name, negated}] {
+func (r *reviewer) rules(name ast.Var, n need) {
+	if r.seen[visit{name, n}] {
 		return
 	}
-	r.seen[visit{name, negated}] = true
+	r.seen[visit{name, n}] = true
 	for _, rule := range r.module.Rules {
 		if rule.Head.Ref()[0].Value.Compare(name) != 0 || rule.Default {
 			continue
 		}
 		for ; rule != nil; rule = rule.Else {
-			not := negated
+			ofBody := n
 			if v := rule.Head.Value; v != nil {
-				if v.Value.Compare(ast.Boolean(false)) == 0 {
-					not = !not
-				}
-				r.term(v, not, false)
+				ofBody = n.not(v.Value.Compare(ast.Boolean(false)) == 0)
+				r.term(v, operand{need: ofBody})
 			}
-			r.body(rule.Body, not)
+			r.body(rule.Body, ofBody)
 		}
 	}
 }
 
-func (r *reviewer) body(body ast.Body, negated bool) {
+func (r *reviewer) body(body ast.Body, n need) {
 	for _, e := range body {
-		r.expr(e, negated)
+		r.expr(e, n)
 	}
 }
 
-func (r *reviewer) expr(e *ast.Expr, negated bool) {
+func (r *reviewer) expr(e *ast.Expr, n need) {
 	switch terms := e.Terms.(type) {
 	case *ast.Term:
-		r.term(terms, negated, e.Negated)
+		r.term(terms, operand{n, e.Negated})
 	case []*ast.Term:
 		if !e.IsAssignment() {
-			r.call(terms, negated, e.Negated)
+			r.call(terms, operand{n, e.Negated})
 		} else {
-			r.reads(e.Operand(1), func(ref ast.Ref) { r.absent(ref, negated, false) })
+			r.reads(e.Operand(1), func(ref ast.Ref) { r.absent(ref, n == toHold) })
 		}
 	case *ast.Every:
-		r.body(terms.Body, negated != e.Negated)
+		r.body(terms.Body, n.not(e.Negated))
 	}
 }
 
-// term visits a term that has to be true or, where it is under a not, is not.
-func (r *reviewer) term(t *ast.Term, negated, under bool) {
+func (r *reviewer) term(t *ast.Term, o operand) {
 	switch v := t.Value.(type) {
 	case ast.Call:
-		r.call(v, negated, under)
+		r.call(v, o)
 	case ast.Var, ast.Ref:
 		if name, ok := optional(r.resolve(t)); ok {
 			r.asks[name] = true
 		}
 		for _, name := range ruleNames(r.module, v) {
-			r.rules(name, negated != under)
-			if stands := r.names[name]; stands != nil && !r.seen[visit{name + ":", negated != under}] {
-				r.seen[visit{name + ":", negated != under}] = true
-				r.term(stands, negated != under, false)
+			r.rules(name, o.itself())
+			if stands := r.names[name]; stands != nil && !r.seen[visit{name + ":", o.itself()}] {
+				r.seen[visit{name + ":", o.itself()}] = true
+				r.term(stands, operand{need: o.itself()})
 			}
 		}
 	}
 }
 
-// call visits a call that has to hold or, where it is under a not, does not.
-func (r *reviewer) call(call []*ast.Term, negated, under bool) {
+func (r *reviewer) call(call []*ast.Term, o operand) {
 	operator := call[0].Value.String()
-	turned := negated != under
-	except := turned != (operator == ast.NotEqual.Name)
+	except := o.itself() != need(operator == ast.NotEqual.Name)
 	equality := operator == ast.Equal.Name || operator == ast.Equality.Name
 	for _, arg := range call[1:] {
 		_, plain := arg.Value.(ast.Ref)
 		r.reads(arg, func(ref ast.Ref) {
-			r.excepts = r.excepts || except && ref.HasPrefix(resourceRef)
+			r.excepts = r.excepts || bool(except) && ref.HasPrefix(resourceRef)
 			// Rego takes the operand of an equality out of a not only where it is
 			// computed: that is undefined then, whatever the not.
-			r.absent(ref, negated, under && equality && plain)
+			r.absent(ref, (o.need == toFail) == (o.under && equality && plain))
 		})
 	}
 	for _, name := range ruleNames(r.module, call[0].Value) {
-		r.rules(name, turned)
+		r.rules(name, o.itself())
 	}
 }
 
-// absent notes a reference whose absence makes the expression around it undefined
-// or, where holds is set, true.
-func (r *reviewer) absent(ref ast.Ref, negated, holds bool) {
-	if name, ok := optional(ref); ok && negated == holds {
+// absent notes a reference of which the absence has the condition fail, if it dodges.
+func (r *reviewer) absent(ref ast.Ref, dodges bool) {
+	if name, ok := optional(ref); ok && dodges {
 		r.dodges[name] = true
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/resource"
 	"writ/storage"
 )
 
@@ -59,7 +60,7 @@ func (h *history) Record(_ context.Context, org, decisionID string) (*storage.Re
 
 func counter(t testing.TB, spec string) *condition.Counter {
 	t.Helper()
-	c, err := condition.Compile(spec, condition.Options{Stricter: true})
+	c, err := condition.Compile(spec, condition.Options{Side: resource.ForBlock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/engine/resource"
 )
 
 // input is the input of a question but its rules: see the package documentation.
@@ -69,6 +70,14 @@ type question struct {
 // versions are what a decision is made under.
 type versions struct{ policy, rules int64 }
 
+func readingsFor(r *resource.Readings, side resource.Side) (all []reading) {
+	for i := range r.Len(side) {
+		read := r.At(side, i)
+		all = append(all, reading{read.Text, read.Readers.Names()})
+	}
+	return all
+}
+
 // newQuestion encodes what the core is asked.
 func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 	if set.Policy == nil || in == nil || in.Intent == nil {
@@ -91,14 +100,7 @@ func newQuestion(set engine.Set, in *engine.Input) (question, error) {
 		q.Approval = &approval{a.ID, a.Status}
 	}
 	q.Counters = counters(in.Counts)
-	for i := range read.BlockLen() {
-		r := read.BlockAt(i)
-		q.Readings.Blocked = append(q.Readings.Blocked, reading{r.Text, r.Readers.Names()})
-	}
-	for i := range read.AllowLen() {
-		r := read.AllowAt(i)
-		q.Readings.Allowed = append(q.Readings.Allowed, reading{r.Text, r.Readers.Names()})
-	}
+	q.Readings.Blocked, q.Readings.Allowed = readingsFor(&read, resource.ForBlock), readingsFor(&read, resource.ForAllow)
 	q.Readings.Stops = read.Stops().String()
 	rest, err := json.Marshal(&q)
 	if err != nil {

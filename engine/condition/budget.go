@@ -3,7 +3,7 @@ package condition
 import (
 	"fmt"
 
-	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // budget adds up what the patterns of one condition compile to, and refuses
@@ -35,7 +35,7 @@ func (b *budget) regexp(expr string, times int) error {
 // compiles no more: compiling is what takes long.
 func (b *budget) glob(op Operator, pattern string) error {
 	if b.spellings <= MaxEntries {
-		m, err := compileMatcher(op, []string{pattern}, glob.Blocks)
+		m, err := compileMatcher(op, []string{pattern}, resource.ForBlock)
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,9 @@ var ErrBroken = errors.New("the stored condition does not compile")
 // broken as one that does not compile.
 var errNoList = errors.New("there is no such list")
 
+// errNoSide is the error of what would ask the resource without knowing what for.
+var errNoSide = errors.New("the condition is neither for a block nor for an allowance")
+
 // absentError is of a field that the intent lacks and the condition names.
 type absentError struct{ what string }
 
@@ -129,5 +132,6 @@ var (
 	tooMuchWork = types.WrapErr(ErrTooMuchWork)
 	notDecimal  = types.WrapErr(errNoDecimal)
 	noCount     = types.WrapErr(&absentError{"nothing was counted"})
+	noSide      = types.WrapErr(errNoSide)
 	noList      = types.WrapErr(errNoList)
 )

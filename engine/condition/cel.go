@@ -15,7 +15,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	celparser "github.com/google/cel-go/parser"
 
-	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // presenceOfField begins the names, which only macros can write, of the variables that
@@ -218,14 +218,14 @@ func (s *language) bound(checked *cel.Ast) error {
 	return nil
 }
 
-// plan turns a checked expression into a program. use is that of its calls of
-// resource_glob.
-func (s *language) plan(checked *cel.Ast, use glob.Use) (*Program, error) {
+// plan turns a checked expression into a program. side is what its calls of
+// resource_glob are for.
+func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) {
 	load, err := s.load(checked)
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{load: load, use: use, charged: true}
+	p := &Program{load: load, side: side, charged: true}
 	planned := &expression{}
 	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(decorator(p)),

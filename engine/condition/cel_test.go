@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
@@ -27,7 +26,7 @@ func compileExpr(expr string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.plan(checked, glob.Blocks)
+	return l.plan(checked, resource.ForBlock)
 }
 
 func TestProgram_Eval(t *testing.T) {

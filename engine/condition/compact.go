@@ -13,7 +13,7 @@ import (
 
 // Compact is a condition of a policy's check, in one piece of memory (see package flat):
 // the nodes of a tree, each followed by what it asks. A node begins with its kind, field,
-// operator and reads, a byte each, and the length of the rest in four. That are the operands
+// operator and side, a byte each, and the length of the rest in four. That are the operands
 // of a combination; a number of eight bytes; texts, each behind its length; or a list of
 // patterns as it is compiled.
 //
@@ -29,7 +29,7 @@ const compactHeader = 8
 // of a policy does.
 func AppendCompact(b []byte, n *Node) ([]byte, error) {
 	start := len(b)
-	b = append(b, byte(n.Kind), byte(n.Field.ID), byte(n.Op), byte(n.Reads), 0, 0, 0, 0)
+	b = append(b, byte(n.Kind), byte(n.Field.ID), byte(n.Op), byte(n.Side), 0, 0, 0, 0)
 	var err error
 	if n.Kind == Leaf {
 		b, err = appendLeaf(b, n)
@@ -59,8 +59,8 @@ func appendLeaf(b []byte, n *Node) ([]byte, error) {
 	switch {
 	case n.Op == Exists && n.Field.ID != MetadataValue, n.Op == IsTrue:
 		return b, nil
-	case n.Op == ResourceGlob && n.Reads != ReadsOne:
-		list, err := glob.Compile(n.Texts(), glob.Use(n.Reads == ReadsAny))
+	case n.Op == ResourceGlob && n.Side != 0:
+		list, err := glob.Compile(n.Texts(), n.Side)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func appendLeaf(b []byte, n *Node) ([]byte, error) {
 		}
 		return b, nil
 	case text && (n.Op == Glob || n.Op == ActionGlob || n.Op == ActionDenied):
-		m, err := compileMatcher(n.Op, n.Texts(), glob.Allows)
+		m, err := compileMatcher(n.Op, n.Texts(), n.Side)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,8 @@ func (c Compact) holds(f *Frame) bool {
 // leaf asks a leaf. A field that is missing makes it false.
 func (c Compact) leaf(f *Frame, id FieldID, op Operator, operand string) bool {
 	if op == ResourceGlob {
-		return c.reads(f, glob.ListOf(operand))
+		list := glob.ListOf(operand)
+		return list.Holds(&f.readings, c.side())
 	}
 	if !f.has(id) {
 		return false
@@ -166,44 +167,44 @@ func actionAt(op Operator, list, action string) int {
 	return set.Match(action)
 }
 
-func (c Compact) reads(f *Frame, list glob.List) bool {
-	if Reads(c.flat[3]) == ReadsAny {
-		i, _ := list.FirstMatch(&f.readings)
-		return i >= 0
-	}
-	return list.Allowed(&f.readings)
+func (c Compact) side() resource.Side { return resource.Side(c.flat[3]) }
+
+// checkList is a list of patterns in a Compact. There is none where the operand is empty.
+type checkList struct {
+	op      Operator
+	side    resource.Side
+	operand string
 }
 
-// list returns the operator and the operand of the first list of patterns in c. There is
-// none where the operand is empty.
-func (c Compact) list() (op Operator, operand string) {
+// list returns the first list of patterns in c.
+func (c Compact) list() (l checkList) {
 	rest := c.flat[compactHeader:]
 	if NodeKind(c.flat[0]) != Leaf {
-		for rest != "" && operand == "" {
+		for rest != "" && l.operand == "" {
 			var k Compact
 			k, rest = CutCompact(rest)
-			op, operand = k.list()
+			l = k.list()
 		}
-		return op, operand
+		return l
 	}
-	switch op = Operator(c.flat[2]); op {
+	switch op := Operator(c.flat[2]); op {
 	case ResourceGlob, ActionGlob, ActionDenied:
-		return op, rest
+		return checkList{op, c.side(), rest}
 	}
-	return op, ""
+	return checkList{}
 }
 
 // Objected returns the index of the pattern of the first list of c that matches, and the
 // readers of the resource to which it does; -1 where none does.
 func (c Compact) Objected(f *Frame) (index int, by resource.Reader) {
-	switch op, operand := c.list(); {
-	case operand == "":
+	switch l := c.list(); {
+	case l.operand == "":
 		return -1, 0
-	case op == ResourceGlob:
-		list := glob.ListOf(operand)
+	case l.op == ResourceGlob:
+		list := glob.ListOf(l.operand)
 		return list.FirstMatch(&f.readings)
 	default:
-		return actionAt(op, operand, f.texts[ActionType]), resource.Raw
+		return actionAt(l.op, l.operand, f.texts[ActionType]), resource.Raw
 	}
 }
 
@@ -218,21 +219,18 @@ type Matching struct {
 	Reading resource.Reading
 }
 
-// Matching returns what the first list of c says of f. A list of resources allows them if
-// allows is set, and blocks them otherwise.
-func (c Compact) Matching(f *Frame, allows bool) (m Matching) {
+// Matching returns what the first list of c says of f.
+func (c Compact) Matching(f *Frame) (m Matching) {
 	add := func(index int) { m.Entries = append(m.Entries, index) }
-	op, operand := c.list()
-	list, denied, actions := glob.ListOf(operand), deniedActions{operand}, ActionSet{operand}
-	switch {
-	case operand == "":
-	case op == ResourceGlob && allows:
-		covered(&list, f, &m, add)
-	case op == ResourceGlob:
-		blocked(&list, f, &m, add)
-	case op == ActionDenied:
+	switch l := c.list(); {
+	case l.operand == "":
+	case l.op == ResourceGlob:
+		l.reads(f, &m, add)
+	case l.op == ActionDenied:
+		denied := deniedActions{l.operand}
 		denied.each(f.texts[ActionType], add)
 	default:
+		actions := ActionSet{l.operand}
 		actions.each(f.texts[ActionType], add)
 	}
 	slices.Sort(m.Entries)
@@ -240,20 +238,15 @@ func (c Compact) Matching(f *Frame, allows bool) (m Matching) {
 	return m
 }
 
-func blocked(list *glob.List, f *Frame, m *Matching, add func(index int)) {
-	for i := range f.readings.BlockLen() {
-		reading := f.readings.BlockAt(i)
-		if list.Each(reading, resource.StopsAtSlash, add); len(m.Entries) > 0 && m.Reading.Readers == 0 {
-			m.Reading = reading
-		}
+func (l checkList) reads(f *Frame, m *Matching, add func(index int)) {
+	list, stops := glob.ListOf(l.operand), resource.StopsAtSlash
+	if l.side == resource.ForAllow {
+		stops = f.readings.Stops()
 	}
-}
-
-func covered(list *glob.List, f *Frame, m *Matching, add func(index int)) {
-	stops := f.readings.Stops()
-	for i := range f.readings.AllowLen() {
-		reading := f.readings.AllowAt(i)
-		if list.Each(reading, stops, add); !list.MatchEvery(reading, stops) && m.Reading.Readers == 0 {
+	for i := range f.readings.Len(l.side) {
+		reading := f.readings.At(l.side, i)
+		list.Each(reading, stops, add)
+		if m.Reading.Readers == 0 && list.HoldsOf(reading, l.side, stops) == (l.side == resource.ForBlock) {
 			m.Reading = reading
 		}
 	}

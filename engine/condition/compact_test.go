@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"writ/engine/condition/conditiontest"
+	"writ/engine/resource"
 )
 
 func mustCompact(t *testing.T, n *Node) Compact {
@@ -23,21 +24,21 @@ func mustCompact(t *testing.T, n *Node) Compact {
 func TestCompact_AgreesWithProgram(t *testing.T) {
 	g := conditiontest.New(1)
 	action := func(op Operator, types ...string) *Node { return Compare(FieldOf(ActionType), op, Texts(types...)...) }
-	asked := func(reads Reads, patterns ...string) *Node {
+	asked := func(side resource.Side, patterns ...string) *Node {
 		n := Compare(FieldOf(Resource), ResourceGlob, Texts(patterns...)...)
-		n.Reads = reads
+		n.Side = side
 		return n
 	}
 	trees := []*Node{
 		Always(true), Always(false),
 		action(ActionGlob, "sql.write", "dep*y", "*.read"), action(ActionDenied, "SQL.*", "de-ploy", "pay"), action(ActionDenied, "sql.*", "pay"),
-		asked(ReadsAny, "prod/**", "https://*.example.com/**"), asked(ReadsEvery, "prod/**", "https://*.example.com/v1/*", "d?"),
+		asked(resource.ForBlock, "prod/**", "https://*.example.com/**"), asked(resource.ForAllow, "prod/**", "https://*.example.com/v1/*", "d?"),
 		Compare(FieldOf(AgentID), Glob, Texts("team-a/*")...), Compare(FieldOf(UsageExceeded), IsTrue),
 		Compare(FieldOf(CostAmount), Lte, Constant{Num: 2}), Compare(FieldOf(CostCurrency), Eq, Texts("EUR")...), Has(FieldOf(Cost)),
 	}
 	compared := 0
 	for range 1000 {
-		c, err := Compile(g.Condition(), Options{Stricter: g.IntN(2) == 0})
+		c, err := Compile(g.Condition(), Options{Side: conditiontest.Pick(g, resource.ForBlock, resource.ForAllow)})
 		if err != nil || c.tree == nil {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"writ/engine/resource"
 )
 
 // forms is what an author who wrote something else is shown.
@@ -37,9 +39,8 @@ type Condition struct {
 
 // Options say how a condition is compiled.
 type Options struct {
-	// Stricter is set where a match makes the outcome stricter: the rule denies or asks
-	// for approval.
-	Stricter bool
+	// Side is what a match is for: for a block where the rule denies or asks for approval.
+	Side resource.Side
 	// Stored compiles what was accepted once: what is only refused because its author
 	// likely meant something else keeps running.
 	Stored bool
@@ -47,6 +48,9 @@ type Options struct {
 
 // Compile returns the condition that doc is. What is wrong with it is an [*Error].
 func Compile(doc string, o Options) (*Condition, error) {
+	if o.Side != resource.ForBlock && o.Side != resource.ForAllow {
+		return nil, errNoSide
+	}
 	root, err := decode(doc)
 	if err != nil {
 		return nil, err
@@ -80,10 +84,10 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tree.checkCounters(o.Stricter); err != nil {
+	if err := tree.checkCounters(o.Side); err != nil {
 		return nil, err
 	}
-	tree = tree.reading(o.Stricter)
+	tree = tree.sided(o.Side)
 	program, err := Plan(tree)
 	if err != nil {
 		return nil, refuse("", "%v", err)
@@ -202,19 +206,19 @@ func (n *Node) counters(all []*Counter) []*Counter {
 // checkCounters refuses a counter that would loosen what it is to hold: what is counted
 // too much makes gt and gte true too early, which must make the outcome stricter, and lt
 // and lte false too early, which must not.
-func (n *Node) checkCounters(stricter bool) error {
+func (n *Node) checkCounters(side resource.Side) error {
 	if n.Kind == Not {
-		return n.Kids[0].checkCounters(!stricter)
+		return n.Kids[0].checkCounters(side.Opposite())
 	}
-	if n.Field.Counter != nil && (n.Op == Gt || n.Op == Gte) != stricter {
+	if n.Field.Counter != nil && (n.Op == Gt || n.Op == Gte) != (side == resource.ForBlock) {
 		want := "lt or lte"
-		if stricter {
+		if side == resource.ForBlock {
 			want = "gt or gte"
 		}
 		return refuse("", "a counter is compared with %s here: it may count more than there was for a moment, and must then be strict", want)
 	}
 	for _, k := range n.Kids {
-		if err := k.checkCounters(stricter); err != nil {
+		if err := k.checkCounters(side); err != nil {
 			return err
 		}
 	}

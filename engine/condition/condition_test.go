@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/engine/condition/conditiontest"
+	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
@@ -36,6 +37,7 @@ func intentWith(edit func(*intent)) *intent {
 func testFrame(t testing.TB, in *intent) *Frame {
 	t.Helper()
 	f := NewFrame()
+	f.SetSide(resource.ForBlock)
 	f.SetText(IntentID, in.IntentID)
 	f.SetText(PolicyID, in.PolicyID)
 	f.SetText(AgentID, in.AgentID)
@@ -67,7 +69,7 @@ func testFrame(t testing.TB, in *intent) *Frame {
 
 func mustCondition(t testing.TB, doc string) *Condition {
 	t.Helper()
-	c, err := Compile(doc, Options{Stricter: true})
+	c, err := Compile(doc, Options{Side: resource.ForBlock})
 	if err != nil {
 		t.Fatalf("Compile(%s): %v", doc, err)
 	}
@@ -109,5 +111,39 @@ func wantInvalid(t *testing.T, err error, texts ...string) {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("error = %q, want it to say %q", err, text)
 		}
+	}
+}
+
+// What does not say what it is for is refused as it is compiled, and an error as it is
+// asked: it can neither allow nor fail to block.
+func TestSide_ZeroIsRefused(t *testing.T) {
+	if _, err := Compile(`{"resource":"prod/**"}`, Options{}); err == nil {
+		t.Error("Compile without a side succeeded")
+	}
+	for _, op := range []Operator{ResourceGlob, Eq} {
+		n := Compare(FieldOf(Resource), op, Texts("prod/db")...)
+		if _, err := AppendCompact(nil, n); err == nil {
+			t.Errorf("AppendCompact of operator %d without a side succeeded", op)
+		}
+	}
+	if _, err := Plan(Compare(FieldOf(Resource), ResourceGlob, Texts("prod/db")...)); err == nil {
+		t.Error("Plan of a list without a side succeeded")
+	}
+	if _, err := glob.Compile([]string{"prod/**"}, 0); err == nil {
+		t.Error("glob.Compile without a side succeeded")
+	}
+	c, err := Compile(`{"cel":"!resource_glob('prod/**', intent.resource)"}`, Options{Side: resource.ForAllow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := testFrame(t, intentWith(bare))
+	for side, want := range map[resource.Side]string{0: errNoSide.Error(), 3: errNoSide.Error(), resource.ForAllow: ""} {
+		f.SetSide(side)
+		if _, err := c.Program.Eval(f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("Eval for side %d = %v, want %q", side, err, want)
+		}
+	}
+	if ok, err := (&Program{root: &readings{}}).Eval(f); ok || err == nil {
+		t.Errorf("readings without a side = %v, %v, want an error", ok, err)
 	}
 }

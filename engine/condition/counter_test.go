@@ -4,27 +4,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"writ/engine/resource"
 )
 
 const emails = `{"count":{"by":["agent_id"],"action_type":"email.send","window":"1h"},"gt":20}`
 
 func TestCounter_IsParsed(t *testing.T) {
 	for name, tt := range map[string]struct {
-		doc      string
-		stricter bool
-		want     string
+		doc  string
+		side resource.Side
+		want string
 	}{
-		"count":              {emails, true, "count of email.send by agent_id in 3600s"},
-		"of an organization": {`{"count":{"window":"90m"},"gte":1}`, true, "count in 5400s"},
-		"by both":            {`{"count":{"by":["session_id","agent_id"],"window":"7d"},"gt":1}`, true, "count by agent_id by session_id in 604800s"},
+		"count":              {emails, resource.ForBlock, "count of email.send by agent_id in 3600s"},
+		"of an organization": {`{"count":{"window":"90m"},"gte":1}`, resource.ForBlock, "count in 5400s"},
+		"by both":            {`{"count":{"by":["session_id","agent_id"],"window":"7d"},"gt":1}`, resource.ForBlock, "count by agent_id by session_id in 604800s"},
 		"sum": {`{"all":[{"field":"action_type","op":"glob","value":"pay.*"},
 			{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["agent_id"],"window":"24h"},"gt":20000}]}`,
-			true, "sum of cost.amount_minor in EUR by agent_id in 86400s"},
-		"room, of a rule that allows": {`{"count":{"action_type":"email.*","window":"60s"},"lte":5}`, false, "count of email.* in 60s"},
-		"negated":                     {`{"not":{"count":{"window":"60s"},"lt":5}}`, true, "count in 60s"},
+			resource.ForBlock, "sum of cost.amount_minor in EUR by agent_id in 86400s"},
+		"room, of a rule that allows": {`{"count":{"action_type":"email.*","window":"60s"},"lte":5}`, resource.ForAllow, "count of email.* in 60s"},
+		"negated":                     {`{"not":{"count":{"window":"60s"},"lt":5}}`, resource.ForBlock, "count in 60s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := Compile(tt.doc, Options{Stricter: tt.stricter})
+			c, err := Compile(tt.doc, Options{Side: tt.side})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +57,7 @@ func TestCounter_IsRefused(t *testing.T) {
 		"loose by negation":   {`{"not":{"count":{"window":"1h"},"gt":20}}`, "lt or lte"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Compile(tt.doc, Options{Stricter: true})
+			_, err := Compile(tt.doc, Options{Side: resource.ForBlock})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
@@ -66,7 +68,7 @@ func TestCounter_IsRefused(t *testing.T) {
 // What is counted decides; an intent that the counter does not count is none of its
 // business; a counter that nobody has read is an error.
 func TestCounter_IsCompared(t *testing.T) {
-	c, err := Compile(emails, Options{Stricter: true})
+	c, err := Compile(emails, Options{Side: resource.ForBlock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestCounter_IsCompared(t *testing.T) {
 }
 
 func TestCounter_CountsWhatItNames(t *testing.T) {
-	c, err := Compile(`{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["session_id"],"action_type":"pay.*","window":"1h"},"gt":1}`, Options{Stricter: true})
+	c, err := Compile(`{"sum":{"field":"cost.amount_minor","currency":"EUR","by":["session_id"],"action_type":"pay.*","window":"1h"},"gt":1}`, Options{Side: resource.ForBlock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,18 +121,18 @@ func TestCounter_CountsWhatItNames(t *testing.T) {
 
 func TestCounter_Bounds(t *testing.T) {
 	for doc, tt := range map[string]struct {
-		stricter bool
-		upTo     map[int64]int64
+		side resource.Side
+		upTo map[int64]int64
 	}{
-		`{"count":{"window":"1h"},"gt":20}`:  {true, map[int64]int64{0: 20, 20: 20, 21: MaxInteger}},
-		`{"count":{"window":"1h"},"gte":20}`: {true, map[int64]int64{0: 19, 19: 19, 20: MaxInteger}},
-		`{"count":{"window":"1h"},"lt":20}`:  {false, map[int64]int64{1: 19, 20: MaxInteger}},
-		`{"count":{"window":"1h"},"lte":20}`: {false, map[int64]int64{1: 20, 21: MaxInteger}},
+		`{"count":{"window":"1h"},"gt":20}`:  {resource.ForBlock, map[int64]int64{0: 20, 20: 20, 21: MaxInteger}},
+		`{"count":{"window":"1h"},"gte":20}`: {resource.ForBlock, map[int64]int64{0: 19, 19: 19, 20: MaxInteger}},
+		`{"count":{"window":"1h"},"lt":20}`:  {resource.ForAllow, map[int64]int64{1: 19, 20: MaxInteger}},
+		`{"count":{"window":"1h"},"lte":20}`: {resource.ForAllow, map[int64]int64{1: 20, 21: MaxInteger}},
 		`{"all":[{"count":{"window":"1h"},"gt":20},{"count":{"window":"1h"},"gte":6},{"count":{"window":"2h"},"gte":3}]}`: {
-			true, map[int64]int64{1: 5, 5: 5, 6: 20, 20: 20, 21: MaxInteger},
+			resource.ForBlock, map[int64]int64{1: 5, 5: 5, 6: 20, 20: 20, 21: MaxInteger},
 		},
 	} {
-		c, err := Compile(doc, Options{Stricter: tt.stricter})
+		c, err := Compile(doc, Options{Side: tt.side})
 		if err != nil {
 			t.Fatal(err)
 		}

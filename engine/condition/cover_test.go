@@ -33,11 +33,11 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 				continue
 			}
 			claims++
-			of, err := compileMatcher(c.of, []string{entry}, false)
+			of, err := compileMatcher(c.of, []string{entry}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := compileMatcher(c.all, []string{by}, false)
+			all, err := compileMatcher(c.all, []string{by}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

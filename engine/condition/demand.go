@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // Demand is a necessary condition of a rule: the field has one of values, is
@@ -68,8 +69,8 @@ func leafDemand(n *Node) []Demand {
 	}
 	d := Demand{Field: n.Field}
 	switch {
-	case n.isResource() && n.Reads != ReadsOne && (n.Op == Eq || n.Op == In):
-		if list, err := glob.Exactly(n.Texts(), glob.Use(n.Reads == ReadsAny)); err == nil {
+	case n.isResource() && n.Side != 0 && (n.Op == Eq || n.Op == In):
+		if list, err := glob.Exactly(n.Texts(), n.Side); err == nil {
 			d.literals(list)
 		}
 	case n.Op == Eq || n.Op == In:
@@ -82,7 +83,7 @@ func leafDemand(n *Node) []Demand {
 	case n.Op == StartsWith:
 		d.Within = append(d.Within, directory(n.Values[0].Str))
 	case n.Op == ResourceGlob:
-		list, err := glob.Compile(n.Texts(), glob.Blocks)
+		list, err := glob.Compile(n.Texts(), resource.ForBlock)
 		if err != nil {
 			return nil
 		}

@@ -8,7 +8,7 @@
 // of. What there is to know of a field is in one table (field.go), and of an operator
 // in another (operator.go).
 //
-//	c, err := condition.Compile(doc, condition.Options{Stricter: true}) // *Error: where, what
+//	c, err := condition.Compile(doc, condition.Options{Side: resource.ForBlock}) // *Error: where, what
 //	f := condition.NewFrame()                                           // one for each evaluation
 //	f.SetText(condition.ActionType, "deploy")
 //	ok, err := c.Program.Eval(f)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 // showsForms are pieces of the message that shows the four forms.
@@ -18,7 +20,7 @@ func TestDecision_Rules_AnythingElseIsInvalidAndShowsTheForms(t *testing.T) {
 		`{"action_type":"x","action_type":"y"}`, `{"metadata.env":{"$eq":"` + "\xff" + `"}}`,
 	} {
 		t.Run(doc, func(t *testing.T) {
-			_, err := Compile(doc, Options{Stricter: true})
+			_, err := Compile(doc, Options{Side: resource.ForBlock})
 			wantInvalid(t, err, showsForms...)
 		})
 	}
@@ -129,14 +131,14 @@ func TestCondition_Errors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Compile(tt.doc, Options{})
+			_, err := Compile(tt.doc, Options{Side: resource.ForAllow})
 			wantInvalid(t, err, tt.want...)
 		})
 	}
 }
 
 func TestCondition_EveryMistakeIsReported(t *testing.T) {
-	_, err := Compile(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Options{})
+	_, err := Compile(`{"foo":1,"cost.amount_minor":{"$gt":"5"},"action_type":7}`, Options{Side: resource.ForAllow})
 	var bad *Error
 	if !errors.As(err, &bad) || len(bad.Mistakes) != 3 {
 		t.Errorf("error = %v, want three mistakes", err)
@@ -174,7 +176,7 @@ func TestCondition_Limits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Compile(tt.doc, Options{})
+			_, err := Compile(tt.doc, Options{Side: resource.ForAllow})
 			if tt.want != "" {
 				wantInvalid(t, err, tt.want)
 			} else if err != nil {

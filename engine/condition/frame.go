@@ -26,10 +26,9 @@ type Frame struct {
 	metadata map[string]string
 	counts   []Count
 	readings resource.Readings
-	// reading is the value of Resource, and every says whether a rule that allows is
-	// asked, which has to match to every reader of it.
+	// reading is the value of Resource, and side what a rule is for that is asked about it.
 	reading resource.Reading
-	every   bool
+	side    resource.Side
 	lists   Lists
 	// exec and boxed are for CEL: boxed are the values that an expression asked for as
 	// CEL values, made at most once per evaluation.
@@ -121,9 +120,8 @@ func (f *Frame) SetReading(r resource.Reading) {
 	f.texts[Resource], f.reading = r.Text, r
 }
 
-// SetEvery says whether what is asked next has to hold to every reader of a reading, as
-// for a rule that allows.
-func (f *Frame) SetEvery(every bool) { f.every = every }
+// SetSide says what the rule is for that is asked next about a reading.
+func (f *Frame) SetSide(side resource.Side) { f.side = side }
 
 // Text returns the value of a field that holds text, or false where the intent lacks it.
 func (f *Frame) Text(id FieldID) (string, bool) { return f.texts[id], f.has(id) }

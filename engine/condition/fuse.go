@@ -7,14 +7,13 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+
+	"writ/engine/resource"
 )
 
-// Names of the functions that ask the readings of the resource, in what is rendered of
-// match objects and trees.
-const (
-	fnResourceAny   = "resource_any"
-	fnResourceEvery = "resource_every"
-)
+// fnResource are the functions that ask the readings of the resource, in what is rendered
+// of match objects and trees.
+var fnResource = [...]string{resource.ForBlock: "resource_any", resource.ForAllow: "resource_every"}
 
 // Names of the functions that read metadata values as what they stand for, and
 // of the one of CEL's that makes a list of a text.

@@ -42,7 +42,7 @@ func fusePatterns(p *Program, call interpreter.InterpretableCall) (interpreter.I
 		}
 		return &fused{call.ID(), asked}, nil
 	}
-	m, err := compileMatcher(op, patterns, p.use)
+	m, err := compileMatcher(op, patterns, p.side)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

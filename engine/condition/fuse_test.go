@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"writ/engine/condition/conditiontest"
-	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // withChecks is CEL with what only the checks of policies and the renderings of trees
@@ -26,7 +27,7 @@ var withChecks = sync.OnceValues(func() (*language, error) {
 	for _, op := range []Operator{Glob, ResourceGlob, ActionGlob, ActionDenied} {
 		options = append(options, patternFunction(table[op].symbol))
 	}
-	for _, name := range []string{fnResourceAny, fnResourceEvery} {
+	for _, name := range fnResource[resource.ForBlock:] {
 		unplanned := cel.BinaryBinding(func(_, _ ref.Val) ref.Val { return types.NewErr("%s was not planned", name) })
 		options = append(options, cel.Function(name,
 			cel.Overload(name+"_list", []*cel.Type{cel.StringType, cel.ListType(cel.StringType)}, cel.BoolType, unplanned),
@@ -47,11 +48,11 @@ func compileTree(t testing.TB, expr string) *Program {
 	if issues.Err() != nil {
 		t.Fatalf("%s: %v", expr, issues.Err())
 	}
-	p := &Program{}
+	p := &Program{side: resource.ForBlock}
 	root, err := l.planner.NewInterpretable(checked.NativeRep(), interpreter.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := i.(interpreter.InterpretableCall)
 		switch {
-		case ok && (call.Function() == fnResourceAny || call.Function() == fnResourceEvery):
+		case ok && slices.Contains(fnResource[:], call.Function()):
 			op, err := constantPatterns("", call.Args()[0])
 			if err != nil {
 				return nil, err
@@ -62,7 +63,7 @@ func compileTree(t testing.TB, expr string) *Program {
 			}
 			for id := range table {
 				if table[id].symbol == op[0] {
-					asked, err := p.readings(Operator(id), values, call.Function() == fnResourceEvery)
+					asked, err := p.readings(Operator(id), values, resource.Side(slices.Index(fnResource[:], call.Function()))) //nolint:gosec // 1 or 2
 					return &fused{call.ID(), asked}, err
 				}
 			}
@@ -103,7 +104,7 @@ func TestDecorator_ChangesNoMeaning(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", expr, err)
 		}
-		planned, err := l.plan(checked, glob.Blocks)
+		planned, err := l.plan(checked, resource.ForBlock)
 		if err != nil {
 			t.Fatalf("%s: %v", expr, err)
 		}
@@ -126,9 +127,9 @@ func TestDecorator_ChangesNoMeaning(t *testing.T) {
 // What the checks of policies ask means in CEL what it means as it runs.
 func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 	g := conditiontest.New(5)
-	text := func(id FieldID, op Operator, reads Reads, values ...string) *Node {
+	text := func(id FieldID, op Operator, side resource.Side, values ...string) *Node {
 		n := Compare(FieldOf(id), op, Texts(values...)...)
-		n.Reads = reads
+		n.Side = side
 		return n
 	}
 	statuses := []string{"active", "disabled", "unregistered"}
@@ -142,7 +143,7 @@ func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 			Either(Negate(Compare(FieldOf(RequireRegistered), IsTrue)), Negate(text(GovernedAgentStatus, Eq, 0, "unregistered"))),
 			Either(text(AgentID, Eq, 0, "team-a/*"), text(AgentID, Glob, 0, "team-a/*")),
 			Negate(text(ActionType, ActionDenied, 0, types...)), text(ActionType, ActionGlob, 0, types[g.IntN(3):]...),
-			Negate(text(Resource, ResourceGlob, ReadsAny, list...)), text(Resource, ResourceGlob, ReadsEvery, list[g.IntN(2):]...),
+			Negate(text(Resource, ResourceGlob, resource.ForBlock, list...)), text(Resource, ResourceGlob, resource.ForAllow, list[g.IntN(2):]...),
 			Either(Negate(Has(FieldOf(Cost))), Compare(FieldOf(CostAmount), Lte, amount)),
 			Either(Negate(Has(FieldOf(Cost))), text(CostCurrency, Eq, 0, "EUR")), Negate(Compare(FieldOf(UsageExceeded), IsTrue)),
 			Negate(Compare(FieldOf(SessionClosed), IsTrue)), Negate(Compare(FieldOf(SessionExpired), IsTrue)),

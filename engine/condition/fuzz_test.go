@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"writ/engine/condition/conditiontest"
+	"writ/engine/resource"
 )
 
 func FuzzCondition(f *testing.F) {
@@ -13,7 +14,7 @@ func FuzzCondition(f *testing.F) {
 	}
 	in := intentWith(nil)
 	f.Fuzz(func(t *testing.T, doc string) {
-		c, err := Compile(doc, Options{Stricter: true})
+		c, err := Compile(doc, Options{Side: resource.ForBlock})
 		if err != nil {
 			var bad *Error
 			if !errors.As(err, &bad) || len(bad.Mistakes) == 0 {

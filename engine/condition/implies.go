@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // shapeKey is a pattern, or a text that stands for itself, as a list has it.
 type shapeKey struct {
 	op   Operator
-	use  glob.Use
+	side resource.Side
 	text string
 }
 
@@ -32,7 +33,7 @@ func (p *Prover) implies(a, b *Node) bool {
 		return false
 	}
 	switch {
-	case among1(a.Op) && among1(b.Op) && (a.Field.ID != Resource || a.Reads == ReadsOne || a.Reads == b.Reads):
+	case among1(a.Op) && among1(b.Op) && (a.Field.ID != Resource || a.Side == 0 || a.Side == b.Side):
 		return !slices.ContainsFunc(a.Values, func(v Constant) bool { return !slices.Contains(b.Values, v) })
 	case isMatch(a) && isMatch(b):
 		return !slices.ContainsFunc(a.Texts(), func(s string) bool { return !p.covered(a, s, b) })
@@ -48,13 +49,13 @@ func among1(op Operator) bool { return op == Eq || op == In }
 // readsAlike reports whether what a says of a reading b can say of it: what every
 // reading of an allowance is, one of a block is.
 func readsAlike(a, b *Node) bool {
-	return a.Reads == b.Reads || a.Reads == ReadsEvery && b.Reads == ReadsAny
+	return a.Side == b.Side || a.Side == resource.ForAllow && b.Side == resource.ForBlock
 }
 
 // isMatch reports whether a leaf is true of what one of its patterns matches; a constant
 // is one of the resource, which is equal to all that is read as it.
 func isMatch(n *Node) bool {
-	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Reads != ReadsOne && among1(n.Op)
+	return n.Op == Glob || n.Op == ActionGlob || n.Op == ResourceGlob || n.Field.ID == Resource && n.Side != 0 && among1(n.Op)
 }
 
 // covered reports whether b matches all that a matches by the pattern s.
@@ -64,13 +65,13 @@ func (p *Prover) covered(a *Node, s string, b *Node) bool {
 		case a.Op == ActionGlob:
 			return b.Op == ActionGlob && ActionCovers(by, s)
 		case a.Op == Glob || b.Op == Glob:
-			return a.Op == b.Op && p.shape(b.Op, by, false).covers(p.shape(a.Op, s, false))
-		case a.Reads == ReadsEvery && b.Reads == ReadsAny:
-			beats, of := p.shape(b.Op, by, glob.Blocks), p.shape(a.Op, s, glob.Allows)
+			return a.Op == b.Op && p.shape(b.Op, by, 0).covers(p.shape(a.Op, s, 0))
+		case a.Side == resource.ForAllow && b.Side == resource.ForBlock:
+			beats, of := p.shape(b.Op, by, resource.ForBlock), p.shape(a.Op, s, resource.ForAllow)
 			return beats.mayCover(of) && beats.Beats(of.Shape)
 		}
-		for _, use := range uses(a.Reads) {
-			if !p.shape(b.Op, by, use).covers(p.shape(a.Op, s, use)) {
+		for _, side := range sides(a) {
+			if !p.shape(b.Op, by, side).covers(p.shape(a.Op, s, side)) {
 				return false
 			}
 		}
@@ -78,19 +79,16 @@ func (p *Prover) covered(a *Node, s string, b *Node) bool {
 	})
 }
 
-// uses returns the uses that a list may have.
-func uses(r Reads) []glob.Use {
-	switch r {
-	case ReadsAny:
-		return []glob.Use{glob.Blocks}
-	case ReadsEvery:
-		return []glob.Use{glob.Allows}
+// sides returns what the list of a leaf may be for.
+func sides(n *Node) []resource.Side {
+	if n.Side != 0 {
+		return []resource.Side{n.Side}
 	}
-	return []glob.Use{glob.Blocks, glob.Allows}
+	return []resource.Side{resource.ForBlock, resource.ForAllow}
 }
 
-func (p *Prover) shape(op Operator, text string, use glob.Use) shape {
-	key := shapeKey{op, use, text}
+func (p *Prover) shape(op Operator, text string, side resource.Side) shape {
+	key := shapeKey{op, side, text}
 	s, ok := p.shapes[key]
 	if ok {
 		return s
@@ -104,9 +102,9 @@ func (p *Prover) shape(op Operator, text string, use glob.Use) shape {
 	case Glob:
 		s.Shape = glob.PlainShape(text)
 	case ResourceGlob:
-		s.Shape = glob.ShapeOf(text, use)
+		s.Shape = glob.ShapeOf(text, side)
 	default:
-		s.Shape = glob.ExactShape(text, use)
+		s.Shape = glob.ExactShape(text, side)
 	}
 	s.prefixes = slices.Collect(s.Prefixes)
 	p.shapes[key] = s
@@ -122,6 +120,6 @@ func (s shape) mayCover(t shape) bool {
 }
 
 func (n *Node) equal(m *Node) bool {
-	return n == m || n.Kind == m.Kind && n.Field == m.Field && n.Op == m.Op && n.Reads == m.Reads && n.Kind != Opaque &&
+	return n == m || n.Kind == m.Kind && n.Field == m.Field && n.Op == m.Op && n.Side == m.Side && n.Kind != Opaque &&
 		slices.Equal(n.Values, m.Values) && slices.EqualFunc(n.Kids, m.Kids, (*Node).equal)
 }

@@ -102,7 +102,7 @@ func (p *Prover) matcher(n *Node) matcher {
 	if n.Op == Regex {
 		m, err = compileRegex(n.Values[0].Str)
 	} else {
-		m, err = compileMatcher(n.Op, n.Texts(), false)
+		m, err = compileMatcher(n.Op, n.Texts(), n.Side)
 	}
 	if err != nil {
 		m = nil

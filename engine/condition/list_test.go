@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"writ/engine/condition/conditiontest"
+	"writ/engine/resource"
 )
 
 func testLists() Lists {
@@ -74,7 +75,7 @@ func TestCondition_ListsAreRefused(t *testing.T) {
 		{`{"cel":"list('a') == list('b')"}`, "at most 100000 are allowed"},
 		{`{"cel":"intent.agent_id in (true ? list('a') : list('b'))"}`, `only "in" asks a list`},
 	} {
-		_, err := Compile(tt.doc, Options{})
+		_, err := Compile(tt.doc, Options{Side: resource.ForAllow})
 		wantInvalid(t, err, tt.want)
 	}
 }

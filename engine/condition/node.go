@@ -1,6 +1,10 @@
 package condition
 
-import "slices"
+import (
+	"slices"
+
+	"writ/engine/resource"
+)
 
 // Node is a condition as a tree whose every node is true or false of any intent: a
 // comparison with a field that is missing is false. Match objects and trees parse into
@@ -17,8 +21,9 @@ type Node struct {
 	Field  Field
 	Op     Operator
 	Values []Constant
-	// Reads says how a comparison with the resource reads it.
-	Reads Reads
+	// Side is what a comparison with the resource is for. The zero Side has the condition
+	// asked as a whole, for one reading at a time.
+	Side resource.Side
 }
 
 // NodeKind is what a Node is.
@@ -33,18 +38,6 @@ const (
 	// Opaque stands for a part of a CEL expression of which nothing is known. It can be
 	// indexed around and cannot be rendered.
 	Opaque
-)
-
-// Reads is how a comparison with the resource reads it.
-type Reads uint8
-
-// The ways of reading. ReadsAny is true where the comparison is for one reading that a
-// block looks at, ReadsEvery where it is for all that an allowance has to cover.
-const (
-	// ReadsOne has the condition asked as a whole, for one reading at a time.
-	ReadsOne Reads = iota
-	ReadsAny
-	ReadsEvery
 )
 
 // Constant is what a field is compared with: Num for a field of Int, Digits or Size,
@@ -149,7 +142,7 @@ func (n *Node) IsRendered() bool { return !n.some(func(n *Node) bool { return n.
 func (n *Node) isResource() bool { return n.Kind == Leaf && n.Field.ID == Resource }
 
 // ReadsOneReading reports whether n needs one reading of the resource to be chosen.
-func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Reads == ReadsOne }
+func (n *Node) ReadsOneReading() bool { return n.isResource() && n.Side == 0 }
 
 // Texts returns the values of a leaf over a text.
 func (n *Node) Texts() []string { return textsOf(n.Values) }
@@ -162,25 +155,20 @@ func textsOf(values []Constant) []string {
 	return texts
 }
 
-// reading returns n with each comparison with the resource as the outcome of the
-// rule wants it read. stricter says whether n being true makes the outcome
-// stricter: then one reading of a block is enough. Where it makes the outcome
-// milder, every reading of an allowance is needed.
-func (n *Node) reading(stricter bool) *Node {
+// sided returns n with each comparison with the resource for the side that it is for,
+// where n as a whole is for side.
+func (n *Node) sided(side resource.Side) *Node {
 	switch {
 	case n.Kind == Not:
-		return Negate(n.Kids[0].reading(!stricter))
+		return Negate(n.Kids[0].sided(side.Opposite()))
 	case n.isResource():
 		leaf := *n
-		leaf.Reads = ReadsEvery
-		if stricter {
-			leaf.Reads = ReadsAny
-		}
+		leaf.Side = side
 		return &leaf
 	case n.Kind == Leaf || len(n.Kids) == 0:
 		return n
 	}
-	return combine(n.Kind, each(n.Kids, func(k *Node) *Node { return k.reading(stricter) }))
+	return combine(n.Kind, each(n.Kids, func(k *Node) *Node { return k.sided(side) }))
 }
 
 func each(kids []*Node, f func(*Node) *Node) []*Node {

@@ -10,6 +10,7 @@ import (
 
 	"writ/engine/condition/conditiontest"
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // askTree evaluates a tree without CEL: it is the meaning that both renderings
@@ -33,7 +34,7 @@ func askTree(t testing.TB, n *Node, f *Frame) bool {
 
 func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 	t.Helper()
-	if n.isResource() && n.Reads != ReadsOne {
+	if n.isResource() && n.Side != 0 {
 		return askReadings(t, n, f)
 	}
 	if n.Op == Exists {
@@ -61,52 +62,41 @@ func askLeaf(t testing.TB, n *Node, f *Frame) bool {
 func askReadings(t testing.TB, n *Node, f *Frame) bool {
 	t.Helper()
 	one := *n
-	one.Reads = ReadsOne
+	one.Side = 0
 	defer f.SetReading(f.reading)
-	if n.Reads == ReadsAny {
-		for i := range f.readings.BlockLen() {
-			if f.SetReading(f.readings.BlockAt(i)); askResource(t, &one, f, glob.Blocks) {
-				return true
-			}
-		}
-		return false
-	}
-	for i := range f.readings.AllowLen() {
-		if f.SetReading(f.readings.AllowAt(i)); !askResource(t, &one, f, glob.Allows) {
-			return false
+	for i := range f.readings.Len(n.Side) {
+		f.SetReading(f.readings.At(n.Side, i))
+		if got := askResource(t, &one, f, n.Side); got == (n.Side == resource.ForBlock) {
+			return got
 		}
 	}
-	return true
+	return n.Side == resource.ForAllow
 }
 
 // askResource asks a leaf of f's reading, to one of its readers or to all.
-func askResource(t testing.TB, n *Node, f *Frame, use glob.Use) bool {
+func askResource(t testing.TB, n *Node, f *Frame, side resource.Side) bool {
 	t.Helper()
 	var list *glob.List
 	var err error
 	switch n.Op {
 	case ResourceGlob:
-		list, err = glob.Compile(n.Texts(), use)
+		list, err = glob.Compile(n.Texts(), side)
 	case Eq, In:
-		list, err = glob.Exactly(n.Texts(), use)
+		list, err = glob.Exactly(n.Texts(), side)
 	default:
 		return askLeaf(t, n, f)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if use == glob.Allows {
-		return list.MatchEvery(f.reading, f.readings.Stops())
-	}
-	i, _ := list.MatchAny(f.reading)
-	return i >= 0
+	return list.HoldsOf(f.reading, side, f.readings.Stops())
 }
 
 func askText(t testing.TB, op Operator, got, want string) bool {
 	t.Helper()
 	switch op {
 	case Glob, ResourceGlob, ActionGlob:
-		m, err := compileMatcher(op, []string{want}, glob.Blocks)
+		m, err := compileMatcher(op, []string{want}, resource.ForBlock)
 		if err != nil {
 			t.Fatal(err)
 		}

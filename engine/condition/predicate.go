@@ -180,11 +180,9 @@ func (n *membership) ask(f *Frame) ref.Val {
 	return types.Bool(ok)
 }
 
-// readings asks something of the readings of the resource: whether it holds of
-// one that a block looks at or, where every is set, of all that an allowance has to
-// cover.
+// readings asks something of the readings of the resource that its side asks.
 type readings struct {
-	every bool
+	side resource.Side
 	// list is set for globs and equality, re for regular expressions. Otherwise holds is
 	// asked of each text.
 	list    *glob.List
@@ -194,33 +192,20 @@ type readings struct {
 }
 
 func (n *readings) ask(f *Frame) ref.Val {
-	if n.every {
-		return n.askEvery(f)
+	if n.side != resource.ForBlock && n.side != resource.ForAllow {
+		return noSide
 	}
-	for i := range f.readings.BlockLen() {
-		reading := f.readings.BlockAt(i)
+	decides, stops := n.side == resource.ForBlock, f.readings.Stops()
+	for i := range f.readings.Len(n.side) {
+		reading := f.readings.At(n.side, i)
 		if !n.charge(f, reading.Text) {
 			return tooMuchWork
 		}
-		if n.matchesAny(f, reading) {
-			return types.True
+		if n.holdsOf(f, reading, stops) == decides {
+			return types.Bool(decides)
 		}
 	}
-	return types.False
-}
-
-func (n *readings) askEvery(f *Frame) ref.Val {
-	stops := f.readings.Stops()
-	for i := range f.readings.AllowLen() {
-		reading := f.readings.AllowAt(i)
-		if !n.charge(f, reading.Text) {
-			return tooMuchWork
-		}
-		if !n.matchesEvery(f, reading, stops) {
-			return types.False
-		}
-	}
-	return types.Bool(f.readings.AllowLen() > 0)
+	return types.Bool(!decides && f.readings.Len(n.side) > 0)
 }
 
 // charge charges what asking a text takes, where the conditions of rules share a
@@ -237,40 +222,27 @@ func (n *readings) charge(f *Frame, text string) bool {
 	return f.Work.Charge(1 + len(text)/searchSteps)
 }
 
-func (n *readings) matchesAny(f *Frame, reading resource.Reading) bool {
-	if n.list == nil {
-		return n.asked(f, reading.Text)
+func (n *readings) holdsOf(f *Frame, reading resource.Reading, stops resource.Stops) bool {
+	switch {
+	case n.list != nil:
+		return n.list.HoldsOf(reading, n.side, stops)
+	case n.re != nil:
+		return n.re.matches(&f.Work, reading.Text)
 	}
-	i, _ := n.list.MatchAny(reading)
-	return i >= 0
-}
-
-func (n *readings) matchesEvery(f *Frame, reading resource.Reading, stops resource.Stops) bool {
-	if n.list == nil {
-		return n.asked(f, reading.Text)
-	}
-	return n.list.MatchEvery(reading, stops)
-}
-
-func (n *readings) asked(f *Frame, text string) bool {
-	if n.re != nil {
-		return n.re.matches(&f.Work, text)
-	}
-	return n.holds(text)
+	return n.holds(reading.Text)
 }
 
 // reading is resource_glob on intent.resource, which is one reading at a time.
 type reading struct{ list *glob.List }
 
 func (n *reading) ask(f *Frame) ref.Val {
-	if !f.Work.Charge(n.list.Steps(f.reading.Text)) {
+	switch {
+	case f.side != resource.ForBlock && f.side != resource.ForAllow:
+		return noSide
+	case !f.Work.Charge(n.list.Steps(f.reading.Text)):
 		return tooMuchWork
 	}
-	if f.every {
-		return types.Bool(n.list.MatchEvery(f.reading, f.readings.Stops()))
-	}
-	i, _ := n.list.MatchAny(f.reading)
-	return types.Bool(i >= 0)
+	return types.Bool(n.list.HoldsOf(f.reading, f.side, f.readings.Stops()))
 }
 
 // truthOf returns what a value of CEL says.

@@ -8,13 +8,14 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"writ/engine/glob"
+	"writ/engine/resource"
 )
 
 // Program is a condition that can be asked. It is immutable and safe for concurrent use.
 type Program struct {
 	root predicate
-	// use is what the lists of patterns in a condition in CEL do.
-	use glob.Use
+	// side is what the lists of patterns in a condition in CEL are for.
+	side resource.Side
 	// load is charged whenever the program runs, and charged says whether its lists of
 	// patterns are.
 	load    int
@@ -63,8 +64,8 @@ func (p *Program) leaf(n *Node) (predicate, error) {
 		return &presence{src}, nil
 	case n.Op == IsTrue:
 		return &flag{src}, nil
-	case n.isResource() && n.Reads != ReadsOne:
-		return p.readings(n.Op, n.Texts(), n.Reads == ReadsEvery)
+	case n.isResource() && n.Side != 0:
+		return p.readings(n.Op, n.Texts(), n.Side)
 	case n.Op == Every || n.Op == Some:
 		of, err := p.plan(n.Kids[0])
 		return quantifier(src, n.Op == Every, of), err
@@ -175,7 +176,7 @@ func quantifier(src source, every bool, of predicate) predicate {
 }
 
 func (p *Program) patterns(src source, op Operator, patterns []string) (predicate, error) {
-	m, err := compileMatcher(op, patterns, p.use)
+	m, err := compileMatcher(op, patterns, p.side)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ type matcher interface {
 	Steps(s string) int
 }
 
-func compileMatcher(op Operator, patterns []string, use glob.Use) (matcher, error) {
+func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher, error) {
 	switch op {
 	case ActionGlob:
 		return CompileActions(patterns)
@@ -201,19 +202,18 @@ func compileMatcher(op Operator, patterns []string, use glob.Use) (matcher, erro
 	case Glob:
 		return glob.CompileSet(patterns)
 	default:
-		return glob.Compile(patterns, use)
+		return glob.Compile(patterns, side)
 	}
 }
 
-func (p *Program) readings(op Operator, values []string, every bool) (predicate, error) {
-	n := &readings{every: every, program: p}
-	use := glob.Use(!every)
+func (p *Program) readings(op Operator, values []string, side resource.Side) (predicate, error) {
+	n := &readings{side: side, program: p}
 	var err error
 	switch op {
 	case ResourceGlob:
-		n.list, err = glob.Compile(values, use)
+		n.list, err = glob.Compile(values, side)
 	case Eq, In:
-		n.list, err = glob.Exactly(values, use)
+		n.list, err = glob.Exactly(values, side)
 	case Regex:
 		n.re, err = compileRegex(values[0])
 	default:

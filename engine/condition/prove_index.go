@@ -29,8 +29,8 @@ func (c *Case) Starts(f Field) []string {
 			if !l.truth || !isMatch(l.leaf) {
 				break
 			}
-			for _, use := range uses(l.leaf.Reads) {
-				starts = append(starts, c.prover.shape(l.leaf.Op, text, use).prefixes...)
+			for _, side := range sides(l.leaf) {
+				starts = append(starts, c.prover.shape(l.leaf.Op, text, side).prefixes...)
 			}
 		}
 		if len(starts) > 0 {
@@ -63,8 +63,8 @@ func (c *Case) Covered(f Field, yield func(text string) bool) {
 		if !l.truth || !isMatch(l.leaf) {
 			continue
 		}
-		for _, use := range uses(l.leaf.Reads) {
-			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, use); len(s.prefixes) > 0 && !yield(s.prefixes[0]) {
+		for _, side := range sides(l.leaf) {
+			if s := c.prover.shape(l.leaf.Op, l.leaf.Values[0].Str, side); len(s.prefixes) > 0 && !yield(s.prefixes[0]) {
 				return
 			}
 		}

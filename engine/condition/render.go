@@ -78,7 +78,7 @@ func writeOperand(b *strings.Builder, n *Node) {
 }
 
 func writeNegation(b *strings.Builder, n *Node) {
-	if n.Kind == Leaf && n.Op == Eq && n.Field.Kind == Text && n.Reads == ReadsOne && !n.Guarded() {
+	if n.Kind == Leaf && n.Op == Eq && n.Field.Kind == Text && n.Side == 0 && !n.Guarded() {
 		fmt.Fprintf(b, "%s != %s", fieldRef(n.Field), celConstants(n.Field, n.Values))
 		return
 	}
@@ -91,7 +91,7 @@ func isCall(n *Node) bool {
 		return false
 	}
 	switch row := &table[n.Op]; {
-	case n.isResource() && n.Reads != ReadsOne, n.Op == IsTrue:
+	case n.isResource() && n.Side != 0, n.Op == IsTrue:
 		return true
 	case n.Op == Exists:
 		return !n.Field.isKeyed()
@@ -104,7 +104,7 @@ func isCall(n *Node) bool {
 // being an error.
 func writeLeaf(b *strings.Builder, n *Node, guard string) {
 	f := n.Field
-	if n.isResource() && n.Reads != ReadsOne {
+	if n.isResource() && n.Side != 0 {
 		writeReadings(b, n)
 		return
 	}
@@ -140,14 +140,11 @@ func writeLeaf(b *strings.Builder, n *Node, guard string) {
 
 // writeReadings writes a comparison with the readings of the resource.
 func writeReadings(b *strings.Builder, n *Node) {
-	function, op := fnResourceAny, n.Op
-	if n.Reads == ReadsEvery {
-		function = fnResourceEvery
-	}
+	op := n.Op
 	if op == Eq {
 		op = In
 	}
-	fmt.Fprintf(b, "%s(%s, %s)", function, Quote(table[op].symbol), celConstants(n.Field, n.Values))
+	fmt.Fprintf(b, "%s(%s, %s)", fnResource[n.Side], Quote(table[op].symbol), celConstants(n.Field, n.Values))
 }
 
 // Guarded reports whether n is rendered as more than one comparison.

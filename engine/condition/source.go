@@ -7,8 +7,6 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
-
-	"writ/engine/glob"
 )
 
 func compileCEL(source string, o Options) (*Condition, error) {
@@ -35,7 +33,7 @@ func compileCEL(source string, o Options) (*Condition, error) {
 	if c.Lists, err = listsIn(checked.NativeRep()); err != nil {
 		return nil, celError(err)
 	}
-	if c.Program, err = l.plan(checked, glob.Use(o.Stricter)); err != nil {
+	if c.Program, err = l.plan(checked, o.Side); err != nil {
 		return nil, celError(err)
 	}
 	return c, nil

@@ -3,6 +3,8 @@ package condition
 import (
 	"strings"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 func TestUnrendered_NamesTheSmallestParts(t *testing.T) {
@@ -16,7 +18,7 @@ func TestUnrendered_NamesTheSmallestParts(t *testing.T) {
 		`intent.agent_id == "a" ? intent.resource.startsWith("x" + "y") : true`: "26 calculates with +",
 		`intent.agent_id.lowerAscii() == "a" || [1].all(x, x > 1)`:              "1 calculates with lowerAscii|40 macro",
 	} {
-		c, err := Compile(`{"cel":`+Quote(source)+`}`, Options{})
+		c, err := Compile(`{"cel":`+Quote(source)+`}`, Options{Side: resource.ForAllow})
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue

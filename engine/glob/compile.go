@@ -9,24 +9,26 @@ import (
 	"writ/engine/resource"
 )
 
-// Compile compiles patterns for resources. Its error is a *[PatternError].
-func Compile(patterns []string, use Use) (*List, error) {
-	return compile(patterns, use, spellingsOf, maxSpelled)
+// Compile compiles patterns for resources, for the side that their match is for. Those of
+// a block also match without regard to compatibility characters and, for Windows and
+// addresses, case. Its error is a *[PatternError].
+func Compile(patterns []string, side resource.Side) (*List, error) {
+	return compile(patterns, side, spellingsOf, maxSpelled)
 }
 
 // Exactly compiles a list of resources that match no others.
-func Exactly(resources []string, use Use) (*List, error) {
-	return compile(resources, use, quoted, maxSpelled)
+func Exactly(resources []string, side resource.Side) (*List, error) {
+	return compile(resources, side, quoted, maxSpelled)
 }
 
 // CompileSet compiles patterns that are matched as they are written: for strings that
 // are no resources, such as agent ids and metadata. Its error is a *[PatternError].
 func CompileSet(patterns []string) (*List, error) {
-	return compile(patterns, Allows, plain, math.MaxInt)
+	return compile(patterns, 0, plain, math.MaxInt)
 }
 
-func compile(patterns []string, use Use, spell speller, left int) (*List, error) {
-	l, mistakes := build(patterns, use, spell, left, 1)
+func compile(patterns []string, side resource.Side, spell speller, left int) (*List, error) {
+	l, mistakes := build(patterns, side, spell, left, 1)
 	if len(mistakes) > 0 {
 		return nil, mistakes[0]
 	}
@@ -34,8 +36,8 @@ func compile(patterns []string, use Use, spell speller, left int) (*List, error)
 }
 
 // Check returns what is wrong with the patterns, at most limit mistakes.
-func Check(patterns []string, use Use, limit int) []*PatternError {
-	_, mistakes := build(patterns, use, spellingsOf, maxSpelled, limit)
+func Check(patterns []string, side resource.Side, limit int) []*PatternError {
+	_, mistakes := build(patterns, side, spellingsOf, maxSpelled, limit)
 	return mistakes
 }
 
@@ -43,11 +45,11 @@ const tooMuchText = "stands, with those before it, for more than 131072 characte
 
 // build compiles a list without the patterns that are mistakes, which has left characters
 // at most.
-func build(patterns []string, use Use, spell speller, left, limit int) (*List, []*PatternError) {
+func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
 	b := builder{flat: make([]byte, listHeader)}
 	var mistakes []*PatternError
 	for i, pattern := range patterns {
-		spellings, problem := spell(pattern, use, left)
+		spellings, problem := spell(pattern, side, left)
 		for _, s := range spellings {
 			if left -= len(s.units); left < 0 {
 				problem = tooMuchText

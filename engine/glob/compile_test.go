@@ -41,7 +41,7 @@ func TestDecision_Globs_PatternThatDoesNotCompileNamesItsIndex(t *testing.T) {
 		"host with an escaped wildcard": "https://%61*/**",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Compile([]string{"fine/**", pattern}, Blocks)
+			_, err := Compile([]string{"fine/**", pattern}, resource.ForBlock)
 			var refused *PatternError
 			if !errors.As(err, &refused) || refused.Index != 1 || refused.Problem == "" {
 				t.Errorf("Compile(fine, %q) = %v, want a PatternError for index 1", pattern, err)
@@ -90,7 +90,7 @@ func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 		{"escapes on either side", "/u/a%40b@c", "/u/a@b%40c", true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := mustList(t, Blocks, tt.pattern)
+			g := mustList(t, resource.ForBlock, tt.pattern)
 			r, err := resource.Read(tt.resource)
 			if err != nil {
 				t.Fatalf("resource.Read(%q): %v", tt.resource, err)
@@ -98,7 +98,7 @@ func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 			if got := anyReading(g, &r); got != tt.blocked {
 				t.Errorf("%q blocks %q = %t, want %t", tt.pattern, tt.resource, got, tt.blocked)
 			}
-			if got := mustList(t, Allows, tt.pattern).Allowed(&r); got != tt.allowed {
+			if got := mustList(t, resource.ForAllow, tt.pattern).Holds(&r, resource.ForAllow); got != tt.allowed {
 				t.Errorf("%q allows %q = %t, want %t", tt.pattern, tt.resource, got, tt.allowed)
 			}
 		})
@@ -112,7 +112,7 @@ func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 		"single characters": strings.Repeat("?", maxWildcards+1),
 		"classes":           strings.Repeat("[ab]", maxWildcards+1),
 	} {
-		if _, err := Compile([]string{pattern}, Blocks); err == nil {
+		if _, err := Compile([]string{pattern}, resource.ForBlock); err == nil {
 			t.Errorf("Compile(%s) = nil, want it refused", name)
 		}
 	}
@@ -120,7 +120,7 @@ func TestCompile_RefusesWhatIsDearToCompile(t *testing.T) {
 		strings.Repeat("?", maxWildcards), strings.Repeat("[a-f]", 64) + "/*",
 		"a:b:c:https://example.com/**",
 	} {
-		mustList(t, Blocks, pattern)
+		mustList(t, resource.ForBlock, pattern)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestList_SizeIsAboutWhatItTakes(t *testing.T) {
 		kept := make([]*List, copies)
 		before := heapInUse()
 		for i := range kept {
-			kept[i] = mustList(t, Blocks, patterns...)
+			kept[i] = mustList(t, resource.ForBlock, patterns...)
 		}
 		got, want := kept[0].Size(), (heapInUse()-before)/copies
 		if got < want/2 || got > 2*want {
@@ -157,13 +157,13 @@ func heapInUse() int {
 }
 
 func TestList_MatchReturnsTheFirstPattern(t *testing.T) {
-	g := mustList(t, Blocks, "a/*", "https://EXAMPLE.com/**", "{a,b}/x", "b/**")
+	g := mustList(t, resource.ForBlock, "a/*", "https://EXAMPLE.com/**", "{a,b}/x", "b/**")
 	for s, want := range map[string]int{"a/x": 0, "https://example.com/": 1, "b/x": 2, "b/y": 3, "c": -1, "": -1} {
 		if got := g.Match(s); got != want {
 			t.Errorf("Match(%q) = %d, want %d", s, got, want)
 		}
 	}
-	if got := mustList(t, Blocks).Match("a"); got != -1 {
+	if got := mustList(t, resource.ForBlock).Match("a"); got != -1 {
 		t.Errorf("Match of no patterns = %d, want -1", got)
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"writ/engine/resource"
 )
 
-// Shape is a pattern as a list of one use has it, to be compared with others.
+// Shape is a pattern as a list of one side has it, to be compared with others.
 type Shape struct {
 	spellings []spelling
-	use       Use
+	side      resource.Side
 }
 
 // ShapeOf returns the shape of a pattern that compiles, and an empty one of any other.
-func ShapeOf(pattern string, use Use) Shape { return shapeOf(pattern, use, spellingsOf) }
+func ShapeOf(pattern string, side resource.Side) Shape { return shapeOf(pattern, side, spellingsOf) }
 
 // ExactShape is [ShapeOf] for a resource of [Exactly].
-func ExactShape(text string, use Use) Shape { return shapeOf(text, use, quoted) }
+func ExactShape(text string, side resource.Side) Shape { return shapeOf(text, side, quoted) }
 
 // PlainShape is [ShapeOf] for a pattern of [CompileSet]. That of one with a % is empty: in
 // a text that is no reading, what a % begins may be one character or several.
@@ -26,15 +26,15 @@ func PlainShape(pattern string) Shape {
 	if strings.Contains(pattern, "%") {
 		return Shape{}
 	}
-	return shapeOf(pattern, Blocks, plain)
+	return shapeOf(pattern, resource.ForBlock, plain) // a * of it ends at slashes alone
 }
 
-func shapeOf(text string, use Use, spell speller) Shape {
-	spellings, problem := spell(text, use, maxSpelled)
+func shapeOf(text string, side resource.Side, spell speller) Shape {
+	spellings, problem := spell(text, side, maxSpelled)
 	if problem != "" {
 		return Shape{}
 	}
-	return Shape{spellings, use}
+	return Shape{spellings, side}
 }
 
 // Prefixes yields what each spelling of s starts with. A shape that covers s has, for
@@ -48,7 +48,7 @@ func (s Shape) Prefixes(yield func(prefix string) bool) {
 }
 
 // Covers reports whether s matches, to each reader, all that t does. It may say no of
-// a shape that is covered, never yes of one that is not. Both are of the same use.
+// a shape that is covered, never yes of one that is not. Both are of the same side.
 func (s Shape) Covers(t Shape) bool {
 	return s.covers(t, resource.All)
 }
@@ -60,7 +60,7 @@ func (s Shape) Beats(t Shape) bool { return s.covers(t, resource.All&^resource.R
 
 func (s Shape) covers(t Shape, readers resource.Reader) bool {
 	stops := []resource.Stops{resource.StopsAtSlash, resource.StopsInList, resource.StopsAtAt}
-	if s.use == Blocks { // where a * ends at slashes alone
+	if s.side == resource.ForBlock { // where a * ends at slashes alone
 		stops = stops[:1]
 	}
 	for _, p := range t.spellings {

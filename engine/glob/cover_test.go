@@ -34,9 +34,9 @@ func TestShape_Covers(t *testing.T) {
 		{"a*/*b", "a**b", false, false},
 		{"/etc/**", "/etc/**", true, true},
 	} {
-		for use, want := range map[Use]bool{Blocks: tc.blocks, Allows: tc.allows} {
-			if got := ShapeOf(tc.by, use).Covers(ShapeOf(tc.pattern, use)); got != want {
-				t.Errorf("%s covers %s (blocks %v) = %v, want %v", tc.by, tc.pattern, use, got, want)
+		for side, want := range map[resource.Side]bool{resource.ForBlock: tc.blocks, resource.ForAllow: tc.allows} {
+			if got := ShapeOf(tc.by, side).Covers(ShapeOf(tc.pattern, side)); got != want {
+				t.Errorf("%s covers %s (blocks %v) = %v, want %v", tc.by, tc.pattern, side, got, want)
 			}
 		}
 	}
@@ -77,33 +77,32 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 		if r.IntN(2) == 0 {
 			q = p[:r.IntN(len(p)+1)] + one("*", "**", "**")
 		}
-		for _, use := range []Use{Blocks, Allows} {
-			covers, beats := ShapeOf(q, use).Covers(ShapeOf(p, use)), use == Blocks && ShapeOf(q, Blocks).Beats(ShapeOf(p, Allows))
+		for _, side := range []resource.Side{resource.ForBlock, resource.ForAllow} {
+			covers, beats := ShapeOf(q, side).Covers(ShapeOf(p, side)), side == resource.ForBlock && ShapeOf(q, resource.ForBlock).Beats(ShapeOf(p, resource.ForAllow))
 			if !covers && !beats {
 				continue
 			}
-			of, by, allows := mustCompile(t, p, use), mustCompile(t, q, use), mustCompile(t, p, Allows)
+			of, by, allows := mustCompile(t, p, side), mustCompile(t, q, side), mustCompile(t, p, resource.ForAllow)
 			for range 10 {
 				s := fill(p)
 				readings, err := resource.Read(s)
 				if err != nil {
 					continue
 				}
-				first := func(l *List) bool { i, _ := l.FirstMatch(&readings); return i >= 0 }
 				if covers {
 					covered++
-					if of.Allowed(&readings) && !by.Allowed(&readings) && use == Allows || first(of) && !first(by) && use == Blocks {
-						t.Fatalf("%q covers %q (blocks %v), but not of %q", q, p, use, s)
+					if of.Holds(&readings, side) && !by.Holds(&readings, side) {
+						t.Fatalf("%q covers %q (blocks %v), but not of %q", q, p, side, s)
 					}
 				}
 				if !beats {
 					continue
 				}
 				beaten++
-				for i := range readings.AllowLen() {
-					if allows.MatchEvery(readings.AllowAt(i), readings.Stops()) {
+				for i := range readings.Len(resource.ForAllow) {
+					if allows.MatchEvery(readings.At(resource.ForAllow, i), readings.Stops()) {
 						met++
-						if !first(by) {
+						if !by.Holds(&readings, resource.ForBlock) {
 							t.Fatalf("%q beats %q, but not of %q", q, p, s)
 						}
 					}
@@ -116,9 +115,9 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 	}
 }
 
-func mustCompile(t *testing.T, pattern string, use Use) *List {
+func mustCompile(t *testing.T, pattern string, side resource.Side) *List {
 	t.Helper()
-	l, err := Compile([]string{pattern}, use)
+	l, err := Compile([]string{pattern}, side)
 	if err != nil {
 		t.Fatal(err)
 	}

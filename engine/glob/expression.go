@@ -23,20 +23,20 @@ type Expression struct {
 
 // Expressions returns what the list of patterns matches, by readers. The patterns
 // compile.
-func Expressions(patterns []string, use Use) []Expression {
-	return expressions(patterns, use, spellingsOf)
+func Expressions(patterns []string, side resource.Side) []Expression {
+	return expressions(patterns, side, spellingsOf)
 }
 
 // ExactExpressions is [Expressions] for [Exactly].
-func ExactExpressions(resources []string, use Use) []Expression {
-	return expressions(resources, use, quoted)
+func ExactExpressions(resources []string, side resource.Side) []Expression {
+	return expressions(resources, side, quoted)
 }
 
-func expressions(patterns []string, use Use, spell speller) []Expression {
+func expressions(patterns []string, side resource.Side, spell speller) []Expression {
 	var order []resource.Reader
 	forms := make(map[resource.Reader][][]unit)
 	for _, pattern := range patterns {
-		spellings, _ := spell(pattern, use, maxSpelled)
+		spellings, _ := spell(pattern, side, maxSpelled)
 		for _, s := range spellings {
 			if forms[s.readers] == nil {
 				order = append(order, s.readers)

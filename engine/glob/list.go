@@ -9,16 +9,6 @@ import (
 	"writ/engine/resource"
 )
 
-// Use says what a list of patterns does with the resources that it matches.
-type Use bool
-
-// The uses of a list. A list that blocks also looks at patterns without regard to
-// compatibility characters and, for Windows and addresses, case.
-const (
-	Allows Use = false
-	Blocks Use = true
-)
-
 // PatternError says which pattern of a list cannot be compiled, and why.
 type PatternError struct {
 	Index   int
@@ -75,23 +65,35 @@ func (l *List) Flat() string { return l.flat }
 // FirstMatch returns the index of the first pattern that matches a reading of r, and
 // whose reading that is, or -1.
 func (l *List) FirstMatch(r *resource.Readings) (int, resource.Reader) {
-	for i := range r.BlockLen() {
-		if index, by := l.MatchAny(r.BlockAt(i)); index >= 0 {
+	for i := range r.Len(resource.ForBlock) {
+		if index, by := l.MatchAny(r.At(resource.ForBlock, i)); index >= 0 {
 			return index, by
 		}
 	}
 	return -1, 0
 }
 
-// Allowed reports whether every reading of r matches a pattern.
-func (l *List) Allowed(r *resource.Readings) bool {
+// Holds reports whether a reading of r that a block looks at matches, or all that an
+// allowance has to cover do. The list was compiled for that side.
+func (l *List) Holds(r *resource.Readings, side resource.Side) bool {
+	switch side {
+	case resource.ForBlock:
+		i, _ := l.FirstMatch(r)
+		return i >= 0
+	case resource.ForAllow:
+		return l.allowed(r)
+	}
+	return false
+}
+
+func (l *List) allowed(r *resource.Readings) bool {
 	stops := r.Stops()
-	for i := range r.AllowLen() {
-		if !l.MatchEvery(r.AllowAt(i), stops) {
+	for i := range r.Len(resource.ForAllow) {
+		if !l.MatchEvery(r.At(resource.ForAllow, i), stops) {
 			return false
 		}
 	}
-	return r.AllowLen() > 0
+	return r.Len(resource.ForAllow) > 0
 }
 
 // Match returns the index of the first pattern that matches s to some reader, or
@@ -117,6 +119,18 @@ func (l *List) MatchEvery(reading resource.Reading, stops resource.Stops) bool {
 		left &^= by
 	}
 	return true
+}
+
+// HoldsOf is [List.Holds] of one reading: it matches to one of its readers, or to each.
+func (l *List) HoldsOf(reading resource.Reading, side resource.Side, stops resource.Stops) bool {
+	switch side {
+	case resource.ForBlock:
+		i, _ := l.MatchAny(reading)
+		return i >= 0
+	case resource.ForAllow:
+		return l.MatchEvery(reading, stops)
+	}
+	return false
 }
 
 // Each yields the index of every pattern that matches reading to one of its readers, in

@@ -1,9 +1,13 @@
 package glob
 
-import "testing"
+import (
+	"testing"
+
+	"writ/engine/resource"
+)
 
 func BenchmarkList(b *testing.B) {
-	g := mustList(b, Blocks,
+	g := mustList(b, resource.ForBlock,
 		"https://api.stripe.com/v1/**", "https://*.example.com/**", "https://hooks.slack.com/services/*",
 		"prod/*/config", "staging/**", "repo:*", "https://api.github.com/repos/{acme,acme-labs}/**",
 		"s3://reports/**", "/var/lib/agents/**", "https://*.internal/*/health",
@@ -26,7 +30,7 @@ func BenchmarkList(b *testing.B) {
 		})
 	}
 	b.Run("expression", func(b *testing.B) {
-		g := mustList(b, Blocks, "**/*secret*/**")
+		g := mustList(b, resource.ForBlock, "**/*secret*/**")
 		b.ReportAllocs()
 		for b.Loop() {
 			g.Match("https://api.example.org/v1/charges/ch_42")
@@ -35,7 +39,7 @@ func BenchmarkList(b *testing.B) {
 	b.Run("compile", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			mustList(b, Blocks, "https://*.Example.com:443/{a,b}/**")
+			mustList(b, resource.ForBlock, "https://*.Example.com:443/{a,b}/**")
 		}
 	})
 }

@@ -14,7 +14,7 @@ func verdict(t *testing.T, blocked, allowed, text string) string {
 		return "refused"
 	}
 	if blocked != "" {
-		l, err := Compile([]string{blocked}, Blocks)
+		l, err := Compile([]string{blocked}, resource.ForBlock)
 		if err != nil {
 			t.Fatalf("Compile(%q): %v", blocked, err)
 		}
@@ -23,11 +23,11 @@ func verdict(t *testing.T, blocked, allowed, text string) string {
 		}
 	}
 	if allowed != "" {
-		l, err := Compile([]string{allowed}, Allows)
+		l, err := Compile([]string{allowed}, resource.ForAllow)
 		if err != nil {
 			t.Fatalf("Compile(%q): %v", allowed, err)
 		}
-		if !l.Allowed(&r) {
+		if !l.Holds(&r, resource.ForAllow) {
 			return "not allowed"
 		}
 	}
@@ -132,8 +132,8 @@ func TestDecision_Resources_AnAllowanceHoldsForEveryReader(t *testing.T) {
 	} {
 		if got := verdict(t, "", test.allowed, test.text); got != test.want {
 			r, _ := resource.Read(test.text)
-			for i := range r.AllowLen() {
-				t.Logf("  %+v", r.AllowAt(i))
+			for i := range r.Len(resource.ForAllow) {
+				t.Logf("  %+v", r.At(resource.ForAllow, i))
 			}
 			t.Errorf("allowed %s: %s %s, want %s", test.allowed, test.text, got, test.want)
 		}

@@ -18,10 +18,10 @@ type spelling struct {
 
 // speller returns the spellings of what stands in a list, with at most limit
 // characters, or what is wrong with it.
-type speller func(text string, use Use, limit int) ([]spelling, string)
+type speller func(text string, side resource.Side, limit int) ([]spelling, string)
 
 // plain returns the spellings of a pattern that is matched as it is written.
-func plain(pattern string, _ Use, _ int) ([]spelling, string) {
+func plain(pattern string, _ resource.Side, _ int) ([]spelling, string) {
 	alternatives, problem := parsePattern(pattern)
 	var all []spelling
 	for _, units := range alternatives {
@@ -32,7 +32,7 @@ func plain(pattern string, _ Use, _ int) ([]spelling, string) {
 
 // spellingsOf returns all spellings of a pattern, or what is wrong with it. They
 // have at most limit characters.
-func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
+func spellingsOf(pattern string, side resource.Side, limit int) ([]spelling, string) {
 	// The backslashes of a pattern for Windows and the brackets around an address are letters.
 	alternatives, problem := parsePattern(addressBrackets.ReplaceAllString(resource.Separators(pattern), `$1\[$2\]`))
 	if problem != "" {
@@ -43,7 +43,7 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 		if limit -= len(units); limit < 0 {
 			return nil, tooMuchText
 		}
-		spellings, problem := read(units, use)
+		spellings, problem := read(units, side)
 		if problem != "" {
 			return nil, problem
 		}
@@ -52,20 +52,20 @@ func spellingsOf(pattern string, use Use, limit int) ([]spelling, string) {
 		}
 	}
 	if strings.ContainsAny(pattern, `?[]{}\`) {
-		spellings, _ := quoted(pattern, use, limit) // what no reader can read quotes no resource
+		spellings, _ := quoted(pattern, side, limit) // what no reader can read quotes no resource
 		all = append(all, spellings...)
 	}
 	return all, ""
 }
 
 // quoted returns the spellings of a text that stands for itself.
-func quoted(text string, use Use, _ int) ([]spelling, string) {
-	readings, err := resource.ReadQuoted(text, bool(use))
-	return spell(readings, err, nil, use)
+func quoted(text string, side resource.Side, _ int) ([]spelling, string) {
+	readings, err := resource.ReadQuoted(text, side)
+	return spell(readings, err, nil, side)
 }
 
 // read returns an alternative of a pattern as each reader has it.
-func read(alternative []unit, use Use) ([]spelling, string) {
+func read(alternative []unit, side resource.Side) ([]spelling, string) {
 	text, wildcards, ok := lettered(alternative)
 	if !ok {
 		return nil, "has a private use character that stands for a wildcard here"
@@ -73,18 +73,18 @@ func read(alternative []unit, use Use) ([]spelling, string) {
 	if climbs(text) {
 		return nil, "has a segment .., which no reading of a resource keeps: write the path that it leads to"
 	}
-	readings, err := resource.ReadPattern(text, bool(use))
-	return spell(readings, err, wildcards, use)
+	readings, err := resource.ReadPattern(text, side)
+	return spell(readings, err, wildcards, side)
 }
 
 // spell returns readings of a pattern as units, or why there are none.
-func spell(readings []resource.Reading, err error, wildcards []unit, use Use) ([]spelling, string) {
+func spell(readings []resource.Reading, err error, wildcards []unit, side resource.Side) ([]spelling, string) {
 	if err != nil {
 		return nil, "never matches: " + strings.TrimPrefix(err.Error(), "resource: ")
 	}
 	all := make([]spelling, len(readings))
 	for i, r := range readings {
-		all[i] = spelling{widened(r, use), coalesce(units(r.Text, wildcards))}
+		all[i] = spelling{widened(r, side), coalesce(units(r.Text, wildcards))}
 	}
 	return all, ""
 }
@@ -93,12 +93,12 @@ func spell(readings []resource.Reading, err error, wildcards []unit, use Use) ([
 // have fewer groups: where all that read URLs agree on one, all others, none of
 // which ever reads a URL; of a list that allows, the text as it was written, which
 // only a block looks at.
-func widened(r resource.Reading, use Use) resource.Reader {
+func widened(r resource.Reading, side resource.Side) resource.Reader {
 	const urls = resource.Client | resource.Browser | resource.Server | resource.Literal
 	if r.Readers&urls == urls && strings.Contains(r.Text, "://") {
 		return resource.All
 	}
-	if use == Allows {
+	if side == resource.ForAllow {
 		return r.Readers | resource.Raw
 	}
 	return r.Readers

@@ -29,7 +29,7 @@ func TestDecision_Resources_NoListedSpellingOfABlockedResourceMayPass(t *testing
 	}
 	total := 0
 	for _, set := range sets {
-		blocked, err := Compile([]string{set.pattern}, Blocks)
+		blocked, err := Compile([]string{set.pattern}, resource.ForBlock)
 		if err != nil {
 			t.Fatalf("Compile(%q): %v", set.pattern, err)
 		}
@@ -57,16 +57,16 @@ func anyReading(l *List, r *resource.Readings) bool {
 // texts returns the readings that an allowance must cover.
 func texts(r *resource.Readings) []string {
 	var all []string
-	for i := range r.AllowLen() {
-		all = append(all, r.AllowAt(i).Text)
+	for i := range r.Len(resource.ForAllow) {
+		all = append(all, r.At(resource.ForAllow, i).Text)
 	}
 	return all
 }
 
 // mustList compiles a list.
-func mustList(t testing.TB, use Use, patterns ...string) *List {
+func mustList(t testing.TB, side resource.Side, patterns ...string) *List {
 	t.Helper()
-	l, err := Compile(patterns, use)
+	l, err := Compile(patterns, side)
 	if err != nil {
 		t.Fatalf("Compile(%q): %v", patterns, err)
 	}
@@ -301,8 +301,8 @@ var fileSpellings = []blockedSpelling{
 // it is one to them.
 func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *testing.T) {
 	const host = "https://h.example"
-	blocked := mustList(t, Blocks, host+"/admin/**")
-	allowed := mustList(t, Allows, host+"/public/**")
+	blocked := mustList(t, resource.ForBlock, host+"/admin/**")
+	allowed := mustList(t, resource.ForAllow, host+"/public/**")
 	for _, path := range []string{
 		`/admin/..\public/x`, `//admin/..\public/x`, `/%61dmin/..\..\public/x`, `/admin/.\..\public\x`,
 		`/x/../admin/..\public/`, `/admin%2F..\public/x`, `/admin/a\..\..\public/x?q#f`,
@@ -315,7 +315,7 @@ func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *test
 		if !anyReading(blocked, &r) {
 			t.Errorf("%q is not blocked in any of %q", path, texts(&r))
 		}
-		if allowed.Allowed(&r) {
+		if allowed.Holds(&r, resource.ForAllow) {
 			t.Errorf("%q is allowed in each of %q", path, texts(&r))
 		}
 	}
@@ -325,12 +325,12 @@ func TestDecision_Resources_ABackslashHidesNoBlockedPathFromOtherClients(t *test
 // before it resolves them: Go's do.
 func TestDecision_Resources_EncodedSlashesAreReadBeforeDotSegments(t *testing.T) {
 	const host = "https://h.example"
-	blocked, allowed := mustList(t, Blocks, host+"/secret/**"), mustList(t, Allows, host+"/admin/**")
+	blocked, allowed := mustList(t, resource.ForBlock, host+"/secret/**"), mustList(t, resource.ForAllow, host+"/admin/**")
 	for _, path := range []string{
 		"/%73ecret/a%2Fb/../../admin/x", "/secret%2Fa/../admin/x", "/%73ecret/a%5cb/../../admin/x", "/x/../%73ecret/a%2fb%2Fc/../../../admin/x",
 	} {
 		r, err := resource.Read(host + path)
-		if err != nil || !anyReading(blocked, &r) || allowed.Allowed(&r) {
+		if err != nil || !anyReading(blocked, &r) || allowed.Holds(&r, resource.ForAllow) {
 			t.Errorf("the readings of %q = %q, %v, want one in /secret", path, texts(&r), err)
 		}
 	}
@@ -348,10 +348,10 @@ func TestDecision_Resources_EncodedSlashesAndBackslashesAreReadApart(t *testing.
 		"s3://bucket": {`/secret%2F..%5Cadmin/x`},
 		"":            {`/secret%2F..%5Cadmin/x`, `/secret/a%2Fb%5C../../../admin/x`},
 	} {
-		blocked, allowed := mustList(t, Blocks, base+"/secret/**"), mustList(t, Allows, base+"/admin/**")
+		blocked, allowed := mustList(t, resource.ForBlock, base+"/secret/**"), mustList(t, resource.ForAllow, base+"/admin/**")
 		for _, path := range paths {
 			r, err := resource.Read(base + path)
-			if err != nil || !anyReading(blocked, &r) || allowed.Allowed(&r) {
+			if err != nil || !anyReading(blocked, &r) || allowed.Holds(&r, resource.ForAllow) {
 				t.Errorf("the readings of %q = %q, %v, want one in /secret", base+path, texts(&r), err)
 			}
 		}

@@ -27,7 +27,10 @@ func endsInSuper(s string) bool {
 // for each of its wildcards. A pattern without a scheme may match resources of
 // every form, so that every reader reads it; with a wildcard in its scheme it
 // may match a web URL and a service. One that blocks is read so in other forms, too.
-func ReadPattern(s string, block bool) ([]Reading, error) {
+func ReadPattern(s string, side Side) ([]Reading, error) {
+	if side != ForBlock && side != ForAllow {
+		return nil, errNoSide
+	}
 	if err := checkText(s); err != nil {
 		return nil, err
 	}
@@ -36,10 +39,10 @@ func ReadPattern(s string, block bool) ([]Reading, error) {
 	if err := t.readPattern(); err != nil {
 		return nil, err
 	}
-	if block {
+	if side == ForBlock {
 		t.readings.list = append(t.readings.list, Reading{s, Raw})
 	}
-	return patternReadings(t.readings.list, block), nil
+	return patternReadings(t.readings.list, side), nil
 }
 
 func (t *text) readPattern() *Error {
@@ -74,21 +77,24 @@ func (t *text) readSchemeless() {
 }
 
 // ReadQuoted returns the readings of a text that stands for itself, as a pattern.
-func ReadQuoted(s string, block bool) ([]Reading, error) {
+func ReadQuoted(s string, side Side) ([]Reading, error) {
+	if side != ForBlock && side != ForAllow {
+		return nil, errNoSide
+	}
 	r, err := readAny(s)
 	if err != nil {
 		return nil, err
 	}
-	return patternReadings(append(r.allow, Reading{s, Raw}), block), nil
+	return patternReadings(append(r.allow, Reading{s, Raw}), side), nil
 }
 
 // patternReadings returns readings of a pattern. Those of a block are also in the NFKC
 // and case-folded forms, which the readings of a block have to meet.
-func patternReadings(readings []Reading, block bool) []Reading {
+func patternReadings(readings []Reading, side Side) []Reading {
 	var all collection
 	for _, r := range readings {
 		all.add(r.Readers, r.Text)
-		if block && r.Readers != Raw {
+		if side == ForBlock && r.Readers != Raw {
 			all.addFolded(r.Readers, r.Text)
 			all.add(r.Readers, composed(r.Text))
 		}

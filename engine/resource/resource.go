@@ -72,35 +72,41 @@ func (r *Readings) Raw() string { return r.raw }
 // everything else, without user info.
 func (r *Readings) Normal() string { return r.normal }
 
-// BlockLen returns the number of readings that a block looks at.
-func (r *Readings) BlockLen() int {
-	if r.plain == 0 {
-		return len(r.block)
-	}
-	return 1 + min(r.query, 1)
-}
-
-// BlockAt returns a reading that a block looks at; BlockAt(0) is the text as it
-// was written.
-func (r *Readings) BlockAt(i int) Reading {
+// Len returns the number of readings that a side asks: those that a block looks at, or
+// those that an allowance has to cover.
+func (r *Readings) Len(side Side) int {
 	switch {
 	case r.plain == 0:
-		return r.block[i]
+		return len(r.of(side))
+	case side == ForBlock:
+		return 1 + min(r.query, 1)
+	case side == ForAllow:
+		return 1
+	}
+	return 0
+}
+
+// At returns a reading that a side asks. At(ForBlock, 0) is the text as it was written.
+func (r *Readings) At(side Side, i int) Reading {
+	switch {
+	case r.plain == 0:
+		return r.of(side)[i]
+	case side == ForAllow:
+		return Reading{r.raw, r.plain}
 	case i == 0:
 		return Reading{r.raw, r.plain | Raw}
 	}
 	return Reading{r.raw[:len(r.raw)-r.query], r.plain}
 }
 
-// AllowLen returns the number of readings that an allowance must cover.
-func (r *Readings) AllowLen() int { return int(min(r.plain, 1)) + len(r.allow) }
-
-// AllowAt returns a reading that an allowance must cover.
-func (r *Readings) AllowAt(i int) Reading {
-	if r.plain != 0 {
-		return Reading{r.raw, r.plain}
+func (r *Readings) of(side Side) []Reading {
+	switch side {
+	case ForBlock:
+		return r.block
+	case ForAllow:
+		return r.allow
 	}
-	return r.allow[i]
+	return nil
 }
 
 // Stops says where a * of an allowed pattern ends besides at a slash.

@@ -53,8 +53,8 @@ func TestDecision_Resources_Readers(t *testing.T) {
 			continue
 		}
 		var got []string
-		for i := range r.AllowLen() {
-			got = append(got, read(r.AllowAt(i)))
+		for i := range r.Len(ForAllow) {
+			got = append(got, read(r.At(ForAllow, i)))
 		}
 		if !sameReadings(got, test.want) {
 			t.Errorf("Read(%q) =\n%q, want\n%q", test.raw, got, test.want)
@@ -105,8 +105,8 @@ func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
 			continue
 		}
 		var blocks []string
-		for i := range r.BlockLen() {
-			blocks = append(blocks, r.BlockAt(i).Text)
+		for i := range r.Len(ForBlock) {
+			blocks = append(blocks, r.At(ForBlock, i).Text)
 		}
 		for host := range strings.FieldsSeq(test.blocks) {
 			if !slices.Contains(blocks, "postgres://"+host+"/orders") {
@@ -117,8 +117,8 @@ func TestDecision_Resources_BlocksSeeEachHostOfAService(t *testing.T) {
 			t.Errorf("a block of %q sees %q, want no db on its default port", raw, blocks)
 		}
 		var allow []string
-		for i := range r.AllowLen() {
-			host, _, _ := strings.Cut(strings.TrimPrefix(r.AllowAt(i).Text, "postgres://"), "/")
+		for i := range r.Len(ForAllow) {
+			host, _, _ := strings.Cut(strings.TrimPrefix(r.At(ForAllow, i).Text, "postgres://"), "/")
 			if !slices.Contains(allow, host) {
 				allow = append(allow, host)
 			}
@@ -234,15 +234,15 @@ func checkPlain(t *testing.T, raw string) {
 	if err != nil {
 		t.Fatalf("readAny(%q): %v, but it is plain", raw, err)
 	}
-	if quick.Normal() != long.Normal() || quick.AllowLen() != long.AllowLen() || quick.AllowAt(0) != long.AllowAt(0) || quick.Stops() != long.Stops() {
+	if quick.Normal() != long.Normal() || quick.Len(ForAllow) != long.Len(ForAllow) || quick.At(ForAllow, 0) != long.At(ForAllow, 0) || quick.Stops() != long.Stops() {
 		t.Errorf("readPlain(%q) = %+v, readAny = %+v", raw, quick, long)
 	}
-	if quick.BlockLen() != long.BlockLen() {
-		t.Fatalf("readPlain(%q) has %d readings of a block, readAny %q", raw, quick.BlockLen(), long.block)
+	if quick.Len(ForBlock) != long.Len(ForBlock) {
+		t.Fatalf("readPlain(%q) has %d readings of a block, readAny %q", raw, quick.Len(ForBlock), long.block)
 	}
-	for i := range quick.BlockLen() {
-		if quick.BlockAt(i) != long.BlockAt(i) {
-			t.Errorf("BlockAt(%d) of %q = %+v, the long way %+v", i, raw, quick.BlockAt(i), long.BlockAt(i))
+	for i := range quick.Len(ForBlock) {
+		if quick.At(ForBlock, i) != long.At(ForBlock, i) {
+			t.Errorf("BlockAt(%d) of %q = %+v, the long way %+v", i, raw, quick.At(ForBlock, i), long.At(ForBlock, i))
 		}
 	}
 }
@@ -289,11 +289,11 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		checkPlain(t, raw)
-		if first := r.BlockAt(0); first.Text != raw || first.Readers&Raw == 0 {
+		if first := r.At(ForBlock, 0); first.Text != raw || first.Readers&Raw == 0 {
 			t.Errorf("BlockAt(0) of %q = %+v", raw, first)
 		}
-		for i := range r.AllowLen() {
-			if text := r.AllowAt(i).Text; canonical(text) != text {
+		for i := range r.Len(ForAllow) {
+			if text := r.At(ForAllow, i).Text; canonical(text) != text {
 				t.Errorf("reading %q of %q is not canonical: %q", text, raw, canonical(text))
 			}
 		}
