@@ -17,6 +17,7 @@ import (
 	"writ/billing"
 	"writ/storage"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 )
 
 const (
@@ -94,7 +95,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 	h := start(t)
 	end := h.clock.Now().AddDate(0, 1, 0)
 	sub := &storage.Subscription{OrganizationID: acme, Plan: "business", Status: "past_due", CurrentPeriodEnd: end, CancelAtPeriodEnd: true}
-	must(t, h.docs.PutSubscription(context.Background(), sub))
+	must(t, registrytest.PutSubscription(context.Background(), h.docs, sub))
 	got := h.subscription(acme)
 	want := subscriptionBody{
 		Plan: "business", Status: "past_due", CurrentPeriodEnd: &end, CancelAtPeriodEnd: true,
@@ -107,7 +108,7 @@ func TestSubscription_IsThePlanInForce(t *testing.T) {
 		t.Errorf("the rival's subscription = %+v, want free", got)
 	}
 	sub.Plan = "unheard-of"
-	must(t, h.docs.PutSubscription(context.Background(), sub))
+	must(t, registrytest.PutSubscription(context.Background(), h.docs, sub))
 	if got := h.subscription(acme); got.Plan != "free" {
 		t.Errorf("plan = %s, want the one that is enforced, free", got.Plan)
 	}

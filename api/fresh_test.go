@@ -11,6 +11,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 // behind changes what the store has of agent, key and plan, as another replica
@@ -21,7 +22,7 @@ func (h *harness) behind(agent, keyID string, status engine.AgentStatus, plan st
 	_, err := h.docs.SetAgentStatus(ctx, acme, agent, status, h.clock.Now(), 0)
 	must(h.t, err)
 	must(h.t, h.docs.RevokeToken(ctx, acme, keyID, h.clock.Now()))
-	must(h.t, h.docs.PutSubscription(ctx, &storage.Subscription{OrganizationID: acme, Plan: plan}))
+	must(h.t, registrytest.PutSubscription(ctx, h.docs, &storage.Subscription{OrganizationID: acme, Plan: plan}))
 }
 
 // TestFresh_WhatMayBeOutOfDateIsReadThrough: a replica that has not heard of its

@@ -12,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 func TestDecision_Resources_Registering(t *testing.T) {
@@ -115,7 +116,7 @@ func TestDecision_Plans_PoliciesAreLimited(t *testing.T) {
 	if p := r.wantProblem(http.StatusForbidden, codePlanLimit); !strings.Contains(p.Detail, "10") {
 		t.Errorf("detail = %q, want the limit", p.Detail)
 	}
-	must(t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
+	must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: "pro"}))
 	h.register(acme)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/registry/registrytest"
 )
 
 func (h *harness) usage(org string) usageBody {
@@ -25,7 +26,7 @@ func (h *harness) usage(org string) usageBody {
 
 func (h *harness) subscribe(org, plan string) {
 	h.t.Helper()
-	must(h.t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
+	must(h.t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: org, Plan: plan, Status: "active"}))
 }
 
 // small returns plans whose free one is quickly used up.
@@ -305,7 +306,7 @@ func TestDecision_Plans_RetentionHasAGraceAfterADowngrade(t *testing.T) {
 		"a plan that is gone":    {"free", []storage.PastPlan{past("gold", 0)}, -1},
 		"a plan long gone":       {"free", []storage.PastPlan{past("gold", 8*day)}, 7},
 	} {
-		must(t, h.docs.PutSubscription(context.Background(), &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
+		must(t, registrytest.PutSubscription(context.Background(), h.docs, &storage.Subscription{OrganizationID: acme, Plan: tc.plan, Past: tc.past}))
 		got, err := h.server.Retention(context.Background(), acme)
 		if tc.want < 0 && err == nil || tc.want >= 0 && (err != nil || got != time.Duration(tc.want)*day) {
 			t.Errorf("%s: Retention = %v, %v, want %d days", name, got, err, tc.want)

@@ -66,9 +66,9 @@ func (a *Approval) Status(at time.Time) Status {
 	return Pending
 }
 
-// Held returns the findings of a decision as its details keep them. The code of a finding
+// heldFindings returns the findings of a decision as its details keep them. The code of a finding
 // that a core made up is the one that its reason starts with.
-func Held(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
+func heldFindings(result engine.Result, rules *engine.RuleSet) []storage.HeldFinding {
 	held := make([]storage.HeldFinding, len(result.Findings))
 	for i, f := range result.Findings {
 		held[i] = storage.HeldFinding{Code: string(f.Code), RuleID: f.RuleID, Reason: f.Reason}
@@ -88,7 +88,7 @@ func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 	if a.Details == nil {
 		return false
 	}
-	for _, found := range Held(result, rules) {
+	for _, found := range heldFindings(result, rules) {
 		if !slices.ContainsFunc(a.Details.Findings, func(f storage.HeldFinding) bool {
 			f.Reason = found.Reason
 			return f == found

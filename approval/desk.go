@@ -16,6 +16,11 @@ import (
 	"writ/storage/registry"
 )
 
+// MaxTTL is well below the shortest retention of a plan: a held decision must not be
+// removed before somebody has decided about it. An approval holds a third as long: what
+// was right a day ago may not be today.
+const MaxTTL = 72 * time.Hour
+
 // Detail says how much of what a held intent says is kept for the approver.
 type Detail string
 
@@ -149,7 +154,7 @@ func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.R
 	kept := storage.NewDetails(t.DecisionID(), values)
 	kept.AgentID, kept.PolicyID = d.cfg.Scrub.Identity(in.AgentID), in.PolicyID
 	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
-	kept.Findings = Held(result, rules)
+	kept.Findings = heldFindings(result, rules)
 	return kept
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/rego"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
 )
 
@@ -27,7 +28,7 @@ func TestPeers_DecideTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := 0
-	for _, in := range append(corpus.Intents(400, 1), corpus.AllowedIntent()) {
+	for _, in := range append(corpustest.Intents(400, 1), corpus.AllowedIntent()) {
 		want := engine.Evaluate(compiled, nil, &engine.Input{Intent: in, Agent: engine.AgentUnregistered}).Decision == engine.Allow
 		text, err := json.Marshal(in)
 		if err != nil {

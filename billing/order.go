@@ -11,6 +11,10 @@ import (
 	"writ/storage"
 )
 
+// maxRemembered is how many events of one second, and how many ended subscriptions of
+// an organization, are remembered.
+const maxRemembered = 32
+
 // The statuses of a subscription that are treated specially.
 const (
 	statusActive            = string(stripe.SubscriptionStatusActive)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
 	"writ/engine/glob"
 	"writ/engine/resource"
@@ -48,7 +49,7 @@ func BenchmarkEvaluateMixed(b *testing.B) {
 	p := mustCompile(b, corpus.ReferencePolicy())
 	rs := engine.CompileRules(corpus.Rules(1000, 1), engine.Options{})
 	inputs := make([]engine.Input, 256)
-	for i, in := range corpus.Intents(len(inputs), 1) {
+	for i, in := range corpustest.Intents(len(inputs), 1) {
 		inputs[i] = engine.Input{Intent: in, Agent: engine.AgentActive}
 	}
 	b.ReportAllocs()
@@ -62,7 +63,7 @@ func BenchmarkEvaluateMixed(b *testing.B) {
 // BenchmarkTrace is BenchmarkEvaluateMixed for who asks for a trace, and explains it.
 func BenchmarkTrace(b *testing.B) {
 	p := mustCompile(b, corpus.ReferencePolicy())
-	intents := corpus.Intents(256, 1)
+	intents := corpustest.Intents(256, 1)
 	for _, rules := range []int{10, 100, 1000} {
 		rs := engine.CompileRules(corpus.Rules(rules, 1), engine.Options{})
 		for name, explain := range map[string]bool{"evaluate": false, "explain": true} {

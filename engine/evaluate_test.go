@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"writ/bench/corpus"
+	"writ/bench/corpus/corpustest"
 	"writ/engine"
 )
 
@@ -88,7 +89,7 @@ func TestDecision_Evaluation_ReasonsStartWithTheirCodeAndEchoNothing(t *testing.
 	for _, c := range engine.Codes() {
 		known[c] = true
 	}
-	for _, intent := range corpus.Intents(500, 7) {
+	for _, intent := range corpustest.Intents(500, 7) {
 		intent.AgentID, intent.Metadata = "secret-agent", map[string]string{"k": "secret-value"}
 		intent.Resource += "/secret-path"
 		r := engine.Evaluate(p, rs, &engine.Input{Intent: intent})
@@ -109,7 +110,7 @@ func TestDecision_Evaluation_ReasonsStartWithTheirCodeAndEchoNothing(t *testing.
 func TestEvaluate_IsSafeForConcurrentUse(t *testing.T) {
 	p := mustCompile(t, corpus.ReferencePolicy())
 	rs := engine.CompileRules(corpus.Rules(100, 1), engine.Options{})
-	intents := corpus.Intents(64, 3)
+	intents := corpustest.Intents(64, 3)
 	want := make([]string, len(intents))
 	for i, in := range intents {
 		want[i] = resultText(engine.Evaluate(p, rs, &engine.Input{Intent: in, Agent: engine.AgentActive}))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"writ/engine"
@@ -179,8 +180,8 @@ func TestIntentDigest_IsOfTheCanonicalJSON(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			canonical, err := receipt.Canonicalize(sent)
-			if err != nil {
+			canonical := jsontext.Value(sent)
+			if err := canonical.Canonicalize(); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := string(appendIntent(nil, in)), string(canonical); got != want {

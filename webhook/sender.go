@@ -20,6 +20,16 @@ import (
 	"writ/storage"
 )
 
+const (
+	// maxAnswer is how much of an answer is read, so that its connection can be used again;
+	// nothing of it is kept. Its header may have as many bytes.
+	maxAnswer = 16 << 10
+	// maxWorking is how many webhooks are worked on at once, and maxConnections how many
+	// connections each may have: a batch of each is in memory.
+	maxWorking     = 64
+	maxConnections = 8
+)
+
 // attemptTimeout bounds an attempt, from resolving the name to the end of the answer.
 const attemptTimeout = 10 * time.Second
 

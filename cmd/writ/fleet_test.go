@@ -19,6 +19,7 @@ import (
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 )
 
 // fleet are servers on which outcomes and faults are caused.
@@ -90,7 +91,7 @@ func startFleet(t *testing.T) *fleet {
 	f.frozen = run(shared(t.TempDir()), many, "--queue-deadline", "10ms")
 	paying := shared(t.TempDir())
 	storeIn(t, paying, func(r *registry.Registry) error {
-		return r.PutSubscription(t.Context(), &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
+		return registrytest.PutSubscription(t.Context(), r, &storage.Subscription{OrganizationID: examples.Organization, Plan: "pro"})
 	})
 	t.Setenv(wrongEngine, "1")
 	f.odd = run(paying, few, "--connections-per-address", "4", "--verify-engine", "1/1")

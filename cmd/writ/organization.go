@@ -15,6 +15,9 @@ import (
 	"writ/workspace"
 )
 
+// maxWait is the longest that a server may ask a verb to wait.
+const maxWait = 5 * time.Minute
+
 type serverFlags struct {
 	URL    string `placeholder:"URL" help:"Server, such as http://localhost:3820."`
 	APIKey string `placeholder:"KEY" help:"Credential of the organization. Better set as WRIT_API_KEY."`

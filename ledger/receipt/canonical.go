@@ -120,8 +120,7 @@ func appendEscape(dst []byte, c byte) []byte {
 }
 
 // AppendInt appends n in decimal. That is canonical within ±(2^53-1). Beyond,
-// JSON's numbers can't tell all integers apart and [Canonicalize] refuses most
-// of them, so a caller must refuse such an n before it gets here.
+// JSON's numbers can't tell all integers apart, so a caller must refuse such an n before it gets here.
 // It does not allocate when dst has room.
 func AppendInt(dst []byte, n int64) []byte {
 	return strconv.AppendInt(dst, n, 10)

@@ -33,9 +33,9 @@
 //   - integers in decimal, within ±(2^53-1);
 //   - arrays of strings, in their order.
 //
-// [Canonicalize] does all of RFC 8785 and refuses duplicate members, invalid
-// UTF-8 and lone surrogates. A digest is "sha256:" and the SHA-256 of the
-// canonical form in lower-case hex.
+// What reads receipts, heads and keys refuses duplicate members, invalid UTF-8 and
+// lone surrogates. A digest is "sha256:" and the SHA-256 of the canonical form in
+// lower-case hex.
 //
 // # Payload and receipt
 //

@@ -7,6 +7,8 @@ import (
 	"log"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/ledger/receipt"
 )
 
@@ -41,8 +43,8 @@ func Example_verify() {
 	fmt.Println(receipt.Verify(result.Receipt, keys, now))
 
 	// The payload is what the client knows of its own accord.
-	intent, err := receipt.Canonicalize([]byte(`{"agent_id": "ci", "action_type": "deploy"}`))
-	if err != nil {
+	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
+	if err := intent.Canonicalize(); err != nil {
 		log.Fatal(err)
 	}
 	result.Receipt.Exp -= 3600

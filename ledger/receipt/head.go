@@ -12,6 +12,13 @@ import (
 )
 
 const (
+	// maxSafeInt is the largest integer n for which JSON's numbers hold n and n+1.
+	maxSafeInt = 1<<53 - 1
+	// maxKeyID bounds a key id in bytes; a thumbprint has 43.
+	maxKeyID = 256
+)
+
+const (
 	headDomain = "writ/head/v1\n"
 	headLen    = len(headDomain) + 16 + 8 + 4 + 8 + sha256.Size + sha256.Size
 )

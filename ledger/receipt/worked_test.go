@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"writ/ledger/receipt"
 )
 
@@ -63,8 +65,8 @@ func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	doc := squeeze.ReplaceAllString(string(source), "")
 	p, batch, head, keys := workedExample(t)
 	leaf0, leaf1, headHash := batch[0].LeafHash(), batch[1].LeafHash(), head.Hash()
-	intent, err := receipt.Canonicalize([]byte(`{"agent_id": "ci", "action_type": "deploy"}`))
-	if err != nil {
+	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
+	if err := intent.Canonicalize(); err != nil {
 		t.Fatal(err)
 	}
 	receiptJSON, err := json.Marshal(batch[0])

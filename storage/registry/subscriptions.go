@@ -8,14 +8,6 @@ import (
 	"writ/storage"
 )
 
-// PutSubscription stores or replaces s.
-func (r *Registry) PutSubscription(ctx context.Context, s *storage.Subscription) error {
-	return r.update(ctx, s.OrganizationID, func(tx storage.Tx) error {
-		_, err := storage.Subscriptions.Put(tx, s.OrganizationID, s)
-		return err
-	})
-}
-
 // UpdateSubscription replaces org's subscription by what f makes of it,
 // atomically: no other write falls between. f gets a copy, or one that has only
 // its OrganizationID where there is none, and returns whether it changed it; if

@@ -14,6 +14,7 @@ import (
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
+	"writ/storage/registry/registrytest"
 	"writ/storage/storagetest"
 )
 
@@ -129,4 +130,9 @@ func all[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, e
 		}
 		p.After = next
 	}
+}
+
+// PutSubscription stores or replaces s.
+func (w *world) PutSubscription(ctx context.Context, s *storage.Subscription) error {
+	return registrytest.PutSubscription(ctx, w.Registry, s)
 }
