@@ -122,7 +122,7 @@ func (s *Store) standing(i intent, v []byte) (*storage.Record, error) {
 	}
 	r, err := s.record(i.org, id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return s.missing(i, id)
+		err = fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
 	}
 	return r, err
 }
@@ -212,25 +212,6 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	return s.tip, nil
-}
-
-// lastHead returns the newest head, or storage.ErrNotFound. Those of an earlier format have
-// no frames.
-func (s *Store) lastHead() (h receipt.SignedHead, err error) {
-	if h, err = s.lastFrame(); !errors.Is(err, storage.ErrNotFound) {
-		return h, err
-	}
-	found := false
-	lower := headKey(0)
-	err = s.scanBack(context.Background(), lower, key{byte(kindHead) + 1}, func(_, v []byte) (bool, error) {
-		found = true
-		h, err = s.headOf(v)
-		return true, err
-	})
-	if err == nil && !found {
-		err = storage.ErrNotFound
-	}
-	return h, err
 }
 
 // Heads implements storage.Log. The directory has one chain.

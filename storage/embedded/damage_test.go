@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"writ/storage"
@@ -134,23 +133,6 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	if !found {
 		t.Error("no log is long enough: the test tests nothing")
 	}
-}
-
-// TestDamage_AnOlderWritInBetween: one that refuses the format of a directory has
-// opened it all the same.
-func TestDamage_AnOlderWritInBetween(t *testing.T) {
-	disk := vfs.NewMem()
-	for range 3 {
-		closeTest(t, openTest(t, disk, nil))
-		older, err := pebble.Open("data", &pebble.Options{FS: disk, Logger: pebbleLogger{&health{log: (*logged)(nil).logger()}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := older.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	closeTest(t, openTest(t, disk, nil))
 }
 
 // TestDamage_Values: an imported row that can't be read is an error to who asks for it,

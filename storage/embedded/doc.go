@@ -22,7 +22,6 @@
 //	'D' kind(1) [org] id                         document      revision(8) [org] value
 //	'K' kind(1) org index(1) key id              index entry   id
 //	'T'                                          the revision up to which changes were trimmed: 8 bytes
-//	'U'                                          of an upgrade: see upgrade_history.go
 //	'd' org decision(1) decision-id(16)          decisions by outcome
 //	'h' org decision-id(16)                      history row   where it is: see item.go
 //	'h' org decision-id(16) 's'                  its settlement, in the same way
@@ -32,7 +31,6 @@
 //	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes
 //	'n' org entry-kind(1) key                    seq(8) index(4) of an entry
-//	'x' org                                      the greatest decision-id(16) that was removed until format 4
 //	'z' 'h' frame(8)                             the last indexed frame: see links.go
 //	'z' 'c' number(8)                            the last other write
 //
@@ -42,12 +40,8 @@
 // those of [storage.Collections]; the document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
-// Opening a directory of an earlier format moves its documents and then its history, once;
-// upgrade.go has the keys of formats 1 to 4. In format 2 no history row has a credential, and
-// nothing is under 'z'; in format 3 none has an audit digest. In format 4
-// settlements are in the rows and are not signed, and a removed row leaves nothing. Until
-// format 5 history is in Pebble alone: see upgrade_history.go. Rows that are imported are
-// the values of their keys in every format.
+// Rows that are imported are the values of their keys. A directory of another format, older
+// or newer, is refused, and nothing in it changes.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //
@@ -75,8 +69,7 @@
 // reindex.go. Other files have checksums, and unreadable data is an error.
 //
 // This detects accidents. An attacker who can write the directory can also write the
-// recorded tip. Only a receipt or a head kept elsewhere detects that. A directory
-// of format 2 or less has no recorded tip; it is accepted as it is, once, and logged.
+// recorded tip. Only a receipt or a head kept elsewhere detects that.
 //
 // # Asynchronous sync
 //

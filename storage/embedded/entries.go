@@ -199,9 +199,6 @@ func settle(r *storage.Record, v []byte) error {
 	if len(d.rest) > 0 {
 		d.fail("bytes too many")
 	}
-	if d.err == nil && r.Settlement != nil {
-		d.fail("a settlement beside a row that has one")
-	}
 	r.Settle(settled)
 	return d.err
 }

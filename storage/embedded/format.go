@@ -10,15 +10,20 @@ import (
 	"writ/storage"
 )
 
-// format is the version of the keys and values. A greater one is refused,
-// because this writ would misread data of a newer one.
+// format is the number of the directory's layout: the keys and values, and the items of the
+// segments. A directory of another number is refused, because this writ would misread it.
 const format = 6
 
-const (
-	linkedFormat   = 3 // the first in which each write has a link and the tip is recorded
-	documentFormat = 5 // the first in which documents are as documents.go has them
-	frameFormat    = 6 // the first whose history is in segments
-)
+var errFormat = errors.New("the data directory has another format")
+
+// checkFormat returns errFormat unless v, the value of formatKey, is this format.
+func checkFormat(v []byte) error {
+	if string(v) == strconv.Itoa(format) {
+		return nil
+	}
+	return fmt.Errorf("%w: its format is %.16q, and this writ reads format %d only: "+
+		"start the writ that wrote the directory, or begin with an empty one", errFormat, v, format)
+}
 
 var formatKey = append(key{byte(kindFormat)}, "writ"...)
 
@@ -28,22 +33,10 @@ func newChain() (c receipt.Chain) {
 	return c
 }
 
-// load checks the directory's format, or sets it in a new directory, and continues from
-// the state that inspect found.
+// load continues from the state that inspect found, or begins a new store.
 func (s *Store) load(found inspection) error {
-	v, err := s.get(formatKey)
-	if errors.Is(err, storage.ErrNotFound) {
+	if !found.exists {
 		return s.create()
-	}
-	if err != nil {
-		return fmt.Errorf("reading the format: %w", err)
-	}
-	n, err := strconv.Atoi(string(v))
-	if err != nil {
-		return fmt.Errorf("reading the format: %w", err)
-	}
-	if n > format {
-		return fmt.Errorf("a newer writ has written this directory: its format is %d, this writ knows %d", n, format)
 	}
 	head, err := s.lastHead()
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -53,15 +46,8 @@ func (s *Store) load(found inspection) error {
 		s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
 	}
 	s.change = max(found.tip.Change, found.noted.Change) // no revision is given twice, even after a loss
-	if n >= linkedFormat && len(found.reasons) > 0 {
-		if err := errors.Join(s.mend(), s.noteTip(s.end())); err != nil {
-			return err
-		}
-	}
-	if n < format {
-		if err := s.upgrade(n); err != nil {
-			return fmt.Errorf("upgrading the directory from format %d to %d: %w", n, format, err)
-		}
+	if len(found.reasons) > 0 {
+		return errors.Join(s.mend(), s.noteTip(s.end()))
 	}
 	return nil
 }
@@ -82,7 +68,7 @@ func (s *Store) create() error {
 		return err
 	}
 	b := &batch{b: s.db.NewBatch()}
-	b.setFormat(format)
+	b.set(formatKey, strconv.AppendInt(nil, format, 10))
 	b.begin(tip{})
 	if b.err != nil {
 		return b.err

@@ -73,9 +73,6 @@ func (s *Store) eachImported(
 			return n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) && !f(intent, id, nil), nil
 		}
 		r, err := s.record(org, id)
-		if errors.Is(err, storage.ErrNotFound) {
-			return false, nil // it was removed in a format without leaves
-		}
 		if err != nil {
 			return true, err
 		}

@@ -28,8 +28,7 @@ import (
 //
 //	location = 00 uvarint(frame) uvarint(index)
 //
-// and a head's has index 0. A row that was imported, or that is not upgraded yet, is the
-// value itself.
+// and a head's has index 0. A row that was imported is the value itself.
 const (
 	recordItem     = 'r'
 	settlementItem = 's'

@@ -23,14 +23,6 @@ const segmentSize = 64 << 20
 // that Pebble does not have. It rebuilds a stale index first.
 func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
 	s.tail.trees = []*tree{newTree()}
-	old, err := s.beforeFrames(fs, !readOnly)
-	if err != nil {
-		return err
-	}
-	if old && readOnly {
-		s.log = new(segment.Log) // empty
-		return nil
-	}
 	s.log, err = segment.Open(s.health.dir, segment.Options{
 		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: readOnly,
 	})
@@ -247,8 +239,8 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	return number, s.health.stopped()
 }
 
-// lastFrame returns the head of the last frame, or storage.ErrNotFound.
-func (s *Store) lastFrame() (h receipt.SignedHead, err error) {
+// lastHead returns the newest head, or storage.ErrNotFound.
+func (s *Store) lastHead() (h receipt.SignedHead, err error) {
 	last := s.log.Last()
 	if last == 0 {
 		return h, storage.ErrNotFound

@@ -31,7 +31,7 @@ func (p *progress) begin(step string) {
 	p.log.Info(step)
 }
 
-// tell says what of the step is done, of p.of, which is 0 if that is not known.
+// tell says what of the step is done, of p.of.
 func (p *progress) tell(done uint64) {
 	if p.n++; p.n%256 != 1 {
 		return
@@ -44,10 +44,6 @@ func (p *progress) tell(done uint64) {
 		return
 	}
 	p.next = time.Now().Add(progressEvery)
-	if p.of == 0 {
-		p.log.Info(p.step, "done", done)
-		return
-	}
 	p.log.Info(p.step, "done", done, "of", p.of, "percent", 100*done/p.of)
 }
 

@@ -79,10 +79,6 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 		{"a settlement changed", settledAs(settled, otherwise), at + fmt.Sprintf("its settlement: it is not what head %d signs", head.Seq)},
 		{"a settlement deleted", func(t *testing.T, s *Store) { del(t, s, settlementKey("acme", idOf(settled))) }, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
 		{"a settlement in the place of another", settledAs(&elsewhere, *settled.Settlement), "its settlement: it is not what head "},
-		{"a settlement made unsigned", func(t *testing.T, s *Store) {
-			del(t, s, settlementKey("acme", idOf(settled)))
-			put(t, s, recordKey("acme", idOf(settled)), rowOfFormat4(settled))
-		}, fmt.Sprintf("head %d: it signs %d leaves, and ", head.Seq, head.Size)},
 		{"a settlement of no row", func(t *testing.T, s *Store) {
 			id := idOf(settled)
 			id[15] ^= 1
@@ -201,61 +197,6 @@ func hideIn(t *testing.T, s *Store, r *storage.Record, grave key) {
 	put(t, s, grave, appendLeaf(bytes.Clone(v), leaf))
 }
 
-// asFormat4 makes rows those that an older writ has written: one that was settled before
-// settlements were signed, which it returns, and some that were removed before anything was
-// left of them.
-func (w *written) asFormat4(t *testing.T) (old storage.Record) {
-	t.Helper()
-	old = *w.acme[2]
-	old.Settle(storage.Settlement{Outcome: storage.Executed, RecordedAt: old.DecidedAt})
-	w.change(t, func(s *Store) {
-		put(t, s, recordKey("acme", idOf(&old)), rowOfFormat4(&old))
-		prefix := orgKey(kindIntent, "acme")
-		var newest []byte
-		if err := s.scan(t.Context(), prefix, prefix.end(), func(k, v []byte) (bool, error) {
-			if len(v) > idLen && !bytes.Equal(k, w.grave) {
-				put(t, s, bytes.Clone(k), v[:idLen])
-				if bytes.Compare(v[:idLen], newest) > 0 {
-					newest = bytes.Clone(v[:idLen])
-				}
-			}
-			return false, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		put(t, s, removedKey("acme"), newest)
-	})
-	return old
-}
-
-// TestProve_Format4 proves a directory of whose rows an older writ has written some:
-// rows that were settled before settlements were signed, and some that were removed
-// before anything was left of them.
-func TestProve_Format4(t *testing.T) {
-	w := writeHistory(t)
-	old := w.asFormat4(t)
-	w.change(t, func(s *Store) {
-		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: "failed"}); !errors.Is(err, storage.ErrConflict) {
-			t.Errorf("Settle of a settled row = %v, want %v", err, storage.ErrConflict)
-		}
-		r, _, err := l.Settle(t.Context(), "acme", old.DecisionID, storage.Settlement{Outcome: storage.Executed})
-		if err != nil || r.Settlement.Receipt != nil {
-			t.Errorf("Settle again = %+v, %v, want the settlement that stands, unsigned", r, err)
-		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	got, err := w.prove(t, w.disk, &w.anchor)
-	if err != nil || got.Settled != 4 || got.Unsigned != 1 || got.Removed != 1 || got.Unmarked != 3 {
-		t.Errorf("Prove = %+v, %v, want 1 of 4 settlements unsigned, 1 row removed with a tombstone and 3 without", got, err)
-	}
-}
-
 // decideLater has acme decide once more, under a head of its own, and returns the row.
 func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	t.Helper()
@@ -278,39 +219,6 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	return row
 }
 
-// TestProve_NothingNewIsFromBefore forges what only an older writ has written, of a
-// decision that was made when there were entries.
-func TestProve_NothingNewIsFromBefore(t *testing.T) {
-	w := writeHistory(t)
-	row := w.decideLater(t)
-	if _, err := w.prove(t, w.disk, nil); err != nil {
-		t.Fatalf("Prove = %v", err)
-	}
-	for name, test := range map[string]struct {
-		do   func(t *testing.T, s *Store)
-		want string
-	}{
-		"a settlement without a receipt": {func(t *testing.T, s *Store) {
-			settled := *row
-			settled.Settle(storage.Settlement{Outcome: "skipped", RecordedAt: row.DecidedAt})
-			put(t, s, recordKey("acme", idOf(row)), rowOfFormat4(&settled))
-		}, fmt.Sprintf(`organization "acme", decision %s: its settlement has no receipt, and it was decided when settlements had one`, row.DecisionID)},
-		"a row taken for removed without a trace": {func(t *testing.T, s *Store) {
-			id := idOf(row)
-			put(t, s, removedKey("acme"), id[:])
-			del(t, s, recordKey("acme", id))
-			del(t, s, byDecisionKey("acme", row.Decision).id(id))
-		}, "it signs 1 leaves, and 0 are there; retention leaves a trace of what it removes since there are entries"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			forged := written{disk: w.disk.CrashClone(vfs.CrashCloneCfg{}), keys: w.keys}
-			forged.change(t, func(s *Store) { test.do(t, s) })
-			_, err := forged.prove(t, forged.disk, nil)
-			wantBreak(t, err, test.want)
-		})
-	}
-}
-
 // firstEntry returns an organization's oldest entry of a kind and its key.
 func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()
@@ -323,22 +231,4 @@ func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k k
 		t.Fatalf("no %s of %s: %v", kind, org, err)
 	}
 	return k, e
-}
-
-// rowOfFormat4 is the row of r as it was written until format 4, which ended in
-// the settlement.
-func rowOfFormat4(r *storage.Record) []byte {
-	bare := *r
-	bare.AuditDigest, bare.DetailsDigest, bare.PolicyRevision, bare.RulesRevision, bare.AgentRevision = "", "", 0, 0, 0
-	for _, t := range storage.RecordTexts {
-		*t.Of(&bare) = ""
-	}
-	v := encoder(appendRecord(nil, &bare))
-	v[0], v = 3, v[:len(v)-len("\x00\x00\x00\x00")] // what is bare, after issued-at
-	v.text(r.Credential)
-	v.digest(r.AuditDigest)
-	if v.present(r.Settlement != nil) {
-		v.settlement(r.Settlement)
-	}
-	return v
 }

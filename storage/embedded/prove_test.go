@@ -374,8 +374,6 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
 			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
 		}, ": its row is not the one of its audit digest"},
-		{"the format set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("4")) }, ": there is no frame "},
-		{"the format and the links set back", func(t *testing.T, s *Store) { put(t, s, formatKey, []byte("2")) }, ": there is no frame "},
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
 			del(t, s, recordKey("acme", idOf(row)))
@@ -396,16 +394,6 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, `organization "rival", decision `},
-		{"an intent taken for removed", func(t *testing.T, s *Store) {
-			removed := takenForRemoved(t, s)
-			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
-		}, `organization "acme": its meter of 202610 says 4, and 5 decisions are of that month`},
-		{"an intent taken for removed, and counted", func(t *testing.T, s *Store) {
-			removed := takenForRemoved(t, s)
-			put(t, s, orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000999"), removed)
-			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 5))
-		}, "1 intents are decided and have no row, and the heads sign 0 leaves that are not there"},
-
 		{"a head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(2)) }, "head 2: receipt: broken chain: head 3 follows head 1"},
 		{"the first head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(1)) }, "head 1: receipt: broken chain: head 2 follows head 0"},
 		{"the last head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(w.anchor.Seq)) }, "the history ends at head"},
@@ -485,17 +473,6 @@ func settledAs(row *storage.Record, settled storage.Settlement) func(*testing.T,
 		v.text(in.KeyID)
 		put(t, s, settlementKey(row.OrganizationID, idOf(row)), v)
 	}
-}
-
-// takenForRemoved has the rows of October taken for removed before there were
-// tombstones, and returns the id of one.
-func takenForRemoved(t *testing.T, s *Store) []byte {
-	v, err := s.get(orgKey(kindIntent, "acme").text("7d9f1c1e-3b5a-4f5e-8a67-000000000000"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, s, removedKey("acme"), v[:idLen])
-	return v[:idLen]
 }
 
 // forgeHead puts a head that another key has signed in the place of one.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"strconv"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -27,9 +26,7 @@ type Reader struct {
 	lock  *pebble.Lock
 	found inspection
 	noted tip
-	// hasDocuments reports whether the store has a format whose documents are read.
-	hasDocuments bool
-	chain        [16]byte // of the directory; Chains sets it
+	chain [16]byte // of the directory; Chains sets it
 
 	orgs map[string]*orgRows // Tombstones and Parts fill it
 	// months has the meters of removed rows, and older the rows removed without a
@@ -100,25 +97,8 @@ func OpenReader(dir string, o Options) (_ *Reader, err error) {
 
 func (r *Reader) open(dir string, filesystem vfs.FS) (err error) {
 	defer readPanic(&err)
-	if r.s, err = openReadOnly(dir, filesystem, r.lock); errors.Is(err, pebble.ErrDBDoesNotExist) {
-		return errors.New("there is no store")
-	} else if err != nil {
+	if r.s, err = openReadOnly(dir, filesystem, r.lock); err != nil {
 		return err
-	}
-	v, err := r.s.get(formatKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return errors.New("there is no store of writ's")
-	}
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(string(v))
-	if err != nil || n > format {
-		return fmt.Errorf("its format is %.16q, this writ knows %d", v, format)
-	}
-	r.found.linked, r.found.framed, r.hasDocuments = n >= linkedFormat, n >= frameFormat, n >= documentFormat
-	if !r.found.linked {
-		return nil
 	}
 	switch r.noted, err = readTip(dir, filesystem); {
 	case errors.Is(err, errNoTip), errors.Is(err, errDamagedTip):
@@ -236,11 +216,7 @@ func (r *Reader) org(org string) (*orgRows, error) {
 	if known := r.orgs[org]; known != nil {
 		return known, nil
 	}
-	removed, err := r.s.get(removedKey(org))
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return nil, err
-	}
-	rows := &orgRows{removed: removed, months: make(map[storage.Month]int64)}
+	rows := &orgRows{months: make(map[storage.Month]int64)}
 	r.orgs[org] = rows
 	return rows, nil
 }

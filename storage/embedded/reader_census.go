@@ -51,7 +51,7 @@ func (r *Reader) Census(ctx context.Context) (c storage.Census, err error) {
 	switch {
 	case r.found.tip.Head < r.noted.Head:
 		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir), r.noted.Head)
-	case r.found.linked && r.found.tip.Change < r.noted.Change:
+	case r.found.tip.Change < r.noted.Change:
 		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change, tipName(r.s.health.dir), r.noted.Change)
 	}
 	if r.found.stale != "" {

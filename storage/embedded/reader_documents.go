@@ -15,9 +15,6 @@ import (
 // documents checks that every document is in its indexes and that every index entry leads
 // to its document. Its error is a *storage.BreakError or a failure to read.
 func (r *Reader) documents(ctx context.Context) error {
-	if !r.hasDocuments {
-		return nil // opening replaces their format
-	}
 	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
 	defer docs.close()
 	prefix := key{byte(kindDocument)}
@@ -53,9 +50,6 @@ func (r *Reader) documents(ctx context.Context) error {
 // Documents calls f for each document whose writes are changes, with its last change.
 func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (err error) {
 	defer readPanic(&err)
-	if !r.hasDocuments {
-		return nil
-	}
 	prefix := key{byte(kindDocument)}
 	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
 		d, err := documentOf(k, v)
@@ -78,9 +72,6 @@ func (r *Reader) Documents(ctx context.Context, f func(storage.Change) error) (e
 // write after the last trim.
 func (r *Reader) Waiting(ctx context.Context, f func(storage.Change) error) (err error) {
 	defer readPanic(&err)
-	if !r.hasDocuments {
-		return nil
-	}
 	trimmed, err := r.s.count(trimmedKey)
 	if err != nil {
 		return err

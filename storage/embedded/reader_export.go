@@ -14,9 +14,6 @@ import (
 // View calls f with the documents.
 func (r *Reader) View(ctx context.Context, f func(storage.Reader) error) (err error) {
 	defer readPanic(&err)
-	if !r.hasDocuments {
-		return errors.New("its documents are of an older format: start writ serve on it once, which upgrades it")
-	}
 	return r.s.View(ctx, f)
 }
 

@@ -44,24 +44,8 @@ import (
 //
 // The receipt's decision and decision-id are written as empty texts if they equal the
 // record's own, as they should. The decision tells whether a settlement is unapproved, so
-// that is not written. Before version 06 text(credential) follows issued-at, and the end
-// is
-//
-//	[under]
-//	under      = text(writer) revisions text(session-id) text(approval-id)
-//	             digest(details-digest)
-//
-// Until version 03 a row ends in [settlement] instead of [under]. Since then the
-// settlement is beside the row: see entries.go. Rows until version 04 have no digest of
-// details, until 02 no audit digest, and in 01 no credential.
-const (
-	recordVersion        = 6
-	versionOfCredential  = 2 // the first with one
-	versionOfAuditDigest = 3
-	versionOfUnder       = 4
-	versionOfDetails     = 5
-	versionOfOptional    = 6
-)
+// that is not written. The settlement is beside the row: see entries.go.
+const recordVersion = 6
 
 // encoder appends to its bytes.
 type encoder []byte
@@ -225,8 +209,8 @@ func (e *encoder) settlement(s *storage.Settlement) {
 var errCorrupt = errors.New("a stored history row is corrupt")
 
 // filtered reads a row's version and the fields that a filter uses.
-func (d *decoder) filtered(r *storage.Record) (version byte) {
-	if version = d.byte(); version < 1 || version > recordVersion {
+func (d *decoder) filtered(r *storage.Record) {
+	if d.byte() != recordVersion {
 		d.fail("version")
 	}
 	r.Decision = engine.Decision(d.byte())
@@ -234,7 +218,6 @@ func (d *decoder) filtered(r *storage.Record) (version byte) {
 	r.PolicyID = d.text()
 	r.AgentID = d.text()
 	r.ActionType = d.text()
-	return version
 }
 
 // skips reports whether f does not select the row v. It allocates nothing: most rows are
@@ -257,7 +240,7 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	}
 	d := decoder{rest: string(v)}
 	r := &storage.Record{OrganizationID: org, DecisionID: id.String()}
-	version := d.filtered(r)
+	d.filtered(r)
 	r.IntentID = d.text()
 	r.IntentDigest = d.text()
 	r.PolicyVersion = d.int()
@@ -272,16 +255,12 @@ func parseRecord(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storag
 	r.Reasons = d.texts()
 	d.receipt(r)
 	r.IssuedAt = d.text()
-	if version < versionOfOptional {
-		d.before6(r, version)
-	} else {
-		r.AuditDigest = d.digest()
-		if d.present() {
-			d.revisions(r)
-		}
-		r.DetailsDigest = d.digest()
-		d.optional(r)
+	r.AuditDigest = d.digest()
+	if d.present() {
+		r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
 	}
+	r.DetailsDigest = d.digest()
+	d.optional(r)
 	if d.err == nil && len(d.rest) > 0 {
 		d.err = fmt.Errorf("%w: %d bytes too many", errCorrupt, len(d.rest))
 	}

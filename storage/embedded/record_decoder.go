@@ -154,10 +154,6 @@ func (d *decoder) receipt(r *storage.Record) {
 	r.Receipt.KeyID = d.text()
 }
 
-func (d *decoder) revisions(r *storage.Record) {
-	r.PolicyRevision, r.RulesRevision, r.AgentRevision = d.int(), d.int(), d.int()
-}
-
 // optional reads texts. Each must occur at most once and not be empty.
 func (d *decoder) optional(r *storage.Record) {
 	for range d.length() {
@@ -171,29 +167,6 @@ func (d *decoder) optional(r *storage.Record) {
 			return
 		}
 		*to = d.text()
-	}
-}
-
-// before6 reads the end of a row of an earlier version.
-func (d *decoder) before6(r *storage.Record, version byte) {
-	if version >= versionOfCredential {
-		r.Credential = d.text()
-	}
-	if version >= versionOfAuditDigest {
-		r.AuditDigest = d.digest()
-	}
-	switch {
-	case !d.present():
-	case version < versionOfUnder:
-		r.Settle(d.settlement())
-	default:
-		r.Writer = d.text()
-		d.revisions(r)
-		r.SessionID = d.text()
-		r.ApprovalID = d.text()
-		if version >= versionOfDetails {
-			r.DetailsDigest = d.digest()
-		}
 	}
 }
 

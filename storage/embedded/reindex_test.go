@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,8 +95,22 @@ func TestReindex(t *testing.T) {
 			} else if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			log := new(logged)
-			s = openTest(t, disk, log)
+			log, shown := new(logged), []string(nil)
+			s, err := Open("data", Options{FS: disk, Log: log.logger(), Progress: func(step string, done, of uint64) {
+				if done > of {
+					t.Errorf("%s: %d of %d", step, done, of)
+				}
+				if len(shown) == 0 || shown[len(shown)-1] != step {
+					shown = append(shown, step)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeTest(t, s)
+			if steps := []string{"", "rebuilding the index of the history", ""}; !slices.Equal(shown, steps) {
+				t.Errorf("told %q, want %q", shown, steps)
+			}
 			if diff := cmp.Diff(want, historyRows(t, s)); diff != "" {
 				t.Errorf("-before +rebuilt\n%s", diff)
 			}

@@ -26,10 +26,6 @@ import (
 //	       | 00 imported(1) chain(16) uvarint(head's sequence) uvarint(index) hash(32)    of another
 //
 // Imported is 1 if the row was removed before it could be imported, otherwise 0.
-//
-// Until format 4 no leaves were kept: kindRemoved has the greatest id removed by then.
-
-func removedKey(org string) key { return orgKey(kindRemoved, org) }
 
 // appendLeaf appends l to the row of an intent.
 func appendLeaf(v []byte, l receipt.Leaf) []byte {
@@ -275,7 +271,7 @@ func (b *batch) remove(org string, rows []*storage.Record) error {
 			return fmt.Errorf("%w: the receipt of decision %s: %w", errCorrupt, id, err)
 		}
 		v = b.appendLeaf(v, leaf)
-		if s := r.Settlement; s != nil && s.Receipt != nil {
+		if s := r.Settlement; s != nil {
 			if leaf, err = s.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {
 				return fmt.Errorf("%w: the settlement of decision %s: %w", errCorrupt, id, err)
 			}
@@ -308,18 +304,6 @@ func (b *batch) deleteIDs(prefix key, first, last uuid.UUID) {
 func (i intent) removed(id uuid.UUID) *storage.Record {
 	intentID, approvalID := storage.CutIntentKey(i.id)
 	return &storage.Record{OrganizationID: i.org, IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String()}
-}
-
-// missing returns the Removed record of a decision, or errCorrupt if it was not removed.
-func (s *Store) missing(i intent, id uuid.UUID) (*storage.Record, error) {
-	last, err := s.get(removedKey(i.org))
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return nil, err
-	}
-	if bytes.Compare(id[:], last) > 0 {
-		return nil, fmt.Errorf("%w: decision %s is missing", errCorrupt, id)
-	}
-	return i.removed(id), nil
 }
 
 // Organizations implements storage.Retention. It seeks from one organization to the next

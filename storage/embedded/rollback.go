@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,10 +18,8 @@ import (
 // inspection is the state of a directory before anything in it is changed.
 type inspection struct {
 	tip, noted tip
-	// linked reports whether the store has a format with links and a recorded tip.
-	linked bool
-	// framed reports whether its history is in segments.
-	framed bool
+	// exists reports whether there is a store.
+	exists bool
 	// stale says what the index of the history lacks that is in its segments. It is
 	// rebuilt.
 	stale string
@@ -53,14 +50,16 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 	if notedErr != nil && !errors.Is(notedErr, errNoTip) && !errors.Is(notedErr, errDamagedTip) {
 		return i, notedErr
 	}
-	if err := i.read(dir, o, lock, noted); err != nil {
+	if err := i.read(dir, o, lock, noted); errors.Is(err, errFormat) {
+		return i, err
+	} else if err != nil {
 		if !errors.Is(err, errLost) {
 			err = fmt.Errorf("%w: if the store is damaged, restore the data directory from a backup", err)
 		}
 		return i, fmt.Errorf("%w (%s notes head %d and change %d)", err, tipName(dir), noted.Head, noted.Change)
 	}
 	switch {
-	case errors.Is(notedErr, errDamagedTip), errors.Is(notedErr, errNoTip) && i.linked:
+	case errors.Is(notedErr, errDamagedTip), errors.Is(notedErr, errNoTip) && i.exists:
 		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
 	case i.tip.Head < noted.Head:
 		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
@@ -74,7 +73,7 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 // read opens the store read-only.
 func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (err error) {
 	s, err := openReadOnly(dir, o.FS, lock)
-	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+	if errors.Is(err, errNoStore) {
 		return i.empty(dir, o)
 	}
 	if err != nil {
@@ -86,37 +85,41 @@ func (i *inspection) read(dir string, o Options, lock *pebble.Lock, noted tip) (
 		}
 		err = errors.Join(err, s.closeFiles())
 	}()
-	v, err := s.get(formatKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return i.empty(dir, o)
-	}
-	if err != nil {
-		return err
-	}
-	if n, err := strconv.Atoi(string(v)); err != nil || n > format {
-		return nil // load says so
-	} else if n >= linkedFormat {
-		i.linked, i.framed = true, n >= frameFormat
-	}
+	i.exists = true
 	return i.compare(s, noted)
 }
 
 // readOnlyCache is enough for reading each row once, in key order.
 const readOnlyCache = 16 << 20
 
-// openReadOnly returns a read-only store, or pebble.ErrDBDoesNotExist. The caller closes
-// its db.
+// errNoStore is the error of a directory in which Pebble finds nothing of writ's.
+var errNoStore = errors.New("there is no store")
+
+// openReadOnly returns a read-only store, errNoStore or errFormat. The caller closes its
+// files.
 func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, error) {
 	h := &health{log: slog.New(slog.DiscardHandler), dir: dir, fs: filesystem, troubles: make(map[trouble]error)}
 	options := pebbleOptions(filesystem, h, lock)
 	options.ReadOnly = true
 	options.CacheSize = readOnlyCache
 	db, err := pebble.Open(dir, options)
+	if errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return nil, errNoStore
+	}
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{db: db, health: h, fs: filesystem, options: options}
-	if err := s.openLog(filesystem, segmentSize, true, false); err != nil {
+	v, err := s.get(formatKey)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = errNoStore
+	} else if err == nil {
+		err = checkFormat(v)
+	}
+	if err == nil {
+		err = s.openLog(filesystem, segmentSize, true, false)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}
 	return s, nil
@@ -145,9 +148,6 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	}
 	if err == nil {
 		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
-	}
-	if !i.linked {
-		return nil
 	}
 	if last := s.log.Last(); last < s.indexed {
 		i.because("its segments end at frame %d, and frame %d is known", last, s.indexed)
@@ -192,10 +192,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	if err != nil {
 		return err
 	}
-	name, last := "head", i.tip.Head
-	if i.framed {
-		name, last = "frame", s.indexed
-	}
+	name, last := "frame", s.indexed
 	if of == changeStream {
 		if len(numbers) > 0 {
 			i.tip.Change = numbers[len(numbers)-1]
@@ -211,7 +208,7 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	}
 	switch {
 	case broken == "":
-	case i.framed && of == headStream && s.log.Last() >= s.indexed:
+	case of == headStream && s.log.Last() >= s.indexed:
 		i.stale = broken
 	default:
 		i.because("%s", broken)

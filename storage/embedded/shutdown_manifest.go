@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/go-json-experiment/json"
@@ -24,10 +23,6 @@ import (
 // removed before Pebble opens, so a directory that was not closed has none. After a crash
 // only the tip is compared: see inspect.
 const shutdownManifest = "closed"
-
-// manifestMarker is the prefix of the name of the file that names the manifest. Every
-// opening by Pebble replaces that file by one with another name.
-const manifestMarker = "marker.manifest."
 
 // fileState describes a file at shutdown. Sum is the SHA-256 of files that have no
 // checksums of Pebble's.
@@ -105,15 +100,8 @@ func removeShutdownManifest(dir string, fs vfs.FS) error {
 	return errors.Join(err, syncDir(dir, fs))
 }
 
-// missing returns the files that have changed since shutdown. A new marker of
-// Pebble's manifest means that an older writ, which knows no shutdown manifest, has
-// opened the directory since: nothing is compared then.
+// missing returns the files that have changed since shutdown.
 func missing(then, now map[string]fileState) (differ []string) {
-	for name := range now {
-		if _, old := then[name]; !old && strings.HasPrefix(name, manifestMarker) {
-			return nil
-		}
-	}
 	for name, file := range then {
 		if now[name] != file {
 			differ = append(differ, name)

@@ -37,9 +37,9 @@ type Options struct {
 	// AcceptRollback is the sequence of the last head of a store that is opened although
 	// it has lost writes, nil for none: see the package's documentation.
 	AcceptRollback *uint64
-	// Progress is told during long steps of Open, such as an upgrade, how much is done of
-	// how much, 0 where that is not known, and is told of no step at a step's end. Nil
-	// has messages logged instead.
+	// Progress is told during long steps of Open, such as rebuilding the index, how
+	// much is done of how much, and is told of no step at a step's end. Nil has messages
+	// logged instead.
 	Progress func(step string, done, of uint64)
 	// Metrics is where the store registers its metrics until it is closed. Nil
 	// registers nowhere.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 
 	"writ/storage"
 	"writ/storage/storagetest"
@@ -102,12 +103,14 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestOpen_Format: a directory of another format is refused by name, and stays as it is.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "7", "a newer writ has written this directory"},
-		{"damaged", "\x00writ", "x", "reading the format"},
+		{"newer", "\x00writ", "7", `its format is "7", and this writ reads format 6 only: start the writ that wrote the directory`},
+		{"damaged", "\x00writ", "x", `its format is "x"`},
+		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 6 only`},
+		{"the one before", "\x00writ", "5", `its format is "5"`},
 		{"not writ's", "key", "value", "not writ's"},
-		{"older", "\x00writ", "1", ""},
 		{"known, with no tip beside it", "\x00writ", "6", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,12 +122,18 @@ func TestOpen_Format(t *testing.T) {
 			if err := errors.Join(db.Set([]byte(test.key), []byte(test.value), pebble.Sync), db.Close()); err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open("data", Options{FS: fs})
-			if err == nil {
-				closeTest(t, s)
-			}
-			if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			before := contents(t, fs)
+			if _, err := Open("data", Options{FS: fs}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Open = %v, want %q", err, test.want)
+			}
+			if !strings.Contains(test.want, "its format") {
+				return
+			}
+			if diff := cmp.Diff(before, contents(t, fs)); diff != "" {
+				t.Errorf("the directory has changed:\n%s", diff)
+			}
+			if _, err := OpenReader("data", Options{FS: fs}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("OpenReader = %v, want %q", err, test.want)
 			}
 		})
 	}

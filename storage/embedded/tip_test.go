@@ -147,34 +147,6 @@ func TestTip_AcceptedInVain(t *testing.T) {
 	}
 }
 
-// TestTip_OlderFormat: a directory that nothing has been noted of is taken as it
-// is, once, which is logged; from then on it is held to what it was.
-func TestTip_OlderFormat(t *testing.T) {
-	for _, n := range []string{"1", "2"} {
-		t.Run("format "+n, func(t *testing.T) {
-			disk, w, log := format4(t), storagetest.NewWriterFrom(storagetest.NewWriter()), new(logged)
-			asFormat(t, n, disk)
-			s := openTest(t, disk, log)
-			if got := look(t, s); len(got.Records) != 1 || s.tip.Seq != 1 {
-				t.Errorf("the upgraded store has %d records and ends at head %d, want 1 and 1", len(got.Records), s.tip.Seq)
-			}
-			if !strings.Contains(log.buf.String(), "it is taken as it is") {
-				t.Errorf("the log does not say that the store is taken as it is:\n%s", log.buf.String())
-			}
-			crashed := disk.CrashClone(vfs.CrashCloneCfg{}) // before the first tick
-			fill(t, s, w, 9)
-			storagetest.Check(t, s, w.Keys(t), "a", "b")
-			closeTest(t, s)
-			closeTest(t, openTest(t, disk, nil))
-			closeTest(t, openTest(t, crashed, nil))
-			remove(t, crashed, "data.tip")
-			if s, err := Open("data", Options{FS: crashed}); !errors.Is(err, errRolledBack) {
-				t.Errorf("Open without the tip, after the upgrade = %v, %v; want errRolledBack", s, err)
-			}
-		})
-	}
-}
-
 // TestTip_CannotBeNoted: decisions go on, the failure is logged once and shows,
 // and what was noted before stays.
 func TestTip_CannotBeNoted(t *testing.T) {

@@ -219,7 +219,7 @@ def settlement(r):
 
 def row(r, org, decision_id, head):
     version = r.byte()
-    if version not in (1, 2, 3, 6):
+    if version != 6:
         raise Damaged("a row of version %d" % version)
     d = {"organization_id": org, "decision_id": decision_id}
     d["decision"] = DECISIONS[r.byte()]
@@ -241,22 +241,14 @@ def row(r, org, decision_id, head):
         "digest": r.text(), "exp": r.int(), "sig": r.text(), "kid": r.text() or head["kid"],
     }
     d["issued_at"] = r.text()
-    if version == 6:
-        d["audit_digest"] = r.digest()
-        if r.flag():
-            for name in ("policy_revision", "rules_revision", "agent_revision"):
-                d[name] = r.int()
-        d["details_digest"] = r.digest()
-        for _ in range(r.uvarint()):
-            name = NAMES[r.bytes(2)]
-            d[name] = r.text()
-        return d
-    if version >= 2:
-        d["credential"] = r.text()
-    if version == 3:
-        d["audit_digest"] = r.digest()
+    d["audit_digest"] = r.digest()
     if r.flag():
-        d["settlement"] = settlement(r)
+        for name in ("policy_revision", "rules_revision", "agent_revision"):
+            d[name] = r.int()
+    d["details_digest"] = r.digest()
+    for _ in range(r.uvarint()):
+        name = NAMES[r.bytes(2)]
+        d[name] = r.text()
     return d
 
 
@@ -352,10 +344,8 @@ def sig(head, leaves, i):
 
 def follows(head, before):
     if before is None:
-        return head["seq"] > 1 or head["prev"] == bytes(32)
-    if head["chain"] != before["chain"] or head["seq"] <= before["seq"]:
-        return False
-    return head["seq"] > before["seq"] + 1 or head["prev"] == before["hash"]
+        return head["seq"] == 1 and head["prev"] == bytes(32)
+    return head["chain"] == before["chain"] and head["seq"] == before["seq"] + 1 and head["prev"] == before["hash"]
 
 
 def printed(o):
@@ -372,15 +362,12 @@ def main(directory):
         before = head
         items = [item(i, head) for i in items]
         leaves = [i["leaf"] for i in items]
-        whole = len(leaves) == head["size"] and bytes(32) not in leaves
-        if len(leaves) != head["size"] or whole and root(leaves) != head["root"]:
+        if len(leaves) != head["size"] or root(leaves) != head["root"]:
             raise Damaged("frame %d: its head is of other leaves" % number)
-        printed({"frame": number, "items": len(items), "whole": whole, **head})
+        printed({"frame": number, "items": len(items), **head})
         for i, it in enumerate(items):
             p = it.get("proof")
             if p is not None and not p["sig"]:
-                if not whole:
-                    raise Damaged("frame %d: item %d has no sig, and it does not follow" % (number, i))
                 p["sig"] = sig(head, leaves, i)
             printed({"frame": number, "item": i, "seq": head["seq"], **it})
 
