@@ -44,6 +44,19 @@ func TestApproval_IsTheHeldDecision(t *testing.T) {
 }
 
 // Approvals are listed newest first, by state, agent and policy, and of one organization.
+// An intent that is found to be held once it is evaluated is decided beside others.
+func TestApproval_OfAnIntentThatIsSentAgain(t *testing.T) {
+	d := open(t)
+	in, id := d.hold()
+	requests := []decision.Request{{Intent: payment(100)}, {Intent: in}}
+	outs := d.pipeline.Decide(t.Context(), decision.Caller{Organization: org, Credential: asker}, requests)
+	d.want(outs[0], engine.Allow, engine.CodePolicyAllowed)
+	d.want(outs[1], engine.ApprovalRequired, engine.CodeRuleApprovalRequired)
+	if !outs[1].Replayed || outs[1].Record.DecisionID != id {
+		t.Errorf("Decide of what is held = %+v, want it again", outs[1])
+	}
+}
+
 func TestApproval_IsListed(t *testing.T) {
 	d := open(t)
 	var ids []string

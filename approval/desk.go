@@ -141,9 +141,9 @@ func (d *Desk) of(ctx context.Context, held *storage.Record, details *storage.De
 	return a, err
 }
 
-// Details returns what is to be kept of an intent that is held, as the decision of a
-// reservation, and the digest that the row has of it.
-func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.Result, rules *engine.RuleSet) *storage.Details {
+// Details returns what is to be kept of a decision that is held.
+func (d *Desk) Details(e *ledger.Entry, rules *engine.RuleSet) *storage.Details {
+	in, t := e.Intent, e.Reservation
 	var values map[string]string
 	if d.cfg.Detail == Scrubbed && len(in.Metadata) > 0 {
 		values = make(map[string]string, len(in.Metadata))
@@ -154,7 +154,7 @@ func (d *Desk) Details(in *engine.Intent, t *ledger.Reservation, result engine.R
 	kept := storage.NewDetails(t.DecisionID(), values)
 	kept.AgentID, kept.PolicyID = d.cfg.Scrub.Identity(in.AgentID), in.PolicyID
 	kept.ExpiresAt = t.Time().Add(d.cfg.TTL)
-	kept.Findings = heldFindings(result, rules)
+	kept.Findings = heldFindings(e.Result, rules)
 	return kept
 }
 

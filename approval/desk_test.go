@@ -123,7 +123,8 @@ func open(t *testing.T, changes ...func(*approval.Config)) *desk {
 		Plan: func(context.Context, string) (engine.Plan, error) {
 			return engine.Plan{Name: "free", Evaluations: 1e6}, nil
 		},
-		Now: d.clock.Now, Metrics: prometheus.NewRegistry(),
+		Verifier: decision.NewVerifier(d.sets, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry()),
+		Now:      d.clock.Now, Metrics: prometheus.NewRegistry(),
 	})
 	d.policy(1, nil)
 	d.rule = engine.Rule{

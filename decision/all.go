@@ -41,20 +41,19 @@ func (p *Pipeline) DecideAll(ctx context.Context, who Caller, requests []Request
 
 func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]ledger.Outcome, error) {
 	b, outs, err := p.begin(ctx, who, len(requests))
-	defer b.end()
+	defer b.end(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer b.release()
 	allowed := true
 	for i := range requests {
-		if outs[i], err = b.decide(ctx, i, requests[i], true); err != nil {
-			return nil, &ItemError{i, err}
+		if outs[i] = b.decide(ctx, i, requests[i], true); outs[i].Err != nil {
+			return nil, &ItemError{i, outs[i].Err}
 		}
 		if r := outs[i].Record; r != nil {
 			allowed = allowed && r.Decision == engine.Allow
 		} else {
-			allowed = allowed && b.entries[len(b.entries)-1].Result.Decision == engine.Allow
+			allowed = allowed && b.items[len(b.items)-1].entry.Result.Decision == engine.Allow
 		}
 	}
 	if !allowed {
@@ -65,8 +64,8 @@ func (p *Pipeline) all(ctx context.Context, who Caller, requests []Request) ([]l
 
 // refuse denies what would be allowed.
 func (b *batch) refuse() {
-	for i := range b.entries {
-		if r := &b.entries[i].Result; r.Decision == engine.Allow {
+	for i := range b.items {
+		if r := &b.items[i].entry.Result; r.Decision == engine.Allow {
 			r.Decision = engine.Deny
 			r.Findings = []engine.Finding{{
 				Code: engine.CodeBatchRefused, Outcome: engine.Deny,

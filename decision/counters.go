@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"writ/decision/budget"
 	"writ/engine"
 	"writ/engine/condition"
-	"writ/ledger"
 	"writ/storage"
 )
 
@@ -42,55 +39,40 @@ func (p *Pipeline) Settle(ctx context.Context, org, decisionID string, s storage
 	return settled, first, err
 }
 
-// count evaluates an intent with what the counters of its rules have come to, and reserves
-// what it adds where it is allowed after what redeem makes of the result.
-func (b *batch) count(ctx context.Context, set engine.Set, in *engine.Input, at time.Time, redeem func(engine.Result) engine.Result) (engine.Result, *budget.Reading, error) {
-	samples := len(b.samples)
+// count evaluates an item with what the counters of its rules have come to, and reserves
+// what it adds where it is allowed, by its approval where it has one.
+func (b *batch) count(ctx context.Context, set engine.Set, it *item) (err error) {
+	in, at := it.entry.Intent, it.entry.Reservation.Time()
+	b.input = engine.Input{
+		Intent:            in,
+		Agent:             set.Agent,
+		RequireRegistered: b.cfg.RequireRegistered,
+		Usage:             engine.Usage{Exceeded: it.exceeded},
+		Turn:              b.who.Slot,
+	}
+	if b.input.Session, err = b.session(ctx, in); err != nil {
+		return err
+	}
+	if it.approval != nil {
+		b.input.Approval = &engine.Approval{ID: it.entry.ApprovalID, Status: string(it.status)}
+	}
 	for {
-		r, err := b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in.Intent, at, in.Turn)
+		if it.counted, err = b.counters.Read(ctx, b.who.Organization, set.Rules.Counters(), in, at, b.who.Slot); err != nil {
+			return err
+		}
+		b.input.Counts = it.counted.Counts()
+		result, err := b.evaluate(ctx, set, it)
 		if err != nil {
-			return engine.Result{}, nil, err
+			return err
 		}
-		in.Counts = r.Counts()
-		result, err := b.evaluate(ctx, set, in)
-		if err != nil {
-			return engine.Result{}, nil, err
+		if it.approval != nil {
+			result, it.entry.Verdict = it.approval.Redeem(it.status, at, result, set.Rules)
 		}
-		if result = redeem(result); result.Decision != engine.Allow {
-			return result, r, nil
+		if it.entry.Result = result; result.Decision != engine.Allow {
+			return nil
 		}
-		reserved, err := r.Reserve(ctx)
-		if reserved || err != nil {
-			return result, r, err
+		if reserved, err := it.counted.Reserve(ctx); reserved || err != nil {
+			return err
 		}
-		b.samples = b.samples[:samples]
-	}
-}
-
-// count ends what the item has reserved, by what stands.
-func (it *item) count(stands ledger.Outcome) {
-	if stands.Err == nil && !stands.Replayed && stands.Record.Decision == engine.Allow {
-		it.counted.Commit()
-	} else {
-		it.counted.Release()
-	}
-}
-
-// doubt ends what was reserved for what was not answered: it stays counted where nobody
-// knows whether it is stored.
-func (b *batch) doubt(ctx context.Context, err error) {
-	if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
-		b.uncount()
-		return
-	}
-	for i := range b.items {
-		b.items[i].counted.Commit()
-	}
-}
-
-// uncount gives back what was reserved in counters.
-func (b *batch) uncount() {
-	for i := range b.items {
-		b.items[i].counted.Release()
 	}
 }

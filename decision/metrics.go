@@ -76,11 +76,11 @@ func (m *metrics) evaluate(set engine.Set, in *engine.Input, now func() time.Tim
 
 // decided counts an evaluation by what was found, and the tick of its meter
 // unless it was decided before. The ledger counts decisions.
-func (m *metrics) decided(plan string, it item, findings []engine.Finding, out ledger.Outcome) {
+func (m *metrics) decided(plan string, it *item, out ledger.Outcome) {
 	if out.Err != nil {
 		return
 	}
-	for cause, n := range it.errors {
+	for cause, n := range it.entry.Result.ConditionErrors {
 		if n > 0 {
 			m.condErrors[cause].Add(float64(n))
 		}
@@ -88,8 +88,8 @@ func (m *metrics) decided(plan string, it item, findings []engine.Finding, out l
 	if out.Replayed {
 		return
 	}
-	for i := range findings {
-		if c, ok := m.byCode[findings[i].Code]; ok {
+	for _, f := range it.entry.Result.Findings {
+		if c, ok := m.byCode[f.Code]; ok {
 			c.Inc()
 		}
 	}

@@ -1,3 +1,21 @@
+// Package decision takes intents to the decisions that stand. Every way in
+// calls it; it knows nothing of HTTP.
+//
+//	plan ─▶ reserve ─▶ load ─▶ evaluate, or ask a core ─▶ commit
+//
+// The reservation is made before anything is looked up, because its time is the
+// decision's: an intent decided after a kill switch was thrown was evaluated
+// under it. The answer is what the commit returns, never this evaluation's
+// result. So a replay gives the first answer whatever has become of the policy,
+// the rules, the agent and the meter since, and is not metered again.
+//
+// The one thing that must still exist for a replay is the policy that the
+// intent names; no version is ever removed, so a policy that an intent was
+// decided under is always found. A policy that is not found is no decision, is
+// not recorded, and leaves the intent id free for when it is registered.
+//
+// Intents that are decided together are one commit: one write and one
+// signature. [Pipeline.DecideAll] allows all of them or none.
 package decision
 
 import (
@@ -12,7 +30,6 @@ import (
 	"writ/approval"
 	"writ/decision/budget"
 	"writ/engine"
-	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -91,15 +108,24 @@ type Request struct {
 // [storage.ErrNotFound] where there is no such policy, and in a [*SessionError] where there
 // is no such session.
 func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
+	outs := p.each(ctx, who, requests)
+	for i := range outs {
+		// A verdict came between: the decision is made under that. It ends, because an
+		// approval has two verdicts at most.
+		if errors.Is(outs[i].Err, ledger.ErrRaced) {
+			outs[i] = p.Decide(ctx, who, requests[i:i+1])[0]
+		}
+	}
+	return outs
+}
+
+func (p *Pipeline) each(ctx context.Context, who Caller, requests []Request) []ledger.Outcome {
 	b, outs, err := p.begin(ctx, who, len(requests))
-	defer b.end()
+	defer b.end(ctx)
 	if err == nil {
-		for i := range requests {
-			if outs[i].Err = redeemedBefore(requests[:i], requests[i]); outs[i].Err != nil {
-				continue
-			}
-			if outs[i], err = b.decide(ctx, i, requests[i], p.cfg.Core != nil); err != nil {
-				outs[i].Err = err
+		for i, req := range requests {
+			if outs[i].Err = redeemedBefore(requests[:i], req); outs[i].Err == nil {
+				outs[i] = b.decide(ctx, i, req, p.cfg.Core != nil)
 			}
 		}
 		err = b.commit(ctx, outs, false)
@@ -111,46 +137,21 @@ func (p *Pipeline) Decide(ctx context.Context, who Caller, requests []Request) [
 			}
 		}
 	}
-	for i := range outs {
-		// A verdict came between: the decision is made under that. It ends, because an
-		// approval has two verdicts at most.
-		if errors.Is(outs[i].Err, ledger.ErrRaced) {
-			outs[i] = p.Decide(ctx, who, requests[i:i+1])[0]
-		}
-	}
 	return outs
 }
 
 // batch is what is decided for a caller together.
 type batch struct {
 	*Pipeline
-	who  Caller
-	plan engine.Plan
-
-	// items are what is to be committed, with the reservation and the entry of each.
-	items    []item
-	reserved []ledger.Reservation
-	entries  []ledger.Entry
-	// held are what approvers need of the entries that are held.
-	held []*storage.Details
-	// samples are what is to be verified once it stands.
-	samples []*verification
-
+	who   Caller
+	plan  engine.Plan
+	items []item       // what is to be committed
 	input engine.Input // of the request that is decided
 
 	one struct { // where they are of one request
-		item        [1]item
-		reservation [1]ledger.Reservation
-		entry       [1]ledger.Entry
+		item  [1]item
+		entry [1]*ledger.Entry
 	}
-}
-
-// item is what was decided of a request.
-type item struct {
-	index    int // of the request
-	counted  *budget.Reading
-	exceeded bool
-	errors   condition.CauseCounts
 }
 
 // begin returns a batch for n requests and where their outcomes go, which is there even with
@@ -161,10 +162,8 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledg
 		b = new(batch)
 	}
 	b.Pipeline, b.who = p, who
-	if n == 1 {
-		b.items, b.reserved, b.entries = b.one.item[:0], b.one.reservation[:0], b.one.entry[:0]
-	} else {
-		b.items, b.reserved, b.entries = make([]item, 0, n), make([]ledger.Reservation, 0, n), make([]ledger.Entry, 0, n)
+	if b.items = b.one.item[:0]; n > 1 {
+		b.items = make([]item, 0, n) // they do not move: the ledger is given their entries
 	}
 	who.Slot.MayWait()
 	var err error
@@ -172,125 +171,13 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledg
 	return b, make([]ledger.Outcome, n), err
 }
 
-// end lets another batch have b's memory, of which a core may still read the input.
-func (b *batch) end() {
+// end settles what is decided and lets another batch have b's memory, of which a core may
+// still read the input.
+func (b *batch) end(ctx context.Context) {
+	b.settle(ctx, b.items)
 	if p := b.Pipeline; p.cfg.Core == nil {
 		*b = batch{}
 		p.batches.Put(b)
-	}
-}
-
-// decide adds what is decided of the intent of a request to what is to be
-// committed, unless that fails. Where recall is set and the intent was decided
-// before, it returns that decision instead; it may do so where it is not.
-func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) (earlier ledger.Outcome, err error) {
-	in := req.Intent
-	if index > 0 && b.who.Slot.Run() { // the slot of the first is new
-		b.who.Slot.Yield()
-		b.who.Slot.MayWait()
-	}
-	reservation, err := b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	n := len(b.reserved)
-	b.reserved = append(b.reserved, reservation)
-	defer func() {
-		if len(b.entries) == n {
-			b.reserved[n].Release()
-			b.reserved = b.reserved[:n]
-		}
-	}()
-	set, err := b.cfg.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	under, status, err := b.under(ctx, req, reservation.Time())
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	if recall || under != nil {
-		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, req.ApprovalID); decided || err != nil {
-			return earlier, err
-		}
-	}
-	if status == approval.Pending {
-		return ledger.Outcome{Record: under.Held, Replayed: true}, nil
-	}
-	session, err := b.session(ctx, in)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	b.input = engine.Input{
-		Intent:            in,
-		Agent:             set.Agent,
-		RequireRegistered: b.cfg.RequireRegistered,
-		Usage:             engine.Usage{Exceeded: reservation.Exceeded()},
-		Session:           session,
-		Turn:              b.who.Slot,
-	}
-	if under != nil {
-		b.input.Approval = &engine.Approval{ID: req.ApprovalID, Status: string(status)}
-	}
-	var verdict *ledger.Verdict
-	result, counted, err := b.count(ctx, set, &b.input, reservation.Time(), func(r engine.Result) engine.Result {
-		if under != nil {
-			r, verdict = under.Redeem(status, reservation.Time(), r, set.Rules)
-		}
-		return r
-	})
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	if result.Decision == engine.ApprovalRequired && b.cfg.Approvals != nil && under == nil && !recall {
-		if earlier, decided, err := b.cfg.Ledger.Recall(ctx, b.who.Organization, in, ""); decided || err != nil {
-			return earlier, err
-		}
-	}
-	b.items = append(b.items, item{index, counted, b.input.Usage.Exceeded, result.ConditionErrors})
-	b.entries = append(b.entries, ledger.Entry{
-		ApprovalID:     req.ApprovalID,
-		Verdict:        verdict,
-		DetailsDigest:  b.hold(in, &reservation, set.Rules, result),
-		Intent:         in,
-		PolicyVersion:  set.Policy.Document().Version,
-		Result:         result,
-		Credential:     b.who.Credential,
-		PolicyRevision: set.Revisions.Policy, RulesRevision: set.Revisions.Rules, AgentRevision: set.Revisions.Agent,
-	})
-	return ledger.Outcome{}, nil
-}
-
-// evaluate evaluates an intent, or has the core do so.
-func (b *batch) evaluate(ctx context.Context, set engine.Set, in *engine.Input) (engine.Result, error) {
-	if b.cfg.Core != nil && !set.Policy.Unreadable() {
-		return b.ask(ctx, set, in)
-	}
-	if b.who.Slot.Run() {
-		defer b.who.Slot.MayWait()
-	}
-	result := b.metrics.evaluate(set, in, b.cfg.Now)
-	if b.cfg.Verifier != nil {
-		b.sample(set, in, result)
-	}
-	return result, nil
-}
-
-// sample has what was decided of the next entry verified, if it is its turn.
-func (b *batch) sample(set engine.Set, in *engine.Input, result engine.Result) {
-	if d := b.cfg.Verifier.sample(set, in, result); d != nil {
-		d.organization, d.entry = b.who.Organization, len(b.entries)
-		b.samples = append(b.samples, d)
-	}
-}
-
-// verify has what stands of the samples verified. A replay is another decision.
-func (b *batch) verify(stand []ledger.Outcome) {
-	for _, d := range b.samples {
-		if out := stand[d.entry]; out.Err == nil && !out.Replayed {
-			d.decisionID = out.Record.DecisionID
-			b.cfg.Verifier.put(d)
-		}
 	}
 }
 
@@ -299,47 +186,63 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if len(b.items) == 0 {
 		return nil
 	}
-	if len(b.held) > 0 {
-		b.who.Slot.Leave() // writing them is waiting
-		if err := b.cfg.Approvals.Keep(ctx, b.who.Organization, b.held); err != nil {
-			b.uncount()
-			return err
-		}
-	}
-	b.who.Slot.Run()
-	pending, err := b.cfg.Ledger.Enqueue(ctx, b.reserved, b.entries, whole)
-	if err != nil {
-		b.uncount()
-		b.drop(ctx, nil)
+	if err := b.keep(ctx); err != nil {
 		return err
 	}
+	b.who.Slot.Run()
+	entries := b.one.entry[:0]
+	for i := range b.items {
+		entries = append(entries, &b.items[i].entry)
+	}
+	pending, err := b.cfg.Ledger.Enqueue(ctx, entries, whole)
+	if err != nil {
+		return err
+	}
+	b.turnedOut(inDoubt)
 	b.who.Slot.Leave() // the rest is waiting
 	stand := outs
 	if len(b.items) < len(outs) {
 		stand = make([]ledger.Outcome, len(b.items))
 	}
 	if err := pending.Wait(ctx, stand); err != nil {
-		b.doubt(ctx, err)
-		if errors.Is(err, ledger.ErrRaced) {
-			b.drop(ctx, nil)
+		if ctx.Err() == nil && !errors.Is(err, storage.ErrUnknown) {
+			b.turnedOut(refused)
 		}
 		return err
 	}
-	b.drop(ctx, stand)
-	for n := range b.items {
+	for n, out := range stand {
 		it := &b.items[n]
-		outs[it.index] = stand[n]
-		it.count(stand[n])
-		b.metrics.decided(b.plan.Name, *it, b.entries[n].Result.Findings, stand[n])
+		outs[it.index] = out
+		if it.outcome = refused; out.Err == nil && !out.Replayed {
+			it.outcome = stands
+		}
+		b.metrics.decided(b.plan.Name, it, out)
+		if it.sample != nil && it.outcome == stands {
+			it.sample.decisionID = out.Record.DecisionID
+			b.cfg.Verifier.put(it.sample)
+		}
 	}
-	b.verify(stand)
 	return nil
 }
 
-// release gives back the reservations that were not committed.
-func (b *batch) release() {
-	b.uncount()
-	for i := range b.reserved {
-		b.reserved[i].Release()
+// keep stores what approvers need of what is held.
+func (b *batch) keep(ctx context.Context) error {
+	var held []*storage.Details
+	for i := range b.items {
+		if details := b.items[i].held; details != nil {
+			held = append(held, details)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	b.who.Slot.Leave() // writing them is waiting
+	return b.cfg.Approvals.Keep(ctx, b.who.Organization, held)
+}
+
+// turnedOut says of all items what became of them.
+func (b *batch) turnedOut(o outcome) {
+	for i := range b.items {
+		b.items[i].outcome = o
 	}
 }

@@ -25,14 +25,16 @@ type Verifier struct {
 	results map[verified]prometheus.Counter
 }
 
+// maxUnverified is how many decisions wait to be verified: a policy that has to be
+// prepared first takes tens of milliseconds.
+const maxUnverified = 256
+
 // verification is a decision to be made again. Nothing in it is modified any more.
 type verification struct {
 	organization, decisionID string
 	set                      engine.Set
 	input                    engine.Input
 	result                   engine.Result
-
-	entry int // of the batch that it is decided in
 }
 
 // verified is what came of a verification.
@@ -76,11 +78,11 @@ func (v *Verifier) Run(ctx context.Context) {
 
 // sample returns a decision to verify if it is its turn, or nil. It is put once
 // it stands.
-func (v *Verifier) sample(set engine.Set, in *engine.Input, result engine.Result) *verification {
+func (v *Verifier) sample(org string, set engine.Set, in *engine.Input, result engine.Result) *verification {
 	if v.decided.Add(1)%v.every != 0 {
 		return nil
 	}
-	d := &verification{set: set, input: *in, result: result}
+	d := &verification{organization: org, set: set, input: *in, result: result}
 	d.input.Turn, d.input.Trace = nil, nil // the request's
 	return d
 }

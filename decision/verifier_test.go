@@ -262,7 +262,7 @@ func TestVerifier_RunsUntilItsEnd(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		go func() {
-			v.put(v.sample(set, in, engine.Evaluate(policy, set.Rules, in)))
+			v.put(v.sample("", set, in, engine.Evaluate(policy, set.Rules, in)))
 		}()
 		v.Run(ctx)
 		if ctx.Err() == nil || len(v.queue) > 0 {

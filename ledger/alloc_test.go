@@ -16,10 +16,11 @@ func TestProject_Allocations(t *testing.T) {
 	}
 	defer reservation.Release()
 	e := entry(intent(1), engine.Allow)
+	e.Reservation = reservation
 	e.Intent.Resource = "https://example.com/prod/web"
 	// The record, its id and digests, the reasons and the metadata's keys.
 	if got := testing.AllocsPerRun(100, func() {
-		r, err := project(&l.cfg, &reservation, e)
+		r, err := project(&l.cfg, &e)
 		if err != nil {
 			t.Fatal(err)
 		}

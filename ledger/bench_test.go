@@ -126,10 +126,11 @@ func BenchmarkCaller(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer reservation.Release()
+	e.Reservation = reservation
 	b.Run("project", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			r, err := project(&l.cfg, &reservation, e)
+			r, err := project(&l.cfg, &e)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -183,7 +184,7 @@ func benchmarkStore(b *testing.B, size int) {
 			in := *e.Intent
 			in.IntentID = benchID(n)
 			reservation.id, reservation.at = l.ids.next(time.Now())
-			r, err := project(&l.cfg, &reservation, Entry{Intent: &in, PolicyVersion: 1, Result: e.Result})
+			r, err := project(&l.cfg, &Entry{Reservation: reservation, Intent: &in, PolicyVersion: 1, Result: e.Result})
 			if err != nil {
 				b.Fatal(err)
 			}

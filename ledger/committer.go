@@ -21,7 +21,7 @@ type committer struct {
 	metrics *metrics
 
 	// unknown is a batch that may be stored or not, though its callers were refused.
-	// Its claims are held until that is known.
+	// Its reservations are held until that is known.
 	unknown []*waiter
 
 	refused int // intents refused for the failure that lasts; 0: commits succeed
@@ -76,6 +76,8 @@ func (c *committer) serve(ctx context.Context, batch []*waiter) {
 	if doubt { // the same batch again: what is stored of it is found
 		if existing, err = c.try(ctx, batch); err == nil {
 			adopt(batch, existing)
+		} else if !errors.Is(err, storage.ErrUnknown) {
+			err = fmt.Errorf("%w: %w", storage.ErrUnknown, err) // of the first try
 		}
 	}
 	switch {

@@ -8,9 +8,14 @@
 //	if err != nil {
 //		return err // refuse: nothing was decided
 //	}
-//	defer reservation.Release()
 //	result := evaluate(intent, engine.Usage{Exceeded: reservation.Exceeded()})
-//	out, err := l.Commit(ctx, &reservation, ledger.Entry{Intent: intent, PolicyVersion: v, Result: result})
+//	entry := ledger.Entry{Reservation: reservation, Intent: intent, PolicyVersion: v, Result: result}
+//	pending, err := l.Enqueue(ctx, []*ledger.Entry{&entry}, false)
+//	if err != nil {
+//		return err
+//	}
+//	var outs [1]ledger.Outcome
+//	err = pending.Wait(ctx, outs[:])
 //
 // It may then rely on this:
 //
@@ -19,7 +24,7 @@
 //     record of that first decision with Replayed set, or [ErrIntentConflict]
 //     when the intent differs. The store decides which was first, not a read
 //     before it, so the rule holds across processes that share a store.
-//   - Durability before the answer. When Commit returns nil the record, the
+//   - Durability before the answer. When Wait returns nil the record, the
 //     head that signs it and the meter are durable. When it returns
 //     an error there may or may not be a decision: the caller must refuse, and
 //     the same intent tried again gets the decision if there is one.

@@ -96,6 +96,34 @@ func TestFault_NothingIsStored(t *testing.T) {
 	}
 }
 
+// failing is a store whose next appends fail.
+type failing struct {
+	*fake
+	errs []error
+}
+
+func (f *failing) Append(ctx context.Context, batch storage.Batch, seal storage.Seal) (storage.Batch, error) {
+	if len(f.errs) > 0 {
+		err := f.errs[0]
+		f.errs = f.errs[1:]
+		return storage.Batch{}, err
+	}
+	return f.fake.Append(ctx, batch, seal)
+}
+
+// TestFault_UnknownStaysUnknown: an error of the second try does not say what became of
+// the first.
+func TestFault_UnknownStaysUnknown(t *testing.T) {
+	l := open(t, &failing{newFake(), []error{storage.ErrUnknown, storage.ErrUnavailable}})
+	_, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow))
+	if !errors.Is(err, storage.ErrUnknown) || !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Commit = %v, want both errors", err)
+	}
+	if out := mustDecide(t, l, "acme", intent(1)); out.Replayed {
+		t.Error("an intent that was not stored was decided")
+	}
+}
+
 // TestFault_ChainAndMetersSurviveAnySeries runs every series of four faults
 // against batches that form by chance, with a restart after each.
 func TestFault_ChainAndMetersSurviveAnySeries(t *testing.T) {
@@ -177,7 +205,7 @@ func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	if err := l.Healthy(t.Context()); !errors.Is(err, down) {
 		t.Errorf("Healthy = %v, want %v", err, down)
 	}
-	if _, err := l.Commit(t.Context(), &begun, entry(intent(2), engine.Allow)); !errors.Is(err, down) {
+	if _, err := commit(t.Context(), l, begun, entry(intent(2), engine.Allow)); !errors.Is(err, down) {
 		t.Errorf("Commit = %v, want %v", err, down)
 	}
 	if len(store.heads) != 2 {

@@ -168,8 +168,23 @@ func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer reservation.Release()
-	return l.Commit(ctx, &reservation, e)
+	return commit(ctx, l, reservation, e)
+}
+
+// commit commits e with a reservation.
+func commit(ctx context.Context, l *Ledger, r *Reservation, e Entry) (Outcome, error) {
+	e.Reservation = r
+	p, err := l.Enqueue(ctx, []*Entry{&e}, false)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var outs [1]Outcome
+	if err := p.Wait(ctx, outs[:]); err != nil {
+		return Outcome{}, err
+	}
+	out := outs[0]
+	out.Err = nil
+	return out, outs[0].Err
 }
 
 // mustDecide is decide of an intent that is allowed, which can't fail.
@@ -194,8 +209,8 @@ func ordinal(t *testing.T, l *Ledger, org string) int64 {
 		if err != nil {
 			t.Fatalf("Reserve: %v", err)
 		}
-		reservation.Release()
-		if !reservation.Exceeded() {
+		exceeded := reservation.Exceeded()
+		if reservation.Release(); !exceeded {
 			return limit
 		}
 	}

@@ -108,6 +108,7 @@ func (l *Ledger) Healthy(ctx context.Context) error {
 // Entry is a decision to commit. Its strings and maps become part of the record and of the
 // answer: they must be the ledger's to keep, never views of a request's buffer.
 type Entry struct {
+	Reservation *Reservation // nil once it has ended
 	// Intent is what was evaluated. It must have passed [engine.Intent.Validate].
 	Intent        *engine.Intent
 	PolicyVersion int64
@@ -141,65 +142,48 @@ type Outcome struct {
 	Err error
 }
 
-// Commit makes e final as a decision of t's organization: when it returns nil, the Outcome
-// survives a crash and no other exists for the intent. It settles t, whatever it returns;
-// the place in the meter is used up only if e was the first.
-//
-// Its error is ErrIntentConflict, ErrIntentExpired, ErrOverloaded or ErrClosed, or says why
-// e is no decision or why the store could not commit it. If ctx ends while the commit
-// waits, Commit returns ctx's error at once, and e may still become final: committing the
-// same intent again returns its Outcome.
-func (l *Ledger) Commit(ctx context.Context, t *Reservation, e Entry) (Outcome, error) {
-	reserved, outs := [1]Reservation{*t}, [1]Outcome{}
-	t.claim.quota = nil
-	p, err := l.Enqueue(ctx, reserved[:], []Entry{e}, false)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if err := p.Wait(ctx, outs[:]); err != nil {
-		return Outcome{}, err
-	}
-	if err := outs[0].Err; err != nil {
-		return Outcome{}, fmt.Errorf("committing a decision: %w", err)
-	}
-	return outs[0], nil
-}
-
 // Pending is a commit under way. Its Wait must be called, once.
 type Pending struct {
 	ledger *Ledger
 	waiter *waiter
 }
 
-// Enqueue is the part of [Ledger.Commit] that takes a processor: it makes the
-// records of entries, which are of one organization, each with the reservation of its
-// index, and queues them for one batch. What is left is waiting. Where whole is
-// set they are stored all or none. It settles the reservations, whatever it returns.
-func (l *Ledger) Enqueue(ctx context.Context, reserved []Reservation, entries []Entry, whole bool) (p Pending, err error) {
-	defer func() {
-		for i := range reserved {
-			reserved[i].Release()
-		}
-		if err != nil {
-			err = fmt.Errorf("committing a decision: %w", err)
-		}
-	}()
-	if err := ctx.Err(); err != nil {
-		return Pending{}, err
-	}
+// Enqueue makes the records of entries, which are of one organization, each with its
+// reservation, and queues them for one batch: what is left is waiting. Where whole is set
+// they are stored all or none. It ends the reservations, whatever it returns; their places
+// in the meter are used up only by what is the first decision of its intent.
+//
+// Its error is [ErrOverloaded] or [ErrClosed], or says why an entry is no decision.
+func (l *Ledger) Enqueue(ctx context.Context, entries []*Entry, whole bool) (Pending, error) {
 	w := l.waiters.get(len(entries))
-	w.whole = whole
-	for i := range entries {
-		t := &reserved[i]
-		if t.claim.quota == nil {
-			return Pending{}, errors.New("its reservation is committed or released already")
-		}
-		record, err := project(&l.cfg, t, entries[i])
+	err := l.enqueue(ctx, w, entries, whole)
+	for _, e := range entries {
 		if err != nil {
-			return Pending{}, err
+			e.Reservation.Release()
 		}
-		w.places[i] = place{record: record, leaf: record.Receipt.LeafHash(), claim: t.claim}
-		if v := entries[i].Verdict; v != nil {
+		e.Reservation = nil // it was the committer's to end
+	}
+	if err != nil {
+		return Pending{}, fmt.Errorf("committing a decision: %w", err)
+	}
+	return Pending{l, w}, nil
+}
+
+func (l *Ledger) enqueue(ctx context.Context, w *waiter, entries []*Entry, whole bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w.whole = whole
+	for i, e := range entries {
+		if e.Reservation == nil || e.Reservation.quota == nil {
+			return errors.New("it has no reservation")
+		}
+		record, err := project(&l.cfg, e)
+		if err != nil {
+			return err
+		}
+		w.places[i] = place{record: record, leaf: record.Receipt.LeafHash(), reserved: e.Reservation}
+		if v := e.Verdict; v != nil {
 			if v.Verdict == Used {
 				v.UsedBy = record.DecisionID
 			}
@@ -207,18 +191,17 @@ func (l *Ledger) Enqueue(ctx context.Context, reserved []Reservation, entries []
 			w.entries = append(w.entries, w.places[i].verdict)
 		}
 	}
-	if err := l.queue.put(w); err != nil {
-		return Pending{}, err
-	}
-	for i := range reserved {
-		reserved[i].claim.quota = nil // it's the committer's to settle now
-	}
-	return Pending{l, w}, nil
+	return l.queue.put(w)
 }
 
-// Wait puts what stands for each entry into outs, which has room for all of
-// them. Its error is [Ledger.Commit]'s or, for entries that are stored all or
-// none, ErrRaced.
+// Wait puts what stands for each entry into outs, which has room for all of them: when it
+// returns nil, each Outcome without an error survives a crash and no other exists for its
+// intent.
+//
+// Its error is [ErrClosed] or, for entries that are stored all or none, [ErrRaced], or says
+// why the store could not commit them. If ctx ends meanwhile, Wait returns ctx's error at
+// once, and the entries may still become final: committing the same intents again returns
+// their Outcomes.
 func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
 	if err := p.ledger.waiters.wait(ctx, p.waiter, outs); err != nil {
 		return fmt.Errorf("committing a decision: %w", err)

@@ -317,10 +317,10 @@ func TestCommit_RefusesWhatIsNoDecision(t *testing.T) {
 			}
 			e := entry(intent(1), engine.Allow)
 			test.change(&e)
-			if out, err := l.Commit(test.ctx, &reservation, e); err == nil || out != (Outcome{}) {
+			if out, err := commit(test.ctx, l, reservation, e); err == nil || out != (Outcome{}) {
 				t.Errorf("Commit = %+v, %v, want an error", out, err)
 			}
-			if out, err := l.Commit(t.Context(), &reservation, entry(intent(1), engine.Allow)); err == nil {
+			if out, err := commit(t.Context(), l, reservation, entry(intent(1), engine.Allow)); err == nil {
 				t.Errorf("Commit on the ended reservation = %+v, want an error", out)
 			}
 		})
@@ -351,7 +351,7 @@ func TestClose_DrainsAndRefuses(t *testing.T) {
 	}
 	for err := error(nil); !errors.Is(err, ErrClosed); err = l.Healthy(t.Context()) {
 	}
-	if _, err := l.Commit(t.Context(), &reservation, entry(intent(9), engine.Allow)); !errors.Is(err, ErrClosed) {
+	if _, err := commit(t.Context(), l, reservation, entry(intent(9), engine.Allow)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Commit while closing = %v, want ErrClosed", err)
 	}
 	close(g.open)

@@ -17,8 +17,8 @@ import (
 
 // project returns the audit projection of e as cfg.Audit has it, with a receipt
 // that lacks nothing but its signature.
-func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
-	in := e.Intent
+func project(cfg *Config, e *Entry) (*storage.Record, error) {
+	in, t := e.Intent, e.Reservation
 	if err := decided(e); err != nil {
 		return nil, err
 	}
@@ -30,7 +30,9 @@ func project(cfg *Config, t *Reservation, e Entry) (*storage.Record, error) {
 	made.Grow(idLen + 3*receipt.DigestLen)
 	var buf [2048]byte
 	r := &storage.Record{
-		OrganizationID: t.org,
+		// All decisions of an organization name it by one text, which maps of organizations
+		// tell from others without reading it.
+		OrganizationID: t.quota.key.org,
 		IntentID:       in.IntentID,
 		IntentDigest:   made.digest(appendIntent(buf[:0], in)),
 		DecisionID:     made.id(t.id),
@@ -105,7 +107,7 @@ func KeptCredential(asked string, identity func(string) string) string {
 }
 
 // decided returns nil if e has a decision that a receipt can say.
-func decided(e Entry) error {
+func decided(e *Entry) error {
 	d, findings := e.Result.Decision, e.Result.Findings
 	if d < engine.Allow || d > engine.Deny || len(findings) == 0 {
 		return fmt.Errorf("a result with decision %d and %d findings", d, len(findings))

@@ -53,12 +53,6 @@ type asking struct {
 	err  error // set before
 }
 
-type claim struct {
-	quota  *quota // nil once it is given back or used
-	limit  int64  // that it was taken under
-	within bool
-}
-
 type quotas struct {
 	store Store
 	log   *slog.Logger
@@ -70,6 +64,7 @@ type quotas struct {
 	done   chan struct{}  // closed with it
 	swept  chan struct{}  // closed when run has returned
 	asks   sync.WaitGroup // of the store; not added to once closed is set
+	ended  sync.Pool      // of *Reservation
 
 	grants, failures atomic.Int64
 }
@@ -81,30 +76,31 @@ func newQuotas(store Store, log *slog.Logger) *quotas {
 	}
 }
 
-func (qs *quotas) take(ctx context.Context, key quotaKey, limit int64) (claim, error) {
+// take takes a place of key for r.
+func (qs *quotas) take(ctx context.Context, key quotaKey, r *Reservation) error {
 	for {
 		qs.mu.Lock()
 		if qs.closed {
 			qs.mu.Unlock()
-			return claim{}, ErrClosed
+			return ErrClosed
 		}
 		q := qs.findLocked(key)
 		if q.asking == nil {
-			if c, ok := q.takeLocked(limit); ok {
+			if q.takeLocked(r) {
 				qs.mu.Unlock()
-				return c, nil
+				return nil
 			}
 			stale := int64(0) // places of another limit, which go back
-			if q.limit != limit {
+			if q.limit != r.limit {
 				stale, q.free = q.free.within+q.free.beyond, places{}
 			}
 			qs.beginLocked(q)
-			go qs.ask(context.WithoutCancel(ctx), q, limit, stale)
+			go qs.ask(context.WithoutCancel(ctx), q, r.limit, stale)
 		}
 		a := q.asking
 		qs.mu.Unlock()
 		if err := a.await(ctx); err != nil {
-			return claim{}, err
+			return err
 		}
 	}
 }
@@ -124,22 +120,19 @@ func (qs *quotas) findLocked(key quotaKey) *quota {
 	return q
 }
 
-// takeLocked takes a place that is free, if the store need not be asked.
-func (q *quota) takeLocked(limit int64) (claim, bool) {
-	switch {
-	case limit != q.limit:
-		return claim{}, false
-	case q.free.within > 0:
+// takeLocked takes a place that is free for r, if the store need not be asked.
+func (q *quota) takeLocked(r *Reservation) bool {
+	if r.limit != q.limit || q.free == (places{}) {
+		return false
+	}
+	if r.within = q.free.within > 0; r.within {
 		q.free.within--
-	case q.free.beyond > 0:
+	} else {
 		q.free.beyond--
-		q.inFlight++
-		return claim{q, limit, false}, true
-	default:
-		return claim{}, false
 	}
 	q.inFlight++
-	return claim{q, limit, true}, true
+	r.quota = q
+	return true
 }
 
 // await waits for the store's answer, or until ctx ends.
@@ -152,13 +145,13 @@ func (a *asking) await(ctx context.Context) error {
 	}
 }
 
-// beginLocked begins to ask the store for q, which endLocked ends.
+// beginLocked begins to ask the store for q, which answerLocked ends.
 func (qs *quotas) beginLocked(q *quota) {
 	q.asking = &asking{done: make(chan struct{})}
 	qs.asks.Add(1)
 }
 
-func (qs *quotas) endLocked(q *quota, err error) {
+func (qs *quotas) answerLocked(q *quota, err error) {
 	q.asking.err = err
 	close(q.asking.done)
 	q.asking = nil
@@ -183,7 +176,7 @@ func (qs *quotas) ask(ctx context.Context, q *quota, limit, stale int64) {
 	}
 	q.free.within += granted.within
 	q.free.beyond += granted.beyond
-	qs.endLocked(q, err)
+	qs.answerLocked(q, err)
 }
 
 func (qs *quotas) exchange(ctx context.Context, key quotaKey, limit, stale int64) (granted places, returned bool, err error) {
@@ -202,26 +195,26 @@ func (qs *quotas) exchange(ctx context.Context, key quotaKey, limit, stale int64
 	return granted, true, err
 }
 
-// giveBack ends a claim whose place was not used. A place that was within another
-// limit is above this one.
-func (qs *quotas) giveBack(c *claim) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	c.giveBackLocked()
-}
-
-func (c *claim) giveBackLocked() {
-	q := c.quota
-	c.quota = nil
+// endLocked ends r, unless it is ended. A place that is not used is free again: one that
+// was within another limit is above this one.
+func (qs *quotas) endLocked(r *Reservation, used bool) {
+	q := r.quota
+	if q == nil {
+		return
+	}
+	r.quota = nil
 	q.inFlight--
-	if c.within && c.limit == q.limit {
+	switch {
+	case used:
+	case r.within && r.limit == q.limit:
 		q.free.within++
-	} else {
+	default:
 		q.free.beyond++
 	}
+	qs.ended.Put(r)
 }
 
-// settle ends the claims of a batch: the places of the records that were stored and are
+// settle ends the reservations of a batch: the places of the records that were stored and are
 // metered are used. existing is what stands for each element, nil where nothing was
 // stored.
 func (qs *quotas) settle(batch []*waiter, existing *storage.Batch) {
@@ -237,12 +230,8 @@ func (qs *quotas) settle(batch []*waiter, existing *storage.Batch) {
 		}
 		kept := existing != nil && !w.raced(own)
 		for i := range w.places {
-			if c := &w.places[i].claim; kept && own.Records[i] == nil && w.places[i].record.Metered() {
-				c.quota.inFlight--
-				c.quota = nil
-			} else {
-				c.giveBackLocked()
-			}
+			p := &w.places[i]
+			qs.endLocked(p.reserved, kept && own.Records[i] == nil && p.record.Metered())
 		}
 	}
 }
@@ -296,7 +285,7 @@ func (qs *quotas) giveUp(ctx context.Context, q *quota) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q.free = places{}
-	qs.endLocked(q, err)
+	qs.answerLocked(q, err)
 }
 
 // close makes take refuse.
@@ -310,7 +299,7 @@ func (qs *quotas) close() {
 }
 
 // stop waits for the requests under way and returns all places to the store. It is
-// called after close, when no claim is left.
+// called after close, when no reservation is left.
 func (qs *quotas) stop(ctx context.Context) {
 	<-qs.swept
 	qs.asks.Wait()

@@ -58,7 +58,7 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 				} else {
 					within.Add(1)
 				}
-				if _, err := l.Commit(t.Context(), &reservation, entry(intent(before+c*each+i), d)); err != nil {
+				if _, err := commit(t.Context(), l, reservation, entry(intent(before+c*each+i), d)); err != nil {
 					t.Errorf("Commit = %v", err)
 				}
 			}
@@ -87,7 +87,7 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 		t.Errorf("ordinal in the new month = %d, want 1", got)
 	}
 	// A reservation keeps the month it began in, as does its record.
-	out, err := l.Commit(t.Context(), &inFlight, entry(intent(4), engine.Allow))
+	out, err := commit(t.Context(), l, inFlight, entry(intent(4), engine.Allow))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 		if reservation.Exceeded() != exceeded {
 			t.Errorf("Exceeded of a limit of %d = %v, want %v", limit, !exceeded, exceeded)
 		}
-		return &reservation
+		return reservation
 	}
 	a, b := begin(2, false), begin(2, false)
 	begin(2, true).Release()
@@ -122,7 +122,7 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	c := begin(2, false)
 	begin(2, true).Release()
 	c.Release()
-	if _, err := l.Commit(t.Context(), b, entry(intent(1), engine.Allow)); err != nil {
+	if _, err := commit(t.Context(), l, b, entry(intent(1), engine.Allow)); err != nil {
 		t.Fatal(err)
 	}
 	b.Release()

@@ -31,9 +31,9 @@ type waiter struct {
 
 // place is a record in flight, with its place in the meter.
 type place struct {
-	record *storage.Record
-	leaf   [32]byte // of record's receipt
-	claim  claim
+	record   *storage.Record
+	leaf     [32]byte // of record's receipt
+	reserved *Reservation
 	// verdict is stored with record, both or none. It is one of the waiter's entries, nil
 	// if there is none.
 	verdict *storage.Entry

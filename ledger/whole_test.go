@@ -14,15 +14,16 @@ import (
 
 // together commits intents in one commit.
 func together(ctx context.Context, l *Ledger, org string, whole bool, intents ...int) ([]Outcome, error) {
-	reserved, entries := make([]Reservation, len(intents)), make([]Entry, len(intents))
+	entries := make([]*Entry, len(intents))
 	for i, n := range intents {
-		var err error
-		if reserved[i], err = l.Reserve(ctx, org, plenty); err != nil {
+		reservation, err := l.Reserve(ctx, org, plenty)
+		if err != nil {
 			return nil, err
 		}
-		entries[i] = entry(intent(n), engine.Allow)
+		e := entry(intent(n), engine.Allow)
+		e.Reservation, entries[i] = reservation, &e
 	}
-	p, err := l.Enqueue(ctx, reserved, entries, whole)
+	p, err := l.Enqueue(ctx, entries, whole)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
@@ -156,14 +157,14 @@ func intent(n int) *engine.Intent {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string, n int) (ledger.Outcome, error) {
-	reservation, err := l.Reserve(ctx, org, 1<<40)
-	if err != nil {
-		return ledger.Outcome{}, err
-	}
-	return l.Commit(ctx, &reservation, ledger.Entry{
+	outs, err := history.Commit(ctx, l, org, &ledger.Entry{
 		Intent: intent(n), PolicyVersion: 1, Credential: "operator:alice",
 		Result: engine.Result{Decision: engine.Decision(1 + n%3), Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 	})
+	if err != nil {
+		return ledger.Outcome{}, err
+	}
+	return outs[0], outs[0].Err
 }
 
 // fill gives a place the organizations acme, with n rows, and rival. Every fourth of

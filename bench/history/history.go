@@ -12,13 +12,10 @@ import (
 
 // Decide has l decide as many intents of org as one head signs, size, and returns them.
 // Decisions take turns with n, the number of the first one.
-func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) (outs []ledger.Outcome, err error) {
-	reserved, entries := make([]ledger.Reservation, size), make([]ledger.Entry, size)
+func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]ledger.Outcome, error) {
+	entries := make([]*ledger.Entry, size)
 	for i := range entries {
-		if reserved[i], err = l.Reserve(ctx, org, 1<<40); err != nil {
-			return nil, err
-		}
-		entries[i] = ledger.Entry{
+		entries[i] = &ledger.Entry{
 			Intent: &engine.Intent{
 				IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "team-a/deployer",
 				ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds", IssuedAt: "2026-11-21T11:59:59Z",
@@ -30,12 +27,22 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) (out
 			}},
 		}
 	}
-	outs = make([]ledger.Outcome, size)
-	p, err := l.Enqueue(ctx, reserved, entries, false)
-	if err == nil {
-		err = p.Wait(ctx, outs)
+	return Commit(ctx, l, org, entries...)
+}
+
+// Commit has l make entries of org final in one commit, each by itself.
+func Commit(ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry) (outs []ledger.Outcome, err error) {
+	for _, e := range entries {
+		if e.Reservation, err = l.Reserve(ctx, org, 1<<40); err != nil {
+			return nil, err
+		}
 	}
-	return outs, err
+	p, err := l.Enqueue(ctx, entries, false)
+	if err != nil {
+		return nil, err
+	}
+	outs = make([]ledger.Outcome, len(entries))
+	return outs, p.Wait(ctx, outs)
 }
 
 // Plain is a scrubber that finds nothing to scrub.

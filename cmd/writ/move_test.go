@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger"
@@ -181,12 +182,9 @@ func manyRows(t *testing.T, n int) moved {
 		t.Fatal(err)
 	}
 	for range n / batch {
-		reserved, entries, outs := make([]ledger.Reservation, batch), make([]ledger.Entry, batch), make([]ledger.Outcome, batch)
+		entries := make([]*ledger.Entry, batch)
 		for i := range entries {
-			if reserved[i], err = l.Reserve(t.Context(), examples.Organization, 1<<40); err != nil {
-				t.Fatal(err)
-			}
-			entries[i] = ledger.Entry{
+			entries[i] = &ledger.Entry{
 				Intent: &engine.Intent{
 					IntentID: uuid.NewString(), PolicyID: testPolicy, AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
 				},
@@ -194,10 +192,7 @@ func manyRows(t *testing.T, n int) moved {
 				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 			}
 		}
-		p, err := l.Enqueue(t.Context(), reserved, entries, false)
-		if err == nil {
-			err = p.Wait(t.Context(), outs)
-		}
+		outs, err := ledgers.Commit(t.Context(), l, examples.Organization, entries...)
 		if err == nil {
 			_, _, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
 		}

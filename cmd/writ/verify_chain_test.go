@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger"
@@ -55,11 +56,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
-			reservation, err := l.Reserve(t.Context(), org, 1<<40)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := l.Commit(t.Context(), &reservation, ledger.Entry{
+			outs, err := ledgers.Commit(t.Context(), l, org, &ledger.Entry{
 				Intent: &engine.Intent{
 					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
 					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",
@@ -71,7 +68,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 				t.Fatal(err)
 			}
 			if org == examples.Organization {
-				last = out
+				last = outs[0]
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
 	"writ/ledger/receipt"
@@ -66,12 +67,7 @@ func (c *cluster) open(name string, h *storagetest.Handle) *member {
 
 // decide has a ledger decide an intent.
 func (m *member) decide(ctx context.Context, n int) error {
-	reservation, err := m.Reserve(ctx, "org", 1_000_000)
-	if err != nil {
-		return err
-	}
-	defer reservation.Release()
-	_, err = m.Commit(ctx, &reservation, ledger.Entry{
+	outs, err := history.Commit(ctx, m.Ledger, "org", &ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 			AgentID: "team-a/deployer", ActionType: "deploy", Resource: "https://example.com/prod", IssuedAt: "2026-11-21T11:59:59Z",
@@ -79,7 +75,10 @@ func (m *member) decide(ctx context.Context, n int) error {
 		PolicyVersion: 3,
 		Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Code: "policy.test", Outcome: engine.Allow, Reason: "policy.test: so"}}},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return outs[0].Err
 }
 
 // decideAll decides intents at once, each until it is decided or tries are over.

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/engine"
+	"writ/bench/history"
 	"writ/internal/metricstest"
 	"writ/ledger"
 	"writ/ledger/receipt"
@@ -100,22 +99,7 @@ func fill(b *testing.B, l *ledger.Ledger) {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string) error {
-	reservation, err := l.Reserve(ctx, org, 1<<40)
-	if err != nil {
-		return err
-	}
-	defer reservation.Release()
-	_, err = l.Commit(ctx, &reservation, ledger.Entry{
-		Intent: &engine.Intent{
-			IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "ci",
-			ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
-		},
-		PolicyVersion: 1,
-		Result: engine.Result{
-			Decision: engine.Allow,
-			Findings: []engine.Finding{{Code: engine.CodePolicyAllowed, Outcome: engine.Allow, Reason: "policy.allowed: version 1 of the policy allows it"}},
-		},
-	})
+	_, err := history.Decide(ctx, l, org, 0, 1)
 	return err
 }
 

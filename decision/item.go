@@ -1,0 +1,175 @@
+package decision
+
+import (
+	"context"
+
+	"writ/approval"
+	"writ/decision/budget"
+	"writ/engine"
+	"writ/ledger"
+	"writ/storage"
+)
+
+// item is what is decided of a request, with what is taken for it until it is settled.
+type item struct {
+	index    int // of the request
+	entry    ledger.Entry
+	approval *approval.Approval // that the request names; nil for none
+	status   approval.Status    // of approval, when it was read
+	exceeded bool               // of the meter
+	counted  *budget.Reading
+	held     *storage.Details // what an approver needs of it; nil where it is not held
+	sample   *verification    // nil where it is not verified
+	outcome  outcome
+}
+
+// outcome is what became of an item.
+type outcome uint8
+
+const (
+	refused outcome = iota // it is not stored
+	inDoubt                // nobody knows whether it is stored
+	stands                 // it is stored
+)
+
+// settle ends what was taken for items, as it turned out. What may be stored stays counted.
+func (b *batch) settle(ctx context.Context, items []item) {
+	var erase []string
+	for i := range items {
+		it := &items[i]
+		it.entry.Reservation.Release()
+		if it.outcome != refused && it.entry.Result.Decision == engine.Allow {
+			it.counted.Commit()
+		} else {
+			it.counted.Release()
+		}
+		if it.outcome == refused && it.held != nil {
+			erase = append(erase, it.held.DecisionID)
+		}
+		if v := it.entry.Verdict; v != nil && it.outcome == stands {
+			b.cfg.Approvals.Ended(v)
+			erase = append(erase, v.ApprovalID)
+		}
+	}
+	if len(erase) > 0 {
+		b.cfg.Approvals.Drop(ctx, b.who.Organization, erase...)
+	}
+}
+
+// decide adds what is decided of a request to what is to be committed, or returns why it is
+// not: an error, or the decision that stands. Where recall is set an intent that was
+// decided before is not evaluated; it may be where it is not set.
+func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) ledger.Outcome {
+	if index > 0 && b.who.Slot.Run() { // the slot of the first is new
+		b.who.Slot.Yield()
+		b.who.Slot.MayWait()
+	}
+	n := len(b.items)
+	b.items = append(b.items, item{index: index, entry: ledger.Entry{
+		Intent: req.Intent, ApprovalID: req.ApprovalID, Credential: b.who.Credential,
+	}})
+	earlier, err := b.fill(ctx, &b.items[n], recall)
+	if err != nil || earlier.Record != nil {
+		b.settle(ctx, b.items[n:])
+		b.items = b.items[:n]
+	}
+	earlier.Err = err
+	return earlier
+}
+
+// fill makes the entry of an item, unless there is an earlier decision.
+func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger.Outcome, err error) {
+	set, err := b.load(ctx, it)
+	if err != nil {
+		return earlier, err
+	}
+	if recall || it.approval != nil {
+		if earlier, err = b.recall(ctx, it); err != nil || earlier.Record != nil {
+			return earlier, err
+		}
+	}
+	if it.status == approval.Pending {
+		return ledger.Outcome{Record: it.approval.Held, Replayed: true}, nil
+	}
+	if err := b.count(ctx, set, it); err != nil {
+		return earlier, err
+	}
+	if b.isHeld(it) && it.approval == nil && !recall {
+		if earlier, err = b.recall(ctx, it); err != nil || earlier.Record != nil {
+			return earlier, err
+		}
+	}
+	b.record(set, it)
+	return earlier, nil
+}
+
+// load reserves an item's place in the meter, which is made first because its time is the
+// decision's, and loads what it is decided by.
+func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
+	in := it.entry.Intent
+	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations); err != nil {
+		return set, err
+	}
+	it.exceeded = it.entry.Reservation.Exceeded()
+	if set, err = b.cfg.Sets.Load(ctx, b.who.Slot, b.who.Organization, in.PolicyID, in.AgentID); err != nil {
+		return set, err
+	}
+	return set, b.under(ctx, it)
+}
+
+// recall returns the earlier decision of an item's intent, if there is one.
+func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
+	return b.cfg.Ledger.Recall(ctx, b.who.Organization, it.entry.Intent, it.entry.ApprovalID)
+}
+
+// evaluate evaluates an item's intent, or has the core do so.
+func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.Result, error) {
+	if b.cfg.Core != nil && !set.Policy.Unreadable() {
+		return b.ask(ctx, set, &b.input)
+	}
+	if b.who.Slot.Run() {
+		defer b.who.Slot.MayWait()
+	}
+	result := b.metrics.evaluate(set, &b.input, b.cfg.Now)
+	if b.cfg.Verifier != nil {
+		it.sample = b.cfg.Verifier.sample(b.who.Organization, set, &b.input, result)
+	}
+	return result, nil
+}
+
+// isHeld reports whether an item waits for an approver.
+func (b *batch) isHeld(it *item) bool {
+	return b.cfg.Approvals != nil && it.entry.Result.Decision == engine.ApprovalRequired
+}
+
+// record completes the entry of an item.
+func (b *batch) record(set engine.Set, it *item) {
+	e := &it.entry
+	e.PolicyVersion = set.Policy.Document().Version
+	e.PolicyRevision, e.RulesRevision, e.AgentRevision = set.Revisions.Policy, set.Revisions.Rules, set.Revisions.Agent
+	if b.isHeld(it) {
+		it.held = b.cfg.Approvals.Details(e, set.Rules)
+		e.DetailsDigest = it.held.Digest()
+	}
+}
+
+// SessionError is why the session of an intent could not be loaded.
+type SessionError struct{ Err error }
+
+// Error implements error.
+func (e *SessionError) Error() string { return "the session of an intent: " + e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *SessionError) Unwrap() error { return e.Err }
+
+// session loads the session of an intent, if it names one.
+func (b *batch) session(ctx context.Context, in *engine.Intent) (engine.InSession, error) {
+	if in.SessionID == "" {
+		return engine.InSession{}, nil
+	}
+	s, err := b.cfg.Sets.Session(ctx, b.who.Slot, b.who.Organization, in.SessionID)
+	if err != nil {
+		return engine.InSession{}, &SessionError{err}
+	}
+	return engine.InSession{CompiledSession: s, Expired: s.Expired(b.cfg.Now())}, nil
+}
