@@ -405,7 +405,7 @@ func TestVerdicts_AreInTheChain(t *testing.T) {
 	keys, err := receipt.NewKeys(d.signer.Public())
 	d.must(err)
 	d.close()
-	r, err := embedded.OpenReader("db", embedded.Options{FS: d.fs})
+	r, err := embedded.OpenReadOnly("db", embedded.Options{FS: d.fs})
 	d.must(err)
 	proof, err := ledger.Prove(t.Context(), r, ledger.ProveConfig{Keys: keys})
 	d.must(errors.Join(err, r.Close()))

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,26 +15,29 @@ import (
 	"writ/storage"
 )
 
-// History is a history that [Prove] reads, which must not change meanwhile.
+// History is one state of a store that [Prove] reads, or of what a server shows of it.
+// Methods of the same names as those of [storage.Store] do what these do.
 type History interface {
-	// Chains and Heads are those of [storage.Log]: the ends of all chains that have
-	// heads, and the heads of a chain in order of sequence.
 	Chains(ctx context.Context, f func(end receipt.Chain) error) error
 	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
-	// Entries calls f for each entry that does not come with a row.
-	Entries(ctx context.Context, f func(*storage.Entry) error) error
-	// Tombstones calls f for what is left of each row that was removed.
-	Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error
-	// Parts divides the rows. Prove reads several at a time.
-	Parts(ctx context.Context) ([]storage.Part, error)
-	// Census is asked once all parts have been read, unless the history is partial.
-	// It holds to the rows what no row leads to.
-	Census(ctx context.Context) (storage.Census, error)
-	// Documents calls f for each document, with the change that would leave it so,
-	// and Waiting for each change that is not in the chain yet. Neither is asked
-	// where the history is partial.
-	Documents(ctx context.Context, f func(storage.Change) error) error
-	Waiting(ctx context.Context, f func(storage.Change) error) error
+	Organizations(ctx context.Context, f func(org string) error) error
+	// EachEntry calls f for each entry that is no settlement.
+	EachEntry(ctx context.Context, f func(*storage.Entry) error) error
+	// EachTombstone calls f for what is left of each removed row of an organization, of
+	// every one where org is empty.
+	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
+	// EachRow calls f for each row of an organization with an id that is greater than
+	// after and not greater than upTo, in the order of ids. An empty id is no bound.
+	// Prove calls it from several goroutines.
+	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
+
+	// Prove does not call the rest where the history is partial.
+
+	View(ctx context.Context, f func(storage.Reader) error) error
+	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
+	// CheckIndex compares what the store finds rows, entries and documents by with
+	// these. It calls read.Document for each document and read.Meter for each meter.
+	CheckIndex(ctx context.Context, read storage.IndexCheck) error
 }
 
 // ProveConfig is how a history is proved.
@@ -54,7 +56,8 @@ type ProveConfig struct {
 
 // Proof says what was proved of a history.
 type Proof struct {
-	storage.Census
+	// Organizations is how many have rows.
+	Organizations int
 	// Ends are the last heads of all chains, by the ids of these. Unanchored is how
 	// many of the chains have no anchor.
 	Ends       []receipt.SignedHead
@@ -77,9 +80,6 @@ type Proof struct {
 	// Unfinished are the organizations of which an import is not finished, in order:
 	// each row that is there is genuine, and others may be missing or one too many.
 	Unfinished []string
-	// Unplaced is how many tombstones are not proved to be what they say, because
-	// their heads also sign rows that left none.
-	Unplaced int
 	// Older is how many have no audit digest: of them, what [Payload] returns is
 	// signed and nothing else.
 	Older int
@@ -96,8 +96,8 @@ type Proof struct {
 // the hash of the one before it, that each row, settlement and entry is one that
 // exactly one head signs, by an inclusion proof under that head, that what was
 // removed was announced and left its leaf in its place, that a head signs no leaf
-// more than are there, that each document is as its last change left it, and what
-// [History] holds to the rows.
+// more than are there, that each document is as its last change left it, that each meter
+// counts what is there, and that all of it is found as it is stored.
 //
 // A chain that is cut at its end, or that is gone with all that is under its heads,
 // leaves nothing behind that would tell: only an anchor of that chain finds it. What
@@ -125,37 +125,40 @@ func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	if cfg.Progress == nil {
 		p.cfg.Progress = func(string, int, int) {}
 	}
+	proof, err := p.prove(ctx, h)
+	if broken := (*storage.BreakError)(nil); errors.Is(err, storage.ErrCorrupt) && !errors.As(err, &broken) {
+		err = &storage.BreakError{Err: err}
+	}
+	return proof, err
+}
+
+func (p *prover) prove(ctx context.Context, h History) (Proof, error) {
 	if err := p.readChains(ctx, h); err != nil {
 		return Proof{}, err
 	}
 	if err := p.entriesAndTombstones(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	parts, err := h.Parts(ctx)
-	if err != nil {
+	if err := p.readRows(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if err := inParallel(len(parts), func(i int) error { return parts[i](ctx, p.row) }); err != nil {
-		return Proof{}, err
-	}
-	proof := p.proof()
-	if cfg.Partial {
-		return proof, nil
+	if p.cfg.Partial {
+		return p.proof(), nil
 	}
 	if err := p.imports.checkUnlisted(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	if proof.Census, err = h.Census(ctx); err != nil {
+	if err := p.documents.signLater(ctx, h); err != nil {
 		return Proof{}, err
 	}
-	proof.Unplaced = p.gone.unplaced()
-	if err := cmp.Or(p.whole(proof.Census), p.verdicts.check()); err != nil {
+	if err := h.CheckIndex(ctx, storage.IndexCheck{Rows: p.found.rows, Document: p.documents.document, Meter: p.found.meter}); err != nil {
 		return Proof{}, err
 	}
-	if err = p.documents.prove(ctx, h); err == nil {
-		proof.Foreign, proof.Unfinished, err = p.imports.prove(p.documents.unfinished)
+	if err := cmp.Or(p.found.unmetered(), p.whole(), p.verdicts.check(), p.documents.check()); err != nil {
+		return Proof{}, err
 	}
-	proof.Waiting, proof.NewestWaiting = p.documents.waiting, p.documents.newest
+	proof, err := p.proof(), error(nil)
+	proof.Foreign, proof.Unfinished, err = p.imports.prove(p.documents.unfinished)
 	return proof, err
 }
 
@@ -173,6 +176,7 @@ type prover struct {
 	verdicts          verdicts
 	documents         documents
 	imports           imports
+	found             found
 
 	proved, rows, settled, unsigned, older, unlisted atomic.Int64
 }
@@ -182,7 +186,8 @@ func (p *prover) proof() Proof {
 	proof := Proof{
 		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
 		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
-		Removed: p.gone.n, NewestRemoved: p.gone.newest,
+		Removed: p.gone.n, NewestRemoved: p.gone.newest, Organizations: len(p.found.rows),
+		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest,
 	}
 	for _, c := range p.order {
 		proof.Ends = append(proof.Ends, c.last)
@@ -246,47 +251,20 @@ func (p *prover) count(c *provenChain, seq uint64) error {
 	return nil
 }
 
-// whole holds what the heads sign to what is there and what was removed without a
-// tombstone.
-func (p *prover) whole(c storage.Census) error {
+// whole holds that each leaf that a head signs is there, or what is left of it.
+func (p *prover) whole() error {
 	missing := p.leaves - int(p.proved.Load())
-	if missing == c.Unmarked {
-		return p.unmarked()
+	if missing == 0 {
+		return nil
 	}
-	if missing < c.Unmarked {
-		return &storage.BreakError{Err: fmt.Errorf("%d intents are decided and have no row, and the heads sign %d leaves that are not there", c.Unmarked, missing)}
-	}
-	// A row that retention removed is under a head that was signed soon after it
-	// was decided: one that was signed later has lost a leaf otherwise.
-	var until int64
-	if id, err := uuid.Parse(c.NewestUnmarked); err == nil {
-		until = timeOf(id).Add(storage.MaxSkew).UnixMilli()
-	}
-	for _, after := range []int64{until, math.MinInt64} {
-		for _, of := range p.order {
-			for i, h := range of.heads {
-				if n := of.seen[i].Load(); n < h.size && h.at > after {
-					return p.brokenHead(of, uint64(i)+1, fmt.Errorf(
-						"it signs %d leaves, and %d are there; %d leaves are missing, and retention has removed %d without a trace", h.size, n, missing, c.Unmarked))
-				}
+	for _, of := range p.order {
+		for i, h := range of.heads {
+			if n := of.seen[i].Load(); n < h.size {
+				return p.brokenHead(of, uint64(i)+1, fmt.Errorf("it signs %d leaves, and %d are there; %d leaves are missing", h.size, n, missing))
 			}
 		}
 	}
 	return errors.New("counting leaves") // some head signs a leaf that is missing
-}
-
-// unmarked holds that what retention removed without a trace is from before there were
-// entries: since then it leaves one.
-func (p *prover) unmarked() error {
-	for _, c := range p.order {
-		for i, h := range c.heads {
-			if n := c.seen[i].Load(); n < h.size && p.recent(c, uint64(i)+1) {
-				return p.brokenHead(c, uint64(i)+1, fmt.Errorf(
-					"it signs %d leaves, and %d are there; retention leaves a trace of what it removes since there are entries", h.size, n))
-			}
-		}
-	}
-	return nil
 }
 
 func timeOf(id uuid.UUID) time.Time { return time.Unix(id.Time().UnixTime()) }

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +25,7 @@ type documents struct {
 	newest  Change
 	// unfinished are the organizations that have the document of an import.
 	unfinished []string
+	broken     error // the first of a document
 }
 
 // lastChange is the last change of a document, and whether that is there.
@@ -60,31 +63,44 @@ func (d *documents) changed(c Change) {
 	}
 }
 
-func (d *documents) prove(ctx context.Context, h History) error {
-	err := h.Waiting(ctx, func(c storage.Change) error {
-		d.waiting++
-		signed, err := changeOf(&c)
-		if err == nil {
-			d.changed(signed)
-			d.newest = signed
+// signLater takes the changes that are not signed yet.
+func (d *documents) signLater(ctx context.Context, h History) error {
+	for after := uint64(0); ; {
+		changes, err := h.Changes(ctx, after, 1000)
+		if len(changes) == 0 || err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return err
+		for _, c := range changes {
+			if c.Revision <= after {
+				return &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+			}
+			d.waiting++
+			if d.newest, err = changeOf(&c); err != nil {
+				return err
+			}
+			d.changed(d.newest)
+		}
+		after = changes[len(changes)-1].Revision
 	}
-	err = h.Documents(ctx, func(c storage.Change) error {
-		document, err := changeOf(&c)
-		if c.Kind == storage.ImportKind {
-			d.unfinished = append(d.unfinished, c.Org)
-		}
-		if err == nil {
-			err = d.document(document)
-		}
-		return err
-	})
-	if err != nil {
-		return err
+}
+
+// document takes a document that is stored. What breaks it is told last, by check.
+func (d *documents) document(doc storage.Document, id string) error {
+	if storage.CollectionOf(doc.Kind).Quiet {
+		return nil
+	}
+	if doc.Kind == storage.ImportKind {
+		d.unfinished = append(d.unfinished, doc.Org)
+	}
+	left, err := changeOf(&storage.Change{Revision: doc.Revision, Kind: doc.Kind, Org: doc.Org, ID: id, Digest: sha256.Sum256(doc.Value)})
+	d.broken = cmp.Or(d.broken, d.isAsLeft(left))
+	return err
+}
+
+// check holds that each document is there that a change has left.
+func (d *documents) check() error {
+	if d.broken != nil {
+		return d.broken
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.last)) {
 		if c := d.last[name]; !c.found && d.removed[c.document()] < c.Revision {
@@ -94,8 +110,8 @@ func (d *documents) prove(ctx context.Context, h History) error {
 	return nil
 }
 
-// document holds a document, given as the change that would leave it.
-func (d *documents) document(c Change) error {
+// isAsLeft holds a document, given as the change that would leave it.
+func (d *documents) isAsLeft(c Change) error {
 	switch last := d.last[c.name()]; {
 	case last == nil:
 		return c.broken("no change has left it as it is, at revision %d", c.Revision)

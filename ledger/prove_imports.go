@@ -137,9 +137,11 @@ func (i *imports) checkUnlisted(ctx context.Context, h History) error {
 		return nil
 	}
 	open := make(map[string]bool)
-	if err := h.Documents(ctx, func(c storage.Change) error {
-		open[c.Org] = open[c.Org] || c.Kind == storage.ImportKind
-		return nil
+	if err := h.View(ctx, func(r storage.Reader) error {
+		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true, Bare: true}, func(_ []byte, d storage.Document) (bool, error) {
+			open[d.Org] = true
+			return true, nil
+		})
 	}); err != nil {
 		return err
 	}

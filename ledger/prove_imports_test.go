@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"strings"
@@ -197,12 +198,26 @@ func TestProve_Imports_Forged(t *testing.T) {
 // unfinishedLog is a history with the document of an import.
 type unfinishedLog struct{ *storagetest.MemoryLog }
 
-func (unfinishedLog) Documents(_ context.Context, f func(storage.Change) error) error {
-	return f(storage.Change{Kind: storage.ImportKind, Org: "acme", Revision: 1, Digest: [32]byte{1}})
+var openImport = storage.Document{Kind: storage.ImportKind, Org: "acme", Revision: 1, Value: []byte(`{"id":"x"}`)}
+
+func (unfinishedLog) Scan(_ storage.Query, f func([]byte, storage.Document) (bool, error)) error {
+	_, err := f(nil, openImport)
+	return err
 }
 
-func (u unfinishedLog) Waiting(ctx context.Context, f func(storage.Change) error) error {
-	return u.Documents(ctx, f)
+func (unfinishedLog) Get(storage.Kind, string, string) (storage.Document, error) { return openImport, nil }
+
+func (u unfinishedLog) View(_ context.Context, f func(storage.Reader) error) error { return f(u) }
+
+func (unfinishedLog) Changes(_ context.Context, after uint64, _ int) ([]storage.Change, error) {
+	if after > 0 {
+		return nil, nil
+	}
+	return []storage.Change{{Kind: storage.ImportKind, Org: "acme", Revision: 1, Digest: sha256.Sum256(openImport.Value)}}, nil
+}
+
+func (u unfinishedLog) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
+	return errors.Join(read.Document(openImport, ""), u.MemoryLog.CheckIndex(ctx, read))
 }
 
 // TestProve_Imports_Unfinished: rows without an import entry are no break where an

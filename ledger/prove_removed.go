@@ -19,7 +19,7 @@ import (
 func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 	p.gone.trees = make(map[headName]*partialTree)
 	announced := make(map[string]*removals)
-	if err := h.Entries(ctx, func(e *storage.Entry) error {
+	if err := h.EachEntry(ctx, func(e *storage.Entry) error {
 		return p.entry(e, announced)
 	}); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 		slices.SortFunc(a.all, func(x, y Removal) int { return x.Before.Compare(y.Before) })
 		a.found = make([]storage.Expired, len(a.all))
 	}
-	if err := h.Tombstones(ctx, func(t *storage.Tombstone) error {
+	if err := h.EachTombstone(ctx, "", func(t *storage.Tombstone) error {
 		if err := p.tombstone(t, announced[t.OrganizationID]); err != nil {
 			return &storage.BreakError{OrganizationID: t.OrganizationID, DecisionID: t.DecisionID, Err: err}
 		}
@@ -149,6 +149,9 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		return err
 	}
 	p.verdicts.removed(t.OrganizationID, t.DecisionID)
+	if len(t.Leaves) > 0 && t.ApprovalID == "" && p.chains[t.Leaves[0].Chain] != nil {
+		p.found.removed(t.OrganizationID, id)
+	}
 	for i, l := range t.Leaves {
 		if p.chains[l.Chain] == nil {
 			p.imports.add(t.OrganizationID, foreign{id: id, leaf: l.Hash, settlement: i > 0}, fmt.Errorf("its tombstone is %w", p.listed(l.Chain, l.Seq)))
@@ -169,7 +172,6 @@ func (p *prover) tombstone(t *storage.Tombstone, announced *removals) error {
 		if err := p.place(l); err != nil {
 			return err
 		}
-		p.gone.trees[at].stones++
 	}
 	if p.gone.n++; t.DecisionID > p.gone.newest {
 		p.gone.newest = t.DecisionID
@@ -204,7 +206,6 @@ type partialTree struct {
 
 	mu     sync.Mutex
 	left   int
-	stones int // tombstones
 	leaves [][32]byte
 	there  []bool
 }
@@ -247,14 +248,4 @@ func (p *prover) placeEarlier() error {
 	}
 	g.earlier = nil
 	return nil
-}
-
-// unplaced counts the tombstones in trees that lack a leaf.
-func (g *partialTrees) unplaced() (n int) {
-	for _, t := range g.trees {
-		if t.left > 0 {
-			n += t.stones
-		}
-	}
-	return n
 }

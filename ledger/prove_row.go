@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/ledger/receipt"
@@ -60,14 +62,38 @@ func fits(r *storage.Record) error {
 	return nil
 }
 
-func (p *prover) row(r *storage.Record) error {
-	if err := p.proveRow(r); err != nil {
+// row proves r and adds it to what was read.
+func (p *prover) row(r *storage.Record, of *read) error {
+	id, err := p.placed(r)
+	if err == nil {
+		err = p.proveRow(r)
+	}
+	if err != nil {
 		return &storage.BreakError{OrganizationID: r.OrganizationID, DecisionID: r.DecisionID, Err: err}
+	}
+	of.n++
+	of.Add(id, r)
+	if r.Metered() && p.own(r) {
+		of.months[storage.MonthOf(r.DecidedAt)]++
 	}
 	if n := int(p.rows.Add(1)); n%progressEvery == 0 {
 		p.cfg.Progress("rows", n, p.leaves)
 	}
 	return nil
+}
+
+// placed returns r's id, or why no store has put r where it is.
+func (p *prover) placed(r *storage.Record) (uuid.UUID, error) {
+	id, err := uuid.Parse(r.DecisionID)
+	switch {
+	case err != nil:
+		return id, fmt.Errorf("its id: %w", err)
+	case r.Decision < engine.Allow || r.Decision > engine.Deny:
+		return id, errors.New("its row has no decision")
+	case id.Version() != 7 || r.DecidedAt.Sub(storage.IDTime(id)).Abs() > storage.MaxSkew:
+		return id, fmt.Errorf("its id is not of the time at which it was decided, %s", r.DecidedAt)
+	}
+	return id, nil
 }
 
 const progressEvery = 1024

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -31,17 +33,21 @@ func (h headsOnly) Heads(_ context.Context, _ [16]byte, _ uint64, f func(receipt
 	return nil
 }
 
-func (headsOnly) Entries(context.Context, func(*storage.Entry) error) error { return nil }
+func (headsOnly) Organizations(context.Context, func(string) error) error { return nil }
 
-func (headsOnly) Tombstones(context.Context, func(*storage.Tombstone) error) error { return nil }
+func (headsOnly) EachEntry(context.Context, func(*storage.Entry) error) error { return nil }
 
-func (headsOnly) Parts(context.Context) ([]storage.Part, error) { return nil, nil }
+func (headsOnly) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error { return nil }
 
-func (headsOnly) Documents(context.Context, func(storage.Change) error) error { return nil }
+func (headsOnly) EachRow(context.Context, string, string, string, func(*storage.Record) error) error {
+	return nil
+}
 
-func (headsOnly) Waiting(context.Context, func(storage.Change) error) error { return nil }
+func (headsOnly) View(context.Context, func(storage.Reader) error) error { return nil }
 
-func (headsOnly) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
+func (headsOnly) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
+
+func (headsOnly) CheckIndex(context.Context, storage.IndexCheck) error { return nil }
 
 // TestProve_FirstBrokenHead changes heads about where those that are verified
 // together begin and end. Of two the first is named.
@@ -76,8 +82,14 @@ type oneRow struct {
 	row *storage.Record
 }
 
-func (h oneRow) Parts(context.Context) ([]storage.Part, error) {
-	return []storage.Part{func(_ context.Context, f func(*storage.Record) error) error { return f(h.row) }}, nil
+func (h oneRow) Organizations(_ context.Context, f func(string) error) error { return f("acme") }
+
+func (h oneRow) EachRow(_ context.Context, _, _, _ string, f func(*storage.Record) error) error {
+	return f(h.row)
+}
+
+func (h oneRow) CheckIndex(_ context.Context, read storage.IndexCheck) error {
+	return read.Meter("acme", storage.MonthOf(h.row.DecidedAt), 1)
 }
 
 // TestProve_RowWithoutAuditDigest proves a row as it was signed before there were
@@ -86,8 +98,9 @@ func TestProve_RowWithoutAuditDigest(t *testing.T) {
 	signer := testSigner(1)
 	row := &storage.Record{
 		OrganizationID: "acme", IntentID: "i", IntentDigest: "sha256:0", PolicyID: "p", PolicyVersion: 3,
-		DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Decision: engine.Deny, Reasons: []string{"policy.test: no"}, DecidedAt: noon,
+		DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Decision: engine.Deny, Reasons: []string{"policy.test: no"},
 	}
+	row.DecidedAt = storage.IDTime(uuid.MustParse(row.DecisionID))
 	row.Receipt = receipt.Receipt{Decision: "deny", DecisionID: row.DecisionID, Exp: noon.Unix(), KeyID: signer.KeyID()}
 	row.Receipt.Digest = Payload(row).Digest()
 	head, sigs := signer.Seal(receipt.Chain{}, noon, [][32]byte{row.Receipt.LeafHash()})

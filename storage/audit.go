@@ -1,9 +1,11 @@
 package storage
 
 import (
-	"context"
 	"fmt"
+	"hash/maphash"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"writ/ledger/receipt"
 )
@@ -45,11 +47,6 @@ func (e *BreakError) Error() string {
 // Unwrap returns Err.
 func (e *BreakError) Unwrap() error { return e.Err }
 
-// Part is some of the rows of a history that is being proved. It calls f for
-// each of them, in order, and holds all to it by which the row is found. Its
-// error is a *BreakError, what f returned, or what kept it from reading.
-type Part func(ctx context.Context, f func(*Record) error) error
-
 // Tombstone is what is left of a record that [Retention] has removed.
 type Tombstone struct {
 	OrganizationID, IntentID, DecisionID string
@@ -64,13 +61,45 @@ type Tombstone struct {
 // IntentKey is [Record.IntentKey] of what was removed.
 func (t *Tombstone) IntentKey() string { return IntentKey(t.IntentID, t.ApprovalID) }
 
-// Census is what a history counts beside the rows that are there.
-type Census struct {
-	// Organizations is how many have rows.
-	Organizations int
-	// Unmarked is how many rows [Retention] has removed without a tombstone, as it
-	// did before there were any. Of NewestUnmarked, the id of the newest of them, the
-	// time can be read; it is empty where there is none.
-	Unmarked       int
-	NewestUnmarked string
+// IndexCheck is what a proof has read of a store, which the store's CheckIndex compares with
+// how it finds that.
+type IndexCheck struct {
+	// Rows has the sums of the rows that were read, by organization.
+	Rows map[string]RowSums
+	// Document takes each document with the id that its organization knows, Meter each
+	// meter.
+	Document func(d Document, id string) error
+	Meter    func(org string, m Month, decided int64) error
 }
+
+// RowSums are the sums of an organization's rows by their intents and by their decisions.
+type RowSums struct{ ByIntent, ByDecision Sum }
+
+// Add adds a row.
+func (s *RowSums) Add(id uuid.UUID, r *Record) {
+	s.ByIntent.Add(id, r.IntentKey())
+	s.ByDecision.Add(id, string(rune(r.Decision)))
+}
+
+// Sum is the sum of the hashes of pairs of a decision id and what the decision is found by.
+// Comparing the sums of rows and of an index takes one pass over each, where looking every
+// row up takes a random read. Two sets of pairs have the same sum with a probability of 2^-64.
+type Sum struct {
+	n   int
+	sum uint64
+}
+
+var sumSeed = maphash.MakeSeed()
+
+// Add adds a pair.
+func (s *Sum) Add(id uuid.UUID, by string) {
+	var h maphash.Hash
+	h.SetSeed(sumSeed)
+	h.Write(id[:])
+	h.WriteString(by)
+	s.n++
+	s.sum += h.Sum64()
+}
+
+// Merge adds the pairs of another sum.
+func (s *Sum) Merge(other Sum) { s.n, s.sum = s.n+other.n, s.sum+other.sum }

@@ -35,6 +35,8 @@ var (
 	// ErrUnknown marks an error of [Log.Append] after which nobody knows whether the
 	// batch is stored.
 	ErrUnknown = errors.New("it is not known whether it was stored")
+	// ErrCorrupt marks an error of reading what is not as it was written.
+	ErrCorrupt = errors.New("corrupt")
 	// ErrUnavailable marks a fault that the store itself has reported to
 	// operators, once for as long as it lasts: a full disk, say. Who gets it need
 	// not log it.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -19,19 +20,17 @@ import (
 	"writ/storage"
 )
 
-// Source is one state of a store.
+// Source is one state of a store, of which [ledger.History] describes the rest.
 type Source interface {
-	// View calls f with the documents.
 	View(ctx context.Context, f func(storage.Reader) error) error
-	// Size returns how many rows org has and the newest one's id, which is empty where
-	// there is none.
-	Size(ctx context.Context, org string) (rows int, newest string, err error)
-	// RowsOf calls f for each row of org, in the order of their ids, from after one; an
-	// empty one is before all.
-	RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) error
-	// TombstonesOf calls f for what is left of each removed row of org, in any order.
-	TombstonesOf(ctx context.Context, org string, f func(*storage.Tombstone) error) error
+	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
+	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
+	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
+	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
 }
+
+// ever is after every decision.
+var ever = time.UnixMilli(1 << 48)
 
 // File is what Export writes, such as an *os.File.
 type File interface {
@@ -146,16 +145,24 @@ func (e *exporter) cut(end int64) error {
 }
 
 func (e *exporter) write() error {
-	var err error
-	var newest string
-	if e.total, newest, err = e.src.Size(e.ctx, e.cfg.Organization); err != nil {
+	all, err := e.src.CountExpired(e.ctx, e.cfg.Organization, ever, math.MaxInt)
+	if err != nil {
 		return err
 	}
+	e.total = all.Records
 	if err := e.refill(); err != nil {
 		return err
 	}
 	if e.state.header == nil {
-		if err := e.begin(max(newest, e.greatest)); err != nil {
+		rows, _, err := e.src.ListRecords(e.ctx, e.cfg.Organization, storage.Filter{}, storage.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		newest := e.greatest
+		for _, r := range rows {
+			newest = max(newest, r.DecisionID)
+		}
+		if err := e.begin(newest); err != nil {
 			return err
 		}
 	}
@@ -214,17 +221,15 @@ func (e *exporter) begin(last string) error {
 	return e.line(&line{Header: e.state.header})
 }
 
-var errEnough = errors.New("enough")
-
 // history writes rows and removed ones in the order of their ids.
 func (e *exporter) history() error {
 	s := &e.state
-	err := e.src.RowsOf(e.ctx, e.cfg.Organization, s.last, func(r *storage.Record) error {
+	if s.header.Last == "" {
+		return nil
+	}
+	err := e.src.EachRow(e.ctx, e.cfg.Organization, s.last, s.header.Last, func(r *storage.Record) error {
 		if err := e.removedBefore(r.DecisionID); err != nil {
 			return err
-		}
-		if r.DecisionID > s.header.Last {
-			return errEnough
 		}
 		s.last = r.DecisionID
 		s.tree.AddRow(r)
@@ -233,7 +238,7 @@ func (e *exporter) history() error {
 		}
 		return e.line(&line{Row: r})
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return err
 	}
 	return e.removedBefore("")

@@ -435,9 +435,9 @@ func unsigned(t *testing.T, from place) (string, transfer.Footer) {
 // oldSettlement is a store whose first settlement is not signed.
 type oldSettlement struct{ reader }
 
-func (o *oldSettlement) RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) error {
+func (o *oldSettlement) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
 	done := false
-	return o.reader.RowsOf(ctx, org, after, func(r *storage.Record) error {
+	return o.reader.EachRow(ctx, org, after, upTo, func(r *storage.Record) error {
 		if r.Settlement != nil && !done {
 			done = true
 			old := *r.Settlement

@@ -36,7 +36,7 @@ func (e *exporter) nextTombstone() (*storage.Tombstone, error) {
 func (e *exporter) refill() error {
 	g, n, bound := &e.tombstones, 0, ""
 	g.some = g.some[:0:0]
-	err := e.src.TombstonesOf(e.ctx, e.cfg.Organization, func(t *storage.Tombstone) error {
+	err := e.src.EachTombstone(e.ctx, e.cfg.Organization, func(t *storage.Tombstone) error {
 		g.greatest = max(g.greatest, t.DecisionID)
 		if t.DecisionID <= e.state.last || bound != "" && t.DecisionID > bound {
 			return nil

@@ -22,7 +22,7 @@ type buried struct {
 	passes  int
 }
 
-func (b *buried) TombstonesOf(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
+func (b *buried) EachTombstone(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
 	b.passes++
 	for _, i := range rand.Perm(len(b.removed)) {
 		if err := f(b.removed[i]); err != nil {
@@ -32,9 +32,9 @@ func (b *buried) TombstonesOf(_ context.Context, _ string, f func(*storage.Tombs
 	return nil
 }
 
-func (b *buried) RowsOf(_ context.Context, _, after string, f func(*storage.Record) error) error {
+func (b *buried) EachRow(_ context.Context, _, after, upTo string, f func(*storage.Record) error) error {
 	for _, r := range b.rows {
-		if r.DecisionID > after {
+		if r.DecisionID > after && (upTo == "" || r.DecisionID <= upTo) {
 			if err := f(r); err != nil {
 				return err
 			}

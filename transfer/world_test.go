@@ -82,7 +82,7 @@ func inMemory(key byte) place {
 		},
 		read: func(t *testing.T) reader {
 			t.Helper()
-			r, err := embedded.OpenReader("data/store", embedded.Options{FS: disk})
+			r, err := embedded.OpenReadOnly("data/store", embedded.Options{FS: disk})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func inMongoDB(set *mongotest.Set, key byte) place {
 		},
 		read: func(t *testing.T) reader {
 			t.Helper()
-			r, err := mongodb.OpenReader(t.Context(), o)
+			r, err := mongodb.OpenSnapshot(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -62,9 +62,9 @@ func (f *storeFlags) open(ctx context.Context, data dataDir, e embedded.Options,
 // openReader opens the store that the flags name to be read alone.
 func (f *storeFlags) openReader(ctx context.Context, data dataDir) (wholeHistory, error) {
 	if f.Store == "mongodb" {
-		return mongodb.OpenReader(ctx, mongodb.Options{URI: f.MongoDB.URI, Database: f.MongoDB.Database})
+		return mongodb.OpenSnapshot(ctx, mongodb.Options{URI: f.MongoDB.URI, Database: f.MongoDB.Database})
 	}
-	return embedded.OpenReader(data.store(), embedded.Options{})
+	return embedded.OpenReadOnly(data.store(), embedded.Options{})
 }
 
 // writer returns the name of this process in the history.

@@ -165,9 +165,6 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 		note(true, "not proved: that no imported row of organization %q is missing or one too many: its import is not finished: run writ import again", org)
 	}
 	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s", count(p.Removed, "row"), decidedAt(p.NewestRemoved))
-	note(p.Unplaced > 0, "not proved: the places of %s beside rows that left none", count(p.Unplaced, "tombstone"))
-	note(p.Unmarked > 0, "not proved: %s that retention removed before it left anything of them, the newest decided at %s",
-		count(p.Unmarked, "row"), decidedAt(p.NewestUnmarked))
 	for _, end := range p.Ends {
 		head, err := json.Marshal(end)
 		if err != nil {

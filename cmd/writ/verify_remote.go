@@ -67,8 +67,8 @@ func (r *remote) Heads(_ context.Context, chain [16]byte, _ uint64, f func(recei
 	return nil
 }
 
-// Entries implements ledger.History. A server shows the changes.
-func (r *remote) Entries(ctx context.Context, f func(*storage.Entry) error) error {
+// EachEntry implements ledger.History. A server shows the changes.
+func (r *remote) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
 	listed := make(map[string]bool)
 	return r.each(ctx, "/v1/changes", func(item jsontext.Value) error {
 		var c struct {
@@ -87,32 +87,34 @@ func (r *remote) Entries(ctx context.Context, f func(*storage.Entry) error) erro
 	})
 }
 
-// Tombstones implements ledger.History.
-func (r *remote) Tombstones(context.Context, func(*storage.Tombstone) error) error { return nil }
-
-// Parts implements ledger.History.
-func (r *remote) Parts(context.Context) ([]storage.Part, error) {
-	return []storage.Part{func(ctx context.Context, f func(*storage.Record) error) error {
-		last := ""
-		return r.each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
-			row := new(storage.Record)
-			if err := json.Unmarshal(item, row); err != nil {
-				return fmt.Errorf("decoding a row: %w", err)
-			}
-			if last != "" && row.DecisionID >= last {
-				return fmt.Errorf("the server lists decision %.36q after %s", row.DecisionID, last)
-			}
-			last = row.DecisionID
-			return f(row)
-		})
-	}}, nil
+// EachTombstone implements ledger.History.
+func (r *remote) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error {
+	return nil
 }
 
-// Documents implements ledger.History: it is not asked of a server.
-func (r *remote) Documents(context.Context, func(storage.Change) error) error { return nil }
+// Organizations implements ledger.History: the key is of one.
+func (r *remote) Organizations(_ context.Context, f func(string) error) error { return f("") }
 
-// Waiting implements ledger.History: it is not asked of a server.
-func (r *remote) Waiting(context.Context, func(storage.Change) error) error { return nil }
+// EachRow implements ledger.History. A server lists the newest row first.
+func (r *remote) EachRow(ctx context.Context, _, _, _ string, f func(*storage.Record) error) error {
+	last := ""
+	return r.each(ctx, "/v1/authorizations", func(item jsontext.Value) error {
+		row := new(storage.Record)
+		if err := json.Unmarshal(item, row); err != nil {
+			return fmt.Errorf("decoding a row: %w", err)
+		}
+		if last != "" && row.DecisionID >= last {
+			return fmt.Errorf("the server lists decision %.36q after %s", row.DecisionID, last)
+		}
+		last = row.DecisionID
+		return f(row)
+	})
+}
 
-// Census implements ledger.History.
-func (r *remote) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
+// View, Changes and CheckIndex implement ledger.History: they are not asked of a server.
+
+func (r *remote) View(context.Context, func(storage.Reader) error) error { return nil }
+
+func (r *remote) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
+
+func (r *remote) CheckIndex(context.Context, storage.IndexCheck) error { return nil }

@@ -216,10 +216,17 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 
 // Heads implements storage.Log. The directory has one chain.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(_, v []byte) (bool, error) {
+	return s.scan(ctx, headKey(from), key{byte(kindHead) + 1}, func(k, v []byte) (bool, error) {
 		h, err := s.headOf(v)
-		if err != nil || h.Chain != chain {
-			return true, err
+		if seq, _ := headSeq(k); err == nil && h.Seq != seq {
+			err = fmt.Errorf("head %d is in its place", h.Seq)
+		}
+		if err != nil {
+			seq, _ := headSeq(k)
+			return true, &storage.BreakError{Head: seq, Err: err}
+		}
+		if h.Chain != chain {
+			return true, nil
 		}
 		return false, f(h)
 	})

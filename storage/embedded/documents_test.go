@@ -101,7 +101,7 @@ func TestProve_ForgedDocuments(t *testing.T) {
 		"a rule swapped, with a change that would have been signed": {waitingChange(t, 2, 2), "the change of revision 2 waits to be signed, and those of "},
 		"a rule swapped, with a change that was never made":         {waitingChange(t, 999, 999), "the change of revision 999 waits to be signed, and those of "},
 		"a rule swapped, with a change in another place":            {waitingChange(t, 999, 8), "the change of revision 8 is not in its place"},
-		"a change cut": {func(t *testing.T, s *Store) { put(t, s, changeKey(8, 9), []byte("x")) }, "decoding a change that is not signed yet: "},
+		"a change cut": {func(t *testing.T, s *Store) { put(t, s, changeKey(8, 9), []byte("x")) }, "a stored change is corrupt: "},
 		"an older version of a policy deleted": {func(t *testing.T, s *Store) {
 			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 1)))
 		}, `organization "acme": policy "p": the change of revision `},

@@ -172,7 +172,7 @@ func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, k
 	return s.entry(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
 }
 
-var errCorruptEntry = errors.New("a stored entry is corrupt")
+var errCorruptEntry = fmt.Errorf("a stored entry is %w", storage.ErrCorrupt)
 
 func parseEntry(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
 	d := decoder{rest: string(v)}

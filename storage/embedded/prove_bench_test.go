@@ -46,7 +46,7 @@ func BenchmarkProve(b *testing.B) {
 	}
 	for b.Loop() {
 		start := processorTime(b)
-		r, err := OpenReader(dir, Options{})
+		r, err := OpenReadOnly(dir, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

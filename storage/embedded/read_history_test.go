@@ -128,7 +128,7 @@ func entryName(k storage.EntryKind, org, key string) string {
 
 func readStored(t *testing.T, disk vfs.FS) stored {
 	t.Helper()
-	r, err := OpenReader("data", Options{FS: disk})
+	r, err := OpenReadOnly("data", Options{FS: disk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +139,11 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 	}()
 	w, ctx := stored{rows: make(map[string]*storage.Record), entries: make(map[string]*storage.Entry), removed: make(map[string][]receipt.Leaf)}, t.Context()
 	err = errors.Join(
-		r.Chains(ctx, func(receipt.Chain) error { return nil }),
-		r.Heads(ctx, r.chain, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
-		r.Entries(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
-		r.Tombstones(ctx, func(s *storage.Tombstone) error { w.removed[s.DecisionID] = s.Leaves; return nil }),
-		r.s.Organizations(ctx, func(org string) error {
-			return r.RowsOf(ctx, org, "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
+		r.Heads(ctx, r.s.tip.ID, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
+		r.EachEntry(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
+		r.EachTombstone(ctx, "", func(s *storage.Tombstone) error { w.removed[s.DecisionID] = s.Leaves; return nil }),
+		r.Organizations(ctx, func(org string) error {
+			return r.EachRow(ctx, org, "", "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
 		}))
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -206,7 +205,7 @@ func (e *encoder) settlement(s *storage.Settlement) {
 	e.time(s.RecordedAt)
 }
 
-var errCorrupt = errors.New("a stored history row is corrupt")
+var errCorrupt = fmt.Errorf("a stored history row is %w", storage.ErrCorrupt)
 
 // filtered reads a row's version and the fields that a filter uses.
 func (d *decoder) filtered(r *storage.Record) {

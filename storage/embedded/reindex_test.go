@@ -90,8 +90,8 @@ func TestReindex(t *testing.T) {
 			del(t, s, linkKey(headStream, s.indexed))
 			closeTest(t, s)
 			asCrashed(t, disk)
-			if r, err := OpenReader("data", Options{FS: disk}); err != nil {
-				t.Fatalf("OpenReader = %v", err)
+			if r, err := OpenReadOnly("data", Options{FS: disk}); err != nil {
+				t.Fatalf("OpenReadOnly = %v", err)
 			} else if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}

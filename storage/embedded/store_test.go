@@ -132,8 +132,8 @@ func TestOpen_Format(t *testing.T) {
 			if diff := cmp.Diff(before, contents(t, fs)); diff != "" {
 				t.Errorf("the directory has changed:\n%s", diff)
 			}
-			if _, err := OpenReader("data", Options{FS: fs}); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("OpenReader = %v, want %q", err, test.want)
+			if _, err := OpenReadOnly("data", Options{FS: fs}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("OpenReadOnly = %v, want %q", err, test.want)
 			}
 		})
 	}

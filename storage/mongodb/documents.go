@@ -132,7 +132,7 @@ func (row *documentRow) document(c *storage.Collection) (storage.Document, error
 	return d, nil
 }
 
-var errCorrupt = errors.New("the store is corrupt")
+var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
 
 // Scan implements storage.Reader.
 func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
@@ -225,7 +225,7 @@ func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool
 	return eachRaw(r, cursor, err, func(bson.Raw) (bool, error) {
 		row := new(T)
 		if err := cursor.Decode(row); err != nil {
-			return false, r.fail(err)
+			return false, r.fail(fmt.Errorf("%w: %w", errCorrupt, err))
 		}
 		return f(row)
 	})

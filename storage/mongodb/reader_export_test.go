@@ -9,15 +9,15 @@ import (
 	"writ/storage/storagetest"
 )
 
-// TestReader_OneOrganization reads what an export does, some rows at a time.
-func TestReader_OneOrganization(t *testing.T) {
+// TestSnapshot_OneOrganization reads what an export does, some rows at a time.
+func TestSnapshot_OneOrganization(t *testing.T) {
 	w := writeHistory(t)
 	want, _, err := w.s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Reverse(want)
-	r, err := OpenReader(t.Context(), w.Options)
+	r, err := OpenSnapshot(t.Context(), w.Options)
 	if err != nil {
 		t.Fatal(err)
 	}

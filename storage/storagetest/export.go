@@ -3,8 +3,10 @@ package storagetest
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,30 +16,32 @@ import (
 
 // Exported is a reader of a store, as far as an export needs it.
 type Exported interface {
-	Size(ctx context.Context, org string) (rows int, newest string, err error)
-	RowsOf(ctx context.Context, org, after string, f func(*storage.Record) error) error
-	TombstonesOf(ctx context.Context, org string, f func(*storage.Tombstone) error) error
-	Tombstones(ctx context.Context, f func(*storage.Tombstone) error) error
+	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
+	EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error
+	EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error
 }
 
 // OneOrganization holds what r gives an export of org, whose rows are want, oldest
 // first. So many of its rows were removed, and none of rival's.
 func OneOrganization(t *testing.T, r Exported, org string, want []*storage.Record, removed int, rival string) {
 	t.Helper()
-	if n, newest, err := r.Size(t.Context(), org); n != len(want) || newest != want[len(want)-1].DecisionID || err != nil {
-		t.Errorf("Size = %d, %s, %v, want %d", n, newest, err, len(want))
+	if n, err := r.CountExpired(t.Context(), org, time.UnixMilli(1<<48), math.MaxInt); n.Records != len(want) || err != nil {
+		t.Errorf("CountExpired = %+v, %v, want %d", n, err, len(want))
 	}
-	for i := range len(want) + 1 {
-		after := ""
-		if i > 0 {
-			after = want[i-1].DecisionID
-		}
-		var got []*storage.Record
-		if err := r.RowsOf(t.Context(), org, after, func(r *storage.Record) error { got = append(got, r); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want[i:], got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("RowsOf after %q: -want +got\n%s", after, diff)
+	ids := []string{""}
+	for _, r := range want {
+		ids = append(ids, r.DecisionID)
+	}
+	ids = append(ids, "")
+	for i, after := range ids[:len(want)+1] {
+		for j := i + 1; j < len(ids); j++ {
+			var got []*storage.Record
+			if err := r.EachRow(t.Context(), org, after, ids[j], func(r *storage.Record) error { got = append(got, r); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want[i:min(j, len(want))], got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("EachRow after %q up to %q: -want +got\n%s", after, ids[j], diff)
+			}
 		}
 	}
 	var all, own []string
@@ -49,19 +53,18 @@ func OneOrganization(t *testing.T, r Exported, org string, want []*storage.Recor
 			return nil
 		}
 	}
-	if err := errors.Join(r.TombstonesOf(t.Context(), org, add(&own)), r.Tombstones(t.Context(), add(&all))); err != nil {
+	if err := errors.Join(r.EachTombstone(t.Context(), org, add(&own)), r.EachTombstone(t.Context(), "", add(&all))); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(own, all) || len(own) != removed {
-		t.Errorf("TombstonesOf = %q, want %q, which are %d", own, all, removed)
+		t.Errorf("EachTombstone = %q, want %q, which are %d", own, all, removed)
 	}
-	if err := r.TombstonesOf(t.Context(), rival, func(t *storage.Tombstone) error { return errors.New(t.DecisionID) }); err != nil {
-		t.Errorf("TombstonesOf of one without any = %v", err)
+	if err := r.EachTombstone(t.Context(), rival, func(t *storage.Tombstone) error { return errors.New(t.DecisionID) }); err != nil {
+		t.Errorf("EachTombstone of one without any = %v", err)
 	}
-	if n, newest, err := r.Size(t.Context(), "nobody"); n != 0 || newest != "" || err != nil {
-		t.Errorf("Size of nobody = %d, %q, %v", n, newest, err)
-	}
-	if err := r.RowsOf(t.Context(), org, "x", nil); err == nil {
-		t.Error("RowsOf after what is no id = nil, want an error")
+	for _, bounds := range [][2]string{{"x", ""}, {"", "x"}} {
+		if err := r.EachRow(t.Context(), org, bounds[0], bounds[1], nil); err == nil {
+			t.Errorf("EachRow within %q, which is no id, = nil, want an error", bounds)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -264,29 +265,65 @@ func (m *MemoryLog) Heads(_ context.Context, chain [16]byte, from uint64, f func
 	return nil
 }
 
-// Entries tells the entries that do not come with a row.
-func (m *MemoryLog) Entries(_ context.Context, f func(*storage.Entry) error) error {
+// Organizations tells the organizations that have rows.
+func (m *MemoryLog) Organizations(_ context.Context, f func(org string) error) error {
+	orgs := make(map[string]bool)
+	for _, r := range m.Records {
+		orgs[r.OrganizationID] = true
+	}
+	return each(slices.Sorted(maps.Keys(orgs)), f)
+}
+
+// EachEntry tells the entries that do not come with a row.
+func (m *MemoryLog) EachEntry(_ context.Context, f func(*storage.Entry) error) error {
 	return each(m.Others, f)
 }
 
-// Tombstones tells what is left of removed rows.
-func (m *MemoryLog) Tombstones(_ context.Context, f func(*storage.Tombstone) error) error {
+// EachTombstone tells what is left of removed rows.
+func (m *MemoryLog) EachTombstone(_ context.Context, _ string, f func(*storage.Tombstone) error) error {
 	return each(m.Graves, f)
 }
 
-// Parts gives the rows as one part.
-func (m *MemoryLog) Parts(context.Context) ([]storage.Part, error) {
-	return []storage.Part{func(_ context.Context, f func(*storage.Record) error) error { return each(m.Records, f) }}, nil
+// EachRow tells the rows.
+func (m *MemoryLog) EachRow(_ context.Context, org, after, upTo string, f func(*storage.Record) error) error {
+	for _, r := range m.Records {
+		if r.OrganizationID == org && r.DecisionID > after && (upTo == "" || r.DecisionID <= upTo) {
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// Census counts nothing: whoever has the rows has all of it.
-func (m *MemoryLog) Census(context.Context) (storage.Census, error) { return storage.Census{}, nil }
+// View shows documents, of which there are none.
+func (m *MemoryLog) View(ctx context.Context, f func(storage.Reader) error) error {
+	return f(&memoryTx{ctx: ctx})
+}
 
-// Documents tells nothing: there are none.
-func (m *MemoryLog) Documents(context.Context, func(storage.Change) error) error { return nil }
+// Changes tells nothing: there are none.
+func (m *MemoryLog) Changes(context.Context, uint64, int) ([]storage.Change, error) { return nil, nil }
 
-// Waiting tells nothing: there are none.
-func (m *MemoryLog) Waiting(context.Context, func(storage.Change) error) error { return nil }
+// CheckIndex gives the meters of what is there: there is no index.
+func (m *MemoryLog) CheckIndex(_ context.Context, read storage.IndexCheck) error {
+	meters := make(map[memoryMeter]int64)
+	for _, r := range m.Records {
+		if chain, err := r.Receipt.Inclusion().Chain(); err == nil && m.ByChain[chain] != nil && r.Metered() {
+			meters[memoryMeter{r.OrganizationID, storage.MonthOf(r.DecidedAt)}]++
+		}
+	}
+	for _, t := range m.Graves {
+		if id, ok := storage.ParseID(t.DecisionID); ok && !t.Imported && t.ApprovalID == "" && m.ByChain[t.Leaves[0].Chain] != nil {
+			meters[memoryMeter{t.OrganizationID, storage.MonthOf(storage.IDTime(id))}]++
+		}
+	}
+	for of, n := range meters {
+		if err := read.Meter(of.org, of.month, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func each[T any](all []T, f func(T) error) error {
 	for _, v := range all {

@@ -1,0 +1,139 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"writ/storage"
+)
+
+// found is what the rows and tombstones say of how a store finds and counts them.
+type found struct {
+	mu     sync.Mutex
+	rows   map[string]storage.RowSums
+	months map[month]monthly
+}
+
+type month struct {
+	org   string
+	month storage.Month
+}
+
+// monthly counts the decisions that belong to a month and those that may. The month of a
+// removed row is known only by its id, whose time may be off by [storage.MaxSkew]: near the
+// end of a month the row may belong to either.
+type monthly struct{ certain, possible int64 }
+
+// read is what one goroutine has read of an organization's rows.
+type read struct {
+	storage.RowSums
+	n      int
+	months map[storage.Month]int64
+}
+
+// partLeaves is how many leaves are worth another part of an organization.
+const partLeaves = 64
+
+// readRows proves the rows, those of several organizations or several parts of one at a time.
+func (p *prover) readRows(ctx context.Context, h History) error {
+	p.found.rows = make(map[string]storage.RowSums)
+	var orgs []string
+	if err := h.Organizations(ctx, func(org string) error { orgs = append(orgs, org); return nil }); err != nil || len(orgs) == 0 {
+		return err
+	}
+	n := min(4*runtime.GOMAXPROCS(0)/len(orgs), p.leaves/partLeaves)
+	if p.cfg.Partial { // a server lists all rows
+		n = 1
+	}
+	bounds := p.bounds(n)
+	parts := len(bounds) - 1
+	return inParallel(len(orgs)*parts, func(i int) error {
+		org, part := orgs[i/parts], i%parts
+		of := read{months: make(map[storage.Month]int64)}
+		err := h.EachRow(ctx, org, bounds[part], bounds[part+1], func(r *storage.Record) error { return p.row(r, &of) })
+		if err == nil && of.n > 0 {
+			p.found.add(org, &of)
+		}
+		return err
+	})
+}
+
+// bounds returns ids that divide the rows into about n parts, by the times of their heads.
+func (p *prover) bounds(n int) []string {
+	var heads []provenHead
+	for _, c := range p.order {
+		heads = append(heads, c.heads...)
+	}
+	slices.SortFunc(heads, func(a, b provenHead) int { return cmp.Compare(a.at, b.at) })
+	bounds, leaves := []string{""}, 0
+	for _, h := range heads {
+		if leaves += int(h.size); n > 1 && leaves >= p.leaves/n {
+			bounds, leaves = append(bounds, storage.IDAt(time.UnixMilli(h.at)).String()), 0
+		}
+	}
+	return append(bounds, "")
+}
+
+func (f *found) add(org string, of *read) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sums := f.rows[org]
+	sums.ByIntent.Merge(of.ByIntent)
+	sums.ByDecision.Merge(of.ByDecision)
+	f.rows[org] = sums
+	for m, n := range of.months {
+		f.count(org, m, monthly{certain: n})
+	}
+}
+
+// removed counts a row that retention has removed.
+func (f *found) removed(org string, id uuid.UUID) {
+	at := storage.IDTime(id)
+	first, last := storage.MonthOf(at.Add(-storage.MaxSkew)), storage.MonthOf(at.Add(storage.MaxSkew))
+	if first == last {
+		f.count(org, first, monthly{certain: 1})
+		return
+	}
+	f.count(org, first, monthly{possible: 1})
+	f.count(org, last, monthly{possible: 1})
+}
+
+func (f *found) count(org string, m storage.Month, n monthly) {
+	if f.months == nil {
+		f.months = make(map[month]monthly)
+	}
+	of := month{org, m}
+	f.months[of] = monthly{f.months[of].certain + n.certain, f.months[of].possible + n.possible}
+}
+
+// meter holds a meter to the rows.
+func (f *found) meter(org string, m storage.Month, n int64) error {
+	of := month{org, m}
+	want := f.months[of]
+	delete(f.months, of)
+	if n >= want.certain && n <= want.certain+want.possible {
+		return nil
+	}
+	return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("its meter of %d says %d, and %d decisions are of that month", m, n, want.certain)}
+}
+
+// unmetered holds that nothing is left that no meter counts.
+func (f *found) unmetered() error {
+	for _, of := range slices.SortedFunc(maps.Keys(f.months), func(a, b month) int {
+		return cmp.Or(strings.Compare(a.org, b.org), cmp.Compare(a.month, b.month))
+	}) {
+		if err := f.meter(of.org, of.month, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/engine"
+	"writ/storage"
+)
+
+// CheckIndex compares the rows that were read with the intents and decisions that they are
+// found by, the documents with their indexes, and the ends of both streams with the tip. Its
+// error is a *storage.BreakError or a failure to read.
+func (r *ReadOnly) CheckIndex(ctx context.Context, read storage.IndexCheck) (err error) {
+	defer readPanic(&err)
+	if err := r.checkRows(ctx, read.Rows); err != nil {
+		return err
+	}
+	err = r.each(ctx, kindMeter, func(org string, month, n []byte) error {
+		if len(month) != 4 || len(n) != 8 {
+			return &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("a meter has a month of %d bytes and a value of %d", len(month), len(n))}
+		}
+		return read.Meter(org, storage.Month(binary.BigEndian.Uint32(month)), int64(binary.BigEndian.Uint64(n)))
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.checkDocuments(ctx, read.Document); err != nil {
+		return err
+	}
+	return r.checkEnds(ctx)
+}
+
+// checkRows compares the sums of the rows with those of the intents and of the index by
+// decision.
+func (r *ReadOnly) checkRows(ctx context.Context, want map[string]storage.RowSums) error {
+	found := maps.Clone(want)
+	for org := range found {
+		found[org] = storage.RowSums{}
+	}
+	add := func(org string, f func(*storage.RowSums)) {
+		sums := found[org]
+		f(&sums)
+		found[org] = sums
+	}
+	err := r.each(ctx, kindIntent, func(org string, intent, v []byte) error {
+		id, left, _, err := parseIntent(v, r.s.tip.ID)
+		if err == nil && len(left) == 0 {
+			add(org, func(sums *storage.RowSums) { sums.ByIntent.Add(id, string(intent)) })
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.each(ctx, kindByDecision, func(org string, rest, _ []byte) error {
+		d, id := decisionKey(rest)
+		add(org, func(sums *storage.RowSums) { sums.ByDecision.Add(id, string(rune(d))) })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, org := range slices.Sorted(maps.Keys(found)) {
+		if found[org] != want[org] {
+			return r.misled(ctx, org)
+		}
+	}
+	return nil
+}
+
+// decisionKey reads the end of a key of the index by decision; 0 is no decision.
+func decisionKey(rest []byte) (d engine.Decision, id uuid.UUID) {
+	if len(rest) == 1+idLen {
+		d = engine.Decision(rest[0])
+	}
+	copy(id[:], rest[min(1, len(rest)):])
+	return d, id
+}
+
+// misled returns the first row of org that is not found as it is stored, or the first key
+// that does not lead to its row.
+func (r *ReadOnly) misled(ctx context.Context, org string) error {
+	if err := r.EachRow(ctx, org, "", "", r.isFound); err != nil {
+		return err
+	}
+	prefix := orgKey(kindByDecision, org)
+	err := r.s.scan(ctx, prefix, prefix.end(), func(k, _ []byte) (bool, error) {
+		d, id := decisionKey(k[len(prefix):])
+		row, err := r.s.record(org, id)
+		if errors.Is(err, storage.ErrNotFound) || err == nil && row.Decision != d {
+			by := "as " + d.String()
+			if d < engine.Allow || d > engine.Deny {
+				by = "by its decision"
+			}
+			err = broken(org, id, "it is found %s, and no such row is there", by)
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	prefix = orgKey(kindIntent, org)
+	err = r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		name := k[len(prefix):]
+		id, left, _, err := parseIntent(v, r.s.tip.ID)
+		if len(left) > 0 || err != nil {
+			return false, err
+		}
+		row, err := r.s.record(org, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			err = broken(org, id, "its intent %q is decided, and its row is not there", name)
+		case err == nil && row.IntentKey() != string(name):
+			err = broken(org, id, "intent %q leads to it, and it is of intent %q", name, row.IntentID)
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	return &storage.BreakError{OrganizationID: org, Err: errors.New("its rows are not found as they are stored")}
+}
+
+// isFound returns nil if row is found by its intent and by its decision.
+func (r *ReadOnly) isFound(row *storage.Record) error {
+	org, id := row.OrganizationID, uuid.MustParse(row.DecisionID)
+	switch v, err := r.s.get(orgKey(kindIntent, org).text(row.IntentKey())); {
+	case errors.Is(err, storage.ErrNotFound):
+		return broken(org, id, "its intent %q is not among the intents that are decided", row.IntentID)
+	case err != nil:
+		return err
+	case !bytes.Equal(v, id[:]):
+		return broken(org, id, "its intent %q leads to another decision", row.IntentID)
+	}
+	_, err := r.s.get(byDecisionKey(org, row.Decision).id(id))
+	if errors.Is(err, storage.ErrNotFound) {
+		return broken(org, id, "it is not found as %s", row.Decision)
+	}
+	return err
+}
+
+// checkDocuments holds that every document is in its indexes and that every index entry
+// leads to its document, and gives each document to f.
+func (r *ReadOnly) checkDocuments(ctx context.Context, f func(storage.Document, string) error) error {
+	docs := documents{ctx: ctx, s: r.s, src: r.s.db}
+	defer docs.close()
+	prefix := key{byte(kindDocument)}
+	err := r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		d, err := documentOf(k, v)
+		var keys []storage.Key
+		var id string
+		if err == nil {
+			keys, id, _, err = storage.CollectionOf(d.Kind).Describe(d)
+		}
+		if err != nil {
+			return true, &storage.BreakError{OrganizationID: d.Org, Err: err}
+		}
+		for _, k := range keys {
+			id, err := r.s.get(append(indexOf(d.Kind, d.Org, k.Index), k.Value...).text(d.ID))
+			if errors.Is(err, storage.ErrNotFound) || err == nil && string(id) != d.ID {
+				err = brokenDocument(d, "it is not found as index %d has it", k.Index)
+			}
+			if err != nil {
+				return true, err
+			}
+		}
+		return false, f(d, id)
+	})
+	if err != nil {
+		return err
+	}
+	prefix = key{byte(kindIndex)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, id []byte) (bool, error) {
+		return false, docs.leads(k, string(id))
+	})
+}
+
+// documentOf returns the document of a row.
+func documentOf(k, v []byte) (d storage.Document, err error) {
+	if len(k) < 2 {
+		return d, fmt.Errorf("the key of a document has %d bytes", len(k))
+	}
+	c := storage.CollectionOf(storage.Kind(k[1]))
+	if c == nil {
+		return d, fmt.Errorf("a document is of the kind %q, which is none", k[1])
+	}
+	d = storage.Document{Kind: c.Kind, ID: string(k[2:])}
+	if !c.Global {
+		org, id, err := splitOrg(k[2:])
+		if err != nil {
+			return d, err
+		}
+		d.Org, d.ID = string(org), string(id)
+	}
+	return d, parseDocument(&d, c, v)
+}
+
+// leads returns nil if the index entry k, which leads to the document id, is one of that
+// document's.
+func (r *documents) leads(k []byte, id string) error {
+	org, position, err := splitOrg(k[min(2, len(k)):])
+	if err != nil {
+		return &storage.BreakError{Err: err}
+	}
+	entry := storage.Document{Kind: storage.Kind(k[1]), Org: string(org), ID: id}
+	c := storage.CollectionOf(entry.Kind)
+	if c == nil {
+		return brokenDocument(entry, "an index is of its kind, which is none")
+	}
+	d, err := r.Get(entry.Kind, entry.Org, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return brokenDocument(entry, "it is found in an index, and it is not there")
+	}
+	if err != nil {
+		return err
+	}
+	keys, _, _, err := c.Describe(d)
+	for _, key := range keys {
+		if d.Org == entry.Org && len(position) > 0 && position[0] == byte(key.Index) &&
+			bytes.Equal(position[1:], append(key.Value, id...)) {
+			return nil
+		}
+	}
+	return errors.Join(brokenDocument(entry, "an index has it under a key that is not its own"), err)
+}
+
+func brokenDocument(d storage.Document, format string, args ...any) error {
+	name := fmt.Sprintf("%q", d.Kind)
+	if c := storage.CollectionOf(d.Kind); c != nil {
+		name = c.Name
+	}
+	return &storage.BreakError{OrganizationID: d.Org, Err: fmt.Errorf("%s %q: "+format, append([]any{name, d.ID}, args...)...)}
+}
+
+// checkEnds compares the ends of both streams with the tip, and the changes that are not in
+// the chain yet with the last trim.
+func (r *ReadOnly) checkEnds(ctx context.Context) error {
+	if err := r.found.compare(r.s, r.noted); err != nil {
+		return err
+	}
+	switch {
+	case r.found.tip.Head < r.noted.Head:
+		r.found.because("it ends at head %d, and %s notes head %d", r.found.tip.Head, tipName(r.s.health.dir), r.noted.Head)
+	case r.found.tip.Change < r.noted.Change:
+		r.found.because("its documents end at change %d, and %s notes change %d", r.found.tip.Change, tipName(r.s.health.dir), r.noted.Change)
+	}
+	if r.found.stale != "" {
+		r.found.because("%s", r.found.stale)
+	}
+	if len(r.found.reasons) > 0 {
+		return &storage.BreakError{Err: fmt.Errorf("the store: %s", strings.Join(r.found.reasons, "; "))}
+	}
+	trimmed, err := r.s.count(trimmedKey)
+	if err != nil {
+		return err
+	}
+	prefix := key{byte(kindChange)}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		var c storage.Change
+		if err := json.Unmarshal(v, &c); err != nil {
+			return true, &storage.BreakError{Err: fmt.Errorf("decoding a change that is not signed yet: %w", err)}
+		}
+		if at := changeKey(c.Revision, 0); len(k) != len(at) || !bytes.HasPrefix(k, at[:len(at)-4]) {
+			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf("the change of revision %d is not in its place", c.Revision)}
+		}
+		if c.Revision <= uint64(trimmed) || c.Revision > r.found.tip.Change {
+			return true, &storage.BreakError{OrganizationID: c.Org, Err: fmt.Errorf(
+				"the change of revision %d waits to be signed, and those of %d to %d can", c.Revision, trimmed+1, r.found.tip.Change)}
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,248 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// ReadOnly is a store that is opened to be read. Reading changes nothing in or beside the
+// directory. After a crash the log is read into memory. The store cannot be opened meanwhile.
+type ReadOnly struct {
+	reads
+	s     *Store
+	lock  *pebble.Lock
+	found inspection
+	noted tip
+}
+
+// reads are methods of a Store.
+type reads interface {
+	storage.History
+	Chains(ctx context.Context, f func(receipt.Chain) error) error
+	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
+	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
+	View(ctx context.Context, f func(storage.Reader) error) error
+	Organizations(ctx context.Context, f func(org string) error) error
+	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
+}
+
+// OpenReadOnly opens the store in dir, which must not be open: not in this process either,
+// because OpenReadOnly would release its lock. Of o it uses FS. Its error is a
+// *storage.BreakError if dir has lost files since its store was closed, otherwise it says
+// why dir cannot be read.
+func OpenReadOnly(dir string, o Options) (_ *ReadOnly, err error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	filesystem := readOnlyFS{o.FS}
+	if err := checkShutdownManifest(dir, filesystem); errors.Is(err, errDamaged) {
+		return nil, &storage.BreakError{Err: fmt.Errorf("%s: %w", dir, err)}
+	} else if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	lock, err := lockDir(dir, filesystem)
+	if err != nil {
+		return nil, err
+	}
+	r := &ReadOnly{lock: lock}
+	if err := r.open(dir, filesystem); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, errors.Join(err, r.Close()))
+	}
+	return r, nil
+}
+
+func (r *ReadOnly) open(dir string, filesystem vfs.FS) (err error) {
+	defer readPanic(&err)
+	if r.s, err = openReadOnly(dir, filesystem, r.lock); err != nil {
+		return err
+	}
+	r.reads = r.s
+	switch head, err := r.s.lastHead(); {
+	case err == nil:
+		r.s.tip = receipt.Chain{ID: head.Chain}.Next(head.Head)
+	case errors.Is(err, storage.ErrCorrupt):
+		return &storage.BreakError{Err: err}
+	case !errors.Is(err, storage.ErrNotFound):
+		return err
+	}
+	if r.noted, err = readTip(dir, filesystem); errors.Is(err, errNoTip) || errors.Is(err, errDamagedTip) {
+		r.found.because("%s, which notes how far the store has come, %v", tipName(dir), err)
+		return nil
+	}
+	return err
+}
+
+// Close releases the directory.
+func (r *ReadOnly) Close() error {
+	var err error
+	if r.s != nil {
+		err = errors.Join(r.s.health.stopped(), r.s.closeFiles())
+	}
+	return errors.Join(err, r.lock.Close())
+}
+
+// each calls f for the keys of a kind, cut after their organizations.
+func (r *ReadOnly) each(ctx context.Context, k kind, f func(org string, rest, v []byte) error) error {
+	org := ""
+	return r.s.scan(ctx, key{byte(k)}, key{byte(k) + 1}, func(k, v []byte) (bool, error) {
+		of, rest, err := position(k)
+		if err != nil {
+			return true, err
+		}
+		if string(of) != org {
+			org = string(of)
+		}
+		return false, f(org, rest, v)
+	})
+}
+
+// position splits a key of an organization.
+func position(k []byte) (org, rest []byte, err error) {
+	if org, rest, err = splitOrg(k[min(1, len(k)):]); err != nil {
+		err = &storage.BreakError{Err: err}
+	}
+	return org, rest, err
+}
+
+func broken(org string, id uuid.UUID, format string, args ...any) error {
+	return &storage.BreakError{OrganizationID: org, DecisionID: id.String(), Err: fmt.Errorf(format, args...)}
+}
+
+// EachRow calls f for each row of org with an id that is greater than after and not greater
+// than upTo, in the order of ids. An empty id is no bound.
+func (r *ReadOnly) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) (err error) {
+	defer readPanic(&err)
+	if err := checkOrg(org); err != nil {
+		return err
+	}
+	prefix := orgKey(kindRecord, org)
+	bounds := []key{prefix, prefix.end()}
+	for i, at := range []string{after, upTo} {
+		if at == "" {
+			continue
+		}
+		id, ok := storage.ParseID(at)
+		if !ok {
+			return fmt.Errorf("rows from %.64q, which is no id", at)
+		}
+		bounds[i] = recordKey(org, id).end() // after its settlement
+	}
+	var last *storage.Record // whose settlement may follow
+	done := func() error {
+		row := last
+		if last = nil; row == nil {
+			return nil
+		}
+		return f(row)
+	}
+	err = r.s.scan(ctx, bounds[0], bounds[1], func(k, v []byte) (bool, error) {
+		id, settlement, err := parsePosition(k[len(prefix):])
+		switch {
+		case err != nil:
+			return true, &storage.BreakError{OrganizationID: org, Err: err}
+		case !settlement:
+			if err := done(); err != nil {
+				return true, err
+			}
+			last, err = r.s.parseRow(org, id, v, nil)
+		case last == nil || last.DecisionID != id.String():
+			err = errors.New("a settlement is there, and no such row")
+		default:
+			err = r.s.settleRow(last, v)
+		}
+		if err != nil {
+			return true, broken(org, id, "%w", err)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return done()
+}
+
+// EachTombstone calls f for what is left of each removed row of org, of every organization
+// where org is empty.
+func (r *ReadOnly) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) (err error) {
+	defer readPanic(&err)
+	if err := checkOrg(org); err != nil {
+		return err
+	}
+	prefix := key{byte(kindIntent)}
+	if org != "" {
+		prefix = orgKey(kindIntent, org)
+	}
+	return r.s.scan(ctx, prefix, prefix.end(), func(k, v []byte) (bool, error) {
+		of, intent, err := position(k)
+		if err != nil {
+			return true, err
+		}
+		id, left, imported, err := parseIntent(v, r.s.tip.ID)
+		if err != nil {
+			return true, &storage.BreakError{OrganizationID: string(of), Err: fmt.Errorf("intent %q leads to %d bytes, which are no decision id: %w", intent, len(v), err)}
+		}
+		if len(left) == 0 {
+			return false, nil
+		}
+		intentID, approvalID := storage.CutIntentKey(string(intent))
+		return false, f(&storage.Tombstone{
+			OrganizationID: string(of), IntentID: intentID, ApprovalID: approvalID, DecisionID: id.String(), Leaves: left, Imported: imported,
+		})
+	})
+}
+
+// EachEntry calls f for each entry that is no settlement. It compares the entries with their
+// places and keys.
+func (r *ReadOnly) EachEntry(ctx context.Context, f func(*storage.Entry) error) (err error) {
+	defer readPanic(&err)
+	entries, keys := 0, 0
+	err = r.each(ctx, kindEntry, func(org string, rest, v []byte) error {
+		entries++
+		e, err := r.entry(org, rest, v)
+		if err != nil {
+			return &storage.BreakError{OrganizationID: org, Err: err}
+		}
+		return f(e)
+	})
+	if err != nil {
+		return err
+	}
+	err = r.each(ctx, kindEntryKey, func(string, []byte, []byte) error { keys++; return nil })
+	if err == nil && keys != entries {
+		return &storage.BreakError{Err: fmt.Errorf("%d entries have %d keys", entries, keys)}
+	}
+	return err
+}
+
+// entry reads an entry, whose key ends in rest.
+func (r *ReadOnly) entry(org string, rest, v []byte) (*storage.Entry, error) {
+	if len(rest) != 1+placeLen || entryKindOf(rest[0]) == "" {
+		return nil, errors.New("the key of an entry is none")
+	}
+	e, err := r.s.entryOf(org, entryKindOf(rest[0]), v)
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.s.get(entryKey(e))
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	leaf, err := e.Leaf(receipt.EntryLeaf(e.Body))
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", e.Kind, e.Key, err)
+	}
+	if want := (key{}).place(place{leaf.Seq, leaf.Index}); !bytes.Equal(rest[1:], want) || !bytes.Equal(at, want) {
+		return nil, fmt.Errorf("%s %q is not in its place", e.Kind, e.Key)
+	}
+	return e, nil
+}

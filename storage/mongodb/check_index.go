@@ -1,0 +1,183 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// CheckIndex compares the heads with the chains and with those that the meters count, the
+// documents with their index, and the changes with the last revision. The server keeps the
+// indexes of rows.
+func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
+	return r.read(ctx, func(ctx context.Context) error {
+		if err := r.s.checkMeters(ctx, read.Meter); err != nil {
+			return err
+		}
+		last, err := r.s.revision(ctx)
+		if err != nil {
+			return failed(ctx, "reading documents", err)
+		}
+		if err := r.s.checkDocuments(ctx, last, read.Document); err != nil {
+			return err
+		}
+		return r.s.checkChanges(ctx, last)
+	})
+}
+
+// checkMeters gives the values of the meters to f: the counted decisions and those of later
+// heads.
+func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
+	chains, err := s.chains(ctx)
+	if err != nil {
+		return failed(ctx, "reading the chains", err)
+	}
+	counted, ends := make(map[string]int64), make(map[string]int64)
+	for _, chain := range chains {
+		if counted[string(chain[:])], err = s.counted(ctx, chain); err != nil {
+			return failed(ctx, "reading meters", err)
+		}
+	}
+	meters := make(map[meter]int64)
+	cursor, err := s.heads().Find(ctx, bson.D{}, options.Find().SetProjection(bson.D{{Key: "h", Value: 0}}))
+	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(row *headRow) (bool, error) {
+		of := string(row.ID.Chain)
+		after, ok := counted[of]
+		if !ok {
+			return false, &storage.BreakError{Head: uint64(row.ID.Seq), Err: fmt.Errorf("it is of chain %x, which no replica has", of)} //nolint:gosec // it counts
+		}
+		ends[of] = max(ends[of], row.ID.Seq)
+		if row.ID.Seq > after {
+			for _, t := range row.Meters {
+				meters[meter{t.Org, storage.Month(t.Month)}] += t.N
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	for of, n := range counted {
+		if n > ends[of] {
+			return &storage.BreakError{Err: fmt.Errorf("the meters count %d heads of chain %x, which has %d", n, of, ends[of])}
+		}
+	}
+	err = eachOf(ctx, s, quotasName, bson.D{}, func(row *quotaRow) error {
+		m := meter{row.Org, storage.Month(row.Month)}
+		if string(row.Key) != string(m.key()) {
+			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
+		}
+		meters[m] += row.N
+		return nil
+	})
+	for m, n := range meters {
+		if err != nil {
+			break
+		}
+		err = f(m.org, m.month, n)
+	}
+	return err
+}
+
+// checkDocuments compares the documents with their index and with the last revision, and
+// gives each to f.
+func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
+	keys := int64(0)
+	var some []indexRow
+	err := eachOf(ctx, s, documentsName, bson.D{}, func(row *documentRow) error {
+		broken := func(format string, args ...any) error {
+			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf(format, args...)}
+		}
+		key, err := parseText(row.Key)
+		if err != nil || len(key) == 0 {
+			return broken("the key of a document, %q, is none", row.Key)
+		}
+		c := storage.CollectionOf(storage.Kind(key[0]))
+		if c == nil {
+			return broken("a document is of the kind %q, which is none", key[0])
+		}
+		d, err := row.document(c)
+		if err != nil {
+			return broken("%w", err)
+		}
+		foundBy, id, _, err := c.Describe(d)
+		if err == nil && d.Revision > last {
+			err = fmt.Errorf("it is of revision %d, and the last is %d", d.Revision, last)
+		}
+		if err != nil {
+			return broken("%s %q: %w", c.Name, d.ID, err)
+		}
+		for _, at := range positions(d, foundBy) {
+			some = append(some, indexRow{Key: at, Document: row.Key})
+			keys++
+		}
+		if len(some) >= cursorRows {
+			err = s.checkIndexed(ctx, some)
+			some = some[:0]
+		}
+		if err != nil {
+			return err
+		}
+		return f(d, id)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.checkIndexed(ctx, some); err != nil {
+		return err
+	}
+	n, err := s.db.Collection(indexName).CountDocuments(ctx, bson.D{})
+	if err != nil {
+		return failed(ctx, "counting what documents are found by", err)
+	}
+	if n != keys {
+		return &storage.BreakError{Err: fmt.Errorf("the index has %d keys, and documents are found by %d", n, keys)}
+	}
+	return nil
+}
+
+// checkIndexed returns nil if all of want is in the index.
+func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
+	for some := range slices.Chunk(want, 500) {
+		leads := make(map[string]string, len(some))
+		var keys []string
+		for _, row := range some {
+			keys = append(keys, row.Key)
+		}
+		err := eachOf(ctx, s, indexName, anyOf("_id", keys), func(row *indexRow) error {
+			leads[row.Key] = row.Document
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, row := range some {
+			if leads[row.Key] != row.Document {
+				return &storage.BreakError{Err: fmt.Errorf("the document %q is not found as the index has it", row.Document)}
+			}
+		}
+	}
+	return nil
+}
+
+// checkChanges holds that the revisions of the changes that are not trimmed, which are
+// unsigned or were signed a moment ago, are the last ones without a gap.
+func (s *Store) checkChanges(ctx context.Context, last uint64) error {
+	next := int64(0)
+	err := eachOf(ctx, s, changesName, bson.D{}, func(row *changeRow) error {
+		if next != 0 && row.Revision != next {
+			return &storage.BreakError{Err: fmt.Errorf("the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next)}
+		}
+		next = row.Revision + 1
+		return nil
+	})
+	if err == nil && next != 0 && next != number(last)+1 {
+		err = &storage.BreakError{Err: fmt.Errorf("changes end at revision %d, and the last is %d", next-1, last)}
+	}
+	return err
+}

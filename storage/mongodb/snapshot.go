@@ -1,0 +1,288 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/ledger/receipt"
+	"writ/storage"
+)
+
+// Snapshot reads the database as it was when the Snapshot was opened and changes nothing, so
+// replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds, by
+// default five minutes. Reading after that is an error.
+type Snapshot struct {
+	s    *Store
+	at   bson.Timestamp
+	most int // rows of a cursor
+}
+
+const cursorRows = 4096
+
+// OpenSnapshot opens the database of o and makes nothing in it.
+func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("MongoDB: %w", redact(err, o.URI))
+		}
+	}()
+	s, err := connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Snapshot{s: s, most: cursorRows}
+	if err := r.open(ctx); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Snapshot) open(ctx context.Context) (err error) {
+	if r.at, err = r.s.now(ctx); err != nil {
+		return err
+	}
+	return r.read(ctx, func(ctx context.Context) error {
+		err := r.s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: revisionCounter}}).Err()
+		if errors.Is(err, mongo.ErrNoDocuments) {
+			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database", r.s.db.Name())
+		}
+		return err
+	})
+}
+
+// Close closes the connections.
+func (r *Snapshot) Close() error { return r.s.client.Disconnect(context.Background()) }
+
+// read runs f with a context that reads r's state.
+func (r *Snapshot) read(ctx context.Context, f func(ctx context.Context) error) error {
+	session, err := r.s.snapshotAt(r.at)
+	if err != nil {
+		return failed(ctx, "beginning to read", err)
+	}
+	defer session.EndSession(ctx)
+	return f(mongo.NewSessionContext(ctx, session))
+}
+
+// Chains is [Store.Chains].
+func (r *Snapshot) Chains(ctx context.Context, f func(receipt.Chain) error) error {
+	return r.read(ctx, func(ctx context.Context) error { return r.s.Chains(ctx, f) })
+}
+
+// Heads is [Store.Heads].
+func (r *Snapshot) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
+	return r.read(ctx, func(ctx context.Context) error { return r.s.Heads(ctx, chain, from, f) })
+}
+
+// Organizations is [Store.Organizations].
+func (r *Snapshot) Organizations(ctx context.Context, f func(org string) error) error {
+	return r.read(ctx, func(ctx context.Context) error { return r.s.Organizations(ctx, f) })
+}
+
+// View is [Store.View].
+func (r *Snapshot) View(ctx context.Context, f func(storage.Reader) error) error {
+	return r.read(ctx, func(ctx context.Context) error { return f(&documents{ctx: ctx, s: r.s}) })
+}
+
+// Changes is [Store.Changes].
+func (r *Snapshot) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
+	return changes, r.read(ctx, func(ctx context.Context) error {
+		changes, err = r.s.Changes(ctx, after, most)
+		return err
+	})
+}
+
+// CountExpired is [Store.CountExpired].
+func (r *Snapshot) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
+	err = r.read(ctx, func(ctx context.Context) error {
+		n, err = r.s.CountExpired(ctx, org, before, most)
+		return err
+	})
+	return n, err
+}
+
+// ListRecords is [Store.ListRecords].
+func (r *Snapshot) ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) (rows []*storage.Record, next string, err error) {
+	err = r.read(ctx, func(ctx context.Context) error {
+		rows, next, err = r.s.ListRecords(ctx, org, f, p)
+		return err
+	})
+	return rows, next, err
+}
+
+// eachOf calls f for the selected documents of a collection, in the order of their _id.
+func eachOf[T any](ctx context.Context, s *Store, collection string, selected bson.D, f func(row *T) error) error {
+	cursor, err := s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *T) (bool, error) { return true, f(row) })
+}
+
+// EachEntry calls f for each entry that is no settlement.
+func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
+	return r.read(ctx, func(ctx context.Context) error {
+		return eachOf(ctx, r.s, entriesName, bson.D{}, func(row *entryRow) error {
+			e, err := row.entry()
+			if err != nil {
+				return &storage.BreakError{OrganizationID: row.Org, Err: err}
+			}
+			return f(e)
+		})
+	})
+}
+
+// EachRow calls f for each row of org with an id that is greater than after and not greater
+// than upTo, in the order of ids, those without an id first. An empty id is no bound. It
+// reads some rows with a cursor, which must not live longer than an operation.
+func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
+	if err := checkOrg(org); err != nil {
+		return err
+	}
+	for more := true; more; {
+		selected, err := rowsWithin(org, after, upTo)
+		if err != nil {
+			return err
+		}
+		n := 0
+		err = r.read(ctx, func(ctx context.Context) error {
+			cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
+			return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) {
+				w, err := parseRow(org, raw)
+				if err != nil {
+					return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
+				}
+				n++
+				after = w.record.DecisionID
+				return true, f(w.record)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		more = n == r.most
+	}
+	return nil
+}
+
+// rowsWithin selects org's rows within bounds.
+func rowsWithin(org, after, upTo string) (bson.D, error) {
+	ids := bson.D{}
+	for i, bound := range []string{after, upTo} {
+		if bound == "" {
+			continue
+		}
+		id, ok := storage.ParseID(bound)
+		if !ok {
+			return nil, fmt.Errorf("rows from %.64q, which is no id", bound)
+		}
+		greater := bson.E{Key: "$gt", Value: id[:]}
+		if i > 0 { // a row without an id is not greater
+			greater = bson.E{Key: "$not", Value: bson.D{greater}}
+		}
+		ids = append(ids, greater)
+	}
+	if len(ids) == 0 {
+		return bson.D{{Key: "o", Value: org}}, nil
+	}
+	return bson.D{{Key: "o", Value: org}, {Key: "d", Value: ids}}, nil
+}
+
+// EachTombstone calls f for what is left of each removed row of org, of every organization
+// where org is empty. Then a document that is neither a row nor what is left of one is a
+// break. Only the index of intents has tombstones, so those of one organization are read
+// some intents at a time. The server orders these by their length first.
+func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
+	if org == "" {
+		noRow := bson.D{{Key: "$nor", Value: bson.A{bson.D{{Key: "o", Value: bson.D{{Key: "$type", Value: "string"}}}}}}}
+		return r.read(ctx, func(ctx context.Context) error { return r.s.tombstones(ctx, noRow, f) })
+	}
+	if err := checkOrg(org); err != nil {
+		return err
+	}
+	for lower, last := range intentKeys(org) {
+		for lower != nil {
+			var err error
+			if lower, err = r.tombstonesFrom(ctx, lower, last, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) tombstones(ctx context.Context, selected bson.D, f func(*storage.Tombstone) error) error {
+	return eachOf(ctx, s, recordsName, selected, func(raw *bson.Raw) error {
+		_, t, err := readTombstone(*raw)
+		if err != nil {
+			return err
+		}
+		return f(t)
+	})
+}
+
+// tombstonesFrom is EachTombstone for some intents up to last. It returns the key to
+// continue from, nil at the end.
+func (r *Snapshot) tombstonesFrom(ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error) (next []byte, err error) {
+	err = r.read(ctx, func(ctx context.Context) error {
+		var row struct {
+			Intent []byte `bson:"_id"`
+		}
+		keys := bson.D{{Key: "$gte", Value: lower}, {Key: "$lte", Value: last}}
+		err := r.s.records().FindOne(ctx, bson.D{{Key: "_id", Value: keys}}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: 1}}).
+			SetSkip(int64(r.most)).SetProjection(bson.D{{Key: "_id", Value: 1}})).Decode(&row)
+		if next = row.Intent; next != nil {
+			keys[1] = bson.E{Key: "$lt", Value: next}
+		} else if !errors.Is(err, mongo.ErrNoDocuments) {
+			return failed(ctx, "reading what is left of removed rows", err)
+		}
+		return r.s.tombstones(ctx, bson.D{{Key: "_id", Value: keys}, {Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}}, f)
+	})
+	return next, err
+}
+
+func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {
+	var left tombstone
+	if err := bson.Unmarshal(raw, &left); err != nil {
+		return w, nil, fmt.Errorf("%w: %w", errCorrupt, err)
+	}
+	org, intent, err := cutOrg(left.Intent)
+	if err != nil {
+		return w, nil, err
+	}
+	w, err = parseRow(org, raw)
+	if err == nil && len(left.Removed) == 0 {
+		err = errors.New("it is neither a row nor what is left of one")
+	}
+	if err != nil {
+		return w, nil, &storage.BreakError{OrganizationID: org, Err: fmt.Errorf("intent %q: %w", intent, err)}
+	}
+	t = &storage.Tombstone{OrganizationID: org, IntentID: w.record.IntentID, ApprovalID: w.record.ApprovalID, DecisionID: w.record.DecisionID, Imported: left.Imported}
+	for _, l := range left.Left {
+		if len(l.Chain) != 16 || len(l.Hash) != 32 || l.Index < 0 || l.Index > math.MaxUint32 {
+			return w, nil, &storage.BreakError{OrganizationID: org, DecisionID: t.DecisionID, Err: errors.New("what is left of it is no leaf")}
+		}
+		t.Leaves = append(t.Leaves, receipt.Leaf{Chain: [16]byte(l.Chain), Seq: uint64(l.Seq), Index: uint32(l.Index), Hash: [32]byte(l.Hash)})
+	}
+	return w, t, nil
+}
+
+// cutOrg splits a key of the collection records, text(org) intent.
+func cutOrg(key []byte) (org, intent string, err error) {
+	for i := 0; i+1 < len(key); i++ {
+		if key[i] != 0 {
+			continue
+		}
+		if key[i+1] == 1 {
+			return strings.ReplaceAll(string(key[:i]), "\x00\xff", "\x00"), string(key[i+2:]), nil
+		}
+		i++
+	}
+	return "", "", &storage.BreakError{Err: fmt.Errorf("the key of a row, %x, has no organization", key)}
+}
