@@ -258,15 +258,17 @@ func tokenKeys(t *Token) []Key {
 
 // Text returns the key of s: 00 is written as 00 FF, and 00 01 ends it. The order
 // of keys is that of the texts, and none begins another.
-func Text(s string) []byte {
-	b := make([]byte, 0, len(s)+2)
+func Text(s string) []byte { return AppendText(make([]byte, 0, len(s)+2), s) }
+
+// AppendText appends [Text] of s.
+func AppendText(dst []byte, s string) []byte {
 	for i := range len(s) {
-		b = append(b, s[i])
+		dst = append(dst, s[i])
 		if s[i] == 0 {
-			b = append(b, 0xff)
+			dst = append(dst, 0xff)
 		}
 	}
-	return append(b, 0, 1)
+	return append(dst, 0, 1)
 }
 
 // TimeLen is how long the key of a time is.

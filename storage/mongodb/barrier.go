@@ -46,7 +46,7 @@ func (s *Store) acknowledge(ctx context.Context) {
 		case <-s.slot.news:
 		}
 		_, err := slots.UpdateOne(ctx, s.slot.mine(),
-			bson.D{{Key: "$max", Value: bson.D{{Key: "heard", Value: number(s.slot.heard.Load())}}}})
+			doc("$max", doc(slotHeard, number(s.slot.heard.Load()))))
 		if err != nil && pause(ctx, 6) {
 			s.slot.wake()
 		}
@@ -112,9 +112,7 @@ type lateRow struct {
 }
 
 // silent is true of a slot that has expired or was given up.
-var silent = bson.D{{Key: "$or", Value: bson.A{
-	bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}, bson.D{{Key: "$eq", Value: bson.A{"$holder", ""}}},
-}}}
+var silent = doc("$or", bson.A{expired, doc("$eq", bson.A{"$" + slotHolder, ""})})
 
 // answer is what behind returns.
 type answer struct {
@@ -125,9 +123,9 @@ type answer struct {
 // behind returns the slots of other handles that have not acknowledged a revision.
 func (s *Store) behind(ctx context.Context, revision uint64) (a answer) {
 	slots := s.db.Collection(replicasName, options.Collection().SetReadConcern(localRead))
-	a.late, a.err = find[lateRow](ctx, slots, bson.D{
-		{Key: "_id", Value: bson.D{{Key: "$ne", Value: s.slot.id}}}, {Key: "heard", Value: bson.D{{Key: "$lt", Value: number(revision)}}},
-		{Key: "$or", Value: bson.A{bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}, bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}}}},
-	}, options.Find().SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "silent", Value: silent}}))
+	a.late, a.err = find[lateRow](ctx, slots, doc(
+		"_id", doc("$ne", s.slot.id), slotHeard, doc("$lt", number(revision)),
+		"$or", bson.A{doc(slotHolder, doc("$ne", "")), doc(slotDead, doc("$ne", ""))},
+	), options.Find().SetProjection(doc("_id", 0, "silent", silent)))
 	return a
 }

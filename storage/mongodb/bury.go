@@ -9,17 +9,16 @@ import (
 // bury gives up the holders of expired slots and settles the remains of all handles that
 // were given up.
 func (s *Store) bury(ctx context.Context) error {
-	rows, err := find[slotRow](ctx, s.slots(), bson.D{{Key: "$or", Value: bson.A{
-		bson.D{{Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}, expired},
-		bson.D{{Key: "dead", Value: bson.D{{Key: "$ne", Value: ""}}}},
-	}}})
+	rows, err := find[slotRow](ctx, s.slots(), doc("$or", bson.A{
+		doc(slotHolder, doc("$ne", ""), "$expr", expired), doc(slotDead, doc("$ne", "")),
+	}))
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		if row.Holder != "" {
 			s.health.log.Warn("another replica is silent and is given up", "slot", row.ID)
-			if err := s.giveUp(ctx, &row, expired); err != nil {
+			if err := s.giveUp(ctx, &row, "$expr", expired); err != nil {
 				return err
 			}
 			if row.Dead == row.Holder {
@@ -34,9 +33,9 @@ func (s *Store) bury(ctx context.Context) error {
 }
 
 // giveUp takes a slot from its holder if the slot is unchanged and more selects it.
-func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...bson.E) error {
-	held := append(bson.D{{Key: "_id", Value: row.ID}, {Key: "holder", Value: row.Holder}}, more...)
-	r, err := s.slots().UpdateOne(ctx, held, bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: row.Holder}}}})
+func (s *Store) giveUp(ctx context.Context, row *slotRow, more ...any) error {
+	held := append(doc("_id", row.ID, slotHolder, row.Holder), doc(more...)...)
+	r, err := s.slots().UpdateOne(ctx, held, doc("$set", doc(slotHolder, "", slotDead, row.Holder)))
 	if err == nil && r.MatchedCount > 0 {
 		row.Dead = row.Holder
 	}
@@ -53,10 +52,10 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	}
 	var sessions bson.A
 	for _, id := range row.Sessions {
-		sessions = append(sessions, bson.D{{Key: "id", Value: id}})
+		sessions = append(sessions, doc("id", id))
 	}
 	if len(sessions) > 0 {
-		if err := s.db.RunCommand(ctx, bson.D{{Key: "killSessions", Value: sessions}}).Err(); err != nil {
+		if err := s.db.RunCommand(ctx, doc("killSessions", sessions)).Err(); err != nil {
 			return err
 		}
 	}
@@ -66,8 +65,7 @@ func (s *Store) settleDead(ctx context.Context, row *slotRow) error {
 	if err := s.freePlaces(ctx, row.Dead); err != nil {
 		return err
 	}
-	_, err := s.slots().UpdateOne(ctx, bson.D{{Key: "_id", Value: row.ID}, {Key: "dead", Value: row.Dead}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "dead", Value: ""}, {Key: "sessions", Value: bson.A{}}}}})
+	_, err := s.slots().UpdateOne(ctx, doc("_id", row.ID, slotDead, row.Dead), doc("$set", doc(slotDead, "", slotSessions, bson.A{})))
 	return err
 }
 
@@ -80,6 +78,6 @@ func (l *slot) release(ctx context.Context, s *Store) error {
 	if err := s.freePlaces(ctx, l.holder); err != nil {
 		return err
 	}
-	_, err := s.slots().UpdateOne(ctx, l.mine(), bson.D{{Key: "$set", Value: bson.D{{Key: "holder", Value: ""}, {Key: "sessions", Value: bson.A{}}}}})
+	_, err := s.slots().UpdateOne(ctx, l.mine(), doc("$set", doc(slotHolder, "", slotSessions, bson.A{})))
 	return err
 }

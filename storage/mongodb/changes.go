@@ -6,27 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/storage"
 )
-
-// changeRow lists the changes of an update. Every revision has one, even an update
-// without changes to tell, so that a gap means a missing row.
-type changeRow struct {
-	Revision int64    `bson:"_id"`
-	Changes  []change `bson:"c"`
-}
-
-type change struct {
-	Kind   int32  `bson:"k"`
-	Org    string `bson:"o"`
-	ID     string `bson:"i"`
-	Alias  string `bson:"l,omitempty"`
-	Digest []byte `bson:"d"`
-	Actor  string `bson:"a,omitempty"`
-}
 
 func newChangeRow(revision uint64, changes []storage.Change) changeRow {
 	row := changeRow{Revision: number(revision), Changes: make([]change, len(changes))}
@@ -50,8 +33,8 @@ func (row *changeRow) changes() []storage.Change {
 // eachChange calls f for the rows of revisions in (after, upTo], in order, until it
 // returns false.
 func (s *Store) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
-	selected := bson.D{{Key: "_id", Value: bson.D{{Key: "$gt", Value: number(after)}, {Key: "$lte", Value: number(upTo)}}}}
-	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	selected := doc("_id", doc("$gt", number(after), "$lte", number(upTo)))
+	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
 	r := documents{ctx: ctx, s: s}
 	return each(&r, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
 }
@@ -67,7 +50,7 @@ func (s *Store) Changes(ctx context.Context, after uint64, most int) (changes []
 
 // Trim implements storage.Documents.
 func (s *Store) Trim(ctx context.Context, upTo uint64) error {
-	_, err := s.db.Collection(changesName).DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$lte", Value: number(upTo)}}}})
+	_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("_id", doc("$lte", number(upTo))))
 	return failed(ctx, "trimming changes", err)
 }
 

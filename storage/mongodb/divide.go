@@ -28,10 +28,6 @@ func find[T any](ctx context.Context, c *mongo.Collection, selected bson.D, o ..
 	return rows, err
 }
 
-func anyOf(field string, values any) bson.D {
-	return bson.D{{Key: field, Value: bson.D{{Key: "$in", Value: values}}}}
-}
-
 // divide splits batch into the items that are first and the stored ones that stand in
 // place of the rest.
 func (a *appending) divide(batch storage.Batch) (existing, fresh storage.Batch, err error) {
@@ -76,17 +72,6 @@ func (a *appending) divideRecords(batch []*storage.Record) (existing, fresh []*s
 		first[string(keys[i])] = stands
 	}
 	return existing, fresh, nil
-}
-
-// entryRow is an entry that is no settlement, as it is stored.
-type entryRow struct {
-	Key   []byte `bson:"_id"`
-	Org   string `bson:"o"`
-	Kind  string `bson:"k"`
-	At    []byte `bson:"at"` // a UUIDv7 of when it was sealed
-	Body  []byte `bson:"b"`
-	Sig   string `bson:"s"`
-	KeyID string `bson:"kid"`
 }
 
 func entryPrefix(org string, kind storage.EntryKind) []byte {
@@ -152,7 +137,7 @@ func (a *appending) storedEntries(batch []*storage.Entry) (map[string]*storage.E
 	}
 	rows := make(map[string]parsedRow) // of decisions, by the keys of their settlements
 	for org, ids := range decisions {
-		found, err := find[bson.Raw](a.ctx, a.s.records(), append(bson.D{{Key: "o", Value: org}}, anyOf("d", ids)...))
+		found, err := find[bson.Raw](a.ctx, a.s.records(), doc(recordOrg, org, recordID, doc("$in", ids)))
 		if err != nil {
 			return nil, err
 		}
@@ -193,8 +178,8 @@ func (a *appending) enter(entries []*storage.Entry) error {
 	var settle []mongo.WriteModel
 	for _, e := range entries {
 		if e.Kind == storage.SettlementEntry {
-			settle = append(settle, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: a.settled[e]}}).
-				SetUpdate(bson.D{{Key: "$set", Value: bson.D{{Key: "st", Value: settlementRow(e)}}}}))
+			settle = append(settle, mongo.NewUpdateOneModel().SetFilter(doc("_id", a.settled[e])).
+				SetUpdate(doc("$set", doc(recordSettlement, settlementRow(e)))))
 			continue
 		}
 		at, err := uuid.NewV7()

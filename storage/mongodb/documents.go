@@ -14,13 +14,6 @@ import (
 	"writ/storage"
 )
 
-type documentRow struct {
-	Key      string `bson:"_id"`
-	Org      string `bson:"o"`
-	Revision int64  `bson:"r"`
-	Value    string `bson:"v"`
-}
-
 // documents reads one state of the documents, that of the session in its context.
 type documents struct {
 	ctx context.Context
@@ -69,7 +62,7 @@ func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
 
 // now returns the primary's operation time.
 func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
-	now, err := s.db.RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}).Raw()
+	now, err := s.db.RunCommand(ctx, doc("ping", 1)).Raw()
 	if err != nil {
 		return bson.Timestamp{}, err
 	}
@@ -100,7 +93,7 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 		return d, err
 	}
 	var row documentRow
-	err = r.s.db.Collection(documentsName).FindOne(r.ctx, bson.D{{Key: "_id", Value: documentKey(c, org, id)}}).Decode(&row)
+	err = r.s.db.Collection(documentsName).FindOne(r.ctx, doc("_id", documentKey(c, org, id))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return d, storage.ErrNotFound
 	}
@@ -151,9 +144,9 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	if none {
 		return nil
 	}
-	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}})
+	find := options.Find().SetSort(doc("_id", 1))
 	if q.Bare {
-		find.SetProjection(bson.D{{Key: "v", Value: 0}})
+		find.SetProjection(doc(documentValue, 0))
 	}
 	cursor, err := r.s.db.Collection(documentsName).Find(r.ctx, selected, find)
 	return each(r, cursor, err, func(row *documentRow) (bool, error) {
@@ -176,14 +169,7 @@ func bounds(prefix []byte, q storage.Query) (selected bson.D, none bool) {
 	if q.Every {
 		upper = end([]byte{byte(q.Kind)})
 	}
-	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: text(lower)}, {Key: "$lt", Value: text(upper)}}}}, string(lower) >= string(upper)
-}
-
-// indexRow is an entry of an index, with its document if that was looked up.
-type indexRow struct {
-	Key       string        `bson:"_id"`
-	Document  string        `bson:"d"`
-	Documents []documentRow `bson:"docs"`
+	return doc("_id", doc("$gte", text(lower), "$lt", text(upper))), string(lower) >= string(upper)
 }
 
 func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]byte, storage.Document) (bool, error)) error {
@@ -192,11 +178,11 @@ func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]b
 	if none {
 		return nil
 	}
-	stages := mongo.Pipeline{{{Key: "$match", Value: selected}}, {{Key: "$sort", Value: bson.D{{Key: "_id", Value: 1}}}}}
+	stages := mongo.Pipeline{doc("$match", selected), doc("$sort", doc("_id", 1))}
 	if !q.Bare {
-		stages = append(stages, bson.D{{Key: "$lookup", Value: bson.D{
-			{Key: "from", Value: documentsName}, {Key: "localField", Value: "d"}, {Key: "foreignField", Value: "_id"}, {Key: "as", Value: "docs"},
-		}}})
+		stages = append(stages, doc("$lookup", doc(
+			"from", documentsName, "localField", indexDocument, "foreignField", "_id", "as", "docs",
+		)))
 	}
 	cursor, err := r.s.db.Collection(indexName).Aggregate(r.ctx, stages)
 	return each(r, cursor, err, func(row *indexRow) (bool, error) {

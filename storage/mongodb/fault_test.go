@@ -22,9 +22,9 @@ func failCommits(t *testing.T, app string, how bson.E) (mend func()) {
 	set := sharedSet(t)
 	point := func(mode string) {
 		data := bson.D{{Key: "failCommands", Value: bson.A{"commitTransaction"}}, {Key: "appName", Value: app}, how}
-		err := set.Admin(context.Background(), bson.D{
-			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data},
-		})
+		err := set.Admin(context.Background(), doc(
+			"configureFailPoint", "failCommand", "mode", mode, "data", data,
+		))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 		stored bool
 	}{
 		"lost":      {bson.E{Key: "closeConnection", Value: true}, false},
-		"persisted": {bson.E{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "no majority in time"}}}, true},
+		"persisted": {bson.E{Key: "writeConcernError", Value: doc("code", 64, "errmsg", "no majority in time")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newDatabase(t, sharedSet(t))

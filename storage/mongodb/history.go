@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -24,7 +25,7 @@ func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (
 		return nil, failed(ctx, "reading a decision", err)
 	}
 	defer session.EndSession(ctx)
-	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, bson.D{{Key: "_id", Value: intentKey(org, storage.IntentKey(intentID, approvalID))}})
+	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, doc("_id", intentKey(org, storage.IntentKey(intentID, approvalID))))
 }
 
 // Entry implements storage.Log.
@@ -39,7 +40,7 @@ func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, k
 	defer session.EndSession(ctx)
 	var row entryRow
 	id := entryKey(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
-	err = s.entries().FindOne(mongo.NewSessionContext(ctx, session), bson.D{{Key: "_id", Value: id}}).Decode(&row)
+	err = s.entries().FindOne(mongo.NewSessionContext(ctx, session), doc("_id", id)).Decode(&row)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):
 		return nil, storage.ErrNotFound
@@ -58,7 +59,7 @@ func (s *Store) Record(ctx context.Context, org, decisionID string) (*storage.Re
 	if !ok {
 		return nil, storage.ErrNotFound
 	}
-	return s.oneRecord(ctx, org, bson.D{{Key: "o", Value: org}, {Key: "d", Value: id[:]}})
+	return s.oneRecord(ctx, org, doc(recordOrg, org, recordID, id[:]))
 }
 
 func (s *Store) oneRecord(ctx context.Context, org string, selected bson.D) (*storage.Record, error) {
@@ -73,7 +74,7 @@ func (s *Store) oneRecord(ctx context.Context, org string, selected bson.D) (*st
 	return w.record, err
 }
 
-var newestFirst = bson.D{{Key: "d", Value: -1}}
+var newestFirst = doc(recordID, -1)
 
 // The lists that have cursors.
 const (
@@ -112,7 +113,7 @@ func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p
 	if last != nil {
 		lower = last
 	}
-	selected := append(append(indexed, within(lower, upper)), residue(&f)...)
+	selected := slices.Concat(indexed, within(lower, upper), residue(&f))
 	cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
 	var end []byte
 	err = eachRaw(&documents{ctx: ctx, s: s}, cursor, err, func(raw bson.Raw) (bool, error) {
@@ -151,53 +152,49 @@ func idRange(f *storage.Filter, before []byte) (lower, upper []byte) {
 	return lower, upper
 }
 
-func within(lower, upper []byte) bson.E {
-	return bson.E{Key: "d", Value: bson.D{{Key: "$gte", Value: lower}, {Key: "$lt", Value: upper}}}
-}
+func within(lower, upper []byte) bson.D { return doc(recordID, doc("$gte", lower, "$lt", upper)) }
 
 // indexedPart is the part of f that uses an index.
 func indexedPart(org string, f *storage.Filter) bson.D {
-	part := bson.D{{Key: "o", Value: org}}
 	switch {
 	case len(f.AgentIDs) == 1:
-		part = append(part, bson.E{Key: "a", Value: f.AgentIDs[0]})
+		return doc(recordOrg, org, recordAgent, f.AgentIDs[0])
 	case f.Decision != 0:
-		part = append(part, bson.E{Key: "k", Value: int32(f.Decision)})
+		return doc(recordOrg, org, recordDecision, int32(f.Decision))
 	}
-	return part
+	return doc(recordOrg, org)
 }
 
 // residue is the rest of f without its times.
 func residue(f *storage.Filter) (part bson.D) {
 	if len(f.AgentIDs) > 1 {
-		part = append(part, anyOf("a", f.AgentIDs)...)
+		part = append(part, anyOf(recordAgent, f.AgentIDs)...)
 	}
 	if f.Decision != 0 && len(f.AgentIDs) == 1 {
-		part = append(part, bson.E{Key: "k", Value: int32(f.Decision)})
+		part = append(part, doc(recordDecision, int32(f.Decision))...)
 	}
 	if f.PolicyID != "" {
-		part = append(part, bson.E{Key: "p", Value: f.PolicyID})
+		part = append(part, doc(recordPolicy, f.PolicyID)...)
 	}
 	if len(f.ActionTypes) > 0 {
-		part = append(part, anyOf("t", f.ActionTypes)...)
+		part = append(part, anyOf(recordType, f.ActionTypes)...)
 	}
 	if !f.From.IsZero() {
-		part = append(part, bson.E{Key: "$nor", Value: bson.A{bson.D{before(f.From)}}})
+		part = append(part, doc("$nor", bson.A{before(f.From)})...)
 	}
 	if !f.To.IsZero() {
-		part = append(part, before(f.To))
+		part = append(part, before(f.To)...)
 	}
 	return part
 }
 
 // before selects rows decided before t. A date of the server
 // has milliseconds; a second field has the nanoseconds below that.
-func before(t time.Time) bson.E {
+func before(t time.Time) bson.D {
 	date := bson.NewDateTimeFromTime(t)
-	return bson.E{Key: "$or", Value: bson.A{
-		bson.D{{Key: "at", Value: bson.D{{Key: "$lt", Value: date}}}},
-		bson.D{{Key: "at", Value: date}, {Key: "ns", Value: bson.D{{Key: "$lt", Value: below(t)}}}},
-	}}
+	return doc("$or", bson.A{
+		doc(recordAt, doc("$lt", date)), doc(recordAt, date, recordNanos, doc("$lt", nanosBelow(t))),
+	})
 }
 
 // lastScanned returns the id of the last row that a page may look at. It returns nil if f
@@ -211,8 +208,8 @@ func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filt
 	var w struct {
 		ID []byte `bson:"d"`
 	}
-	err := s.records().FindOne(ctx, append(indexed[:len(indexed):len(indexed)], within(lower, upper)),
-		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "d", Value: 1}})).Decode(&w)
+	err := s.records().FindOne(ctx, slices.Concat(indexed, within(lower, upper)),
+		options.FindOne().SetSort(newestFirst).SetSkip(8*storage.MaxPage-1).SetProjection(doc("_id", 0, recordID, 1))).Decode(&w)
 	return w.ID, ifAny(err)
 }
 
@@ -223,11 +220,11 @@ func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind,
 	if err = errors.Join(err, checkOrg(org)); err != nil {
 		return nil, "", err
 	}
-	selected := bson.D{{Key: "o", Value: org}, {Key: "k", Value: string(kind)}}
+	selected := doc(entryOrg, org, entryKind, string(kind))
 	if before != nil {
-		selected = append(selected, bson.E{Key: "at", Value: bson.D{{Key: "$lt", Value: before}}})
+		selected = append(selected, doc(entryAt, doc("$lt", before))...)
 	}
-	cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "at", Value: -1}}).SetLimit(int64(p.Limit)+1))
+	cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
 	var end []byte
 	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(w *entryRow) (bool, error) {
 		if len(entries) == p.Limit {

@@ -104,7 +104,7 @@ func (i *importing) unknown(rows []*storage.Record, left []tombstone) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	n, err := i.s.records().CountDocuments(i.ctx, append(bson.D{{Key: "o", Value: i.org}}, anyOf("d", ids)...))
+	n, err := i.s.records().CountDocuments(i.ctx, doc(recordOrg, i.org, recordID, doc("$in", ids)))
 	if err == nil && n > 0 {
 		err = fmt.Errorf("%w: %d of the decisions are of other intents", storage.ErrConflict, n)
 	}

@@ -61,7 +61,7 @@ func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte,
 	own := func(chain [16]byte) bool { return slices.Contains(chains, chain) }
 	more := true
 	r := &documents{ctx: ctx, s: s}
-	cursor, err := s.records().Find(ctx, bson.D{{Key: "o", Value: org}}, options.Find().SetSort(oldestFirst))
+	cursor, err := s.records().Find(ctx, doc(recordOrg, org), options.Find().SetSort(oldestFirst))
 	err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
 		w, err := parseRow(org, raw)
 		if err != nil {
@@ -79,8 +79,7 @@ func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte,
 			break
 		}
 		var cursor *mongo.Cursor
-		cursor, err = s.records().Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: lower}, {Key: "$lte", Value: last}}},
-			{Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}})
+		cursor, err = s.records().Find(ctx, doc("_id", doc("$gte", lower, "$lte", last), recordRemoved, doc("$exists", true)))
 		err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, t, err := readTombstone(raw)
 			if err != nil {

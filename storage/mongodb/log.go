@@ -29,26 +29,6 @@ type chainLog struct {
 	uncounted uint64
 }
 
-// headRow is a stored head with its batch's decisions by meter.
-type headRow struct {
-	ID     headID      `bson:"_id"`
-	Head   []byte      `bson:"h"`
-	Holder string      `bson:"w"`
-	Meters []meterTick `bson:"m"`
-}
-
-type headID struct {
-	Chain []byte `bson:"c"`
-	Seq   int64  `bson:"s"`
-}
-
-// meterTick is the number of a batch's decisions in a meter.
-type meterTick struct {
-	Org   string `bson:"o"`
-	Month int32  `bson:"m"`
-	N     int64  `bson:"n"`
-}
-
 func (s *Store) heads() *mongo.Collection { return s.db.Collection(headsName) }
 
 func headKey(chain [16]byte, seq int64) headID { return headID{chain[:], seq} }
@@ -151,7 +131,7 @@ func (a *appending) undo() {
 // begin refuses a handle that was given up. It reads the end of the chain if that is
 // unknown.
 func (a *appending) begin() error {
-	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(bson.D{{Key: "_id", Value: 1}})).Err()
+	err := a.s.slots().FindOne(a.ctx, a.s.slot.mine(), options.FindOne().SetProjection(doc("_id", 1))).Err()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return errLost
 	}
@@ -206,7 +186,7 @@ func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 func (s *Store) tipOf(ctx context.Context, chain [16]byte) (receipt.Chain, error) {
 	tip := receipt.Chain{ID: chain}
 	var row headRow
-	err := s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&row)
+	err := s.heads().FindOne(ctx, headsFrom(chain, 0), options.FindOne().SetSort(doc("_id", -1))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return tip, nil
 	}
@@ -228,12 +208,12 @@ func (r *headRow) head() (h receipt.SignedHead, err error) {
 
 // headsFrom selects the heads of a chain from a sequence on.
 func headsFrom(chain [16]byte, seq int64) bson.D {
-	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: headKey(chain, seq)}, {Key: "$lte", Value: headKey(chain, number(storage.Now))}}}}
+	return doc("_id", doc("$gte", headKey(chain, seq), "$lte", headKey(chain, number(storage.Now))))
 }
 
 // Heads implements storage.Log.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	find := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetProjection(bson.D{{Key: "m", Value: 0}})
+	find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0))
 	cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
 	return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *headRow) (bool, error) {
 		h, err := row.head()
@@ -266,7 +246,7 @@ func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
 }
 
 func (s *Store) chains(ctx context.Context) (chains [][16]byte, err error) {
-	rows, err := find[slotRow](ctx, s.slots(), bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+	rows, err := find[slotRow](ctx, s.slots(), doc(), options.Find().SetSort(doc("_id", 1)))
 	for _, row := range rows {
 		if len(row.Chain) != len(s.slot.chain) {
 			return nil, fmt.Errorf("%w: slot %d has a chain of %d bytes", errCorrupt, row.ID, len(row.Chain))

@@ -93,9 +93,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 
 // counted returns the sequence of the last counted head of a chain.
 func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
-	var counter struct {
-		N int64 `bson:"n"`
-	}
+	var counter counterRow
 	err := s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}}).Decode(&counter)
 	return counter.N, ifAny(err)
 }

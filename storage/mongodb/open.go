@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -150,7 +149,7 @@ func (s *Store) checkServer(ctx context.Context) error {
 		Message string `bson:"msg"`
 		Wire    int    `bson:"maxWireVersion"`
 	}
-	if err := s.db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
+	if err := s.db.RunCommand(ctx, doc("hello", 1)).Decode(&hello); err != nil {
 		return err
 	}
 	if hello.SetName == "" && hello.Message != "isdbgrid" {

@@ -84,7 +84,7 @@ func unwrapAll(err error) []error {
 func TestOpen_RefusesAForeignCollection(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	s := openTest(t, o)
-	if err := s.db.RunCommand(t.Context(), bson.D{{Key: "collMod", Value: documentsName}, {Key: "validator", Value: bson.D{}}}).Err(); err != nil {
+	if err := s.db.RunCommand(t.Context(), doc("collMod", documentsName, "validator", doc())).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "collMod") {
@@ -248,7 +248,7 @@ func TestOpen_RefusesAnotherIndex(t *testing.T) {
 	if err := s.records().Indexes().DropOne(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.records().Indexes().CreateOne(t.Context(), by(ascending("o"), descending("d"))); err != nil {
+	if _, err := s.records().Indexes().CreateOne(t.Context(), by("o", 1, "d", -1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "drop that index") {
@@ -267,9 +267,9 @@ func TestOpen_WithTLSAndAUser(t *testing.T) {
 	set := mongotest.SecureFor(t)
 	o := newDatabase(t, set)
 	const user = "replica"
-	err := set.Admin(t.Context(), bson.D{{Key: "createUser", Value: user}, {Key: "pwd", Value: mongotest.Password}, {Key: "roles", Value: bson.A{
-		bson.D{{Key: "role", Value: "readWrite"}, {Key: "db", Value: o.Database}},
-	}}})
+	err := set.Admin(t.Context(), doc("createUser", user, "pwd", mongotest.Password, "roles", bson.A{
+		doc("role", "readWrite", "db", o.Database),
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

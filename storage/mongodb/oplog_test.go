@@ -26,7 +26,7 @@ func TestWatch_OfATruncatedOplog(t *testing.T) {
 		t.Skip("SKIPPED but for make soak: writes more than 1 GB")
 	}
 	set := mongotest.For(t, 1)
-	if err := set.Admin(t.Context(), bson.D{{Key: "replSetResizeOplog", Value: 1}, {Key: "size", Value: float64(990)}}); err != nil {
+	if err := set.Admin(t.Context(), doc("replSetResizeOplog", 1, "size", float64(990))); err != nil {
 		t.Fatal(err)
 	}
 	o := newDatabase(t, set)
@@ -67,12 +67,12 @@ func deafen(t *testing.T, set *mongotest.Set, app string) (mend func()) {
 	t.Helper()
 	fail := func(mode string) {
 		t.Helper()
-		if err := set.Admin(context.Background(), bson.D{
-			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-			{Key: "data", Value: bson.D{
-				{Key: "failCommands", Value: bson.A{"getMore", "aggregate"}}, {Key: "errorCode", Value: 8000}, {Key: "appName", Value: app},
-			}},
-		}); err != nil {
+		if err := set.Admin(context.Background(), doc(
+			"configureFailPoint", "failCommand", "mode", mode,
+			"data", doc(
+				"failCommands", bson.A{"getMore", "aggregate"}, "errorCode", 8000, "appName", app,
+			),
+		)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +96,7 @@ func beginStream(t *testing.T, s *Store) bson.Raw {
 func overwrite(t *testing.T, s *Store, lost bson.Raw) {
 	t.Helper()
 	ballast := s.client.Database("ballast").Collection("rows", options.Collection().SetWriteConcern(writeconcern.W1()))
-	row := bson.D{{Key: "b", Value: bytes.Repeat([]byte{'x'}, 1<<20)}}
+	row := doc("b", bytes.Repeat([]byte{'x'}, 1<<20))
 	for mb := 0; ; mb += 32 {
 		if mb > 4096 {
 			t.Fatal("the oplog still has what is 4 GB old")

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestPlans_UseAnIndex(t *testing.T) {
 	}
 	list := func(f storage.Filter) bson.D {
 		lower, upper := idRange(&f, nil)
-		return append(append(indexedPart("a", &f), within(lower, upper)), residue(&f)...)
+		return slices.Concat(indexedPart("a", &f), within(lower, upper), residue(&f))
 	}
 	for name, q := range map[string]struct {
 		collection   string
@@ -38,14 +39,14 @@ func TestPlans_UseAnIndex(t *testing.T) {
 		"of an agent":   {recordsName, list(storage.Filter{AgentIDs: []string{"x"}, PolicyID: "p"}), newestFirst, "o_1_a_1_d_-1"},
 		"of a decision": {recordsName, list(storage.Filter{Decision: engine.Deny}), newestFirst, "o_1_k_1_d_-1"},
 		"expired":       {recordsName, older("a", time.Now()), oldestFirst, "o_1_d_-1"},
-		"organizations": {recordsName, bson.D{{Key: "o", Value: bson.D{{Key: "$gt", Value: "a"}}}}, bson.D{{Key: "o", Value: 1}, {Key: "d", Value: -1}}, "o_1_d_-1"},
-		"entries":       {entriesName, bson.D{{Key: "o", Value: "a"}, {Key: "k", Value: "change"}}, bson.D{{Key: "at", Value: -1}}, "o_1_k_1_at_-1"},
-		"tip":           {headsName, headsFrom(s.slot.chain, 0), bson.D{{Key: "_id", Value: -1}}, "_id_"},
-		"meters":        {quotasName, bson.D{{Key: "m", Value: 202611}}, bson.D{}, "m_1_o_1"},
-		"places":        {quotasName, bson.D{{Key: "g.h", Value: "x"}}, bson.D{}, "g.h_1"},
+		"organizations": {recordsName, doc("o", doc("$gt", "a")), doc("o", 1, "d", -1), "o_1_d_-1"},
+		"entries":       {entriesName, doc("o", "a", "k", "change"), doc("at", -1), "o_1_k_1_at_-1"},
+		"tip":           {headsName, headsFrom(s.slot.chain, 0), doc("_id", -1), "_id_"},
+		"meters":        {quotasName, doc("m", 202611), doc(), "m_1_o_1"},
+		"places":        {quotasName, doc("g.h", "x"), doc(), "g.h_1"},
 	} {
-		find := bson.D{{Key: "find", Value: q.collection}, {Key: "filter", Value: q.filter}, {Key: "sort", Value: q.sort}, {Key: "limit", Value: 51}}
-		plan, err := s.db.RunCommand(t.Context(), bson.D{{Key: "explain", Value: find}, {Key: "verbosity", Value: "queryPlanner"}}).Raw()
+		find := doc("find", q.collection, "filter", q.filter, "sort", q.sort, "limit", 51)
+		plan, err := s.db.RunCommand(t.Context(), doc("explain", find, "verbosity", "queryPlanner")).Raw()
 		if err != nil {
 			t.Fatal(err)
 		}

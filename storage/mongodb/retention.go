@@ -17,23 +17,21 @@ import (
 // older selects org's rows that RemoveRecords may remove.
 func older(org string, before time.Time) bson.D {
 	id := storage.IDAt(before.Add(-storage.MaxSkew))
-	return bson.D{{Key: "o", Value: org}, {Key: "d", Value: bson.D{{Key: "$lt", Value: id[:]}}}}
+	return doc(recordOrg, org, recordID, doc("$lt", id[:]))
 }
 
 // oldestFirst sorts rows of an organization.
-var oldestFirst = bson.D{{Key: "d", Value: 1}}
+var oldestFirst = doc(recordID, 1)
 
 // CountExpired implements storage.Retention.
 func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
 	if err := checkOrg(org); err != nil || most <= 0 {
 		return n, err
 	}
-	settled := bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$gt", Value: bson.A{"$st", nil}}}, 1, 0}}}
+	settled := doc("$cond", bson.A{doc("$gt", bson.A{"$" + recordSettlement, nil}), 1, 0})
 	cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
-		{{Key: "$match", Value: older(org, before)}}, {{Key: "$sort", Value: oldestFirst}}, {{Key: "$limit", Value: most}},
-		{{Key: "$group", Value: bson.D{
-			{Key: "_id", Value: nil}, {Key: "records", Value: bson.D{{Key: "$sum", Value: 1}}}, {Key: "settled", Value: bson.D{{Key: "$sum", Value: settled}}},
-		}}},
+		doc("$match", older(org, before)), doc("$sort", oldestFirst), doc("$limit", most),
+		doc("$group", doc("_id", nil, "records", doc("$sum", 1), "settled", doc("$sum", settled))),
 	})
 	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(row *struct{ Records, Settled int }) (bool, error) {
 		n = storage.Expired{Records: row.Records, Settled: row.Settled}
@@ -84,29 +82,13 @@ func (s *Store) removeOldest(ctx context.Context, org string, before time.Time, 
 		if err != nil {
 			return n, err
 		}
-		writes = append(writes, mongo.NewReplaceOneModel().SetFilter(bson.D{{Key: "_id", Value: w.intent}}).SetReplacement(left))
+		writes = append(writes, mongo.NewReplaceOneModel().SetFilter(doc("_id", w.intent)).SetReplacement(left))
 	}
 	if len(writes) == 0 {
 		return n, nil
 	}
 	_, err = s.records().BulkWrite(ctx, writes)
 	return n, err
-}
-
-// tombstone is the remainder of a removed row: its leaves.
-type tombstone struct {
-	Intent   []byte    `bson:"_id"`
-	Removed  []byte    `bson:"g"`
-	Left     []leafRow `bson:"l"`
-	Imported bool      `bson:"f,omitempty"`
-}
-
-// leafRow is the leaf of a removed row.
-type leafRow struct {
-	Chain []byte `bson:"c"`
-	Seq   int64  `bson:"s"`
-	Index int64  `bson:"n"`
-	Hash  []byte `bson:"h"`
 }
 
 func (t *tombstone) add(l receipt.Leaf) {
@@ -135,8 +117,8 @@ func (w *parsedRow) removed() (tombstone, error) {
 // Organizations implements storage.Retention. It seeks from one organization to the
 // next and keeps no cursor open in between.
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
-	next := bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}}
-	find := options.FindOne().SetSort(bson.D{{Key: "o", Value: 1}, {Key: "d", Value: -1}}).SetProjection(bson.D{{Key: "_id", Value: 0}, {Key: "o", Value: 1}})
+	next := doc(recordOrg, doc("$exists", true))
+	find := options.FindOne().SetSort(doc(recordOrg, 1, recordID, -1)).SetProjection(doc("_id", 0, recordOrg, 1))
 	for {
 		var w struct {
 			Org string `bson:"o"`
@@ -151,6 +133,6 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 		if err := f(w.Org); err != nil {
 			return err
 		}
-		next = bson.D{{Key: "o", Value: bson.D{{Key: "$gt", Value: w.Org}}}}
+		next = doc(recordOrg, doc("$gt", w.Org))
 	}
 }

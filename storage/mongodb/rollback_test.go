@@ -101,10 +101,10 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- update() }()
 	time.Sleep(100 * time.Millisecond) // the primary has it
-	err := set.Admin(t.Context(), bson.D{
-		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1}}},
-		{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"getMore"}}, {Key: "appName", Value: "deaf"}, {Key: "errorCode", Value: 286}}},
-	})
+	err := set.Admin(t.Context(), doc(
+		"configureFailPoint", "failCommand", "mode", doc("times", 1),
+		"data", doc("failCommands", bson.A{"getMore"}, "appName", "deaf", "errorCode", 286),
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +140,10 @@ func TestSlot_OutlivesAMajorityThatIsLate(t *testing.T) {
 	}
 	err := set.Admin(t.Context(), bson.D{ // so that its beats come second
 		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
-		{Key: "data", Value: bson.D{
-			{Key: "failCommands", Value: bson.A{"update"}}, {Key: "appName", Value: "slow"},
-			{Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 300},
-		}},
+		{Key: "data", Value: doc(
+			"failCommands", bson.A{"update"}, "appName", "slow",
+			"blockConnection", true, "blockTimeMS", 300,
+		)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func lagging(t *testing.T, set *mongotest.Set) (mode func(string)) {
 			if i == primary {
 				continue
 			}
-			stop := bson.D{{Key: "configureFailPoint", Value: "stopReplProducer"}, {Key: "mode", Value: mode}}
+			stop := doc("configureFailPoint", "stopReplProducer", "mode", mode)
 			if err := set.AdminOf(t.Context(), i, stop); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
@@ -39,28 +40,39 @@ func TestRow_KeepsEveryText(t *testing.T) {
 				t.Errorf("the field %s is not tested", reflect.TypeOf(*want).Field(i).Name)
 			}
 		}
-		var d document
-		d.row("", want, id)
-		whole, err := bson.Marshal(append(fieldsOf(t, bson.Raw(d)), bson.E{Key: "st", Value: settlementRow(want.SettlementEntry())}))
+		imported := storedRow(want, id)
+		unsettled := *want
+		unsettled.Settlement = nil
+		raw, err := bson.Marshal(append(fieldsOf(t, storedRow(&unsettled, id)), doc("st", settlementRow(want.SettlementEntry()))...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseRow(s, whole)
+		if !bytes.Equal(raw, imported) {
+			t.Errorf("the row that is settled later differs from the imported one\n%s\n%s", bson.Raw(raw), imported)
+		}
+		got, err := parseRow(s, raw)
 		if err != nil {
 			t.Fatalf("parseRow of %.20q = %v", s, err)
 		}
 		if diff := cmp.Diff(want, got.record); diff != "" {
 			t.Errorf("row of %.20q: -want +got\n%s", s, diff)
 		}
-		if _, err := parseRow(s+"x", whole); err == nil {
+		if _, err := parseRow(s+"x", raw); err == nil {
 			t.Errorf("parseRow of another organization's row = nil")
 		}
-		for n := 0; n < len(whole); n += 7 {
-			if _, err := parseRow(s, whole[:n]); err == nil {
-				t.Fatalf("parseRow of the first %d of %d bytes = nil", n, len(whole))
+		for n := 0; n < len(raw); n += 7 {
+			if _, err := parseRow(s, raw[:n]); err == nil {
+				t.Fatalf("parseRow of the first %d of %d bytes = nil", n, len(raw))
 			}
 		}
 	}
+}
+
+func storedRow(r *storage.Record, id uuid.UUID) bson.Raw {
+	var c codec
+	w := parsedRow{intentKey(r.OrganizationID, r.IntentKey()), id, r}
+	c.whole(func() { c.row(&w) })
+	return c.out
 }
 
 func fieldsOf(t *testing.T, raw bson.Raw) (d bson.D) {

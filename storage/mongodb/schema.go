@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -25,82 +27,235 @@ const (
 	windowsName   = "windows"
 )
 
-// shape is how a collection must be: the BSON types of the fields that each
-// document must have, or may have, and its indexes.
+// A section below a collection: its name, the fields that queries name, which have no
+// meaning in other collections, and the type of its documents. A row of records is in
+// row.go.
+
+// documents
+const documentValue = "v"
+
+// documentRow is a document.
+type documentRow struct {
+	Key      string `bson:"_id"`
+	Org      string `bson:"o"`
+	Revision int64  `bson:"r"`
+	Value    string `bson:"v"`
+}
+
+// index
+const indexDocument = "d"
+
+// indexRow is an entry of an index, with its document if that was looked up.
+type indexRow struct {
+	Key       string        `bson:"_id"`
+	Document  string        `bson:"d"`
+	Documents []documentRow `bson:"docs"`
+}
+
+// changes
+
+// changeRow lists the changes of an update. Every revision has one, even an update
+// without changes to tell, so that a gap means a missing row.
+type changeRow struct {
+	Revision int64    `bson:"_id"`
+	Changes  []change `bson:"c"`
+}
+
+type change struct {
+	Kind   int32  `bson:"k"`
+	Org    string `bson:"o"`
+	ID     string `bson:"i"`
+	Alias  string `bson:"l,omitempty"`
+	Digest []byte `bson:"d"`
+	Actor  string `bson:"a,omitempty"`
+}
+
+// counters
+const counterN = "n"
+
+type counterRow struct {
+	N int64 `bson:"n"`
+}
+
+// replicas
+const (
+	slotHolder   = "holder"
+	slotDead     = "dead"
+	slotUntil    = "until"
+	slotBeat     = "beat"
+	slotHeard    = "heard"
+	slotSessions = "sessions"
+)
+
+// slotRow is the slot of a live handle, until a time of the server's clock, with the chain
+// of heads that its holder writes. A slot without a holder can be taken.
+type slotRow struct {
+	ID     int64  `bson:"_id"`
+	Chain  []byte `bson:"chain"`
+	Holder string `bson:"holder"`
+	// Dead is a holder that was given up and may not be settled yet.
+	Dead string `bson:"dead"`
+	// Beat is the holder and the age of its handle at this beat.
+	Beat     string          `bson:"beat"`
+	Until    time.Time       `bson:"until"` // when it expires
+	Heard    int64           `bson:"heard"`
+	Sessions []bson.RawValue `bson:"sessions"` // in which the holder has transactions
+}
+
+// records
+const (
+	recordOrg        = "o"
+	recordID         = "d"
+	recordDecision   = "k"
+	recordAgent      = "a"
+	recordPolicy     = "p"
+	recordType       = "t"
+	recordAt         = "at"
+	recordNanos      = "ns"
+	recordReceipt    = "s"
+	recordSettlement = "st"
+	recordRemoved    = "g"
+	recordLeaves     = "l"
+)
+
+// tombstone is the remainder of a removed row: its leaves.
+type tombstone struct {
+	Intent   []byte    `bson:"_id"`
+	Removed  []byte    `bson:"g"`
+	Left     []leafRow `bson:"l"`
+	Imported bool      `bson:"f,omitempty"`
+}
+
+// leafRow is the leaf of a removed row.
+type leafRow struct {
+	Chain []byte `bson:"c"`
+	Seq   int64  `bson:"s"`
+	Index int64  `bson:"n"`
+	Hash  []byte `bson:"h"`
+}
+
+// entries
+const (
+	entryOrg  = "o"
+	entryKind = "k"
+	entryAt   = "at"
+	entryBody = "b"
+)
+
+// entryRow is an entry that is no settlement, as it is stored.
+type entryRow struct {
+	Key   []byte `bson:"_id"`
+	Org   string `bson:"o"`
+	Kind  string `bson:"k"`
+	At    []byte `bson:"at"` // a UUIDv7 of when it was sealed
+	Body  []byte `bson:"b"`
+	Sig   string `bson:"s"`
+	KeyID string `bson:"kid"`
+}
+
+// heads
+const (
+	headSigned = "h"
+	headHolder = "w"
+	headMeters = "m"
+)
+
+// headRow is a stored head with its batch's decisions by meter.
+type headRow struct {
+	ID     headID      `bson:"_id"`
+	Head   []byte      `bson:"h"`
+	Holder string      `bson:"w"`
+	Meters []meterTick `bson:"m"`
+}
+
+type headID struct {
+	Chain []byte `bson:"c"`
+	Seq   int64  `bson:"s"`
+}
+
+// meterTick is the number of a batch's decisions in a meter.
+type meterTick struct {
+	Org   string `bson:"o"`
+	Month int32  `bson:"m"`
+	N     int64  `bson:"n"`
+}
+
+// shape is how a collection must be: the BSON types of the fields that each document
+// must have, or may have, and its indexes.
 type shape struct {
 	name      string
 	must, may bson.D
 	indexes   []mongo.IndexModel
 }
 
-func field(name, bsonType string) bson.E { return bson.E{Key: name, Value: bsonType} }
-
 // shapes returns the shape of each collection. Each call makes new ones: the driver
 // writes into the models of indexes that it gets.
 func shapes() []shape {
 	return []shape{
-		{name: documentsName, must: bson.D{field("_id", "string"), field("o", "string"), field("r", "long"), field("v", "string")}},
-		{name: indexName, must: bson.D{field("_id", "string"), field("d", "string")}},
-		{name: changesName, must: bson.D{field("_id", "long"), field("c", "array")}},
-		{name: countersName, must: bson.D{field("_id", "string"), field("n", "long")}},
-		{name: replicasName, must: bson.D{
-			field("_id", "long"), field("chain", "binData"), field("holder", "string"), field("dead", "string"), field("until", "date"),
-			field("beat", "string"), field("heard", "long"), field("sessions", "array"),
-		}},
+		{name: documentsName, must: doc("_id", "string", "o", "string", "r", "long", documentValue, "string")},
+		{name: indexName, must: doc("_id", "string", indexDocument, "string")},
+		{name: changesName, must: doc("_id", "long", "c", "array")},
+		{name: countersName, must: doc("_id", "string", counterN, "long")},
+		{name: replicasName, must: doc("_id", "long", "chain", "binData", slotHolder, "string", slotDead, "string",
+			slotUntil, "date", slotBeat, "string", slotHeard, "long", slotSessions, "array")},
 		{
-			name: recordsName, must: bson.D{field("_id", "binData")},
-			may: bson.D{
-				field("o", "string"), field("d", "binData"), field("k", "int"), field("a", "string"), field("p", "string"), field("t", "string"),
-				field("at", "date"), field("ns", "int"), field("s", "object"), field("st", "object"), field("g", "binData"), field("l", "array"),
+			name: recordsName, must: doc("_id", "binData"),
+			may: doc(recordOrg, "string", recordID, "binData", recordDecision, "int", recordAgent, "string", recordPolicy, "string",
+				recordType, "string", recordAt, "date", recordNanos, "int", recordReceipt, "object", recordSettlement, "object",
+				recordRemoved, "binData", recordLeaves, "array"),
+			indexes: []mongo.IndexModel{
+				rowsBy(recordOrg, 1, recordID, -1), rowsBy(recordOrg, 1, recordAgent, 1, recordID, -1),
+				rowsBy(recordOrg, 1, recordDecision, 1, recordID, -1),
 			},
-			indexes: []mongo.IndexModel{rowsBy(descending("d")), rowsBy(ascending("a"), descending("d")), rowsBy(ascending("k"), descending("d"))},
 		},
 		{
-			name: entriesName,
-			must: bson.D{
-				field("_id", "binData"), field("o", "string"), field("k", "string"), field("at", "binData"), field("b", "binData"),
-			},
-			indexes: []mongo.IndexModel{by(ascending("o"), ascending("k"), descending("at"))},
+			name:    entriesName,
+			must:    doc("_id", "binData", entryOrg, "string", entryKind, "string", entryAt, "binData", entryBody, "binData"),
+			indexes: []mongo.IndexModel{by(entryOrg, 1, entryKind, 1, entryAt, -1)},
 		},
-		{name: headsName, must: bson.D{field("_id", "object"), field("h", "binData"), field("w", "string"), field("m", "array")}},
+		{name: headsName, must: doc("_id", "object", headSigned, "binData", headHolder, "string", headMeters, "array")},
 		{
 			name:    quotasName,
-			must:    bson.D{field("_id", "binData"), field("o", "string"), field("m", "int"), field("n", "long"), field("g", "array")},
-			indexes: []mongo.IndexModel{by(ascending("m"), ascending("o")), by(ascending("g.h"))},
+			must:    doc("_id", "binData", "o", "string", "m", "int", "n", "long", "g", "array"),
+			indexes: []mongo.IndexModel{by("m", 1, "o", 1), by("g.h", 1)},
 		},
 		{
-			name: windowsName,
-			must: bson.D{
-				field("_id", "binData"), field("u", "string"), field("p", "array"), field("until", "date"), field("last", "long"), field("at", "long"),
-			},
-			indexes: []mongo.IndexModel{{Keys: bson.D{ascending("until")}, Options: options.Index().SetExpireAfterSeconds(0)}},
+			name:    windowsName,
+			must:    doc("_id", "binData", "u", "string", "p", "array", "until", "date", "last", "long", "at", "long"),
+			indexes: []mongo.IndexModel{{Keys: doc("until", 1), Options: options.Index().SetExpireAfterSeconds(0)}},
 		},
 	}
 }
 
-func ascending(field string) bson.E  { return bson.E{Key: field, Value: 1} }
-func descending(field string) bson.E { return bson.E{Key: field, Value: -1} }
+// doc is a document of names and values in turn.
+func doc(pairs ...any) bson.D {
+	d := make(bson.D, len(pairs)/2)
+	for i := range d {
+		d[i] = bson.E{Key: pairs[2*i].(string), Value: pairs[2*i+1]}
+	}
+	return d
+}
 
-func by(keys ...bson.E) mongo.IndexModel { return mongo.IndexModel{Keys: bson.D(keys)} }
+func anyOf(field string, values any) bson.D { return doc(field, doc("$in", values)) }
 
-// rowsBy is an index of an organization's rows without removed ones.
-func rowsBy(keys ...bson.E) mongo.IndexModel {
-	index := by(append([]bson.E{ascending("o")}, keys...)...)
-	index.Options = options.Index().SetPartialFilterExpression(bson.D{{Key: "o", Value: bson.D{{Key: "$exists", Value: true}}}})
+func by(keys ...any) mongo.IndexModel { return mongo.IndexModel{Keys: doc(keys...)} }
+
+// rowsBy is an index of rows without removed ones.
+func rowsBy(keys ...any) mongo.IndexModel {
+	index := by(keys...)
+	index.Options = options.Index().SetPartialFilterExpression(doc(recordOrg, doc("$exists", true)))
 	return index
 }
 
 func (s *shape) validator() bson.D {
 	required, properties := bson.A{}, bson.D{}
-	for i, f := range append(append(bson.D{}, s.must...), s.may...) {
+	for i, f := range slices.Concat(s.must, s.may) {
 		if i < len(s.must) {
 			required = append(required, f.Key)
 		}
-		properties = append(properties, bson.E{Key: f.Key, Value: bson.D{{Key: "bsonType", Value: f.Value}}})
+		properties = append(properties, doc(f.Key, doc("bsonType", f.Value))...)
 	}
-	return bson.D{{Key: "$jsonSchema", Value: bson.D{
-		{Key: "bsonType", Value: "object"}, {Key: "required", Value: required}, {Key: "properties", Value: properties},
-	}}}
+	return doc("$jsonSchema", doc("bsonType", "object", "required", required, "properties", properties))
 }
 
 // makeCollections makes missing collections and refuses different ones.
@@ -110,8 +265,8 @@ func (s *Store) makeCollections(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := s.db.Collection(countersName).UpdateOne(ctx, bson.D{{Key: "_id", Value: revisionCounter}},
-		bson.D{{Key: "$setOnInsert", Value: bson.D{{Key: "n", Value: int64(0)}}}}, options.UpdateOne().SetUpsert(true))
+	_, err := s.db.Collection(countersName).UpdateOne(ctx, doc("_id", revisionCounter),
+		doc("$setOnInsert", doc("n", int64(0))), options.UpdateOne().SetUpsert(true))
 	if mongo.IsDuplicateKeyError(err) {
 		err = nil // another handle was faster
 	}
@@ -145,7 +300,7 @@ func (s *Store) makeCollection(ctx context.Context, shape *shape) error {
 }
 
 func (s *Store) checkValidator(ctx context.Context, name string, want bson.Raw) error {
-	specs, err := s.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: name}})
+	specs, err := s.db.ListCollectionSpecifications(ctx, doc("name", name))
 	if err != nil {
 		return err
 	}

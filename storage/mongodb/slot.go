@@ -29,21 +29,6 @@ const (
 	beatPatience = lease / 2
 )
 
-// slotRow is the slot of a live handle, until a time of the server's clock, with the chain
-// of heads that its holder writes. A slot without a holder can be taken.
-type slotRow struct {
-	ID     int64  `bson:"_id"`
-	Chain  []byte `bson:"chain"`
-	Holder string `bson:"holder"`
-	// Dead is a holder that was given up and may not be settled yet.
-	Dead string `bson:"dead"`
-	// Beat is the holder and the age of its handle at this beat.
-	Beat     string          `bson:"beat"`
-	Until    time.Time       `bson:"until"` // when it expires
-	Heard    int64           `bson:"heard"`
-	Sessions []bson.RawValue `bson:"sessions"` // in which the holder has transactions
-}
-
 // slot is the slot of this handle.
 type slot struct {
 	// The next three fields are set once.
@@ -67,13 +52,11 @@ type slot struct {
 	led atomic.Int64
 }
 
-// expired selects slots whose holders have been silent.
-var expired = bson.E{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{"$until", "$$NOW"}}}}
+// expired is true of a slot whose holder has been silent.
+var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 
 // until is the expiry of a slot that is renewed now.
-var until = bson.E{Key: "until", Value: bson.D{{Key: "$dateAdd", Value: bson.D{
-	{Key: "startDate", Value: "$$NOW"}, {Key: "unit", Value: "millisecond"}, {Key: "amount", Value: lease.Milliseconds()},
-}}}}
+var until = doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", lease.Milliseconds()))
 
 // beatOf returns the text of a beat of a holder at this moment.
 func (s *Store) beatOf(holder string) string {
@@ -97,10 +80,9 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 	}
 	for {
 		var row slotRow
-		err := s.slots().FindOneAndUpdate(ctx, bson.D{{Key: "holder", Value: ""}, {Key: "dead", Value: ""}}, mongo.Pipeline{{{Key: "$set", Value: bson.D{
-			{Key: "holder", Value: holder}, until, {Key: "beat", Value: s.beatOf(holder)},
-			{Key: "heard", Value: int64(0)}, {Key: "sessions", Value: sessions},
-		}}}}, options.FindOneAndUpdate().SetSort(bson.D{{Key: "_id", Value: 1}}).SetReturnDocument(options.After)).Decode(&row)
+		err := s.slots().FindOneAndUpdate(ctx, doc(slotHolder, "", slotDead, ""), mongo.Pipeline{doc("$set", doc(
+			slotHolder, holder, slotUntil, until, slotBeat, s.beatOf(holder), slotHeard, int64(0), slotSessions, sessions,
+		))}, options.FindOneAndUpdate().SetSort(doc("_id", 1)).SetReturnDocument(options.After)).Decode(&row)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			if err := s.addSlot(ctx); err != nil {
 				return err
@@ -120,15 +102,12 @@ func (l *slot) take(ctx context.Context, s *Store) error {
 
 func (s *Store) addSlot(ctx context.Context) error {
 	var last slotRow
-	err := s.slots().FindOne(ctx, bson.D{}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: -1}})).Decode(&last)
+	err := s.slots().FindOne(ctx, doc(), options.FindOne().SetSort(doc("_id", -1))).Decode(&last)
 	if err := ifAny(err); err != nil {
 		return err
 	}
 	chain := uuid.New()
-	_, err = s.slots().InsertOne(ctx, bson.D{
-		{Key: "_id", Value: last.ID + 1}, {Key: "chain", Value: chain[:]}, {Key: "holder", Value: ""}, {Key: "dead", Value: ""},
-		{Key: "until", Value: time.Unix(0, 0)}, {Key: "beat", Value: ""}, {Key: "heard", Value: int64(0)}, {Key: "sessions", Value: bson.A{}},
-	})
+	_, err = s.slots().InsertOne(ctx, slotRow{ID: last.ID + 1, Chain: chain[:], Until: time.Unix(0, 0), Sessions: []bson.RawValue{}})
 	if mongo.IsDuplicateKeyError(err) {
 		err = nil // another handle has added it
 	}
@@ -143,8 +122,8 @@ func (l *slot) renew(ctx context.Context, s *Store) error {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
 	var row slotRow
-	err := s.slots().FindOneAndUpdate(ctx, l.mine(), mongo.Pipeline{{{Key: "$set", Value: bson.D{until, {Key: "beat", Value: s.beatOf(l.holder)}}}}},
-		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(bson.D{{Key: "until", Value: 1}})).Decode(&row)
+	err := s.slots().FindOneAndUpdate(ctx, l.mine(), mongo.Pipeline{doc("$set", doc(slotUntil, until, slotBeat, s.beatOf(l.holder)))},
+		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(doc(slotUntil, 1))).Decode(&row)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return errLost
 	}
@@ -156,7 +135,7 @@ func (l *slot) renew(ctx context.Context, s *Store) error {
 
 // mine selects the slot while this handle holds it.
 func (l *slot) mine() bson.D {
-	return bson.D{{Key: "_id", Value: l.id}, {Key: "holder", Value: l.holder}}
+	return doc("_id", l.id, slotHolder, l.holder)
 }
 
 // maySettle reports whether this handle may give up silent ones: its own beats have
@@ -169,7 +148,7 @@ func (s *Store) Leads() bool { return s.slot.led.Load() > 0 && s.ago(&s.slot.led
 
 // lead determines whether this handle leads, after a beat that began at an age.
 func (l *slot) lead(ctx context.Context, s *Store, began int64) error {
-	before := bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: l.id}}}, {Key: "holder", Value: bson.D{{Key: "$ne", Value: ""}}}}
+	before := doc("_id", doc("$lt", l.id), slotHolder, doc("$ne", ""))
 	err := s.slots().FindOne(ctx, before).Err()
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments):

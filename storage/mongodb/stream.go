@@ -31,11 +31,11 @@ type streamEvent struct {
 }
 
 // streamed selects the events that listen needs.
-var streamed = mongo.Pipeline{{{Key: "$match", Value: bson.D{{Key: "$or", Value: bson.A{
-	bson.D{{Key: "ns.coll", Value: changesName}, {Key: "operationType", Value: "insert"}},
-	bson.D{{Key: "ns.coll", Value: replicasName}, {Key: "operationType", Value: "update"},
-		{Key: "updateDescription.updatedFields.beat", Value: bson.D{{Key: "$exists", Value: true}}}},
-}}}}}}
+var streamed = mongo.Pipeline{doc("$match", doc("$or", bson.A{
+	doc("ns.coll", changesName, "operationType", "insert"),
+	doc("ns.coll", replicasName, "operationType", "update",
+		"updateDescription.updatedFields."+slotBeat, doc("$exists", true)),
+}))}
 
 // listen receives the changes of other handles until ctx ends. After a stream has failed
 // it opens another and reads the changes in between, so that no stream is resumed.

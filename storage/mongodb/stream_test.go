@@ -38,13 +38,13 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 			heard := watchRevisions(t, b)
 			lose := func(mode string) {
 				t.Helper()
-				err := set.Admin(context.Background(), bson.D{
-					{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-					{Key: "data", Value: bson.D{
-						{Key: "failCommands", Value: bson.A{"getMore", "aggregate"}}, {Key: "errorCode", Value: historyLost},
-						{Key: "errorLabels", Value: test.labels}, {Key: "appName", Value: o.Database + "-late"},
-					}},
-				})
+				err := set.Admin(context.Background(), doc(
+					"configureFailPoint", "failCommand", "mode", mode,
+					"data", doc(
+						"failCommands", bson.A{"getMore", "aggregate"}, "errorCode", historyLost,
+						"errorLabels", test.labels, "appName", o.Database+"-late",
+					),
+				))
 				if err != nil {
 					t.Fatal(err)
 				}

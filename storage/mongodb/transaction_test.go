@@ -18,7 +18,7 @@ import (
 func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	s := openTest(t, newDatabase(t, sharedSet(t)))
 	ctx := t.Context()
-	if err := s.db.RunCommand(ctx, bson.D{{Key: "profile", Value: 2}}).Err(); err != nil {
+	if err := s.db.RunCommand(ctx, doc("profile", 2)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	w := storagetest.NewWriter()
@@ -37,7 +37,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 	if _, err := s.RemoveRecords(ctx, "org", time.Now().AddDate(100, 0, 0), storage.Expired{Records: 1, Settled: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.RunCommand(ctx, bson.D{{Key: "profile", Value: 0}}).Err(); err != nil {
+	if err := s.db.RunCommand(ctx, doc("profile", 0)).Err(); err != nil {
 		t.Fatal(err)
 	}
 
@@ -48,7 +48,7 @@ func TestTransactions_AreOfSessionsThatTheSlotNames(t *testing.T) {
 			} `bson:"lsid"`
 		} `bson:"command"`
 	}
-	begun, err := find[operation](ctx, s.db.Collection("system.profile"), bson.D{{Key: "command.startTransaction", Value: true}})
+	begun, err := find[operation](ctx, s.db.Collection("system.profile"), doc("command.startTransaction", true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -63,10 +62,8 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 
 // revision returns the revision of the last commit.
 func (s *Store) revision(ctx context.Context) (uint64, error) {
-	var counter struct {
-		N int64 `bson:"n"`
-	}
-	err := s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: revisionCounter}}).Decode(&counter)
+	var counter counterRow
+	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Decode(&counter)
 	return uint64(counter.N), err
 }
 
@@ -86,11 +83,9 @@ type update struct {
 }
 
 func (u *update) begin() error {
-	var counter struct {
-		N int64 `bson:"n"`
-	}
-	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, bson.D{{Key: "_id", Value: revisionCounter}},
-		bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: int64(1)}}}}, options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
+	var counter counterRow
+	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", revisionCounter),
+		doc("$inc", doc(counterN, int64(1))), options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
 	u.revision = uint64(counter.N)
 	return err
 }
@@ -194,7 +189,7 @@ func (u *update) Put(d storage.Document) error {
 	}
 	row := &documentRow{Key: documentKey(c, d.Org, d.ID), Org: d.Org, Revision: number(u.revision), Value: string(d.Value)}
 	u.seen[row.Key] = row
-	u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(bson.D{{Key: "_id", Value: row.Key}}).SetReplacement(row).SetUpsert(true))
+	u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(doc("_id", row.Key)).SetReplacement(row).SetUpsert(true))
 	u.changed(c, storage.Change{
 		Revision: u.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value), Actor: storage.Actor(u.ctx),
 	})
@@ -218,7 +213,7 @@ func (u *update) Delete(kind storage.Kind, org, id string) error {
 	}
 	key := documentKey(c, d.Org, id)
 	u.seen[key] = nil
-	u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: key}}))
+	u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
 	u.changed(c, storage.Change{Revision: u.revision, Kind: kind, Org: d.Org, ID: name, Alias: alias, Actor: storage.Actor(u.ctx)})
 	u.index(c, d, before, nil)
 	return nil
@@ -229,12 +224,12 @@ func (u *update) index(c *storage.Collection, d storage.Document, before, keys [
 	was, is := positions(d, before), positions(d, keys)
 	for _, key := range was {
 		if !slices.Contains(is, key) {
-			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(bson.D{{Key: "_id", Value: key}}))
+			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
 		}
 	}
 	for _, key := range is {
 		if !slices.Contains(was, key) {
-			row := bson.D{{Key: "_id", Value: key}, {Key: "d", Value: documentKey(c, d.Org, d.ID)}}
+			row := doc("_id", key, indexDocument, documentKey(c, d.Org, d.ID))
 			u.positions = append(u.positions, mongo.NewInsertOneModel().SetDocument(row))
 		}
 	}

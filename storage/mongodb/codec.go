@@ -1,0 +1,245 @@
+package mongodb
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// codec writes a document or reads one. The same calls in the same order do either, so
+// that a layout is written down once. Reading skips a field that the document lacks.
+//
+// Struct tags do the same by reflection, which takes 6 µs of processor time for a row
+// where codec takes 1.4 µs. A decision takes some 67 µs.
+type codec struct {
+	out []byte // what was written
+
+	reading bool
+	in      []byte // the fields that are left to be read
+	err     error  // the first one
+}
+
+func (c *codec) fail(what string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: a stored %s", errCorrupt, what)
+	}
+}
+
+// read calls f to read the fields of a document, which must be all that it has.
+func (c *codec) read(doc []byte, f func()) {
+	length, _, ok := bsoncore.ReadLength(doc)
+	if !ok || int(length) != len(doc) || length < 5 {
+		c.fail("document")
+		return
+	}
+	rest := c.in
+	c.in = doc[4 : length-1]
+	if f(); len(c.in) > 0 {
+		name, _, _ := strings.Cut(string(c.in[1:]), "\x00")
+		c.fail(fmt.Sprintf("document with the field %q, which this version of writ does not know there", name))
+	}
+	c.in = rest
+}
+
+// next reads the next field if it has this name.
+func (c *codec) next(name string) (v bsoncore.Value, ok bool) {
+	if end := len(name) + 1; len(c.in) <= end || string(c.in[1:end]) != name || c.in[end] != 0 {
+		return v, false
+	}
+	e, rest, ok := bsoncore.ReadElement(c.in)
+	if !ok {
+		c.fail("field " + name)
+		return v, false
+	}
+	c.in = rest
+	return bsoncore.Value{Type: bsoncore.Type(e[0]), Data: e[len(name)+2:]}, true
+}
+
+// field writes v, or reads it and reports whether the document has it.
+func field[T any](c *codec, name string, v *T, put func([]byte, string, T) []byte, get func(bsoncore.Value) (T, bool)) bool {
+	if !c.reading {
+		c.out = put(c.out, name, *v)
+		return true
+	}
+	stored, ok := c.next(name)
+	if ok {
+		if *v, ok = get(stored); !ok {
+			c.fail("field " + name)
+		}
+	}
+	return ok
+}
+
+func (c *codec) text(name string, s *string) bool {
+	return field(c, name, s, bsoncore.AppendStringElement, bsoncore.Value.StringValueOK)
+}
+
+// optional is text, left out if it is empty.
+func (c *codec) optional(name string, s *string) {
+	if c.reading || *s != "" {
+		c.text(name, s)
+	}
+}
+
+func (c *codec) int32(name string, n *int32) {
+	field(c, name, n, bsoncore.AppendInt32Element, bsoncore.Value.Int32OK)
+}
+
+func (c *codec) int64(name string, n *int64) bool {
+	return field(c, name, n, bsoncore.AppendInt64Element, bsoncore.Value.AsInt64OK)
+}
+
+// optionalInt is int64, left out if it is zero.
+func (c *codec) optionalInt(name string, n *int64) {
+	if c.reading || *n != 0 {
+		c.int64(name, n)
+	}
+}
+
+func (c *codec) binary(name string, b *[]byte) { field(c, name, b, appendBinary, binaryOf) }
+
+func appendBinary(dst []byte, name string, b []byte) []byte {
+	return bsoncore.AppendBinaryElement(dst, name, 0, b)
+}
+
+func binaryOf(v bsoncore.Value) ([]byte, bool) {
+	_, b, ok := v.BinaryOK()
+	return slices.Clone(b), ok
+}
+
+func (c *codec) id(name string, id *uuid.UUID) bool { return field(c, name, id, appendID, idOf) }
+
+func appendID(dst []byte, name string, id uuid.UUID) []byte { return appendBinary(dst, name, id[:]) }
+
+func idOf(v bsoncore.Value) (id uuid.UUID, ok bool) {
+	_, b, _ := v.BinaryOK()
+	return id, copy(id[:], b) == len(id) && len(b) == len(id)
+}
+
+// time is a date, and beside it the nanoseconds that dates do not have.
+func (c *codec) time(t *time.Time) {
+	ms, below := t.UnixMilli(), nanosBelow(*t)
+	ok := field(c, recordAt, &ms, bsoncore.AppendDateTimeElement, bsoncore.Value.DateTimeOK)
+	if c.int32(recordNanos, &below); c.reading && ok {
+		*t = time.UnixMilli(ms).UTC().Add(time.Duration(below))
+	}
+}
+
+// packing makes bytes of a text, if the text is the canonical one of the bytes.
+type packing struct {
+	pack   func(dst []byte, s string) ([]byte, bool)
+	unpack func([]byte) string
+}
+
+var (
+	digest = packing{digestBytes, digestText}
+	sig    = packing{sigBytes, base64.RawURLEncoding.EncodeToString}
+)
+
+// packed is optional. The text is stored as bytes if it can be.
+func (c *codec) packed(name string, s *string, p *packing) {
+	start := len(c.out)
+	if c.reading {
+		if v, ok := c.next(name); ok {
+			if *s, ok = v.StringValueOK(); !ok {
+				_, b, isBinary := v.BinaryOK()
+				if *s = p.unpack(b); !isBinary {
+					c.fail("field " + name)
+				}
+			}
+		}
+		return
+	}
+	c.out = appendBinary(c.out, name, nil)
+	data := len(c.out)
+	if b, ok := p.pack(c.out, *s); ok {
+		c.out = b
+		binary.LittleEndian.PutUint32(b[data-5:], uint32(len(b)-data)) //nolint:gosec // less than a document
+		return
+	}
+	c.out = c.out[:start]
+	c.optional(name, s)
+}
+
+func (c *codec) texts(name string, list *[]string) {
+	n := len(*list)
+	c.part(name, bsoncore.TypeArray, n > 0, func() {
+		for i := 0; i < n || len(c.in) > 0; i++ {
+			if c.reading {
+				*list = append(*list, "")
+			}
+			if !c.text(strconv.Itoa(i), &(*list)[i]) {
+				return
+			}
+		}
+	})
+}
+
+// document is a part that f writes, if has is true, or reads.
+func (c *codec) document(name string, has bool, f func()) {
+	c.part(name, bsoncore.TypeEmbeddedDocument, has, f)
+}
+
+func (c *codec) part(name string, t bsoncore.Type, has bool, f func()) {
+	if !c.reading {
+		if has {
+			c.out = bsoncore.AppendHeader(c.out, t, name)
+			c.whole(f)
+		}
+	} else if v, ok := c.next(name); ok {
+		if v.Type != t {
+			c.fail("field " + name)
+			return
+		}
+		c.read(v.Data, f)
+	}
+}
+
+// whole writes a document by f.
+func (c *codec) whole(f func()) {
+	at, b := bsoncore.AppendDocumentStart(c.out)
+	c.out = b
+	f()
+	c.out, _ = bsoncore.AppendDocumentEnd(c.out, at) // fails only if at is no start
+}
+
+// nanosBelow returns the nanoseconds of t below a millisecond, which a date of the server
+// drops.
+func nanosBelow(t time.Time) int32 {
+	return int32(t.Nanosecond() % int(time.Millisecond)) //nolint:gosec // less than a million
+}
+
+const digestPrefix = "sha256:"
+
+// digestBytes appends the bytes that a digest says, where it is written as receipts
+// write it.
+func digestBytes(dst []byte, s string) ([]byte, bool) {
+	digits, ok := strings.CutPrefix(s, digestPrefix)
+	if !ok || len(digits) != 64 || strings.ContainsAny(digits, "ABCDEF") {
+		return nil, false
+	}
+	dst, err := hex.AppendDecode(dst, []byte(digits))
+	return dst, err == nil
+}
+
+func digestText(b []byte) string {
+	return string(hex.AppendEncode(append(make([]byte, 0, 71), digestPrefix...), b))
+}
+
+// sigBytes appends the bytes that a sig is the base64url of, where it is written as
+// receipts write it.
+func sigBytes(dst []byte, s string) ([]byte, bool) {
+	if s == "" || strings.ContainsAny(s, "\r\n") { // the decoder skips these
+		return nil, false
+	}
+	dst, err := base64.RawURLEncoding.Strict().AppendDecode(dst, []byte(s))
+	return dst, err == nil
+}
