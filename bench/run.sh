@@ -47,8 +47,8 @@ replicas)
   "$tmp/replicas" -writ "$tmp/writ" -rounds "${ROUNDS:-5}" -duration "${DURATION:-5s}" -conns "${CONNS:-256}"
   ;;
 hostile)
-  . bench/hostile.sh
-  hostile
+  "$tmp/writ" bench hostile --conns "${CONNS:-16}" --duration "${DURATION:-4s}" --alone "${ALONE:-3s}" --rounds "${ROUNDS:-3}" \
+    --rate "${RATE:-200}" ${ONLY:+--only "$ONLY"}
   ;;
 guard) # what bench guard says of equal builds, and of one that burns 4 µs more a request
   cp "$tmp/writ" "$tmp/equal"

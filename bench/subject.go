@@ -26,6 +26,8 @@ type Subject struct {
 	pid    int    // of its process; 0: not known
 	admin  string // URL of the admin address, whose /metrics know the processor time; empty: not known
 	stop   func() error
+	data   string // directory of what was started
+	beside []int  // processes that work for it
 }
 
 // Stop ends what was started for it.
@@ -84,7 +86,7 @@ func Connect(ctx context.Context, base *url.URL, w Work, bearer Bearer, pid int,
 }
 
 // plans has one that no run uses up.
-const plans = `{"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10000, "rules": 10000, "tokens": 1000, "retention_days": 7, "csv_export": false}}`
+const plans = `{"free": {"name": "free", "evaluations": 1000000000, "agents": 5, "policies": 10000, "rules": 10000, "tokens": 1000, "retention_days": 7, "csv_export": true}}`
 
 // Program is a binary of writ that Start starts.
 type Program struct {
@@ -93,23 +95,28 @@ type Program struct {
 	Args   []string // of serve
 	// Processors that it may use; none: all.
 	Processors []int
+	Limited    bool   // limits of callers are as serve has them
+	Dir        string // that stays; empty: a temporary one
+	Beside     []int  // processes that work for it
 }
 
-// Start starts writ with everything in a temporary directory, without limits of
-// callers, and prepares the work.
+// Start starts writ with everything in a directory of its own, and prepares the work.
 func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
-	dir, err := os.MkdirTemp("", "writ-bench-")
-	if err != nil {
-		return nil, err
+	dir, clean := p.Dir, func() error { return nil }
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "writ-bench-"); err != nil {
+			return nil, err
+		}
+		clean = func() error { return os.RemoveAll(dir) }
 	}
-	s := &Subject{About: About{p.Name, strings.Join(append([]string{p.Binary, "serve"}, p.Args...), " ")}}
-	s.stop = func() error { return os.RemoveAll(dir) }
+	s := &Subject{About: About{p.Name, strings.Join(append([]string{p.Binary, "serve"}, p.Args...), " ")}, beside: p.Beside, stop: clean}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	file, data := filepath.Join(dir, "plans.json"), filepath.Join(dir, "data")
+	file := filepath.Join(dir, "plans.json")
+	s.data = filepath.Join(dir, "data")
 	if err := os.WriteFile(file, []byte(plans), 0o600); err != nil {
 		return nil, err
 	}
@@ -117,16 +124,19 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", data, "--plans", file}, p.Args...)
+	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", s.data, "--plans", file}, p.Args...)
 	// As variables: an earlier revision that has no such limit ignores them.
 	environ := []string{"WRIT_RATE_LIMIT_ADDRESS=off", "WRIT_RATE_LIMIT_CHANGES=off", "WRIT_RATE_LIMIT_CREDENTIAL=off"}
+	if p.Limited {
+		environ = nil
+	}
 	started, err := startProcess(ctx, addr, p.Processors, environ, p.Binary, args...)
 	if err != nil {
 		return nil, err
 	}
 	s.pid = started.cmd.Process.Pid
-	s.stop = func() error { return errors.Join(started.stop(), os.RemoveAll(dir)) }
-	bearer, err := OperatorTokens(filepath.Join(data, "operator-secret"))
+	s.stop = func() error { return errors.Join(started.stop(), clean()) }
+	bearer, err := OperatorTokens(filepath.Join(s.data, "operator-secret"))
 	if err != nil {
 		return nil, err
 	}

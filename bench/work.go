@@ -18,6 +18,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/bench/load"
+	"writ/engine"
 )
 
 // Work is what a server is given to do.
@@ -87,7 +88,7 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("setting up: %w", err)
 	}
-	t, err := w.ask(base, slices.Concat(callers...))
+	t, err := w.ask(base, slices.Concat(callers...), corpus.AllowedIntent())
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +100,8 @@ func (w Work) target(ctx context.Context, base *url.URL, bearer Bearer) (*load.T
 	return t, w.fill(ctx, base, t.Callers)
 }
 
-// ask returns what asks a writ server.
-func (w Work) ask(base *url.URL, callers []load.Caller) (*load.Target, error) {
-	in := corpus.AllowedIntent()
+// ask returns what asks a writ server about an intent.
+func (w Work) ask(base *url.URL, callers []load.Caller, in *engine.Intent) (*load.Target, error) {
 	in.IntentID, in.PolicyID = load.IntentID, load.PolicyID
 	u := *base
 	u.Path = "/v1/policy/evaluate"
@@ -124,7 +124,7 @@ func (w Work) fill(ctx context.Context, base *url.URL, callers []load.Caller) er
 	if w.History == 0 {
 		return nil
 	}
-	t, err := Work{Batch: historyBatch}.ask(base, callers)
+	t, err := Work{Batch: historyBatch}.ask(base, callers, corpus.AllowedIntent())
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (w Work) register(ctx context.Context, c client, i int) ([]load.Caller, err
 	if err := w.addRules(ctx, c); err != nil {
 		return nil, err
 	}
-	key, err := c.mint(ctx)
+	key, err := c.mint(ctx, "policy:evaluate")
 	callers := make([]load.Caller, len(ids))
 	for n, id := range ids {
 		callers[n] = load.Caller{Key: key, PolicyID: id}
@@ -187,13 +187,12 @@ type client struct {
 	token string
 }
 
-// mint returns a key that can only evaluate or, where the credential may make none,
-// the credential.
-func (c client) mint(ctx context.Context) (string, error) {
+// mint returns a key with scopes or, where the credential may make none, the credential.
+func (c client) mint(ctx context.Context, scopes ...string) (string, error) {
 	var key struct {
 		Token string `json:"token"`
 	}
-	err := c.call(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "writ bench", "scopes": []string{"policy:evaluate"}}, &key)
+	err := c.call(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "writ bench", "scopes": scopes}, &key)
 	if refused := (*refusedError)(nil); errors.As(err, &refused) && refused.status == http.StatusForbidden {
 		return c.token, nil
 	}

@@ -11,7 +11,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,41 +24,57 @@ type conn struct {
 	ids      [][]byte // of intents, within request
 	policies [][]byte // ids, within request
 	key      []byte   // within request
+	numbers  [][]byte // within request
+	sent     *atomic.Int64
 	random   *rand.ChaCha8
 	net      net.Conn
 	read     *bufio.Reader
 	body     []byte // of the last answer
+	discards bool   // bodies
+	deadline time.Time
 }
 
 func dial(ctx context.Context, t *Target) (*conn, error) {
-	c := &conn{target: t}
+	c := &conn{target: t, sent: new(atomic.Int64)}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", t.URL.RequestURI(), t.URL.Host)
+	method := http.MethodPost
+	if t.Body == nil {
+		method = http.MethodGet
+	}
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, t.URL.RequestURI(), t.URL.Host)
 	at, size := 0, 0
 	if len(t.Callers) > 0 && t.Callers[0].Key != "" {
 		b.WriteString("Authorization: Bearer ")
 		at, size = b.Len(), len(t.Callers[0].Key)
 		b.WriteString(t.Callers[0].Key + "\r\n")
 	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(t.Body), t.Body)
+	if t.Body != nil {
+		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(t.Body))
+	}
+	fmt.Fprintf(&b, "\r\n%s", t.Body)
 	c.request = b.Bytes()
 	c.key = c.request[at : at+size]
 	c.ids, c.policies = within(c.request, IntentID), within(c.request, PolicyID)
+	c.numbers = within(c.request, strconv.Itoa(Number))
 	var seed [32]byte
 	for i := range 4 {
 		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
 	}
 	c.random = rand.NewChaCha8(seed)
-	host := t.URL.Host
-	if t.URL.Port() == "" {
-		host = net.JoinHostPort(t.URL.Hostname(), "80")
+	return c, c.connect(ctx)
+}
+
+// connect opens the connection, again if it is open.
+func (c *conn) connect(ctx context.Context) (err error) {
+	c.close()
+	host := c.target.URL.Host
+	if c.target.URL.Port() == "" {
+		host = net.JoinHostPort(c.target.URL.Hostname(), "80")
 	}
-	var err error
-	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", host); err != nil {
-		return nil, err
+	if c.net, err = (&net.Dialer{}).DialContext(ctx, "tcp", host); err == nil {
+		c.read = bufio.NewReaderSize(c.net, 4<<10)
 	}
-	c.read = bufio.NewReaderSize(c.net, 4<<10)
-	return c, nil
+	return err
 }
 
 // within returns where text stands in request.
@@ -71,7 +89,11 @@ func within(request []byte, text string) (places [][]byte) {
 	}
 }
 
-func (c *conn) close() { _ = c.net.Close() } // everything that matters has been read
+func (c *conn) close() {
+	if c.net != nil {
+		_ = c.net.Close() // everything that matters has been read
+	}
+}
 
 // ask sends a request with intent ids of its own, of any of the callers, and reads
 // the answer.
@@ -88,6 +110,15 @@ func (c *conn) ask() (answer, error) {
 	}
 	for _, id := range c.ids {
 		writeUUID(id, c.random)
+	}
+	if len(c.numbers) > 0 {
+		n := strconv.FormatInt(c.sent.Add(1)+Number, 10)
+		for _, number := range c.numbers {
+			copy(number, n)
+		}
+	}
+	if !c.deadline.IsZero() {
+		_ = c.net.SetDeadline(c.deadline) // of an open connection
 	}
 	if _, err := c.net.Write(c.request); err != nil {
 		return answer{}, err
@@ -151,8 +182,19 @@ func (c *conn) response() (a answer, err error) {
 
 // take makes the next size bytes the body.
 func (c *conn) take(size int) error {
-	c.body = append(c.body[:0], make([]byte, size)...)
-	_, err := io.ReadFull(c.read, c.body)
+	c.body = c.body[:0]
+	return c.more(size)
+}
+
+// more appends the next size bytes to the body.
+func (c *conn) more(size int) error {
+	if c.discards {
+		_, err := c.read.Discard(size)
+		return err
+	}
+	at := len(c.body)
+	c.body = append(c.body, make([]byte, size)...)
+	_, err := io.ReadFull(c.read, c.body[at:])
 	return err
 }
 
@@ -167,9 +209,7 @@ func (c *conn) chunks() error {
 		if err != nil {
 			return err
 		}
-		at := len(c.body)
-		c.body = append(c.body, make([]byte, size)...)
-		if _, err := io.ReadFull(c.read, c.body[at:]); err != nil {
+		if err := c.more(int(size)); err != nil {
 			return err
 		}
 		if _, err := c.read.Discard(len("\r\n")); err != nil || size == 0 {

@@ -21,20 +21,23 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Placeholders of a body: each request replaces those of intents by random UUIDs of
-// version 4, and those of policies by that of its [Caller].
+// version 4, those of policies by that of its [Caller], and numbers by one that grows
+// with each request.
 const (
 	IntentID = "00000000-0000-4000-8000-000000000000"
 	PolicyID = "00000000-0000-4000-8000-000000000001"
+	Number   = 1_000_000_001
 )
 
 // Target is what is asked.
 type Target struct {
 	URL     *url.URL // of scheme http
-	Body    []byte   // JSON with the placeholders
+	Body    []byte   // JSON with the placeholders; nil: a GET
 	Callers []Caller // each request is of a random one; none: no header, no policy
 	// Allowed is what the body of an answer contains for each intent that was
 	// allowed, Intents how often it must: anything else is an error of the run.
@@ -53,13 +56,20 @@ type Options struct {
 	Requests int           // of a closed loop that ends after as many; 0: after Duration
 	Rate     float64       // requests that arrive a second; 0 is a closed loop
 	Patience time.Duration // of an arrival of an open loop
+	// Hostile: a closed loop counts every answer, keeps no body, ignores Retry-After, and
+	// opens a connection that breaks again. What is under way a second after Duration is
+	// given up.
+	Hostile bool
 }
 
 // ErrNone says that no request was answered with 200.
 var ErrNone = errors.New("no request was answered with 200")
 
 // Driver holds connections to a target.
-type Driver struct{ conns []*conn }
+type Driver struct {
+	conns []*conn
+	sent  atomic.Int64 // numbers
+}
 
 // Dial opens connections.
 func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
@@ -73,6 +83,7 @@ func Dial(ctx context.Context, t *Target, conns int) (*Driver, error) {
 			d.Close()
 			return nil, err
 		}
+		c.sent = &d.sent
 		d.conns = append(d.conns, c)
 	}
 	return d, nil
@@ -103,8 +114,8 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	// What is read or written when ctx ends fails at once.
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
-	r := newResult()
-	s := &schedule{start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests)}
+	r := &Result{Others: make(map[int]int)}
+	s := &schedule{ctx: ctx, start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests), hostile: o.Hostile}
 	s.end = s.start.Add(o.Duration)
 	var (
 		wg   sync.WaitGroup
@@ -128,7 +139,7 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if fail == nil && r.Accepted == 0 {
+	if fail == nil && r.Accepted == 0 && !o.Hostile {
 		fail = ErrNone
 	}
 	return r, fail

@@ -189,3 +189,41 @@ func TestLatencies_SurviveTheFile(t *testing.T) {
 		t.Errorf("an empty text gives %d latencies, %v", back.Count(), err)
 	}
 }
+
+// TestDrive_HostileCountsEveryAnswer has a server refuse, break connections, and answer
+// in chunks: an attacker goes on, and its requests are numbered.
+func TestDrive_HostileCountsEveryAnswer(t *testing.T) {
+	var asked atomic.Int64
+	numbers := make(chan string, 1<<16)
+	hostile := target(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		numbers <- string(body)
+		switch asked.Add(1) % 4 {
+		case 0:
+			w.Header().Set("Retry-After", "1000")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 1:
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			panic(http.ErrAbortHandler)
+		default:
+			io.WriteString(w, strings.Repeat("x", 100_000))
+		}
+	})
+	hostile.Body, hostile.Allowed = fmt.Append(nil, Number), ""
+	r, err := Drive(t.Context(), hostile, Options{Conns: 2, Duration: 200 * time.Millisecond, Hostile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Accepted == 0 || r.Refused == 0 || r.Dropped == 0 || r.Others[http.StatusTooManyRequests] == 0 || r.Refusals.Count() != int64(r.Refused) {
+		t.Errorf("%d accepted, %d refused, %d dropped, others %v: want some of each", r.Accepted, r.Refused, r.Dropped, r.Others)
+	}
+	close(numbers)
+	seen := make(map[string]bool)
+	for n := range numbers {
+		if seen[n] || len(n) != len("1000000001") {
+			t.Errorf("number %s is sent twice or of another length", n)
+		}
+		seen[n] = true
+	}
+}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -8,24 +9,34 @@ import (
 
 // schedule is when a run begins and ends, and which arrivals are taken.
 type schedule struct {
+	ctx        context.Context
 	start, end time.Time
 	rate       float64
 	patience   time.Duration
 	requests   int64 // that a closed loop ends after, if not at its end
 	arrivals   atomic.Int64
 	failed     atomic.Bool // a connection failed: the others stop
+	hostile    bool
 }
 
 // closed sends the next request when the last one is answered.
 func (s *schedule) closed(c *conn, r *Result) error {
+	if s.hostile {
+		c.discards, c.deadline = true, s.end.Add(time.Second)
+	}
 	for sent := time.Now(); s.lasts(sent) && !s.failed.Load(); {
 		a, err := c.ask()
+		now := time.Now()
+		if err != nil && s.hostile {
+			r.dropped()
+			err = c.connect(s.ctx)
+			a.status, sent = 0, now
+		}
 		if err != nil {
 			return err
 		}
-		now := time.Now()
 		r.took(a, now, sent, sent)
-		if a.status != 200 {
+		if a.status != 200 && !s.hostile {
 			if a.status != 503 || a.retryAfter == 0 {
 				return statusError(a)
 			}

@@ -78,10 +78,12 @@ func (l *Latencies) UnmarshalText(text []byte) (err error) {
 type Result struct {
 	mu sync.Mutex // guards all while the run lasts
 
-	Accepted int // answers with 200
-	Refused  int // with 503
-	Unsent   int // arrivals that were given up
-	Bytes    int // of the bodies of 200s
+	Accepted int         // answers with 200
+	Refused  int         // with 503
+	Unsent   int         // arrivals that were given up
+	Dropped  int         // connections
+	Others   map[int]int // answers with other statuses
+	Bytes    int         // of the bodies of 200s
 	Elapsed  time.Duration
 
 	// Scheduled holds the latencies of 200s from when they were due, and the waits of
@@ -94,8 +96,6 @@ type Result struct {
 	// driver's own.
 	Lateness Latencies
 }
-
-func newResult() *Result { return &Result{} }
 
 // took notes an answer at now to a request that was due and sent then.
 func (r *Result) took(a answer, now, due, sent time.Time) {
@@ -110,7 +110,16 @@ func (r *Result) took(a answer, now, due, sent time.Time) {
 	case 503:
 		r.Refused++
 		r.Refusals.Record(now.Sub(sent))
+	case 0: // none came
+	default:
+		r.Others[a.status]++
 	}
+}
+
+func (r *Result) dropped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Dropped++
 }
 
 func (r *Result) gaveUp(after time.Duration) {

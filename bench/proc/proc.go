@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"time"
@@ -58,6 +59,17 @@ func (p Processors) Other(before Processors, own, elapsed time.Duration) float64
 	}
 	other := p.Used - before.Used + p.Stolen - before.Stolen - own
 	return max(0, other.Seconds()/elapsed.Seconds())
+}
+
+// Resident returns the resident memory of a process in bytes, 0 where it cannot be read.
+func Resident(pid int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := bytes.Fields(data)
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.Atoi(string(fields[1])) // 0 where it is none
+	return pages * os.Getpagesize()
 }
 
 // ticks returns what a number of /proc says, 0 where it is none.

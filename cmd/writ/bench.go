@@ -15,10 +15,11 @@ import (
 )
 
 type benchCmd struct {
-	Run    benchRunCmd    `cmd:"" default:"withargs" help:"Measure a server beside others, in rounds."`
-	Report benchReportCmd `cmd:"" help:"Write the HTML report of raw data again."`
-	Guard  benchGuardCmd  `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
-	Floor  benchFloorCmd  `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
+	Run     benchRunCmd     `cmd:"" default:"withargs" help:"Measure a server beside others, in rounds."`
+	Report  benchReportCmd  `cmd:"" help:"Write the HTML report of raw data again."`
+	Guard   benchGuardCmd   `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
+	Hostile benchHostileCmd `cmd:"" help:"Measure what one organization's worst costs another."`
+	Floor   benchFloorCmd   `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
 }
 
 func (c *benchCmd) Help() string {

@@ -1,14 +1,13 @@
-package main
+package bench
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
 	"writ/bench/corpus"
+	"writ/bench/load"
 	"writ/engine"
 	"writ/engine/condition"
 )
@@ -25,12 +24,12 @@ func attacks() []*attack {
 		{name: "globs", policy: worstGlobs, intent: longResource},
 		{name: "regexes", rules: worstRegexes(), intent: longResource},
 		{name: "macros", rules: macros(), intent: wide(100)},
-		{name: "register", next: register},
-		{name: "rules", next: createRule},
-		{name: "filter", history: true, next: get("/v1/authorizations?agent_id=nobody&limit=500")},
-		{name: "export", history: true, next: get("/v1/authorizations/export")},
-		{name: "replay", next: replay},
-		{name: "strangers", next: stranger},
+		{name: "register", path: "/v1/policies/register", body: registration, ids: 100},
+		{name: "rules", path: "/v1/rules", body: dearRule},
+		{name: "filter", history: true, path: "/v1/authorizations?agent_id=nobody&limit=500"},
+		{name: "export", history: true, path: "/v1/authorizations/export"},
+		{name: "replay", path: "/v1/policy/evaluate", intent: wide(1000), body: replay, ids: 2},
+		{name: "strangers", path: "/v1/authorizations?access_token=guess"}, // which no credential opens
 	}
 }
 
@@ -96,44 +95,29 @@ func macros() []string {
 	return all
 }
 
-// register sends a new version of a policy of many patterns.
-func register(a *attack, conn, n int) (call, error) {
+// registration is a new version of a policy of many patterns.
+func registration(a *attack) any {
 	p := corpus.ReferencePolicy()
-	p.OrganizationID, p.Version = a.org, int64(n+1)
-	p.PolicyID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fmt.Sprint(a.org, conn))).String()
+	p.OrganizationID, p.PolicyID, p.Version = a.org, load.PolicyID, load.Number
 	for i := range 900 {
-		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/{a,b,c,d}/*/x/**", i, n))
-		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/*/{e,f}/**", i, n))
+		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/{a,b,c,d}/*/x/**", i, load.Number))
+		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/*/{e,f}/**", i, load.Number))
 	}
-	body, err := json.Marshal(map[string]any{"policy": p})
-	return call{http.MethodPost, "/v1/policies/register", body}, err
+	return map[string]any{"policy": p}
 }
 
-// createRule sends a rule whose condition is dear to compile and whose action
-// is refused after that, so that none is stored.
-func createRule(_ *attack, conn, n int) (call, error) {
+// dearRule is a rule whose condition is dear to compile and whose action is refused
+// after that, so that none is stored.
+func dearRule(*attack) any {
 	var source strings.Builder
 	for i := range 180 {
-		fmt.Fprintf(&source, "input.intent.metadata.k%d != \"v%d-%d-%d\"; startswith(input.intent.resource, \"x%d\")\n", i, conn, n, i, i)
+		fmt.Fprintf(&source, "input.intent.metadata.k%d != \"v%d\"; startswith(input.intent.resource, \"x%d\")\n", i, load.Number, i)
 	}
-	body, err := json.Marshal(rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`))
-	return call{http.MethodPost, "/v1/rules", body}, err
+	return rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`)
 }
 
-func get(path string) func(*attack, int, int) (call, error) {
-	return func(*attack, int, int) (call, error) { return call{method: http.MethodGet, path: path}, nil }
-}
-
-// replay sends the same intent, wide as it can be, again and again.
-func replay(a *attack, conn, _ int) (call, error) {
-	in := a.in
-	wide(1000)(&in)
-	in.IntentID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(fmt.Sprint(a.org, conn%2))).String()
-	body, err := json.Marshal(map[string]any{"policy_id": in.PolicyID, "intent": &in}, json.Deterministic(true))
-	return call{http.MethodPost, "/v1/policy/evaluate", body}, err
-}
-
-// stranger asks with a path that no credential opens.
-func stranger(*attack, int, int) (call, error) {
-	return call{method: http.MethodGet, path: "/v1/authorizations?access_token=guess"}, nil
+// replay is the same intent again and again, whose id stands where that of a policy does.
+func replay(a *attack) any {
+	a.in.IntentID, a.in.PolicyID = load.PolicyID, corpus.PolicyID
+	return map[string]any{"policy_id": corpus.PolicyID, "intent": a.in}
 }

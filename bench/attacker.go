@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"writ/bench/corpus"
+	"writ/bench/load"
+	"writ/engine"
+)
+
+// attack is what one organization does to all others.
+type attack struct {
+	name string
+	// policy changes the reference policy, intent the allowed intent, both if not
+	// nil; rules are the conditions of its rules, as JSON documents.
+	policy func(*engine.ActionPolicy)
+	intent func(*engine.Intent)
+	rules  []string
+	// refused says that its rules may be refused when they are created, which ends
+	// the attack.
+	refused bool
+	// history is set where there is something to search.
+	history bool
+	// path and body are of its requests: a GET where body is nil, and without a path
+	// evaluations of the intent, each under a new id.
+	path string
+	body func(*attack) any
+	// ids is how many ids stand in for that of the policy, in turn; 0: none.
+	ids int
+
+	org string
+	in  *engine.Intent
+}
+
+// attacker is the process of an attack. It prepares and says so in a line, attacks from
+// the first line that it reads, and writes what it was answered.
+type attacker struct {
+	in  io.Writer
+	out *bufio.Reader
+	cmd *exec.Cmd
+}
+
+// errRefused means that the attack's rules were refused when they were created.
+var errRefused = errors.New("refused when it is created")
+
+// spawn starts the process of an attack and waits until it is ready.
+func (h *Hostile) spawn(ctx context.Context, name string) (*attacker, error) {
+	cmd := exec.CommandContext(ctx, "nice", "-n", attackerNice, h.Binary, "bench", "hostile", "--attack", name, //nolint:gosec // this binary
+		"--url", "http://"+h.victim.target.URL.Host, "--secret", filepath.Join(h.victim.data, "operator-secret"),
+		"--conns", strconv.Itoa(h.Conns), "--history", strconv.Itoa(h.History), "--duration", h.Duration.String())
+	cmd.Stderr = os.Stderr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	a := &attacker{in: in, out: bufio.NewReader(out), cmd: cmd}
+	switch line, err := a.out.ReadString('\n'); {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("the attacker did not get ready: %w", err), cmd.Wait())
+	case line != "ready\n":
+		return nil, errors.Join(fmt.Errorf("%w: %s", errRefused, line), cmd.Wait())
+	}
+	return a, nil
+}
+
+// Attack is the process of an attack on a server.
+func (h *Hostile) Attack(ctx context.Context, name string, base *url.URL, bearer Bearer, in io.Reader, out io.Writer) error {
+	for _, a := range attacks() {
+		if a.name == name {
+			return h.attack(ctx, a, base, bearer, in, out)
+		}
+	}
+	return fmt.Errorf("there is no attack %q", name)
+}
+
+func (h *Hostile) attack(ctx context.Context, a *attack, base *url.URL, bearer Bearer, in io.Reader, out io.Writer) error {
+	t, err := h.prepare(ctx, a, base, bearer)
+	if refused := (*refusedError)(nil); a.refused && errors.As(err, &refused) && refused.status == http.StatusBadRequest {
+		_, err = fmt.Fprintln(out, err)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("preparing %s: %w", a.name, err)
+	}
+	fmt.Fprintln(out, "ready")
+	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
+		return fmt.Errorf("waiting to start: %w", err)
+	}
+	r, err := load.Drive(ctx, t, load.Options{Conns: h.Conns, Duration: h.Duration, Hostile: true})
+	if err != nil {
+		return err
+	}
+	got := answered{Statuses: maps.Clone(r.Others), Refusals: r.Refusals, Dropped: r.Dropped}
+	for status, n := range map[int]int{http.StatusOK: r.Accepted, http.StatusServiceUnavailable: r.Refused} {
+		if n > 0 {
+			got.Statuses[status] = n
+		}
+	}
+	return json.MarshalWrite(out, got)
+}
+
+// prepare registers what a needs, and returns what it sends.
+func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer Bearer) (*load.Target, error) {
+	a.org = fmt.Sprintf("hostile-%s-%d", a.name, os.Getpid()) // of each round its own: changes are limited
+	token, err := bearer(a.org)
+	if err != nil {
+		return nil, err
+	}
+	c := client{base, token}
+	p := corpus.ReferencePolicy()
+	p.OrganizationID = a.org
+	if a.policy != nil {
+		a.policy(p)
+	}
+	if err := c.call(ctx, http.MethodPost, "/v1/policies/register", map[string]any{"policy": p}, nil); err != nil {
+		return nil, err
+	}
+	for i, condition := range a.rules {
+		body := rule(fmt.Sprintf("rule %d", i), condition, `{"decision":"deny","reason":"hostile"}`)
+		if err := c.call(ctx, http.MethodPost, "/v1/rules", body, nil); err != nil {
+			return nil, err
+		}
+	}
+	callers := make([]load.Caller, h.Conns)
+	for i := range callers {
+		callers[i].PolicyID = p.PolicyID
+		callers[i].Key, err = c.mint(ctx, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write", "history:read")
+		if err != nil {
+			return nil, err
+		}
+	}
+	if a.history {
+		if err := (Work{History: h.History}).fill(ctx, base, callers); err != nil {
+			return nil, err
+		}
+	}
+	a.in = corpus.AllowedIntent()
+	if a.intent != nil {
+		a.intent(a.in)
+	}
+	return a.target(base, callers)
+}
+
+// target returns what asks a server as a does.
+func (a *attack) target(base *url.URL, callers []load.Caller) (*load.Target, error) {
+	t, err := Work{}.ask(base, callers, a.in)
+	t.Allowed = ""
+	if err != nil || a.path == "" {
+		return t, err
+	}
+	if t.URL, err = base.Parse(a.path); err != nil {
+		return nil, err
+	}
+	t.Body = nil
+	if a.body != nil {
+		t.Body, err = json.Marshal(a.body(a), json.Deterministic(true))
+	}
+	if a.ids > 0 {
+		for i := range callers {
+			callers[i].PolicyID = uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, a.org, i%a.ids)).String()
+		}
+	}
+	return t, err
+}
+
+func rule(name, condition, action string) any {
+	return map[string]any{"name": name, "condition": condition, "action": action}
+}

@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"writ/bench/load"
+	"writ/bench/proc"
+)
+
+// Hostile measures what one organization's requests cost another's. A victim sends ordinary
+// evaluations on a schedule, alone and then beside each attack: an organization of its own
+// that does one dear thing as fast as its connections allow and ignores Retry-After. Last
+// come all attacks at once. Each attack is a process of its own at a lower priority: on
+// another machine it would not take the victim's processor either.
+type Hostile struct {
+	Binary          string   // of writ, which is the attackers, too
+	Only            []string // attacks; none: all
+	Conns           int      // of each attack
+	Rate            float64  // requests a second of the victim
+	Rounds          int      // of each attack
+	Alone, Duration time.Duration
+	History         int // decisions in the history that is searched and exported
+	Say             func(format string, args ...any)
+
+	victim *Subject
+}
+
+// What is held of the victim, from decisions.md: "Bounds that protect the others".
+const (
+	heldRatio  = 3
+	heldP99    = 15 * time.Millisecond
+	heldMemory = 1 << 30
+)
+
+const (
+	// measuredAtMost is how often a round is measured at most, stolenAtMost the share of
+	// processor time that may be withheld in it: a hundredth of the victim's requests is
+	// what its p99 stands on.
+	measuredAtMost = 4
+	stolenAtMost   = 0.003
+	// settling is how long what went before may take to end.
+	settling = time.Second
+	// victimConns are enough that an arrival finds a free one unless answers take a tenth
+	// of a second.
+	victimConns = 16
+	victimRules = 20
+	// attackerNice is how much the attackers yield to the victim and the server.
+	attackerNice = "10"
+)
+
+// Run measures, and reports whether each attack alone is within what is held.
+func (h *Hostile) Run(ctx context.Context) (held bool, err error) {
+	work := Work{Organization: "victim", Organizations: 1, Policies: 1, Rules: victimRules}
+	h.victim, err = Program{Name: "writ", Binary: h.Binary, Limited: true}.Start(ctx, work)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, h.victim.Stop()) }()
+	held = true
+	var names []string
+	for _, a := range attacks() {
+		if len(h.Only) > 0 && !slices.Contains(h.Only, a.name) {
+			continue
+		}
+		ok, err := h.holds(ctx, a.name, a.name)
+		if errors.Is(err, errRefused) {
+			h.Say("%-13s %v", a.name, err)
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", a.name, err)
+		}
+		names, held = append(names, a.name), held && ok
+	}
+	if len(names) > 1 {
+		if _, err := h.holds(ctx, "all at once", names...); err != nil {
+			return false, fmt.Errorf("all at once: %w", err)
+		}
+	}
+	h.Say("held for each alone: %t", held)
+	return held, nil
+}
+
+// holds measures in some rounds, and reports whether the median of the p99s beside
+// attacks is within what is held of the median of those alone: one write that the
+// host's disk is slow with is in the p99 of a round.
+func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bool, error) {
+	var alone, beside []float64
+	sound := true
+	for range h.Rounds {
+		r, err := h.undisturbed(ctx, name, attacks)
+		if err != nil {
+			return false, err
+		}
+		alone, beside = append(alone, seconds(r.alone.Scheduled.At(.99))), append(beside, seconds(r.beside.Scheduled.At(.99)))
+		sound = sound && r.memory <= heldMemory && r.failed() == 0
+	}
+	a, b := median(alone), median(beside)
+	bound := max(heldRatio*a, seconds(heldP99))
+	held := sound && b <= bound
+	h.Say("%-13s median p99 alone=%.1fms beside=%.1fms bound=%.1fms held=%t", name, 1e3*a, 1e3*b, 1e3*bound, held)
+	return held, nil
+}
+
+// undisturbed measures again, some times, where a host gave processor time of this
+// machine to others meanwhile: what that delays is no work of the server's.
+func (h *Hostile) undisturbed(ctx context.Context, name string, attacks []string) (r *ordeal, err error) {
+	for range measuredAtMost {
+		before := proc.ReadProcessors()
+		if r, err = h.round(ctx, attacks); err != nil {
+			return nil, err
+		}
+		h.Say("%-13s %s", name, r)
+		stolen := proc.ReadProcessors().StolenSince(before)
+		if stolen <= stolenAtMost {
+			break
+		}
+		h.Say("#   disturbed: %.1f %% of the processor time was given to other machines", 100*stolen)
+	}
+	return r, nil
+}
+
+// ordeal is what a round measured.
+type ordeal struct {
+	alone, beside *load.Result // of the victim
+	attackers     answered
+	memory        int // most of the server
+	lasted        time.Duration
+}
+
+// failed counts the victim's requests that no decision answered.
+func (o *ordeal) failed() int { return o.beside.Refused + o.beside.Unsent }
+
+// String describes a round on one line.
+func (o *ordeal) String() string {
+	alone, beside := o.alone.Scheduled.At(.99), o.beside.Scheduled.At(.99)
+	return fmt.Sprintf("alone p50=%s p99=%s beside p50=%s p99=%s ratio=%.1f failed=%d memory=%dMiB | attacker:%s",
+		short(o.alone.Scheduled.At(.5)), short(alone), short(o.beside.Scheduled.At(.5)), short(beside),
+		float64(beside)/float64(alone), o.failed(), o.memory>>20, o.attackers.describe(o.lasted))
+}
+
+// round measures the victim alone and beside attacks.
+func (h *Hostile) round(ctx context.Context, attacks []string) (*ordeal, error) {
+	ctx, end := context.WithCancel(ctx)
+	defer end() // of attackers that an error leaves
+	var attackers []*attacker
+	for _, name := range attacks {
+		a, err := h.spawn(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		attackers = append(attackers, a)
+	}
+	time.Sleep(settling)
+	o := load.Options{Conns: victimConns, Rate: h.Rate, Duration: h.Alone, Patience: time.Minute}
+	r := &ordeal{lasted: h.Duration}
+	var err error
+	if r.alone, err = load.Drive(ctx, h.victim.target, o); err != nil {
+		return nil, fmt.Errorf("the victim alone: %w", err)
+	}
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	memory := watchMemory(watching, h.victim.pid)
+	for _, a := range attackers {
+		if _, err := io.WriteString(a.in, "start\n"); err != nil {
+			return nil, err
+		}
+	}
+	o.Duration = h.Duration
+	if r.beside, err = load.Drive(ctx, h.victim.target, o); err != nil {
+		return nil, fmt.Errorf("the victim beside it: %w", err)
+	}
+	enough()
+	r.memory = <-memory
+	for _, a := range attackers {
+		var got answered
+		err := json.UnmarshalRead(a.out, &got)
+		if err := errors.Join(err, a.cmd.Wait()); err != nil {
+			return nil, fmt.Errorf("the attacker: %w", err)
+		}
+		r.attackers.add(got)
+	}
+	return r, nil
+}
+
+// watchMemory sends the most resident memory of a process, once ctx has ended.
+func watchMemory(ctx context.Context, pid int) <-chan int {
+	most := make(chan int, 1)
+	go func() {
+		top := 0
+		for ctx.Err() == nil {
+			top = max(top, proc.Resident(pid))
+			time.Sleep(20 * time.Millisecond)
+		}
+		most <- top
+	}()
+	return most
+}
+
+// answered is what attackers were answered.
+type answered struct {
+	Statuses map[int]int    `json:"statuses"`
+	Refusals load.Latencies `json:"refusals"`
+	Dropped  int            `json:"dropped"` // connections
+}
+
+func (a *answered) add(other answered) {
+	if a.Statuses == nil {
+		a.Statuses = make(map[int]int)
+	}
+	for status, n := range other.Statuses {
+		a.Statuses[status] += n
+	}
+	a.Refusals.Add(other.Refusals)
+	a.Dropped += other.Dropped
+}
+
+// describe gives answers a second by status.
+func (a *answered) describe(d time.Duration) string {
+	var b strings.Builder
+	for _, status := range slices.Sorted(maps.Keys(a.Statuses)) {
+		fmt.Fprintf(&b, " %d/s=%.0f", status, float64(a.Statuses[status])/d.Seconds())
+	}
+	if a.Dropped > 0 {
+		fmt.Fprintf(&b, " dropped=%d", a.Dropped)
+	}
+	if a.Refusals.Count() > 0 {
+		fmt.Fprintf(&b, " 503 p50=%s p99=%s", short(a.Refusals.At(.5)), short(a.Refusals.At(.99)))
+	}
+	return b.String()
+}
