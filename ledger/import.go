@@ -18,8 +18,8 @@ import (
 // root, rows, settled}, imported_at with milliseconds at most.
 //
 // Root is the root of the RFC 9162 tree, as "sha256:" and hex, of what was imported,
-// in the order of decision ids: for each row its leaf and then, if it has a settlement
-// that the other store has signed, that one's leaf; for each row that the other store
+// in the order of decision ids: for each row its leaf and then, if it has a settlement,
+// that one's leaf; for each row that the other store
 // had removed the leaf of [storage.Tombstone.Entry].
 type Import struct {
 	ID             string    `json:"id"` // of the export, a UUIDv7
@@ -109,7 +109,7 @@ type Tree struct {
 func (t *Tree) AddRow(r *storage.Record) {
 	t.Rows++
 	t.forest.Add(r.Receipt.LeafHash())
-	if r.Settlement != nil && r.Settlement.Receipt != nil {
+	if r.Settlement != nil {
 		t.Settled++
 		t.forest.Add(receipt.EntryLeaf(r.SettlementEntry().Body))
 	}
@@ -139,8 +139,7 @@ type Verifier struct {
 func NewVerifier(keys receipt.Keys) *Verifier { return &Verifier{keys: keys} }
 
 // Verify returns nil if r is the row that its receipt is of, and its settlement, if it
-// has one, is its own, and keys have signed both. A settlement without a receipt is
-// from before settlements had any: it fits its decision, no more.
+// has one, is its own, and keys have signed both.
 func (v *Verifier) Verify(r *storage.Record) error {
 	if err := VerifyRow(r); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (v *Verifier) Verify(r *storage.Record) error {
 	if err := v.leaf(r.Receipt.Inclusion(), r.Receipt.LeafHash()); err != nil || r.Settlement == nil {
 		return err
 	}
-	if err := fits(r); err != nil || r.Settlement.Receipt == nil {
+	if err := fits(r); err != nil {
 		return err
 	}
 	if err := v.leaf(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body)); err != nil {

@@ -64,9 +64,8 @@ type Proof struct {
 	Unanchored int
 	Heads      int
 	Rows       int
-	// Settled is how many of the rows have a settlement, and Unsigned how many of
-	// these are from before settlements were signed.
-	Settled, Unsigned int
+	// Settled is how many of the rows have a settlement.
+	Settled int
 	// Changes, Removals and Verdicts are how many entries of these kinds there are. Of a
 	// verdict its signature and the decisions that it names are proved, and of a decision
 	// under an approval that its verdicts led to it.
@@ -116,7 +115,7 @@ type Proof struct {
 // otherwise what kept Prove from reading it.
 //
 // What a row from before there were audit digests shows beyond what [Payload]
-// returns is not signed, and neither are settlements from before they were.
+// returns is not signed.
 func Prove(ctx context.Context, h History, cfg ProveConfig) (Proof, error) {
 	p := prover{cfg: cfg, chains: make(map[[16]byte]*provenChain), verdicts: verdicts{
 		on: make(map[decisionName]*provenVerdicts), usedBy: make(map[decisionName]*atomic.Bool),
@@ -178,14 +177,14 @@ type prover struct {
 	imports           imports
 	found             found
 
-	proved, rows, settled, unsigned, older, unlisted atomic.Int64
+	proved, rows, settled, older, unlisted atomic.Int64
 }
 
 // proof returns what was counted.
 func (p *prover) proof() Proof {
 	proof := Proof{
 		Heads: p.heads, Unanchored: p.unanchored(), Rows: int(p.rows.Load()), Older: int(p.older.Load()), Unlisted: int(p.unlisted.Load()),
-		Settled: int(p.settled.Load()), Unsigned: int(p.unsigned.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
+		Settled: int(p.settled.Load()), Changes: p.changes, Removals: p.removals, Verdicts: p.verdicts.n,
 		Removed: p.gone.n, NewestRemoved: p.gone.newest, Organizations: len(p.found.rows),
 		Waiting: p.documents.waiting, NewestWaiting: p.documents.newest,
 	}
@@ -195,31 +194,31 @@ func (p *prover) proof() Proof {
 	return proof
 }
 
-// leaf proves a leaf to be under the head that in says, and returns its chain and its
-// sequence, nil where it is none of the history's.
-func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (c *provenChain, seq uint64, err error) {
+// leaf proves a leaf to be under the head that in says, and returns its chain, nil where it
+// is none of the history's.
+func (p *prover) leaf(in receipt.Inclusion, leaf [sha256.Size]byte) (*provenChain, error) {
 	h, err := in.SignedHead(leaf)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	c = p.chains[h.Chain]
+	c := p.chains[h.Chain]
 	if p.cfg.Partial && (c == nil || h.Seq > c.tip.Seq) {
-		return nil, 0, h.Verify(p.cfg.Keys)
+		return nil, h.Verify(p.cfg.Keys)
 	}
 	if err := p.listed(h.Chain, h.Seq); err != nil {
-		return nil, 0, fmt.Errorf("its receipt is %w", err)
+		return nil, fmt.Errorf("its receipt is %w", err)
 	}
 	if sumOf(&h) != c.heads[h.Seq-1].sum {
-		return nil, 0, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
+		return nil, fmt.Errorf("it is not what %s signs", p.name(c, h.Seq))
 	}
 	if err := p.count(c, h.Seq); err != nil || !p.gone.wants(h.Chain, h.Seq) {
-		return c, h.Seq, err
+		return c, err
 	}
 	at, err := in.Leaf(leaf)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	return c, h.Seq, p.place(at)
+	return c, p.place(at)
 }
 
 // listed returns nil if the history has a head of a chain.

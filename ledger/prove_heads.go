@@ -18,15 +18,6 @@ type provenChain struct {
 	last  receipt.SignedHead
 	heads []provenHead    // by sequence
 	seen  []atomic.Uint32 // how many leaves are proved to be under each
-	// entered is the sequence of the first head that signs a change or a removal; 0:
-	// none does. From then on nothing is as it was before there were entries.
-	entered uint64
-}
-
-// recent reports whether a head is from when there were entries: since before a store
-// could have several chains.
-func (p *prover) recent(c *provenChain, seq uint64) bool {
-	return p.several || c.entered > 0 && seq >= c.entered
 }
 
 // provenHead is what is kept of a head that was verified.

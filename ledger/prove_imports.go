@@ -80,11 +80,11 @@ func (i *imports) entry(e *storage.Entry) error {
 }
 
 // rowLeaf is leaf for a decision or its settlement, which may be imported.
-func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) (c *provenChain, seq uint64, err error) {
+func (p *prover) rowLeaf(r *storage.Record, in receipt.Inclusion, leaf [32]byte, settlement bool) (*provenChain, error) {
 	if chain, err := in.Chain(); p.cfg.Partial || err != nil || p.chains[chain] != nil {
 		return p.leaf(in, leaf)
 	}
-	return nil, 0, p.foreignLeaf(r, in, leaf, settlement)
+	return nil, p.foreignLeaf(r, in, leaf, settlement)
 }
 
 // foreignLeaf proves a leaf of r that another store has signed, and adds it to the import.

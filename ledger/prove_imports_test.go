@@ -205,7 +205,9 @@ func (unfinishedLog) Scan(_ storage.Query, f func([]byte, storage.Document) (boo
 	return err
 }
 
-func (unfinishedLog) Get(storage.Kind, string, string) (storage.Document, error) { return openImport, nil }
+func (unfinishedLog) Get(storage.Kind, string, string) (storage.Document, error) {
+	return openImport, nil
+}
 
 func (u unfinishedLog) View(_ context.Context, f func(storage.Reader) error) error { return f(u) }
 

@@ -46,11 +46,8 @@ func (p *prover) entriesAndTombstones(ctx context.Context, h History) error {
 
 // entry proves e, and keeps what it announces.
 func (p *prover) entry(e *storage.Entry, announced map[string]*removals) error {
-	c, seq, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
+	_, err := p.leaf(e.Inclusion, receipt.EntryLeaf(e.Body))
 	if err == nil {
-		if c != nil && (c.entered == 0 || seq < c.entered) {
-			c.entered = seq
-		}
 		err = p.body(e, announced)
 	}
 	if err != nil {

@@ -27,17 +27,13 @@ func VerifyRow(r *storage.Record) error {
 	return receipt.VerifyPayload(r.Receipt, Payload(r))
 }
 
-// VerifySettlement returns nil if r has no settlement, one of which keys' receipt
-// is, or one from before settlements had receipts.
+// VerifySettlement returns nil if r has no settlement, or one that keys have signed.
 func VerifySettlement(r *storage.Record, keys receipt.Keys) error {
 	if r.Settlement == nil {
 		return nil
 	}
 	if err := fits(r); err != nil {
 		return err
-	}
-	if r.Settlement.Receipt == nil {
-		return nil
 	}
 	e := r.SettlementEntry()
 	if err := e.Verify(receipt.EntryLeaf(e.Body), keys); err != nil {
@@ -56,6 +52,8 @@ func fits(r *storage.Record) error {
 		return fmt.Errorf("its settlement has the amount %d", *s.AmountMinor)
 	case s.RecordedAt.Before(r.DecidedAt.Add(-storage.MaxSkew)):
 		return fmt.Errorf("it was settled at %s, before it was decided at %s", s.RecordedAt.Format(time.RFC3339), r.DecidedAt.Format(time.RFC3339))
+	case s.Receipt == nil:
+		return errors.New("its settlement has no receipt")
 	case s.Unapproved != (s.Outcome == storage.Executed && r.Decision != engine.Allow):
 		return fmt.Errorf("its settlement is marked unapproved: %t, and its decision is %s", s.Unapproved, r.Decision)
 	}
@@ -112,7 +110,7 @@ func (p *prover) proveRow(r *storage.Record) error {
 	if r.AuditDigest == "" {
 		p.older.Add(1)
 	}
-	c, seq, err := p.rowLeaf(r, r.Receipt.Inclusion(), r.Receipt.LeafHash(), false)
+	c, err := p.rowLeaf(r, r.Receipt.Inclusion(), r.Receipt.LeafHash(), false)
 	if err != nil && r.Writer != "" {
 		return fmt.Errorf("%w (writer %q decided it)", err, r.Writer)
 	}
@@ -126,14 +124,7 @@ func (p *prover) proveRow(r *storage.Record) error {
 	if err := fits(r); err != nil {
 		return err
 	}
-	if r.Settlement.Receipt == nil {
-		if c == nil && !p.cfg.Partial || c != nil && p.recent(c, seq) {
-			return errors.New("its settlement has no receipt, and it was decided when settlements had one")
-		}
-		p.unsigned.Add(1)
-		return nil
-	}
-	if _, _, err := p.rowLeaf(r, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body), true); err != nil {
+	if _, err := p.rowLeaf(r, *r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body), true); err != nil {
 		return fmt.Errorf("its settlement: %w", err)
 	}
 	return nil

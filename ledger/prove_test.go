@@ -37,7 +37,9 @@ func (headsOnly) Organizations(context.Context, func(string) error) error { retu
 
 func (headsOnly) EachEntry(context.Context, func(*storage.Entry) error) error { return nil }
 
-func (headsOnly) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error { return nil }
+func (headsOnly) EachTombstone(context.Context, string, func(*storage.Tombstone) error) error {
+	return nil
+}
 
 func (headsOnly) EachRow(context.Context, string, string, string, func(*storage.Record) error) error {
 	return nil

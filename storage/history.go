@@ -127,8 +127,7 @@ type Settlement struct {
 	// Unapproved is the one sign of an integration that does not enforce. It
 	// follows from the rest: see [Record.Settle].
 	Unapproved bool `json:"unapproved,omitzero"`
-	// Receipt proves the settlement. It is nil where that is from before settlements
-	// were signed.
+	// Receipt proves the settlement. It is nil until that is stored.
 	Receipt *receipt.Inclusion `json:"receipt,omitzero"`
 }
 

@@ -53,7 +53,7 @@ func (n *Imported) AddRow(r *Record, own func(chain [16]byte) bool) (bool, error
 		return false, err
 	}
 	n.Rows++
-	if s := r.Settlement; s != nil && s.Receipt != nil {
+	if s := r.Settlement; s != nil {
 		if chain, err = s.Receipt.Chain(); own(chain) {
 			n.Settled++
 		}

@@ -19,9 +19,8 @@ type Checked struct {
 	Header Header
 	Footer Footer
 	// Older is how many rows have no audit digest: of them, what [ledger.Payload]
-	// returns is verified. Unsigned is how many settlements are from before settlements
-	// were signed: they fit their decisions, no more.
-	Older, Unsigned int
+	// returns is verified.
+	Older int
 	// Keys are those that the header names and that are trusted.
 	Keys receipt.Keys
 	// Untrusted are the ids of the others.
@@ -174,10 +173,8 @@ func (c *checker) row(r *storage.Record) error {
 		c.details[r.DecisionID] = r.DetailsDigest
 	}
 	signed := []receipt.Inclusion{r.Receipt.Inclusion()}
-	if s := r.Settlement; s != nil && s.Receipt != nil {
-		signed = append(signed, *s.Receipt)
-	} else if s != nil {
-		c.found.Unsigned++
+	if r.Settlement != nil {
+		signed = append(signed, *r.Settlement.Receipt)
 	}
 	for _, in := range signed {
 		chain, err := in.Chain()

@@ -16,8 +16,7 @@
 // file (empty: there is none), keys the JSON Web Key Set of the source. Rows and
 // removed ones are in the order of their decision ids, each greater than the one
 // before. A removed one is what is left of a row that retention has removed: its intent
-// stays decided. A leaf is {"chain","seq","index","hash"}, chain and hash in hex; a leaf
-// of zeros says that nothing else is known.
+// stays decided. A leaf is {"chain","seq","index","hash"}, chain and hash in hex.
 //
 // A document's kind is agent, rule, plan, counts, details, policy or key, its id
 // base64url without padding, its value what the store keeps. Documents are in the order
@@ -25,8 +24,7 @@
 // each once. A key is the hash of an API key, never the key. Details, which older
 // exports have, are read and not stored: see [Import].
 //
-// The footer counts the lines above it; settled is how many rows have a settlement with
-// a receipt. Root is that of [ledger.Import], digest "sha256:" and the SHA-256, in hex,
+// The footer counts the lines above it; settled is how many rows have a settlement. Root is that of [ledger.Import], digest "sha256:" and the SHA-256, in hex,
 // of all bytes of the lines above. A file without a footer is not whole.
 //
 // For example, the history of an organization without any:

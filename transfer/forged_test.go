@@ -2,7 +2,6 @@ package transfer_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"regexp"
@@ -403,46 +402,4 @@ func TestImport_DisabledAgent(t *testing.T) {
 		}
 	})
 	wantWhole(t, to, keysOf(t, 1, 2))
-}
-
-// TestImport_UnsignedSettlement: one from before settlements were signed becomes one of
-// the target's own.
-func TestImport_UnsignedSettlement(t *testing.T) {
-	from, to := inMemory(1), inMemory(2)
-	from.fill(t, rows)
-	file, _ := unsigned(t, from)
-	i, err := to.importInto(t, file, keysOf(t, 1))
-	if err != nil || i.Settled != 9 {
-		t.Fatalf("Import = %+v, %v, want 9 settlements that are signed", i, err)
-	}
-	proof := wantWhole(t, to, keysOf(t, 1, 2))
-	if proof.Settled != 10 || proof.Unsigned != 0 || proof.Foreign.Settled != 9 {
-		t.Errorf("Prove = %d settlements, %d of them unsigned, %d imported; want 10, 0 and 9", proof.Settled, proof.Unsigned, proof.Foreign.Settled)
-	}
-	if again, err := to.importInto(t, file, keysOf(t, 1)); err != nil || again != i {
-		t.Errorf("Import again = %+v, %v", again, err)
-	}
-}
-
-// unsigned exports a place whose rows have one settlement that is not signed.
-func unsigned(t *testing.T, from place) (string, transfer.Footer) {
-	t.Helper()
-	read := from.read
-	from.read = func(t *testing.T) reader { return &oldSettlement{reader: read(t)} }
-	return from.export(t)
-}
-
-// oldSettlement is a store whose first settlement is not signed.
-type oldSettlement struct{ reader }
-
-func (o *oldSettlement) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
-	done := false
-	return o.reader.EachRow(ctx, org, after, upTo, func(r *storage.Record) error {
-		if r.Settlement != nil && !done {
-			done = true
-			old := *r.Settlement
-			old.Receipt, r.Settlement = nil, &old
-		}
-		return f(r)
-	})
 }

@@ -57,9 +57,6 @@ func Import(ctx context.Context, t Target, in io.ReadSeeker, checked *Checked) (
 		if err := i.file(in); err != nil {
 			return ledger.Import{}, err
 		}
-		if err := i.settle(in); err != nil {
-			return ledger.Import{}, err
-		}
 		if err := i.sign(); err != nil {
 			return ledger.Import{}, err
 		}

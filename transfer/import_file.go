@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"writ/storage"
 )
 
 // What is stored at a time: so much that a durable write costs little beside it, and so
@@ -41,54 +39,19 @@ func (r *run) endsBefore(l *line, bytes int) bool {
 // errChanged means that the file is not the one that Check has read.
 var errChanged = errors.New("the file has changed since it was checked: run the import again")
 
-// file stores what is in the file.
+// file stores what is in the file. It ends with an error unless that is the file that was
+// checked.
 func (i *importer) file(in io.ReadSeeker) error {
-	err := i.each(in, func(r *reader, l *line, left *storage.Tombstone) error {
-		if i.run.endsBefore(l, len(r.buf)) {
-			if err := i.store(digestOf(r.before)); err != nil {
-				return err
-			}
-		}
-		switch {
-		case l.Row != nil:
-			i.rows = append(i.rows, withReceipt(l.Row))
-		case left != nil:
-			i.removed = append(i.removed, left)
-		case l.Document != nil:
-			doc, err := l.Document.stored(i.org)
-			if err != nil {
-				return &LineError{Line: r.n, Err: err}
-			}
-			doc.Value = bytes.Clone(doc.Value)
-			i.documents = append(i.documents, doc)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return i.flush()
-}
-
-// each calls f with each line of the file, and ends with an error unless it is the one
-// that was checked.
-func (i *importer) each(in io.ReadSeeker, f func(r *reader, l *line, left *storage.Tombstone) error) error {
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	i.state = state{}
-	r := newReader(in)
-	for {
+	for r := newReader(in); ; {
 		l, err := r.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return err
-		}
-		left, err := i.state.take(r, l)
 		if err == nil {
-			err = f(r, l, left)
+			err = i.line(r, l)
 		}
 		if err != nil {
 			return err
@@ -96,6 +59,30 @@ func (i *importer) each(in io.ReadSeeker, f func(r *reader, l *line, left *stora
 	}
 	if i.state.footer == nil || *i.state.footer != i.checked.Footer {
 		return errChanged
+	}
+	return i.flush()
+}
+
+// line takes the next line, and stores what is before it where a run ends.
+func (i *importer) line(r *reader, l *line) error {
+	left, err := i.state.take(r, l)
+	if err == nil && i.run.endsBefore(l, len(r.buf)) {
+		err = i.store(digestOf(r.before))
+	}
+	switch {
+	case err != nil:
+		return err
+	case l.Row != nil:
+		i.rows = append(i.rows, l.Row)
+	case left != nil:
+		i.removed = append(i.removed, left)
+	case l.Document != nil:
+		doc, err := l.Document.stored(i.org)
+		if err != nil {
+			return &LineError{Line: r.n, Err: err}
+		}
+		doc.Value = bytes.Clone(doc.Value)
+		i.documents = append(i.documents, doc)
 	}
 	return nil
 }
@@ -121,21 +108,4 @@ func (i *importer) flush() error {
 	i.rows, i.removed, i.documents = nil, nil, nil
 	i.Progress("rows", int(i.state.tree.Rows), int(i.checked.Footer.Rows))
 	return nil
-}
-
-// settle signs the settlements from before settlements were signed, last of all: they
-// are of the store's own chain, and [Abandon] could not take them back.
-func (i *importer) settle(in io.ReadSeeker) error {
-	if i.checked.Unsigned == 0 {
-		return nil
-	}
-	return i.each(in, func(_ *reader, l *line, _ *storage.Tombstone) error {
-		if l.Row == nil || withReceipt(l.Row) == l.Row {
-			return nil
-		}
-		if _, _, err := i.Ledger.Settle(i.ctx, i.org, l.Row.DecisionID, *l.Row.Settlement); err != nil {
-			return fmt.Errorf("signing the settlement of decision %s: %w", l.Row.DecisionID, err)
-		}
-		return nil
-	})
 }

@@ -35,7 +35,7 @@ func (s *state) take(r *reader, l *line) (tombstone *storage.Tombstone, err erro
 		s.header, err = l.Header, l.Header.check()
 	case l.Row != nil:
 		if err = s.decision(l.Row.OrganizationID, l.Row.DecisionID); err == nil {
-			err = storage.CheckImport(s.header.OrganizationID, []*storage.Record{withReceipt(l.Row)}, nil)
+			err = storage.CheckImport(s.header.OrganizationID, []*storage.Record{l.Row}, nil)
 		}
 		if err == nil {
 			s.tree.AddRow(l.Row)
@@ -108,14 +108,4 @@ func (s *state) foot(h hash.Hash) Footer {
 	return Footer{
 		Rows: s.tree.Rows, Settled: s.tree.Settled, Removed: s.tree.Removed, Documents: s.documents, Root: s.tree.Root(), Digest: digestOf(h),
 	}
-}
-
-// withReceipt returns r as it is imported: without a settlement that has no receipt.
-func withReceipt(r *storage.Record) *storage.Record {
-	if r.Settlement == nil || r.Settlement.Receipt != nil {
-		return r
-	}
-	stored := *r
-	stored.Settlement = nil
-	return &stored
 }

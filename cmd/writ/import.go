@@ -211,9 +211,6 @@ func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Im
 	if found.Older > 0 {
 		fmt.Fprintf(w, "%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", c.File, count(found.Older, "row"))
 	}
-	if found.Unsigned > 0 {
-		fmt.Fprintf(w, "%s: not verified: %s from before they were signed, which this store has signed\n", c.File, count(found.Unsigned, "settlement"))
-	}
 	if found.Footer.Removed > 0 {
 		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File, count(int(found.Footer.Removed), "removed row"))
 	}

@@ -151,7 +151,6 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	note(c.Anchor != "" && p.Unanchored > 0, "not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
 		p.Unanchored, count(len(p.Ends), "chain"))
 	note(c.Keys == "", "not proved: that the keys are the right ones: they are the directory's own; give --keys")
-	note(p.Unsigned > 0, "not proved: %s from before they were signed, which fit their decisions", count(p.Unsigned, "settlement"))
 	note(p.Waiting > 0, "not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q",
 		count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
 	note(p.Older > 0, "not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests", count(p.Older, "row"))

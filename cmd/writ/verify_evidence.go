@@ -87,7 +87,11 @@ func (e evidence) check(d held) (said []string, err error) {
 		if err := ledger.VerifyRow(d.row); err != nil {
 			return nil, err
 		}
-		said = append(said, "the row is the one that was signed"+unsigned(d.row))
+		line := "the row is the one that was signed"
+		if d.row.AuditDigest == "" {
+			line += ", but for its agent, action, resource, cost, metadata and times"
+		}
+		said = append(said, line)
 	}
 	switch {
 	case d.result == nil:
@@ -105,21 +109,6 @@ func (e evidence) check(d held) (said []string, err error) {
 		return append(said, "the intent is the one that was decided", "not checked: whether the reasons follow from the policy: give --policy"), nil
 	}
 	return e.follows(said, d)
-}
-
-// unsigned names what of row is not signed.
-func unsigned(row *storage.Record) string {
-	var parts []string
-	if row.AuditDigest == "" {
-		parts = append(parts, "agent, action, resource, cost, metadata and times")
-	}
-	if row.Settlement != nil && row.Settlement.Receipt == nil {
-		parts = append(parts, "settlement")
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return ", but for its " + strings.Join(parts, " and ")
 }
 
 // follows checks d against the intent and the policy.

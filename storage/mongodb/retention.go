@@ -105,7 +105,7 @@ func (w *parsedRow) removed() (tombstone, error) {
 		left.add(leaf)
 	}
 	add(r.Receipt.Inclusion(), r.Receipt.LeafHash())
-	if r.Settlement != nil && r.Settlement.Receipt != nil {
+	if r.Settlement != nil {
 		add(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body))
 	}
 	if err != nil {
