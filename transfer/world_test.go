@@ -16,9 +16,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"
@@ -157,7 +157,7 @@ func intent(n int) *engine.Intent {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string, n int) (ledger.Outcome, error) {
-	outs, err := history.Commit(ctx, l, org, &ledger.Entry{
+	outs, err := ledgertest.Commit(ctx, l, org, &ledger.Entry{
 		Intent: intent(n), PolicyVersion: 1, Credential: "operator:alice",
 		Result: engine.Result{Decision: engine.Decision(1 + n%3), Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 	})

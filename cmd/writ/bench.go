@@ -19,6 +19,7 @@ type benchCmd struct {
 	Report  benchReportCmd  `cmd:"" help:"Write the HTML report of raw data again."`
 	Guard   benchGuardCmd   `cmd:"" help:"Compare the processor time a request of two binaries, and fail on a loss."`
 	Hostile benchHostileCmd `cmd:"" help:"Measure what one organization's worst costs another."`
+	Move    benchMoveCmd    `cmd:"" help:"Measure writ export and writ import."`
 	Floor   benchFloorCmd   `cmd:"" hidden:"" help:"Serve a constant, as --peer floor."`
 }
 
@@ -154,7 +155,7 @@ func (c *benchRunCmd) Run(ctx context.Context, s streams) (err error) {
 func (c *benchRunCmd) prepare(s streams) (*bench.Bench, error) {
 	b := &bench.Bench{
 		Conns: c.Conns, OpenConns: c.OpenConns, Duration: c.Duration, Warmup: c.Warmup, Patience: c.Patience,
-		Say: func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) },
+		Say: s.say,
 	}
 	b.Header = bench.Here(strings.Join(append([]string{"writ"}, os.Args[1:]...), " "), readBuilt().revision)
 	b.Header.Work, b.Header.Rounds, b.Header.MaxOther = c.work(), c.Rounds, c.MaxOther

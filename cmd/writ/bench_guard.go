@@ -70,7 +70,7 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	g := &bench.Guard{
 		Base: bench.Program{Name: "base", Binary: base, Processors: server}, This: bench.Program{Name: "this", Binary: this, Processors: server},
 		Work: c.work(), Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least, Most: most,
-		MaxOther: c.MaxOther, Raw: io.Discard, Say: func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) },
+		MaxOther: c.MaxOther, Raw: io.Discard, Say: s.say,
 	}
 	g.Say("%s, %s, %d processors; %s; load average %s", header.Machine, header.Go, header.Processors, pinned, header.Load)
 	if c.Out != "" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"time"
@@ -39,7 +38,7 @@ func (c *benchHostileCmd) Run(ctx context.Context, s streams) error {
 	}
 	h := &bench.Hostile{
 		Binary: self, Only: c.Only, Conns: c.Conns, Rate: c.Rate, Rounds: c.Rounds, Alone: c.Alone, Duration: c.Duration, History: c.History,
-		Say: func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) },
+		Say: s.say,
 	}
 	if c.Attack != "" {
 		bearer, err := bench.OperatorTokens(c.Secret)

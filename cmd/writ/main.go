@@ -64,6 +64,9 @@ type streams struct {
 	out, err io.Writer
 }
 
+// say prints a line of a result.
+func (s streams) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+
 func main() { mainWith() }
 
 // mainWith is main with more options for kong.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/google/uuid"
 
-	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage"
@@ -192,7 +192,7 @@ func manyRows(t *testing.T, n int) moved {
 				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 			}
 		}
-		outs, err := ledgers.Commit(t.Context(), l, examples.Organization, entries...)
+		outs, err := ledgertest.Commit(t.Context(), l, examples.Organization, entries...)
 		if err == nil {
 			_, _, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
 		}

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/examples"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage"
@@ -56,7 +56,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
-			outs, err := ledgers.Commit(t.Context(), l, org, &ledger.Entry{
+			outs, err := ledgertest.Commit(t.Context(), l, org, &ledger.Entry{
 				Intent: &engine.Intent{
 					IntentID: fmt.Sprintf("5eed0000-0000-4000-8000-%012d", i), PolicyID: "0c0ffee0-0000-4000-8000-000000000001",
 					AgentID: "bot", ActionType: "deploy", Resource: "k8s/staging", IssuedAt: "2026-11-02T10:00:00Z",

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/storagetest"
@@ -67,7 +67,7 @@ func (c *cluster) open(name string, h *storagetest.Handle) *member {
 
 // decide has a ledger decide an intent.
 func (m *member) decide(ctx context.Context, n int) error {
-	outs, err := history.Commit(ctx, m.Ledger, "org", &ledger.Entry{
+	outs, err := ledgertest.Commit(ctx, m.Ledger, "org", &ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 			AgentID: "team-a/deployer", ActionType: "deploy", Resource: "https://example.com/prod", IssuedAt: "2026-11-21T11:59:59Z",

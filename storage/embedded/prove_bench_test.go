@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"writ/bench/history"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkProve(b *testing.B) {
 	}
 	for n := 0; n < rows; n += size {
 		org := fmt.Sprintf("org-%d", n/size%4)
-		if _, err := history.Decide(b.Context(), l, org, n, size); err != nil {
+		if _, err := ledgertest.Decide(b.Context(), l, org, n, size); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
-	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -156,7 +156,7 @@ func changeDocuments(t *testing.T, s *Store) string {
 
 func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	d := engine.Decision(1 + n%3)
-	_, err := ledgers.Commit(t.Context(), l, org, &ledger.Entry{
+	_, err := ledgertest.Commit(t.Context(), l, org, &ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 			AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T11:59:59Z",

@@ -11,9 +11,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	ledgers "writ/bench/history"
 	"writ/engine"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 )
@@ -106,7 +106,7 @@ func writeHistory(t *testing.T) *writtenHistory {
 
 func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 	t.Helper()
-	_, err := ledgers.Commit(t.Context(), l, org, &ledger.Entry{
+	_, err := ledgertest.Commit(t.Context(), l, org, &ledger.Entry{
 		Intent: &engine.Intent{
 			IntentID: fmt.Sprintf("7d9f1c1e-3b5a-4f5e-8a67-%012d", n), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
 			AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T11:59:59Z",

@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"writ/bench/history"
 	"writ/internal/metricstest"
 	"writ/ledger"
+	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage/embedded"
@@ -99,7 +99,7 @@ func fill(b *testing.B, l *ledger.Ledger) {
 }
 
 func decide(ctx context.Context, l *ledger.Ledger, org string) error {
-	_, err := history.Decide(ctx, l, org, 0, 1)
+	_, err := ledgertest.Decide(ctx, l, org, 0, 1)
 	return err
 }
 

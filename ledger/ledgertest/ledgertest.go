@@ -1,5 +1,5 @@
-// Package history fills ledgers with decisions to measure what reads them.
-package history
+// Package ledgertest has ledgers decide for tests and benchmarks.
+package ledgertest
 
 import (
 	"context"
