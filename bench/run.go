@@ -173,16 +173,16 @@ func (b *Bench) once(ctx context.Context, s *Subject, l Load, offered float64) (
 	if offered > 0 {
 		o.Conns, o.Rate, o.Patience = b.OpenConns, offered, b.Patience
 	}
-	r, err := Measure(ctx, s, o, b.Subjects)
+	r, err := measureAfresh(ctx, s, o, b.Subjects)
 	if err == nil {
 		r.Load = l.String()
 	}
 	return r, err
 }
 
-// Measure drives a subject, and reads what it and others spent meanwhile. What idle
+// measureAfresh drives a subject over connections of its own, and reads what it and others spent meanwhile. What idle
 // ones spend is none of others.
-func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
+func measureAfresh(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	d, err := load.Dial(ctx, s.target, o.Conns)
 	if err != nil {
 		return nil, err
@@ -191,13 +191,13 @@ func Measure(ctx context.Context, s *Subject, o load.Options, idle []*Subject) (
 	return measure(ctx, d, s, o, idle)
 }
 
-// measure is Measure over connections that are open.
+// measure is measureAfresh over connections that are open.
 func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, idle []*Subject) (*Run, error) {
 	w, err := beginWatch(ctx, append([]*Subject{s}, idle...))
 	if err != nil {
 		return nil, err
 	}
-	driver := proc.Spent(os.Getpid())
+	driver, beside := proc.Spent(os.Getpid()), proc.Spent(s.beside...)
 	before, err := s.spent(ctx)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 		return nil, err
 	}
 	after, err := s.spent(ctx)
-	driver = proc.Spent(os.Getpid()) - driver
+	driver, beside = proc.Spent(os.Getpid())-driver, proc.Spent(s.beside...)-beside
 	other, stolen, watchErr := w.end(ctx)
 	if err := errors.Join(err, watchErr); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 	return &Run{
 		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: s.intents(),
 		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent, Bytes: got.Bytes,
-		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), Other: other, Stolen: stolen,
+		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), BesideSeconds: seconds(beside), Other: other, Stolen: stolen,
 		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
 	}, nil
 }
@@ -247,7 +247,7 @@ func (w *watch) spent(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += spent
+		sum += spent + proc.Spent(s.beside...)
 	}
 	return sum, nil
 }

@@ -43,8 +43,8 @@ overload)
     --open-conns "${CLIENTS:-1024}" --patience "${PATIENCE:-100ms}" --rego "${REGO:-0}"
   ;;
 replicas)
-  go build -o "$tmp" ./bench/replicas
-  "$tmp/replicas" -writ "$tmp/writ" -rounds "${ROUNDS:-5}" -duration "${DURATION:-5s}" -conns "${CONNS:-256}"
+  go test ./bench -run '^TestReplicas$' -count 1 -v -timeout 0 -args -replicas "$tmp/writ" -rounds "${ROUNDS:-5}" -duration "${DURATION:-5s}" \
+    -conns "${CONNS:-256}"
   ;;
 hostile)
   "$tmp/writ" bench hostile --conns "${CONNS:-16}" --duration "${DURATION:-4s}" --alone "${ALONE:-3s}" --rounds "${ROUNDS:-3}" \
