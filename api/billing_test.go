@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"writ/billing"
+	"writ/internal/registrytest"
 	"writ/storage"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 )
 
 const (

@@ -20,10 +20,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stripe/stripe-go/v85"
 
+	"writ/internal/registrytest"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/registry"
-	"writ/storage/registry/registrytest"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"writ/engine"
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/embedded"

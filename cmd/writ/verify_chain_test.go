@@ -18,8 +18,8 @@ import (
 
 	"writ/engine"
 	"writ/examples"
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage"

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"writ/engine"
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/storagetest"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/google/uuid"
 
 	"writ/engine"
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 )

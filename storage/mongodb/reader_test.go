@@ -12,8 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"writ/engine"
+	"writ/internal/ledgertest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/storage"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"writ/internal/ledgertest"
 	"writ/internal/metricstest"
 	"writ/ledger"
-	"writ/ledger/ledgertest"
 	"writ/ledger/receipt"
 	"writ/scrub"
 	"writ/storage/embedded"

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"writ/bench/corpus"
-	"writ/bench/corpus/corpustest"
 	"writ/engine"
+	"writ/internal/corpustest"
 )
 
 func TestIntents(t *testing.T) {
