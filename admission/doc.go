@@ -23,18 +23,15 @@
 // then, and yielded work continues before the organization's next request. A request
 // therefore waits for slices of the others' work, not for all of it.
 //
-// A slot is for what needs a processor. Work that may wait for the store says so, between
-// [Slot.MayWait] and [Slot.Run]: if it does for a slice, others get its slot, and it waits for
-// another one once it can go on. So a store that is slow or does not answer stops the decisions
-// that need it, and no others. Of what waits in a queue, that goes first which has had a slot: the
-// rest may wait for it.
+// A slot is for what needs a processor. Work leaves it before it waits for the store, by
+// [Slot.Pause], and asks for another one afterwards, by [Slot.Resume]. So a store that is slow or
+// does not answer stops the decisions that need it, and no others. Paused work has the place of a
+// request that waits, and keeps its order of arrival: what came later may wait for it.
 //
 // Otherwise a slot cannot be taken away, and compiling a document does not yield. Where there
 // are several slots, neither one organization nor costly work may hold all of them. A
 // decision takes some 10 µs of a slot; the rest of its time it reads, writes or waits
 // outside. One slot is far more than an organization with cheap requests can use.
-//
-// What waits for a person is parked, in no queue: [Gate.Park].
 //
 // Waiting is bounded in each queue, in all queues, and by time. A request that would wait too long
 // is refused at once: by its queue's length and mean, and if the first of the queue has in fact

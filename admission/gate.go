@@ -57,6 +57,7 @@ type Work struct {
 
 // Gate hands out slots. All methods are safe for concurrent use.
 type Gate struct {
+	slots    int
 	most     int // slots that one organization, or costly work, may hold
 	deadline time.Duration
 	metrics  *metrics
@@ -64,33 +65,22 @@ type Gate struct {
 
 	mu            sync.Mutex
 	organizations map[string]*organization
-	queued        []*orgQueue // those with somebody waiting
-	waiting       int         // in all queues
-	places        []*place    // one for each slot
-	free          []*place    // of them
-	costlyWorking int         // slots that costly work holds
-	paused        int         // costly work in all queues that was begun
-	away          int         // work whose slot was taken away while it waited for something else
-	watch         *time.Timer // runs takeBack
-	watching      bool
-	now           time.Duration  // what the queue served last had been charged
-	order         uint64         // of arrival
-	parked        map[string]int // who waits for something else than a slot, by organization
-	parkedInAll   int
+	queued        []*orgQueue   // those with somebody waiting
+	waiting       int           // in all queues
+	paused        int           // of all queues
+	free          int           // slots
+	costlyWorking int           // slots that costly work holds
+	costlyBegun   int           // costly work in all queues that was begun
+	now           time.Duration // what the queue served last had been charged
+	order         uint64        // of arrival
 }
 
 // New returns an open gate.
 func New(cfg Config) *Gate {
 	g := &Gate{
-		most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization), parked: make(map[string]int),
+		slots: cfg.Slots, free: cfg.Slots, most: max(1, cfg.Slots-1), deadline: cfg.Deadline, organizations: make(map[string]*organization),
 		waiters: sync.Pool{New: func() any { return &waiter{verdict: make(chan Slot, 1), timer: time.NewTimer(time.Hour)} }},
 	}
-	for range cfg.Slots {
-		g.places = append(g.places, new(place))
-	}
-	g.free = append(g.free, g.places...)
-	g.watch = time.AfterFunc(time.Hour, g.takeBack)
-	g.watch.Stop()
 	g.metrics = newMetrics(cfg.Metrics, g)
 	return g
 }
@@ -100,12 +90,6 @@ func New(cfg Config) *Gate {
 func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 	g.mu.Lock()
 	q := g.orgQueueLocked(w.Org, w.Kind)
-	costly := w.Costly || w.Kind == Managing
-	if len(q.waiting) == 0 && g.freeLocked(q, costly, fresh) {
-		s := g.startLocked(q, costly, q.mean)
-		g.mu.Unlock()
-		return s, Admitted
-	}
 	patience := g.deadline
 	if w.Kind == Managing {
 		patience *= managingPatience
@@ -117,15 +101,24 @@ func (g *Gate) Enter(ctx context.Context, w Work) (Slot, Verdict) {
 			return Slot{}, v
 		}
 	}
-	waiter := g.queueLocked(q, costly, fresh)
+	g.order++
+	work := work{queue: q, costly: w.Costly || w.Kind == Managing, order: g.order}
+	if len(q.waiting) == 0 && g.freeLocked(work) {
+		s := g.startLocked(work)
+		g.mu.Unlock()
+		return s, Admitted
+	}
+	waiter := g.queueLocked(work)
 	g.mu.Unlock()
 	return g.wait(ctx, q, waiter, w.Patient, patience)
 }
 
-// judgeLocked refuses what finds too much waiting before it.
+// judgeLocked refuses what finds too much before it. A queue may have as much without a slot
+// as it leaves to others, so that those who come later find room, however many take all they
+// can.
 func (g *Gate) judgeLocked(q *orgQueue, patience time.Duration) Verdict {
 	switch {
-	case !room(len(q.waiting), g.waiting):
+	case len(q.waiting)+q.paused >= min(maxWaiting/4, maxWaiting-g.waiting-g.paused):
 		return QueueFull
 	case time.Duration(len(q.waiting))*q.mean > patience*time.Duration(g.most) && q.age() > patience/2:
 		return QueueDeadline
@@ -173,32 +166,25 @@ func (g *Gate) giveUp(q *orgQueue, w *waiter) bool {
 	return true
 }
 
-// freeLocked reports whether there is a slot for q's work. Nothing new is begun for an
-// organization that has as much work without a slot as may wait: what that waits for may
-// need the next one.
-func (g *Gate) freeLocked(q *orgQueue, costly bool, s stage) bool {
-	return len(g.free) > 0 && q.org.working < g.most &&
-		(s != fresh || room(q.org.away, g.away)) &&
-		(!costly || g.costlyWorking < g.most && (s == begun || g.costlyWorking+g.paused < maxBegun))
+// freeLocked reports whether there is a slot for w.
+func (g *Gate) freeLocked(w work) bool {
+	return g.free > 0 && w.queue.org.working < g.most &&
+		(!w.costly || g.costlyWorking < g.most && (w.begun || g.costlyWorking+g.costlyBegun < maxBegun))
 }
 
 // working is how many slots are held.
-func (g *Gate) working() int { return len(g.places) - len(g.free) }
+func (g *Gate) working() int { return g.slots - g.free }
 
 // serveLocked gives free slots to the queues that have been charged least.
 func (g *Gate) serveLocked() {
-	for len(g.free) > 0 {
+	for g.free > 0 {
 		q := g.nextLocked()
 		if q == nil {
 			return
 		}
 		w := q.waiting[0]
-		costly, expected := w.costly, q.mean
-		if w.stage == begun {
-			expected = slice
-		}
 		g.removeLocked(q, 0)
-		w.verdict <- g.startLocked(q, costly, expected)
+		w.verdict <- g.startLocked(w.work)
 	}
 }
 
@@ -206,25 +192,26 @@ func (g *Gate) serveLocked() {
 func (g *Gate) nextLocked() *orgQueue {
 	var next *orgQueue
 	for _, q := range g.queued {
-		if (next == nil || q.before(next)) && g.freeLocked(q, q.waiting[0].costly, q.waiting[0].stage) {
+		if (next == nil || q.before(next)) && g.freeLocked(q.waiting[0].work) {
 			next = q
 		}
 	}
 	return next
 }
 
-// startLocked takes a slot for q and charges what is expected.
-func (g *Gate) startLocked(q *orgQueue, costly bool, expected time.Duration) Slot {
+// startLocked takes a slot for w and charges what is expected.
+func (g *Gate) startLocked(w work) Slot {
+	q, expected := w.queue, w.queue.mean
+	if w.begun {
+		expected = slice
+	}
 	q.charged = max(q.charged, g.now)
 	g.now = q.charged
 	q.charged += expected
 	q.org.working++
-	if costly {
+	if w.costly {
 		g.costlyWorking++
 	}
-	last := len(g.free) - 1
-	p := g.free[last]
-	g.free = g.free[:last]
-	p.hold = hold{queue: q, start: time.Now(), expected: expected, costly: costly}
-	return Slot{gate: g, place: p, state: p.state.Load(), hold: p.hold}
+	g.free--
+	return Slot{gate: g, work: w, start: time.Now(), expected: expected}
 }

@@ -33,6 +33,28 @@ func enter(t testing.TB, g *Gate, w Work) *Slot {
 	return &s
 }
 
+// wantIdle fails unless nothing is at work, queued or paused.
+func wantIdle(t testing.TB, g *Gate) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	got := map[string]int{
+		"working": g.working(), "costly": g.costlyWorking, "begun": g.costlyBegun, "waiting": g.waiting, "paused": g.paused, "queues": len(g.queued),
+	}
+	for _, o := range g.organizations {
+		got["working"] += o.working
+		for _, q := range o.queues {
+			got["waiting"] += len(q.waiting)
+			got["paused"] += q.paused
+		}
+	}
+	for what, n := range got {
+		if n != 0 {
+			t.Errorf("%s: %d in the end, want none", what, n)
+		}
+	}
+}
+
 // line is what waits at a gate, and what has been decided about it.
 type line struct {
 	g      *Gate
@@ -306,9 +328,10 @@ func TestGate_RefusesAtOnceWhatFindsTooManyWaiting(t *testing.T) {
 		l.wait("patient", Work{Org: "c", Kind: Managing, Patient: true}) // was bounded before
 		first.Leave()
 		l.drain(constant(0))
-		if len(l.order()) != maxWaiting+1 || g.working() != 0 || g.waiting != 0 || len(g.queued) != 0 {
-			t.Errorf("%d served, at work %d, waiting %d in %d queues, want %d and none", len(l.order()), g.working(), g.waiting, len(g.queued), maxWaiting+1)
+		if len(l.order()) != maxWaiting+1 {
+			t.Errorf("%d served, want %d", len(l.order()), maxWaiting+1)
 		}
+		wantIdle(t, g)
 	})
 }
 
@@ -447,12 +470,7 @@ func TestSlot_YieldsOnceASlice(t *testing.T) {
 		if got, want := strings.Join(l.order(), " "), "a a a a b b b b a a a a a a a a"; got != want {
 			t.Errorf("served %s, want %s", got, want)
 		}
-		g := l.g
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.working() != 0 || g.costlyWorking != 0 || g.paused != 0 || len(g.queued) != 0 {
-			t.Errorf("at work %d, costlyWorking %d, paused %d, in %d queues, want none", g.working(), g.costlyWorking, g.paused, len(g.queued))
-		}
+		wantIdle(t, l.g)
 	})
 }
 
@@ -526,9 +544,7 @@ func TestGate_GivesUpWithTheContext(t *testing.T) {
 		}
 		s.Leave()
 		s.Leave() // once is enough
-		if g.working() != 0 {
-			t.Errorf("at work = %d, want 0", g.working())
-		}
+		wantIdle(t, g)
 	})
 }
 
@@ -568,10 +584,10 @@ func TestGate_HoldsItsBoundsUnderRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most > slots || g.working() != 0 || g.costlyWorking != 0 || g.waiting != 0 || len(g.queued) != 0 {
-		t.Errorf("at work at most %d, in the end %d (%d costly) with %d waiting in %d queues, want at most %d and none",
-			most, g.working(), g.costlyWorking, g.waiting, len(g.queued), slots)
+	if most > slots {
+		t.Errorf("at work at most %d, want at most %d", most, slots)
 	}
+	wantIdle(t, g)
 }
 
 func TestGate_CostsNoMemoryWhereNobodyWaits(t *testing.T) {

@@ -9,12 +9,11 @@ const (
 	// maxBegun is how much costly work may be begun at once, with or without a slot.
 	// What is begun keeps its memory: conditions in Rego up to 16 MiB.
 	maxBegun = 16
-	// maxWaiting is how many may wait for slots in all, how many may be parked and how many
-	// may have lost their slots: some megabytes of goroutines and bodies, and the search for
-	// the least charged queue stays within 5 µs. One queue has at most a quarter of it, whose
-	// last waits 25 ms at 50 µs a decision, and never more than it leaves to others: see
-	// room. Twice as many organizations are remembered: one that is forgotten has its next
-	// request charged as its first.
+	// maxWaiting is how many may be at the gate without a slot, queued or paused: some
+	// megabytes of goroutines and bodies, and the search for the least charged queue stays
+	// within 5 µs. One queue has at most a quarter of it, whose last waits 25 ms at 50 µs a
+	// decision, and never more than it leaves to others. Twice as many organizations are
+	// remembered: one that is forgotten has its next request charged as its first.
 	maxWaiting = 2048
 	// meanOver is the weight of the mean against one more request.
 	meanOver = 8
@@ -23,8 +22,3 @@ const (
 	// once.
 	managingPatience = 8
 )
-
-// room reports whether there is room for one more of an organization, which has own of all:
-// for as many as it leaves to others, so that those who come later find room, however many
-// take all they can.
-func room(own, all int) bool { return own < min(maxWaiting/4, maxWaiting-all) }

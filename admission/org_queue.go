@@ -9,7 +9,6 @@ import (
 type organization struct {
 	queues  [Managing + 1]orgQueue
 	working int // slots held
-	away    int // work whose slot was taken away while it waited for something else
 }
 
 // orgQueue is an organization's queue for one kind of work.
@@ -17,30 +16,27 @@ type orgQueue struct {
 	org     *organization
 	kind    Kind
 	waiting []*waiter
+	paused  int // work that waits for something else than a slot
 	// charged is the slot time that the queue was charged for, at least what the others
 	// had been charged when it last became busy. mean is that of its last requests.
 	charged, mean time.Duration
 }
 
-// waiter is a request in a queue. Whoever removes it sends its slot.
-type waiter struct {
-	verdict chan Slot // holds one
-	timer   *time.Timer
-	costly  bool
-	stage   stage
-	order   uint64
-	since   time.Time
+// work is what holds a slot or waits for one.
+type work struct {
+	queue  *orgQueue
+	order  uint64 // of arrival
+	costly bool
+	begun  bool // it has yielded, and goes before what has not
 }
 
-// stage is how far work is that waits for a slot. In a queue later stages come first.
-type stage uint8
-
-// The stages.
-const (
-	fresh stage = iota
-	back        // its slot was taken away while it waited for something else
-	begun       // it has yielded
-)
+// waiter is a request in a queue. Whoever removes it sends its slot.
+type waiter struct {
+	work
+	verdict chan Slot // holds one
+	timer   *time.Timer
+	since   time.Time
+}
 
 // before reports whether q is served before other: it was charged less, or the same and
 // its request arrived first.
@@ -51,18 +47,13 @@ func (q *orgQueue) before(other *orgQueue) bool {
 	return q.waiting[0].order < other.waiting[0].order
 }
 
-// age is how long the first has waited of those that have had no slot.
-func (q *orgQueue) age() time.Duration {
+// age is the longest time that one of the queue has waited.
+func (q *orgQueue) age() (age time.Duration) {
 	for _, w := range q.waiting {
-		if w.stage == fresh {
-			return time.Since(w.since)
-		}
+		age = max(age, time.Since(w.since))
 	}
-	return 0
+	return age
 }
-
-// ended adds a request that took so long to the mean.
-func (q *orgQueue) ended(took time.Duration) { q.mean += (took - q.mean) / meanOver }
 
 // orgQueueLocked returns the queue of an organization for a kind of work.
 func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
@@ -83,40 +74,39 @@ func (g *Gate) orgQueueLocked(org string, kind Kind) *orgQueue {
 // forgetLocked drops the organizations that are idle.
 func (g *Gate) forgetLocked() {
 	for org, t := range g.organizations {
-		if t.working == 0 && t.away == 0 && len(t.queues[Deciding].waiting) == 0 && len(t.queues[Managing].waiting) == 0 {
+		idle := func(q orgQueue) bool { return len(q.waiting) == 0 && q.paused == 0 }
+		if t.working == 0 && idle(t.queues[Deciding]) && idle(t.queues[Managing]) {
 			delete(g.organizations, org)
 		}
 	}
 }
 
-// queueLocked adds a request to q, after those of its stage.
-func (g *Gate) queueLocked(q *orgQueue, costly bool, s stage) *waiter {
-	w := g.waiters.Get().(*waiter)
-	g.order++
-	w.costly, w.stage, w.order, w.since = costly, s, g.order, time.Now()
+// queueLocked adds work to its queue: what was begun first, in order of arrival each.
+func (g *Gate) queueLocked(work work) *waiter {
+	w, q := g.waiters.Get().(*waiter), work.queue
+	w.work, w.since = work, time.Now()
 	if len(q.waiting) == 0 {
 		q.charged = max(q.charged, g.now)
 		g.queued = append(g.queued, q)
 	}
-	at := len(q.waiting)
-	if s != fresh {
-		if i := slices.IndexFunc(q.waiting, func(w *waiter) bool { return w.stage < s }); i >= 0 {
-			at = i
-		}
+	at := slices.IndexFunc(q.waiting, func(other *waiter) bool {
+		return w.begun && !other.begun || w.begun == other.begun && w.order < other.order
+	})
+	if at < 0 {
+		at = len(q.waiting)
 	}
-	if s == begun && costly {
-		g.paused++
+	if w.begun && w.costly {
+		g.costlyBegun++
 	}
 	q.waiting = slices.Insert(q.waiting, at, w)
 	g.waiting++
-	g.watchLocked()
 	return w
 }
 
 // removeLocked removes the i-th request of q.
 func (g *Gate) removeLocked(q *orgQueue, i int) {
-	if w := q.waiting[i]; w.stage == begun && w.costly {
-		g.paused--
+	if w := q.waiting[i]; w.begun && w.costly {
+		g.costlyBegun--
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
 	g.waiting--

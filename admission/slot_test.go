@@ -16,8 +16,9 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
 		stuck := enter(t, g, Work{Org: "a"})
-		stuck.MayWait()
-		stuck.MayWait() // once is enough
+		if !stuck.Pause() || stuck.Pause() {
+			t.Error("Pause, twice = false or true, want true and false")
+		}
 		for i := range 40 {
 			l.work(fmt.Sprint("a", i), Work{Org: "a"}, 1, slice)
 			l.work(fmt.Sprint("b", i), Work{Org: "b"}, 1, slice)
@@ -26,46 +27,41 @@ func TestSlot_IsNotHeldByWhoWaits(t *testing.T) {
 		if served, refused := l.outcome(); len(served) != 80 || len(refused) != 0 {
 			t.Errorf("%d served and %d refused while one waits, want 80 and none", len(served), len(refused))
 		}
+		if took := stuck.Yield(); took != 0 {
+			t.Errorf("Yield without a slot took %v", took)
+		}
 		other := enter(t, g, Work{Org: "b"})
 		back := make(chan time.Duration)
 		go func() {
 			began := time.Now()
-			stuck.Run()
+			if !stuck.Resume() || stuck.Resume() {
+				t.Error("Resume, twice = false or true, want true and false")
+			}
 			back <- time.Since(began)
 		}()
 		time.Sleep(10 * slice)
 		other.Leave()
 		if took := <-back; took != 10*slice {
-			t.Errorf("Run took %v, want %v: until the slot was free", took, 10*slice)
+			t.Errorf("Resume took %v, want %v: until the slot was free", took, 10*slice)
 		}
-		if g.working() != 1 || g.away != 0 || stuck.queue.org.away != 0 {
-			t.Errorf("at work %d, away %d, of the organization %d, want 1 and none", g.working(), g.away, stuck.queue.org.away)
+		if g.working() != 1 || g.paused != 0 {
+			t.Errorf("at work %d, paused %d, want 1 and none", g.working(), g.paused)
 		}
 		stuck.Leave()
-		if g.working() != 0 {
-			t.Errorf("at work %d in the end, want none", g.working())
-		}
+		wantIdle(t, g)
 	})
 }
 
-// Who runs keeps the slot, however long, and so does who waits for less than a slice or
-// while nobody else wants it.
+// Who does not pause keeps the slot, however long.
 func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
 		s := enter(t, g, Work{Org: "a"})
-		s.Run() // as it does already
-		s.MayWait()
-		time.Sleep(time.Second) // nobody wants it
-		s.Run()
-		l.wait("b", Work{Org: "b"})
-		for range 50 {
-			time.Sleep(slice / 2)
-			s.MayWait()
-			s.Yield() // it need not: others take what they want
-			time.Sleep(slice / 2)
-			s.Run()
+		l.wait("b", Work{Org: "b", Patient: true})
+		time.Sleep(time.Second)
+		if s.Resume() { // it runs already
+			t.Error("Resume without a Pause = true")
 		}
 		if got := l.order(); len(got) != 0 {
 			t.Errorf("%v got a slot that was in use", got)
@@ -78,33 +74,31 @@ func TestSlot_IsKeptByWhoRuns(t *testing.T) {
 	})
 }
 
-// Who has lost its slot and ends without another one has no place any more.
+// What pauses and ends without another slot has no place any more.
 func TestSlot_LeavesWithoutOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(1)
 		l := newLine(t, g)
 		s := enter(t, g, Work{Org: "a", Costly: true})
-		s.MayWait()
+		s.Pause()
 		l.wait("b", Work{Org: "b"})
-		time.Sleep(3 * slice)
 		s.Leave()
 		s.Leave()
-		if g.working() != 1 || g.away != 0 || g.costlyWorking != 0 {
-			t.Errorf("at work %d, away %d, costly %d, want 1 of b and none", g.working(), g.away, g.costlyWorking)
+		if g.working() != 1 || g.paused != 0 || g.costlyWorking != 0 {
+			t.Errorf("at work %d, paused %d, costly %d, want 1 of b and none", g.working(), g.paused, g.costlyWorking)
 		}
 		l.drain(constant(0))
 		var none *Slot
-		none.MayWait()
-		none.Run()
-		if g.working() != 0 {
-			t.Errorf("at work %d in the end, want none", g.working())
+		if none.Pause() || none.Resume() {
+			t.Error("Pause or Resume without a slot = true")
 		}
+		wantIdle(t, g)
 	})
 }
 
-// Of an organization as much as may wait for slots may have lost them: then nothing new of it
-// is begun, and what all of them wait for, which is its work, too, gets the next slot. Others
-// are served meanwhile.
+// Of an organization as much may be paused as may wait for slots: then what is new is refused
+// at once. What all of them wait for, which is its work, too, gets the next slot. Others are
+// served meanwhile.
 func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 	for slots := 1; slots <= 2; slots++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -112,28 +106,25 @@ func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 			l := newLine(t, g)
 			answered, loaded := make(chan struct{}), make(chan struct{})
 			var all sync.WaitGroup
-			wait := func(w Work, then <-chan struct{}, after func()) {
+			wait := func(then <-chan struct{}, after func()) {
+				s := enter(t, g, Work{Org: "a"})
+				s.Pause()
 				all.Go(func() {
-					w.Org, w.Patient = "a", true
-					s, v := g.Enter(t.Context(), w)
-					if v != Admitted {
-						t.Errorf("verdict %d, want Admitted", v)
-					}
-					s.MayWait()
 					<-then
-					s.Run()
+					s.Resume()
 					after()
 					s.Leave()
 				})
 			}
-			wait(Work{}, answered, func() { close(loaded) })
-			synctest.Wait()
-			for i := range maxWaiting/4 + 40 {
-				wait(Work{Kind: Kind(i % 2)}, loaded, func() {})
+			wait(answered, func() { close(loaded) })
+			for range maxWaiting/4 - 1 {
+				wait(loaded, func() {})
 			}
-			time.Sleep(4 * time.Second) // each loses its slot after a slice or two
-			if g.away != maxWaiting/4 || len(g.free) != slots {
-				t.Errorf("away %d, free %d, want %d and all", g.away, len(g.free), maxWaiting/4)
+			if g.paused != maxWaiting/4 || g.working() != 0 {
+				t.Errorf("paused %d, at work %d, want %d and none", g.paused, g.working(), maxWaiting/4)
+			}
+			if _, v := g.Enter(t.Context(), Work{Org: "a"}); v != QueueFull {
+				t.Errorf("Enter = %d where as much is paused as may be, want QueueFull", v)
 			}
 			l.work("c", Work{Org: "c"}, 3, slice)
 			time.Sleep(4 * slice)
@@ -143,23 +134,53 @@ func TestSlot_GoesToWhatTheOthersWaitFor(t *testing.T) {
 			began := time.Now()
 			close(answered)
 			<-loaded
-			if took := time.Since(began); took > 5*slice {
+			if took := time.Since(began); took > slice {
 				t.Errorf("with %d slots it was loaded %v after the store had answered", slots, took)
 			}
 			all.Wait()
-			if g.working() != 0 || g.away != 0 || g.waiting != 0 {
-				t.Errorf("at work %d, away %d, waiting %d in the end, want none", g.working(), g.away, g.waiting)
-			}
+			wantIdle(t, g)
 		})
 	}
 }
 
-// The gate and the holder race for a slot, and one of them has it.
-func TestSlot_IsTakenOrKept(t *testing.T) {
+// What comes back goes before what came later, and after what was begun.
+func TestSlot_ComesBackInTheOrderOfArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(1)
+		l := newLine(t, g)
+		loads := enter(t, g, Work{Org: "a"})
+		loads.Pause()
+		l.work("long", Work{Org: "a"}, 3, slice)
+		for i := range 3 {
+			l.work(fmt.Sprint("later", i), Work{Org: "a"}, 1, slice)
+		}
+		go func() {
+			loads.Resume()
+			l.mu.Lock()
+			l.served = append(l.served, "loads")
+			l.mu.Unlock()
+			loads.Leave()
+		}()
+		time.Sleep(time.Second)
+		if got, want := strings.Join(l.order(), " "), "long long long loads later0 later1 later2"; got != want {
+			t.Errorf("served %s, want %s", got, want)
+		}
+		wantIdle(t, g)
+	})
+}
+
+// However work pauses, resumes and yields, no more of it runs than there are slots.
+func TestSlot_HoldsItsBoundsUnderRace(t *testing.T) {
 	const slots = 2
 	g := newTestGate(slots)
 	var wg, mu = sync.WaitGroup{}, sync.Mutex{}
 	running, most := 0, 0
+	run := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		running += n
+		most = max(most, running)
+	}
 	for i := range 32 {
 		wg.Go(func() {
 			for n := range 100 {
@@ -167,25 +188,23 @@ func TestSlot_IsTakenOrKept(t *testing.T) {
 				if v != Admitted {
 					t.Errorf("verdict %d, want Admitted", v)
 				}
-				s.MayWait()
+				s.Pause()
 				if n%8 == 0 {
 					time.Sleep(slice * time.Duration(n%4))
 				}
-				s.Run()
-				mu.Lock()
-				running++
-				most = max(most, running)
-				mu.Unlock()
+				s.Resume()
+				run(1)
+				run(-1)
 				s.Yield()
-				mu.Lock()
-				running--
-				mu.Unlock()
+				run(1)
+				run(-1)
 				s.Leave()
 			}
 		})
 	}
 	wg.Wait()
-	if g.working() != 0 || g.away != 0 || g.waiting != 0 || len(g.free) != slots {
-		t.Errorf("at work %d, away %d, waiting %d, free %d in the end, want none and %d", g.working(), g.away, g.waiting, len(g.free), slots)
+	if most > slots {
+		t.Errorf("%d ran at once, want at most %d", most, slots)
 	}
+	wantIdle(t, g)
 }

@@ -33,7 +33,7 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	if err := s.auth.actFor(&r.who, a.ID, a.ExternalID); err != nil {
 		return response{}, err
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}
@@ -77,7 +77,7 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 		if err := s.throttle.changes.takeQuietly(r.who.org, r.now); err != nil {
 			return response{}, err
 		}
-		plan, err := s.plans.of(r.ctx, r.who.org)
+		plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 		if err != nil {
 			return response{}, err
 		}

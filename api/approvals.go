@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"writ/admission"
 	"writ/approval"
 	"writ/engine"
 	"writ/ledger"
@@ -167,13 +166,13 @@ func (s *Server) approval(r *request) (response, error) {
 		return response{}, about("approval", err)
 	}
 	if wait > 0 && a.Status(s.approvals.Now()) == approval.Pending {
-		unpark, verdict := s.gate.Park(r.who.org)
-		if verdict != admission.Admitted {
+		end, ok := s.polls.begin(r.who.org)
+		if !ok {
 			return response{}, ledger.ErrOverloaded
 		}
-		defer unpark()
+		defer end()
 		r.slot.Leave() // the rest is waiting
-		ctx, cancel := context.WithTimeout(s.polls, wait)
+		ctx, cancel := context.WithTimeout(s.awake, wait)
 		defer cancel()
 		if a, err = s.approvals.Await(ctx, r.who.org, id); err != nil {
 			return response{}, about("approval", err)

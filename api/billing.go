@@ -54,7 +54,7 @@ func (s *Server) subscription(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}

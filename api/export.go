@@ -24,7 +24,7 @@ const exportPage = 256
 // exportAuthorizations streams the history as CSV: see csvHeader. Decisions
 // made after it began are not in it.
 func (s *Server) exportAuthorizations(r *request) (response, error) {
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}

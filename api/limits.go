@@ -14,6 +14,9 @@ const (
 	// maxWait is for how many seconds a look-up of an approval waits for a verdict: below
 	// what proxies take for a connection that is idle.
 	maxWait = 60
+	// maxPolls bounds the look-ups that wait for a verdict, which take some megabytes of
+	// goroutines. One organization has a quarter of them.
+	maxPolls = 2048
 	// maxBuckets is how many buckets one limit keeps.
 	maxBuckets = 32 << 10
 )

@@ -138,6 +138,7 @@ func TestDecision_Bounds_AFullQueueIsItsOrganizationsOwn(t *testing.T) {
 	h := start(t, patient)
 	h.register(acme)
 	h.register(rival)
+	wantDecision(t, h.evaluate(rival, intent()), "allow") // the next one waits for nothing else
 	held := h.hold(acme)
 	for range orgQueue {
 		go func() {

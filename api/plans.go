@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/storage"
 	"writ/storage/registry"
 )
@@ -44,8 +45,8 @@ func newPlans(subs *registry.Registry, byName map[string]engine.Plan) *plans {
 
 // of returns org's plan: the free one if it has no subscription, or one to a
 // plan that the deployment does not know.
-func (p *plans) of(ctx context.Context, org string) (engine.Plan, error) {
-	plan, err := p.cache.Get(ctx, org)
+func (p *plans) of(ctx context.Context, turn condition.Turn, org string) (engine.Plan, error) {
+	plan, err := p.cache.GetFor(ctx, turn, org)
 	if err != nil {
 		return engine.Plan{}, fmt.Errorf("looking up the plan: %w", err)
 	}

@@ -53,7 +53,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 	if err := s.checkBound(r, p); err != nil {
 		return response{}, err
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}

@@ -34,7 +34,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}

@@ -43,11 +43,12 @@ type Server struct {
 	headers     []header // of every response
 	gate        *admission.Gate
 	exports     exports
+	polls       *tally[string] // look-ups that wait, by organization
 
 	// giveUp ends the contexts of requests and the background work; background
 	// counts the goroutines New started; unwatch ends the store's calls.
 	giveUp     context.CancelFunc
-	polls      context.Context // of look-ups that wait: it ends as soon as the server stops
+	awake      context.Context // of look-ups that wait: it ends as soon as the server stops
 	endPolls   context.CancelFunc
 	background sync.WaitGroup
 	unwatch    func()
@@ -80,6 +81,7 @@ func New(cfg Config) (*Server, error) {
 		scratch:   newScratchPool(),
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
+		polls:     newTally[string](maxPolls, maxPolls/4),
 		giveUp:    giveUp,
 	}
 	operators, err := s.startOperators(life)
@@ -115,7 +117,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("following the store's changes: %w", err)
 	}
 	s.gate = admission.New(admission.Config{Slots: cfg.Limits.Slots, Deadline: cfg.Limits.Queue, Metrics: cfg.Registry})
-	s.polls, s.endPolls = context.WithCancel(life)
+	s.awake, s.endPolls = context.WithCancel(life)
 	s.background.Go(func() { s.approvals.Run(life) })
 	decisions := s.decisions
 	s.background.Go(func() { decisions.Run(life) })

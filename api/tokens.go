@@ -62,7 +62,7 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	if in.ExpiresAt != nil {
 		t.ExpiresAt = in.ExpiresAt.UTC()
 	}
-	plan, err := s.plans.of(r.ctx, r.who.org)
+	plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)
 	if err != nil {
 		return response{}, err
 	}

@@ -194,7 +194,7 @@ func checkReplay(_ *request, in *messageBody) error {
 // Evaluations returns how many intents of an organization were decided in this month, and
 // how many its plan allows.
 func (s *Server) Evaluations(ctx context.Context, org string) (used, limit int64, err error) {
-	plan, err := s.plans.of(ctx, org)
+	plan, err := s.plans.of(ctx, nil, org)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -20,6 +20,7 @@ import (
 	"writ/approval"
 	"writ/decision"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -120,7 +121,7 @@ func open(t *testing.T, changes ...func(*approval.Config)) *desk {
 	d.sets = engine.NewSets(d.docs, engine.Options{}, 1<<20)
 	d.pipeline = decision.New(decision.Config{
 		Sets: d.sets, Ledger: d.ledger, History: d.store, Approvals: d.Desk, Plans: []string{"free"}, Scrub: marking{}.Text,
-		Plan: func(context.Context, string) (engine.Plan, error) {
+		Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
 			return engine.Plan{Name: "free", Evaluations: 1e6}, nil
 		},
 		Verifier: decision.NewVerifier(d.sets, 1, slog.New(slog.DiscardHandler), prometheus.NewRegistry()),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -22,6 +23,7 @@ func (b *batch) under(ctx context.Context, it *item) (err error) {
 	if b.cfg.Approvals == nil {
 		return ErrNoApproval
 	}
+	defer condition.Paused(b.who.Slot)()
 	it.approval, err = b.cfg.Approvals.Find(ctx, b.who.Organization, it.entry.ApprovalID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

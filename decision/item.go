@@ -6,6 +6,7 @@ import (
 	"writ/approval"
 	"writ/decision/budget"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -60,9 +61,8 @@ func (b *batch) settle(ctx context.Context, items []item) {
 // not: an error, or the decision that stands. Where recall is set an intent that was
 // decided before is not evaluated; it may be where it is not set.
 func (b *batch) decide(ctx context.Context, index int, req Request, recall bool) ledger.Outcome {
-	if index > 0 && b.who.Slot.Run() { // the slot of the first is new
+	if index > 0 { // the slot of the first is new
 		b.who.Slot.Yield()
-		b.who.Slot.MayWait()
 	}
 	n := len(b.items)
 	b.items = append(b.items, item{index: index, entry: ledger.Entry{
@@ -107,7 +107,7 @@ func (b *batch) fill(ctx context.Context, it *item, recall bool) (earlier ledger
 // decision's, and loads what it is decided by.
 func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) {
 	in := it.entry.Intent
-	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Organization, b.plan.Evaluations); err != nil {
+	if it.entry.Reservation, err = b.cfg.Ledger.Reserve(ctx, b.who.Slot, b.who.Organization, b.plan.Evaluations); err != nil {
 		return set, err
 	}
 	it.exceeded = it.entry.Reservation.Exceeded()
@@ -119,6 +119,7 @@ func (b *batch) load(ctx context.Context, it *item) (set engine.Set, err error) 
 
 // recall returns the earlier decision of an item's intent, if there is one.
 func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
+	defer condition.Paused(b.who.Slot)()
 	return b.cfg.Ledger.Recall(ctx, b.who.Organization, it.entry.Intent, it.entry.ApprovalID)
 }
 
@@ -126,9 +127,6 @@ func (b *batch) recall(ctx context.Context, it *item) (ledger.Outcome, error) {
 func (b *batch) evaluate(ctx context.Context, set engine.Set, it *item) (engine.Result, error) {
 	if b.cfg.Core != nil && !set.Policy.Unreadable() {
 		return b.ask(ctx, set, &b.input)
-	}
-	if b.who.Slot.Run() {
-		defer b.who.Slot.MayWait()
 	}
 	result := b.metrics.evaluate(set, &b.input, b.cfg.Now)
 	if b.cfg.Verifier != nil {

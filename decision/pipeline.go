@@ -30,6 +30,7 @@ import (
 	"writ/approval"
 	"writ/decision/budget"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 )
@@ -42,7 +43,7 @@ type Config struct {
 	// Ledger makes decisions final.
 	Ledger *ledger.Ledger
 	// Plan returns an organization's plan.
-	Plan func(ctx context.Context, org string) (engine.Plan, error)
+	Plan func(ctx context.Context, turn condition.Turn, org string) (engine.Plan, error)
 	// Plans are the names of all plans.
 	Plans []string
 	// Core decides in place of the built-in engine; nil is the built-in one.
@@ -89,8 +90,8 @@ type Caller struct {
 	Organization string
 	// Credential is what asked: see [ledger.Entry].
 	Credential string
-	// Slot is the caller's right to a processor, if it holds one. Others may get it while
-	// something is waited for. It is given back where what is left is waiting.
+	// Slot is the caller's right to a processor, if it holds one. It is paused while
+	// something is waited for, and given back where what is left is waiting.
 	Slot *admission.Slot
 }
 
@@ -165,9 +166,8 @@ func (p *Pipeline) begin(ctx context.Context, who Caller, n int) (*batch, []ledg
 	if b.items = b.one.item[:0]; n > 1 {
 		b.items = make([]item, 0, n) // they do not move: the ledger is given their entries
 	}
-	who.Slot.MayWait()
 	var err error
-	b.plan, err = p.cfg.Plan(ctx, who.Organization)
+	b.plan, err = p.cfg.Plan(ctx, who.Slot, who.Organization)
 	return b, make([]ledger.Outcome, n), err
 }
 
@@ -189,7 +189,6 @@ func (b *batch) commit(ctx context.Context, outs []ledger.Outcome, whole bool) e
 	if err := b.keep(ctx); err != nil {
 		return err
 	}
-	b.who.Slot.Run()
 	entries := b.one.entry[:0]
 	for i := range b.items {
 		entries = append(entries, &b.items[i].entry)

@@ -17,6 +17,7 @@ import (
 
 	"writ/bench/corpus"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -48,7 +49,7 @@ func newPipeline(t testing.TB, evaluations int64) (*Pipeline, storage.Store) {
 	t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
 	return New(Config{
 		Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
-		Plan: func(context.Context, string) (engine.Plan, error) {
+		Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
 			return engine.Plan{Name: "free", Evaluations: evaluations}, nil
 		},
 		History: store,

@@ -15,6 +15,7 @@ import (
 	"writ/bench/corpus"
 	"writ/decision/budget"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -45,7 +46,7 @@ func newReplicas(t *testing.T, n, limit int) []*Pipeline {
 		t.Cleanup(func() { must(t, errors.Join(l.Close(context.Background()), store.Close())) })
 		all = append(all, New(Config{
 			Sets: engine.NewSets(docs, engine.Options{}, 1<<20), Ledger: l,
-			Plan: func(context.Context, string) (engine.Plan, error) {
+			Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
 				return engine.Plan{Name: "free", Evaluations: 1 << 40}, nil
 			},
 			History: store, Windows: store.Windows(),

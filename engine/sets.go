@@ -173,25 +173,20 @@ func rulesBytes(rs *RuleSet) int64          { return int64(rs.Size()) }
 // turnKey is the key of the [condition.Turn] of the work that a load is for.
 type turnKey struct{}
 
-// getFor is c.Get for work that has a turn, or none: it may wait for the source, and for what
-// others load, and runs while it compiles.
-func getFor[K comparable, V any](ctx context.Context, turn condition.Turn, c *Cache[K, V], key K) (V, error) {
+// GetFor is [Cache.Get] for work that has a turn, or none. It pauses while it waits for the
+// source, or for what others load, and runs while it compiles.
+func (c *Cache[K, V]) GetFor(ctx context.Context, turn condition.Turn, key K) (V, error) {
 	if v, ok := c.Kept(key); ok {
 		return v, nil
 	}
-	if turn != nil {
-		ctx = context.WithValue(ctx, turnKey{}, turn)
-		if turn.MayWait() {
-			defer turn.Run()
-		}
-	}
-	return c.Get(ctx, key)
+	defer condition.Paused(turn)()
+	return c.Get(context.WithValue(ctx, turnKey{}, turn), key)
 }
 
 // running has the work that a load is for run until done, if it has a turn.
 func running(ctx context.Context) (done func()) {
-	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Run() {
-		return func() { turn.MayWait() }
+	if turn, ok := ctx.Value(turnKey{}).(condition.Turn); ok && turn.Resume() {
+		return func() { turn.Pause() }
 	}
 	return func() {}
 }
@@ -199,15 +194,15 @@ func running(ctx context.Context) (done func()) {
 // Load returns the current policy, rules and agent status. An error means that
 // nothing can be decided. The turn is that of the work that it is for; nil if there is none.
 func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, agentID string) (Set, error) {
-	policy, err := getFor(ctx, turn, s.policies, setKey{org, policyID})
+	policy, err := s.policies.GetFor(ctx, turn, setKey{org, policyID})
 	if err != nil {
 		return Set{}, err
 	}
-	rules, err := getFor(ctx, turn, s.rules, org)
+	rules, err := s.rules.GetFor(ctx, turn, org)
 	if err != nil {
 		return Set{}, err
 	}
-	agents, err := getFor(ctx, turn, s.agents, setKey{org, FoldID(agentID)})
+	agents, err := s.agents.GetFor(ctx, turn, setKey{org, FoldID(agentID)})
 	if err != nil {
 		return Set{}, err
 	}
@@ -219,17 +214,17 @@ func (s *Sets) Load(ctx context.Context, turn condition.Turn, org, policyID, age
 
 // Rules returns the current rules of an organization, as [Sets.Load] does.
 func (s *Sets) Rules(ctx context.Context, turn condition.Turn, org string) (*RuleSet, error) {
-	return getFor(ctx, turn, s.rules, org)
+	return s.rules.GetFor(ctx, turn, org)
 }
 
 // Policy returns the current version of a policy, as [Sets.Load] does.
 func (s *Sets) Policy(ctx context.Context, turn condition.Turn, org, policyID string) (*Policy, error) {
-	return getFor(ctx, turn, s.policies, setKey{org, policyID})
+	return s.policies.GetFor(ctx, turn, setKey{org, policyID})
 }
 
 // Agent returns the current status of an agent under one of its names, as [Sets.Load] does.
 func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID string) (AgentStatus, error) {
-	agents, err := getFor(ctx, turn, s.agents, setKey{org, FoldID(agentID)})
+	agents, err := s.agents.GetFor(ctx, turn, setKey{org, FoldID(agentID)})
 	if err != nil {
 		return AgentDisabled, err
 	}
@@ -238,7 +233,7 @@ func (s *Sets) Agent(ctx context.Context, turn condition.Turn, org, agentID stri
 
 // Session returns the current state of a session, as [Sets.Load] does.
 func (s *Sets) Session(ctx context.Context, turn condition.Turn, org, id string) (*CompiledSession, error) {
-	return getFor(ctx, turn, s.sessions, setKey{org, id})
+	return s.sessions.GetFor(ctx, turn, setKey{org, id})
 }
 
 // Plain reports whether the rules of an organization are compiled and kept, and

@@ -103,8 +103,8 @@ type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
 
-func (o *offers) MayWait() bool { return false }
-func (o *offers) Run() bool     { return false }
+func (o *offers) Pause() bool  { return false }
+func (o *offers) Resume() bool { return false }
 
 // Long conditions offer their turn again and again, which decides nothing, and
 // short ones never.

@@ -10,7 +10,7 @@ import (
 
 func TestProject_Allocations(t *testing.T) {
 	l := open(t, newFake())
-	reservation, err := l.Reserve(t.Context(), "acme", plenty)
+	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestProject_Allocations(t *testing.T) {
 		t.Errorf("projecting a decision allocates %v times, want at most 4", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
-		reservation, err := l.Reserve(t.Context(), "acme", plenty)
+		reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,14 +114,14 @@ func BenchmarkCaller(b *testing.B) {
 	b.Run("begin", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			reservation, err := l.Reserve(b.Context(), "acme", plenty)
+			reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
 			if err != nil {
 				b.Fatal(err)
 			}
 			reservation.Release()
 		}
 	})
-	reservation, err := l.Reserve(b.Context(), "acme", plenty)
+	reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func benchmarkStore(b *testing.B, size int) {
 	store := openEmbedded(b)
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	c := l.committer
-	reservation, err := l.Reserve(b.Context(), "acme", plenty)
+	reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // used up, evaluates the intent, commits what it decided and answers with
 // the [Outcome], never with its own result:
 //
-//	reservation, err := l.Reserve(ctx, org, plan.Evaluations)
+//	reservation, err := l.Reserve(ctx, turn, org, plan.Evaluations)
 //	if err != nil {
 //		return err // refuse: nothing was decided
 //	}

@@ -193,7 +193,7 @@ func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	store, down := newFake(), errors.New("down")
 	l := open(t, store)
 	mustDecide(t, l, "acme", intent(0))
-	begun, err := l.Reserve(t.Context(), "acme", plenty)
+	begun, err := l.Reserve(t.Context(), nil, "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func entry(in *engine.Intent, d engine.Decision) Entry {
 
 // decide takes e through a reservation of org.
 func decide(ctx context.Context, l *Ledger, org string, e Entry) (Outcome, error) {
-	reservation, err := l.Reserve(ctx, org, plenty)
+	reservation, err := l.Reserve(ctx, nil, org, plenty)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -205,7 +205,7 @@ const plenty = 1_000_000
 func ordinal(t *testing.T, l *Ledger, org string) int64 {
 	t.Helper()
 	for limit := int64(1); ; limit++ {
-		reservation, err := l.Reserve(t.Context(), org, limit)
+		reservation, err := l.Reserve(t.Context(), nil, org, limit)
 		if err != nil {
 			t.Fatalf("Reserve: %v", err)
 		}

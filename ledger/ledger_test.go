@@ -311,7 +311,7 @@ func TestCommit_RefusesWhatIsNoDecision(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			reservation, err := l.Reserve(t.Context(), "acme", plenty)
+			reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,13 +341,13 @@ func TestClose_DrainsAndRefuses(t *testing.T) {
 		answers = append(answers, goDecide(t.Context(), l, "acme", entry(intent(1+i), engine.Allow)))
 	}
 	awaitQueued(l, 3)
-	reservation, err := l.Reserve(t.Context(), "acme", plenty)
+	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close(t.Context()) }()
-	for err := error(nil); !errors.Is(err, ErrClosed); _, err = l.Reserve(t.Context(), "acme", plenty) {
+	for err := error(nil); !errors.Is(err, ErrClosed); _, err = l.Reserve(t.Context(), nil, "acme", plenty) {
 	}
 	for err := error(nil); !errors.Is(err, ErrClosed); err = l.Healthy(t.Context()) {
 	}

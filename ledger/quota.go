@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -77,7 +78,7 @@ func newQuotas(store Store, log *slog.Logger) *quotas {
 }
 
 // take takes a place of key for r.
-func (qs *quotas) take(ctx context.Context, key quotaKey, r *Reservation) error {
+func (qs *quotas) take(ctx context.Context, turn condition.Turn, key quotaKey, r *Reservation) error {
 	for {
 		qs.mu.Lock()
 		if qs.closed {
@@ -99,7 +100,7 @@ func (qs *quotas) take(ctx context.Context, key quotaKey, r *Reservation) error 
 		}
 		a := q.asking
 		qs.mu.Unlock()
-		if err := a.await(ctx); err != nil {
+		if err := a.await(ctx, turn); err != nil {
 			return err
 		}
 	}
@@ -136,7 +137,8 @@ func (q *quota) takeLocked(r *Reservation) bool {
 }
 
 // await waits for the store's answer, or until ctx ends.
-func (a *asking) await(ctx context.Context) error {
+func (a *asking) await(ctx context.Context, turn condition.Turn) error {
+	defer condition.Paused(turn)()
 	select {
 	case <-a.done:
 		return a.err

@@ -47,7 +47,7 @@ func TestDecision_Plans_LimitIsExactUnderConcurrency(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				reservation, err := l.Reserve(t.Context(), "acme", limit)
+				reservation, err := l.Reserve(t.Context(), nil, "acme", limit)
 				if err != nil {
 					t.Errorf("Reserve = %v", err)
 					return
@@ -78,7 +78,7 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 	for i := range 3 {
 		mustDecide(t, l, "acme", intent(i))
 	}
-	inFlight, err := l.Reserve(t.Context(), "acme", plenty)
+	inFlight, err := l.Reserve(t.Context(), nil, "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	l := open(t, newFake())
 	begin := func(limit int64, exceeded bool) *Reservation {
 		t.Helper()
-		reservation, err := l.Reserve(t.Context(), "acme", limit)
+		reservation, err := l.Reserve(t.Context(), nil, "acme", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 	for i := range 5 {
 		mustDecide(t, l, "acme", intent(i))
 	}
-	held, err := l.Reserve(t.Context(), "acme", 100)
+	held, err := l.Reserve(t.Context(), nil, "acme", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,17 +146,17 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 		limit    int64
 		exceeded bool
 	}{{6, true}, {7, false}, {100, false}, {6, true}, {0, true}, {7, false}, {-1, true}} {
-		reservation, err := l.Reserve(t.Context(), "acme", test.limit)
+		reservation, err := l.Reserve(t.Context(), nil, "acme", test.limit)
 		if err != nil || reservation.Exceeded() != test.exceeded {
 			t.Errorf("Reserve with a limit of %d: exceeded = %v, %v, want %v", test.limit, reservation.Exceeded(), err, test.exceeded)
 		}
 		reservation.Release()
 	}
-	if reservation, err := l.Reserve(t.Context(), "acme", 6); err != nil || !reservation.Exceeded() {
+	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 	}
 	held.Release() // of a limit of 100: no place within 6
-	if reservation, err := l.Reserve(t.Context(), "acme", 6); err != nil || !reservation.Exceeded() {
+	if reservation, err := l.Reserve(t.Context(), nil, "acme", 6); err != nil || !reservation.Exceeded() {
 		t.Errorf("Reserve after a place of another limit came back = %v, %v, want one above this", reservation, err)
 	}
 }
@@ -172,7 +172,7 @@ func TestQuotas_OneGrantForManyDecisions(t *testing.T) {
 	}
 	store.grants = 0
 	for range 2 * grantBeyond {
-		reservation, err := l.Reserve(t.Context(), "acme", 100)
+		reservation, err := l.Reserve(t.Context(), nil, "acme", 100)
 		if err != nil || !reservation.Exceeded() {
 			t.Fatalf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 		}
@@ -187,7 +187,7 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	l := open(t, store)
 	key := quotaKey{"acme", storage.MonthOf(noon)}
 	mustDecide(t, l, "acme", intent(1))
-	reservation, err := l.Reserve(t.Context(), "acme", plenty)
+	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 			l.quotas.sweep(t.Context())
 		},
 		"of another limit": func(l *Ledger) {
-			if _, err := l.Reserve(t.Context(), "acme", 20); !errors.Is(err, errFault) {
+			if _, err := l.Reserve(t.Context(), nil, "acme", 20); !errors.Is(err, errFault) {
 				t.Errorf("Reserve = %v, want the fault", err)
 			}
 		},
@@ -233,7 +233,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := newFake()
 			l := open(t, store)
-			reservation, err := l.Reserve(t.Context(), "acme", 10)
+			reservation, err := l.Reserve(t.Context(), nil, "acme", 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +244,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 			if n, err := store.Grant(t.Context(), "acme", storage.MonthOf(noon), 10, 10); n != 10 || err != nil {
 				t.Fatalf("Grant to another = %d, %v, want all 10", n, err)
 			}
-			if reservation, err := l.Reserve(t.Context(), "acme", 10); err != nil || !reservation.Exceeded() {
+			if reservation, err := l.Reserve(t.Context(), nil, "acme", 10); err != nil || !reservation.Exceeded() {
 				t.Errorf("Reserve = %v, %v, want a place above the limit", reservation, err)
 			}
 		})
@@ -255,7 +255,7 @@ func TestBegin_RefusesWhenTheMeterIsUnknown(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
 	store.set(func(f *fake) { f.quotaErr = errFault })
-	if _, err := l.Reserve(t.Context(), "acme", plenty); !errors.Is(err, errFault) {
+	if _, err := l.Reserve(t.Context(), nil, "acme", plenty); !errors.Is(err, errFault) {
 		t.Errorf("Reserve = %v, want the fault", err)
 	}
 	store.set(func(f *fake) { f.quotaErr = nil })
@@ -289,7 +289,7 @@ func reserves(ctx context.Context, l *Ledger, n int) <-chan error {
 	errs := make(chan error, n)
 	for range n {
 		go func() {
-			reservation, err := l.Reserve(ctx, "acme", plenty)
+			reservation, err := l.Reserve(ctx, nil, "acme", plenty)
 			reservation.Release()
 			errs <- err
 		}()
@@ -356,7 +356,7 @@ func TestQuotas_WaitersShareTheStoresFaultOrLeave(t *testing.T) {
 	if err := <-asker; !errors.Is(err, errFault) {
 		t.Errorf("the asker's Reserve = %v, want the fault", err)
 	}
-	if err := a.await(t.Context()); !errors.Is(err, errFault) {
+	if err := a.await(t.Context(), nil); !errors.Is(err, errFault) {
 		t.Errorf("await = %v, want the fault", err)
 	}
 }

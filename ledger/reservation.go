@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"writ/engine/condition"
 	"writ/storage"
 )
 
@@ -25,15 +26,16 @@ type Reservation struct {
 
 // Reserve takes a place in org's meter of the current month, whose limit is limit.
 // The reservation must be committed or released. An error means that the meter is not
-// known: refuse. org must be the ledger's to keep, as [Entry] says.
-func (l *Ledger) Reserve(ctx context.Context, org string, limit int64) (*Reservation, error) {
+// known: refuse. org must be the ledger's to keep, as [Entry] says. turn is paused while the
+// store is asked; it may be nil.
+func (l *Ledger) Reserve(ctx context.Context, turn condition.Turn, org string, limit int64) (*Reservation, error) {
 	r, _ := l.quotas.ended.Get().(*Reservation)
 	if r == nil {
 		r = &Reservation{quotas: l.quotas}
 	}
 	r.limit = limit
 	r.id, r.at = l.ids.next(l.cfg.Now())
-	if err := l.quotas.take(ctx, quotaKey{org: org, month: storage.MonthOf(r.at)}, r); err != nil {
+	if err := l.quotas.take(ctx, turn, quotaKey{org: org, month: storage.MonthOf(r.at)}, r); err != nil {
 		l.quotas.ended.Put(r)
 		return nil, fmt.Errorf("reserving a place in the meter: %w", err)
 	}

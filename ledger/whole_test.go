@@ -16,7 +16,7 @@ import (
 func together(ctx context.Context, l *Ledger, org string, whole bool, intents ...int) ([]Outcome, error) {
 	entries := make([]*Entry, len(intents))
 	for i, n := range intents {
-		reservation, err := l.Reserve(ctx, org, plenty)
+		reservation, err := l.Reserve(ctx, nil, org, plenty)
 		if err != nil {
 			return nil, err
 		}

@@ -191,9 +191,9 @@ func (o *others) Yield() time.Duration {
 	return time.Hour
 }
 
-func (o *others) MayWait() bool { return false }
+func (o *others) Pause() bool { return false }
 
-func (o *others) Run() bool { return false }
+func (o *others) Resume() bool { return false }
 
 func TestCondition_TheTimeOfOthersIsNotItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"writ/approval"
 	"writ/decision"
 	"writ/engine"
+	"writ/engine/condition"
 	"writ/ledger"
 	"writ/storage"
 	"writ/storage/registry"
@@ -47,7 +48,7 @@ func (p place) approving(t *testing.T, at time.Time, f func(a approving, s stora
 		pipeline := decision.New(decision.Config{
 			Sets: engine.NewSets(registry.New(s), engine.Options{}, 1<<20), Ledger: l, History: s, Approvals: desk, Plans: []string{"free"},
 			Scrub: plain{}.Text, Now: func() time.Time { return at }, Metrics: prometheus.NewRegistry(),
-			Plan: func(context.Context, string) (engine.Plan, error) {
+			Plan: func(context.Context, condition.Turn, string) (engine.Plan, error) {
 				return engine.Plan{Name: "free", Evaluations: 1e6}, nil
 			},
 		})

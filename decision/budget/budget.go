@@ -74,6 +74,7 @@ type Reading struct {
 	cells    []cell
 	intent   intentKey
 	at       time.Time
+	turn     condition.Turn
 	reserved bool
 	// hold is what the intent held when it was read, and then holds; nil: nothing.
 	hold *hold
@@ -115,6 +116,7 @@ func (k *Counters) Read(ctx context.Context, org string, counters []*condition.C
 		return &nothing, nil
 	}
 	r := k.cells(org, counters, in, at)
+	r.turn = turn
 	for {
 		for i := range r.cells {
 			if err := k.find(ctx, &r.cells[i], at, turn); err != nil {
@@ -158,15 +160,12 @@ func (r *Reading) Counts() []condition.Count { return r.counts }
 
 // find finds the window of a cell, and reads it if it must.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
-	if turn != nil && turn.MayWait() {
-		defer turn.Run()
-	}
 	for {
 		k.mu.Lock()
 		if w := k.window(c.key); w != nil {
 			w.expire(c.bucket)
 			c.window = w
-			ok, err := k.refreshLocked(ctx, w, c, at)
+			ok, err := k.refreshLocked(ctx, w, c, at, turn)
 			k.mu.Unlock()
 			if ok || err != nil {
 				return err
@@ -180,12 +179,10 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 		}
 		k.mu.Unlock()
 		if busy {
-			select {
-			case <-others:
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := await(ctx, turn, others); err != nil {
+				return err
 			}
+			continue
 		}
 		w, err := k.get(ctx, c, at, turn)
 		k.mu.Lock()
@@ -201,6 +198,17 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 		if err != nil {
 			return fmt.Errorf("counting what was allowed: %w", err)
 		}
+	}
+}
+
+// await waits until done is closed or ctx ends.
+func await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error {
+	defer condition.Paused(turn)()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -236,9 +244,6 @@ const pageRows = 500
 
 // read reads a window from the history.
 func (k *Counters) read(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
-	if turn != nil && turn.Run() { // what is read is much to decode
-		defer turn.MayWait()
-	}
 	w := &window{}
 	f := storage.Filter{
 		Decision: engine.Allow,

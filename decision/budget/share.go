@@ -97,15 +97,12 @@ func (k *Counters) askLocked(ctx context.Context, s *share, at time.Time, ask st
 
 // awaitLocked waits for what is asked of a window, or until ctx ends. mu is not held
 // meanwhile. A window that the store does not keep is forgotten.
-func (k *Counters) awaitLocked(ctx context.Context, of key, w *window) error {
+func (k *Counters) awaitLocked(ctx context.Context, of key, w *window, turn condition.Turn) error {
 	a := w.shared.asking
 	k.mu.Unlock()
-	var err error
-	select {
-	case <-a.done:
+	err := await(ctx, turn, a.done)
+	if err == nil {
 		err = a.err
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	k.mu.Lock()
 	if errors.Is(err, storage.ErrNotFound) {
@@ -122,10 +119,13 @@ func (k *Counters) awaitLocked(ctx context.Context, of key, w *window) error {
 // keep it, as the history has it, if it does not yet.
 func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (*window, error) {
 	s := &share{window: windowOf(c.key, c.counter), at: at}
+	resume := condition.Paused(turn)
 	granted, err := k.cfg.Windows.Count(ctx, s.window, storage.Ask{At: c.bucket})
+	resume()
 	if errors.Is(err, storage.ErrNotFound) {
 		var w *window
 		if w, err = k.read(ctx, c, at, turn); err == nil {
+			defer condition.Paused(turn)()
 			err = k.cfg.Windows.Begin(ctx, s.window, w.parts)
 		}
 		if err == nil {
@@ -139,7 +139,7 @@ func (k *Counters) begin(ctx context.Context, c *cell, at time.Time, turn condit
 // refreshLocked asks what a shared window has come to where that decides and is not known.
 // It reports whether it was known; otherwise look for the window again. mu is not held while
 // it waits.
-func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at time.Time) (known bool, err error) {
+func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at time.Time, turn condition.Turn) (known bool, err error) {
 	s := w.shared
 	if s == nil || w.total()+c.amount <= c.counter.UpTo(0) || s.asking == nil && s.isKnown(at) {
 		return true, nil
@@ -147,7 +147,7 @@ func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at tim
 	if s.asking == nil {
 		k.askLocked(ctx, s, at, storage.Ask{At: c.bucket})
 	}
-	return false, k.awaitLocked(ctx, c.key, w)
+	return false, k.awaitLocked(ctx, c.key, w, turn)
 }
 
 // claim takes the places for the cells of windows that several processes count in, as long
@@ -156,7 +156,7 @@ func (k *Counters) refreshLocked(ctx context.Context, w *window, c *cell, at tim
 func (r *Reading) claim(ctx context.Context) (ok bool, err error) {
 	for i := range r.cells {
 		if c := &r.cells[i]; c.window.shared != nil && !r.hold.holds(c) {
-			if ok, err = r.counters.claim(ctx, c, r.at); !ok {
+			if ok, err = r.counters.claim(ctx, c, r.at, r.turn); !ok {
 				r.unclaim(i)
 				return false, err
 			}
@@ -178,7 +178,7 @@ func (r *Reading) unclaim(n int) {
 }
 
 // claim takes the places that a cell needs.
-func (k *Counters) claim(ctx context.Context, c *cell, at time.Time) (ok bool, err error) {
+func (k *Counters) claim(ctx context.Context, c *cell, at time.Time, turn condition.Turn) (ok bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	limit := c.counter.UpTo(condition.Saturated(c.before, c.amount))
@@ -196,7 +196,7 @@ func (k *Counters) claim(ctx context.Context, c *cell, at time.Time) (ok bool, e
 			}
 			k.askLocked(ctx, s, at, s.question(c, at, limit))
 		}
-		if err := k.awaitLocked(ctx, c.key, c.window); err != nil {
+		if err := k.awaitLocked(ctx, c.key, c.window, turn); err != nil {
 			return false, err
 		}
 	}

@@ -26,7 +26,9 @@ func (k *Counters) Trial(ctx context.Context, org string, counters []*condition.
 // try finds what a cell had come to.
 func (k *Counters) try(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	if k.cfg.Windows != nil && c.counter.Revision > 0 {
+		resume := condition.Paused(turn)
 		granted, err := k.cfg.Windows.Count(ctx, windowOf(c.key, c.counter), storage.Ask{At: c.bucket})
+		resume()
 		if c.before = granted.Total; !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}

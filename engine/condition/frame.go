@@ -192,11 +192,19 @@ const yieldEvery = 1 << 14
 type Turn interface {
 	// Yield lets others run where it is their turn, and returns how long that took.
 	Yield() time.Duration
-	// MayWait says that what follows may wait for something else than a processor, or for
-	// the work of others, until Run, which waits for the right to run again if others got
-	// it. Each reports whether it changed anything: what calls one undoes it where it did.
-	MayWait() bool
-	Run() bool
+	// Pause gives the right back while something else than a processor is waited for, or
+	// the work of others. Resume waits for it again. Each reports whether it changed
+	// anything: what calls one undoes it where it did.
+	Pause() bool
+	Resume() bool
+}
+
+// Paused pauses t, if there is one, until resume is called.
+func Paused(t Turn) (resume func()) {
+	if t == nil || !t.Pause() {
+		return func() {}
+	}
+	return func() { t.Resume() }
 }
 
 // Work is what the conditions of one evaluation did together, in steps.

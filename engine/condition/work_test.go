@@ -15,8 +15,8 @@ type offers int
 
 func (o *offers) Yield() time.Duration { *o++; return time.Second }
 
-func (o *offers) MayWait() bool { return false }
-func (o *offers) Run() bool     { return false }
+func (o *offers) Pause() bool  { return false }
+func (o *offers) Resume() bool { return false }
 
 // Work is offered once for so many steps.
 func TestWork_OffersAreSpaced(t *testing.T) {

@@ -33,7 +33,7 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]l
 // Commit has l make entries of org final in one commit, each by itself.
 func Commit(ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry) (outs []ledger.Outcome, err error) {
 	for _, e := range entries {
-		if e.Reservation, err = l.Reserve(ctx, org, 1<<40); err != nil {
+		if e.Reservation, err = l.Reserve(ctx, nil, org, 1<<40); err != nil {
 			return nil, err
 		}
 	}
