@@ -191,19 +191,6 @@ func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Re
 	s.tail.add(k, &s.known)
 }
 
-// addRecord adds r's row, which was imported, and its keys to b. commits is held.
-func (s *Store) addRecord(b *batch, r *storage.Record, id uuid.UUID) {
-	org := r.OrganizationID
-	s.row = appendRecord(s.row[:0], r)
-	s.keys = s.keys[:0].org(kindRecord, org).id(id)
-	b.set(s.keys, s.row)
-	s.keys = s.keys[:0].org(kindIntent, org).text(r.IntentKey())
-	b.set(s.keys, id[:])
-	s.known.add(hashIntent(s.keys))
-	s.keys = s.keys[:0].org(kindByDecision, org).decision(r.Decision).id(id)
-	b.set(s.keys, nil)
-}
-
 // Tip implements storage.Log.
 func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
 	if err := errors.Join(ctx.Err(), s.health.readable()); err != nil {

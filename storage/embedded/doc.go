@@ -4,8 +4,8 @@
 //
 // # History
 //
-// A commit is one frame of the log, with its signed head, records and entries: see package
-// segment for the frames and item.go for what is in them. The keys of the last frames are
+// A commit is one frame of the log, with its signed head, records and entries, and so is an
+// import, without a head: see package segment for the frames and item.go for what is in them. The keys of the last frames are
 // in memory (tail.go) and move to Pebble together (flush.go); opening the directory reads
 // the frames whose keys are not there yet. A segment that is half removed rows is rewritten
 // (garbage.go).
@@ -26,7 +26,6 @@
 //	'h' org decision-id(16)                      history row   where it is: see item.go
 //	'h' org decision-id(16) 's'                  its settlement, in the same way
 //	'i' org intent-id                            decision-id(16), and the leaves of a removed row: see retention.go
-//	                                             Rows of other chains were imported: see import.go
 //	'k' seq(8)                                   head          where it is
 //	'l' org entry-kind(1) seq(8) index(4)        entry         where it is
 //	'm' org month(4)                             meter         8 bytes
@@ -40,8 +39,7 @@
 // those of [storage.Collections]; the document of a global collection has its
 // organization in the row. A revision is the number of the write.
 //
-// Rows that are imported are the values of their keys. A directory of another format, older
-// or newer, is refused, and nothing in it changes.
+// A directory of another format, older or newer, is refused, and nothing in it changes.
 //
 // For example, the meter of organization "acme" in November 2026 has the key
 //

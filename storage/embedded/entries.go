@@ -68,20 +68,6 @@ func entryKey(e *storage.Entry) key {
 	return append(orgKey(kindEntryKey, e.OrganizationID), kindBytes[e.Kind]).text(e.Key)
 }
 
-// addEntry puts e into b. commits is held.
-func (s *Store) addEntry(b *batch, e *storage.Entry, at place) {
-	var v encoder
-	if e.Kind == storage.SettlementEntry {
-		id, _ := storage.ParseID(e.Key) // Check has
-		v.settled(e, e.Inclusion)
-		b.set(settlementKey(e.OrganizationID, id), v)
-		return
-	}
-	v.entry(e, e.Inclusion)
-	b.set(entriesKey(e.OrganizationID, e.Kind).place(at), v)
-	b.set(entryKey(e), key{}.place(at))
-}
-
 // settled writes a settlement with the given proof.
 func (e *encoder) settled(entry *storage.Entry, proof receipt.Inclusion) {
 	e.byte(entryVersion)
@@ -271,7 +257,7 @@ func (s *Store) recordAt(it *iterator, org string, id uuid.UUID, f *storage.Filt
 func (s *Store) valueOf(it *iterator, valid bool, k key) (v []byte, found bool, err error) {
 	err = it.Error()
 	if found = valid && bytes.Equal(it.Key(), k); found && err == nil {
-		v, err = value(it)
+		v, err = it.ValueAndErr()
 	}
 	s.health.report(reading, err)
 	if err != nil {

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -80,12 +79,12 @@ func (g *failStopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, err
 	if c == walCategory || c == vfs.WriteCategoryUnspecified {
 		return g.createLog(create)
 	}
-	return g.create(name, create)
+	return g.create(create)
 }
 
 // OpenReadWrite implements vfs.FS.
 func (g *failStopFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return g.create(name, func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
+	return g.create(func() (vfs.File, error) { return g.FS.OpenReadWrite(name, c, opts...) })
 }
 
 // ReuseForWrite implements vfs.FS.
@@ -94,10 +93,10 @@ func (g *failStopFS) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vf
 	if c == walCategory {
 		return g.createLog(reuse)
 	}
-	return g.create(to, reuse)
+	return g.create(reuse)
 }
 
-func (g *failStopFS) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
+func (g *failStopFS) create(open func() (vfs.File, error)) (vfs.File, error) {
 	if err := g.writable(); err != nil {
 		return nil, err
 	}
@@ -105,11 +104,7 @@ func (g *failStopFS) create(name string, open func() (vfs.File, error)) (vfs.Fil
 	if err != nil {
 		return nil, g.paused(err)
 	}
-	file := failStopFile{File: f, fs: g}
-	if filepath.Ext(name) == blobExt {
-		return &failStopBlob{failStopFile: file}, nil
-	}
-	return &file, nil
+	return &failStopFile{File: f, fs: g}, nil
 }
 
 func (g *failStopFS) createLog(open func() (vfs.File, error)) (vfs.File, error) {

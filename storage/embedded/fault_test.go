@@ -50,8 +50,6 @@ var faultyFiles = map[string]func(errorfs.Op) bool{
 	"the log":          func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".log" },
 	"segments":         func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".segment" },
 	"tables":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == ".sst" },
-	"values":           func(op errorfs.Op) bool { return filepath.Ext(op.Path) == blobExt },
-	"syncs of values":  func(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == blobExt },
 	"syncs of the log": func(op errorfs.Op) bool { return isSync(op) && filepath.Ext(op.Path) == ".log" },
 	"the manifest": func(op errorfs.Op) bool {
 		ok, err := filepath.Match("*MANIFEST*", filepath.Base(op.Path))
@@ -143,7 +141,7 @@ func runFault(t *testing.T, f *faults) (compactions int64) {
 	return compactions
 }
 
-// putLarge stores a document whose value Pebble puts into a file of values.
+// putLarge stores a document.
 func putLarge(t *testing.T, s *Store, n int) error {
 	t.Helper()
 	return registry.New(s).PutRule(t.Context(), "a", &engine.Rule{ID: fmt.Sprintf("large-%d", n), Description: strings.Repeat("x", 300)}, 0)
@@ -216,6 +214,43 @@ func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Write
 		t.Errorf("%s: Commit = %v, want nil", what, err)
 	}
 	storagetest.Check(t, s, w.Keys(t), "a", "b")
+}
+
+// TestFault_Opening: opening writes out what the log holds. If that fails, Open
+// does, and nothing is lost.
+func TestFault_Opening(t *testing.T) {
+	for _, name := range []string{"tables", "the manifest"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := vfs.NewCrashableMem()
+			w := storagetest.NewWriter()
+			s := openTest(t, disk, nil)
+			acknowledged := []*storage.Record{w.Record("a"), w.Record("b")}
+			if _, err := w.Commit(t.Context(), s, acknowledged...); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			if err := putLarge(t, s, 1); err != nil {
+				t.Fatalf("putLarge = %v", err)
+			}
+			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+			var struck atomic.Bool
+			faulty := errorfs.Wrap(crashed, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose && faultyFiles[name](op) {
+					struck.Store(true)
+					return errDisk
+				}
+				return nil
+			}))
+			if s, err := Open("data", Options{FS: faulty, Log: (*logged)(nil).logger()}); err == nil {
+				closeTest(t, s)
+				t.Error("Open on a failing disk = nil, want an error")
+			}
+			if !struck.Load() {
+				t.Error("no fault struck: the test tests nothing")
+			}
+			wantAcknowledged(t, "opened again", crashed.CrashClone(vfs.CrashCloneCfg{}), w, acknowledged)
+		})
+	}
 }
 
 // TestFault_OpeningToCompact: when the disk fails once after the log has been written out

@@ -12,11 +12,11 @@ import (
 // forget adds to b the deletion of all keys that lead to frames after last, which are lost:
 // an operator has accepted that. Their intents are undecided again.
 func (s *Store) forget(b *batch, last uint64) error {
-	f := forgetter{s: s, b: b, last: last, rows: make(map[lostRow]bool), meters: make(map[meter]int64)}
+	f := forgetter{s: s, b: b, last: last, headed: make(map[uint64]bool), rows: make(map[lostRow]bool), meters: make(map[meter]int64)}
 	for _, step := range []struct {
 		kind kind
 		f    func(k, v []byte) error
-	}{{kindHead, f.location}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey}, {kindIntent, f.intent}} {
+	}{{kindHead, f.head}, {kindEntry, f.location}, {kindRecord, f.row}, {kindEntryKey, f.entryKey}, {kindIntent, f.intent}} {
 		err := s.scan(context.Background(), key{byte(step.kind)}, key{byte(step.kind)}.end(), func(k, v []byte) (bool, error) {
 			return false, step.f(k, v)
 		})
@@ -39,7 +39,8 @@ type forgetter struct {
 	s      *Store
 	b      *batch
 	last   uint64
-	rows   map[lostRow]bool
+	headed map[uint64]bool  // the lost frames that have heads
+	rows   map[lostRow]bool // whether they were decided here
 	meters map[meter]int64
 }
 
@@ -48,21 +49,30 @@ type lostRow struct {
 	id  uuid.UUID
 }
 
-func (f *forgetter) lost(v []byte) bool {
-	at, is, err := parseLocation(v)
-	return err == nil && is && at.frame > f.last
+func (f *forgetter) lost(v []byte) (frame uint64, lost bool) {
+	at, err := parseLocation(v)
+	return at.frame, err == nil && at.frame > f.last
+}
+
+func (f *forgetter) head(k, v []byte) error {
+	if frame, lost := f.lost(v); lost {
+		f.headed[frame] = true
+		f.b.delete(k)
+	}
+	return nil
 }
 
 // location deletes k if v is the location of something lost.
 func (f *forgetter) location(k, v []byte) error {
-	if f.lost(v) {
+	if _, lost := f.lost(v); lost {
 		f.b.delete(k)
 	}
 	return nil
 }
 
 func (f *forgetter) row(k, v []byte) error {
-	if !f.lost(v) {
+	frame, lost := f.lost(v)
+	if !lost {
 		return nil
 	}
 	f.b.delete(k)
@@ -77,7 +87,7 @@ func (f *forgetter) row(k, v []byte) error {
 	for d := engine.Allow; d <= engine.Deny; d++ {
 		f.b.delete(byDecisionKey(string(org), d).id(id))
 	}
-	f.rows[lostRow{string(org), id}] = true
+	f.rows[lostRow{string(org), id}] = f.headed[frame]
 	return nil
 }
 
@@ -95,11 +105,12 @@ func (f *forgetter) intent(k, v []byte) error {
 		return err // it has the leaves of a removed row
 	}
 	id := uuid.UUID(v)
-	if !f.rows[lostRow{string(org), id}] {
+	headed, lost := f.rows[lostRow{string(org), id}]
+	if !lost {
 		return nil
 	}
 	f.b.delete(k)
-	if _, approval := storage.CutIntentKey(string(name)); approval == "" {
+	if _, approval := storage.CutIntentKey(string(name)); approval == "" && headed {
 		f.meters[meter{string(org), storage.MonthOf(storage.IDTime(id))}]++ // as its time says, to a minute
 	}
 	return nil

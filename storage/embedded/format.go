@@ -12,7 +12,7 @@ import (
 
 // format is the number of the directory's layout: the keys and values, and the items of the
 // segments. A directory of another number is refused, because this writ would misread it.
-const format = 6
+const format = 7
 
 var errFormat = errors.New("the data directory has another format")
 

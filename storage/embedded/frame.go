@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +14,9 @@ import (
 // frame is a frame of the history, decoded.
 type frame struct {
 	number uint64
+	// headed is the number of the last frame up to this one that has a head; head is that of
+	// this one, if it has.
+	headed uint64
 	head   receipt.SignedHead
 	items  [][]byte
 
@@ -42,6 +46,9 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	}
 	return receipt.Inclusion{Sig: f.sigs[index], KeyID: f.head.KeyID}, nil
 }
+
+// imported reports whether f is of an import.
+func (f *frame) imported() bool { return f.headed != f.number }
 
 // decodedFrames is how many frames a store keeps decoded: a page of records reads some of
 // the same frame.
@@ -98,7 +105,12 @@ func (s *Store) frame(number uint64) (*frame, error) {
 }
 
 func decodeFrame(stored segment.Frame) (*frame, error) {
-	f := &frame{number: stored.Number, items: stored.Items}
+	f := &frame{number: stored.Number, headed: stored.Number, items: stored.Items}
+	if len(stored.Head) == 8 {
+		if f.headed = binary.BigEndian.Uint64(stored.Head); f.headed < f.number {
+			return f, nil
+		}
+	}
 	if err := f.head.UnmarshalBinary(stored.Head); err != nil {
 		return nil, fmt.Errorf("%w: frame %d: %w", errCorrupt, stored.Number, err)
 	}

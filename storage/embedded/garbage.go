@@ -22,8 +22,8 @@ type garbage map[uint64]int64
 
 // add counts the row or settlement v, which was read.
 func (g garbage) add(s *Store, v []byte) error {
-	at, is, err := parseLocation(v)
-	if !is || err != nil {
+	at, err := parseLocation(v)
+	if err != nil {
 		return err
 	}
 	f, err := s.frame(at.frame)
@@ -31,6 +31,18 @@ func (g garbage) add(s *Store, v []byte) error {
 		g[at.frame] += int64(len(f.items[at.index]))
 	}
 	return err
+}
+
+// addKey counts the row or settlement under k, if there is one.
+func (g garbage) addKey(s *Store, k key) error {
+	v, err := s.get(k)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return g.add(s, v)
 }
 
 func garbageKey(number uint64) key {

@@ -2,16 +2,19 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
 
+	"writ/engine"
 	"writ/storage"
+	"writ/storage/embedded/segment"
 )
 
-// Import implements storage.Importer. It is a write like that of documents: the
-// chain and the meters stay as they are.
+// Import implements storage.Importer. It writes a frame: the chain and the meters stay as they
+// are.
 func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
 	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
 		return err
@@ -23,23 +26,51 @@ func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, 
 	if err := s.health.writable(); err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatchWithSize(1024 * (len(rows) + len(removed)))}
-	if err := s.addImport(b, rows, removed); err != nil {
-		return errors.Join(err, b.b.Close())
+	items, err := s.importItems(rows, removed)
+	if err != nil || len(items) == 0 {
+		return err
 	}
-	if b.err == nil && b.b.Empty() {
-		return b.b.Close()
-	}
-	return s.finish(b)
-}
-
-// addImport puts the rows and tombstones that are not stored yet into b. commits is held.
-func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.Tombstone) (err error) {
-	stored, err := s.intents()
+	stored, err := s.writeImport(items)
 	if err != nil {
 		return err
 	}
+	if err := s.replay(stored); err != nil {
+		return err
+	}
+	s.flushLater()
+	return nil
+}
+
+// writeImport writes a durable frame without a head of its own. commits is held.
+func (s *Store) writeImport(items [][]byte) (stored segment.Frame, err error) {
+	last, err := s.headed(s.log.Last())
+	if errors.Is(err, storage.ErrNotFound) {
+		last, err = new(frame), nil
+	}
+	if err != nil {
+		return stored, err
+	}
+	head := binary.BigEndian.AppendUint64(nil, last.number)
+	number, err := s.write(head, items)
+	if err == nil {
+		err = s.sync() // with WriteBehind it is not durable yet
+	}
+	return segment.Frame{Number: number, Head: head, Items: items}, err
+}
+
+// importItems returns the items of the rows and tombstones that are not stored yet. commits
+// is held.
+func (s *Store) importItems(rows []*storage.Record, removed []*storage.Tombstone) (items [][]byte, err error) {
+	stored, err := s.intents()
+	if err != nil {
+		return nil, err
+	}
 	defer func() { err = errors.Join(err, stored.Close()) }()
+	add := func(size int, write func(e *encoder)) {
+		e := make(encoder, 0, size)
+		write(&e)
+		items = append(items, e)
+	}
 	for _, r := range rows {
 		id := uuid.MustParse(r.DecisionID) // CheckImport has
 		stands, err := s.byIntent(stored, intent{r.OrganizationID, r.IntentKey()})
@@ -49,22 +80,26 @@ func (s *Store) addImport(b *batch, rows []*storage.Record, removed []*storage.T
 			err = s.noRow(r.OrganizationID, id)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if stands != nil {
 			continue
 		}
-		s.addRecord(b, r, id)
+		add(640, func(e *encoder) { e.record(r, id, false) })
 		if r.Settlement != nil {
-			s.addEntry(b, r.SettlementEntry(), place{})
+			add(320, func(e *encoder) { e.entryItem(r.SettlementEntry(), false) })
 		}
 	}
 	for _, t := range removed {
-		if err := s.addTombstone(b, stored, t); err != nil {
-			return err
+		fresh, err := s.isFresh(stored, t)
+		if err != nil {
+			return nil, err
+		}
+		if fresh {
+			add(160, func(e *encoder) { e.tombstone(t) })
 		}
 	}
-	return nil
+	return items, nil
 }
 
 // noRow returns storage.ErrConflict if a decision has a row.
@@ -79,24 +114,52 @@ func (s *Store) noRow(org string, id uuid.UUID) error {
 	return err
 }
 
-// addTombstone puts t into b unless it is stored.
-func (s *Store) addTombstone(b *batch, stored *iterator, t *storage.Tombstone) error {
+// isFresh reports whether t is not stored yet.
+func (s *Store) isFresh(stored *iterator, t *storage.Tombstone) (bool, error) {
 	id := uuid.MustParse(t.DecisionID) // CheckImport has
-	v := id[:]
-	for _, l := range t.Leaves {
-		v = appendForeignLeaf(v, l, true)
-	}
 	s.keys = s.keys[:0].org(kindIntent, t.OrganizationID).text(t.IntentKey())
 	stands, found, err := s.lookUp(stored, s.keys)
 	switch {
 	case err != nil:
-		return err
-	case found && string(stands) == string(v):
-		return nil
+		return false, err
+	case found && string(stands) == string(id[:])+string(leavesOf(t)):
+		return false, nil
 	case found:
-		return fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
+		return false, fmt.Errorf("%w: another decision than %s, which was removed, stands for its intent", storage.ErrConflict, id)
 	}
-	b.set(s.keys, v)
-	s.known.add(hashIntent(s.keys))
-	return s.noRow(t.OrganizationID, id)
+	return true, s.noRow(t.OrganizationID, id)
+}
+
+// leavesOf returns the leaves of an imported tombstone as its intent has them.
+func leavesOf(t *storage.Tombstone) (v []byte) {
+	for _, l := range t.Leaves {
+		v = appendForeignLeaf(v, l, true)
+	}
+	return v
+}
+
+func (e *encoder) tombstone(t *storage.Tombstone) {
+	e.ofIntent(tombstoneItem, t.OrganizationID, t.IntentKey(), uuid.MustParse(t.DecisionID))
+	*e = append(*e, leavesOf(t)...)
+}
+
+// ofIntent begins an item with what an intent is decided by.
+func (e *encoder) ofIntent(kind byte, org, intent string, id uuid.UUID) {
+	e.byte(kind)
+	e.text(org)
+	*e = append(*e, id[:]...)
+	e.text(intent)
+}
+
+// abandon deletes the keys of what was imported if it says that this was abandoned.
+func (b *batch) abandon(it *item) {
+	if it.kind != abandonedItem {
+		return
+	}
+	b.delete(orgKey(kindIntent, it.org).text(it.intent))
+	b.delete(recordKey(it.org, it.id))
+	b.delete(settlementKey(it.org, it.id))
+	for d := engine.Allow; d <= engine.Deny; d++ {
+		b.delete(byDecisionKey(it.org, d).id(it.id))
+	}
 }

@@ -20,7 +20,7 @@ func (s *Store) CountImported(ctx context.Context, org string) (n storage.Import
 	if err != nil {
 		return n, err
 	}
-	err = s.eachImported(ctx, org, tip.ID, &n, func(string, uuid.UUID, *storage.Record) bool { return true })
+	err = s.eachImported(ctx, org, tip.ID, &n, func(string, uuid.UUID) (bool, error) { return true, nil })
 	return n, err
 }
 
@@ -36,30 +36,47 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	if err := s.health.writable(); err != nil {
 		return 0, err
 	}
-	b := &batch{b: s.db.NewBatch()}
-	var n storage.Imported
-	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID, r *storage.Record) bool {
-		b.delete(orgKey(kindIntent, org).text(intent))
-		if r != nil {
-			b.delete(recordKey(org, id))
-			b.delete(settlementKey(org, id))
-			b.delete(byDecisionKey(org, r.Decision).id(id))
-		}
-		return n.All() < most
+	if err := s.flush(nil); err != nil { // what is removed is in Pebble then
+		return 0, err
+	}
+	var (
+		n     storage.Imported
+		items [][]byte
+		b     = &batch{b: s.db.NewBatch()}
+		freed = make(garbage)
+	)
+	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID) (bool, error) {
+		var e encoder
+		e.ofIntent(abandonedItem, org, intent, id)
+		items = append(items, e)
+		b.abandon(&item{kind: abandonedItem, org: org, intent: intent, id: id})
+		return n.All() < most, errors.Join(freed.addKey(s, recordKey(org, id)), freed.addKey(s, settlementKey(org, id)))
 	})
 	if err == nil {
 		err = n.Removable()
 	}
+	if err == nil {
+		err = s.addGarbage(b, freed)
+	}
 	if err != nil || n.All() == 0 {
 		return 0, errors.Join(err, b.b.Close())
 	}
-	return n.All(), s.finish(b)
+	stored, err := s.writeImport(items)
+	if err != nil {
+		return 0, errors.Join(err, b.b.Close())
+	}
+	if err := s.finish(b); err != nil {
+		return 0, err
+	}
+	s.tail.add(&frameKeys{frame: stored.Number}, nil)
+	s.rewriteLater()
+	return n.All(), nil
 }
 
 // eachImported calls f for each row of org that is of another chain than the store's, and
-// with a nil record for each tombstone of one, until f returns false. It counts them.
+// for each tombstone of one, until f returns false. It counts them.
 func (s *Store) eachImported(
-	ctx context.Context, org string, chain [16]byte, n *storage.Imported, f func(intent string, id uuid.UUID, r *storage.Record) bool,
+	ctx context.Context, org string, chain [16]byte, n *storage.Imported, f func(intent string, id uuid.UUID) (more bool, err error),
 ) error {
 	own := func(of [16]byte) bool { return of == chain }
 	prefix := orgKey(kindIntent, org)
@@ -70,13 +87,19 @@ func (s *Store) eachImported(
 			return true, err
 		}
 		if len(left) > 0 {
-			return n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) && !f(intent, id, nil), nil
+			if !n.AddRemoved(&storage.Tombstone{Leaves: left, Imported: imported}, own) {
+				return false, nil
+			}
+		} else {
+			r, err := s.record(org, id)
+			if err != nil {
+				return true, err
+			}
+			if foreign, err := n.AddRow(r, own); !foreign || err != nil {
+				return false, err
+			}
 		}
-		r, err := s.record(org, id)
-		if err != nil {
-			return true, err
-		}
-		foreign, err := n.AddRow(r, own)
-		return foreign && !f(intent, id, r), err
+		more, err := f(intent, id)
+		return !more, err
 	})
 }

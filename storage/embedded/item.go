@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -11,13 +10,17 @@ import (
 )
 
 // The head of a frame is a receipt.SignedHead as its MarshalBinary writes it, the items
-// are the batch's records and then its entries:
+// are the batch's records and then its entries. A frame of an import has imported items and no
+// head of its own, but eight bytes: the number of the last frame before it that has a head, 0
+// for none.
 //
-//	item       = record | settlement | entry | removed
+//	item       = record | settlement | entry | removed | tombstone | abandoned
 //	record     = 'r' text(org) decision-id(16) row                see record.go
 //	settlement = 's' text(org) decision-id(16) unapproved(1) settled  see entries.go
 //	entry      = 'e' text(org) entry-kind(1) entry                 see entries.go
 //	removed    = 'x' leaf(32)                                      what is left of a removed record or settlement
+//	tombstone  = 't' text(org) decision-id(16) text(intent) *leaf  of an imported one: see retention.go
+//	abandoned  = 'a' text(org) decision-id(16) text(intent)        the imported record or tombstone before is removed
 //
 // The texts sig and kid in them are empty where they follow from the frame: the kid is the
 // head's, the sig that of the item's place in the tree of all items' leaves. Where that
@@ -26,15 +29,16 @@ import (
 //
 // A key that leads to an item has as its value
 //
-//	location = 00 uvarint(frame) uvarint(index)
+//	location = uvarint(frame) uvarint(index)
 //
-// and a head's has index 0. A row that was imported is the value itself.
+// and a head's has index 0.
 const (
 	recordItem     = 'r'
 	settlementItem = 's'
 	entryItem      = 'e'
 	removedItem    = 'x'
-	locationMark   = 0
+	tombstoneItem  = 't'
+	abandonedItem  = 'a'
 )
 
 // location is where an item is.
@@ -44,33 +48,29 @@ type location struct {
 }
 
 func (p location) append(e encoder) encoder {
-	e.byte(locationMark)
 	e.uint(p.frame)
 	e.uint(p.index)
 	return e
 }
 
-// parseLocation reads a value that may be a location.
-func parseLocation(v []byte) (p location, is bool, err error) {
-	if len(v) == 0 || v[0] != locationMark {
-		return p, false, nil
-	}
-	d := decoder{rest: string(v[1:])}
+func parseLocation(v []byte) (p location, err error) {
+	d := decoder{rest: string(v)}
 	p = location{frame: d.uint(), index: d.uint()}
 	if len(d.rest) > 0 {
 		d.fail("position")
 	}
-	return p, true, d.err
+	return p, d.err
 }
 
 // item is an item of a frame without what all items have in common.
 type item struct {
 	kind       byte
 	org        string
-	id         uuid.UUID         // of the decision of a record or settlement
+	id         uuid.UUID         // of the decision, but of an entry
+	intent     string            // of a tombstone or what was abandoned: see storage.IntentKey
 	entryKind  storage.EntryKind // of an entry
 	unapproved bool              // of a settlement
-	body       string            // row, settled or entry
+	body       string            // row, settled, entry, or the leaves of a tombstone
 	removed    [32]byte          // the leaf of a removed item
 }
 
@@ -87,6 +87,9 @@ func parseItem(b []byte) (it item, err error) {
 	case settlementItem:
 		d.bytes(it.id[:])
 		it.unapproved = d.present()
+	case tombstoneItem, abandonedItem:
+		d.bytes(it.id[:])
+		it.intent = d.text()
 	case entryItem:
 		if it.entryKind = entryKindOf(d.byte()); it.entryKind == "" {
 			d.fail("kind of an entry")
@@ -130,32 +133,29 @@ func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	return receipt.EntryLeaf(e.Body), nil
 }
 
-// item reads the item that a location leads to, which must be of one kind.
-func (s *Store) item(p location, kind byte) (*frame, item, error) {
-	f, err := s.frame(p.frame)
+// item reads the item at the location v, which must be of one kind. index is its place in the
+// frame.
+func (s *Store) item(v []byte, kind byte) (f *frame, it item, index uint64, err error) {
+	p, err := parseLocation(v)
 	if err != nil {
-		return nil, item{}, err
+		return nil, it, 0, err
+	}
+	if f, err = s.frame(p.frame); err != nil {
+		return nil, it, 0, err
 	}
 	if p.index >= uint64(len(f.items)) {
-		return nil, item{}, fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
+		return nil, it, 0, fmt.Errorf("%w: frame %d has %d items", errCorrupt, p.frame, len(f.items))
 	}
-	it, err := parseItem(f.items[p.index])
+	it, err = parseItem(f.items[p.index])
 	if err == nil && it.kind != kind {
 		err = fmt.Errorf("%w: item %d of frame %d is another", errCorrupt, p.index, p.frame)
 	}
-	return f, it, err
+	return f, it, p.index, err
 }
 
-// parseRow returns the record of the row v, which may be a location.
+// parseRow returns the record at the location v.
 func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) (*storage.Record, error) {
-	p, is, err := parseLocation(v)
-	switch {
-	case err != nil:
-		return nil, err
-	case !is:
-		return parseRecord(org, id, v, f)
-	}
-	in, it, err := s.item(p, recordItem)
+	in, it, index, err := s.item(v, recordItem)
 	if err == nil && (it.org != org || it.id != id) {
 		err = fmt.Errorf("%w: the row of decision %s is in its place", errCorrupt, it.id)
 	}
@@ -166,21 +166,14 @@ func (s *Store) parseRow(org string, id uuid.UUID, v []byte, f *storage.Filter) 
 	if err != nil || r == nil || r.Receipt.Sig != "" {
 		return r, err
 	}
-	proof, err := in.sig(p.index)
+	proof, err := in.sig(index)
 	r.Receipt.Sig, r.Receipt.KeyID = proof.Sig, proof.KeyID
 	return r, err
 }
 
-// settleRow sets r's settlement from v, which may be a location.
+// settleRow sets r's settlement from the location v.
 func (s *Store) settleRow(r *storage.Record, v []byte) error {
-	p, is, err := parseLocation(v)
-	switch {
-	case err != nil:
-		return err
-	case !is:
-		return settle(r, v)
-	}
-	in, it, err := s.item(p, settlementItem)
+	in, it, index, err := s.item(v, settlementItem)
 	if err == nil && (it.org != r.OrganizationID || it.id.String() != r.DecisionID) {
 		err = fmt.Errorf("%w: the settlement of decision %s is in its place", errCorrupt, it.id)
 	}
@@ -190,20 +183,13 @@ func (s *Store) settleRow(r *storage.Record, v []byte) error {
 	if err := settle(r, []byte(it.body)); err != nil || r.Settlement.Receipt.Sig != "" {
 		return err
 	}
-	*r.Settlement.Receipt, err = in.sig(p.index)
+	*r.Settlement.Receipt, err = in.sig(index)
 	return err
 }
 
-// entryOf returns the entry of the row v, which may be a location.
+// entryOf returns the entry at the location v.
 func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.Entry, error) {
-	p, is, err := parseLocation(v)
-	switch {
-	case err != nil:
-		return nil, errors.Join(errCorruptEntry, err)
-	case !is:
-		return parseEntry(org, kind, v)
-	}
-	in, it, err := s.item(p, entryItem)
+	in, it, index, err := s.item(v, entryItem)
 	if err == nil && (it.org != org || it.entryKind != kind) {
 		err = errCorruptEntry
 	}
@@ -212,19 +198,16 @@ func (s *Store) entryOf(org string, kind storage.EntryKind, v []byte) (*storage.
 	}
 	e, err := parseEntry(org, kind, []byte(it.body))
 	if err == nil && e.Sig == "" {
-		e.Inclusion, err = in.sig(p.index)
+		e.Inclusion, err = in.sig(index)
 	}
 	return e, err
 }
 
-// headOf returns the head of the row v, which may be a location.
+// headOf returns the head at the location v.
 func (s *Store) headOf(v []byte) (h receipt.SignedHead, err error) {
-	p, is, err := parseLocation(v)
-	switch {
-	case err != nil:
+	p, err := parseLocation(v)
+	if err != nil {
 		return h, err
-	case !is:
-		return h, h.UnmarshalBinary(v)
 	}
 	f, err := s.frame(p.frame)
 	if err != nil {

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,10 +22,10 @@ const segmentSize = 64 << 20
 
 // openLog opens the segments of the history and adds the keys of those frames to the tail
 // that Pebble does not have. It rebuilds a stale index first.
-func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
+func (s *Store) openLog(fs vfs.FS, size int, stale bool) (err error) {
 	s.tail.trees = []*tree{newTree()}
 	s.log, err = segment.Open(s.health.dir, segment.Options{
-		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: readOnly,
+		FS: fs, Size: size, Prepare: fs == vfs.Default, ReadOnly: s.options.ReadOnly,
 	})
 	if err != nil {
 		return err
@@ -44,22 +45,32 @@ func (s *Store) openLog(fs vfs.FS, size int, readOnly, stale bool) (err error) {
 	return s.log.Scan(context.Background(), s.indexed+1, s.replay)
 }
 
-// replay adds the keys of a frame to the tail.
+// replay adds the keys of a frame to the tail. Of what the frame says was abandoned, Pebble
+// had all keys when it was written.
 func (s *Store) replay(stored segment.Frame) error {
 	f, err := decodeFrame(stored)
 	if err != nil {
 		return err
 	}
-	k := frameKeys{frame: f.number}
-	k.head(f.head.Seq)
-	months := make(map[meter]int64, 1)
-	for i, b := range f.items {
-		it, err := parseItem(b)
+	k, b := frameKeys{frame: f.number}, &batch{b: s.db.NewBatch()}
+	var months map[meter]int64
+	if !f.imported() {
+		months = make(map[meter]int64, 1)
+		k.head(f.head.Seq)
+	}
+	for i, item := range f.items {
+		it, err := parseItem(item)
 		if err == nil {
-			err = k.item(&it, place{f.head.Seq, uint32(i)}, months)
+			b.abandon(&it)
+			err = errors.Join(b.err, k.item(&it, place{f.head.Seq, uint32(i)}, months))
 		}
 		if err != nil {
 			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	if !b.b.Empty() && !s.options.ReadOnly {
+		if err := s.apply(b.b); err != nil {
+			return err
 		}
 	}
 	for m, n := range months {
@@ -141,17 +152,25 @@ func (k *frameKeys) meter(m meter, n int64) {
 	k.end(binary.BigEndian.AppendUint64(k.buf, uint64(n)))
 }
 
-// item adds the keys of an item that was read, and counts a record.
+// tombstone adds the key of an imported tombstone.
+func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
+	k.end(k.buf.org(kindIntent, org).text(intent))
+	k.end(k.buf.id(id).text(leaves))
+}
+
+// item adds the keys of an item that was read, and counts a record unless months is nil.
 func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 	switch it.kind {
-	case removedItem:
+	case removedItem, abandonedItem:
+	case tombstoneItem:
+		k.tombstone(it.org, it.intent, it.id, it.body)
 	case recordItem:
 		r, err := parseRecord(it.org, it.id, []byte(it.body), nil)
 		if err != nil {
 			return err
 		}
 		k.record(it.org, r.IntentKey(), r.Decision, it.id, at.index)
-		if r.Metered() {
+		if r.Metered() && months != nil {
 			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
 		}
 	case settlementItem:
@@ -239,13 +258,22 @@ func (s *Store) write(head []byte, items [][]byte) (number uint64, err error) {
 	return number, s.health.stopped()
 }
 
+// headed returns the last frame that has a head, up to one of a number, or
+// storage.ErrNotFound.
+func (s *Store) headed(number uint64) (*frame, error) {
+	if number == 0 {
+		return nil, storage.ErrNotFound
+	}
+	f, err := s.frame(number)
+	if err == nil && f.imported() {
+		return s.headed(f.headed)
+	}
+	return f, err
+}
+
 // lastHead returns the newest head, or storage.ErrNotFound.
 func (s *Store) lastHead() (h receipt.SignedHead, err error) {
-	last := s.log.Last()
-	if last == 0 {
-		return h, storage.ErrNotFound
-	}
-	f, err := s.frame(last)
+	f, err := s.headed(s.log.Last())
 	if err != nil {
 		return h, err
 	}

@@ -80,23 +80,8 @@ func pebbleOptions(filesystem vfs.FS, h *health, lock *pebble.Lock) *pebble.Opti
 		L0StopWritesThreshold:       64,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 	}
-	o.Experimental.ValueSeparationPolicy = separateRows
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
-}
-
-// separateRows keeps the rows of the history in blob files, which compactions do not
-// rewrite. A row never changes, and rewriting rows beside the intents, whose ids are
-// random, was a sixth of the cost of a commit. Blob files are rewritten when a third of
-// them is garbage, which retention makes.
-func separateRows() pebble.ValueSeparationPolicy {
-	return pebble.ValueSeparationPolicy{
-		Enabled:               true,
-		MinimumSize:           200, // a row is at least twice that, an index entry a tenth
-		MaxBlobReferenceDepth: 10,
-		RewriteMinimumAge:     15 * time.Minute,
-		TargetGarbageRatio:    0.3,
-	}
 }

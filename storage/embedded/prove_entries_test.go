@@ -33,12 +33,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 	changed := func(kind storage.EntryKind, f func(body string) string) func(*testing.T, *Store) {
 		return func(t *testing.T, s *Store) {
 			k, e := firstEntry(t, s, "acme", kind)
-			v := encoder{entryVersion}
-			v.text(e.Key)
-			v.text(e.Sig)
-			v.text(e.KeyID)
-			v.text(f(string(e.Body)))
-			put(t, s, k, v)
+			putEntry(t, s, k, e, []byte(f(string(e.Body))))
 		}
 	}
 	replaced := func(old, new string) func(string) string {
@@ -85,7 +80,9 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 			v, _ := s.get(settlementKey("acme", idOf(settled)))
 			put(t, s, settlementKey("acme", id), v)
 		}, "a settlement is there, and no such row"},
-		{"a settlement cut", func(t *testing.T, s *Store) { put(t, s, settlementKey("acme", idOf(settled)), []byte{entryVersion}) }, at + "a stored history row is corrupt"},
+		{"a settlement cut", func(t *testing.T, s *Store) {
+			putItem(t, s, settlementKey("acme", idOf(settled)), settlementItem, "acme", idOf(settled), []byte{entryVersion})
+		}, at + "a stored history row is corrupt"},
 
 		{"a removal's time moved", changed(storage.RetentionEntry, replaced(`"before":"2026-`, `"before":"2027-`)), `organization "acme": retention "`},
 		{"a removal's count lowered", changed(storage.RetentionEntry, replaced(`"count":4`, `"count":3`)), `organization "acme": retention "`},
@@ -169,8 +166,8 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
 		}, "7 entries have 8 keys"},
 		{"an entry cut", func(t *testing.T, s *Store) {
-			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
-			put(t, s, k, []byte{entryVersion})
+			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			putEntry(t, s, k, e, nil)
 		}, "a stored entry is corrupt"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

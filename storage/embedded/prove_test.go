@@ -216,6 +216,57 @@ func del(t *testing.T, s *Store, k key) {
 	}
 }
 
+// putFrame puts the location of a frame that a forger has written: with a head, or of an
+// import.
+func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
+	t.Helper()
+	last, err := s.headed(s.log.Last())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofImport := binary.BigEndian.AppendUint64(nil, last.number)
+	if head == nil {
+		head = ofImport
+	}
+	number, err := s.log.Append(head, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := s.log.Append(ofImport, nil) // it leads to the last head that is not forged
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tail.add(&frameKeys{frame: end}, nil)
+	put(t, s, k, location{frame: number}.append(nil))
+}
+
+// putItem puts a record or a settlement.
+func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID, body []byte) {
+	t.Helper()
+	e := encoder{kind}
+	e.text(org)
+	e = append(e, id[:]...)
+	if kind == settlementItem {
+		e.present(false)
+	}
+	putFrame(t, s, k, nil, append(e, body...))
+}
+
+// putEntry puts an entry with another body, which is cut if it is nil.
+func putEntry(t *testing.T, s *Store, k key, old *storage.Entry, body []byte) {
+	t.Helper()
+	e := encoder{entryItem}
+	e.text(old.OrganizationID)
+	e.byte(kindBytes[old.Kind])
+	changed := *old
+	if changed.Body = body; body == nil {
+		e.byte(entryVersion)
+	} else {
+		e.entry(&changed, old.Inclusion)
+	}
+	putFrame(t, s, k, nil, e)
+}
+
 func idOf(r *storage.Record) uuid.UUID { return uuid.MustParse(r.DecisionID) }
 
 func TestDecision_Receipts_WholeHistory(t *testing.T) {
@@ -299,7 +350,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			}
 			was := r.Decision
 			f(r)
-			put(t, s, recordKey("acme", idOf(row)), appendRecord(nil, r))
+			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), appendRecord(nil, r))
 			if r.Decision != was {
 				del(t, s, byDecisionKey("acme", was).id(idOf(row)))
 				put(t, s, byDecisionKey("acme", r.Decision).id(idOf(row)), nil)
@@ -336,7 +387,9 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 		{"a time changed", rewritten(func(r *storage.Record) { r.DecidedAt = r.DecidedAt.Add(time.Hour) }), at + "its id is not of the time at which it was decided"},
 		{"a settlement that is none", settledAs(row, storage.Settlement{Outcome: "undone", RecordedAt: row.DecidedAt}), at + `its settlement has the outcome "undone"`},
 		{"a settlement before its decision", settledAs(row, storage.Settlement{Outcome: "failed", RecordedAt: row.DecidedAt.Add(-time.Hour)}), at + "it was settled at "},
-		{"a row cut", func(t *testing.T, s *Store) { put(t, s, recordKey("acme", idOf(row)), []byte{recordVersion}) }, at + "a stored history row is corrupt: short"},
+		{"a row cut", func(t *testing.T, s *Store) {
+			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), []byte{recordVersion})
+		}, at + "a stored history row is corrupt: short"},
 		{"a row under another id", func(t *testing.T, s *Store) {
 			v, _ := s.get(recordKey("acme", idOf(row)))
 			id := idOf(row)
@@ -363,7 +416,7 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			id := idOf(row)
 			id[15] ^= 1
 			r.IntentID, r.DecisionID = "7d9f1c1e-3b5a-4f5e-8a67-000000000999", id.String()
-			put(t, s, recordKey("acme", id), appendRecord(nil, &r))
+			putItem(t, s, recordKey("acme", id), recordItem, "acme", id, appendRecord(nil, &r))
 			put(t, s, byDecisionKey("acme", r.Decision).id(id), nil)
 			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
 			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
@@ -399,13 +452,14 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			h := forgeHead(t, s, rowHead.Seq, signerOf(9))
 			h.KeyID = rowHead.KeyID
 			v, _ := h.MarshalBinary()
-			put(t, s, headKey(h.Seq), v)
+			putFrame(t, s, headKey(h.Seq), v)
 		}, fmt.Sprintf("head %d: receipt: signature does not verify", rowHead.Seq)},
 		{"a head in the place of another", func(t *testing.T, s *Store) {
 			v, _ := s.get(headKey(1))
 			put(t, s, headKey(2), v)
 		}, "head 2: head 1 is in its place"},
-		{"a head cut", func(t *testing.T, s *Store) { put(t, s, headKey(2), []byte("x")) }, "head 2: receipt: malformed"},
+		{"a head cut", func(t *testing.T, s *Store) { putFrame(t, s, headKey(2), []byte("x")) },
+			fmt.Sprintf("head 2: a stored history row is corrupt: frame %d: receipt: malformed", w.anchor.Seq+1)},
 
 		{"a meter set back", func(t *testing.T, s *Store) { put(t, s, month, binary.BigEndian.AppendUint64(nil, 3)) }, `organization "acme": its meter of 202611 says 3, and 6 decisions are of that month`},
 		{"a meter deleted", func(t *testing.T, s *Store) { del(t, s, month) }, `organization "acme": its meter of 202611 says 0, and 6 decisions`},
@@ -466,7 +520,7 @@ func settledAs(row *storage.Record, settled storage.Settlement) func(*testing.T,
 		v.settlement(&settled)
 		v.text(in.Sig)
 		v.text(in.KeyID)
-		put(t, s, settlementKey(row.OrganizationID, idOf(row)), v)
+		putItem(t, s, settlementKey(row.OrganizationID, idOf(row)), settlementItem, row.OrganizationID, idOf(row), v)
 	}
 }
 
@@ -489,7 +543,7 @@ func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) recei
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, s, headKey(seq), v)
+	putFrame(t, s, headKey(seq), v)
 	return h
 }
 
@@ -548,7 +602,7 @@ func TestProve_TailCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noted.Head, noted.Hash = w.anchor.Seq, w.anchor.Hash()
+	noted.Head, noted.Hash, noted.Frame = w.anchor.Seq, w.anchor.Hash(), noted.Frame-1
 	if err := writeTip("data", w.disk, noted); err != nil {
 		t.Fatal(err)
 	}

@@ -68,12 +68,7 @@ func TestProve_Verdicts(t *testing.T) {
 		{name: "of no JSON", key: held, body: "x", want: `": the body of a verdict: `},
 		{name: "changed", key: held, body: body("acme", held), want: `": it is not what head `, then: func(t *testing.T, s *Store) {
 			k, e := firstEntry(t, s, "acme", storage.VerdictEntry)
-			v := encoder{entryVersion}
-			v.text(e.Key)
-			v.text(e.Sig)
-			v.text(e.KeyID)
-			v.text(body("acme", held)[1:])
-			put(t, s, k, v)
+			putEntry(t, s, k, e, []byte(body("acme", held)[1:]))
 		}},
 		{name: "deleted", key: held, body: body("acme", held), want: ": it signs 1 leaves, and 0 are there", then: func(t *testing.T, s *Store) {
 			k, e := firstEntry(t, s, "acme", storage.VerdictEntry)

@@ -36,6 +36,7 @@ type readFrame struct {
 	Root    string `json:"root"`
 	Hash    string `json:"hash"`
 	KeyID   string `json:"kid"`
+	Import  bool   `json:"import"`
 	Members []readItem
 }
 
@@ -52,6 +53,7 @@ type readItem struct {
 	Entry        storage.EntryKind   `json:"entry"`
 	Key          string              `json:"key"`
 	Body         string              `json:"body"`
+	Leaves       []string            `json:"leaves"`
 }
 
 // readHistory has the second reader read the segments of a directory, given by their names.
@@ -120,6 +122,8 @@ type stored struct {
 	rows    map[string]*storage.Record // by decision id
 	entries map[string]*storage.Entry  // by kind, organization and key
 	removed map[string][]receipt.Leaf  // by decision id
+	// abandoned are the decisions of imports that were taken back.
+	abandoned map[string]bool
 }
 
 func entryName(k storage.EntryKind, org, key string) string {
@@ -137,7 +141,7 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 			t.Error(err)
 		}
 	}()
-	w, ctx := stored{rows: make(map[string]*storage.Record), entries: make(map[string]*storage.Entry), removed: make(map[string][]receipt.Leaf)}, t.Context()
+	w, ctx := stored{rows: make(map[string]*storage.Record), entries: make(map[string]*storage.Entry), removed: make(map[string][]receipt.Leaf), abandoned: make(map[string]bool)}, t.Context()
 	err = errors.Join(
 		r.Heads(ctx, r.s.tip.ID, 1, func(h receipt.SignedHead) error { w.heads = append(w.heads, h); return nil }),
 		r.EachEntry(ctx, func(e *storage.Entry) error { w.entries[entryName(e.Kind, e.OrganizationID, e.Key)] = e; return nil }),
@@ -160,17 +164,24 @@ func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 		t.Fatalf("the second reader: %s", damage)
 	}
 	w := readStored(t, disk)
-	if len(frames) != len(w.heads) {
-		t.Errorf("%d frames were read, and %d heads are stored", len(frames), len(w.heads))
-	}
-	counts = make(map[string]int)
-	for i, h := range w.heads[:min(len(frames), len(w.heads))] {
-		f, hash := &frames[i], h.Hash()
-		want := readFrame{
-			Frame: uint64(i + 1), Items: int(h.Size), Chain: hex.EncodeToString(h.Chain[:]), Seq: h.Seq, Size: h.Size,
-			Root: hex.EncodeToString(h.Root[:]), Hash: hex.EncodeToString(hash[:]), KeyID: h.KeyID, Members: f.Members,
+	for _, f := range frames {
+		for _, it := range f.Members {
+			w.abandoned[it.DecisionID] = w.abandoned[it.DecisionID] || it.Kind == "a"
 		}
-		if diff := cmp.Diff(want, *f); diff != "" || len(f.Members) != int(h.Size) {
+	}
+	counts, heads := make(map[string]int), w.heads
+	for i := range frames {
+		f := &frames[i]
+		want, h := readFrame{Frame: uint64(i + 1), Items: len(f.Members), Import: true, Members: f.Members}, (*receipt.SignedHead)(nil)
+		if !f.Import && len(heads) > 0 {
+			h, heads = &heads[0], heads[1:]
+			hash := h.Hash()
+			want = readFrame{
+				Frame: uint64(i + 1), Items: int(h.Size), Chain: hex.EncodeToString(h.Chain[:]), Seq: h.Seq, Size: h.Size,
+				Root: hex.EncodeToString(h.Root[:]), Hash: hex.EncodeToString(hash[:]), KeyID: h.KeyID, Members: f.Members,
+			}
+		}
+		if diff := cmp.Diff(want, *f); diff != "" || len(f.Members) != f.Items {
 			t.Errorf("frame %d has %d items; -stored +read\n%s", i+1, len(f.Members), diff)
 		}
 		for at := range f.Members {
@@ -178,27 +189,29 @@ func wantRead(t *testing.T, disk vfs.FS) (counts map[string]int) {
 			counts[f.Members[at].Kind]++
 		}
 	}
-	if len(w.rows)+len(w.entries) > 0 {
-		t.Errorf("%d rows and %d entries were not read", len(w.rows), len(w.entries))
+	if len(w.rows)+len(w.entries)+len(heads) > 0 {
+		t.Errorf("%d rows, %d entries and %d heads were not read", len(w.rows), len(w.entries), len(heads))
 	}
 	return counts
 }
 
-// want compares an item with what is stored, and takes it out.
-func (w *stored) want(t *testing.T, h receipt.SignedHead, f *readFrame, at int) {
+// want compares an item, of a frame with a head or of an import, with what is stored, and takes
+// it out.
+func (w *stored) want(t *testing.T, h *receipt.SignedHead, f *readFrame, at int) {
 	t.Helper()
-	it, at32 := &f.Members[at], uint32(at)
-	leaf := [32]byte{}
+	it, leaf := &f.Members[at], [32]byte{}
 	if _, err := hex.Decode(leaf[:], []byte(it.Leaf)); err != nil {
 		t.Fatal(err)
 	}
-	left := func(l receipt.Leaf) bool { return l.Seq == h.Seq && l.Index == at32 && l.Hash == leaf }
+	left := func(l receipt.Leaf) bool {
+		return l.Hash == leaf && (h == nil || l.Seq == h.Seq && l.Index == uint32(at))
+	}
 	switch it.Kind {
 	case "r":
 		row := w.rows[it.Row.DecisionID]
 		if row == nil {
-			if !slices.ContainsFunc(w.removed[it.Row.DecisionID], left) {
-				t.Errorf("head %d: decision %s was read, and it is neither stored nor removed", h.Seq, it.Row.DecisionID)
+			if !w.abandoned[it.Row.DecisionID] && !slices.ContainsFunc(w.removed[it.Row.DecisionID], left) {
+				t.Errorf("frame %d: decision %s was read, and it is neither stored nor removed", f.Frame, it.Row.DecisionID)
 			}
 			return
 		}
@@ -206,7 +219,7 @@ func (w *stored) want(t *testing.T, h receipt.SignedHead, f *readFrame, at int) 
 		want := *row
 		want.Settlement = nil
 		if diff := cmp.Diff(&want, it.Row); diff != "" || row.Receipt.LeafHash() != leaf {
-			t.Errorf("head %d: decision %s with leaf %s; -stored +read\n%s", h.Seq, row.DecisionID, it.Leaf, diff)
+			t.Errorf("frame %d: decision %s with leaf %s; -stored +read\n%s", f.Frame, row.DecisionID, it.Leaf, diff)
 		}
 		if s := row.Settlement; s != nil && s.Receipt != nil {
 			e := row.SettlementEntry()
@@ -214,20 +227,28 @@ func (w *stored) want(t *testing.T, h receipt.SignedHead, f *readFrame, at int) 
 		}
 	case "s":
 		name := entryName(storage.SettlementEntry, it.Organization, it.DecisionID)
-		if slices.ContainsFunc(w.removed[it.DecisionID], left) {
+		if w.entries[name] == nil && (w.abandoned[it.DecisionID] || slices.ContainsFunc(w.removed[it.DecisionID], left)) {
 			return
 		}
 		e := w.entries[name]
 		delete(w.entries, name)
 		if e == nil || receipt.EntryLeaf(e.Body) != leaf || e.Inclusion != it.Proof {
-			t.Errorf("head %d: %s was read with %+v, and %+v is stored", h.Seq, name, it, e)
+			t.Errorf("frame %d: %s was read with %+v, and %+v is stored", f.Frame, name, it, e)
+		}
+	case "t":
+		var leaves []string
+		for _, l := range w.removed[it.DecisionID] {
+			leaves = append(leaves, fmt.Sprintf("%x %d %d %x", l.Chain, l.Seq, l.Index, l.Hash))
+		}
+		if !w.abandoned[it.DecisionID] && !slices.Equal(leaves, it.Leaves) {
+			t.Errorf("frame %d: the tombstone of %s was read with %q, and %q is stored", f.Frame, it.DecisionID, it.Leaves, leaves)
 		}
 	case "e":
 		name := entryName(it.Entry, it.Organization, it.Key)
 		e := w.entries[name]
 		delete(w.entries, name)
 		if e == nil || string(e.Body) != it.Body || receipt.EntryLeaf(e.Body) != leaf || e.Inclusion != it.Proof {
-			t.Errorf("head %d: %s was read with %+v, and %+v is stored", h.Seq, name, it, e)
+			t.Errorf("frame %d: %s was read with %+v, and %+v is stored", f.Frame, name, it, e)
 		}
 	case "x":
 		for _, leaves := range w.removed {
@@ -235,7 +256,7 @@ func (w *stored) want(t *testing.T, h receipt.SignedHead, f *readFrame, at int) 
 				return
 			}
 		}
-		t.Errorf("head %d: item %d was removed, says the reader, and no tombstone has its leaf", h.Seq, at)
+		t.Errorf("frame %d: item %d was removed, says the reader, and no tombstone has its leaf", f.Frame, at)
 	}
 }
 
@@ -298,6 +319,16 @@ func TestReadHistory(t *testing.T) {
 		disk := writeRewritten(t)
 		if counts := wantRead(t, disk); counts["x"] < 60 || counts["r"] < 200 {
 			t.Errorf("%v were read, want removed items, and rows", counts)
+		}
+	})
+	t.Run("imports", func(t *testing.T) {
+		disk, w := vfs.NewMem(), storagetest.NewWriter()
+		s := openTest(t, disk, nil)
+		writeIndexed(t, s, w, 8)
+		closeTest(t, s)
+		want := map[string]int{"r": 8*4 + 3*3, "s": 8 + 3*2, "t": 3, "a": 4}
+		if diff := cmp.Diff(want, wantRead(t, disk)); diff != "" {
+			t.Errorf("-want +read\n%s", diff)
 		}
 	})
 	t.Run("nothing", func(t *testing.T) {

@@ -109,13 +109,6 @@ func (e *encoder) present(is bool) bool {
 	return is
 }
 
-// appendRecord appends r's row to dst.
-func appendRecord(dst []byte, r *storage.Record) []byte {
-	e := encoder(dst)
-	e.row(r, false)
-	return e
-}
-
 // row appends r's row, bare without what signs its receipt.
 func (e *encoder) row(r *storage.Record, bare bool) {
 	e.byte(recordVersion)

@@ -40,6 +40,13 @@ func records() map[string]*storage.Record {
 	}
 }
 
+// appendRecord appends r's row to dst.
+func appendRecord(dst []byte, r *storage.Record) []byte {
+	e := encoder(dst)
+	e.row(r, false)
+	return e
+}
+
 func TestRecord_RoundTrip(t *testing.T) {
 	for name, r := range records() {
 		t.Run(name, func(t *testing.T) {

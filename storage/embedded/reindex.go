@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"writ/storage"
 	"writ/storage/embedded/segment"
 )
 
 // reindex writes the keys of all frames up to the last indexed one again. Pebble can lose
 // tables of keys, without an error, while the segments and the documents are whole: see
-// links.go. What the segments don't have is kept: rows that were imported, and intents with
-// the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
+// links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
 	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: s.health.progress(s.indexed)}
 	r.progress.begin("rebuilding the index of the history")
@@ -64,12 +65,17 @@ func (r *reindexer) frame(stored segment.Frame) error {
 		return err
 	}
 	r.keys = frameKeys{frame: f.number, buf: r.keys.buf[:0], ends: r.keys.ends[:0]}
-	r.keys.head(f.head.Seq)
-	r.add()
+	months := r.months
+	if f.imported() {
+		months = nil
+	} else {
+		r.keys.head(f.head.Seq)
+		r.add()
+	}
 	for i, b := range f.items {
 		it, err := parseItem(b)
 		if err == nil {
-			err = r.item(&it, place{f.head.Seq, uint32(i)})
+			err = r.item(&it, place{f.head.Seq, uint32(i)}, months)
 		}
 		if err != nil {
 			return fmt.Errorf("item %d: %w", i, err)
@@ -89,11 +95,18 @@ func (r *reindexer) add() {
 }
 
 // item adds the keys of an item unless its row was removed.
-func (r *reindexer) item(it *item, at place) (err error) {
+func (r *reindexer) item(it *item, at place, months map[meter]int64) (err error) {
 	kept := true
 	switch it.kind {
+	case abandonedItem:
+		return r.abandon(it)
+	case tombstoneItem:
+		kept, err = r.stays(it.org, it.intent)
 	case recordItem:
-		kept, err = r.stays(it)
+		var row *storage.Record
+		if row, err = parseRecord(it.org, it.id, []byte(it.body), nil); err == nil {
+			kept, err = r.stays(it.org, row.IntentKey())
+		}
 	case settlementItem: // its record came before
 		r.t.sort()
 		if _, kept = r.t.get(recordKey(it.org, it.id)); !kept {
@@ -103,7 +116,7 @@ func (r *reindexer) item(it *item, at place) (err error) {
 		}
 	}
 	if err == nil {
-		err = r.keys.item(it, at, r.months)
+		err = r.keys.item(it, at, months)
 	}
 	if err == nil && kept {
 		r.add()
@@ -112,13 +125,9 @@ func (r *reindexer) item(it *item, at place) (err error) {
 	return err
 }
 
-// stays reports whether the row of a record was not removed.
-func (r *reindexer) stays(it *item) (bool, error) {
-	row, err := parseRecord(it.org, it.id, []byte(it.body), nil)
-	if err != nil {
-		return false, err
-	}
-	name := orgKey(kindIntent, it.org).text(row.IntentKey())
+// stays reports whether no row of an intent was removed.
+func (r *reindexer) stays(org, intent string) (bool, error) {
+	name := orgKey(kindIntent, org).text(intent)
 	if r.removed.lacks(hashIntent(name)) {
 		return true, nil
 	}
@@ -127,6 +136,30 @@ func (r *reindexer) stays(it *item) (bool, error) {
 		return true, nil
 	}
 	return len(v) == idLen, err
+}
+
+// abandon deletes what was imported and then abandoned, unless retention has removed what was
+// imported again since.
+func (r *reindexer) abandon(it *item) error {
+	if err := r.write(); err != nil {
+		return err
+	}
+	v, err := r.s.get(orgKey(kindIntent, it.org).text(it.intent))
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, left, imported, err := parseIntent(v, r.s.tip.ID)
+	if err != nil || len(left) > 0 && !imported {
+		return err
+	}
+	b := &batch{b: r.s.db.NewBatch()}
+	if b.abandon(it); b.err != nil {
+		return errors.Join(b.err, b.b.Close())
+	}
+	return errors.Join(b.b.Commit(pebble.NoSync), b.b.Close())
 }
 
 // write moves the keys to Pebble.

@@ -109,7 +109,7 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 // removeOrphans removes the settlements of decisions without a row whose tombstones have the
 // settlements' leaves. The keys of other settlements stay: what they lack is damage.
 func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.UUID]bool) error {
-	if len(orphans) == 0 {
+	if len(orphans) == 0 || s.options.ReadOnly {
 		return nil
 	}
 	tip, err := s.Tip(ctx)
@@ -151,7 +151,7 @@ func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err
 	if err != nil {
 		return leaf, err
 	}
-	at, _, err := parseLocation(v)
+	at, err := parseLocation(v)
 	if err != nil {
 		return leaf, err
 	}

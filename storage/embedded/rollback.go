@@ -63,6 +63,8 @@ func inspect(dir string, o Options, lock *pebble.Lock) (i inspection, err error)
 		i.because("%s, which notes how far the store has come, %v", tipName(dir), notedErr)
 	case i.tip.Head < noted.Head:
 		i.because("it ends at head %d, and %s notes head %d", i.tip.Head, tipName(dir), noted.Head)
+	case i.tip.Frame < noted.Frame:
+		i.because("it ends at frame %d, and %s notes frame %d", i.tip.Frame, tipName(dir), noted.Frame)
 	}
 	if i.tip.Change < noted.Change {
 		i.because("its documents end at change %d, and %s notes change %d", i.tip.Change, tipName(dir), noted.Change)
@@ -117,7 +119,7 @@ func openReadOnly(dir string, filesystem vfs.FS, lock *pebble.Lock) (*Store, err
 		err = checkFormat(v)
 	}
 	if err == nil {
-		err = s.openLog(filesystem, segmentSize, true, false)
+		err = s.openLog(filesystem, segmentSize, false)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.closeFiles())
@@ -133,7 +135,7 @@ func (i *inspection) empty(dir string, o Options) error {
 		return err
 	}
 	for _, name := range names {
-		if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt || segment.IsFile(name) {
+		if filepath.Ext(name) == ".sst" || segment.IsFile(name) {
 			return errLost
 		}
 	}
@@ -149,8 +151,8 @@ func (i *inspection) compare(s *Store, noted tip) error {
 	if err == nil {
 		i.tip.Head, i.tip.Hash = head.Seq, head.Hash()
 	}
-	if last := s.log.Last(); last < s.indexed {
-		i.because("its segments end at frame %d, and frame %d is known", last, s.indexed)
+	if i.tip.Frame = s.log.Last(); i.tip.Frame < s.indexed {
+		i.because("its segments end at frame %d, and frame %d is known", i.tip.Frame, s.indexed)
 	}
 	for _, of := range []stream{headStream, changeStream} {
 		if err := i.unbroken(s, of); err != nil {
@@ -220,16 +222,18 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 func (s *Store) findHead(seq uint64) ([]byte, error) {
 	for low, high := uint64(1), s.log.Last(); low <= high; {
 		middle := low + (high-low)/2
-		f, err := s.frame(middle)
+		f, err := s.headed(middle)
 		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			low = middle + 1
 		case err != nil:
 			return nil, err
 		case f.head.Seq == seq:
-			return location{frame: middle}.append(nil), nil
+			return location{frame: f.number}.append(nil), nil
 		case f.head.Seq < seq:
 			low = middle + 1
 		default:
-			high = middle - 1
+			high = f.number - 1
 		}
 	}
 	return nil, storage.ErrNotFound

@@ -95,7 +95,7 @@ var damages = map[string]func(b []byte, at int) []byte{
 // in its last 64 KiB and at its end.
 func positions(name string, n int) []int {
 	at := []int{0, 1, n / 8, n / 4, 3 * n / 8, n / 2, 5 * n / 8, 3 * n / 4, 7 * n / 8, n - 64<<10, n - 32<<10, n - 100, n - 7, n - 1}
-	if ext := filepath.Ext(name); ext == ".sst" || ext == blobExt { // which have checksums, and sizes in the manifest
+	if filepath.Ext(name) == ".sst" { // which have checksums, and sizes in the manifest
 		at = []int{0, n / 2, n - 1}
 	}
 	at = slices.DeleteFunc(at, func(i int) bool { return i < 0 || i >= n })

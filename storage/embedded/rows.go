@@ -12,8 +12,7 @@ import (
 	"writ/storage"
 )
 
-// get returns a copy of the value at k, or storage.ErrNotFound. Pebble's own Get
-// could not be closed after a panic: see value.
+// get returns a copy of the value at k, or storage.ErrNotFound.
 func (s *Store) get(k key) (v []byte, err error) {
 	if err := s.health.readable(); err != nil {
 		return nil, err
@@ -69,17 +68,10 @@ func (s *Store) seek(it *iterator, k key) (v []byte, err error) {
 func (s *Store) lookUp(it *iterator, k key) (v []byte, found bool, err error) {
 	found = it.SeekPrefixGE(k)
 	if err = it.Error(); found {
-		v, err = value(it)
+		v, err = it.ValueAndErr()
 	}
 	s.health.report(reading, err)
 	return v, found, err
-}
-
-// value returns the value at it. Pebble panics if the value is in a blob file whose end is
-// damaged.
-func value(it *iterator) (v []byte, err error) {
-	defer readPanic(&err)
-	return it.ValueAndErr()
 }
 
 // readPanic turns a panic into an error.
@@ -136,7 +128,7 @@ func (s *Store) each(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v, err := value(it)
+		v, err := it.ValueAndErr()
 		if err != nil {
 			s.health.report(reading, err)
 			return fmt.Errorf("%w: reading: %w", storage.ErrUnavailable, err)

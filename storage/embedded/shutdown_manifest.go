@@ -130,7 +130,7 @@ func fileStates(dir string, fs vfs.FS) (map[string]fileState, error) {
 			continue
 		}
 		file := fileState{Size: info.Size()}
-		if ext := filepath.Ext(name); ext != ".sst" && ext != blobExt && !segment.IsFile(name) { // the blocks of those have checksums
+		if filepath.Ext(name) != ".sst" && !segment.IsFile(name) { // the blocks of those have checksums
 			if file.Sum, err = sumOf(fs, fs.PathJoin(dir, name)); err != nil {
 				return nil, err
 			}

@@ -90,9 +90,8 @@ type Store struct {
 	quotas quotas
 	// entered counts the appends of entries whose batch can be read.
 	entered atomic.Int64
-	// keys, row and buffers are for building keys, rows and frames.
+	// keys and buffers are for building keys and frames.
 	keys    key
-	row     []byte
 	buffers frameBuffers
 
 	// tipWriter records the tip while the store is open. It is nil until then.
@@ -168,7 +167,7 @@ func open(dir string, o Options, lock *pebble.Lock) (*Store, error) {
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
 	s.db = db
-	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), false, found.stale != ""); err != nil {
+	if err := s.openLog(o.FS, cmp.Or(o.segmentSize, segmentSize), found.stale != ""); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", dir, err), s.Close())
 	}
 	if o.WriteBehind > 0 {

@@ -106,12 +106,12 @@ func TestOpen_DirectoryThatCannotBe(t *testing.T) {
 // TestOpen_Format: a directory of another format is refused by name, and stays as it is.
 func TestOpen_Format(t *testing.T) {
 	for _, test := range []struct{ name, key, value, want string }{
-		{"newer", "\x00writ", "7", `its format is "7", and this writ reads format 6 only: start the writ that wrote the directory`},
+		{"newer", "\x00writ", "8", `its format is "8", and this writ reads format 7 only: start the writ that wrote the directory`},
 		{"damaged", "\x00writ", "x", `its format is "x"`},
-		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 6 only`},
-		{"the one before", "\x00writ", "5", `its format is "5"`},
+		{"the first", "\x00writ", "1", `its format is "1", and this writ reads format 7 only`},
+		{"the one before", "\x00writ", "6", `its format is "6"`},
 		{"not writ's", "key", "value", "not writ's"},
-		{"known, with no tip beside it", "\x00writ", "6", "data.tip, which notes how far the store has come, is missing"},
+		{"known, with no tip beside it", "\x00writ", "7", "data.tip, which notes how far the store has come, is missing"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()

@@ -12,21 +12,23 @@ import (
 )
 
 // tip is the position of a store's last write. Every durable write is one of its
-// heads or one of its changes.
+// frames or one of its changes.
 type tip struct {
 	// Head is the sequence of the last head, Hash its hash; zeros if there is none.
 	Head uint64
 	Hash [32]byte
-	// Change is the number of the last write that is not a commit: of documents, imported
-	// rows or removals.
+	// Frame is the number of the last frame, of decisions or of an import.
+	Frame uint64
+	// Change is the number of the last other write: of documents or removals.
 	Change uint64
 }
 
 // The tip is recorded in a file beside the store's directory, with the directory's name and
 // tipExt, so that the loss of the directory does not take it along. It is text:
 //
-//	writ tip 1
+//	writ tip 2
 //	head 203 5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592
+//	frame 210
 //	change 9
 //	sum SHA-256 of the lines above, in hex
 //
@@ -34,7 +36,7 @@ type tip struct {
 // tip.
 const (
 	tipExt    = ".tip"
-	tipFormat = "writ tip 1\nhead %d %x\nchange %d\n"
+	tipFormat = "writ tip 2\nhead %d %x\nframe %d\nchange %d\n"
 )
 
 var (
@@ -45,7 +47,7 @@ var (
 func tipName(dir string) string { return filepath.Clean(dir) + tipExt }
 
 func (t tip) text() []byte {
-	lines := fmt.Appendf(nil, tipFormat, t.Head, t.Hash, t.Change)
+	lines := fmt.Appendf(nil, tipFormat, t.Head, t.Hash, t.Frame, t.Change)
 	sum := sha256.Sum256(lines)
 	return fmt.Appendf(lines, "sum %x\n", sum)
 }
@@ -54,7 +56,7 @@ func (t tip) text() []byte {
 func parseTip(text []byte) (tip, error) {
 	var t tip
 	var hash string
-	if _, err := fmt.Sscanf(string(text), "writ tip 1\nhead %d %s\nchange %d\n", &t.Head, &hash, &t.Change); err != nil {
+	if _, err := fmt.Sscanf(string(text), "writ tip 2\nhead %d %s\nframe %d\nchange %d\n", &t.Head, &hash, &t.Frame, &t.Change); err != nil {
 		return tip{}, errDamagedTip
 	}
 	if h, err := hex.DecodeString(hash); err != nil || copy(t.Hash[:], h) != len(t.Hash) || string(t.text()) != string(text) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestTip_Text(t *testing.T) {
-	want := tip{Head: 203, Change: 9}
+	want := tip{Head: 203, Frame: 210, Change: 9}
 	want.Hash[31] = 0xfe
 	text := string(want.text())
 	if got, err := parseTip([]byte(text)); got != want || err != nil {

@@ -66,7 +66,7 @@ func (s *Store) recordTip() {
 // durable yet.
 func (s *Store) end() tip {
 	s.commits.Lock()
-	t := tip{Head: s.tip.Seq, Hash: s.tip.Prev}
+	t := tip{Head: s.tip.Seq, Hash: s.tip.Prev, Frame: s.log.Last()}
 	s.commits.Unlock()
 	s.writes.Lock()
 	t.Change = s.change

@@ -217,7 +217,7 @@ def settlement(r):
     return s
 
 
-def row(r, org, decision_id, head):
+def row(r, org, decision_id, kid):
     version = r.byte()
     if version != 6:
         raise Damaged("a row of version %d" % version)
@@ -238,7 +238,7 @@ def row(r, org, decision_id, head):
     d["reasons"] = r.texts()
     d["receipt"] = {
         "decision": r.text() or d["decision"], "decision_id": r.text() or decision_id,
-        "digest": r.text(), "exp": r.int(), "sig": r.text(), "kid": r.text() or head["kid"],
+        "digest": r.text(), "exp": r.int(), "sig": r.text(), "kid": r.text() or kid,
     }
     d["issued_at"] = r.text()
     d["audit_digest"] = r.digest()
@@ -252,14 +252,14 @@ def row(r, org, decision_id, head):
     return d
 
 
-def item(data, head):
+def item(data, kid):
     r = Reader(data)
     kind = chr(r.byte())
     if kind == "x":
         it = {"leaf": r.bytes(32)}
     elif kind == "r":
         org = r.text()
-        it = {"row": row(r, org, r.id(), head)}
+        it = {"row": row(r, org, r.id(), kid)}
         receipt = it["row"]["receipt"]
         it["leaf"] = hashed(canonical({k: v for k, v in receipt.items() if k != "sig"}))
         it["proof"] = receipt
@@ -270,18 +270,26 @@ def item(data, head):
             raise Damaged("a settlement of another version")
         it["settlement"] = s = settlement(r)
         s["unapproved"] = unapproved
-        it["proof"] = {"sig": r.text(), "kid": r.text() or head["kid"]}
+        it["proof"] = {"sig": r.text(), "kid": r.text() or kid}
         leaf = {k: v for k, v in s.items() if v not in ("", False)}
         if "amount_minor" in s:
             leaf["amount_minor"] = s["amount_minor"]  # 0 is not left out
         leaf.update(decision_id=it["decision_id"], entry="settlement", organization_id=it["organization_id"])
         it["leaf"] = hashed(canonical(leaf))
+    elif kind == "t":
+        it = {"organization_id": r.text(), "decision_id": r.id(), "intent": r.text(), "leaves": []}
+        while r.at < len(data):
+            if r.byte() != 0 or not r.flag():
+                raise Damaged("a leaf that is not imported")
+            it["leaves"].append("%s %d %d %s" % (r.bytes(16).hex(), r.uvarint(), r.uvarint(), r.bytes(32).hex()))
+    elif kind == "a":
+        it = {"organization_id": r.text(), "decision_id": r.id(), "intent": r.text()}
     elif kind == "e":
         it = {"organization_id": r.text(), "entry": KINDS[chr(r.byte())]}
         if r.byte() != 1:
             raise Damaged("an entry of another version")
         it["key"] = r.text()
-        it["proof"] = {"sig": r.text(), "kid": r.text() or head["kid"]}
+        it["proof"] = {"sig": r.text(), "kid": r.text() or kid}
         body = r.bytes(r.uvarint())
         it["leaf"], it["body"] = hashed(body), body.decode("utf-8")
     else:
@@ -354,13 +362,25 @@ def printed(o):
 
 
 def main(directory):
-    before = None
+    before, headed = None, 0
     for number, head, items in segments(directory):
-        head = parse_head(head)
+        if len(head) == 8:
+            if int.from_bytes(head, "big") != headed:
+                raise Damaged("frame %d: it does not lead to the head before" % number)
+            printed({"frame": number, "items": len(items), "import": True})
+            for i, it in enumerate(items):
+                it = item(it, "")
+                if it["kind"] not in "rstax" or it.get("proof", {}).get("sig") == "":
+                    raise Damaged("frame %d: item %d was not imported" % (number, i))
+                printed({"frame": number, "item": i, **it})
+            continue
+        head, headed = parse_head(head), number
         if not follows(head, before):
             raise Damaged("frame %d: its head does not follow the one before" % number)
         before = head
-        items = [item(i, head) for i in items]
+        items = [item(i, head["kid"]) for i in items]
+        if any(i["kind"] in "ta" for i in items):
+            raise Damaged("frame %d: it has what was imported" % number)
         leaves = [i["leaf"] for i in items]
         if len(leaves) != head["size"] or root(leaves) != head["root"]:
             raise Damaged("frame %d: its head is of other leaves" % number)

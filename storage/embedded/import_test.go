@@ -1,0 +1,133 @@
+package embedded
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"writ/storage"
+	"writ/storage/storagetest"
+)
+
+// TestImport_Crash: an import, and one that was abandoned, survive a crash as decisions do,
+// with decisions that are synced later, too.
+func TestImport_Crash(t *testing.T) {
+	for _, behind := range []int{0, 16} {
+		disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
+		s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), WriteBehind: behind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeTest(t, s)
+		crashed := func() *Store { return openTest(t, disk.CrashClone(vfs.CrashCloneCfg{}), nil) }
+		imported := importRows(t, s, w, "a")
+		imported.wantIn(t, crashed())
+		if _, err := w.Commit(t.Context(), s, w.Record("b")); err != nil {
+			t.Fatalf("Commit = %v", err)
+		}
+		if n, err := s.RemoveImported(t.Context(), "a", 2); n != 2 || err != nil {
+			t.Fatalf("RemoveImported = %d, %v, want 2", n, err)
+		}
+		if n, err := crashed().CountImported(t.Context(), "a"); n.All() != 2 || err != nil {
+			t.Errorf("CountImported = %+v, %v, want 2", n, err)
+		}
+		imported.into(t, s)
+		imported.wantIn(t, crashed())
+		closeTest(t, s)
+		imported.wantIn(t, openTest(t, disk, nil))
+	}
+}
+
+// TestImport_CrashWhileAbandoning: whatever a crash has left of a removal, the next one
+// removes the rest.
+func TestImport_CrashWhileAbandoning(t *testing.T) {
+	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
+	s := openTest(t, disk, nil)
+	importRows(t, s, w, "a")
+	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
+		t.Fatalf("Commit = %v", err)
+	}
+	var items [][]byte
+	none := storage.Imported{}
+	if err := errors.Join(s.flush(nil), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
+		var e encoder
+		e.ofIntent(abandonedItem, "a", intent, id)
+		items = append(items, e)
+		return len(items) < 3, nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.writeImport(items); err != nil { // and the crash comes before its keys are deleted
+		t.Fatal(err)
+	}
+	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+	before := contents(t, crashed)
+	r, err := OpenReadOnly("data", Options{FS: crashed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil || !maps.Equal(before, contents(t, crashed)) {
+		t.Errorf("reading changed the directory: %v", err)
+	}
+	again := openTest(t, crashed, nil)
+	if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
+		t.Errorf("RemoveImported = %d, %v, want 1", n, err)
+	}
+	if got, _, err := again.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 10}); len(got) != 1 || err != nil {
+		t.Errorf("ListRecords = %d rows, %v, want the one that was decided here", len(got), err)
+	}
+	storagetest.Check(t, again, w.Keys(t), "a")
+}
+
+// TestImport_Lost: a store whose last frame is gone, an import, is refused. Where that is
+// accepted nothing leads to the import, and no meter counts it.
+func TestImport_Lost(t *testing.T) {
+	for name, flushed := range map[string]bool{"its keys too": false, "its keys are there": true} {
+		t.Run(name, func(t *testing.T) {
+			disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
+			s := openTest(t, disk, nil)
+			row := w.Record("a")
+			if _, err := w.Commit(t.Context(), s, row); err != nil {
+				t.Fatalf("Commit = %v", err)
+			}
+			imported := importRows(t, s, w, "a")
+			if flushed {
+				if err := s.flush(nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.recordTip()
+			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
+			damage(t, crashed, filesOf(t, crashed, ".segment")[0], func(b []byte) []byte {
+				clear(b[bytes.LastIndex(b, []byte("wfrm")):])
+				return b
+			})
+			_, err := Open("data", Options{FS: crashed, Log: (*logged)(nil).logger()})
+			if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), "it ends at frame 1, and data.tip notes frame 2") {
+				t.Fatalf("Open = %v, want that a frame is lost", err)
+			}
+			again, err := Open("data", Options{FS: crashed, Log: (*logged)(nil).logger(), AcceptRollback: new(uint64(1))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeTest(t, again)
+			if got, _, err := again.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 10}); len(got) != 1 || got[0].DecisionID != row.DecisionID || err != nil {
+				t.Errorf("ListRecords = %+v, %v, want the row that was decided", got, err)
+			}
+			if n, err := again.Metered(t.Context(), "a", storage.MonthOf(row.DecidedAt)); n != 1 || err != nil {
+				t.Errorf("Metered = %d, %v, want 1", n, err)
+			}
+			if flushed { // what is left of a row that was removed has its leaves in Pebble
+				if n, err := again.RemoveImported(t.Context(), "a", 10); n != 1 || err != nil {
+					t.Errorf("RemoveImported = %d, %v, want 1", n, err)
+				}
+			}
+			imported.into(t, again)
+		})
+	}
+}
