@@ -97,18 +97,14 @@ func TestJudge_CatchesALossAndAccusesNobody(t *testing.T) {
 func recorded(t *testing.T) source {
 	t.Helper()
 	f, err := os.Open("testdata/guard-busy.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	var epochs []Epoch
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e Epoch
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &e))
 		epochs = append(epochs, e)
 	}
 	if len(epochs) != 9 {
@@ -174,5 +170,13 @@ func TestJudge_NeedsEpochs(t *testing.T) {
 	}
 	if v := Judge(epochs, loss); v.Lost() {
 		t.Errorf("a gain of 28 µs is a loss: %+v", v)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

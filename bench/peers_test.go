@@ -20,32 +20,20 @@ import (
 func TestPeers_DecideTheSame(t *testing.T) {
 	p := corpus.ReferencePolicy()
 	compiled, err := engine.CompilePolicy(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	query, err := rego.New(rego.Query("data.bench.reasons"), rego.Module("policy.rego", regoOf(p))).PrepareForEval(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	allowed := 0
 	for _, in := range append(corpustest.Intents(400, 1), corpus.AllowedIntent()) {
 		want := engine.Evaluate(compiled, nil, &engine.Input{Intent: in, Agent: engine.AgentUnregistered}).Decision == engine.Allow
 		text, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var document any
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &document))
 		results, err := query.Eval(t.Context(), rego.EvalInput(map[string]any{"intent": document}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer, err := json.Marshal(results[0].Expressions[0].Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.Contains(string(answer), "policy.allowed"); got != want {
 			t.Errorf("OPA allows %s: %t, writ %t: %s", text, got, want, answer)
 		}

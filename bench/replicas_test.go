@@ -57,9 +57,7 @@ func TestReplicas(t *testing.T) {
 func startSet(t *testing.T, members int) *mongotest.Set {
 	t.Helper()
 	set, err := mongotest.Start(t.Context(), members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := set.Stop(); err != nil {
 			t.Error(err)
@@ -76,9 +74,7 @@ func serve(t *testing.T, name, dir string, set *mongotest.Set) (s *Subject, stop
 		p.Args, p.Beside = append(p.Args, "--store=mongodb", "--mongodb-uri", set.URI()), set.Processes()
 	}
 	s, err := p.Start(t.Context(), Work{Organization: "bench", Organizations: 1, Policies: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s, func() {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -102,9 +98,7 @@ func compareStores(t *testing.T, three *mongotest.Set) {
 		b.Subjects = append(b.Subjects, started)
 	}
 	before, err := one.Sizes(t.Context(), "writ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	decided := 0
 	b.measure = func(ctx context.Context, s *Subject, l Load, offered float64) (*Run, error) {
 		r, err := b.once(ctx, s, l, offered)
@@ -114,12 +108,8 @@ func compareStores(t *testing.T, three *mongotest.Set) {
 		return r, err
 	}
 	d, err := b.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Summarize().Print(t.Output()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, d.Summarize().Print(t.Output()))
 	for _, s := range b.Subjects {
 		var members, drivers []float64
 		for _, r := range d.Runs {
@@ -130,9 +120,7 @@ func compareStores(t *testing.T, three *mongotest.Set) {
 		say("%-14s µs of processor a decision: members=%.1f driver=%.1f", s.Name, median(members), median(drivers))
 	}
 	after, err := one.Sizes(t.Context(), "writ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	each := func(after, before int64) float64 { return float64(after-before) / float64(decided) }
 	say("one member: bytes a decision: data=%.0f, on the disk=%.0f and its indexes=%.0f; oplog=%.0f", each(after.Data, before.Data),
 		each(after.Storage, before.Storage), each(after.Indexes, before.Indexes), each(after.Oplog, before.Oplog))
@@ -149,21 +137,15 @@ func killSwitch(t *testing.T, set *mongotest.Set) {
 		s, stop := serve(t, name, dir, set)
 		defer stop()
 		bearer, err := OperatorTokens(filepath.Join(s.data, "operator-secret"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		token, err := bearer("bench")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		subjects, clients = append(subjects, s), append(clients, client{&url.URL{Scheme: "http", Host: s.target.URL.Host}, token})
 	}
 	var agent struct {
 		ID string `json:"id"`
 	}
-	if err := clients[0].call(t.Context(), http.MethodPost, "/v1/agents", map[string]any{"name": "Bot", "externalId": uuid.NewString()}, &agent); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clients[0].call(t.Context(), http.MethodPost, "/v1/agents", map[string]any{"name": "Bot", "externalId": uuid.NewString()}, &agent))
 	patches(t, clients, agent.ID, "idle")
 	var loads sync.WaitGroup
 	for _, s := range subjects {
@@ -190,9 +172,7 @@ func patches(t *testing.T, clients []client, agent, name string) {
 	for i := range replicas.patches {
 		body := map[string]any{"status": []string{"disabled", "active"}[i%2]}
 		began := time.Now()
-		if err := clients[i/2%2].call(t.Context(), http.MethodPatch, "/v1/agents/"+agent+"/status", body, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, clients[i/2%2].call(t.Context(), http.MethodPatch, "/v1/agents/"+agent+"/status", body, nil))
 		took = append(took, time.Since(began))
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -211,9 +191,7 @@ func heard(t *testing.T, set *mongotest.Set) {
 	}
 	changes := make(chan time.Time, 1)
 	stop, err := handles[1].Watch(storage.Now, func(storage.Change) { changes <- time.Now() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stop()
 	var took, updates []time.Duration
 	for i := range replicas.patches {
@@ -222,9 +200,7 @@ func heard(t *testing.T, set *mongotest.Set) {
 			_, err := storage.Subscriptions.Put(tx, "bench", &storage.Subscription{OrganizationID: "bench", Plan: fmt.Sprint(i)})
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		returned := time.Now()
 		took, updates = append(took, max(0, (<-changes).Sub(returned))), append(updates, returned.Sub(began))
 		time.Sleep(5 * time.Millisecond)

@@ -46,9 +46,7 @@ func TestRun_DropsDisturbedRounds(t *testing.T) {
 	b := fakes(2, .5, .01, .2, .02)
 	b.Raw = &raw
 	d, err := b.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := d.Summarize()
 	if s.Kept != 2 || len(s.Dropped) != 2 || s.OnlyDropped || !strings.Contains(s.Dropped[0], "others used 0.50 processors") {
 		t.Errorf("%d rounds kept, dropped %q, want two each", s.Kept, s.Dropped)
@@ -62,13 +60,9 @@ func TestRun_DropsDisturbedRounds(t *testing.T) {
 		t.Errorf("%d runs in the raw data, want those of dropped rounds too", len(d.Runs))
 	}
 	back, err := Read(&raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var was, is strings.Builder
-	if err := errors.Join(d.Summarize().Print(&was), back.Summarize().Print(&is)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(d.Summarize().Print(&was), back.Summarize().Print(&is)))
 	if diff := cmp.Diff(was.String(), is.String()); diff != "" {
 		t.Errorf("what was read sums up otherwise:\n%s", diff)
 	}
@@ -78,14 +72,10 @@ func TestRun_DropsDisturbedRounds(t *testing.T) {
 // figures are shown, and that none is undisturbed.
 func TestRun_GivesUpWhereItIsNeverQuiet(t *testing.T) {
 	d, err := fakes(2, 1, 1, 1, 1, 1, 1, 1, 1).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out strings.Builder
 	s := d.Summarize()
-	if err := s.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Print(&out))
 	if s.Kept != 0 || len(s.Dropped) != attempts*2 || !strings.Contains(out.String(), "EVERY ROUND WAS DISTURBED") {
 		t.Errorf("%d rounds kept, %d dropped, want none of %d\n%s", s.Kept, len(s.Dropped), attempts*2, out.String())
 	}
@@ -108,9 +98,7 @@ func TestRun_WithoutAProcessKnowsNoOthers(t *testing.T) {
 
 func TestSummarize_ComparesWithTheFirst(t *testing.T) {
 	d, err := fakes(3).Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := d.Summarize()
 	closed, half := s.find("slow", "closed"), s.find("slow", "50%")
 	if closed == nil || half == nil {

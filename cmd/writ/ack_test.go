@@ -86,8 +86,6 @@ func lostAnswers(t *testing.T, answers map[string]string, rows map[string]*stora
 func seq(t *testing.T, r receipt.Receipt) uint64 {
 	t.Helper()
 	head, err := r.SignedHead()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return head.Seq
 }

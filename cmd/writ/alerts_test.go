@@ -27,13 +27,9 @@ type alertRule struct {
 func readAlerts(t *testing.T) []alertRule {
 	t.Helper()
 	text, err := os.ReadFile(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct{ Groups []struct{ Rules []alertRule } }
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &file))
 	if len(file.Groups) != 1 || len(file.Groups[0].Rules) == 0 {
 		t.Fatalf("%s has %d groups, want one with rules", alertsFile, len(file.Groups))
 	}
@@ -58,12 +54,8 @@ func TestAlerts_PrometheusReadsThem(t *testing.T) {
 	}
 	broken := filepath.Join(t.TempDir(), "broken.yml")
 	text, err := os.ReadFile(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(broken, []byte(strings.Replace(string(text), "[1h])", "[1h]", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(broken, []byte(strings.Replace(string(text), "[1h])", "[1h]", 1)), 0o600))
 	if out, err := exec.Command(bin, broken).CombinedOutput(); err == nil {
 		t.Errorf("the parser takes a broken expression: %s", out)
 	}
@@ -82,9 +74,7 @@ func TestAlerts_FireUnderTheirFaults(t *testing.T) {
 		}
 	}
 	tests, err := os.ReadFile(prometheusDir + "/alerts_test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range readAlerts(t) {
 		if !strings.Contains(string(tests), `alertname="`+r.Alert+`"`) {
 			t.Errorf("alerts_test.yml does not fire %s", r.Alert)
@@ -119,9 +109,7 @@ func TestAlerts_SayWhatToDo(t *testing.T) {
 // TestDocs_LinksWithinOperationsExist: a runbook is read in a hurry.
 func TestDocs_LinksWithinOperationsExist(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, link := range regexp.MustCompile(`\]\(([a-z]*(?:\.md)?)#([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
 		page := link[1]
 		if page == "" {
@@ -137,9 +125,7 @@ func TestDocs_LinksWithinOperationsExist(t *testing.T) {
 func anchors(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]bool)
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
 		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading[1]), "")

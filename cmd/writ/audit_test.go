@@ -30,9 +30,7 @@ func history(t *testing.T, base, token string) map[string]*storage.Record {
 		if cursor != "" {
 			path += "&cursor=" + url.QueryEscape(cursor)
 		}
-		if err := api.fetch(t.Context(), http.MethodGet, path, nil, http.StatusOK, &page); err != nil {
-			t.Fatal(err)
-		}
+		must(t, api.fetch(t.Context(), http.MethodGet, path, nil, http.StatusOK, &page))
 		for _, r := range page.Data {
 			if first, ok := all[r.IntentID]; ok {
 				t.Errorf("intent %s has two decisions: %s and %s", r.IntentID, first.DecisionID, r.DecisionID)
@@ -86,9 +84,7 @@ func auditAnswers(t *testing.T, data dataDir, answers map[string]string, rows ma
 func auditStore(t *testing.T, data dataDir, rows map[string]*storage.Record) {
 	t.Helper()
 	store, err := embedded.Open(data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -110,9 +106,7 @@ func auditStore(t *testing.T, data dataDir, rows map[string]*storage.Record) {
 		covered[claimed.Seq]++
 	}
 	changes, _, err := store.Entries(t.Context(), examples.Organization, storage.ChangeEntry, storage.Page{Limit: 500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range changes {
 		claimed, err := e.SignedHead(receipt.EntryLeaf(e.Body))
 		if n := claimed.Seq; err != nil || n == 0 || n > uint64(len(heads)) || heads[n-1] != claimed {
@@ -138,9 +132,7 @@ func auditChain(t *testing.T, store storage.Log, keys receipt.Keys) []receipt.Si
 	t.Helper()
 	var heads []receipt.SignedHead
 	end, err := store.Tip(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = store.Heads(t.Context(), end.ID, 1, func(h receipt.SignedHead) error {
 		heads = append(heads, h)
 		return nil
@@ -161,9 +153,7 @@ func auditChain(t *testing.T, store storage.Log, keys receipt.Keys) []receipt.Si
 func trustedKeys(t *testing.T, data dataDir) receipt.Keys {
 	t.Helper()
 	jwks, err := readInput(streams{}, data.jwks())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys, err := receipt.ParseKeys(jwks)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%s: %w", data.jwks(), err))

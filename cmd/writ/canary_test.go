@@ -72,16 +72,10 @@ func TestCanaries(t *testing.T) {
 func expectPlanted(t *testing.T, data dataDir, c scrubtest.Canary, spelled string) {
 	t.Helper()
 	store, err := embedded.Open(data.store(), embedded.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	agent := &engine.Agent{ID: uuid.NewString(), Name: spelled, Status: engine.AgentActive, CreatedAt: time.Now()}
-	if err := registry.New(store).PutAgent(t.Context(), examples.Organization, agent, 1<<30); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, registry.New(store).PutAgent(t.Context(), examples.Organization, agent, 1<<30))
+	must(t, store.Close())
 	if len(leaks([]scrubtest.Canary{c}, kept(t, data))) == 0 {
 		t.Error("a secret that was stored on purpose is not found: the test shows nothing")
 	}
@@ -149,20 +143,14 @@ func kept(t *testing.T, data dataDir) map[string]string {
 		texts[path] = string(content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db, err := pebble.Open(data.store(), &pebble.Options{
 		ReadOnly: true, FormatMajorVersion: pebble.FormatValueSeparation, Logger: silent{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	it, err := db.NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all strings.Builder
 	for it.First(); it.Valid(); it.Next() {
 		all.Write(it.Key())
@@ -170,9 +158,7 @@ func kept(t *testing.T, data dataDir) map[string]string {
 		all.Write(it.Value())
 		all.WriteByte('\n')
 	}
-	if err := it.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, it.Close())
 	texts["the store"] = all.String()
 	return texts
 }
@@ -191,9 +177,7 @@ func exportingPlan(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "plans.json")
 	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 100000, "agents": 100000, "retention_days": 7, "csv_export": true}}`
-	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(plans), 0o600))
 	return name
 }
 
@@ -340,9 +324,7 @@ func (b *bird) documents(s string) {
 func encode(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 

@@ -20,9 +20,7 @@ func TestChanges_AreSigned(t *testing.T) {
 		var page struct {
 			Data []ledger.Change `json:"data"`
 		}
-		if err := api.fetch(t.Context(), http.MethodGet, "/v1/changes", nil, http.StatusOK, &page); err != nil {
-			t.Fatal(err)
-		}
+		must(t, api.fetch(t.Context(), http.MethodGet, "/v1/changes", nil, http.StatusOK, &page))
 		return slices.ContainsFunc(page.Data, func(c ledger.Change) bool {
 			return c.Kind == "policy" && c.ID == testPolicy && c.Actor != "" && c.Digest != ""
 		})
@@ -32,16 +30,12 @@ func TestChanges_AreSigned(t *testing.T) {
 	}
 	p.stop(t)
 	s, err := embedded.Open(data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left, err := s.Changes(t.Context(), 0, 9)
 	if err != nil || len(left) > 0 {
 		t.Errorf("after a stop %d changes are not signed, %v, want none", len(left), err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if code, said := verifyData(t, data); code != exitOK {
 		t.Errorf("writ verify = exit code %d, %s", code, said)
 	}

@@ -16,9 +16,7 @@ func TestPaint_TerminalsOnly(t *testing.T) {
 	}
 	defer terminal.Close()
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	t.Setenv("TERM", "xterm")
 	for _, tt := range []struct {

@@ -36,9 +36,7 @@ func TestCompose_DockerReadsIt(t *testing.T) {
 			t.Fatalf("%s has no %q to break", name, from)
 		}
 		file := filepath.Join(t.TempDir(), filepath.Base(name))
-		if err := os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600))
 		return file
 	}
 	for _, files := range [][]string{
@@ -62,9 +60,7 @@ func TestCompose_FitsTheFilesBesideIt(t *testing.T) {
 			ReadOnly    bool `yaml:"read_only"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(readText(t, composeFile)), &compose); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(readText(t, composeFile)), &compose))
 	configuration := readText(t, "../../docs/configuration.md")
 	for name, s := range compose.Services {
 		for _, volume := range s.Volumes {
@@ -104,8 +100,6 @@ func TestCompose_FitsTheFilesBesideIt(t *testing.T) {
 func readText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

@@ -24,16 +24,12 @@ import (
 func TestDecision_ExternalEvaluationCore_ARealOPA(t *testing.T) {
 	o := &opaServer{bin: buildOPA(t), addr: freeAddr(t), dir: t.TempDir()}
 	set, err := examples.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, token := newData(t)
 	p := start(t, data, manyEvaluations(t), "--evaluation-core-url=http://"+o.addr+"/v1/data/writ/core/result",
 		"--evaluation-core-timeout=5s") // the machine may be busy with other tests
 	d := &demo{operator: client{base: p.url, token: token}, set: set}
-	if err := d.register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.register(t.Context()))
 	o.export(t, set, filepath.Join("..", "..", "examples", "rules.yaml"))
 	o.start(t)
 	t.Run("decides as the engine does", func(t *testing.T) { decidesAlike(t, p.url, token, set) })
@@ -47,9 +43,7 @@ func decidesAlike(t *testing.T, url, token string, set *examples.Set) {
 	data, builtin := newData(t)
 	p := start(t, data)
 	d := &demo{operator: client{base: p.url, token: builtin}, set: set}
-	if err := d.register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.register(t.Context()))
 	s, b := newSender(t, token, 1), newSender(t, builtin, 1)
 	for i, c := range set.Cases {
 		in := exampleIntent(t, set, i)
@@ -97,9 +91,7 @@ func decisionOf(t *testing.T, s sender, url string, in intent) decided {
 			Decision string `json:"decision"`
 		} `json:"receipt"`
 	}
-	if err := json.Unmarshal([]byte(got.body), &res); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(got.body), &res))
 	return decided{res.Receipt.Decision, res.Reasons}
 }
 
@@ -114,9 +106,7 @@ func exampleIntent(t *testing.T, set *examples.Set, i int) intent {
 func encodeIntent(t *testing.T, in engine.Intent) intent {
 	t.Helper()
 	body, err := json.Marshal(object{"policy_id": in.PolicyID, "intent": &in})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return intent{in.IntentID, body}
 }
 
@@ -211,13 +201,9 @@ func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, 
 		t.Fatal(err)
 	}
 	rules, err := api.call(t.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := filepath.Join(t.TempDir(), "rules.json")
-	if err := os.WriteFile(name, rules, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, rules, 0o600))
 	s, i := newSender(t, token, 1), allowedDeploy(set)
 	if got, err := s.evaluate(p.url, exampleIntent(t, set, i)); err != nil || got.status != http.StatusInternalServerError {
 		t.Errorf("before the export: evaluate = %d %s, %v, want 500", got.status, got.body, err)

@@ -33,13 +33,9 @@ func TestCrash_Approvals(t *testing.T) {
 	}
 	data, token := newData(t)
 	secret, err := data.loadSecret("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans)
 	register(t, p.url, token)

@@ -63,16 +63,12 @@ func TestLogsHoldNoCredential(t *testing.T) {
 func exchange(t *testing.T, addr, request string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if _, err := io.WriteString(c, request); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.(*net.TCPConn).CloseWrite())
 	if _, err := io.Copy(io.Discard, c); err != nil {
 		t.Fatal(fmt.Errorf("reading the answer to %.40q: %w", request, err))
 	}

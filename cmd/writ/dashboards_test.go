@@ -41,9 +41,7 @@ func readDashboards(t *testing.T) []dashboard {
 	var all []dashboard
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d := dashboard{file: filepath.Base(file)}
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -129,13 +127,9 @@ func TestDashboards_TellNoOrganizationsOrAgentsApart(t *testing.T) {
 func readDatasource(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(grafanaDir + "/provisioning/datasources/prometheus.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct{ Datasources []struct{ Type, UID string } }
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &file))
 	if len(file.Datasources) != 1 || file.Datasources[0].Type != "prometheus" {
 		t.Fatalf("the provisioning has the sources %+v, want one Prometheus", file.Datasources)
 	}

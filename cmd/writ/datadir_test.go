@@ -88,9 +88,7 @@ func TestDataDir_ExposedNamesTheSecretsThatOthersCanRead(t *testing.T) {
 	if got := (keyFiles{}).in(d).exposed(); len(got) > 0 {
 		t.Errorf("exposed() of a fresh directory = %v, want none", got)
 	}
-	if err := os.Chmod(d.secret(), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(d.secret(), 0o640))
 	if got := (keyFiles{}).in(d).exposed(); len(got) != 1 || got[0] != d.secret() {
 		t.Errorf("exposed() = %v, want %s", got, d.secret())
 	}

@@ -22,9 +22,7 @@ import (
 func TestFullDisk(t *testing.T) {
 	mount := mountSmall(t, 384<<20) // the store keeps a reserve of 256 MiB
 	data := dataDir(filepath.Join(mount, "data"))
-	if err := data.create(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, data.create())
 	token := tokenOf(t, data)
 	plans := manyEvaluations(t)
 	p := start(t, data, plans)
@@ -76,9 +74,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d log lines for one full disk, want one, and at most one about the tip:\n%.4000s", n, log)
 	}
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	if strings.Contains(p.stderr.String(), "until a restart") {
 		t.Log("the store has stopped, as it said: restarting")
 		p.kill(t)
@@ -166,9 +162,7 @@ func mountTmpfs(dir string, size int) error {
 func fill(t *testing.T, name string) {
 	t.Helper()
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = f.Close() }() // it holds nothing of value
 	for chunk := make([]byte, 1<<20); ; {
 		n, err := f.Write(chunk)

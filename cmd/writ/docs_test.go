@@ -81,9 +81,7 @@ var (
 func blocksOf(t *testing.T, name string) []block {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.Split(string(text), "\n")
 	var all []block
 	for i := 0; i < len(lines); i++ {
@@ -146,20 +144,12 @@ func runSession(t *testing.T, session []block) {
 	}
 	dir := t.TempDir()
 	writ, err := exec.LookPath("writ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	examples, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for link, to := range map[string]string{"bin/writ": writ, "examples": examples} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o755))
+		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	p := start(t, dataDir(filepath.Join(dir, "data")), "--demo")
 	script := new(bytes.Buffer)
@@ -178,9 +168,7 @@ func runSession(t *testing.T, session []block) {
 	}
 	for i, c := range all {
 		out, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.compare(t, string(out))
 	}
 	p.stop(t)
@@ -226,9 +214,7 @@ func likeShown(text string) *regexp.Regexp {
 // TestREADME_HasAtMost900Words: what goes further belongs to a page of docs/.
 func TestREADME_HasAtMost900Words(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := len(strings.Fields(string(text))); got > 900 {
 		t.Errorf("README.md has %d words, want at most 900", got)
 	}

@@ -30,9 +30,7 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 	const rows = 1000 // of 8 KiB: more than the kernel buffers
 	data, token := newData(t)
 	plans := filepath.Join(t.TempDir(), "plans.json")
-	if err := os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"agents":5,"policies":10,"retention_days":7,"csv_export":true}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(plans, []byte(`{"free":{"name":"free","evaluations":100000,"agents":5,"policies":10,"retention_days":7,"csv_export":true}}`), 0o600))
 	flags := []string{"--plans=" + plans, "--rate-limit-credential=off"}
 	p := start(t, data, flags...)
 	register(t, p.url, token)
@@ -63,9 +61,7 @@ func TestExport_ShowsThatItIsCutShort(t *testing.T) {
 				t.Errorf("%d of %d bytes, which end in %q, want a part without a last chunk", len(got), len(whole), tail(got))
 			}
 			res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(got)), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := io.Copy(io.Discard, res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("reading the response = %v, want %v", err, io.ErrUnexpectedEOF)
 			}
@@ -117,18 +113,12 @@ func beginExport(t *testing.T, url, token string) unreadConn {
 		return errors.Join(err, set)
 	}}
 	c, err := small.DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(patience)))
 	_, err = fmt.Fprintf(c, "GET /v1/authorizations/export HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n",
 		examples.Organization, token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	begun := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(c, begun); err != nil || string(begun) != "HTTP/1.1 200" {
 		t.Fatalf("the export begins with %q, %v, want a 200", begun, err)

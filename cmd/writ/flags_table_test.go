@@ -20,9 +20,7 @@ var documentedCode = regexp.MustCompile("`([^`]+)`")
 func documentedFlags(t *testing.T) map[string]documentedFlag {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := make(map[string]documentedFlag)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")
@@ -41,9 +39,7 @@ func documentedFlags(t *testing.T) map[string]documentedFlag {
 func TestConfiguration_HasEveryFlagOfServe(t *testing.T) {
 	var c cli
 	parser, err := kong.New(&c, kong.DefaultEnvars("WRIT"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := documentedFlags(t)
 	verbs := parser.Model.Children
 	serve := verbs[slices.IndexFunc(verbs, func(n *kong.Node) bool { return n.Name == "serve" })]

@@ -29,22 +29,16 @@ func (f *fleet) silence(t *testing.T) {
 	f.mute.signal(t, syscall.SIGSTOP)
 	defer f.mute.signal(t, syscall.SIGCONT)
 	allow, err := f.set.RefuseCommand(t.Context(), "aggregate", "writ.records")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	operator.do(t, http.MethodPatch, "/v1/agents/"+agent.ID+"/status", `{"status": "disabled"}`, http.StatusOK, nil)
 	waitFor(t, "a sweep that fails", func() bool { return value(t, f.shares.process, "writ_retention_failures_total") > 0 })
-	if err := allow(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, allow())
 }
 
 // loseMongoDB ends the set and has a decision want it.
 func (f *fleet) loseMongoDB(t *testing.T) {
 	t.Helper()
-	if err := f.set.Kill(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.set.Kill(0))
 	a, err := newSender(t, f.shares.token, 1).evaluate(f.shares.url, newIntent("bot", "deploy", "d"))
 	if err != nil || a.status != http.StatusServiceUnavailable {
 		t.Fatalf("evaluate without MongoDB = %+v, %v, want 503", a, err)
@@ -55,16 +49,12 @@ func (f *fleet) loseMongoDB(t *testing.T) {
 func (f *fleet) refusePlaces(t *testing.T) {
 	t.Helper()
 	allow, err := f.set.RefuseCommand(t.Context(), "findAndModify", "writ.quotas")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a, err := newSender(t, signed(t, f.shares.data, "newcomer"), 1).evaluate(f.shares.url, newIntent("bot", "deploy", "d"))
 	if err != nil || a.status != http.StatusServiceUnavailable {
 		t.Fatalf("evaluate without a place in the meter = %+v, %v, want 503", a, err)
 	}
-	if err := allow(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, allow())
 }
 
 // causeOutcomes has the first server answer in each way that a panel shows, and
@@ -199,9 +189,7 @@ func (f *fleet) overload(t *testing.T) {
 
 func (r *replica) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	if err := r.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.cmd.Process.Signal(sig))
 }
 
 // breakCore has the external core fail until its breaker opens.
@@ -239,20 +227,14 @@ func (f *fleet) fillDisk(t *testing.T) {
 func (f *fleet) refuseTip(t *testing.T) {
 	t.Helper()
 	tip := string(f.odd.data) + "/store.tip"
-	if err := os.Remove(tip); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(tip, "in-the-way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(tip))
+	must(t, os.MkdirAll(filepath.Join(tip, "in-the-way"), 0o700))
 	if a, err := newSender(t, f.odd.token, 1).evaluate(f.odd.url, newIntent("bot", "deploy", "d")); err != nil || a.status != http.StatusOK {
 		t.Fatalf("evaluate = %+v, %v", a, err)
 	}
 	for range 8 {
 		conn, err := net.Dial("tcp", hostOf(f.odd.url))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	}
 }

@@ -56,15 +56,9 @@ func startFleet(t *testing.T) *fleet {
 	shared := func(dir string) dataDir {
 		other := dataDir(filepath.Join(dir, "data"))
 		secret, err := os.ReadFile(data.secret())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.create(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(other.secret(), secret, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, other.create())
+		must(t, os.WriteFile(other.secret(), secret, 0o600))
 		return other
 	}
 	storeIn(t, data, func(r *registry.Registry) error { // a policy that could not be registered
@@ -116,12 +110,8 @@ func startFleet(t *testing.T) *fleet {
 func storeIn(t *testing.T, data dataDir, f func(*registry.Registry) error) {
 	t.Helper()
 	store, err := embedded.Open(data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f(registry.New(store)), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(f(registry.New(store)), store.Close()))
 }
 
 func (f *fleet) all() []*replica {

@@ -18,9 +18,7 @@ var haproxyPackages = []string{"haproxy", "liblua5.3-0", "libopentracing-c-wrapp
 func startHAProxy(t *testing.T, program debian, writ1, writ2 *process) (api, metrics string, cmd *exec.Cmd) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/haproxy/haproxy.cfg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	api, metrics = freeAddr(t), freeAddr(t)
 	port := func(base string) string { return base[strings.LastIndex(base, ":")+1:] }
 	config := strings.NewReplacer(
@@ -28,9 +26,7 @@ func startHAProxy(t *testing.T, program debian, writ1, writ2 *process) (api, met
 		"writ1:3820", hostOf(writ1.url)+" port "+port(writ1.admin), "writ2:3820", hostOf(writ2.url)+" port "+port(writ2.admin),
 	).Replace(string(text))
 	name := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(config), 0o600))
 	cmd = program.command(context.Background(), "-f", name)
 	startProgram(t, cmd)
 	waitFor(t, "HAProxy to find a replica ready", func() bool {
@@ -44,9 +40,7 @@ func startHAProxy(t *testing.T, program debian, writ1, writ2 *process) (api, met
 func startProgram(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { killProgram(cmd) })
 }
 

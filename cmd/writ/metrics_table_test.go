@@ -36,9 +36,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 func readMetricsTable(t *testing.T) map[string]metricRow {
 	t.Helper()
 	text, err := os.ReadFile(metricsTable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := make(map[string]metricRow)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
@@ -129,9 +127,7 @@ func TestMetrics_TableHasEveryNameInTheSource(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := slices.Sorted(maps.Keys(readMetricsTable(t)))
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(source)), rows); diff != "" {
 		t.Errorf("names of metrics: source -, docs/metrics.md +:\n%s", diff)
@@ -145,14 +141,10 @@ var metricName = regexp.MustCompile(`^writ_[a-z][a-z0-9_]*[a-z0-9]$`)
 func TestMetrics_AlertsNameMetricsThatExist(t *testing.T) {
 	rows := readMetricsTable(t)
 	dashboards, err := filepath.Glob(grafanaDir + "/dashboards/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range append(dashboards, metricsTable, alertsFile) {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range regexp.MustCompile(`\bwrit_[a-z0-9_]+\b`).FindAllString(string(text), -1) {
 			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
 			if row, ok := rows[base]; !ok || base != name && row.kind != "histogram" {

@@ -74,14 +74,10 @@ func exercise(t *testing.T, p *process, data dataDir) {
 func unchanged(t *testing.T, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("If-None-Match", "*")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNotModified {
 		t.Fatalf("GET %s with If-None-Match: * = %s %v, want 304", url, resp.Status, err)
 	}
@@ -91,14 +87,10 @@ func unchanged(t *testing.T, url string) {
 func scrape(t *testing.T, p *process, accept string) (body []byte, format expfmt.Format) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Accept", accept)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if body, err = io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET /metrics = %s %v", resp.Status, err)
@@ -241,9 +233,7 @@ func coreFamilies(t *testing.T) map[string]*dto.MetricFamily {
 func lintMetrics(t *testing.T, p *process) {
 	body, _ := scrape(t, p, acceptText)
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, problem := range problems {
 		if strings.HasPrefix(problem.Metric, "writ_") {
 			t.Errorf("%s: %s", problem.Metric, problem.Text)

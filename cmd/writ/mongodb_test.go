@@ -97,9 +97,7 @@ func TestMongoDB_AFrozenReplicaExits(t *testing.T) {
 	time.Sleep(4 * time.Second) // until either may give the other up
 	signal := func(s syscall.Signal) {
 		t.Helper()
-		if err := b.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.cmd.Process.Signal(s))
 	}
 	signal(syscall.SIGSTOP)
 	var agent engine.Agent

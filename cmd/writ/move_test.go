@@ -100,9 +100,7 @@ func move(t *testing.T, from, to moved) {
 	}
 	decision := func(in intent) string {
 		res, err := receipt.ParseResult([]byte(answers[in.id].body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return res.Receipt.DecisionID
 	}
 	settle := func(c oneConnection, in intent) {
@@ -130,9 +128,7 @@ func move(t *testing.T, from, to moved) {
 	}
 	_, jwks := get(t, p.url+"/.well-known/jwks.json")
 	keys, err := receipt.ParseKeys([]byte(jwks))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := history(t, p.url, to.token)
 	if len(rows) != len(intents) {
 		t.Errorf("the target lists %d rows, want %d", len(rows), len(intents))
@@ -160,27 +156,17 @@ func manyRows(t *testing.T, n int) moved {
 	const batch = 250
 	m := newMoved(t)
 	signer, _, _, err := m.data.loadSigner("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store, err := embedded.Open(m.data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scrubber, err := scrub.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key := make([]byte, 32)
 	rand.Read(key)
 	tagger, err := scrubber.Tagger(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range n / batch {
 		entries := make([]*ledger.Entry, batch)
 		for i := range entries {
@@ -196,13 +182,9 @@ func manyRows(t *testing.T, n int) moved {
 		if err == nil {
 			_, _, err = l.Settle(t.Context(), examples.Organization, outs[0].Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: time.Now()})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := errors.Join(l.Close(context.WithoutCancel(t.Context())), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Close(context.WithoutCancel(t.Context())), store.Close()))
 	return m
 }
 
@@ -212,9 +194,7 @@ func killed(t *testing.T, when func() bool, args ...string) {
 	cmd := exec.Command("writ", args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -302,9 +282,7 @@ func TestMove_Killed(t *testing.T) {
 func afterHeader(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(data), "\n")
 	rest, _, _ = strings.Cut(rest, `,"digest":`)
 	return rest
@@ -315,16 +293,12 @@ func afterHeader(t *testing.T, name string) string {
 func TestMove_Unfinished(t *testing.T) {
 	m := newMoved(t)
 	store, err := embedded.Open(m.data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = store.Update(t.Context(), "acme", func(tx storage.Tx) error {
 		_, err := storage.Imports.Put(tx, "acme", &storage.Import{ID: uuid.NewString(), BeganAt: time.Now()})
 		return err
 	})
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, store.Close()))
 	p := start(t, m.data)
 	waitFor(t, "a line about the import", func() bool {
 		return strings.Contains(p.stderr.String(), `level=ERROR msg="the import of an organization is not finished: run writ import again, or with --abandon" organization=acme`)

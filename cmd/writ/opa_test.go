@@ -22,9 +22,7 @@ import (
 func TestRego_OPATestPasses(t *testing.T) {
 	opa := buildOPA(t)
 	set, err := examples.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const dir = "../../examples/"
 	for name := range set.Policies {
 		out, intents := t.TempDir(), writeIntents(t, set, name)
@@ -51,13 +49,9 @@ func writeIntents(t *testing.T, set *examples.Set, policy string) (files []strin
 			continue
 		}
 		text, err := json.Marshal(set.Intents[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		file := filepath.Join(dir, fmt.Sprintf("intent-%d.json", i))
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, text, 0o600))
 		files = append(files, file)
 	}
 	if len(files) == 0 {
@@ -107,9 +101,7 @@ func (o *opaServer) start(t *testing.T) {
 	t.Helper()
 	o.cmd = exec.Command(o.bin, "run", "--server", "--addr", o.addr, "--log-level", "error", "--skip-version-check", o.dir)
 	o.cmd.Stdout, o.cmd.Stderr = t.Output(), t.Output()
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.cmd.Start())
 	t.Cleanup(func() { o.kill(t) })
 	waitFor(t, "OPA to serve", func() bool {
 		resp, err := http.Get("http://" + o.addr + "/health")
@@ -132,9 +124,7 @@ func (o *opaServer) kill(t *testing.T) {
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ln.Close()
 	return ln.Addr().String()
 }

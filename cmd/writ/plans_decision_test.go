@@ -13,13 +13,9 @@ import (
 func TestDecision_Plans_AllOfItIsConfiguration(t *testing.T) {
 	c := serveCmd{Plans: filepath.Join(t.TempDir(), "plans.json")}
 	text := `{"free":{"name":"free","evaluations":1,"agents":2,"policies":3,"rules":4,"tokens":6,"retention_days":5,"csv_export":true}}`
-	if err := os.WriteFile(c.Plans, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Plans, []byte(text), 0o600))
 	got, err := plansIn(c.Plans)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := engine.Plan{Name: "free", Evaluations: 1, Agents: 2, Policies: 3, Rules: 4, Tokens: 6, RetentionDays: 5, CSVExport: true}
 	if diff := cmp.Diff(want, got["free"]); diff != "" || len(got) != 1 {
 		t.Errorf("%d plans, free (-want +got):\n%s", len(got), diff)

@@ -16,9 +16,7 @@ func TestReadPlans_RulesAndTokensAreOptional(t *testing.T) {
 	const rest = `"evaluations":1,"agents":2,"policies":3,"retention_days":4`
 	plans, err := readPlans([]byte(`{"free":{"name":"free",` + rest + `},"pro":{"name":"pro","rules":7,"tokens":8,` + rest +
 		`},"business":{"name":"business","rules":0,"tokens":0,` + rest + `},"own":{"name":"own",` + rest + `}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for plan, want := range map[string][2]int{"free": {100, 100}, "pro": {7, 8}, "business": {0, 0}, "own": {10_000, 10_000}} {
 		want := engine.Plan{Name: plan, Evaluations: 1, Agents: 2, Policies: 3, Rules: want[0], Tokens: want[1], RetentionDays: 4}
 		if diff := cmp.Diff(want, plans[plan]); diff != "" {
@@ -53,15 +51,11 @@ func TestReadPlans_RefusesWhatIsMissingOrOutOfRange(t *testing.T) {
 // the plans that are built in.
 func TestReadPlans_Docs(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "plans.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ := strings.Cut(rest, "```")
 	plans, err := readPlans([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(engine.DefaultPlans(), plans); diff != "" {
 		t.Errorf("the plans of docs/plans.md (-built in +shown):\n%s", diff)
 	}

@@ -70,12 +70,8 @@ func launchAt(t *testing.T, ahead time.Duration, data dataDir, flags ...string) 
 	}
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, p.cmd.Start())
 	t.Cleanup(func() { p.kill(t) })
 	served := make(chan bool, 1)
 	go func() {
@@ -124,9 +120,7 @@ func (p *process) kill(t *testing.T) {
 // terminate asks the process to stop.
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 }
 
 // ended waits for the process to end by itself, which must be with exit code 0.
@@ -164,13 +158,9 @@ func tokenOf(t *testing.T, data dataDir) string {
 func signed(t *testing.T, data dataDir, org string) string {
 	t.Helper()
 	secret, err := data.loadSecret("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	token, err := api.SignOperatorToken(secret, org, "test", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return token
 }
 
@@ -188,12 +178,8 @@ func plansOf(t *testing.T, free, pro int) string {
 		return object{"name": name, "evaluations": evaluations, "policies": 10, "agents": 10, "retention_days": 7}
 	}
 	plans, err := json.Marshal(object{"free": plan("free", free), "pro": plan("pro", pro)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, plans, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(file, plans, 0o600))
 	return "--plans=" + file
 }
 
@@ -284,14 +270,10 @@ func (s sender) send(method, url string, body []byte) (answer, error) {
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, string(body)
 }
 
@@ -315,15 +297,11 @@ type oneConnection struct {
 func (c oneConnection) do(t *testing.T, method, path, body string, want int, v any) {
 	t.Helper()
 	req, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
@@ -334,5 +312,13 @@ func (c oneConnection) do(t *testing.T, method, path, body string, want int, v a
 	}
 	if err := json.Unmarshal(got, v); err != nil {
 		t.Fatalf("%s %s = %s: %v", method, path, got, err)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -63,20 +63,14 @@ func startPrometheus(t *testing.T, program debian, targets map[string][]string) 
 func rewriteYAML(t *testing.T, from, to string, change func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file map[string]any
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &file))
 	change(file)
 	if text, err = yaml.Marshal(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(to, text, 0o600))
 }
 
 // get asks the API of Prometheus.
@@ -136,9 +130,7 @@ func (p *promServer) queryRange(expr string) ([]sample, error) {
 func (p *promServer) firing(t *testing.T) map[string]bool {
 	t.Helper()
 	all, err := p.query(`ALERTS{alertstate="firing"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := make(map[string]bool)
 	for _, s := range all {
 		names[s.Metric["alertname"]] = true
@@ -166,9 +158,7 @@ func (p *promServer) waitUp(t *testing.T, targets int) {
 	t.Helper()
 	waitFor(t, "Prometheus to scrape every target twice", func() bool {
 		up, err := p.query("count_over_time(up[1m]) >= 2 and up == 1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(100 * time.Millisecond)
 		return len(up) == targets
 	})

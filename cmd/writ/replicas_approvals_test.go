@@ -18,13 +18,9 @@ func raceOfOneApproval(t *testing.T, c *cluster) {
 	const replicas = 3
 	c.start(t, replicas)
 	secret, err := c.data.loadSecret("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	finance, err := api.SignOperatorToken(secret, examples.Organization, "finance", time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	agents, approvers := make([]sender, replicas), make([]sender, replicas)
 	for i := range agents {
 		agents[i], approvers[i] = newSender(t, c.token, 1), newSender(t, finance, 1)

@@ -25,9 +25,7 @@ func killedReplicas(t *testing.T, c *cluster) {
 		c.replicas[i%2].kill(t)
 		switch i % 3 {
 		case 0: // a kill switch is answered once who is dead was given up
-			if err := f.insist(newSender(t, c.token, 1), 0, func() []string { return []string{c.replicas[1-i%2].url} }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.insist(newSender(t, c.token, 1), 0, func() []string { return []string{c.replicas[1-i%2].url} }))
 		case 1:
 			c.replicas[1-i%2].kill(t)
 		}
@@ -70,9 +68,7 @@ func killedPrimary(t *testing.T, c *cluster) {
 func (l *replicaLoad) withoutMajority(t *testing.T) {
 	t.Helper()
 	for _, member := range []int{0, 1} {
-		if err := l.cluster.set.Kill(member); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.cluster.set.Kill(member))
 	}
 	s, in := newSender(t, l.cluster.token, 1), l.next(rand.New(rand.NewPCG(6, 1)))
 	began := time.Now()
@@ -92,9 +88,7 @@ func (l *replicaLoad) withoutMajority(t *testing.T) {
 		t.Errorf("%d refusals without a majority took %v", more, took)
 	}
 	for _, member := range []int{0, 1} {
-		if err := l.cluster.set.Restart(member); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.cluster.set.Restart(member))
 	}
 	l.send(s, 0, in)
 }
@@ -249,15 +243,11 @@ func (l *replicaLoad) during(t *testing.T, what string, lasts time.Duration, beg
 	retried := l.retried
 	l.mu.Unlock()
 	began := time.Now()
-	if err := begin(member); err != nil {
-		t.Fatal(err)
-	}
+	must(t, begin(member))
 	if time.Sleep(lasts); lasts == 0 {
 		l.await(t, between)
 	}
-	if err := end(member); err != nil {
-		t.Fatal(err)
-	}
+	must(t, end(member))
 	ended := time.Since(began)
 	l.await(t, between)
 	l.mu.Lock()

@@ -174,9 +174,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 			defer mu.Unlock()
 			return len(answers) > 4*busy
 		})
-		if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, frozen.cmd.Process.Signal(syscall.SIGSTOP))
 		late := make([]intent, waiting)
 		lateAnswers, errs := make([]answer, waiting), make([]error, waiting)
 		var taken sync.WaitGroup
@@ -187,9 +185,7 @@ func killSwitchBesideFrozen(t *testing.T, c *cluster) {
 		}
 		f.set(operator, live)
 		stood := history(t, live.url, c.token)
-		if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		must(t, frozen.cmd.Process.Signal(syscall.SIGCONT))
 		taken.Wait()
 		release()
 		refused := 0

@@ -28,13 +28,9 @@ func oneLeads(t *testing.T, c *cluster) {
 	p := c.replicas[frozen]
 	given := func() float64 { return value(t, c.replicas[1-frozen], "writ_mongodb_replicas_given_up_total") }
 	before := given()
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGSTOP))
 	waitFor(t, "the other to give up the one that is frozen, and to lead", func() bool { return given() > before && c.leads(t, 1-frozen) })
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	select {
 	case <-p.done: // it was given up
 	case <-time.After(patience):

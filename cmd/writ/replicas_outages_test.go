@@ -121,9 +121,7 @@ func fullDiskOfThePrimary(t *testing.T, c *cluster) {
 	dir := c.set.Dir(member)
 	do := func(f func(int) error) {
 		t.Helper()
-		if err := f(member); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f(member))
 	}
 	do(c.set.Kill)
 	if err := mountTmpfs(dir, size); err != nil {

@@ -51,16 +51,12 @@ func startWithoutPrimary(t *testing.T, c *cluster) {
 	first := newSender(t, c.token, 1)
 	in := newIntent("bot", "deploy", "k8s/staging/web")
 	before, err := c.settle(first, 0, in, c.urls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.stop(t)
 	primary := c.primary(t)
 	members := []int{primary, (primary + 1) % 3}
 	for _, i := range members {
-		if err := c.set.Kill(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.set.Kill(i))
 	}
 	if soaking() {
 		began := time.Now()
@@ -86,9 +82,7 @@ func startWithoutPrimary(t *testing.T, c *cluster) {
 	default:
 	}
 	for _, i := range members {
-		if err := c.set.Restart(i); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.set.Restart(i))
 	}
 	began := time.Now()
 	p.serves(t, ready)

@@ -144,9 +144,7 @@ func (c *cluster) settle(s sender, i int, in intent, urls func() []string) (answ
 func (c *cluster) primary(t *testing.T) int {
 	t.Helper()
 	primary, err := c.set.Primary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return primary
 }
 
@@ -163,9 +161,7 @@ func (c *cluster) plan(t *testing.T, evaluations int) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "plans.json")
 	plans := fmt.Sprintf(`{"free": {"name": "free", "evaluations": %d, "policies": 10, "agents": 10, "retention_days": 7}}`, evaluations)
-	if err := os.WriteFile(name, []byte(plans), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(plans), 0o600))
 	c.flags = []string{"--plans=" + name}
 }
 

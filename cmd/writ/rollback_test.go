@@ -43,9 +43,7 @@ func TestRollback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			damaged := dataDir(filepath.Join(t.TempDir(), "data"))
-			if err := os.CopyFS(string(damaged), os.DirFS(string(data))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(string(damaged), os.DirFS(string(data))))
 			harm(t, damaged.store())
 			said := refused(t, damaged)
 			if !strings.Contains(said, "restore the data directory from a backup") {
@@ -68,17 +66,13 @@ func TestRollback(t *testing.T) {
 func notedHead(t *testing.T, data dataDir) int {
 	t.Helper()
 	text, err := os.ReadFile(data.store() + ".tip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seq := regexp.MustCompile(`\nhead (\d+) `).FindSubmatch(text)
 	if seq == nil {
 		t.Fatalf("store.tip notes no head: %s", text)
 	}
 	n, err := strconv.Atoi(string(seq[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -116,9 +110,7 @@ func refused(t *testing.T, data dataDir, flags ...string) string {
 func one(t *testing.T, dir, pattern string) (found string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && (info.Size() > 0 || strings.HasPrefix(pattern, "marker")) {
 			found = name
@@ -136,19 +128,13 @@ func cut(t *testing.T, dir, pattern string, part int) {
 	t.Helper()
 	name := one(t, dir, pattern)
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text = bytes.TrimRight(text, "\x00") // a segment is prepared
 	size := map[int]int{0: 0, 1: len(text) - 1, 2: len(text) / 2}[part]
-	if err := os.Truncate(name, int64(size)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(name, int64(size)))
 }
 
 func remove(t *testing.T, name string) {
 	t.Helper()
-	if err := os.RemoveAll(name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(name))
 }

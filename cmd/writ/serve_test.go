@@ -14,9 +14,7 @@ func TestDefaultServe_IgnoresTheEnvironment(t *testing.T) {
 	t.Setenv("RECEIPT_TTL", "1h")
 	t.Setenv("EVALUATION_CORE_URL", "http://127.0.0.1:1/v1/data/x")
 	c, err := defaultServe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.Audit != ledger.Minimal || c.Addr != ":3820" || c.ReceiptTTL != 300*time.Second || c.Core.URL != "" {
 		t.Errorf("defaultServe() = %+v, want the defaults of the flags", c)
 	}

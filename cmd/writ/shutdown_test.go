@@ -66,9 +66,7 @@ func TestShutdown_DoesNotWaitForWhoSentNothing(t *testing.T) {
 	data, token := newData(t)
 	p := start(t, data, "--drain-timeout", "5s")
 	spare, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer spare.Close()
 	register(t, p.url, token) // over another connection, accepted later
 	p.stop(t)
@@ -86,9 +84,7 @@ func sendHalf(t *testing.T, url, token string, in intent) *halfSent {
 	t.Helper()
 	host := strings.TrimPrefix(url, "http://")
 	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
 	c := &halfSent{in: in, conn: conn}
 	c.write(t, fmt.Sprintf("POST /v1/policy/evaluate HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+

@@ -28,9 +28,7 @@ func TestFromHistory_SeedsASuite(t *testing.T) {
 	if code != exitOK || !strings.Contains(notes, "decisions are left out") {
 		t.Fatalf("writ test --from-history = exit code %d, %s", code, notes)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "history_test.yaml"), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "history_test.yaml"), []byte(text), 0o666))
 	out, notes, code := writ("test", "history_test.yaml", "--rego")
 	const rests = "deploy.rollout k8s/prod/web rule.deny" // in a freeze, says the metadata
 	if code != exitFailed || strings.Count(out, ": FAIL ") != 1 || !strings.Contains(out, rests) || strings.Count(out, " hold\n") != 4 {

@@ -25,9 +25,7 @@ func watchSuites(t *testing.T, dir string) *watched {
 	w.cmd.Dir = dir
 	r, out := io.Pipe()
 	w.cmd.Stdout, w.cmd.Stderr = out, out
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cmd.Start())
 	go func() {
 		defer close(w.lines)
 		for s := bufio.NewScanner(r); s.Scan(); {
@@ -62,9 +60,7 @@ func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		next := filepath.Join(dir, name+"~")
-		if err := os.WriteFile(next, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(next, []byte(text), 0o666))
 		if err := os.Rename(next, filepath.Join(dir, name)); err != nil { // as editors do
 			t.Fatal(err)
 		}
@@ -104,9 +100,7 @@ func TestWatch_RunsWhatAChangeTouches(t *testing.T) {
 	w.until(t, `new_test.yaml: 1 of 1 hold`)
 	w.until(t, waiting)
 
-	if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.cmd.Process.Signal(os.Interrupt))
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v, want exit code 0", err)
 	}

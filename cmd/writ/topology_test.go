@@ -122,9 +122,7 @@ func (p *promServer) becomes(t *testing.T, expr string, want float64) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("%s to be %v", expr, want), func() bool {
 		got, err := p.query(expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(100 * time.Millisecond)
 		return len(got) == 1 && got[0].value == want
 	})

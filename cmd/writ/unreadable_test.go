@@ -14,9 +14,7 @@ import (
 func TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart(t *testing.T) {
 	data, _ := newData(t)
 	store, err := embedded.Open(data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &engine.ActionPolicy{
 		PolicyID: "0b0f6f6e-3c4e-4f54-9a71-2f3c6f1f7a10", Version: 7, OrganizationID: "old", AgentID: "*", AllowedActionTypes: []string{"*"},
 		BlockedResourcePatterns: []string{"a["}, Status: engine.StatusActive, UpdatedAt: time.Unix(1, 0),
@@ -24,9 +22,7 @@ func TestDecision_Resources_PoliciesThatNoLongerCompileAreNamedAtStart(t *testin
 	if _, err := registry.New(store).PutPolicy(t.Context(), p, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	w := start(t, data)
 	waitFor(t, "the log to name the policy", func() bool {
 		log := w.stderr.String()

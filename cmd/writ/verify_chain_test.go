@@ -33,26 +33,16 @@ func pastHistory(t *testing.T, n int) dataDir {
 	t.Helper()
 	data := dataDir(filepath.Join(t.TempDir(), "data"))
 	signer, _, _, err := data.loadSigner("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store, err := embedded.Open(data.store(), embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scrubber, err := scrub.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	past := time.Now().Add(-time.Hour)
 	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger, Now: func() time.Time { return past }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
@@ -64,9 +54,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 				PolicyVersion: 1,
 				Result:        engine.Result{Decision: engine.Allow, Findings: []engine.Finding{{Outcome: engine.Allow, Reason: "policy.allowed: yes"}}},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if org == examples.Organization {
 				last = outs[0]
 			}
@@ -81,9 +69,7 @@ func pastHistory(t *testing.T, n int) dataDir {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(l.Close(t.Context()), store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Close(t.Context()), store.Close()))
 	return data
 }
 
@@ -123,12 +109,8 @@ func TestVerifyChain_URL(t *testing.T) {
 	data := pastHistory(t, n)
 	keys := filepath.Join(t.TempDir(), "keys.jwks")
 	public, err := os.ReadFile(data.jwks())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(keys, public, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(keys, public, 0o600))
 	p := start(t, data)
 	token := tokenOf(t, data)
 	register(t, p.url, token)
@@ -146,9 +128,7 @@ func TestVerifyChain_URL(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	anchor := filepath.Join(t.TempDir(), "anchor.json")
-	if err := os.WriteFile(anchor, []byte(lines[len(lines)-1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(anchor, []byte(lines[len(lines)-1]), 0o600))
 	if code, said := verifyURL(t, p.url, token, "--keys", keys, "--anchor", anchor); code != exitOK || strings.Contains(said, "--anchor") {
 		t.Errorf("writ verify --anchor = exit code %d, %s", code, said)
 	}
@@ -206,9 +186,7 @@ func oldest(items []any) map[string]any { return items[len(items)-1].(map[string
 func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	t.Helper()
 	to, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		ModifyResponse: func(r *http.Response) error {
@@ -246,25 +224,15 @@ func TestVerifyChain_Retention(t *testing.T) {
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {
 		t.Helper()
 		signer, _, _, err := data.loadSigner("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		store, err := embedded.Open(data.store(), embedded.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		scrubber, err := scrub.New()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := retention.New(retention.Config{
 			Store: store, Announce: announce(l),
 			Keep: func(_ context.Context, org string) (time.Duration, error) {
@@ -275,13 +243,9 @@ func TestVerifyChain_Retention(t *testing.T) {
 			},
 			Wait: func(context.Context, time.Duration) error { return context.Canceled },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.Run(t.Context())
-		if err := errors.Join(l.Close(t.Context()), store.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(l.Close(t.Context()), store.Close()))
 	}
 	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error {
 		return l.Retain

@@ -226,9 +226,7 @@ func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 		t.Fatalf("writ export: %v\n%s", err, out)
 	}
 	export, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen["export"] = string(export)
 	key := strings.TrimPrefix(l.secret, "whsec_")
 	for where, text := range seen {
@@ -244,18 +242,12 @@ func TestWebhooks_SecretsStayInTheStore(t *testing.T) {
 // TestWebhooks_SnippetsVerify runs what docs/webhooks.md shows receivers.
 func TestWebhooks_SnippetsVerify(t *testing.T) {
 	page, err := os.ReadFile("../../docs/webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret, body := webhook.NewSecret(), `{"type":"webhook.test","data":{"ü":"é"}}`
 	hook, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := standardwebhooks.NewWebhook(webhook.NewSecret())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type request struct {
 		Headers map[string]string `json:"headers"`
 		Body    string            `json:"body"`
@@ -278,9 +270,7 @@ func TestWebhooks_SnippetsVerify(t *testing.T) {
 		var signatures []string
 		for _, s := range tc.signers {
 			signature, err := s.Sign("msg_1", at, []byte(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			signatures = append(signatures, signature)
 		}
 		requests = append(requests, request{map[string]string{
@@ -288,9 +278,7 @@ func TestWebhooks_SnippetsVerify(t *testing.T) {
 		}, tc.sent, tc.good})
 	}
 	input, err := json.Marshal(object{"secret": secret, "requests": requests})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, lang := range []struct{ fence, program, file, rest string }{
 		{"python", "python3", "check.py", `
 import json, sys
@@ -314,9 +302,7 @@ func TestVerify(t *testing.T) {
 			Good    bool
 		}
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewDecoder(os.Stdin).Decode(&given))
 	for _, r := range given.Requests {
 		req := httptest.NewRequest("POST", "/", strings.NewReader(r.Body))
 		for name, value := range r.Headers {
@@ -347,9 +333,7 @@ func TestVerify(t *testing.T) {
 				snippet[1] = bytes.Replace(snippet[1], []byte("import ("), []byte("import (\n\t\"encoding/json\"\n\t\"net/http/httptest\"\n\t\"os\"\n\t\"strings\"\n\t\"testing\"\n"), 1)
 			}
 			file := filepath.Join(dir, lang.file)
-			if err := os.WriteFile(file, append(snippet[1], lang.rest...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, append(snippet[1], lang.rest...), 0o600))
 			args := []string{file}
 			if lang.fence == "go" {
 				bin := filepath.Join(t.TempDir(), "check")

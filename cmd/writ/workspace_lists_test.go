@@ -47,9 +47,7 @@ func TestWorkspace_OverwritesNoLaterChangeOfAList(t *testing.T) {
 				t.Errorf("the push prints %s", errs)
 			}
 			var got engine.List
-			if err := c.fetch(t.Context(), http.MethodGet, path, nil, http.StatusOK, &got); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.fetch(t.Context(), http.MethodGet, path, nil, http.StatusOK, &got))
 			if diff := cmp.Diff([]string{"umbrella"}, got.Values); diff != "" {
 				t.Errorf("the values (-want +got):\n%s", diff)
 			}

@@ -57,29 +57,21 @@ func (a *author) files() map[string]string {
 		all[strings.TrimPrefix(name, a.dir)] = string(data)
 		return err
 	})
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	return all
 }
 
 func (a *author) write(name, text string) {
 	a.Helper()
 	name = filepath.Join(a.dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		a.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		a.Fatal(err)
-	}
+	must(a, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(a, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // rules returns the server's rules.
 func (a *author) rules() (rules []engine.Rule) {
 	a.Helper()
-	if err := (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules); err != nil {
-		a.Fatal(err)
-	}
+	must(a, (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK, &rules))
 	return rules
 }
 
@@ -103,9 +95,7 @@ func morePlans(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "plans.json")
 	const plan = `{"free":{"name":"free","evaluations":1000,"agents":5,"policies":10,"rules":5000,"retention_days":7}}`
-	if err := os.WriteFile(name, []byte(plan), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(plan), 0o600))
 	return "--plans=" + name
 }
 
@@ -200,9 +190,7 @@ func (a *author) changes(want int) (n int) {
 		var page struct {
 			Data []ledger.Change `json:"data"`
 		}
-		if err := (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/changes?limit=500", nil, http.StatusOK, &page); err != nil {
-			a.Fatal(err)
-		}
+		must(a, (client{base: a.url, token: a.token}).fetch(a.Context(), http.MethodGet, "/v1/changes?limit=500", nil, http.StatusOK, &page))
 		n = len(page.Data)
 		return n >= want
 	})
@@ -273,9 +261,7 @@ updated_at: 2026-11-01T09:00:00Z
 func failing(t *testing.T, server string, nth int64, done bool) string {
 	t.Helper()
 	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	var changes atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -363,9 +349,7 @@ func TestWorkspace_OverwritesNoLaterChange(t *testing.T) {
 func interposed(t *testing.T, server string, matches func(*http.Request) bool, f func()) string {
 	t.Helper()
 	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if matches(r) {

@@ -54,9 +54,7 @@ func BenchmarkSeal(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/receipt")
 			keys, err := NewKeys(s.Public())
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			for i := range rs {
 				if err := Verify(rs[i], keys, benchTime); err != nil {
 					b.Fatalf("Verify(receipt %d) = %v", i, err)
@@ -89,8 +87,6 @@ func BenchmarkVerify(b *testing.B) {
 	keys := seal(b, s, Chain{}, rs)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Verify(rs[37], keys, benchTime); err != nil {
-			b.Fatal(err)
-		}
+		must(b, Verify(rs[37], keys, benchTime))
 	}
 }

@@ -85,18 +85,14 @@ func TestAppendMapSortsByUTF16(t *testing.T) {
 func canonical(t *testing.T, document []byte) string {
 	t.Helper()
 	v := jsontext.Value(bytes.Clone(document))
-	if err := v.Canonicalize(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.Canonicalize())
 	return string(v)
 }
 
 func TestAppendersAreCanonical(t *testing.T) {
 	m := map[string]string{"k\x00": "\u0010", "😀": "a", "\uffff": "b", "é": "\"\\"}
 	loose, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := canonical(t, loose)
 	if got := AppendMap(nil, m); string(got) != want {
 		t.Errorf("AppendMap = %s, want %s", got, want)

@@ -123,9 +123,7 @@ func TestHeadFieldsAreBound(t *testing.T) {
 		b := head.Bytes()
 		b[len(headDomain)+i] ^= 0x80
 		changed, err := decodeHead(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if changed.Hash() == head.Hash() {
 			t.Errorf("byte %d is not bound by the hash", i)
 		}
@@ -139,9 +137,7 @@ func TestHeadFieldsAreBound(t *testing.T) {
 func TestSignedHeadBinary(t *testing.T) {
 	head := testChain(testSigner(1), 1, 3)[2]
 	data, err := head.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var back SignedHead
 	if err := back.UnmarshalBinary(data); err != nil || back != head {
 		t.Errorf("UnmarshalBinary(MarshalBinary) = %+v, %v, want %+v", back, err, head)
@@ -170,9 +166,7 @@ func TestSignedHeadBinary(t *testing.T) {
 
 func FuzzSignedHead(f *testing.F) {
 	data, err := testChain(testSigner(1), 1, 3)[2].MarshalBinary()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(data)
 	f.Add(data[:headLen+64])
 	keys := keysOf(f, testSigner(1).Public())

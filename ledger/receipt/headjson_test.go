@@ -13,9 +13,7 @@ import (
 func TestParseHead(t *testing.T) {
 	_, _, head, keys := workedExample(t)
 	data, err := json.Marshal(head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := receipt.ParseHead(data)
 	if err != nil || got != head || got.Verify(keys) != nil {
 		t.Errorf("ParseHead(%s) = %+v, %v, want %+v, which verifies", data, got, err, head)

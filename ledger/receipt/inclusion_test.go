@@ -11,9 +11,7 @@ import (
 func TestInclusion_ProvesAnEntryBesideReceipts(t *testing.T) {
 	signer := testSigner(1)
 	keys, err := NewKeys(signer.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := Receipt{Decision: Allow, DecisionID: "d", Digest: DigestBytes(nil), Exp: 1, KeyID: signer.KeyID()}
 	entry := []byte(`{"entry":"settlement","outcome":"executed"}`)
 	leaves := [][32]byte{r.LeafHash(), EntryLeaf(entry)}

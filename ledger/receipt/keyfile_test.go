@@ -18,9 +18,7 @@ MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
 
 func TestPrivateKeyFile(t *testing.T) {
 	priv, err := ParsePrivateKey([]byte("\n" + opensslKey + "\n\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	data, err := MarshalPrivateKey(priv)
 	if err != nil || string(data) != opensslKey {
 		t.Errorf("MarshalPrivateKey = %s, %v, want %s", data, err, opensslKey)
@@ -32,13 +30,9 @@ func TestPrivateKeyFile(t *testing.T) {
 
 func TestPrivateKeyFileRefuses(t *testing.T) {
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(ec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := string(pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der}))
 	for _, tc := range []struct{ name, in, because string }{
 		{"empty", "", "not a PEM file"},

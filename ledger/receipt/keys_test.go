@@ -22,9 +22,7 @@ const (
 
 func TestKeyIDOfRFC8037(t *testing.T) {
 	x, err := base64.RawURLEncoding.DecodeString(rfc8037X)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := KeyID(x); got != rfc8037Thumbprint {
 		t.Errorf("KeyID = %s, want %s", got, rfc8037Thumbprint)
 	}
@@ -133,9 +131,7 @@ func TestSmallOrderKeyIsRefusedBecauseItForges(t *testing.T) {
 		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
 	} {
 		pub, err := hex.DecodeString(y)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := NewKeys(pub); err == nil {
 			t.Errorf("NewKeys(%s) = nil error", y)
 		}

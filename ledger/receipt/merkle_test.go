@@ -71,9 +71,7 @@ func TestTreeKnownRoots(t *testing.T) {
 		}
 		if n < len(inputs) {
 			data, err := hex.DecodeString(inputs[n])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			leaves = append(leaves, sha256.Sum256(append([]byte{leafPrefix}, data...)))
 		}
 	}

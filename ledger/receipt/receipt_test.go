@@ -25,9 +25,7 @@ func seal(t testing.TB, s *Signer, c Chain, rs []Receipt) Keys {
 func keysOf(t testing.TB, pubs ...ed25519.PublicKey) Keys {
 	t.Helper()
 	keys, err := NewKeys(pubs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return keys
 }
 
@@ -50,4 +48,12 @@ func testSigner(seed byte) *Signer { return NewSigner(testKey(seed)) }
 
 func testKey(seed byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -83,9 +83,7 @@ func makeBatch(t *testing.T, s *Signer, tip Chain, at time.Time, rs []Receipt) (
 	}
 	head, sigs := s.Seal(tip, at, leaves)
 	stored, err := head.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sum := head.Hash()
 	b := batchVector{
 		SignedHead: hex.EncodeToString(stored),
@@ -105,9 +103,7 @@ func makeBatch(t *testing.T, s *Signer, tip Chain, at time.Time, rs []Receipt) (
 func encode(t testing.TB, r Receipt) string {
 	t.Helper()
 	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(data)
 }
 
@@ -121,9 +117,7 @@ const (
 func editSig(t testing.TB, r Receipt, edit func(b []byte) []byte) Receipt {
 	t.Helper()
 	b, err := encoding().DecodeString(r.Sig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Sig = encoding().EncodeToString(edit(b))
 	return r
 }

@@ -97,9 +97,7 @@ func refusedEncodings(t *testing.T, batch []Receipt) []refusedVector {
 	respell("NUL at the end", badB64, func(s string) string { return s + "\x00" })
 	respell("standard alphabet", badB64, func(s string) string {
 		b, err := encoding().DecodeString(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b[atR], b[atR+1], b[atR+2] = 0xfb, 0xff, 0xff
 		return base64.RawStdEncoding.EncodeToString(b)
 	})

@@ -82,17 +82,11 @@ func parseAndVerify(data string, keys Keys, now int64) error {
 func readVectors(t testing.TB) (vectors, Keys) {
 	t.Helper()
 	data, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var v vectors
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &v))
 	keys, err := ParseKeys(v.Keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v, keys
 }
 
@@ -101,18 +95,12 @@ func TestVectorsAreCurrent(t *testing.T) {
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(makeVectors(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, enc.Encode(makeVectors(t)))
 	if *update {
-		if err := os.WriteFile(vectorsFile, buf.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(vectorsFile, buf.Bytes(), 0o644))
 	}
 	have, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(have, buf.Bytes()) {
 		t.Errorf("%s is not what the fixed seeds give: the format has changed; if that was meant, run with -update and review", vectorsFile)
 	}
@@ -125,9 +113,7 @@ func TestVectorsVerify(t *testing.T) {
 	for _, b := range v.Chain {
 		sizes = append(sizes, b.Size)
 		var h SignedHead
-		if err := h.UnmarshalBinary(unhex(t, b.SignedHead)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.UnmarshalBinary(unhex(t, b.SignedHead)))
 		heads = append(heads, h)
 		if got := h.Hash(); hex.EncodeToString(got[:]) != b.HeadHash || hex.EncodeToString(h.Bytes()) != b.HeadBytes {
 			t.Errorf("batch of %d: head bytes or hash differ", b.Size)
@@ -169,9 +155,7 @@ func TestVectorsPayload(t *testing.T) {
 		t.Errorf("Digest = %s, want %s", got, v.Payload.Digest)
 	}
 	r, err := Parse([]byte(v.Payload.Receipt))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := errors.Join(Verify(r, keys, time.Unix(v.Now, 0)), VerifyPayload(r, p)); err != nil {
 		t.Error(err)
 	}
@@ -200,8 +184,6 @@ func TestVectorsRefused(t *testing.T) {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }

@@ -56,9 +56,7 @@ func TestEveryBitOfSigCounts(t *testing.T) {
 	rs, keys := sealed(t, 3)
 	for i, r := range rs {
 		raw, err := encoding().DecodeString(r.Sig)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for bit := range len(raw) * 8 {
 			b := bytes.Clone(raw)
 			b[bit/8] ^= 1 << (bit % 8)
@@ -90,9 +88,7 @@ func TestVerifyRefusesAmbiguousStrings(t *testing.T) {
 	r.DecisionID = "a\uFFFD"
 	rs := []Receipt{r}
 	keys := seal(t, s, Chain{}, rs)
-	if err := Verify(rs[0], keys, benchTime); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Verify(rs[0], keys, benchTime))
 	rs[0].DecisionID = "a\xff" // has the same leaf
 	if err := Verify(rs[0], keys, benchTime); !errors.Is(err, ErrMalformed) {
 		t.Errorf("Verify with invalid UTF-8 = %v, want ErrMalformed", err)

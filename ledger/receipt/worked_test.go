@@ -48,9 +48,7 @@ func workedExample(t testing.TB) (p receipt.Payload, batch [2]receipt.Receipt, h
 		batch[i].Sig = sigs[i]
 	}
 	keys, err := receipt.NewKeys(signer.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p, batch, head, keys
 }
 
@@ -58,25 +56,17 @@ const exampleIntent = `{"action_type":"deploy","agent_id":"ci"}`
 
 func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	squeeze := regexp.MustCompile(`(?m)^//|\s+`)
 	doc := squeeze.ReplaceAllString(string(source), "")
 	p, batch, head, keys := workedExample(t)
 	leaf0, leaf1, headHash := batch[0].LeafHash(), batch[1].LeafHash(), head.Hash()
 	intent := jsontext.Value(`{"agent_id": "ci", "action_type": "deploy"}`)
-	if err := intent.Canonicalize(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, intent.Canonicalize())
 	receiptJSON, err := json.Marshal(batch[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	headJSON, err := json.Marshal(head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]string{
 		"listed head":   string(headJSON),
 		"kid":           keys.IDs()[0],
@@ -107,5 +97,13 @@ func TestDecision_Receipts_WorkedExample(t *testing.T) {
 	}
 	if !bytes.Equal(intent, []byte(exampleIntent)) {
 		t.Errorf("Canonicalize = %s, want %s", intent, exampleIntent)
+	}
+}
+
+// must ends the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
