@@ -69,7 +69,7 @@ func (s *Store) FreshFor() time.Duration { return s.ago(&s.slot.proven) }
 // last revision, at most until that handle's slot expires. Then the handle is given up.
 // If it was only frozen, it can't commit decisions based on its stale caches.
 func (s *Store) Barrier(ctx context.Context) error {
-	if err := s.available(); err != nil {
+	if err := s.check(ctx, ""); err != nil {
 		return err
 	}
 	// After an own update the revision that is known is the last one. Who is behind it is

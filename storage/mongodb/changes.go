@@ -35,23 +35,26 @@ func (row *changeRow) changes() []storage.Change {
 func (s *Store) eachChange(ctx context.Context, after, upTo uint64, f func(changeRow) bool) error {
 	selected := doc("_id", doc("$gt", number(after), "$lte", number(upTo)))
 	cursor, err := s.db.Collection(changesName).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
-	r := documents{ctx: ctx, s: s}
-	return each(&r, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
+	return each(ctx, cursor, err, func(row *changeRow) (bool, error) { return f(*row), nil })
 }
 
 // Changes implements storage.Documents.
 func (s *Store) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
-	err = s.eachChange(ctx, after, storage.Now, func(row changeRow) bool {
-		changes = append(changes, row.changes()...)
-		return len(changes) < most
+	err = s.scan(ctx, "", "reading changes", func(ctx context.Context) error {
+		return s.eachChange(ctx, after, storage.Now, func(row changeRow) bool {
+			changes = append(changes, row.changes()...)
+			return len(changes) < most
+		})
 	})
 	return changes, err
 }
 
 // Trim implements storage.Documents.
 func (s *Store) Trim(ctx context.Context, upTo uint64) error {
-	_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("_id", doc("$lte", number(upTo))))
-	return failed(ctx, "trimming changes", err)
+	return s.do(ctx, "", "trimming changes", func(ctx context.Context) error {
+		_, err := s.db.Collection(changesName).DeleteMany(ctx, doc("_id", doc("$lte", number(upTo))))
+		return err
+	})
 }
 
 // watchers are the functions to call for changes.

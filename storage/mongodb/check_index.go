@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/storage"
@@ -15,13 +14,13 @@ import (
 // documents with their index, and the changes with the last revision. The server keeps the
 // indexes of rows.
 func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) error {
-	return r.read(ctx, func(ctx context.Context) error {
+	return r.s.scan(ctx, "", "checking the index", func(ctx context.Context) error {
 		if err := r.s.checkMeters(ctx, read.Meter); err != nil {
 			return err
 		}
 		last, err := r.s.revision(ctx)
 		if err != nil {
-			return failed(ctx, "reading documents", err)
+			return err
 		}
 		if err := r.s.checkDocuments(ctx, last, read.Document); err != nil {
 			return err
@@ -35,17 +34,17 @@ func (r *Snapshot) CheckIndex(ctx context.Context, read storage.IndexCheck) erro
 func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Month, n int64) error) error {
 	chains, err := s.chains(ctx)
 	if err != nil {
-		return failed(ctx, "reading the chains", err)
+		return err
 	}
 	counted, ends := make(map[string]int64), make(map[string]int64)
 	for _, chain := range chains {
 		if counted[string(chain[:])], err = s.counted(ctx, chain); err != nil {
-			return failed(ctx, "reading meters", err)
+			return err
 		}
 	}
 	meters := make(map[meter]int64)
-	cursor, err := s.heads().Find(ctx, bson.D{}, options.Find().SetProjection(bson.D{{Key: "h", Value: 0}}))
-	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(row *headRow) (bool, error) {
+	cursor, err := s.heads().Find(ctx, doc(), options.Find().SetProjection(doc(headSigned, 0)))
+	err = each(ctx, cursor, err, func(row *headRow) (bool, error) {
 		of := string(row.ID.Chain)
 		after, ok := counted[of]
 		if !ok {
@@ -67,7 +66,7 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 			return &storage.BreakError{Err: fmt.Errorf("the meters count %d heads of chain %x, which has %d", n, of, ends[of])}
 		}
 	}
-	err = eachOf(ctx, s, quotasName, bson.D{}, func(row *quotaRow) error {
+	err = eachOf(ctx, s, quotasName, doc(), func(row *quotaRow) error {
 		m := meter{row.Org, storage.Month(row.Month)}
 		if string(row.Key) != string(m.key()) {
 			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf("its meter of %d is in the place of another", row.Month)}
@@ -79,7 +78,7 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 		if err != nil {
 			break
 		}
-		err = f(m.org, m.month, n)
+		err = refuse(f(m.org, m.month, n))
 	}
 	return err
 }
@@ -89,7 +88,7 @@ func (s *Store) checkMeters(ctx context.Context, f func(org string, m storage.Mo
 func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.Document, string) error) error {
 	keys := int64(0)
 	var some []indexRow
-	err := eachOf(ctx, s, documentsName, bson.D{}, func(row *documentRow) error {
+	err := eachOf(ctx, s, documentsName, doc(), func(row *documentRow) error {
 		broken := func(format string, args ...any) error {
 			return &storage.BreakError{OrganizationID: row.Org, Err: fmt.Errorf(format, args...)}
 		}
@@ -131,9 +130,9 @@ func (s *Store) checkDocuments(ctx context.Context, last uint64, f func(storage.
 	if err := s.checkIndexed(ctx, some); err != nil {
 		return err
 	}
-	n, err := s.db.Collection(indexName).CountDocuments(ctx, bson.D{})
+	n, err := s.db.Collection(indexName).CountDocuments(ctx, doc())
 	if err != nil {
-		return failed(ctx, "counting what documents are found by", err)
+		return err
 	}
 	if n != keys {
 		return &storage.BreakError{Err: fmt.Errorf("the index has %d keys, and documents are found by %d", n, keys)}
@@ -169,7 +168,7 @@ func (s *Store) checkIndexed(ctx context.Context, want []indexRow) error {
 // unsigned or were signed a moment ago, are the last ones without a gap.
 func (s *Store) checkChanges(ctx context.Context, last uint64) error {
 	next := int64(0)
-	err := eachOf(ctx, s, changesName, bson.D{}, func(row *changeRow) error {
+	err := eachOf(ctx, s, changesName, doc(), func(row *changeRow) error {
 		if next != 0 && row.Revision != next {
 			return &storage.BreakError{Err: fmt.Errorf("the change of revision %d waits to be signed, and that of %d is not there", row.Revision, next)}
 		}

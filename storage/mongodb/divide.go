@@ -1,14 +1,12 @@
 package mongodb
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -18,15 +16,6 @@ type decisionIDs map[*storage.Record]uuid.UUID
 
 func (s *Store) records() *mongo.Collection { return s.db.Collection(recordsName) }
 func (s *Store) entries() *mongo.Collection { return s.db.Collection(entriesName) }
-
-// find returns the selected documents of a collection.
-func find[T any](ctx context.Context, c *mongo.Collection, selected bson.D, o ...options.Lister[options.FindOptions]) (rows []T, err error) {
-	cursor, err := c.Find(ctx, selected, o...)
-	if err == nil {
-		err = cursor.All(ctx, &rows)
-	}
-	return rows, err
-}
 
 // divide splits batch into the items that are first and the stored ones that stand in
 // place of the rest.

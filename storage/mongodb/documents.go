@@ -22,65 +22,26 @@ type documents struct {
 	err error
 }
 
-// View implements storage.Documents. It asks the primary for its operation time and reads
-// at that time; the primary waits until a majority has reached it. If this handle may have
-// missed changes, it first writes to a majority. That fails if its primary has been
-// replaced.
+// View implements storage.Documents. If this handle may have missed changes, it first
+// writes to a majority. That fails if its primary has been replaced.
 func (s *Store) View(ctx context.Context, f func(storage.Reader) error) error {
-	session, err := s.view(ctx)
-	if err != nil {
-		return failed(ctx, "beginning to read", err)
-	}
-	defer session.EndSession(ctx)
-	return f(&documents{ctx: mongo.NewSessionContext(ctx, session), s: s})
-}
-
-// view returns a session that reads one state of the documents. It must be ended.
-func (s *Store) view(ctx context.Context) (*mongo.Session, error) {
-	if err := s.available(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if s.FreshFor() > storage.MaxAge {
-		if err := s.slot.renew(ctx, s); err != nil {
-			return nil, fmt.Errorf("from a replica set that may have another primary: %w", err)
+	const doing = "beginning to read"
+	if s.slot.holder != "" && s.FreshFor() > storage.MaxAge {
+		err := s.do(ctx, "", doing, func(ctx context.Context) error {
+			if err := s.slot.renew(ctx, s); err != nil {
+				return fmt.Errorf("from a replica set that may have another primary: %w", err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return s.snapshot(ctx)
-}
-
-// snapshot returns a session that reads all that is committed now. The caller must end
-// it.
-func (s *Store) snapshot(ctx context.Context) (*mongo.Session, error) {
-	at, err := s.now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.snapshotAt(at)
-}
-
-// now returns the primary's operation time.
-func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
-	now, err := s.db.RunCommand(ctx, doc("ping", 1)).Raw()
-	if err != nil {
-		return bson.Timestamp{}, err
-	}
-	t, i, ok := now.Lookup("operationTime").TimestampOK()
-	if !ok {
-		return bson.Timestamp{}, errors.New("the server tells no time")
-	}
-	return bson.Timestamp{T: t, I: i}, nil
-}
-
-// snapshotAt returns a session that reads the state committed at a time. The caller must
-// end it.
-func (s *Store) snapshotAt(at bson.Timestamp) (*mongo.Session, error) {
-	return s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
+	return s.latest(ctx, "", doing, func(ctx context.Context) error { return refuse(f(&documents{ctx: ctx, s: s})) })
 }
 
 func (r *documents) fail(err error) error {
-	if err != nil && r.err == nil {
+	if _, ok := errors.AsType[refusal](err); !ok && r.err == nil {
 		r.err = err
 	}
 	return failed(r.ctx, "reading documents", err)
@@ -94,11 +55,8 @@ func (r *documents) Get(kind storage.Kind, org, id string) (d storage.Document, 
 	}
 	var row documentRow
 	err = r.s.db.Collection(documentsName).FindOne(r.ctx, doc("_id", documentKey(c, org, id))).Decode(&row)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return d, storage.ErrNotFound
-	}
-	if err != nil {
-		return d, r.fail(err)
+	if err := r.fail(found(err)); err != nil {
+		return d, err
 	}
 	return row.document(c)
 }
@@ -116,7 +74,7 @@ func (row *documentRow) document(c *storage.Collection) (storage.Document, error
 	key, err := parseText(row.Key)
 	prefix := documentsOf(c, row.Org)
 	if err != nil || len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
-		return storage.Document{}, fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errors.Join(errCorrupt, err))
+		return storage.Document{}, fmt.Errorf("the stored %s %q is in the place of another of %q: %w", c.Name, row.Key, row.Org, errCorrupt)
 	}
 	d := storage.Document{Kind: c.Kind, Org: row.Org, ID: string(key[len(prefix):]), Revision: uint64(row.Revision)}
 	if row.Value != "" {
@@ -124,8 +82,6 @@ func (row *documentRow) document(c *storage.Collection) (storage.Document, error
 	}
 	return d, nil
 }
-
-var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
 
 // Scan implements storage.Reader.
 func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Document) (bool, error)) error {
@@ -149,13 +105,13 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 		find.SetProjection(doc(documentValue, 0))
 	}
 	cursor, err := r.s.db.Collection(documentsName).Find(r.ctx, selected, find)
-	return each(r, cursor, err, func(row *documentRow) (bool, error) {
+	return r.fail(each(r.ctx, cursor, err, func(row *documentRow) (bool, error) {
 		d, err := row.document(c)
 		if err != nil {
 			return false, err
 		}
 		return f([]byte(d.ID), d)
-	})
+	}))
 }
 
 // bounds selects q's range of the keys that begin with prefix, the prefix of q.Org, and
@@ -185,7 +141,7 @@ func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]b
 		)))
 	}
 	cursor, err := r.s.db.Collection(indexName).Aggregate(r.ctx, stages)
-	return each(r, cursor, err, func(row *indexRow) (bool, error) {
+	return r.fail(each(r.ctx, cursor, err, func(row *indexRow) (bool, error) {
 		key, err := parseText(row.Key)
 		if err != nil {
 			return false, err
@@ -202,33 +158,7 @@ func (r *documents) scanIndex(c *storage.Collection, q storage.Query, f func([]b
 			return false, err
 		}
 		return f(key[len(prefix):], d)
-	})
-}
-
-// each calls f with each document of cursor until f returns false. err is the error of
-// making the cursor.
-func each[T any](r *documents, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
-	return eachRaw(r, cursor, err, func(bson.Raw) (bool, error) {
-		row := new(T)
-		if err := cursor.Decode(row); err != nil {
-			return false, r.fail(fmt.Errorf("%w: %w", errCorrupt, err))
-		}
-		return f(row)
-	})
-}
-
-// eachRaw is each with raw documents, which are valid during the call.
-func eachRaw(r *documents, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
-	if err != nil {
-		return r.fail(err)
-	}
-	defer cursor.Close(r.ctx) //nolint:errcheck // the documents were read
-	for cursor.Next(r.ctx) {
-		if more, err := f(cursor.Current); !more || err != nil {
-			return err
-		}
-	}
-	return r.fail(cursor.Err())
+	}))
 }
 
 // number returns a revision as it is stored.

@@ -3,72 +3,55 @@ package mongodb
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"writ/storage"
 )
 
-// Decided implements storage.Log. It asks the primary for its operation time and reads at
-// that time.
-func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (*storage.Record, error) {
-	if err := errors.Join(checkOrg(org), s.available()); err != nil {
-		return nil, err
-	}
-	session, err := s.snapshot(ctx)
-	if err != nil {
-		return nil, failed(ctx, "reading a decision", err)
-	}
-	defer session.EndSession(ctx)
-	return s.oneRecord(mongo.NewSessionContext(ctx, session), org, doc("_id", intentKey(org, storage.IntentKey(intentID, approvalID))))
+// Decided implements storage.Log.
+func (s *Store) Decided(ctx context.Context, org, intentID, approvalID string) (r *storage.Record, err error) {
+	err = s.latest(ctx, org, "reading a decision", func(ctx context.Context) error {
+		r, err = s.oneRecord(ctx, org, doc("_id", intentKey(org, storage.IntentKey(intentID, approvalID))))
+		return err
+	})
+	return r, err
 }
 
 // Entry implements storage.Log.
-func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (*storage.Entry, error) {
-	if err := errors.Join(checkOrg(org), s.available()); err != nil {
-		return nil, err
-	}
-	session, err := s.snapshot(ctx)
-	if err != nil {
-		return nil, failed(ctx, "reading an entry", err)
-	}
-	defer session.EndSession(ctx)
-	var row entryRow
-	id := entryKey(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
-	err = s.entries().FindOne(mongo.NewSessionContext(ctx, session), doc("_id", id)).Decode(&row)
-	switch {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return nil, storage.ErrNotFound
-	case err != nil:
-		return nil, failed(ctx, "reading an entry", err)
-	}
-	return row.entry()
+func (s *Store) Entry(ctx context.Context, org string, kind storage.EntryKind, key string) (e *storage.Entry, err error) {
+	err = s.latest(ctx, org, "reading an entry", func(ctx context.Context) error {
+		var row entryRow
+		id := entryKey(&storage.Entry{Kind: kind, OrganizationID: org, Key: key})
+		err := s.entries().FindOne(ctx, doc("_id", id)).Decode(&row)
+		if err == nil {
+			e, err = row.entry()
+		}
+		return found(err)
+	})
+	return e, err
 }
 
 // Record implements storage.History.
-func (s *Store) Record(ctx context.Context, org, decisionID string) (*storage.Record, error) {
-	if err := checkOrg(org); err != nil {
-		return nil, err
-	}
+func (s *Store) Record(ctx context.Context, org, decisionID string) (r *storage.Record, err error) {
 	id, ok := storage.ParseID(decisionID)
 	if !ok {
 		return nil, storage.ErrNotFound
 	}
-	return s.oneRecord(ctx, org, doc(recordOrg, org, recordID, id[:]))
+	err = s.do(ctx, org, "reading a decision", func(ctx context.Context) error {
+		r, err = s.oneRecord(ctx, org, doc(recordOrg, org, recordID, id[:]))
+		return err
+	})
+	return r, err
 }
 
 func (s *Store) oneRecord(ctx context.Context, org string, selected bson.D) (*storage.Record, error) {
 	raw, err := s.records().FindOne(ctx, selected).Raw()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, storage.ErrNotFound
-	}
 	if err != nil {
-		return nil, failed(ctx, "reading a decision", err)
+		return nil, found(err)
 	}
 	w, err := parseRow(org, raw)
 	return w.record, err
@@ -96,40 +79,41 @@ func startOf(list byte, p storage.Page) ([]byte, error) {
 // ListRecords implements storage.History.
 func (s *Store) ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) (records []*storage.Record, next string, err error) {
 	before, err := startOf(recordList, p)
-	if err = errors.Join(err, checkOrg(org)); err != nil {
+	if err != nil {
 		return nil, "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout) // the driver would make one for each row
-	defer cancel()
 	lower, upper := idRange(&f, before)
 	if bytes.Compare(lower, upper) >= 0 {
-		return nil, "", nil
+		return nil, "", checkOrg(org)
 	}
-	indexed := indexedPart(org, &f)
-	last, err := s.lastScanned(ctx, indexed, &f, lower, upper)
-	if err != nil {
-		return nil, "", failed(ctx, "listing decisions", err)
-	}
-	if last != nil {
-		lower = last
-	}
-	selected := slices.Concat(indexed, within(lower, upper), residue(&f))
-	cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
-	var end []byte
-	err = eachRaw(&documents{ctx: ctx, s: s}, cursor, err, func(raw bson.Raw) (bool, error) {
-		if len(records) == p.Limit {
-			next = storage.Cursor(recordList, end)
-			return false, nil
+	err = s.do(ctx, org, "listing decisions", func(ctx context.Context) error {
+		indexed := indexedPart(org, &f)
+		last, err := s.lastScanned(ctx, indexed, &f, lower, upper)
+		if err != nil {
+			return err
 		}
-		w, err := parseRow(org, raw)
-		records, end = append(records, w.record), w.id[:]
-		return true, err
+		if last != nil {
+			lower = last
+		}
+		selected := slices.Concat(indexed, within(lower, upper), residue(&f))
+		cursor, err := s.records().Find(ctx, selected, options.Find().SetSort(newestFirst).SetLimit(int64(p.Limit)+1))
+		var end []byte
+		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
+			if len(records) == p.Limit {
+				next = storage.Cursor(recordList, end)
+				return false, nil
+			}
+			w, err := parseRow(org, raw)
+			records, end = append(records, w.record), w.id[:]
+			return true, err
+		})
+		if next == "" && last != nil {
+			next = storage.Cursor(recordList, last)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, "", err
-	}
-	if next == "" && last != nil {
-		next = storage.Cursor(recordList, last)
 	}
 	return records, next, nil
 }
@@ -217,23 +201,25 @@ func (s *Store) lastScanned(ctx context.Context, indexed bson.D, f *storage.Filt
 // clocks.
 func (s *Store) Entries(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) (entries []*storage.Entry, next string, err error) {
 	before, err := startOf(entryList, p)
-	if err = errors.Join(err, checkOrg(org)); err != nil {
+	if err != nil {
 		return nil, "", err
 	}
 	selected := doc(entryOrg, org, entryKind, string(kind))
 	if before != nil {
 		selected = append(selected, doc(entryAt, doc("$lt", before))...)
 	}
-	cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
-	var end []byte
-	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(w *entryRow) (bool, error) {
-		if len(entries) == p.Limit {
-			next = storage.Cursor(entryList, end)
-			return false, nil
-		}
-		e, err := w.entry()
-		entries, end = append(entries, e), w.At
-		return true, err
+	err = s.do(ctx, org, "reading entries", func(ctx context.Context) error {
+		cursor, err := s.entries().Find(ctx, selected, options.Find().SetSort(doc(entryAt, -1)).SetLimit(int64(p.Limit)+1))
+		var end []byte
+		return each(ctx, cursor, err, func(w *entryRow) (bool, error) {
+			if len(entries) == p.Limit {
+				next = storage.Cursor(entryList, end)
+				return false, nil
+			}
+			e, err := w.entry()
+			entries, end = append(entries, e), w.At
+			return true, err
+		})
 	})
 	if err != nil {
 		return nil, "", err

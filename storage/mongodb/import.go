@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,17 +13,13 @@ import (
 
 // Import implements storage.Importer, in one transaction.
 func (s *Store) Import(ctx context.Context, org string, rows []*storage.Record, removed []*storage.Tombstone) error {
-	if err := errors.Join(ctx.Err(), checkOrg(org), storage.CheckImport(org, rows, removed)); err != nil {
+	if err := storage.CheckImport(org, rows, removed); err != nil {
 		return err
 	}
-	err := s.transaction(ctx, &s.bulk, func(ctx context.Context) error {
+	return s.rewrite(ctx, org, "importing decisions", func(ctx context.Context) error {
 		i := importing{appending{ctx: ctx, s: s, ids: make(decisionIDs, len(rows))}, org}
 		return i.write(rows, removed)
 	})
-	if errors.Is(err, storage.ErrConflict) || errors.Is(err, errCorrupt) {
-		return err
-	}
-	return failed(ctx, "importing decisions", err)
 }
 
 type importing struct {
@@ -84,8 +79,10 @@ func (i *importing) stored(rows []*storage.Record, removed []*storage.Tombstone)
 	}
 	found, err := find[bson.Raw](i.ctx, i.s.records(), anyOf("_id", keys))
 	for _, raw := range found {
-		w, parseErr := parseRow(i.org, raw)
-		err = errors.Join(err, parseErr)
+		w, err := parseRow(i.org, raw)
+		if err != nil {
+			return nil, err
+		}
 		stored[w.record.IntentKey()] = w
 	}
 	return stored, err

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,30 +13,19 @@ import (
 
 // CountImported implements storage.Importer.
 func (s *Store) CountImported(ctx context.Context, org string) (n storage.Imported, err error) {
-	if err := errors.Join(checkOrg(org), s.available()); err != nil {
-		return n, err
-	}
-	chains, err := s.chains(ctx)
-	if err == nil {
-		err = s.eachImported(ctx, org, chains, &n, func([]byte) bool { return true })
-	}
-	return n, failed(ctx, "counting imported decisions", err)
+	err = s.scan(ctx, org, "counting imported decisions", func(ctx context.Context) error {
+		return s.eachImported(ctx, org, &n, func([]byte) bool { return true })
+	})
+	return n, err
 }
 
 // RemoveImported implements storage.Importer, in one transaction.
 func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, error) {
-	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
-		return 0, err
-	}
-	chains, err := s.chains(ctx)
-	if err != nil {
-		return 0, failed(ctx, "removing imported decisions", err)
-	}
 	var n storage.Imported
-	err = s.transaction(ctx, &s.bulk, func(ctx context.Context) error {
+	err := s.rewrite(ctx, org, "removing imported decisions", func(ctx context.Context) error {
 		n = storage.Imported{}
 		var keys [][]byte
-		err := s.eachImported(ctx, org, chains, &n, func(key []byte) bool {
+		err := s.eachImported(ctx, org, &n, func(key []byte) bool {
 			keys = append(keys, key)
 			return len(keys) < most
 		})
@@ -49,20 +37,23 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		}
 		return err
 	})
-	if errors.Is(err, storage.ErrConflict) {
+	if err != nil {
 		return 0, err
 	}
-	return n.All(), failed(ctx, "removing imported decisions", err)
+	return n.All(), nil
 }
 
 // eachImported calls f with the key of each row and tombstone of org that belongs to none
-// of some chains, until f returns false. It counts them.
-func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte, n *storage.Imported, f func(key []byte) bool) error {
+// of this store's chains, until f returns false. It counts them.
+func (s *Store) eachImported(ctx context.Context, org string, n *storage.Imported, f func(key []byte) bool) error {
+	chains, err := s.chains(ctx)
+	if err != nil {
+		return err
+	}
 	own := func(chain [16]byte) bool { return slices.Contains(chains, chain) }
 	more := true
-	r := &documents{ctx: ctx, s: s}
 	cursor, err := s.records().Find(ctx, doc(recordOrg, org), options.Find().SetSort(oldestFirst))
-	err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
+	err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 		w, err := parseRow(org, raw)
 		if err != nil {
 			return false, err
@@ -80,7 +71,7 @@ func (s *Store) eachImported(ctx context.Context, org string, chains [][16]byte,
 		}
 		var cursor *mongo.Cursor
 		cursor, err = s.records().Find(ctx, doc("_id", doc("$gte", lower, "$lte", last), recordRemoved, doc("$exists", true)))
-		err = eachRaw(r, cursor, err, func(raw bson.Raw) (bool, error) {
+		err = eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 			w, t, err := readTombstone(raw)
 			if err != nil {
 				return false, err

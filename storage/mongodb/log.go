@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,17 +42,11 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 	l := &s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := cmp.Or(ctx.Err(), s.available()); err != nil {
-		return storage.Batch{}, err
-	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	var a *appending
-	var refused error // by seal, or by the sealed batch
-	nothing := false
-	err = transact(bounded, l.session, func(ctx context.Context) (err error) {
+	nothing, unknown := false, false
+	try := func(ctx context.Context) (err error) {
 		a.undo()
-		a, refused, nothing = &appending{ctx: ctx, s: s, ids: ids}, nil, false
+		a, nothing = &appending{ctx: ctx, s: s, ids: ids}, false
 		if err := a.begin(); err != nil {
 			return err
 		}
@@ -73,10 +66,15 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 		if err == nil && (head.Seq != a.tip.Seq+1 || head.Prev != a.tip.Prev || head.Chain != a.tip.ID) {
 			err = fmt.Errorf("%w: head %d does not extend head %d", storage.ErrConflict, head.Seq, a.tip.Seq)
 		}
-		if refused = err; err != nil {
-			return err
+		if err != nil {
+			return refuse(err)
 		}
 		return a.write(sealed, head)
+	}
+	err = s.do(ctx, "", "appending decisions", func(ctx context.Context) error {
+		err := transact(ctx, l.session, try)
+		unknown = errors.Is(err, errUnknownCommit)
+		return err
 	})
 	switch {
 	case err == nil:
@@ -85,18 +83,15 @@ func (s *Store) Append(ctx context.Context, batch storage.Batch, seal storage.Se
 			s.countSoon()
 		}
 		return existing, nil
-	case errors.Is(err, errUnknownCommit):
+	case unknown:
 		if l.sure || a.lost || len(a.ticks) > 0 { // otherwise the earlier batch is still in doubt
 			l.doubt, l.doubtSeq = a.ticks, a.tip.Seq+1
 		}
 		l.sure = false
-		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, failed(ctx, "committing decisions", err))
+		return storage.Batch{}, fmt.Errorf("%w: %w", storage.ErrUnknown, err)
 	}
 	a.undo()
-	if refused != nil || errors.Is(err, storage.ErrConflict) {
-		return storage.Batch{}, err
-	}
-	return storage.Batch{}, failed(ctx, "appending decisions", err)
+	return storage.Batch{}, err
 }
 
 type appending struct {
@@ -172,14 +167,17 @@ func (a *appending) write(sealed storage.Batch, head receipt.SignedHead) error {
 }
 
 // Tip implements storage.Log.
-func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
+func (s *Store) Tip(ctx context.Context) (tip receipt.Chain, err error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
-	if !s.log.sure {
-		tip, err := s.tipOf(ctx, s.slot.chain)
-		return tip, failed(ctx, "reading the chain", err)
+	if s.log.sure {
+		return s.log.tip, ctx.Err()
 	}
-	return s.log.tip, ctx.Err()
+	err = s.do(ctx, "", "reading the chain", func(ctx context.Context) error {
+		tip, err = s.tipOf(ctx, s.slot.chain)
+		return err
+	})
+	return tip, err
 }
 
 // tipOf returns the end of a chain.
@@ -213,36 +211,37 @@ func headsFrom(chain [16]byte, seq int64) bson.D {
 
 // Heads implements storage.Log.
 func (s *Store) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0))
-	cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
-	return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *headRow) (bool, error) {
-		h, err := row.head()
-		if err != nil {
-			return false, err
-		}
-		return true, f(h)
+	return s.scan(ctx, "", "reading heads", func(ctx context.Context) error {
+		find := options.Find().SetSort(doc("_id", 1)).SetProjection(doc(headMeters, 0))
+		cursor, err := s.heads().Find(ctx, headsFrom(chain, number(from)), find)
+		return each(ctx, cursor, err, func(row *headRow) (bool, error) {
+			h, err := row.head()
+			if err == nil {
+				err = f(h)
+			}
+			return true, err
+		})
 	})
 }
 
 // Chains implements storage.Log. Each chain has a slot.
 func (s *Store) Chains(ctx context.Context, f func(receipt.Chain) error) error {
-	chains, err := s.chains(ctx)
-	if err != nil {
-		return failed(ctx, "reading the chains", err)
-	}
-	for _, chain := range chains {
-		tip, err := s.tipOf(ctx, chain)
+	return s.scan(ctx, "", "reading the chains", func(ctx context.Context) error {
+		chains, err := s.chains(ctx)
 		if err != nil {
-			return failed(ctx, "reading a chain", err)
-		}
-		if tip.Seq == 0 {
-			continue
-		}
-		if err := f(tip); err != nil {
 			return err
 		}
-	}
-	return nil
+		for _, chain := range chains {
+			tip, err := s.tipOf(ctx, chain)
+			if err == nil && tip.Seq > 0 {
+				err = refuse(f(tip))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (s *Store) chains(ctx context.Context) (chains [][16]byte, err error) {

@@ -134,43 +134,34 @@ func (s *Store) pending(ctx context.Context, month storage.Month) (map[string]in
 }
 
 // metered calls f with the uncounted decisions of month, in one state.
-func (s *Store) metered(ctx context.Context, month storage.Month, f func(ctx context.Context, pending map[string]int64) error) error {
-	if err := s.available(); err != nil {
-		return err
-	}
-	session, err := s.snapshot(ctx)
-	if err != nil {
-		return failed(ctx, "reading meters", err)
-	}
-	defer session.EndSession(ctx)
-	ctx = mongo.NewSessionContext(ctx, session)
-	pending, err := s.pending(ctx, month)
-	if err != nil {
-		return failed(ctx, "reading meters", err)
-	}
-	return f(ctx, pending)
+func (s *Store) metered(
+	ctx context.Context, org string, month storage.Month, f func(ctx context.Context, pending map[string]int64) error,
+) error {
+	return s.latest(ctx, org, "reading meters", func(ctx context.Context) error {
+		pending, err := s.pending(ctx, month)
+		if err != nil {
+			return err
+		}
+		return f(ctx, pending)
+	})
 }
 
 // Metered implements storage.Quotas.
 func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n int64, err error) {
-	if err := checkOrg(org); err != nil {
-		return 0, err
-	}
-	err = s.metered(ctx, month, func(ctx context.Context, pending map[string]int64) error {
+	err = s.metered(ctx, org, month, func(ctx context.Context, pending map[string]int64) error {
 		var row quotaRow
-		err := s.quotaRows().FindOne(ctx, bson.D{{Key: "_id", Value: meter{org, month}.key()}}).Decode(&row)
+		err := s.quotaRows().FindOne(ctx, doc("_id", meter{org, month}.key())).Decode(&row)
 		n = row.N + pending[org]
-		return failed(ctx, "reading a meter", ifAny(err))
+		return ifAny(err)
 	})
 	return n, err
 }
 
 // Meters implements storage.Quotas. An organization with a decision has a row.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
-	return s.metered(ctx, month, func(ctx context.Context, pending map[string]int64) error {
-		cursor, err := s.quotaRows().Find(ctx, bson.D{{Key: "m", Value: int32(month)}}, //nolint:gosec // a year and a month
-			options.Find().SetProjection(bson.D{{Key: "g", Value: 0}}))
-		return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *quotaRow) (bool, error) {
+	return s.metered(ctx, "", month, func(ctx context.Context, pending map[string]int64) error {
+		cursor, err := s.quotaRows().Find(ctx, doc("m", int32(month)), options.Find().SetProjection(doc("g", 0))) //nolint:gosec // a year and a month
+		return each(ctx, cursor, err, func(row *quotaRow) (bool, error) {
 			n := row.N + pending[row.Org]
 			if n == 0 {
 				return true, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -50,6 +51,9 @@ type Store struct {
 	metrics *metrics
 	began   time.Time // the origin of ages
 	lost    func(error)
+
+	// at is the time at which a [Snapshot] reads, zero in other stores.
+	at bson.Timestamp
 
 	slot slot
 	// sessions are those in which this handle has transactions. The slot names them: what a
@@ -100,7 +104,10 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err := retry(ctx, s.makeCollections); err != nil {
 		return nil, errors.Join(err, s.client.Disconnect(context.WithoutCancel(ctx)))
 	}
-	if err := errors.Join(s.begin(ctx), s.metrics.register(o.Metrics)); err != nil {
+	if err = s.begin(ctx); err == nil {
+		err = s.metrics.register(o.Metrics)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

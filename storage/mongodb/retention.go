@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,17 +24,19 @@ var oldestFirst = doc(recordID, 1)
 
 // CountExpired implements storage.Retention.
 func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
-	if err := checkOrg(org); err != nil || most <= 0 {
-		return n, err
+	if most <= 0 {
+		return n, checkOrg(org)
 	}
 	settled := doc("$cond", bson.A{doc("$gt", bson.A{"$" + recordSettlement, nil}), 1, 0})
-	cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
-		doc("$match", older(org, before)), doc("$sort", oldestFirst), doc("$limit", most),
-		doc("$group", doc("_id", nil, "records", doc("$sum", 1), "settled", doc("$sum", settled))),
-	})
-	err = each(&documents{ctx: ctx, s: s}, cursor, err, func(row *struct{ Records, Settled int }) (bool, error) {
-		n = storage.Expired{Records: row.Records, Settled: row.Settled}
-		return true, nil
+	err = s.do(ctx, org, "counting decisions", func(ctx context.Context) error {
+		cursor, err := s.records().Aggregate(ctx, mongo.Pipeline{
+			doc("$match", older(org, before)), doc("$sort", oldestFirst), doc("$limit", most),
+			doc("$group", doc("_id", nil, "records", doc("$sum", 1), "settled", doc("$sum", settled))),
+		})
+		return each(ctx, cursor, err, func(row *storage.Expired) (bool, error) {
+			n = *row
+			return true, nil
+		})
 	})
 	return n, err
 }
@@ -43,19 +44,15 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 // RemoveRecords implements storage.Retention. It replaces each row by its tombstone, which
 // only the index of intents has.
 func (s *Store) RemoveRecords(ctx context.Context, org string, before time.Time, most storage.Expired) (removed storage.Expired, err error) {
-	var none storage.Expired
-	if err := errors.Join(ctx.Err(), checkOrg(org)); err != nil {
-		return none, err
-	}
 	if most.Records <= 0 {
-		return none, fmt.Errorf("removing %d records", most.Records)
+		return removed, fmt.Errorf("removing %d records", most.Records)
 	}
-	err = s.transaction(ctx, &s.bulk, func(ctx context.Context) (err error) {
+	err = s.rewrite(ctx, org, "removing decisions", func(ctx context.Context) (err error) {
 		removed, err = s.removeOldest(ctx, org, before, most)
 		return err
 	})
 	if err != nil {
-		return none, failed(ctx, "removing decisions", err)
+		return storage.Expired{}, err
 	}
 	return removed, nil
 }
@@ -98,15 +95,11 @@ func (t *tombstone) add(l receipt.Leaf) {
 // removed returns the tombstone of a row.
 func (w *parsedRow) removed() (tombstone, error) {
 	left, r := tombstone{Intent: w.intent, Removed: w.id[:]}, w.record
-	var err error
-	add := func(in receipt.Inclusion, hash [32]byte) {
-		leaf, leafErr := in.Leaf(hash)
-		err = errors.Join(err, leafErr)
+	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
+	left.add(leaf)
+	if s := r.Settlement; err == nil && s != nil {
+		leaf, err = s.Receipt.Leaf(receipt.EntryLeaf(r.SettlementEntry().Body))
 		left.add(leaf)
-	}
-	add(r.Receipt.Inclusion(), r.Receipt.LeafHash())
-	if r.Settlement != nil {
-		add(*r.Settlement.Receipt, receipt.EntryLeaf(r.SettlementEntry().Body))
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: the receipts of decision %s: %w", errCorrupt, r.DecisionID, err)
@@ -117,22 +110,21 @@ func (w *parsedRow) removed() (tombstone, error) {
 // Organizations implements storage.Retention. It seeks from one organization to the
 // next and keeps no cursor open in between.
 func (s *Store) Organizations(ctx context.Context, f func(org string) error) error {
-	next := doc(recordOrg, doc("$exists", true))
-	find := options.FindOne().SetSort(doc(recordOrg, 1, recordID, -1)).SetProjection(doc("_id", 0, recordOrg, 1))
-	for {
-		var w struct {
-			Org string `bson:"o"`
+	return s.scan(ctx, "", "listing organizations", func(ctx context.Context) error {
+		next := doc(recordOrg, doc("$exists", true))
+		find := options.FindOne().SetSort(doc(recordOrg, 1, recordID, -1)).SetProjection(doc("_id", 0, recordOrg, 1))
+		for {
+			var w struct {
+				Org string `bson:"o"`
+			}
+			err := s.records().FindOne(ctx, next, find).Decode(&w)
+			if err != nil {
+				return ifAny(err)
+			}
+			if err := f(w.Org); err != nil {
+				return refuse(err)
+			}
+			next = doc(recordOrg, doc("$gt", w.Org))
 		}
-		err := s.records().FindOne(ctx, next, find).Decode(&w)
-		if errors.Is(err, mongo.ErrNoDocuments) {
-			return nil
-		}
-		if err != nil {
-			return failed(ctx, "listing organizations", err)
-		}
-		if err := f(w.Org); err != nil {
-			return err
-		}
-		next = doc(recordOrg, doc("$gt", w.Org))
-	}
+	})
 }

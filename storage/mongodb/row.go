@@ -130,13 +130,13 @@ func (c *codec) row(w *parsedRow) {
 		c.optional(t.Short, t.Of(r))
 	}
 	c.document(recordSettlement, r.Settlement != nil, func() {
-		if c.reading {
-			var s storage.Settlement
-			c.settlement(&s)
-			r.Settle(s)
-		} else { // it was imported
+		if !c.reading { // it was imported
 			c.settlement(r.Settlement)
+			return
 		}
+		s := storage.Settlement{Receipt: new(receipt.Inclusion)}
+		c.settlement(&s)
+		r.Settle(s)
 	})
 }
 
@@ -170,14 +170,10 @@ func (c *codec) receipt(r *storage.Record) {
 }
 
 func (c *codec) settlement(s *storage.Settlement) {
-	var in receipt.Inclusion
-	if s.Receipt != nil {
-		in = *s.Receipt
-	}
 	c.text("o", &s.Outcome)
 	c.time(&s.RecordedAt)
-	c.packed("s", &in.Sig, &sig)
-	c.text("kid", &in.KeyID)
+	c.packed("s", &s.Receipt.Sig, &sig)
+	c.text("kid", &s.Receipt.KeyID)
 	if amount := int64(0); s.AmountMinor != nil {
 		c.int64("n", s.AmountMinor)
 	} else if c.reading && c.int64("n", &amount) {
@@ -185,9 +181,6 @@ func (c *codec) settlement(s *storage.Settlement) {
 	}
 	c.optional("c", &s.Currency)
 	c.optional("x", &s.ExternalRef)
-	if c.reading {
-		s.Receipt = &in
-	}
 }
 
 // settlementRow returns the field of a settlement in the row of its decision.

@@ -20,9 +20,20 @@ import (
 // replicas may run. The server keeps that state for minSnapshotHistoryWindowInSeconds, by
 // default five minutes. Reading after that is an error.
 type Snapshot struct {
+	reading
 	s    *Store
-	at   bson.Timestamp
 	most int // rows of a cursor
+}
+
+// reading has the methods of a [Store] that a Snapshot has.
+type reading interface {
+	Chains(ctx context.Context, f func(receipt.Chain) error) error
+	Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error
+	Organizations(ctx context.Context, f func(org string) error) error
+	View(ctx context.Context, f func(storage.Reader) error) error
+	Changes(ctx context.Context, after uint64, most int) ([]storage.Change, error)
+	CountExpired(ctx context.Context, org string, before time.Time, most int) (storage.Expired, error)
+	ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) ([]*storage.Record, string, error)
 }
 
 const cursorRows = 4096
@@ -40,7 +51,7 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Snapshot{s: s, most: cursorRows}
+	r := &Snapshot{reading: s, s: s, most: cursorRows}
 	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -48,11 +59,11 @@ func OpenSnapshot(ctx context.Context, o Options) (_ *Snapshot, err error) {
 }
 
 func (r *Snapshot) open(ctx context.Context) (err error) {
-	if r.at, err = r.s.now(ctx); err != nil {
+	if r.s.at, err = r.s.now(ctx); err != nil {
 		return err
 	}
-	return r.read(ctx, func(ctx context.Context) error {
-		err := r.s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: revisionCounter}}).Err()
+	return r.s.readAt(ctx, r.s.at, func(ctx context.Context) error {
+		err := r.s.db.Collection(countersName).FindOne(ctx, doc("_id", revisionCounter)).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return fmt.Errorf("the database %s has nothing of writ's: check the URI and the name of the database", r.s.db.Name())
 		}
@@ -63,72 +74,16 @@ func (r *Snapshot) open(ctx context.Context) (err error) {
 // Close closes the connections.
 func (r *Snapshot) Close() error { return r.s.client.Disconnect(context.Background()) }
 
-// read runs f with a context that reads r's state.
-func (r *Snapshot) read(ctx context.Context, f func(ctx context.Context) error) error {
-	session, err := r.s.snapshotAt(r.at)
-	if err != nil {
-		return failed(ctx, "beginning to read", err)
-	}
-	defer session.EndSession(ctx)
-	return f(mongo.NewSessionContext(ctx, session))
-}
-
-// Chains is [Store.Chains].
-func (r *Snapshot) Chains(ctx context.Context, f func(receipt.Chain) error) error {
-	return r.read(ctx, func(ctx context.Context) error { return r.s.Chains(ctx, f) })
-}
-
-// Heads is [Store.Heads].
-func (r *Snapshot) Heads(ctx context.Context, chain [16]byte, from uint64, f func(receipt.SignedHead) error) error {
-	return r.read(ctx, func(ctx context.Context) error { return r.s.Heads(ctx, chain, from, f) })
-}
-
-// Organizations is [Store.Organizations].
-func (r *Snapshot) Organizations(ctx context.Context, f func(org string) error) error {
-	return r.read(ctx, func(ctx context.Context) error { return r.s.Organizations(ctx, f) })
-}
-
-// View is [Store.View].
-func (r *Snapshot) View(ctx context.Context, f func(storage.Reader) error) error {
-	return r.read(ctx, func(ctx context.Context) error { return f(&documents{ctx: ctx, s: r.s}) })
-}
-
-// Changes is [Store.Changes].
-func (r *Snapshot) Changes(ctx context.Context, after uint64, most int) (changes []storage.Change, err error) {
-	return changes, r.read(ctx, func(ctx context.Context) error {
-		changes, err = r.s.Changes(ctx, after, most)
-		return err
-	})
-}
-
-// CountExpired is [Store.CountExpired].
-func (r *Snapshot) CountExpired(ctx context.Context, org string, before time.Time, most int) (n storage.Expired, err error) {
-	err = r.read(ctx, func(ctx context.Context) error {
-		n, err = r.s.CountExpired(ctx, org, before, most)
-		return err
-	})
-	return n, err
-}
-
-// ListRecords is [Store.ListRecords].
-func (r *Snapshot) ListRecords(ctx context.Context, org string, f storage.Filter, p storage.Page) (rows []*storage.Record, next string, err error) {
-	err = r.read(ctx, func(ctx context.Context) error {
-		rows, next, err = r.s.ListRecords(ctx, org, f, p)
-		return err
-	})
-	return rows, next, err
-}
-
 // eachOf calls f for the selected documents of a collection, in the order of their _id.
 func eachOf[T any](ctx context.Context, s *Store, collection string, selected bson.D, f func(row *T) error) error {
-	cursor, err := s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
-	return each(&documents{ctx: ctx, s: s}, cursor, err, func(row *T) (bool, error) { return true, f(row) })
+	cursor, err := s.db.Collection(collection).Find(ctx, selected, options.Find().SetSort(doc("_id", 1)))
+	return each(ctx, cursor, err, func(row *T) (bool, error) { return true, f(row) })
 }
 
 // EachEntry calls f for each entry that is no settlement.
 func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) error {
-	return r.read(ctx, func(ctx context.Context) error {
-		return eachOf(ctx, r.s, entriesName, bson.D{}, func(row *entryRow) error {
+	return r.s.scan(ctx, "", "reading entries", func(ctx context.Context) error {
+		return eachOf(ctx, r.s, entriesName, doc(), func(row *entryRow) error {
 			e, err := row.entry()
 			if err != nil {
 				return &storage.BreakError{OrganizationID: row.Org, Err: err}
@@ -142,18 +97,15 @@ func (r *Snapshot) EachEntry(ctx context.Context, f func(*storage.Entry) error) 
 // than upTo, in the order of ids, those without an id first. An empty id is no bound. It
 // reads some rows with a cursor, which must not live longer than an operation.
 func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(*storage.Record) error) error {
-	if err := checkOrg(org); err != nil {
-		return err
-	}
 	for more := true; more; {
 		selected, err := rowsWithin(org, after, upTo)
 		if err != nil {
 			return err
 		}
 		n := 0
-		err = r.read(ctx, func(ctx context.Context) error {
+		err = r.s.scan(ctx, org, "reading rows", func(ctx context.Context) error {
 			cursor, err := r.s.records().Find(ctx, selected, options.Find().SetSort(oldestFirst).SetLimit(int64(r.most)))
-			return eachRaw(&documents{ctx: ctx, s: r.s}, cursor, err, func(raw bson.Raw) (bool, error) {
+			return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
 				w, err := parseRow(org, raw)
 				if err != nil {
 					return false, &storage.BreakError{OrganizationID: org, DecisionID: w.id.String(), Err: err}
@@ -173,7 +125,7 @@ func (r *Snapshot) EachRow(ctx context.Context, org, after, upTo string, f func(
 
 // rowsWithin selects org's rows within bounds.
 func rowsWithin(org, after, upTo string) (bson.D, error) {
-	ids := bson.D{}
+	var ids []any
 	for i, bound := range []string{after, upTo} {
 		if bound == "" {
 			continue
@@ -182,16 +134,16 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 		if !ok {
 			return nil, fmt.Errorf("rows from %.64q, which is no id", bound)
 		}
-		greater := bson.E{Key: "$gt", Value: id[:]}
-		if i > 0 { // a row without an id is not greater
-			greater = bson.E{Key: "$not", Value: bson.D{greater}}
+		if i == 0 {
+			ids = append(ids, "$gt", id[:])
+		} else { // a row without an id is not greater
+			ids = append(ids, "$not", doc("$gt", id[:]))
 		}
-		ids = append(ids, greater)
 	}
 	if len(ids) == 0 {
-		return bson.D{{Key: "o", Value: org}}, nil
+		return doc(recordOrg, org), nil
 	}
-	return bson.D{{Key: "o", Value: org}, {Key: "d", Value: ids}}, nil
+	return doc(recordOrg, org, recordID, doc(ids...)), nil
 }
 
 // EachTombstone calls f for what is left of each removed row of org, of every organization
@@ -199,17 +151,18 @@ func rowsWithin(org, after, upTo string) (bson.D, error) {
 // break. Only the index of intents has tombstones, so those of one organization are read
 // some intents at a time. The server orders these by their length first.
 func (r *Snapshot) EachTombstone(ctx context.Context, org string, f func(*storage.Tombstone) error) error {
+	const doing = "reading what is left of removed rows"
 	if org == "" {
-		noRow := bson.D{{Key: "$nor", Value: bson.A{bson.D{{Key: "o", Value: bson.D{{Key: "$type", Value: "string"}}}}}}}
-		return r.read(ctx, func(ctx context.Context) error { return r.s.tombstones(ctx, noRow, f) })
-	}
-	if err := checkOrg(org); err != nil {
-		return err
+		noRow := doc("$nor", bson.A{doc(recordOrg, doc("$type", "string"))})
+		return r.s.scan(ctx, org, doing, func(ctx context.Context) error { return r.s.tombstones(ctx, noRow, f) })
 	}
 	for lower, last := range intentKeys(org) {
 		for lower != nil {
-			var err error
-			if lower, err = r.tombstonesFrom(ctx, lower, last, f); err != nil {
+			err := r.s.scan(ctx, org, doing, func(ctx context.Context) (err error) {
+				lower, err = r.tombstonesFrom(ctx, lower, last, f)
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -230,21 +183,19 @@ func (s *Store) tombstones(ctx context.Context, selected bson.D, f func(*storage
 // tombstonesFrom is EachTombstone for some intents up to last. It returns the key to
 // continue from, nil at the end.
 func (r *Snapshot) tombstonesFrom(ctx context.Context, lower, last []byte, f func(*storage.Tombstone) error) (next []byte, err error) {
-	err = r.read(ctx, func(ctx context.Context) error {
-		var row struct {
-			Intent []byte `bson:"_id"`
-		}
-		keys := bson.D{{Key: "$gte", Value: lower}, {Key: "$lte", Value: last}}
-		err := r.s.records().FindOne(ctx, bson.D{{Key: "_id", Value: keys}}, options.FindOne().SetSort(bson.D{{Key: "_id", Value: 1}}).
-			SetSkip(int64(r.most)).SetProjection(bson.D{{Key: "_id", Value: 1}})).Decode(&row)
-		if next = row.Intent; next != nil {
-			keys[1] = bson.E{Key: "$lt", Value: next}
-		} else if !errors.Is(err, mongo.ErrNoDocuments) {
-			return failed(ctx, "reading what is left of removed rows", err)
-		}
-		return r.s.tombstones(ctx, bson.D{{Key: "_id", Value: keys}, {Key: "g", Value: bson.D{{Key: "$exists", Value: true}}}}, f)
-	})
-	return next, err
+	var row struct {
+		Intent []byte `bson:"_id"`
+	}
+	keys := doc("$gte", lower, "$lte", last)
+	err = r.s.records().FindOne(ctx, doc("_id", keys), options.FindOne().SetSort(doc("_id", 1)).
+		SetSkip(int64(r.most)).SetProjection(doc("_id", 1))).Decode(&row)
+	if err := ifAny(err); err != nil {
+		return nil, err
+	}
+	if row.Intent != nil {
+		keys = doc("$gte", lower, "$lt", row.Intent)
+	}
+	return row.Intent, r.s.tombstones(ctx, doc("_id", keys, recordRemoved, doc("$exists", true)), f)
 }
 
 func readTombstone(raw bson.Raw) (w parsedRow, t *storage.Tombstone, err error) {

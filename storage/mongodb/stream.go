@@ -71,14 +71,15 @@ func (s *Store) hear(ctx context.Context) error {
 // operation is neither in the stream nor in a plain read, so catchUpBefore waits until a
 // majority has it.
 func (s *Store) catchUpBefore(ctx context.Context) error {
-	session, err := s.snapshot(ctx)
+	at, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
-	defer session.EndSession(context.WithoutCancel(ctx))
-	s.watchers.mu.Lock()
-	defer s.watchers.mu.Unlock()
-	return s.watchers.catchUp(mongo.NewSessionContext(ctx, session), s)
+	return s.readAt(ctx, at, func(ctx context.Context) error {
+		s.watchers.mu.Lock()
+		defer s.watchers.mu.Unlock()
+		return s.watchers.catchUp(ctx, s)
+	})
 }
 
 // next tells the next event, if any.

@@ -21,20 +21,14 @@ const revisionCounter = "revision"
 // in the order of their revisions, without a gap. An update without writes also commits
 // and takes a revision, which watchers are not told: only the commit confirms f's reads.
 func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error) (uint64, error) {
-	if err := errors.Join(ctx.Err(), checkOrg(org), s.available()); err != nil {
+	if err := s.check(ctx, org); err != nil {
 		return 0, err
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	if err := s.available(); err != nil { // by now
-		return 0, err
-	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	var u *update
-	var refused error // f's own
-	err := transact(bounded, s.updates, func(ctx context.Context) error {
-		u, refused = &update{documents: documents{ctx: ctx, s: s}, org: org, seen: make(map[string]*documentRow)}, nil
+	try := func(ctx context.Context) error {
+		u = &update{documents: documents{ctx: ctx, s: s}, org: org, seen: make(map[string]*documentRow)}
 		if err := u.begin(); err != nil {
 			return err
 		}
@@ -42,16 +36,14 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 		if u.err != nil {
 			return u.err
 		}
-		if refused = err; err != nil {
-			return err
+		if err != nil {
+			return refuse(err)
 		}
 		return u.end()
-	})
-	switch {
-	case refused != nil:
-		return 0, refused
-	case err != nil:
-		return 0, failed(ctx, "updating documents", err)
+	}
+	err := s.do(ctx, org, "updating documents", func(ctx context.Context) error { return transact(ctx, s.updates, try) })
+	if err != nil {
+		return 0, err
 	}
 	s.watchers.own(s, u.revision, u.changes)
 	if !u.wrote {

@@ -1,0 +1,177 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"writ/storage"
+)
+
+// do runs an operation of the store, which has s.timeout. org may be empty.
+func (s *Store) do(ctx context.Context, org, doing string, f func(context.Context) error) error {
+	return s.scan(ctx, org, doing, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		return f(ctx)
+	})
+}
+
+// scan is do without a bound: the driver bounds each command. It refuses an operation that
+// cannot succeed, and returns the errors of the server as storage.ErrUnavailable.
+func (s *Store) scan(ctx context.Context, org, doing string, f func(context.Context) error) error {
+	if err := s.check(ctx, org); err != nil {
+		return err
+	}
+	if !s.at.IsZero() {
+		return failed(ctx, doing, s.readAt(ctx, s.at, f))
+	}
+	return failed(ctx, doing, f(ctx))
+}
+
+// latest is scan with a context that reads all that is committed now. It asks the primary
+// for its operation time and reads at that time; the primary waits until a majority has
+// reached it.
+func (s *Store) latest(ctx context.Context, org, doing string, f func(context.Context) error) error {
+	return s.scan(ctx, org, doing, func(ctx context.Context) error {
+		if !s.at.IsZero() {
+			return f(ctx)
+		}
+		at, err := s.now(ctx)
+		if err != nil {
+			return err
+		}
+		return s.readAt(ctx, at, f)
+	})
+}
+
+// rewrite is do for the transaction of an import or a removal.
+func (s *Store) rewrite(ctx context.Context, org, doing string, f func(context.Context) error) error {
+	return s.scan(ctx, org, doing, func(ctx context.Context) error { return s.transaction(ctx, &s.bulk, f) })
+}
+
+// readAt calls f with a context that reads the state committed at a time.
+func (s *Store) readAt(ctx context.Context, at bson.Timestamp, f func(context.Context) error) error {
+	session, err := s.client.StartSession(options.Session().SetSnapshot(true).SetSnapshotTime(at))
+	if err != nil {
+		return err
+	}
+	defer session.EndSession(context.WithoutCancel(ctx))
+	return f(mongo.NewSessionContext(ctx, session))
+}
+
+// now returns the primary's operation time.
+func (s *Store) now(ctx context.Context) (bson.Timestamp, error) {
+	now, err := s.db.RunCommand(ctx, doc("ping", 1)).Raw()
+	if err != nil {
+		return bson.Timestamp{}, err
+	}
+	t, i, ok := now.Lookup("operationTime").TimestampOK()
+	if !ok {
+		return bson.Timestamp{}, errors.New("the server tells no time")
+	}
+	return bson.Timestamp{T: t, I: i}, nil
+}
+
+func (s *Store) check(ctx context.Context, org string) error {
+	return cmp.Or(ctx.Err(), checkOrg(org), s.available())
+}
+
+// available returns an error if no beat has succeeded for the timeout of an operation or
+// a lease, whichever is longer: an operation that begins now would time out. A store
+// without a slot has no beats.
+func (s *Store) available() error {
+	if silence := s.ago(&s.slot.beaten); s.slot.holder != "" && silence > max(s.timeout, lease) {
+		return fmt.Errorf("%w: no write has come through to a majority for %v", storage.ErrUnavailable, silence.Round(100*time.Millisecond))
+	}
+	return nil
+}
+
+// refusal is an error that is not the server's: of what was read, or of a function of the
+// store's caller.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusal{err}
+}
+
+// failed returns the error of an operation for callers of the store.
+func failed(ctx context.Context, doing string, err error) error {
+	if r, ok := errors.AsType[refusal](err); ok {
+		return r.error
+	}
+	_, broken := errors.AsType[*storage.BreakError](err)
+	switch {
+	case err == nil || broken || errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrCorrupt):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	case errors.Is(err, storage.ErrUnavailable):
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%w: %s: %w", storage.ErrUnavailable, doing, err)
+}
+
+var errCorrupt = fmt.Errorf("the store is %w", storage.ErrCorrupt)
+
+// ifAny returns err, the error of reading one document, unless there is none.
+func ifAny(err error) error {
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil
+	}
+	return err
+}
+
+// found returns err, the error of reading one document, which must be there.
+func found(err error) error {
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return refusal{storage.ErrNotFound}
+	}
+	return err
+}
+
+// find returns the selected documents of a collection.
+func find[T any](ctx context.Context, c *mongo.Collection, selected bson.D, o ...options.Lister[options.FindOptions]) (rows []T, err error) {
+	cursor, err := c.Find(ctx, selected, o...)
+	if err == nil {
+		err = cursor.All(ctx, &rows)
+	}
+	return rows, err
+}
+
+// each calls f with each document of cursor until f returns false. err is the error of
+// making the cursor.
+func each[T any](ctx context.Context, cursor *mongo.Cursor, err error, f func(*T) (bool, error)) error {
+	return eachRaw(ctx, cursor, err, func(raw bson.Raw) (bool, error) {
+		row := new(T)
+		if err := bson.Unmarshal(raw, row); err != nil {
+			return false, fmt.Errorf("%w: %w", errCorrupt, err)
+		}
+		return f(row)
+	})
+}
+
+// eachRaw is each with raw documents, which are valid during the call.
+func eachRaw(ctx context.Context, cursor *mongo.Cursor, err error, f func(bson.Raw) (bool, error)) error {
+	if err != nil {
+		return err
+	}
+	defer cursor.Close(ctx) //nolint:errcheck // the documents were read
+	for cursor.Next(ctx) {
+		if more, err := f(cursor.Current); !more || err != nil {
+			return refuse(err)
+		}
+	}
+	return cursor.Err()
+}
