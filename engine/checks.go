@@ -29,7 +29,7 @@ type Check struct {
 	// Reason starts with the code and says what is wrong. If a pattern or an action type
 	// objected, the engine's finding also names it.
 	Reason string
-	// Holds is what the check asks of the fields of an evaluation.
+	// Holds is what the check asks of the fields of an evaluation, to be shown.
 	Holds *condition.Node
 
 	row *checkRow
@@ -44,16 +44,18 @@ type checkRow struct {
 	// reason is the same for every policy, or reasonOf is asked for it.
 	reason   string
 	reasonOf func(p *ActionPolicy) string
-	holds    func(p *ActionPolicy) *condition.Node
+	// holds is what runs, and tree says the same.
+	holds func(s *scope, e evaluation) bool
+	tree  func(p *ActionPolicy) *condition.Node
 	// field is the policy's member that the check is of, as [FieldError] names it; empty
 	// where the check is not of one. entries returns that member where it is a list of
-	// patterns. Where a match of one makes the check fail, named is the reason then,
-	// with %s for the pattern.
-	field   string
-	entries func(p *ActionPolicy) []string
-	named   string
-	// resource marks a check that cannot be answered without readings.
-	resource bool
+	// patterns, which actions or patterns returns compiled. Where a match of one makes the
+	// check fail, named is the reason then, with %s for the pattern.
+	field    string
+	entries  func(p *ActionPolicy) []string
+	actions  func(s *scope) *glob.Actions
+	patterns func(s *scope) *glob.List
+	named    string
 }
 
 // checkTable are the checks that a policy can have, in the order in which their findings
@@ -61,31 +63,37 @@ type checkRow struct {
 var checkTable = [...]checkRow{
 	{
 		code: CodePolicyInactive, outcome: Deny, field: fieldStatus, reasonOf: inactive,
-		holds: func(*ActionPolicy) *condition.Node {
+		holds: func(_ *scope, e evaluation) bool { return e.policy.Status == StatusActive },
+		tree: func(*ActionPolicy) *condition.Node {
 			return asks(condition.PolicyStatus, condition.Eq, string(StatusActive))
 		},
 	},
 	{
 		code: CodeAgentDisabled, outcome: Deny, reason: string(CodeAgentDisabled) + ": the agent is disabled",
-		holds: func(*ActionPolicy) *condition.Node {
+		holds: func(_ *scope, e evaluation) bool { return e.in.Agent == AgentActive || isUnregistered(e) },
+		tree: func(*ActionPolicy) *condition.Node {
 			return asks(condition.GovernedAgentStatus, condition.In, AgentActive.String(), AgentUnregistered.String())
 		},
 	},
 	{
 		code: CodeAgentUnregistered, outcome: Deny, reason: string(CodeAgentUnregistered) + ": the agent is not registered",
-		holds: agentRegistered,
+		holds: func(_ *scope, e evaluation) bool { return !e.in.RequireRegistered || !isUnregistered(e) },
+		tree:  agentRegistered,
 	},
 	{
-		code: CodeAgentMismatch, outcome: ApprovalRequired, field: fieldAgentID, reasonOf: mismatch, holds: agentMatches,
-		set: func(p *ActionPolicy) bool { return p.AgentID != anyAgent },
+		code: CodeAgentMismatch, outcome: ApprovalRequired, field: fieldAgentID, reasonOf: mismatch, tree: agentMatches,
+		set:   func(p *ActionPolicy) bool { return p.AgentID != anyAgent },
+		holds: func(s *scope, e evaluation) bool { return s.agent.Matches(e.in.Intent.AgentID) },
 	},
 	{
 		code: CodeActionDenied, outcome: Deny, field: fieldDeniedTypes,
 		reason:  string(CodeActionDenied) + ": the action type matches a denied type",
 		named:   string(CodeActionDenied) + ": the action type matches the denied type %s",
 		entries: func(p *ActionPolicy) []string { return p.DeniedActionTypes },
+		actions: func(s *scope) *glob.Actions { return &s.denied },
 		set:     func(p *ActionPolicy) bool { return len(p.DeniedActionTypes) > 0 },
-		holds: func(p *ActionPolicy) *condition.Node {
+		holds:   func(s *scope, e evaluation) bool { return s.denied.Match(e.in.Intent.ActionType) < 0 },
+		tree: func(p *ActionPolicy) *condition.Node {
 			return condition.Negate(asks(condition.ActionType, condition.ActionDenied, p.DeniedActionTypes...))
 		},
 	},
@@ -93,31 +101,37 @@ var checkTable = [...]checkRow{
 		code: CodeActionNotAllowed, outcome: Deny, field: fieldAllowedTypes,
 		reason:  string(CodeActionNotAllowed) + ": the action type matches no allowed type",
 		entries: func(p *ActionPolicy) []string { return p.AllowedActionTypes },
-		holds: func(p *ActionPolicy) *condition.Node {
+		actions: func(s *scope) *glob.Actions { return &s.allowed },
+		holds:   typeAllowed,
+		tree: func(p *ActionPolicy) *condition.Node {
 			return asks(condition.ActionType, condition.ActionGlob, p.AllowedActionTypes...)
 		},
 	},
 	{
-		code: CodeResourceBlocked, outcome: Deny, field: fieldBlockedPatterns, resource: true,
-		reason:  string(CodeResourceBlocked) + ": the resource matches a blocked pattern",
-		named:   string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s",
-		entries: func(p *ActionPolicy) []string { return p.BlockedResourcePatterns },
-		set:     func(p *ActionPolicy) bool { return len(p.BlockedResourcePatterns) > 0 },
-		holds: func(p *ActionPolicy) *condition.Node {
+		code: CodeResourceBlocked, outcome: Deny, field: fieldBlockedPatterns,
+		reason:   string(CodeResourceBlocked) + ": the resource matches a blocked pattern",
+		named:    string(CodeResourceBlocked) + ": the resource matches the blocked pattern %s",
+		entries:  func(p *ActionPolicy) []string { return p.BlockedResourcePatterns },
+		patterns: func(s *scope) *glob.List { return &s.blocked },
+		set:      func(p *ActionPolicy) bool { return len(p.BlockedResourcePatterns) > 0 },
+		holds:    func(s *scope, e evaluation) bool { return !s.blocked.Holds(e.Readings()) },
+		tree: func(p *ActionPolicy) *condition.Node {
 			return condition.Negate(reads(resource.ForBlock, p.BlockedResourcePatterns))
 		},
 	},
 	{
-		code: CodeResourceNotAllowed, outcome: Deny, field: fieldAllowedPatterns, resource: true,
-		reason:  string(CodeResourceNotAllowed) + ": the resource matches no allowed pattern",
-		entries: func(p *ActionPolicy) []string { return p.AllowedResourcePatterns },
-		set:     func(p *ActionPolicy) bool { return len(p.AllowedResourcePatterns) > 0 },
-		holds: func(p *ActionPolicy) *condition.Node {
+		code: CodeResourceNotAllowed, outcome: Deny, field: fieldAllowedPatterns,
+		reason:   string(CodeResourceNotAllowed) + ": the resource matches no allowed pattern",
+		entries:  func(p *ActionPolicy) []string { return p.AllowedResourcePatterns },
+		patterns: func(s *scope) *glob.List { return &s.permitted },
+		set:      func(p *ActionPolicy) bool { return len(p.AllowedResourcePatterns) > 0 },
+		holds:    resourceAllowed,
+		tree: func(p *ActionPolicy) *condition.Node {
 			return reads(resource.ForAllow, p.AllowedResourcePatterns)
 		},
 	},
 	{
-		code: CodeCostExceeded, outcome: Deny, field: fieldMaxCost, holds: costWithinCap,
+		code: CodeCostExceeded, outcome: Deny, field: fieldMaxCost, holds: costAllowed, tree: costWithinCap,
 		set: func(p *ActionPolicy) bool { return p.MaxCostMinor != nil },
 		reasonOf: func(p *ActionPolicy) string {
 			return fmt.Sprintf("%s: the cost is above the cap of %d minor units", CodeCostExceeded, *p.MaxCostMinor)
@@ -129,16 +143,22 @@ var checkTable = [...]checkRow{
 		reasonOf: func(p *ActionPolicy) string {
 			return fmt.Sprintf("%s: the cost is not in %s", CodeCostCurrency, p.Currency)
 		},
-		holds: func(p *ActionPolicy) *condition.Node {
+		holds: func(_ *scope, e evaluation) bool {
+			return e.in.Intent.Cost == nil || e.in.Intent.Cost.Currency == e.policy.Currency
+		},
+		tree: func(p *ActionPolicy) *condition.Node {
 			return ofCost(asks(condition.CostCurrency, condition.Eq, p.Currency))
 		},
 	},
 	{
 		code: CodeUsageLimit, outcome: Deny,
 		reason: string(CodeUsageLimit) + ": the usage limit of the organization's plan is reached",
-		holds:  func(*ActionPolicy) *condition.Node { return condition.Negate(isSet(condition.UsageExceeded)) },
+		holds:  func(_ *scope, e evaluation) bool { return !e.in.Usage.Exceeded },
+		tree:   func(*ActionPolicy) *condition.Node { return condition.Negate(isSet(condition.UsageExceeded)) },
 	},
 }
+
+func isUnregistered(e evaluation) bool { return e.in.Agent.String() == AgentUnregistered.String() }
 
 // finding returns what the check finds where it fails. It names no pattern.
 func (r *checkRow) finding(p *ActionPolicy) Finding {
@@ -168,7 +188,7 @@ func Checks(p *ActionPolicy) []Check {
 	var checks []Check
 	for i := range checkTable {
 		if r := &checkTable[i]; r.set == nil || r.set(p) {
-			checks = append(checks, Check{Code: r.code, Outcome: r.outcome, Reason: r.finding(p).Reason, Holds: r.holds(p), row: r})
+			checks = append(checks, Check{Code: r.code, Outcome: r.outcome, Reason: r.finding(p).Reason, Holds: r.tree(p), row: r})
 		}
 	}
 	return checks

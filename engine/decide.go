@@ -79,8 +79,6 @@ func (c *CompiledRule) matches(e *evaluation) (bool, error) {
 	}
 	side := c.outcome.Side()
 	defer e.SetReading(e.Reading())
-	defer e.SetSide(0)
-	e.SetSide(side)
 	decides := side == resource.ForBlock
 	var failed error
 	for i := range e.Readings().Len(side) {

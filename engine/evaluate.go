@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"writ/engine/condition"
-	"writ/engine/flat"
 	"writ/engine/resource"
 )
 
@@ -109,8 +108,6 @@ func newEvaluation(p *ActionPolicy, in *Input) evaluation {
 	f.SetText(condition.PolicyOrganizationID, p.OrganizationID)
 	f.SetText(condition.PolicyAgentID, p.AgentID)
 	f.SetText(condition.PolicyStatus, string(p.Status))
-	f.SetBool(condition.UsageExceeded, in.Usage.Exceeded)
-	f.SetBool(condition.RequireRegistered, in.RequireRegistered)
 	return evaluation{Frame: f, in: in, policy: p}
 }
 
@@ -124,29 +121,14 @@ func (p *Policy) check(e *evaluation) []Finding {
 	} else {
 		findings = append(findings, unreadable(err))
 	}
-	for i, checks := 0, p.checks; checks != ""; i++ {
-		r, holds, rest := nextCheck(checks)
-		checks = rest
-		if r.resource && !readable {
-			continue
+	i := 0 // in the trace
+	for r := range p.rows {
+		if readable || r.patterns == nil {
+			findings = r.evaluate(p.scope, e, i, findings)
 		}
-		found := r.evaluate(e, holds)
-		if e.in.Trace != nil {
-			e.in.Trace.checked(i, r, holds, e, found)
-		}
-		if found != nil {
-			findings = append(findings, *found)
-		}
+		i++
 	}
 	return findings
-}
-
-// nextCheck returns the row and the condition of the check that checks begin with, and the
-// checks after it.
-func nextCheck(checks string) (r *checkRow, holds condition.Compact, rest string) {
-	r = &checkTable[flat.Int(checks, 0)]
-	holds, rest = condition.CutCompact(checks[4:])
-	return r, holds, rest
 }
 
 func unreadable(err error) Finding {
@@ -156,32 +138,61 @@ func unreadable(err error) Finding {
 	}
 }
 
-// evaluate returns what the check finds, nil where it holds.
-func (r *checkRow) evaluate(e *evaluation, asks condition.Compact) *Finding {
-	holds, err := asks.Eval(e.Frame)
+// evaluate adds what the check finds, which is nothing where it holds. It is the check at i
+// of the trace.
+func (r *checkRow) evaluate(s *scope, e *evaluation, i int, findings []Finding) []Finding {
+	holds, err := r.ask(s, e)
+	if err == nil && holds && e.in.Trace == nil {
+		return findings
+	}
+	var found *Finding
 	switch {
 	case err != nil:
-		return &Finding{
+		found = &Finding{
 			Code: CodeCheckError, Outcome: Deny,
 			Reason: fmt.Sprintf("%s: the check %s could not be evaluated", CodeCheckError, r.code),
 		}
 	case !holds:
-		found := r.failure(e, asks)
-		return &found
+		found = r.failure(s, e)
 	}
-	return nil
+	if e.in.Trace != nil {
+		e.in.Trace.checked(i, r, s, e, found)
+	}
+	if found != nil {
+		findings = append(findings, *found)
+	}
+	return findings
+}
+
+// ask reports whether the check holds. An error means that nobody knows.
+func (r *checkRow) ask(s *scope, e *evaluation) (holds bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			holds, err = false, fmt.Errorf("the check panicked: %v", r)
+		}
+	}()
+	return r.holds(s, *e), nil
 }
 
 // failure returns the finding of a check that fails, naming what objected.
-func (r *checkRow) failure(e *evaluation, asks condition.Compact) Finding {
+func (r *checkRow) failure(s *scope, e *evaluation) *Finding {
 	finding := r.finding(e.policy)
 	if r.named == "" {
-		return finding
+		return &finding
 	}
-	if i, by := asks.Objected(e.Frame); i >= 0 {
+	if i, by := r.objected(s, e); i >= 0 {
 		finding.Reason = fmt.Sprintf(r.named, condition.Quote(r.entries(e.policy)[i])) + asRead(by)
 	}
-	return finding
+	return &finding
+}
+
+// objected returns the index of the entry of the check's list that matches, and the readers
+// of the resource to which it does; -1 where none does.
+func (r *checkRow) objected(s *scope, e *evaluation) (int, resource.Reader) {
+	if r.patterns != nil {
+		return r.patterns(s).FirstMatch(e.Readings())
+	}
+	return r.actions(s).Match(e.in.Intent.ActionType), resource.Raw
 }
 
 // asRead names the readers that objected, unless the text as it was written does.

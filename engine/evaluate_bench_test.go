@@ -136,7 +136,7 @@ func (f *floor) allows(in *engine.Input) bool {
 		!f.allowed[in.Intent.ActionType] && !slices.ContainsFunc(f.allowedWild, hasPrefix) || in.Usage.Exceeded {
 		return false
 	}
-	if i, _ := f.objects.FirstMatch(&r); i >= 0 || !f.permits.Holds(&r, resource.ForAllow) {
+	if i, _ := f.objects.FirstMatch(&r); i >= 0 || !f.permits.Holds(&r) {
 		return false
 	}
 	cost := in.Intent.Cost

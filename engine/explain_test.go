@@ -161,7 +161,7 @@ func checkCheck(found *Checked, x *ExplainedCheck, p *ActionPolicy, in *Intent, 
 func matchesAlone(field, pattern string, in *Intent) bool {
 	switch field {
 	case "policy.allowed_action_types":
-		set, err := condition.CompileActions([]string{pattern})
+		set, err := glob.CompileActions([]string{pattern})
 		return err == nil && set.Match(in.ActionType) >= 0
 	case "policy.denied_action_types":
 		c, err := condition.Plan(asks(condition.ActionType, condition.ActionDenied, pattern))

@@ -2,15 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"unique"
 	"unsafe"
 
-	"writ/engine/condition"
 	"writ/engine/glob"
 )
 
@@ -23,12 +18,7 @@ const Semantics = 3
 // for concurrent use.
 type Policy struct {
 	doc ActionPolicy
-	// checks are those of the policy, in one piece of memory (see package flat): of each
-	// the row of [checkTable] and what it asks, a [condition.Compact]. The texts of the
-	// document's lists follow them. Policies whose checks and texts are the same share
-	// them, by the handle.
-	checks string
-	shared unique.Handle[string]
+	*scope
 	// allowed is the finding of an intent that nothing objects to.
 	allowed [1]Finding
 	// unreadable is the finding of a stored version that does not compile, which
@@ -47,60 +37,32 @@ func CompilePolicy(p *ActionPolicy) (*Policy, error) {
 	if p.validateFields(&e); e.err() != nil {
 		return nil, p.Validate()
 	}
-	checks, err := compileChecks(p)
+	shared, err := sharedScope(p)
 	if err != nil {
 		return nil, cmp.Or(p.Validate(), err)
 	}
-	c := &Policy{doc: *p, shared: unique.Make(checks + p.texts()), allowed: [1]Finding{{
+	c := &Policy{doc: *p, scope: shared, allowed: [1]Finding{{
 		Code: CodePolicyAllowed, Outcome: Allow,
 		Reason: fmt.Sprintf("%s: version %d of the policy allows it", CodePolicyAllowed, p.Version),
 	}}}
-	c.checks = c.shared.Value()[:len(checks)]
-	c.doc.keepTexts(c.shared.Value()[len(checks):])
+	for i, list := range c.doc.lists() {
+		*list = shared.lists[i]
+	}
 	return c, nil
+}
+
+// rows yields the rows of the policy's checks.
+func (p *Policy) rows(yield func(r *checkRow) bool) {
+	for i := range checkTable {
+		if r := &checkTable[i]; p.unreadable == nil && (r.set == nil || r.set(&p.doc)) && !yield(r) {
+			return
+		}
+	}
 }
 
 // lists returns the lists of texts of p.
 func (p *ActionPolicy) lists() [4]*[]string {
 	return [...]*[]string{&p.AllowedActionTypes, &p.DeniedActionTypes, &p.AllowedResourcePatterns, &p.BlockedResourcePatterns}
-}
-
-// texts returns the texts of the lists, one after another.
-func (p *ActionPolicy) texts() string {
-	var b strings.Builder
-	for _, list := range p.lists() {
-		for _, s := range *list {
-			b.WriteString(s)
-		}
-	}
-	return b.String()
-}
-
-// keepTexts replaces the texts of the lists by those in texts, which is what texts
-// returned. The lists that p had stay as they are.
-func (p *ActionPolicy) keepTexts(texts string) {
-	for _, list := range p.lists() {
-		*list = slices.Clone(*list)
-		for i, s := range *list {
-			(*list)[i], texts = texts[:len(s)], texts[len(s):]
-		}
-	}
-}
-
-// compileChecks returns the checks of p as a [Policy] has them.
-func compileChecks(p *ActionPolicy) (string, error) {
-	var b []byte
-	for i := range checkTable {
-		r := &checkTable[i]
-		if r.set != nil && !r.set(p) {
-			continue
-		}
-		var err error
-		if b, err = condition.AppendCompact(binary.LittleEndian.AppendUint32(b, uint32(i)), r.holds(p)); err != nil {
-			return "", fmt.Errorf("compiling the check %s: %w", r.code, err)
-		}
-	}
-	return string(b), nil
 }
 
 // compileStored compiles a version that was accepted once. One that no longer
@@ -143,7 +105,10 @@ func (p *Policy) Document() *ActionPolicy { return &p.doc }
 
 // Size returns about how many bytes the policy keeps resident.
 func (p *Policy) Size() int {
-	size := int(unsafe.Sizeof(*p)) + len(p.checks) + len(p.allowed[0].Reason)
+	size := int(unsafe.Sizeof(*p)) + len(p.allowed[0].Reason)
+	if p.scope != nil {
+		size += p.scope.size()
+	}
 	for _, list := range p.doc.lists() {
 		for _, s := range *list {
 			size += len(s) + int(unsafe.Sizeof(s))

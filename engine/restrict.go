@@ -23,13 +23,11 @@ func (p *Policy) Restrict(res Result, in *Input) Result {
 	always := []Code{CodePolicyInactive, CodeAgentDisabled, CodeAgentUnregistered, CodeUsageLimit} // writ's own, whoever decides
 	added := false
 	findings := slices.Clone(res.Findings)
-	for checks := p.checks; checks != ""; {
-		r, asks, rest := nextCheck(checks)
-		checks = rest
+	for r := range p.rows {
 		if !slices.Contains(always, r.code) || slices.ContainsFunc(findings, func(f Finding) bool { return f.Code == r.code }) {
 			continue
 		}
-		if holds, err := asks.Eval(e.Frame); err == nil && holds {
+		if holds, err := r.ask(p.scope, &e); err == nil && holds {
 			continue
 		}
 		findings = append(findings, r.finding(&p.doc))

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"writ/engine/condition"
+	"writ/engine/glob"
 	"writ/engine/resource"
 )
 
@@ -79,45 +80,54 @@ func (s *Session) Validate() error {
 //	session.not_allowed   it is another agent's or another policy's, or what the intent asks
 //	                      for is none of what the session allows
 func SessionChecks(s *Session) []Check {
-	row := func(code Code, field, reason string) *checkRow {
-		return &checkRow{code: code, outcome: Deny, field: field, reason: string(code) + ": " + reason}
-	}
-	check := func(r *checkRow, holds *condition.Node) Check {
-		return Check{Code: r.code, Outcome: r.outcome, Reason: r.reason, Holds: holds, row: r}
+	check := func(code Code, field, reason string, tree *condition.Node, holds func(*scope, evaluation) bool) Check {
+		r := &checkRow{code: code, outcome: Deny, field: field, reason: string(code) + ": " + reason, holds: holds}
+		return Check{Code: code, Outcome: Deny, Reason: r.reason, Holds: tree, row: r}
 	}
 	checks := []Check{
-		check(row(CodeSessionClosed, fieldSessionStatus, "the session is closed"), condition.Negate(isSet(condition.SessionClosed))),
-		check(row(CodeSessionExpired, fieldSessionExpiresAt, "the session has expired"), condition.Negate(isSet(condition.SessionExpired))),
-		check(row(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's"), asks(condition.AgentID, condition.Eq, s.AgentID)),
-		check(row(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy"), asks(condition.PolicyID, condition.Eq, s.PolicyID)),
+		check(CodeSessionClosed, fieldSessionStatus, "the session is closed", condition.Negate(isSet(condition.SessionClosed)),
+			func(_ *scope, e evaluation) bool { return e.in.Session.doc.Status == SessionActive }),
+		check(CodeSessionExpired, fieldSessionExpiresAt, "the session has expired", condition.Negate(isSet(condition.SessionExpired)),
+			func(_ *scope, e evaluation) bool { return !e.in.Session.Expired }),
+		check(CodeSessionNotAllowed, fieldSessionAgent, "the session is another agent's", asks(condition.AgentID, condition.Eq, s.AgentID),
+			func(_ *scope, e evaluation) bool { return e.in.Intent.AgentID == s.AgentID }),
+		check(CodeSessionNotAllowed, fieldSessionPolicy, "the session is of another policy", asks(condition.PolicyID, condition.Eq, s.PolicyID),
+			func(_ *scope, e evaluation) bool { return e.in.Intent.PolicyID == s.PolicyID }),
 	}
 	if s.AllowedActionTypes != nil {
-		r := row(CodeSessionNotAllowed, fieldSessionTypes, "the action type matches none that the session allows")
-		r.entries = func(*ActionPolicy) []string { return s.AllowedActionTypes }
-		checks = append(checks, check(r, asks(condition.ActionType, condition.ActionGlob, s.AllowedActionTypes...)))
+		c := check(CodeSessionNotAllowed, fieldSessionTypes, "the action type matches none that the session allows",
+			asks(condition.ActionType, condition.ActionGlob, s.AllowedActionTypes...), typeAllowed)
+		c.row.entries = func(*ActionPolicy) []string { return s.AllowedActionTypes }
+		c.row.actions = func(s *scope) *glob.Actions { return &s.allowed }
+		checks = append(checks, c)
 	}
 	if len(s.AllowedResourcePatterns) > 0 {
-		r := row(CodeSessionNotAllowed, fieldSessionPatterns, "the resource matches no pattern that the session allows")
-		r.entries, r.resource = func(*ActionPolicy) []string { return s.AllowedResourcePatterns }, true
-		checks = append(checks, check(r, reads(resource.ForAllow, s.AllowedResourcePatterns)))
+		c := check(CodeSessionNotAllowed, fieldSessionPatterns, "the resource matches no pattern that the session allows",
+			reads(resource.ForAllow, s.AllowedResourcePatterns), resourceAllowed)
+		c.row.entries = func(*ActionPolicy) []string { return s.AllowedResourcePatterns }
+		c.row.patterns = func(s *scope) *glob.List { return &s.permitted }
+		checks = append(checks, c)
 	}
 	if s.MaxCostMinor != nil {
-		r := row(CodeSessionNotAllowed, fieldSessionMaxCost, fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor))
-		checks = append(checks, check(r, costWithinCap(&ActionPolicy{MaxCostMinor: s.MaxCostMinor})))
+		checks = append(checks, check(CodeSessionNotAllowed, fieldSessionMaxCost,
+			fmt.Sprintf("the cost is above the session's cap of %d minor units", *s.MaxCostMinor), costWithinCap(s.narrows()), costAllowed))
 	}
 	return checks
+}
+
+// narrows returns what the session narrows, as a policy says it.
+func (s *Session) narrows() *ActionPolicy {
+	return &ActionPolicy{
+		AgentID: anyAgent, AllowedActionTypes: s.AllowedActionTypes, AllowedResourcePatterns: s.AllowedResourcePatterns, MaxCostMinor: s.MaxCostMinor,
+	}
 }
 
 // CompiledSession is a session that narrows evaluations. It is immutable and safe for
 // concurrent use.
 type CompiledSession struct {
-	doc    *Session
-	checks []sessionCheck
-}
-
-type sessionCheck struct {
-	row  *checkRow
-	asks condition.Compact
+	doc *Session
+	*scope
+	rows []*checkRow
 }
 
 // CompileSession compiles a session, which is kept and must not be modified afterwards. It
@@ -126,14 +136,13 @@ func CompileSession(s *Session) (*CompiledSession, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	c := &CompiledSession{doc: s}
+	narrow, err := compileScope(s.narrows())
+	if err != nil {
+		return nil, err
+	}
+	c := &CompiledSession{doc: s, scope: narrow}
 	for _, check := range SessionChecks(s) {
-		b, err := condition.AppendCompact(nil, check.Holds)
-		if err != nil {
-			return nil, fmt.Errorf("compiling the check %s of a session: %w", check.Code, err)
-		}
-		holds, _ := condition.CutCompact(string(b))
-		c.checks = append(c.checks, sessionCheck{check.row, holds})
+		c.rows = append(c.rows, check.row)
 	}
 	return c, nil
 }
@@ -152,9 +161,10 @@ func (c *CompiledSession) Size() int {
 			size += len(s) + int(unsafe.Sizeof(s))
 		}
 	}
-	for i := range c.checks {
-		size += int(unsafe.Sizeof(c.checks[i])+unsafe.Sizeof(*c.checks[i].row)) + len(c.checks[i].row.reason) + c.checks[i].asks.Size()
+	for _, r := range c.rows {
+		size += int(unsafe.Sizeof(r)+unsafe.Sizeof(*r)) + len(r.reason)
 	}
+	size += c.scope.size()
 	return size
 }
 
@@ -167,20 +177,14 @@ type InSession struct {
 
 // check returns the findings of the session's checks that fail, nil where none does.
 func (s *InSession) check(e *evaluation) (findings []Finding) {
-	e.SetBool(condition.SessionClosed, s.doc.Status != SessionActive)
-	e.SetBool(condition.SessionExpired, s.Expired)
 	_, err := e.in.Intent.Readings()
-	for i := range s.checks {
-		c := &s.checks[i]
-		if c.row.resource && err != nil {
-			continue // which denies
-		}
-		found := c.row.evaluate(e, c.asks)
-		if t := e.in.Trace; t != nil {
-			t.checked(len(t.Checks)-len(s.checks)+i, c.row, c.asks, e, found)
-		}
-		if found != nil {
-			findings = append(findings, *found)
+	first := 0 // where the trace has them
+	if e.in.Trace != nil {
+		first = len(e.in.Trace.Checks) - len(s.rows)
+	}
+	for i, r := range s.rows {
+		if err == nil || r.patterns == nil { // which denies
+			findings = r.evaluate(s.scope, e, first+i, findings)
 		}
 	}
 	return findings

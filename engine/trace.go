@@ -97,14 +97,12 @@ func (in *Input) traced(r Result) Result {
 // begin makes room for what p and rs are going to say.
 func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 	*t = Trace{policy: p, in: *in}
-	for checks := p.checks; checks != ""; {
-		r, _, rest := nextCheck(checks)
-		checks = rest
+	for r := range p.rows {
 		t.Checks = append(t.Checks, Checked{Code: r.code, Field: r.field})
 	}
 	if s := in.Session.CompiledSession; s != nil {
-		for i := range s.checks {
-			t.Checks = append(t.Checks, Checked{Code: s.checks[i].row.code, Field: s.checks[i].row.field})
+		for _, r := range s.rows {
+			t.Checks = append(t.Checks, Checked{Code: r.code, Field: r.field})
 		}
 	}
 	if rs == nil {
@@ -117,18 +115,24 @@ func (t *Trace) begin(p *Policy, rs *RuleSet, in *Input) {
 }
 
 // checked records what the check at i found, which is nothing where it holds.
-func (t *Trace) checked(i int, r *checkRow, asks condition.Compact, e *evaluation, found *Finding) {
+func (t *Trace) checked(i int, r *checkRow, s *scope, e *evaluation, found *Finding) {
 	c := &t.Checks[i]
 	c.Asked, c.Finding = true, found
 	if r.entries == nil {
 		return
 	}
-	m := asks.Matching(e.Frame)
-	c.Entries, c.Reading = m.Entries, m.Reading
+	add := func(index int) { c.Entries = append(c.Entries, index) }
+	if r.patterns != nil {
+		c.Reading = r.patterns(s).Settled(e.Readings(), add)
+	} else {
+		r.actions(s).Each(e.in.Intent.ActionType, add)
+	}
+	slices.Sort(c.Entries)
+	c.Entries = slices.Compact(c.Entries)
 	if r.named == "" {
 		return
 	}
-	if first, _ := asks.Objected(e.Frame); first >= 0 { // the one that the reason names
+	if first, _ := r.objected(s, e); first >= 0 { // the one that the reason names
 		c.Entries = slices.DeleteFunc(c.Entries, func(i int) bool { return i == first })
 		c.Entries = slices.Insert(c.Entries, 0, first)
 	}
@@ -201,9 +205,7 @@ func (a *Asked) askLeavesOf(e *evaluation) {
 		return
 	}
 	defer e.SetReading(e.Reading())
-	defer e.SetSide(0)
 	e.SetReading(a.Reading)
-	e.SetSide(side)
 	a.Rule.cond.Program.AskLeaves(e.Frame, a.said)
 }
 

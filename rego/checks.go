@@ -216,11 +216,11 @@ func agentExpressions(pattern string) []string {
 }
 
 // denied is actions for denied types, which also match what equals them
-// after folding: see [condition.FoldAction].
+// after folding: see [glob.FoldAction].
 func denied(head string, types []string) string {
 	var words, patterns []string
 	for _, t := range types {
-		folded := string(condition.FoldAction(nil, t, !strings.Contains(t, "*")))
+		folded := string(glob.FoldAction(nil, t, !strings.Contains(t, "*")))
 		if strings.Contains(t, "*") {
 			patterns = appendDistinct(patterns, folded)
 		} else {

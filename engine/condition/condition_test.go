@@ -37,7 +37,6 @@ func intentWith(edit func(*intent)) *intent {
 func testFrame(t testing.TB, in *intent) *Frame {
 	t.Helper()
 	f := NewFrame()
-	f.SetSide(resource.ForBlock)
 	f.SetText(IntentID, in.IntentID)
 	f.SetText(PolicyID, in.PolicyID)
 	f.SetText(AgentID, in.AgentID)
@@ -120,30 +119,30 @@ func TestSide_ZeroIsRefused(t *testing.T) {
 	if _, err := Compile(`{"resource":"prod/**"}`, Options{}); err == nil {
 		t.Error("Compile without a side succeeded")
 	}
-	for _, op := range []Operator{ResourceGlob, Eq} {
-		n := Compare(FieldOf(Resource), op, Texts("prod/db")...)
-		if _, err := AppendCompact(nil, n); err == nil {
-			t.Errorf("AppendCompact of operator %d without a side succeeded", op)
-		}
-	}
 	if _, err := Plan(Compare(FieldOf(Resource), ResourceGlob, Texts("prod/db")...)); err == nil {
 		t.Error("Plan of a list without a side succeeded")
 	}
-	if _, err := glob.Compile([]string{"prod/**"}, 0); err == nil {
-		t.Error("glob.Compile without a side succeeded")
-	}
-	c, err := Compile(`{"cel":"!resource_glob('prod/**', intent.resource)"}`, Options{Side: resource.ForAllow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := testFrame(t, intentWith(bare))
-	for side, want := range map[resource.Side]string{0: errNoSide.Error(), 3: errNoSide.Error(), resource.ForAllow: ""} {
-		f.SetSide(side)
-		if _, err := c.Program.Eval(f); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("Eval for side %d = %v, want %q", side, err, want)
+	for _, patterns := range [][]string{nil, {"prod/**"}} {
+		if _, err := glob.Compile(patterns, 0); err == nil {
+			t.Errorf("glob.Compile(%q) without a side succeeded", patterns)
 		}
 	}
+	f := testFrame(t, intentWith(bare))
 	if ok, err := (&Program{root: &readings{}}).Eval(f); ok || err == nil {
 		t.Errorf("readings without a side = %v, %v, want an error", ok, err)
+	}
+}
+
+// What no tree of this package is, is refused as it is planned.
+func TestPlan_Refuses(t *testing.T) {
+	for _, n := range []*Node{
+		opaque(),
+		Both(Always(true), opaque()),
+		Compare(FieldOf(CostAmount), In, Constant{Num: 1}),
+		Compare(FieldOf(ActionType), ActionGlob, Texts("a?")...),
+	} {
+		if _, err := Plan(n); err == nil {
+			t.Errorf("Plan(%s %v) = nil, want it refused", table[n.Op].symbol, n.Field)
+		}
 	}
 }

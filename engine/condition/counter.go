@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"writ/engine/glob"
 )
 
 // Counter is what a condition counts, or adds up, of the intents that were allowed in a
@@ -33,7 +35,7 @@ type Counter struct {
 	Revision int64
 	Bounds   []int64
 
-	actions *ActionSet
+	actions *glob.Actions
 }
 
 // UpTo returns the greatest number that every comparison takes for n.
@@ -172,7 +174,7 @@ func (p *parser) counter(sum bool, obj jsonNode) *Counter {
 		return nil
 	}
 	var err error
-	if c.actions, err = CompileActions([]string{c.ActionType}); err != nil {
+	if c.actions, err = glob.CompileActions([]string{c.ActionType}); err != nil {
 		p.add(obj.at, "%v", err)
 		return nil
 	}

@@ -1,6 +1,10 @@
 package condition
 
-import "strings"
+import (
+	"strings"
+
+	"writ/engine/glob"
+)
 
 // letter stands for what a * of an action type matches: no entry has it.
 const letter = "\x00"
@@ -8,7 +12,7 @@ const letter = "\x00"
 // ActionCovers reports whether the entry by of a list of allowed action types matches
 // all that the entry of the list does, compared exactly.
 func ActionCovers(by, entry string) bool {
-	set, err := CompileActions([]string{by})
+	set, err := glob.CompileActions([]string{by})
 	return err == nil && set.Match(strings.ReplaceAll(entry, "*", letter)) >= 0
 }
 
@@ -32,8 +36,8 @@ func DeniedBeats(denied, allowed string) bool {
 	if strings.Contains(allowed, "*") {
 		return ActionCovers(denied, allowed)
 	}
-	d, err := compileDenied([]string{denied})
+	d, err := glob.CompileDenied([]string{denied})
 	return err == nil && d.Match(allowed) >= 0
 }
 
-func folded(entry string, words bool) string { return string(FoldAction(nil, entry, words)) }
+func folded(entry string, words bool) string { return string(glob.FoldAction(nil, entry, words)) }

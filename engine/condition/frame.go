@@ -26,10 +26,8 @@ type Frame struct {
 	metadata map[string]string
 	counts   []Count
 	readings resource.Readings
-	// reading is the value of Resource, and side what a rule is for that is asked about it.
-	reading resource.Reading
-	side    resource.Side
-	lists   Lists
+	reading  resource.Reading // the value of Resource
+	lists    Lists
 	// exec and boxed are for CEL: boxed are the values that an expression asked for as
 	// CEL values, made at most once per evaluation.
 	exec  *interpreter.ExecutionFrame
@@ -57,15 +55,8 @@ func (f *Frame) SetText(id FieldID, s string) {
 	f.absent[id] = s == "" && fields[id].optional
 }
 
-// SetInt sets a field that holds an integer.
+// SetInt sets a field that holds an integer, or one of which 0 is false and 1 true.
 func (f *Frame) SetInt(id FieldID, n int64) { f.numbers[id] = n }
-
-// SetBool sets a field that is true or false.
-func (f *Frame) SetBool(id FieldID, b bool) {
-	if b {
-		f.numbers[id] = 1
-	}
-}
 
 // SetMetadata sets the metadata; nil is none.
 func (f *Frame) SetMetadata(m map[string]string) { f.metadata, f.absent[Metadata] = m, m == nil }
@@ -119,9 +110,6 @@ func (f *Frame) SetReading(r resource.Reading) {
 	}
 	f.texts[Resource], f.reading = r.Text, r
 }
-
-// SetSide says what the rule is for that is asked next about a reading.
-func (f *Frame) SetSide(side resource.Side) { f.side = side }
 
 // Text returns the value of a field that holds text, or false where the intent lacks it.
 func (f *Frame) Text(id FieldID) (string, bool) { return f.texts[id], f.has(id) }

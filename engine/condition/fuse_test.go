@@ -150,10 +150,10 @@ func TestNode_ChecksMeanTheSameInCEL(t *testing.T) {
 		}
 		f := testFrame(t, g.Intent())
 		f.SetText(GovernedAgentStatus, conditiontest.Pick(g, statuses...))
-		f.SetBool(UsageExceeded, g.IntN(2) == 0)
-		f.SetBool(SessionClosed, g.IntN(2) == 0)
-		f.SetBool(SessionExpired, g.IntN(2) == 0)
-		f.SetBool(RequireRegistered, g.IntN(2) == 0)
+		f.SetInt(UsageExceeded, int64(g.IntN(2)))
+		f.SetInt(SessionClosed, int64(g.IntN(2)))
+		f.SetInt(SessionExpired, int64(g.IntN(2)))
+		f.SetInt(RequireRegistered, int64(g.IntN(2)))
 		n := nodes[g.IntN(len(nodes))]
 		p, err := Plan(n)
 		if err != nil {

@@ -89,7 +89,7 @@ func askResource(t testing.TB, n *Node, f *Frame, side resource.Side) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.HoldsOf(f.reading, side, f.readings.Stops())
+	return list.HoldsOf(f.reading, f.readings.Stops())
 }
 
 func askText(t testing.TB, op Operator, got, want string) bool {

@@ -225,7 +225,7 @@ func (n *readings) charge(f *Frame, text string) bool {
 func (n *readings) holdsOf(f *Frame, reading resource.Reading, stops resource.Stops) bool {
 	switch {
 	case n.list != nil:
-		return n.list.HoldsOf(reading, n.side, stops)
+		return n.list.HoldsOf(reading, stops)
 	case n.re != nil:
 		return n.re.matches(&f.Work, reading.Text)
 	}
@@ -236,13 +236,24 @@ func (n *readings) holdsOf(f *Frame, reading resource.Reading, stops resource.St
 type reading struct{ list *glob.List }
 
 func (n *reading) ask(f *Frame) ref.Val {
-	switch {
-	case f.side != resource.ForBlock && f.side != resource.ForAllow:
-		return noSide
-	case !f.Work.Charge(n.list.Steps(f.reading.Text)):
+	if !f.Work.Charge(n.list.Steps(f.reading.Text)) {
 		return tooMuchWork
 	}
-	return types.Bool(n.list.HoldsOf(f.reading, f.side, f.readings.Stops()))
+	return types.Bool(n.list.HoldsOf(f.reading, f.readings.Stops()))
+}
+
+// listed is whether one of a list of patterns matches a text that is no reading.
+type listed struct {
+	src source
+	m   matcher
+}
+
+func (n *listed) ask(f *Frame) ref.Val {
+	s, missing := n.src.text(f)
+	if missing != nil {
+		return missing
+	}
+	return f.match(n.m, s)
 }
 
 // truthOf returns what a value of CEL says.

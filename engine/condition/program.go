@@ -81,8 +81,8 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 		return p.patterns(src, op, textsOf(values))
 	case op == Regex:
 		re, err := compileRegex(values[0].Str)
-		return matched(src, re), err
-	case op == In:
+		return &listed{src, re}, err
+	case op == In && kind == Text:
 		set := make(map[string]struct{}, len(values))
 		for _, v := range values {
 			set[v.Str] = struct{}{}
@@ -133,10 +133,6 @@ func searched(src source, want string, holds func(s, want string) bool) predicat
 	}}
 }
 
-func matched(src source, m matcher) predicate {
-	return &ofText{src, func(f *Frame, s string) ref.Val { return f.match(m, s) }}
-}
-
 func decimalIs(src source, want decimal, holds func(c int) bool) predicate {
 	return &ofText{src, func(_ *Frame, s string) ref.Val {
 		d, ok := parseDecimal(s)
@@ -183,7 +179,7 @@ func (p *Program) patterns(src source, op Operator, patterns []string) (predicat
 	if list, ok := m.(*glob.List); ok && op == ResourceGlob && src.field == Resource {
 		return &reading{list}, nil
 	}
-	return matched(src, m), nil
+	return &listed{src, m}, nil
 }
 
 // matcher is a compiled list of patterns. Match returns the index of the first
@@ -196,9 +192,9 @@ type matcher interface {
 func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher, error) {
 	switch op {
 	case ActionGlob:
-		return CompileActions(patterns)
+		return glob.CompileActions(patterns)
 	case ActionDenied:
-		return compileDenied(patterns)
+		return glob.CompileDenied(patterns)
 	case Glob:
 		return glob.CompileSet(patterns)
 	default:

@@ -1,7 +1,6 @@
 package glob
 
 import (
-	"encoding/binary"
 	"slices"
 	"unicode/utf8"
 )
@@ -20,29 +19,28 @@ func wordsOf(compounds []compound) int {
 
 func words(places int) int { return (places + 63) / 64 }
 
-// appendAutomaton appends the [automaton] of compounds, which have one prefix and are in
+// newAutomaton returns the [automaton] of compounds, which have one prefix and are in
 // the order of their indices.
-func appendAutomaton(b []byte, compounds []compound) []byte {
-	n := wordsOf(compounds)
+func newAutomaton(compounds []compound) automaton {
+	a := automaton{meeting: compounds[0].meeting, words: wordsOf(compounds)}
 	bounds := boundsOf(compounds)
-	sets := make([][]uint64, 3+len(bounds))
+	sets := make([][]uint64, columnSets+len(bounds))
 	for i := range sets {
-		sets[i] = make([]uint64, n)
+		sets[i] = make([]uint64, a.words)
 	}
-	start, stars, supers, columns := sets[0], sets[1], sets[2], sets[3:]
-	var ends []int
+	columns := sets[columnSets:]
 	place := 0
 	for _, c := range compounds {
-		set(start, place)
+		set(sets[startSet], place)
 		if c.units[0].star != noStar { // which may match nothing; no wildcard follows it
-			set(start, place+1)
+			set(sets[startSet], place+1)
 		}
 		for _, u := range c.units {
 			if u.star != noStar {
-				set(stars, place)
+				set(sets[starSet], place)
 			}
 			if u.star == superStar {
-				set(supers, place)
+				set(sets[superSet], place)
 			}
 			for lo, hi := range u.ranges {
 				first, _ := slices.BinarySearch(bounds, lo)
@@ -52,16 +50,13 @@ func appendAutomaton(b []byte, compounds []compound) []byte {
 			}
 			place++
 		}
-		ends = append(ends, place, c.index)
+		a.ends = append(a.ends, end{place, c.index})
 		place++
 	}
-	kinds, ascii, wide := kindsOf(bounds, columns)
-	b = appendInts(b, len(compounds[0].prefix), n, len(kinds), len(ends)/2, len(wide)/2)
-	b = append(append(b, compounds[0].prefix...), ascii[:]...)
-	for _, word := range slices.Concat(start, stars, supers, slices.Concat(kinds...)) {
-		b = binary.LittleEndian.AppendUint64(b, word)
-	}
-	return appendInts(appendInts(b, ends...), wide...)
+	kinds := a.setKinds(bounds, columns)
+	a.sets = slices.Concat(slices.Concat(sets[:columnSets]...), slices.Concat(kinds...))
+	a.ends, a.wide = slices.Clone(a.ends), slices.Clone(a.wide)
+	return a
 }
 
 // boundsOf returns the first character of each run of characters that no unit of
@@ -79,10 +74,9 @@ func boundsOf(compounds []compound) []rune {
 	return slices.Compact(bounds)
 }
 
-// kindsOf returns the columns without equal ones; which of them is that of each character
-// of ASCII; and of the others each first character that has another one than those before
-// it, and that. Bounds are those of the columns.
-func kindsOf(bounds []rune, columns [][]uint64) (kinds [][]uint64, ascii [utf8.RuneSelf]uint8, wide []int) {
+// setKinds sets which column is that of each character, and returns the columns without
+// equal ones. Bounds are those of the columns.
+func (a *automaton) setKinds(bounds []rune, columns [][]uint64) (kinds [][]uint64) {
 	for i, column := range columns {
 		kind := slices.IndexFunc(kinds, func(known []uint64) bool { return slices.Equal(known, column) })
 		if kind < 0 {
@@ -90,13 +84,13 @@ func kindsOf(bounds []rune, columns [][]uint64) (kinds [][]uint64, ascii [utf8.R
 			kinds = append(kinds, column)
 		}
 		for c := bounds[i]; c < utf8.RuneSelf && (i+1 == len(bounds) || c < bounds[i+1]); c++ {
-			ascii[c] = uint8(kind) //nolint:gosec // no more than there are characters of ASCII
+			a.ascii[c] = uint8(kind) //nolint:gosec // no more than there are characters of ASCII
 		}
 		if i+1 == len(bounds) || bounds[i+1] > utf8.RuneSelf {
-			wide = append(wide, int(bounds[i]), kind)
+			a.wide = append(a.wide, run{bounds[i], kind})
 		}
 	}
-	return kinds, ascii, wide
+	return kinds
 }
 
 func set(places []uint64, place int) { places[place/64] |= 1 << (place % 64) }

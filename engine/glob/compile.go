@@ -1,8 +1,9 @@
 package glob
 
 import (
-	"encoding/binary"
+	"iter"
 	"math"
+	"slices"
 	"sort"
 	"unicode/utf8"
 
@@ -13,18 +14,26 @@ import (
 // a block also match without regard to compatibility characters and, for Windows and
 // addresses, case. Its error is a *[PatternError].
 func Compile(patterns []string, side resource.Side) (*List, error) {
-	return compile(patterns, side, spellingsOf, maxSpelled)
+	return compileFor(patterns, side, spellingsOf)
 }
 
 // Exactly compiles a list of resources that match no others.
 func Exactly(resources []string, side resource.Side) (*List, error) {
-	return compile(resources, side, quoted, maxSpelled)
+	return compileFor(resources, side, quoted)
 }
 
 // CompileSet compiles patterns that are matched as they are written: for strings that
 // are no resources, such as agent ids and metadata. Its error is a *[PatternError].
 func CompileSet(patterns []string) (*List, error) {
 	return compile(patterns, 0, plain, math.MaxInt)
+}
+
+// compileFor refuses a list that is for no side, even an empty one.
+func compileFor(patterns []string, side resource.Side, spell speller) (*List, error) {
+	if side != resource.ForBlock && side != resource.ForAllow {
+		return nil, &PatternError{Problem: "is neither for a block nor for an allowance"}
+	}
+	return compile(patterns, side, spell, maxSpelled)
 }
 
 func compile(patterns []string, side resource.Side, spell speller, left int) (*List, error) {
@@ -46,7 +55,7 @@ const tooMuchText = "stands, with those before it, for more than 131072 characte
 // build compiles a list without the patterns that are mistakes, which has left characters
 // at most.
 func build(patterns []string, side resource.Side, spell speller, left, limit int) (*List, []*PatternError) {
-	b := builder{flat: make([]byte, listHeader)}
+	b := builder{list: List{side: side}}
 	var mistakes []*PatternError
 	for i, pattern := range patterns {
 		spellings, problem := spell(pattern, side, left)
@@ -70,13 +79,13 @@ func build(patterns []string, side resource.Side, spell speller, left, limit int
 		const problem = "has, with those before it that one resource can meet too, more than 4096 characters after the first of several wildcards"
 		return nil, append(mistakes, &PatternError{Index: b.compounds[n].index, Problem: problem})
 	}
-	return b.list(), mistakes
+	return b.finish(), mistakes
 }
 
 // builder makes a [List].
 type builder struct {
-	flat      []byte // room for the header; the texts
-	programs  []byte
+	list      List
+	texts     []byte
 	compounds []compound
 }
 
@@ -107,16 +116,20 @@ func (b *builder) add(index int, s spelling) {
 			return
 		}
 	}
-	b.programs = appendInts(b.programs, len(b.flat), len(literal), len(suffix)<<suffixAt|int(s.readers)<<readersAt|int(kind), index)
-	var tail [tailSize]byte
-	if n := len(literal) - tailSize; n >= 0 {
-		copy(tail[:], literal[n:])
+	p := program{
+		at: uint32(len(b.texts)), literal: uint32(len(literal)), suffix: uint32(len(suffix)), //nolint:gosec // see maxSpelled
+		index: int32(index), readers: s.readers, star: kind, //nolint:gosec // as many patterns as a document has
 	}
-	b.programs = append(b.programs, tail[:]...)
-	b.flat = append(append(b.flat, literal...), suffix...)
+	if literal != "" {
+		p.last = literal[len(literal)-1]
+	}
+	b.list.programs = append(b.list.programs, p)
+	b.texts = append(append(b.texts, literal...), suffix...)
 }
 
-func (b *builder) list() *List {
+func (b *builder) finish() *List {
+	l := b.list // not b, which is left
+	l.programs, l.texts = slices.Clone(l.programs), string(b.texts)
 	var order []meeting
 	meetings := make(map[meeting][]compound)
 	for _, c := range b.compounds {
@@ -125,25 +138,56 @@ func (b *builder) list() *List {
 		}
 		meetings[c.meeting] = append(meetings[c.meeting], c)
 	}
-	size := 0
-	var automata []byte
 	for _, m := range order {
-		compounds := meetings[m]
-		size += wordsOf(compounds)
-		automata = appendInts(automata, len(b.flat), compounds[0].index, int(m.readers))
-		b.flat = appendAutomaton(b.flat, compounds)
+		for compounds := range batches(meetings[m]) {
+			a := newAutomaton(compounds)
+			l.words += a.words
+			l.automata = append(l.automata, a)
+		}
 	}
-	appendInts(b.flat[:0], len(b.programs)/programSize, len(order), size, len(b.flat))
-	return &List{string(append(append(b.flat, b.programs...), automata...))}
+	return &l
 }
 
-// appendInts appends numbers that [flat.Int] reads: counts, places or characters, of
-// which the limits of a list allow far fewer than fit.
-func appendInts(b []byte, numbers ...int) []byte {
-	for _, n := range numbers {
-		b = binary.LittleEndian.AppendUint32(b, uint32(n)) //nolint:gosec // see above
+// Pack moves what lists compare next to each other. What is asked together and is in no cache
+// costs what fetching its lines from memory does, and far less where they follow each other.
+func Pack(lists ...*List) {
+	var all List
+	var sets []uint64
+	for _, l := range lists {
+		all.programs, all.automata = append(all.programs, l.programs...), append(all.automata, l.automata...)
+		all.texts += l.texts
+		for i := range l.automata {
+			sets = append(sets, l.automata[i].sets...)
+		}
 	}
-	return b
+	all.programs, all.automata, sets = slices.Clone(all.programs), slices.Clone(all.automata), slices.Clone(sets)
+	for _, l := range lists {
+		l.programs, all.programs = cut(all.programs, len(l.programs))
+		l.automata, all.automata = cut(all.automata, len(l.automata))
+		l.texts, all.texts = all.texts[:len(l.texts)], all.texts[len(l.texts):]
+		for i := range l.automata {
+			l.automata[i].sets, sets = cut(sets, len(l.automata[i].sets))
+		}
+	}
+}
+
+func cut[T any](s []T, n int) (first, rest []T) { return s[:n:n], s[n:] }
+
+// batches yields compounds in parts, each of which has room in one state. Lists of resources
+// have one part: see maxChain.
+func batches(compounds []compound) iter.Seq[[]compound] {
+	return func(yield func([]compound) bool) {
+		first, places := 0, 0
+		for i := range compounds {
+			if places += compounds[i].places(); places > maxChain {
+				if !yield(compounds[first:i]) {
+					return
+				}
+				first, places = i, compounds[i].places()
+			}
+		}
+		yield(compounds[first:])
+	}
 }
 
 // cost is what c takes of [maxChain], in places: its own, and more for each unit beyond

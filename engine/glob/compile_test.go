@@ -98,7 +98,7 @@ func TestDecision_Resources_BlockedAndAllowed(t *testing.T) {
 			if got := anyReading(g, &r); got != tt.blocked {
 				t.Errorf("%q blocks %q = %t, want %t", tt.pattern, tt.resource, got, tt.blocked)
 			}
-			if got := mustList(t, resource.ForAllow, tt.pattern).Holds(&r, resource.ForAllow); got != tt.allowed {
+			if got := mustList(t, resource.ForAllow, tt.pattern).Holds(&r); got != tt.allowed {
 				t.Errorf("%q allows %q = %t, want %t", tt.pattern, tt.resource, got, tt.allowed)
 			}
 		})

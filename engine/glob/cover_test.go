@@ -91,7 +91,7 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 				}
 				if covers {
 					covered++
-					if of.Holds(&readings, side) && !by.Holds(&readings, side) {
+					if of.Holds(&readings) && !by.Holds(&readings) {
 						t.Fatalf("%q covers %q (blocks %v), but not of %q", q, p, side, s)
 					}
 				}
@@ -100,9 +100,9 @@ func TestShape_IsTrueOfResources(t *testing.T) {
 				}
 				beaten++
 				for i := range readings.Len(resource.ForAllow) {
-					if allows.MatchEvery(readings.At(resource.ForAllow, i), readings.Stops()) {
+					if allows.matchEvery(readings.At(resource.ForAllow, i), readings.Stops()) {
 						met++
-						if !by.Holds(&readings, resource.ForBlock) {
+						if !by.Holds(&readings) {
 							t.Fatalf("%q beats %q, but not of %q", q, p, s)
 						}
 					}

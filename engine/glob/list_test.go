@@ -27,7 +27,7 @@ func verdict(t *testing.T, blocked, allowed, text string) string {
 		if err != nil {
 			t.Fatalf("Compile(%q): %v", allowed, err)
 		}
-		if !l.Holds(&r, resource.ForAllow) {
+		if !l.Holds(&r) {
 			return "not allowed"
 		}
 	}

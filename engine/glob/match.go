@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 
-	"writ/engine/flat"
 	"writ/engine/resource"
 )
 
@@ -16,46 +16,44 @@ import (
 // the text so far can have led there. A step takes a few instructions for 64
 // places, which are a word.
 //
-// It is a view of a [List]'s memory, where numbers of four bytes and words follow each
-// other (see package flat): the length of the prefix, the words of a state (n), and how
-// many columns, ends and wide runs there are; the prefix; then its members in their order.
+// The prefix comes before everything else: the places count from its end.
 type automaton struct {
-	// prefix comes before everything else; the places count from its end.
-	prefix string
-	words  int
-	// ascii has the column of each character of ASCII.
-	ascii string
-	// start are the places before any character; stars those before * and **, supers
-	// those before ** alone.
-	start, stars, supers string
-	// columns has for each kind of character the places whose unit it matches.
-	columns string
-	// ends are pairs of a place at the end of a pattern and its index, wide of the first
-	// character of a run beyond ASCII, the first of which may begin before, and its column.
-	ends, wide string
+	meeting
+
+	// words is how many a state has. sets has as many for each set of places, one after
+	// another: see startSet.
+	words int
+	sets  []uint64
+	// ascii has the column of each character of ASCII, wide each first character of a run
+	// beyond that has another one than those before. The first run may begin in ASCII.
+	ascii [utf8.RuneSelf]uint8
+	wide  []run
+	ends  []end
 }
 
+// The sets of places of an automaton: those before any character, those before * and **
+// and those before ** alone. The others are columns: for each kind of character, the places
+// whose unit it matches.
 const (
-	automatonHeader = 20
-	wordSize        = 8
-	pairSize        = 8
+	startSet = iota
+	starSet
+	superSet
+	columnSets
 )
 
-// prefixOf returns the prefix of the automaton at the start of b.
-func prefixOf(b string) string { return b[automatonHeader : automatonHeader+flat.Int(b, 0)] }
+// end is the place at the end of a pattern.
+type end struct{ place, index int }
 
-// automatonAt returns the automaton at the start of b.
-func automatonAt(b string) automaton {
-	a := automaton{prefix: prefixOf(b), words: flat.Int(b, 4)}
-	size, columns, ends, wide := a.words*wordSize, flat.Int(b, 8), flat.Int(b, 12), flat.Int(b, 16)
-	b = b[automatonHeader+len(a.prefix):]
-	a.ascii, b = b[:utf8.RuneSelf], b[utf8.RuneSelf:]
-	a.start, b = b[:size], b[size:]
-	a.stars, b = b[:size], b[size:]
-	a.supers, b = b[:size], b[size:]
-	a.columns, b = b[:columns*size], b[columns*size:]
-	a.ends, a.wide = b[:ends*pairSize], b[ends*pairSize:(ends+wide)*pairSize]
-	return a
+// run is a run of characters of one column.
+type run struct {
+	first  rune
+	column int
+}
+
+func (a *automaton) set(i int) []uint64 { return a.sets[i*a.words : (i+1)*a.words] }
+
+func (a *automaton) size() int {
+	return int(unsafe.Sizeof(*a)) + len(a.prefix) + 8*len(a.sets) + int(unsafe.Sizeof(run{}))*(len(a.wide)+len(a.ends))
 }
 
 // match returns the least index of the patterns that match all of s after the prefix, or
@@ -76,14 +74,13 @@ func (a *automaton) match(s string, stops resource.Stops, each func(index int)) 
 
 // ended is what [automaton.match] returns of the state after the last character.
 func (a *automaton) ended(state []uint64, each func(index int)) int {
-	for i := 0; i < len(a.ends); i += pairSize {
-		place, index := flat.Int(a.ends, i), flat.Int(a.ends, i+4)
+	for _, e := range a.ends {
 		switch {
-		case state[place/64]>>(place%64)&1 == 0:
+		case state[e.place/64]>>(e.place%64)&1 == 0:
 		case each == nil:
-			return index
+			return e.index
 		default:
-			each(index)
+			each(e.index)
 		}
 	}
 	return -1
@@ -91,7 +88,7 @@ func (a *automaton) ended(state []uint64, each func(index int)) int {
 
 // runWord returns the state after s, which is one word.
 func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
-	state, stars, supers := flat.Uint64(a.start, 0), flat.Uint64(a.stars, 0), flat.Uint64(a.supers, 0)
+	state, stars, supers, columns := a.sets[startSet], a.sets[starSet], a.sets[superSet], a.sets[columnSets:]
 	for s != "" && state != 0 {
 		r, size := next(s)
 		s = s[size:]
@@ -99,7 +96,7 @@ func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 		if stopsStar(r, stops) {
 			stay = supers
 		}
-		state = (state&flat.Uint64(a.columns, a.column(r)*wordSize))<<1 | state&stay
+		state = (state&columns[a.column(r)])<<1 | state&stay
 		state |= (state & stars) << 1
 	}
 	return state
@@ -107,17 +104,15 @@ func (a *automaton) runWord(s string, stops resource.Stops) uint64 {
 
 // run moves state over s. It returns false if no place is left.
 func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
-	for i := range state {
-		state[i] = flat.Uint64(a.start, i*wordSize)
-	}
+	copy(state, a.set(startSet))
 	for s != "" {
 		r, size := next(s)
 		s = s[size:]
-		stay := a.stars
+		stay := a.set(starSet)
 		if stopsStar(r, stops) {
-			stay = a.supers
+			stay = a.set(superSet)
 		}
-		if a.step(state, a.columns[a.column(r)*len(stay):], stay) == 0 {
+		if a.step(state, a.set(columnSets+a.column(r)), stay) == 0 {
 			return false
 		}
 	}
@@ -126,13 +121,14 @@ func (a *automaton) run(state []uint64, s string, stops resource.Stops) bool {
 
 // step moves state over a character that the places in column match and the wildcards in
 // stay. It returns 0 if no place is left.
-func (a *automaton) step(state []uint64, column, stay string) (left uint64) {
+func (a *automaton) step(state, column, stay []uint64) (left uint64) {
 	var moved, opened uint64
+	stars := a.set(starSet)
 	for i, d := range state {
-		match := d & flat.Uint64(column, i*wordSize)
-		n := match<<1 | moved | d&flat.Uint64(stay, i*wordSize)
+		match := d & column[i]
+		n := match<<1 | moved | d&stay[i]
 		moved = match >> 63
-		open := n & flat.Uint64(a.stars, i*wordSize)
+		open := n & stars[i]
 		n |= open<<1 | opened
 		opened = open >> 63
 		state[i] = n
@@ -146,12 +142,7 @@ func (a *automaton) column(r rune) int {
 	if r < utf8.RuneSelf {
 		return int(a.ascii[r])
 	}
-	return a.wideColumn(r)
-}
-
-func (a *automaton) wideColumn(r rune) int {
-	after := sort.Search(len(a.wide)/pairSize, func(i int) bool { return flat.Int(a.wide, i*pairSize) > int(r) })
-	return flat.Int(a.wide, (after-1)*pairSize+4)
+	return a.wide[sort.Search(len(a.wide), func(i int) bool { return a.wide[i].first > r })-1].column
 }
 
 // next returns the first character of s, which is not empty: an escape is one.

@@ -31,12 +31,16 @@ func checkText(s string) *Error {
 func Escape(s string) (byte, bool) { return escapeAt(s, 0) }
 
 // escapeAt returns the byte that the escape at s[i:] stands for.
-func escapeAt[T string | []byte](s T, i int) (byte, bool) {
-	if i+2 >= len(s) || s[i] != '%' {
+func escapeAt(s string, i int) (byte, bool) {
+	if i+2 >= len(s) {
 		return 0, false
 	}
-	hi, lo := unhex(s[i+1]), unhex(s[i+2])
-	return hi<<4 | lo, hi < 16 && lo < 16
+	return escapeOf(s[i], s[i+1], s[i+2])
+}
+
+func escapeOf(sign, high, low byte) (byte, bool) {
+	hi, lo := unhex(high), unhex(low)
+	return hi<<4 | lo, sign == '%' && hi < 16 && lo < 16
 }
 
 func unhex(c byte) byte {
@@ -68,7 +72,7 @@ func decoded(s string, again bool) string {
 	for i := start; i < len(s); i++ {
 		b = append(b, s[i])
 		for n := len(b) - 3; n >= done; n = len(b) - 3 {
-			c, ok := escapeAt(b, n)
+			c, ok := escapeOf(b[n], b[n+1], b[n+2])
 			if !ok {
 				break
 			}

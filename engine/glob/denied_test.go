@@ -1,4 +1,4 @@
-package condition
+package glob
 
 import (
 	"testing"
@@ -32,15 +32,15 @@ func TestDecision_Actions_DeniedTypesCompareFolded(t *testing.T) {
 		{"a.*.b", "A..B", false},
 		{"*.delete", "S3.Object.DELETE", true},
 	} {
-		d, err := compileDenied([]string{"other", tt.denied})
+		d, err := CompileDenied([]string{"other", tt.denied})
 		if err != nil {
-			t.Fatalf("compileDenied(%q): %v", tt.denied, err)
+			t.Fatalf("CompileDenied(%q): %v", tt.denied, err)
 		}
 		if got := d.Match(tt.action) == 1; got != tt.want {
 			t.Errorf("the denied type %q denies %q: %t, want %t", tt.denied, tt.action, got, tt.want)
 		}
 	}
-	d, err := compileDenied([]string{"sql.drop", "admin.*"})
+	d, err := CompileDenied([]string{"sql.drop", "admin.*"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
-package condition
+package glob
 
 import (
 	"errors"
 	"testing"
-
-	"writ/engine/glob"
 )
 
 func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(t *testing.T) {
@@ -51,9 +49,9 @@ func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(
 func TestCompileActions_RefusesWhatMatchesNothing(t *testing.T) {
 	for _, entry := range []string{"", " sql", "sql.{read,write}", "sql.?", "sql.[rw]*", `sql\.read`, "a\x00", "a\xff", "a\u200bb"} {
 		_, err := CompileActions([]string{"fine", entry})
-		var refused *glob.PatternError
+		var refused *PatternError
 		if !errors.As(err, &refused) || refused.Index != 1 {
-			t.Errorf("CompileActions(fine, %q) = %v, want a glob.PatternError for index 1", entry, err)
+			t.Errorf("CompileActions(fine, %q) = %v, want a PatternError for index 1", entry, err)
 		}
 	}
 }

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"writ/engine/condition"
+	"writ/engine/condition/conditiontest"
+)
+
+// What a check shows of itself is what runs.
+func TestCheck_TreesMeanWhatRuns(t *testing.T) {
+	g := newGenerator(1)
+	one := func(list ...string) string { return conditiontest.Pick(g.Generator, list...) }
+	some := func(list ...string) (some []string) {
+		for range g.IntN(4) {
+			some = append(some, one(list...))
+		}
+		return some
+	}
+	bit := map[bool]int64{true: 1}
+	asked := map[bool]int{}
+	for range 2_000 {
+		p := testPolicy()
+		p.UpdatedAt = time.Now()
+		p.Status = Status(one("active", "revoked"))
+		p.AgentID = one("*", "bot", "team-a/*", "team-a/**", "{bot,team-b/x}")
+		p.AllowedActionTypes = append(some("deploy", "sql.*", "*.read", "s*l*d", "*"), "never")
+		p.DeniedActionTypes = some("SQL.write", "pay", "sql_*", "de*y", "d.e.p", "*l.*")
+		p.AllowedResourcePatterns = some("prod/**", "**/db", "https://*.example.com/**", "prod/*", "d?")
+		p.BlockedResourcePatterns = some("prod/d?", "**/db", "https://api.example.com/v1/*", "{prod,staging}/db")
+		p.Currency = one("", "EUR")
+		if g.IntN(2) == 0 {
+			p.MaxCostMinor = new(int64(g.IntN(4)))
+		}
+		s := &Session{
+			ID: "s", PolicyID: p.PolicyID, AgentID: one("bot", "team-a/x"), Status: SessionStatus(one("active", "closed")),
+			AllowedActionTypes: append(some("deploy", "sql.*"), "pay"), AllowedResourcePatterns: append(some("prod/**", "d?"), "staging/*"),
+			MaxCostMinor: new(int64(g.IntN(4))), ExpiresAt: time.Now(),
+		}
+		compiled, err := CompilePolicy(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := CompileSession(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &Input{
+			Intent: g.intent(), Agent: AgentStatus(one("active", "disabled", "")), RequireRegistered: g.IntN(2) == 0,
+			Usage: Usage{g.IntN(2) == 0}, Session: InSession{session, g.IntN(2) == 0},
+		}
+		e := newEvaluation(p, in)
+		readings, err := in.Intent.Readings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.SetReadings(readings)
+		e.SetInt(condition.UsageExceeded, bit[in.Usage.Exceeded])
+		e.SetInt(condition.RequireRegistered, bit[in.RequireRegistered])
+		e.SetInt(condition.SessionClosed, bit[s.Status != SessionActive])
+		e.SetInt(condition.SessionExpired, bit[in.Session.Expired])
+		ask := func(c Check, s *scope) {
+			tree, err := condition.Plan(c.Holds)
+			if err != nil {
+				t.Fatalf("%s: %v", c.Code, err)
+			}
+			want, err := tree.Eval(e.Frame)
+			if got, failed := c.row.ask(s, &e); got != want || err != nil || failed != nil {
+				t.Fatalf("%s of %+v is %t, %v, and %s says %t, %v", c.Code, in.Intent, got, failed, c.Holds.CEL(), want, err)
+			}
+			asked[want]++
+		}
+		for _, c := range Checks(p) {
+			ask(c, compiled.scope)
+		}
+		for _, c := range SessionChecks(s) {
+			ask(c, session.scope)
+		}
+		e.Free()
+	}
+	if asked[true] < 5000 || asked[false] < 5000 {
+		t.Errorf("%d checks held and %d failed: too few", asked[true], asked[false])
+	}
+}
+
+// A check that cannot be asked fails.
+func TestCheck_ThatPanicsDenies(t *testing.T) {
+	e := testEvaluation(t, intentWith(nil))
+	r := checkRow{code: CodePolicyInactive, holds: func(*scope, evaluation) bool { panic("no") }}
+	found := r.evaluate(nil, e, 0, nil)
+	if len(found) != 1 || found[0].Code != CodeCheckError || found[0].Outcome != Deny {
+		t.Errorf("a check that panics finds %+v, want %s", found, CodeCheckError)
+	}
+	p := testPolicy()
+	p.AllowedActionTypes, p.UpdatedAt = []string{"*"}, time.Now()
+	compiled, err := CompilePolicy(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled.scope = nil
+	if got := Evaluate(compiled, nil, &Input{Intent: intentWith(nil), Agent: AgentActive}).Decision; got != Deny {
+		t.Errorf("Evaluate of a policy without its lists = %v, want deny", got)
+	}
+}

@@ -1,0 +1,171 @@
+package glob
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+	"unsafe"
+
+	"writ/engine/resource"
+)
+
+// Actions is a compiled list of action types. An entry is compared exactly, case and
+// all, except that each * stands for any characters, dots too:
+//
+//	sql.write   matches sql.write alone
+//	sql.*       matches sql.write and sql.write.bulk, but not sql or sqlite.x
+//	*.delete    matches sql.delete and s3.object.delete
+//	*           matches every action type
+//
+// A * spans dots because a denied sql.* must not be escaped by a deeper name. An entry of
+// a list of denied types also matches what is equal to it after folding:
+//
+//	sql.drop    denies SQL.Drop, sql..drop, sql_drop and sql-drop too
+//	sql.*       denies SQL.drop and sql..drop, but not sql_drop
+//
+// It is immutable and safe for concurrent use.
+type Actions struct {
+	// list has each entry as each of the ways of reading an action has it.
+	list   List
+	denied bool
+	folds  bool // folding changes an entry
+}
+
+// The ways in which an action type is read, as readers of a [List].
+const (
+	asWritten resource.Reader = 1 << iota
+	asWords                   // folded, for entries without *
+	asPattern                 // folded, for those with *
+)
+
+// CompileActions compiles action types. Its error is a *[PatternError].
+func CompileActions(types []string) (*Actions, error) { return compileActions(types, false) }
+
+// CompileDenied compiles denied action types. Its error is a *[PatternError].
+func CompileDenied(types []string) (*Actions, error) { return compileActions(types, true) }
+
+func compileActions(types []string, denied bool) (*Actions, error) {
+	a := &Actions{denied: denied}
+	var b builder
+	for i, t := range types {
+		if problem := checkActionType(t); problem != "" {
+			return nil, &PatternError{Index: i, Problem: problem}
+		}
+		readers := asWritten
+		if denied {
+			way, wild := asWords, strings.Contains(t, "*")
+			if wild {
+				way = asPattern
+			}
+			if folded := string(FoldAction(nil, t, !wild)); folded == t {
+				readers |= way
+			} else {
+				b.add(i, spelling{way, actionUnits(folded)})
+				a.folds = true
+			}
+		}
+		b.add(i, spelling{readers, actionUnits(t)})
+	}
+	a.list = *b.finish()
+	return a, nil
+}
+
+func actionUnits(t string) []unit {
+	var units []unit
+	for _, r := range t {
+		switch r {
+		case '*':
+			units = append(units, unit{star: superStar})
+		case '%': // which begins no escape here
+			units = append(units, unit{lit: escaped | '%'})
+		default:
+			units = append(units, unit{lit: r})
+		}
+	}
+	return coalesce(units)
+}
+
+func checkActionType(t string) string {
+	switch {
+	case t == "":
+		return "is empty"
+	case len(t) > MaxLength:
+		return "is longer than 1024 bytes"
+	case !utf8.ValidString(t):
+		return "is not valid UTF-8"
+	case strings.ContainsAny(t, `?[]{}\`):
+		return "has a wildcard other than *, which is the only one of action types"
+	}
+	for _, r := range t {
+		if unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
+			return "has white space or a character that is not seen"
+		}
+	}
+	return ""
+}
+
+// FoldAction appends s in lower case, with runs of dots as one and, where words
+// is set, with underscores and hyphens as dots.
+func FoldAction(b []byte, s string, words bool) []byte {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		case words && (c == '_' || c == '-'):
+			c = '.'
+		}
+		if c != '.' || len(b) == 0 || b[len(b)-1] != '.' {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// Match returns the index of an entry that matches action: of those that match it as it is
+// written the first. It is -1 when none does. It does not allocate.
+func (a *Actions) Match(action string) int {
+	i := a.match(action, asWritten, nil)
+	if i >= 0 || !a.denied {
+		return i
+	}
+	return a.matchFolded(action, nil)
+}
+
+// Each yields the index of every entry that matches action, some more than once.
+func (a *Actions) Each(action string, yield func(index int)) {
+	if a.match(action, asWritten, yield); a.denied {
+		a.matchFolded(action, yield)
+	}
+}
+
+func (a *Actions) matchFolded(action string, each func(index int)) int {
+	var buffer [256]byte
+	for _, way := range [...]resource.Reader{asWords, asPattern} {
+		name := FoldAction(buffer[:0], action, way == asWords)
+		if !a.folds && string(name) == action {
+			continue
+		}
+		if i := a.match(unsafe.String(unsafe.SliceData(name), len(name)), way, each); i >= 0 { // which keeps no part of it
+			return i
+		}
+	}
+	return -1
+}
+
+func (a *Actions) match(s string, way resource.Reader, each func(index int)) int {
+	if strings.IndexByte(s, '%') >= 0 { // as the entries have it: see actionUnits
+		s = strings.ReplaceAll(s, "%", "%25")
+	}
+	i, _ := a.list.search(s, way, resource.StopsAtSlash, each)
+	return i
+}
+
+// List returns the list for [Pack].
+func (a *Actions) List() *List { return &a.list }
+
+// Steps is nothing: action types are short, and so are their patterns.
+func (a *Actions) Steps(string) int { return 0 }
+
+// Size returns about how many bytes a keeps on the heap.
+func (a *Actions) Size() int { return int(unsafe.Sizeof(*a)-unsafe.Sizeof(a.list)) + a.list.Size() }

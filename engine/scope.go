@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"unsafe"
+	"weak"
+
+	"writ/engine/glob"
+	"writ/engine/resource"
+)
+
+// scope is what the checks of a policy or of a session compare an intent with. A list is
+// empty where the policy or the session has none, which leaves its check out.
+//
+// Checks run as Go over these lists, in few pieces of memory. As programs of predicates a
+// decision under one of 1,000 policies, which no cache holds, took 6.7 µs instead of 1 µs.
+type scope struct {
+	agent              AgentPattern
+	allowed, denied    glob.Actions
+	permitted, blocked glob.List
+	maxCost            int64
+	// lists are those of the policy: see [ActionPolicy.lists].
+	lists [4][]string
+}
+
+func compileScope(p *ActionPolicy) (*scope, error) {
+	agent, agentErr := CompileAgentPattern(fieldAgentID, p.AgentID)
+	allowed, allowedErr := glob.CompileActions(p.AllowedActionTypes)
+	denied, deniedErr := glob.CompileDenied(p.DeniedActionTypes)
+	permitted, permittedErr := glob.Compile(p.AllowedResourcePatterns, resource.ForAllow)
+	blocked, blockedErr := glob.Compile(p.BlockedResourcePatterns, resource.ForBlock)
+	if err := errors.Join(agentErr, allowedErr, deniedErr, permittedErr, blockedErr); err != nil {
+		return nil, fmt.Errorf("compiling the checks: %w", err)
+	}
+	s := &scope{agent: *agent, allowed: *allowed, denied: *denied, permitted: *permitted, blocked: *blocked, maxCost: maxCostOf(p)}
+	glob.Pack(s.allowed.List(), s.denied.List(), &s.permitted, &s.blocked)
+	for i, list := range p.lists() {
+		s.lists[i] = slices.Clone(*list)
+	}
+	return s, nil
+}
+
+// scopes are those of policies that are in use, each a weak.Pointer[scope], by the digest of
+// what they are compiled from.
+var scopes sync.Map
+
+// sharedScope returns the scope of p, which is that of all policies that say the same.
+func sharedScope(p *ActionPolicy) (*scope, error) {
+	lists := p.lists()
+	key := sha256.Sum256(fmt.Appendf(nil, "%#v %#v %#v %#v %q %d", *lists[0], *lists[1], *lists[2], *lists[3], p.AgentID, maxCostOf(p)))
+	if known, ok := scopes.Load(key); ok {
+		if s := known.(weak.Pointer[scope]).Value(); s != nil { //nolint:forcetypeassert // it has no others
+			return s, nil
+		}
+	}
+	s, err := compileScope(p)
+	if err != nil {
+		return nil, err
+	}
+	shared := weak.Make(s)
+	scopes.Store(key, shared)
+	runtime.AddCleanup(s, func(key [sha256.Size]byte) { scopes.CompareAndDelete(key, shared) }, key)
+	return s, nil
+}
+
+func maxCostOf(p *ActionPolicy) int64 {
+	if p.MaxCostMinor == nil {
+		return 0
+	}
+	return *p.MaxCostMinor
+}
+
+// size returns about how many bytes s keeps on the heap.
+func (s *scope) size() int {
+	return int(unsafe.Sizeof(*s)) + s.agent.Size() + s.allowed.Size() + s.denied.Size() + s.permitted.Size() + s.blocked.Size()
+}
+
+func typeAllowed(s *scope, e evaluation) bool { return s.allowed.Match(e.in.Intent.ActionType) >= 0 }
+
+func resourceAllowed(s *scope, e evaluation) bool { return s.permitted.Holds(e.Readings()) }
+
+func costAllowed(s *scope, e evaluation) bool {
+	return e.in.Intent.Cost == nil || e.in.Intent.Cost.AmountMinor <= s.maxCost
+}
