@@ -39,7 +39,8 @@ func TestLayering(t *testing.T) {
 		"writ/storage/mongodb":   {"writ/engine", "writ/ledger/receipt", "writ/storage", "writ/telemetry"},
 		"writ/storage/retention": {"writ/storage", "writ/telemetry"},
 		"writ/storage/registry":  {"writ/engine", "writ/ledger/receipt", "writ/storage"},
-		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage", "writ/telemetry"},
+		"writ/storage/lease":     {"writ/engine/condition", "writ/storage"},
+		"writ/ledger":            {"writ/engine", "writ/engine/condition", "writ/ledger/receipt", "writ/storage", "writ/storage/lease", "writ/telemetry"},
 		"writ/transfer":          {"writ/engine", "writ/ledger", "writ/ledger/receipt", "writ/storage", "writ/storage/registry"},
 		"writ/admission":         {},
 		"writ/approval":          {"writ/engine", "writ/ledger", "writ/storage", "writ/storage/registry", "writ/telemetry"},
@@ -49,7 +50,7 @@ func TestLayering(t *testing.T) {
 		"writ/billing":           {"writ/engine", "writ/storage"},
 		"writ/webhook":           {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/registry", "writ/telemetry"},
 		"writ/decision/core":     {"writ/engine", "writ/engine/condition", "writ/engine/resource"},
-		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage"},
+		"writ/decision/budget":   {"writ/engine", "writ/engine/condition", "writ/storage", "writ/storage/lease"},
 
 		"writ/storage/embedded/segment": {},
 

@@ -302,7 +302,7 @@ func TestBatch_TheRateLimitCountsIntents(t *testing.T) {
 // other request, and nothing is approved.
 func TestBatch_FaultsApproveNothing(t *testing.T) {
 	for _, mode := range []string{"each", "all"} {
-		for _, call := range []string{"Commit", "Commit lost answer", "Grant", "AgentsNamed", "Decided"} {
+		for _, call := range []string{"Commit", "Commit lost answer", "Count", "AgentsNamed", "Decided"} {
 			if call == "Decided" && mode == "each" {
 				continue // which does not ask for it
 			}

@@ -300,7 +300,7 @@ func TestEvaluate_HostileBodiesAreRefused(t *testing.T) {
 }
 
 func TestEvaluate_EveryFaultRefuses(t *testing.T) {
-	for _, call := range []string{"Policy", "AllRules", "AgentsNamed", "Subscription", "Grant", "Commit", "Commit lost answer"} {
+	for _, call := range []string{"Policy", "AllRules", "AgentsNamed", "Subscription", "Count", "Commit", "Commit lost answer"} {
 		t.Run(call, func(t *testing.T) {
 			h := start(t)
 			h.register(acme)

@@ -120,12 +120,12 @@ func (r faultReader) read(name, exactly string) error {
 	return err
 }
 
-// Grant implements storage.Store.
-func (f *faultStore) Grant(ctx context.Context, org string, m storage.Month, limit, want int64) (int64, error) {
-	if err := f.fault("Grant"); err != nil {
-		return 0, err
+// Count implements storage.Store.
+func (f *faultStore) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	if err := f.fault("Count"); err != nil {
+		return storage.Granted{}, err
 	}
-	return f.Store.Grant(ctx, org, m, limit, want)
+	return f.Store.Count(ctx, w, ask)
 }
 
 // Metered implements storage.Store.

@@ -278,7 +278,7 @@ func TestDecision_Bounds_NoSlotIsHeldWhileTheCommitWaits(t *testing.T) {
 func TestDecision_Bounds_NoSlotIsHeldWhileTheStoreWaits(t *testing.T) {
 	for call, held := range map[string]obj{
 		"AgentsNamed": {"agent_id": "another"},
-		"Grant":       {}, // of the first decision of its organization
+		"Count":       {}, // of the first decision of its organization
 	} {
 		t.Run(call, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

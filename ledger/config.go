@@ -12,6 +12,7 @@ import (
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/lease"
 )
 
 // Mode says how much of a request the history keeps.
@@ -46,8 +47,7 @@ type Scrubber interface {
 // Store is where a Ledger keeps what it makes final.
 type Store interface {
 	storage.Log
-	Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error)
-	Return(ctx context.Context, org string, month storage.Month, n int64) error
+	lease.Store
 	// Record returns the record of a decision, or storage.ErrNotFound.
 	Record(ctx context.Context, org, decisionID string) (*storage.Record, error)
 }

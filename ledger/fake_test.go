@@ -34,10 +34,10 @@ type fake struct {
 	faults     []fault // of the next commits
 	down       error   // Append's, whatever the faults
 	headErr    error   // Tip's
-	quotaErr   error   // Grant's
+	quotaErr   error   // Count's
 	decidedErr error   // Decided's
 	removed    bool    // Decided finds records removed
-	grants     int     // calls of Grant
+	grants     int     // calls of Count
 	held       map[quotaKey]int64
 	answer     func(batch, existing []*storage.Record) []*storage.Record
 
@@ -247,28 +247,34 @@ func (f *fake) Heads(_ context.Context, _ [16]byte, from uint64, visit func(rece
 	return nil
 }
 
-func (f *fake) Grant(_ context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.grants++
-	key := quotaKey{org, month}
-	n := min(want, max(0, limit-f.meteredLocked(key)-f.held[key]))
-	if f.quotaErr != nil {
-		return 0, f.quotaErr
+	key := quotaKey{w.Org, w.Month}
+	for _, back := range ask.Back {
+		if back.N > f.held[key] {
+			return storage.Granted{}, fmt.Errorf("%d places returned of %d", back.N, f.held[key])
+		}
+		f.held[key] -= back.N
 	}
+	if f.quotaErr != nil {
+		return storage.Granted{}, f.quotaErr
+	}
+	taken := f.meteredLocked(key) + f.held[key]
+	n := min(ask.Want, max(0, ask.Limit-taken))
 	f.held[key] += n
-	return n, nil
+	return storage.Granted{N: n, Total: taken + n}, nil
 }
 
-func (f *fake) Return(_ context.Context, org string, month storage.Month, n int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := quotaKey{org, month}
-	if n > f.held[key] {
-		return fmt.Errorf("%d places returned of %d", n, f.held[key])
+// grant has another handle ask for up to 10 places within a limit of 10.
+func (f *fake) grant(t *testing.T) int64 {
+	t.Helper()
+	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.held[key] -= n
-	return f.quotaErr
+	return granted.N
 }
 
 func (f *fake) metered(org string, month storage.Month) int64 {

@@ -57,17 +57,16 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		cfg:     cfg,
-		quotas:  newQuotas(cfg.Store, cfg.Log),
 		queue:   newQueue(cfg.QueueLimit),
 		stopped: make(chan struct{}),
 	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop, l.quotas = stop, newQuotas(life, &l.cfg)
 	if l.metrics, err = newMetrics(cfg.Metrics, l.queue, l.quotas); err != nil {
+		stop()
 		return nil, err
 	}
 	l.committer = &committer{cfg: &l.cfg, quotas: l.quotas, metrics: l.metrics}
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop = stop
-	go l.quotas.run(life)
 	go func() {
 		defer close(l.stopped)
 		l.committer.run(life, l.queue)
@@ -81,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 // nil. The ledger does not use its store afterwards. If ctx ends first, Close gives up the
 // rest, whose callers get an error, and returns ctx's error. Further calls wait likewise.
 func (l *Ledger) Close(ctx context.Context) error {
-	l.quotas.close()
+	l.quotas.refuse()
 	l.queue.close()
 	defer l.stop()
 	select {

@@ -44,9 +44,9 @@ func newMetrics(reg prometheus.Registerer, q *queue, qs *quotas) (_ *metrics, er
 	}
 	m.unregister, err = telemetry.Register(reg, decisions, m.batchSize, m.commitSeconds, m.queueWait, m.replays, m.conflicts, m.commitFailures,
 		telemetry.GaugeFunc("writ_ledger_queue_depth", "Commits that wait for the next batch.", func() float64 { return float64(q.len()) }),
-		counted("writ_quota_grants_total", "Times the store was asked for places in an organization's meter.", &qs.grants),
+		counted("writ_quota_grants_total", "Times the store was asked for places in an organization's meter.", &qs.Asked),
 		counted("writ_quota_errors_total",
-			"Times the store could not say or take places in a meter: the intents that wait for them are refused.", &qs.failures))
+			"Times the store could not say or take places in a meter: the intents that wait for them are refused.", &qs.Failed))
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}

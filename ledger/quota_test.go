@@ -171,14 +171,17 @@ func TestQuotas_OneGrantForManyDecisions(t *testing.T) {
 		t.Errorf("places were asked for %d times, want once", store.grants)
 	}
 	store.grants = 0
-	for range 2 * grantBeyond {
+	for range 128 {
 		reservation, err := l.Reserve(t.Context(), nil, "acme", 100)
 		if err != nil || !reservation.Exceeded() {
 			t.Fatalf("Reserve at the limit = %v, %v, want one above it", reservation, err)
 		}
 	}
-	if store.grants != 4 {
-		t.Errorf("places were asked for %d times for %d decisions above the limit, want 4", store.grants, 2*grantBeyond)
+	if store.grants != 0 {
+		t.Errorf("places were asked for %d times for decisions above the limit while others are here, want never", store.grants)
+	}
+	if _, err := l.Reserve(t.Context(), nil, "other", 0); err != nil || store.grants != 2 {
+		t.Errorf("Reserve of no limit = %v after %d times, want 2: of none and of one above it", err, store.grants)
 	}
 }
 
@@ -195,17 +198,22 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 		store.set(func(f *fake) { n = f.held[key] })
 		return n
 	}
-	for range 3 {
-		l.quotas.sweep(t.Context())
+	sweep := func() (quotas int) {
+		l.quotas.Return(t.Context(), false)
+		l.quotas.Lock()
+		defer l.quotas.Unlock()
+		l.quotas.forget()
+		return len(l.quotas.byKey)
 	}
-	if got := held(); got != grantSize-1 {
-		t.Errorf("%d places are held while one is in use, want %d", got, grantSize-1)
+	if n, got := sweep(), held(); n != 1 || got != grantSize-1 {
+		t.Errorf("%d places of %d quotas are held that were used since the last time, want %d of 1", got, n, grantSize-1)
+	}
+	if n, got := sweep(), held(); n != 1 || got != 1 {
+		t.Errorf("%d places of %d quotas are held while one is in use, want 1 of 1", got, n)
 	}
 	reservation.Release()
-	l.quotas.sweep(t.Context())
-	l.quotas.sweep(t.Context())
-	if got := held(); got != 0 || len(l.quotas.recent)+len(l.quotas.rest) != 0 {
-		t.Errorf("%d places are held of an idle organization, and %d quotas, want none", got, len(l.quotas.recent)+len(l.quotas.rest))
+	if n, got := sweep(), held(); n != 0 || got != 0 {
+		t.Errorf("%d places are held of an idle organization, and %d quotas, want none", got, n)
 	}
 	mustDecide(t, l, "acme", intent(2))
 	if err := l.Close(t.Context()); err != nil {
@@ -221,11 +229,10 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 	for name, giveBack := range map[string]func(l *Ledger){
 		"idle": func(l *Ledger) {
-			l.quotas.sweep(t.Context())
-			l.quotas.sweep(t.Context())
+			l.quotas.Return(t.Context(), true)
 		},
 		"of another limit": func(l *Ledger) {
-			if _, err := l.Reserve(t.Context(), nil, "acme", 20); !errors.Is(err, errFault) {
+			if _, err := l.Reserve(t.Context(), nil, "acme", 5); !errors.Is(err, errFault) {
 				t.Errorf("Reserve = %v, want the fault", err)
 			}
 		},
@@ -241,8 +248,8 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 			store.set(func(f *fake) { f.quotaErr = errFault })
 			giveBack(l)
 			store.set(func(f *fake) { f.quotaErr = nil })
-			if n, err := store.Grant(t.Context(), "acme", storage.MonthOf(noon), 10, 10); n != 10 || err != nil {
-				t.Fatalf("Grant to another = %d, %v, want all 10", n, err)
+			if n := store.grant(t); n != 10 {
+				t.Fatalf("Count for another = %d, want all 10", n)
 			}
 			if reservation, err := l.Reserve(t.Context(), nil, "acme", 10); err != nil || !reservation.Exceeded() {
 				t.Errorf("Reserve = %v, %v, want a place above the limit", reservation, err)
@@ -270,17 +277,20 @@ type slow struct {
 	asked chan chan error
 }
 
-func (s slow) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+func (s slow) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	if ask.Want == 0 {
+		return s.fake.Count(ctx, w, ask)
+	}
 	answer := make(chan error)
 	s.asked <- answer
 	select {
 	case err := <-answer:
 		if err != nil {
-			return 0, err
+			return storage.Granted{}, err
 		}
-		return s.fake.Grant(ctx, org, month, limit, want)
+		return s.fake.Count(ctx, w, ask)
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return storage.Granted{}, ctx.Err()
 	}
 }
 
@@ -332,10 +342,9 @@ func TestQuotas_WhoAskedMayLeave(t *testing.T) {
 	if store.grants != 1 {
 		t.Errorf("the store was asked %d times, want once", store.grants)
 	}
-	l.quotas.sweep(t.Context())
-	l.quotas.sweep(t.Context())
-	if n, err := store.fake.Grant(t.Context(), "acme", storage.MonthOf(noon), 10, 10); n != 10 || err != nil {
-		t.Errorf("Grant to another = %d, %v, want all 10", n, err)
+	l.quotas.Return(t.Context(), true)
+	if n := store.grant(t); n != 10 {
+		t.Errorf("Count for another = %d, want all 10", n)
 	}
 }
 
@@ -349,14 +358,17 @@ func TestQuotas_WaitersShareTheStoresFaultOrLeave(t *testing.T) {
 	if err := <-reserves(ended, l, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("Reserve with an ended context = %v, want context.Canceled", err)
 	}
-	l.quotas.mu.Lock()
-	a := l.quotas.recent[quotaKey{"acme", storage.MonthOf(noon)}].asking
-	l.quotas.mu.Unlock()
+	waiter := reserves(t.Context(), l, 1)
+	for waiting := int64(0); waiting < 2; {
+		l.quotas.Lock()
+		waiting = l.quotas.byKey[quotaKey{"acme", storage.MonthOf(noon)}].inFlight
+		l.quotas.Unlock()
+	}
 	asked <- errFault
 	if err := <-asker; !errors.Is(err, errFault) {
 		t.Errorf("the asker's Reserve = %v, want the fault", err)
 	}
-	if err := a.await(t.Context(), nil); !errors.Is(err, errFault) {
-		t.Errorf("await = %v, want the fault", err)
+	if err := <-waiter; !errors.Is(err, errFault) {
+		t.Errorf("the waiter's Reserve = %v, want the fault", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/storage"
+	"writ/storage/lease"
 )
 
 // Reservation is one intent's place in its organization's meter of the month. It is
@@ -21,6 +22,7 @@ type Reservation struct {
 	quotas *quotas
 	quota  *quota // nil once the place is given back or used
 	limit  int64  // that the place was taken under
+	claim  lease.Claim
 	within bool
 }
 
@@ -60,7 +62,7 @@ func (r *Reservation) Release() {
 	if r == nil {
 		return
 	}
-	r.quotas.mu.Lock()
-	defer r.quotas.mu.Unlock()
+	r.quotas.Lock()
+	defer r.quotas.Unlock()
 	r.quotas.endLocked(r, false)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/storage"
+	"writ/storage/lease"
 )
 
 // Config is what counters are read with. Only the history is required.
@@ -25,7 +25,9 @@ type Config struct {
 type Counters struct {
 	cfg Config
 
-	mu     sync.Mutex
+	// leases are what this process has of windows that others count in. Its lock guards
+	// what follows.
+	leases *lease.Pool
 	series map[seriesKey]*series
 	kept   int // windows of all series
 	// reading are the windows that are being read, closed once they are there.
@@ -34,9 +36,6 @@ type Counters struct {
 	swept   int // how many windows the last sweep left
 	// reads counts the windows that were read.
 	reads uint64
-	// lent are the shares with places to give back.
-	lent map[*share]struct{}
-	asks sync.WaitGroup // of the store
 }
 
 // series are the windows of a counter of an organization, by whose they are: the session
@@ -63,7 +62,7 @@ type key struct {
 func New(cfg Config) *Counters {
 	return &Counters{
 		cfg: cfg, series: make(map[seriesKey]*series), reading: make(map[key]chan struct{}),
-		holds: make(map[intentKey]*hold), lent: make(map[*share]struct{}),
+		holds: make(map[intentKey]*hold), leases: lease.NewPool(cfg.Windows),
 	}
 }
 
@@ -92,9 +91,7 @@ type cell struct {
 	bucket         int64
 	before, amount int64
 	changes        uint32
-	// part and answer are where the places of a shared window were granted.
-	part   int64
-	answer uint32
+	claim          lease.Claim // of a shared window
 }
 
 func keyOf(org string, c *condition.Counter, agent, session string) key {
@@ -161,12 +158,12 @@ func (r *Reading) Counts() []condition.Count { return r.counts }
 // find finds the window of a cell, and reads it if it must.
 func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn condition.Turn) error {
 	for {
-		k.mu.Lock()
+		k.leases.Lock()
 		if w := k.window(c.key); w != nil {
 			w.expire(c.bucket)
 			c.window = w
 			ok, err := k.refreshLocked(ctx, w, c, at, turn)
-			k.mu.Unlock()
+			k.leases.Unlock()
 			if ok || err != nil {
 				return err
 			}
@@ -177,15 +174,15 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			others = make(chan struct{})
 			k.reading[c.key] = others
 		}
-		k.mu.Unlock()
+		k.leases.Unlock()
 		if busy {
-			if err := await(ctx, turn, others); err != nil {
+			if err := lease.Await(ctx, turn, others); err != nil {
 				return err
 			}
 			continue
 		}
 		w, err := k.get(ctx, c, at, turn)
-		k.mu.Lock()
+		k.leases.Lock()
 		if err == nil {
 			k.reads++
 			w.read = k.reads
@@ -193,22 +190,11 @@ func (k *Counters) find(ctx context.Context, c *cell, at time.Time, turn conditi
 			k.keep(c, w)
 		}
 		delete(k.reading, c.key)
-		k.mu.Unlock()
+		k.leases.Unlock()
 		close(others)
 		if err != nil {
 			return fmt.Errorf("counting what was allowed: %w", err)
 		}
-	}
-}
-
-// await waits until done is closed or ctx ends.
-func await(ctx context.Context, turn condition.Turn, done <-chan struct{}) error {
-	defer condition.Paused(turn)()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

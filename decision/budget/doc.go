@@ -39,10 +39,7 @@
 // of each other is old: an evaluation with too small a number gets no place, learns the
 // right one and is made again.
 //
-// A process asks for what an intent needs and twice as much each time, and the store grants
-// a sixteenth of what is left at most, beyond the need. Places are used in the part of the
-// window that they were granted in. What is idle is given back ([Counters.Run]); what is
-// lost with a process or an answer is taken until it leaves the window. A limit that is
-// reached is believed for a quarter of a second. Nothing about a window is kept here that
+// Package lease says when the store is asked, and what is given back. Places are used in the
+// part of the window that they were granted in. Nothing about a window is kept here that
 // the store does not have, and nothing is allowed where it does not answer.
 package budget

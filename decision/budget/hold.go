@@ -25,8 +25,8 @@ func (h *hold) holds(c *cell) bool {
 // false where a window was forgotten meanwhile.
 func (r *Reading) look() bool {
 	k := r.counters
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.leases.Lock()
+	defer k.leases.Unlock()
 	r.hold = k.holds[r.intent]
 	for i := range r.cells {
 		c := &r.cells[i]
@@ -51,18 +51,19 @@ func (r *Reading) Reserve(ctx context.Context) (bool, error) {
 	if ok, err := r.claim(ctx); !ok {
 		return false, err
 	}
-	if !r.reserve() {
-		r.unclaim(len(r.cells))
+	k := r.counters
+	k.leases.Lock()
+	defer k.leases.Unlock()
+	if !r.reserveLocked() {
+		r.unclaimLocked(len(r.cells))
 		return false, nil
 	}
 	return true, nil
 }
 
-// reserve is Reserve where what has to be claimed is.
-func (r *Reading) reserve() bool {
+// reserveLocked is Reserve where what has to be claimed is.
+func (r *Reading) reserveLocked() bool {
 	k := r.counters
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.holds[r.intent] != r.hold {
 		return false
 	}
@@ -104,8 +105,8 @@ func (r *Reading) end(stands bool) {
 	}
 	r.reserved = false
 	k, h := r.counters, r.hold
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.leases.Lock()
+	defer k.leases.Unlock()
 	h.by--
 	h.stands = h.stands || stands
 	if h.by > 0 {

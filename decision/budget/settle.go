@@ -46,9 +46,9 @@ type change struct {
 // allowed is counted now, so that no error lets it go uncounted. counters are those of the
 // organization's rules. An error means that the settlement cannot be counted.
 func (k *Counters) Settling(ctx context.Context, counters []*condition.Counter, org, decisionID string, s storage.Settlement, at time.Time) (*Settling, error) {
-	k.mu.Lock()
+	k.leases.Lock()
 	p := &Settling{k: k, counters: counters, before: k.reads}
-	k.mu.Unlock()
+	k.leases.Unlock()
 	if k.cfg.Windows == nil || len(counters) == 0 || s.Outcome == storage.Executed && s.AmountMinor == nil {
 		return p, nil
 	}
@@ -120,10 +120,10 @@ func (p *Settling) end(ctx context.Context, ch *change, first bool) {
 		return
 	}
 	p.k.cfg.Windows.Count(ctx, ch.window, ask) //nolint:errcheck // see End
-	p.k.mu.Lock()
-	defer p.k.mu.Unlock()
+	p.k.leases.Lock()
+	defer p.k.leases.Unlock()
 	if w := p.k.window(ch.key); w != nil && w.shared != nil {
-		w.shared.at = time.Time{} // what is known of it is old
+		w.shared.Doubt()
 	}
 }
 
@@ -135,8 +135,8 @@ func (p *Settling) settled(row *storage.Record) {
 		return
 	}
 	k := p.k
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.leases.Lock()
+	defer k.leases.Unlock()
 	for _, c := range p.counters {
 		amount, ok := intentOf(row).Counted(c)
 		if !ok {

@@ -120,7 +120,7 @@ func TestShared_LimitOfTwentyAllowsTwentyOfTwoHundred(t *testing.T) {
 	all.Wait()
 	n := allowed.Load()
 	for _, k := range r.all { // what was released, but not given back in time
-		k.giveUp(t.Context(), true)
+		k.leases.Return(t.Context(), true)
 	}
 	r.pass(time.Second)
 	r.want("allowed", n+r.most(20, r.all...), 20)
@@ -179,14 +179,20 @@ func TestShared_IdlePlacesAreGivenBack(t *testing.T) {
 	}
 	for range 2 {
 		for _, k := range r.all[1:] {
-			k.giveUp(t.Context(), false)
+			k.leases.Return(t.Context(), false)
 		}
 	}
 	r.want("in all", n+r.most(1000, r.all[0]), 1000)
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	r.all[0].Run(ctx)
-	r.want("that are lent", int64(len(r.all[0].lent)), 0)
+	for _, s := range r.all[0].series {
+		for _, w := range s.windows {
+			if !w.shared.IsIdle() {
+				t.Error("places are held after the end")
+			}
+		}
+	}
 }
 
 // What a lost replica held stays taken until it has left the window, and no longer.
@@ -283,7 +289,7 @@ func TestShared_Sums(t *testing.T) {
 		t.Errorf("%d was spent, want 20,000 at most, and not much less", sum)
 	}
 	for _, k := range r.all {
-		k.giveUp(t.Context(), true)
+		k.leases.Return(t.Context(), true)
 	}
 	in := email("a")
 	in.Cost = &engine.Cost{AmountMinor: 20000 - sum, Currency: "EUR"}
@@ -335,7 +341,7 @@ func TestShared_SettledByAnother(t *testing.T) {
 			in := email("a")
 			in.Cost = &engine.Cost{AmountMinor: 1000, Currency: "EUR"}
 			r.decide(r.all[0], 20000, in, noon).Commit()
-			r.all[0].giveUp(t.Context(), true)
+			r.all[0].leases.Return(t.Context(), true)
 			decided := row("a", noon, nil)
 			r.history.rows = []*storage.Record{decided}
 			trial := func() int64 {
@@ -513,7 +519,7 @@ func (l *life) step() {
 			l.all = l.all[:3]
 		}
 	case 1:
-		l.all[i].giveUp(l.t.Context(), l.random.IntN(2) == 0)
+		l.all[i].leases.Return(l.t.Context(), l.random.IntN(2) == 0)
 	case 2, 3, 4:
 		for range l.random.IntN(len(l.open) + 1) {
 			l.end(l.random.IntN(len(l.open)))

@@ -37,8 +37,8 @@ func (k *Counters) try(ctx context.Context, c *cell, at time.Time, turn conditio
 		if err := k.find(ctx, c, at, turn); err != nil {
 			return err
 		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
+		k.leases.Lock()
+		defer k.leases.Unlock()
 		c.before = c.window.total()
 		return nil
 	}

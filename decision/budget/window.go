@@ -6,6 +6,7 @@ import (
 
 	"writ/engine/condition"
 	"writ/storage"
+	"writ/storage/lease"
 )
 
 // window is what a counter has come to for one key. It grows with the parts in which
@@ -20,7 +21,7 @@ type window struct {
 	changes uint32
 	// shared is what this process has of a window that several count in, which has no
 	// parts here. It is nil where this process counts alone.
-	shared *share
+	shared *lease.Lease
 }
 
 // bucketAt returns the number of the part that a time is in.
@@ -31,7 +32,7 @@ func bucketAt(c *condition.Counter, at time.Time) int64 {
 // isEmpty reports whether nothing in the window is counted by the part now.
 func (w *window) isEmpty(now int64) bool {
 	if w.shared != nil {
-		return w.shared.isIdle()
+		return w.shared.IsIdle()
 	}
 	return len(w.parts) == 0 || w.parts[len(w.parts)-1].At < now-condition.Buckets
 }
@@ -50,7 +51,7 @@ func (w *window) expire(now int64) {
 // total is what the window has come to.
 func (w *window) total() (n int64) {
 	if w.shared != nil {
-		return w.shared.total - w.shared.free
+		return w.shared.Total()
 	}
 	for _, p := range w.parts {
 		n = condition.Saturated(n, p.N)

@@ -1,11 +1,11 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"math"
 	"sync"
 
 	"writ/storage"
@@ -67,48 +67,32 @@ func (s *Store) quota(sh *quotaShard, m meter) (*quota, error) {
 	return q, nil
 }
 
-// hold grants up to n places of m, within limit.
-func (s *Store) hold(m meter, limit, n int64) (int64, error) {
+// Count implements storage.Quotas, of meters: the process counts by itself what rules count.
+func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	if err := cmp.Or(ctx.Err(), checkOrg(w.Org)); err != nil {
+		return storage.Granted{}, err
+	}
+	m := meter{w.Org, w.Month}
 	sh := s.quotas.of(m)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	q, err := s.quota(sh, m)
 	if err != nil {
-		return 0, err
+		return storage.Granted{}, err
 	}
-	n = min(n, max(0, limit-q.stored-q.held-q.committing))
-	if q.held+n < 0 {
-		return 0, fmt.Errorf("returning %d places of %q in %d, of which %d are held", -n, m.org, m.month, q.held)
+	for _, back := range ask.Back {
+		if back.N < 0 || back.N > q.held {
+			return storage.Granted{}, fmt.Errorf("returning %d places of %q in %d, of which %d are held", back.N, m.org, m.month, q.held)
+		}
+		q.held -= back.N
+	}
+	taken := q.stored + q.held + q.committing
+	n := max(0, min(ask.Want, ask.Limit-taken))
+	if n < ask.Need {
+		n = 0
 	}
 	q.held += n
-	return n, nil
-}
-
-// Grant implements storage.Quotas.
-func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
-	if err := s.checkQuota(ctx, org, want); err != nil {
-		return 0, err
-	}
-	return s.hold(meter{org, month}, limit, want)
-}
-
-// Return implements storage.Quotas.
-func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
-	if err := s.checkQuota(ctx, org, n); err != nil {
-		return err
-	}
-	_, err := s.hold(meter{org, month}, math.MaxInt64, -n)
-	return err
-}
-
-func (s *Store) checkQuota(ctx context.Context, org string, places int64) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if places < 0 {
-		return fmt.Errorf("%d places of a meter", places)
-	}
-	return checkOrg(org)
+	return storage.Granted{N: n, At: ask.At, Total: taken + n}, nil
 }
 
 // tick is a batch's increase of a meter.

@@ -19,7 +19,7 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 	s := openTest(t, fs, nil)
 	grant := func(s *Store, want int64) {
 		t.Helper()
-		if got, err := s.Grant(t.Context(), "org", month, 5, 100); got != want || err != nil {
+		if got, err := storagetest.Grant(t.Context(), s, "org", month, 5, 100); got != want || err != nil {
 			t.Errorf("Grant = %d, %v, want %d", got, err, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	grant(s, 3)
-	if err := s.Return(t.Context(), "org", month, 4); err == nil || !strings.Contains(err.Error(), "of which 3 are held") {
+	if err := storagetest.Return(t.Context(), s, "org", month, 4); err == nil || !strings.Contains(err.Error(), "of which 3 are held") {
 		t.Errorf("Return of more than are held = %v, want an error", err)
 	}
 	closeTest(t, s)
@@ -45,10 +45,10 @@ func TestQuotas_Bounded(t *testing.T) {
 	}
 	for i := range 3 * maxMeters {
 		org := fmt.Sprint("idle-", i)
-		if _, err := s.Grant(t.Context(), org, month, 1, 1); err != nil {
+		if _, err := storagetest.Grant(t.Context(), s, org, month, 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Return(t.Context(), org, month, 1); err != nil {
+		if err := storagetest.Return(t.Context(), s, org, month, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestQuotas_Bounded(t *testing.T) {
 	if kept > maxMeters {
 		t.Errorf("%d meters are kept, want at most %d", kept, maxMeters)
 	}
-	if got, err := s.Grant(t.Context(), "used", month, 3, 100); got != 2 || err != nil {
+	if got, err := storagetest.Grant(t.Context(), s, "used", month, 3, 100); got != 2 || err != nil {
 		t.Errorf("Grant = %d, %v, want 2: one is decided", got, err)
 	}
 }

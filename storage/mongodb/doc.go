@@ -49,7 +49,7 @@
 // A head lists its decisions by meter. Later a transaction counts heads in quotas and
 // records the last head that it counted. The number of decisions is n plus the decisions
 // of all later heads. A decision takes a place in g, and counting moves that place to n.
-// The sum of n and g is always the number of decisions and held places, and Grant keeps
+// The sum of n and g is always the number of decisions and held places, and Count keeps
 // it within the limit in one update.
 //
 // # Windows

@@ -58,7 +58,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			if _, err := w.Commit(t.Context(), s, first); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := s.Grant(t.Context(), "org", 202611, 2, 10); n != 1 || err != nil {
+			if n, err := storagetest.Grant(t.Context(), s, "org", 202611, 2, 10); n != 1 || err != nil {
 				t.Fatalf("Grant = %d, %v, want the one place that is left", n, err)
 			}
 			mend := failCommits(t, app, test.how)
@@ -81,7 +81,7 @@ func TestAppend_OfUnknownOutcome(t *testing.T) {
 			if n, err := s.Metered(t.Context(), "org", 202611); n != want || err != nil {
 				t.Errorf("Metered = %d, %v, want %d", n, err, want)
 			}
-			if err := s.Return(t.Context(), "org", 202611, 1); (err == nil) == test.stored {
+			if err := storagetest.Return(t.Context(), s, "org", 202611, 1); (err == nil) == test.stored {
 				t.Errorf("Return of the place = %v", err)
 			}
 			if !test.stored {
@@ -126,7 +126,7 @@ func TestMeters_CountBehindTheHeads(t *testing.T) {
 	if n, err := b.counted(t.Context(), a.slot.chain); n != batches || err != nil {
 		t.Errorf("%d heads of the dead handle are counted, %v, want %d", n, err, batches)
 	}
-	if n, err := b.Grant(t.Context(), "org", 202611, 2*batches+1, 10); n != 1 || err != nil {
+	if n, err := storagetest.Grant(t.Context(), b, "org", 202611, 2*batches+1, 10); n != 1 || err != nil {
 		t.Errorf("Grant = %d, %v, want 1", n, err)
 	}
 }

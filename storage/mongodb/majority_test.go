@@ -41,7 +41,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		"View":    func(ctx context.Context) error { return s.View(ctx, func(storage.Reader) error { return nil }) },
 		"Barrier": s.Barrier,
 		"Grant": func(ctx context.Context) error {
-			_, err := s.Grant(ctx, "org", month, 1000, 1)
+			_, err := storagetest.Grant(ctx, s, "org", month, 1000, 1)
 			return err
 		},
 		"Decided": func(ctx context.Context) error {
@@ -61,7 +61,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		}
 	}
 	const held = 50
-	if n, err := s.Grant(t.Context(), "org", month, 1000, held); n != held || err != nil {
+	if n, err := storagetest.Grant(t.Context(), s, "org", month, 1000, held); n != held || err != nil {
 		t.Fatalf("Grant = %d, %v, want %d", n, err, held)
 	}
 	for _, member := range []int{0, 1} {
@@ -88,7 +88,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 		t.Errorf("%d refusals took %v, want less than one deadline", 20*len(operations), took)
 	}
 	for range held / 2 {
-		if err := s.Return(t.Context(), "org", month, 1); err != nil {
+		if err := storagetest.Return(t.Context(), s, "org", month, 1); err != nil {
 			t.Fatalf("Return without a majority = %v", err)
 		}
 	}

@@ -77,8 +77,8 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 	}
 	writes := make([]mongo.WriteModel, 0, len(parts))
 	for p, n := range parts {
-		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: p.key()}}).SetUpdate(mongo.Pipeline{
-			{{Key: "$set", Value: bson.D{{Key: "n", Value: bson.D{{Key: "$add", Value: bson.A{"$n", n}}}}, {Key: "g", Value: moved(p.holder, -n)}}}},
+		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(doc("_id", p.key())).SetUpdate(mongo.Pipeline{
+			doc("$set", doc("n", expr("$add", "$n", n), "g", byHolder.less(p.holder, n))),
 		}))
 	}
 	if len(writes) > 0 {

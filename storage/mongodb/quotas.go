@@ -1,11 +1,10 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -26,7 +25,7 @@ type quotaRow struct {
 	Month int32       `bson:"m"`
 	N     int64       `bson:"n"`
 	Given []placesRow `bson:"g"`
-	// Last is how many places the last Grant gave, or lapsed.
+	// Last is how many places the last Count granted, or lapsed.
 	Last int64 `bson:"last,omitempty"`
 }
 
@@ -35,9 +34,8 @@ type placesRow struct {
 	N      int64  `bson:"n"`
 }
 
-// share is the divisor of the remaining places for one Grant, so that other handles get
-// some.
-const share = 8
+// lapsed is the Last of a Count for a handle whose slot may have expired.
+const lapsed = -1
 
 type meter struct {
 	org   string
@@ -147,11 +145,8 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 		if s.quotas.use(t); t.used == t.n {
 			continue
 		}
-		_, err := s.quotaRows().UpdateOne(ctx, bson.D{{Key: "_id", Value: t.key()}}, mongo.Pipeline{
-			{{Key: "$set", Value: bson.D{{Key: "o", Value: literal(t.org)}, {Key: "m", Value: int32(t.month)}, //nolint:gosec // a year and a month
-				{Key: "n", Value: orElse("$n", int64(0))}, {Key: "g", Value: orElse("$g", bson.A{})}}}},
-			{{Key: "$set", Value: bson.D{{Key: "g", Value: given(s.slot.holder, t.n-t.used)}}}},
-		}, options.UpdateOne().SetUpsert(true))
+		_, err := s.quotaRows().UpdateOne(ctx, doc("_id", t.key()),
+			mongo.Pipeline{t.made(), doc("$set", doc("g", byHolder.more(s.slot.holder, t.n-t.used)))}, options.UpdateOne().SetUpsert(true))
 		if err != nil {
 			return err
 		}
@@ -159,106 +154,121 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 	return nil
 }
 
-func literal(v any) bson.D { return bson.D{{Key: "$literal", Value: v}} }
-
-func orElse(field string, v any) bson.D { return bson.D{{Key: "$ifNull", Value: bson.A{field, v}}} }
-
-// moved is g with n more places of a holder, if g has the holder, and without holders
-// that then have none.
-func moved(holder string, n any) bson.D {
-	isHolder := bson.D{{Key: "$eq", Value: bson.A{"$$this.h", holder}}}
-	more := bson.D{{Key: "$add", Value: bson.A{"$$this.n", n}}}
-	all := bson.D{{Key: "$map", Value: bson.D{{Key: "input", Value: "$g"}, {Key: "in", Value: bson.D{{Key: "$cond", Value: bson.A{
-		isHolder, bson.D{{Key: "h", Value: holder}, {Key: "n", Value: more}}, "$$this",
-	}}}}}}}
-	return bson.D{{Key: "$filter", Value: bson.D{
-		{Key: "input", Value: all}, {Key: "cond", Value: bson.D{{Key: "$ne", Value: bson.A{"$$this.n", int64(0)}}}},
-	}}}
+// made makes a meter's row, if there is none.
+func (m meter) made() bson.D {
+	return doc("$set", doc("o", literal(m.org), "m", int32(m.month), //nolint:gosec // a year and a month
+		"n", orElse("$n", int64(0)), "g", orElse("$g", bson.A{})))
 }
 
-// given is g with n more places of a holder.
-func given(holder string, n any) bson.D {
-	added := bson.D{{Key: "$concatArrays", Value: bson.A{"$g", bson.A{bson.D{{Key: "h", Value: holder}, {Key: "n", Value: n}}}}}}
-	return bson.D{{Key: "$cond", Value: bson.A{bson.D{{Key: "$in", Value: bson.A{holder, "$g.h"}}}, moved(holder, n), added}}}
+// Count implements storage.Quotas.
+func (s *Store) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	if ask.Need < 0 || ask.Want < 0 {
+		return storage.Granted{}, fmt.Errorf("%d places, of which %d are needed", ask.Want, ask.Need)
+	}
+	if w.Month == 0 {
+		return s.countWindow(ctx, &w, &ask)
+	}
+	return s.countMeter(ctx, meter{w.Org, w.Month}, &ask)
 }
 
-// taken is the number of decisions and held places of a row.
-var taken = bson.D{{Key: "$add", Value: bson.A{"$n", bson.D{{Key: "$sum", Value: "$g.n"}}}}}
-
-// lapsed is the Last of a Grant to a handle whose slot may have expired.
-const lapsed = -1
-
-// Grant implements storage.Quotas. A handle gets no places after its slot has expired,
-// so that none are added after others have taken its places back. After an error some
-// places may be granted but unused until this handle ends. The limit still holds.
-func (s *Store) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
-	if err := errors.Join(checkPlaces(ctx, org, want), s.available()); err != nil || want == 0 || limit <= 0 {
-		return 0, err
+// countMeter is Count of a meter. A handle gets no places after its slot has expired, so
+// that none are added after others have taken its places back. After an error some places
+// may be granted but unused until this handle ends. Without a majority places go back
+// later, when there is one.
+func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (storage.Granted, error) {
+	var back int64
+	for _, b := range ask.Back {
+		back += b.N
+	}
+	if err := cmp.Or(ctx.Err(), checkOrg(m.org)); err != nil {
+		return storage.Granted{}, err
+	}
+	if back < 0 || !s.quotas.add(m, -back) {
+		return storage.Granted{}, fmt.Errorf("returning %d places of %q in %d, of which fewer are held", back, m.org, m.month)
+	}
+	if err := s.available(); err != nil {
+		s.quotas.owe(m, back)
+		if ask.Want == 0 {
+			err = nil
+		}
+		return storage.Granted{}, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	m := meter{org, month}
-	for made := false; ; {
-		n, err := s.grant(bounded, m, limit, want)
-		switch {
-		case err == nil && n == lapsed:
-			if err := s.slot.renew(bounded, s); err != nil {
-				return 0, failed(ctx, "asking for places", err)
+	for {
+		row, err := s.exchange(bounded, m, back, ask)
+		if err == nil && row.Last != lapsed {
+			s.quotas.add(m, row.Last)
+			granted := storage.Granted{N: row.Last, At: ask.At, Total: row.N}
+			for _, g := range row.Given {
+				granted.Total += g.N
 			}
-		case err == nil:
-			s.quotas.add(m, n)
-			return n, nil
-		case !errors.Is(err, mongo.ErrNoDocuments):
-			return 0, failed(ctx, "asking for places", err)
-		case made: // the row exists, and no place is left
-			return 0, nil
-		default:
-			_, err := s.quotaRows().InsertOne(bounded, quotaRow{Key: m.key(), Org: org, Month: int32(month), Given: []placesRow{}}) //nolint:gosec // a year and a month
-			if err != nil && !mongo.IsDuplicateKeyError(err) {
-				return 0, failed(ctx, "asking for places", err)
-			}
-			made = true
+			return granted, nil
+		}
+		if err == nil {
+			back = 0
+			err = s.slot.renew(bounded, s)
+		}
+		if err != nil && !mongo.IsDuplicateKeyError(err) { // another handle made the row
+			return storage.Granted{}, failed(ctx, "asking for places", err)
 		}
 	}
 }
 
-// grant gives this handle up to want of the remaining places of a meter with a row.
-func (s *Store) grant(ctx context.Context, m meter, limit, want int64) (int64, error) {
-	left := bson.D{{Key: "$subtract", Value: bson.A{limit, taken}}}
-	part := bson.D{{Key: "$max", Value: bson.A{int64(1), bson.D{{Key: "$toLong", Value: bson.D{{Key: "$divide", Value: bson.A{left, share}}}}}}}}
-	held := bson.D{{Key: "$lt", Value: bson.A{"$$NOW", time.UnixMilli(s.slot.until.Load())}}}
-	last := bson.D{{Key: "$cond", Value: bson.A{held, bson.D{{Key: "$min", Value: bson.A{want, part}}}, int64(lapsed)}}}
-	g := bson.D{{Key: "$cond", Value: bson.A{held, given(s.slot.holder, "$last"), "$g"}}}
-	var row quotaRow
-	err := s.quotaRows().FindOneAndUpdate(ctx,
-		bson.D{{Key: "_id", Value: m.key()}, {Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{left, int64(0)}}}}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "last", Value: last}}}}, {{Key: "$set", Value: bson.D{{Key: "g", Value: g}}}}},
-		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&row)
-	return row.Last, err
+// exchange gives places of this handle back and grants what is asked.
+func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.Ask) (row quotaRow, err error) {
+	last := any(int64(0))
+	if ask.Want > 0 {
+		held := expr("$lt", "$$NOW", time.UnixMilli(s.slot.until.Load()))
+		last = expr("$cond", held, granting(ask, expr("$add", "$n", doc("$sum", "$g.n"))), int64(lapsed))
+	}
+	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), mongo.Pipeline{
+		m.made(),
+		doc("$set", doc("g", byHolder.less(s.slot.holder, back))),
+		doc("$set", doc("last", last)),
+		doc("$set", doc("g", byHolder.more(s.slot.holder, expr("$max", int64(0), "$last")))),
+	}, options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&row)
+	return row, err
 }
 
-// Return implements storage.Quotas. Without a majority the places go back later, when
-// there is one.
-func (s *Store) Return(ctx context.Context, org string, month storage.Month, n int64) error {
-	if err := checkPlaces(ctx, org, n); err != nil || n == 0 {
-		return err
-	}
-	m := meter{org, month}
-	if !s.quotas.add(m, -n) {
-		return fmt.Errorf("returning %d places of %q in %d, of which fewer are held", n, org, month)
-	}
-	if s.available() == nil {
-		return failed(ctx, "returning places", s.giveBack(ctx, m, n))
-	}
-	s.quotas.owe(m, n)
-	return nil
+// share is the divisor of what is left for one grant, so that other handles get some.
+const share = 16
+
+// granting is how many places are granted of a row that has come to taken.
+func granting(ask *storage.Ask, taken bson.D) bson.D {
+	left := expr("$subtract", ask.Limit, taken)
+	part := doc("$toLong", doc("$floor", expr("$divide", left, int64(share))))
+	return expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
 }
 
-func (s *Store) giveBack(ctx context.Context, m meter, n int64) error {
-	_, err := s.quotaRows().UpdateOne(ctx, bson.D{{Key: "_id", Value: m.key()}},
-		mongo.Pipeline{{{Key: "$set", Value: bson.D{{Key: "g", Value: moved(s.slot.holder, -n)}}}}})
-	return err
+// tally is a list in a row of who has places of it: handles, or the parts of a window.
+type tally struct{ list, who string }
+
+var byHolder, byPart = tally{"g", "h"}, tally{"p", "a"}
+
+// of is how many places somebody has.
+func (t tally) of(who any) bson.D {
+	n := expr("$cond", expr("$eq", "$$this."+t.who, who), "$$this.n", int64(0))
+	return doc("$sum", doc("$map", doc("input", "$"+t.list, "in", n)))
 }
+
+// more is the list in which somebody has n more, without who then has none.
+func (t tally) more(who, n any) bson.D {
+	others := doc("$filter", doc("input", "$"+t.list, "cond", expr("$ne", "$$this."+t.who, who)))
+	all := expr("$concatArrays", others, bson.A{doc(t.who, who, "n", expr("$add", t.of(who), n))})
+	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this.n", int64(0))))
+}
+
+// less is the list in which somebody has n fewer, or none.
+func (t tally) less(who any, n int64) bson.D {
+	return t.more(who, expr("$subtract", int64(0), expr("$min", t.of(who), n)))
+}
+
+func expr(name string, args ...any) bson.D { return doc(name, bson.A(args)) }
+
+func literal(v any) bson.D { return doc("$literal", v) }
+
+func orElse(field string, v any) bson.D { return expr("$ifNull", field, v) }
 
 // repay gives back owed places. It does not retry an error, which may have given them
 // back.
@@ -268,26 +278,15 @@ func (s *Store) repay(ctx context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		if err := s.giveBack(ctx, m, n); err != nil {
+		if _, err := s.exchange(ctx, m, n, &storage.Ask{}); err != nil {
 			return err
 		}
 	}
 }
 
-func checkPlaces(ctx context.Context, org string, places int64) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if places < 0 || places == math.MaxInt64 {
-		return fmt.Errorf("%d places of a meter", places)
-	}
-	return checkOrg(org)
-}
-
 // freePlaces takes back the places of a holder that was given up. All its decisions must
 // be counted.
 func (s *Store) freePlaces(ctx context.Context, holder string) error {
-	_, err := s.quotaRows().UpdateMany(ctx, bson.D{{Key: "g.h", Value: holder}},
-		bson.D{{Key: "$pull", Value: bson.D{{Key: "g", Value: bson.D{{Key: "h", Value: holder}}}}}})
+	_, err := s.quotaRows().UpdateMany(ctx, doc("g.h", holder), doc("$pull", doc("g", doc("h", holder))))
 	return err
 }

@@ -26,7 +26,7 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 	if _, err := w.Commit(t.Context(), s, w.Record("org")); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.Grant(t.Context(), "org", 202611, 2, 10); n != 1 || err != nil {
+	if n, err := storagetest.Grant(t.Context(), s, "org", 202611, 2, 10); n != 1 || err != nil {
 		t.Fatalf("Grant = %d, %v, want the one place that is left", n, err)
 	}
 	primary, err := set.Primary(t.Context())
@@ -61,10 +61,10 @@ func TestAppend_OfABatchThatIsRolledBack(t *testing.T) {
 		t.Errorf("Append after it = %v", err)
 	}
 	storagetest.Check(t, s, w.Keys(t), "org")
-	if err := s.Return(t.Context(), "org", 202611, 1); err == nil {
+	if err := storagetest.Return(t.Context(), s, "org", 202611, 1); err == nil {
 		t.Error("Return of a place that is used = nil, want an error")
 	}
-	if n, err := s.Grant(t.Context(), "org", 202611, 4, 10); n != 1 || err != nil {
+	if n, err := storagetest.Grant(t.Context(), s, "org", 202611, 4, 10); n != 1 || err != nil {
 		t.Errorf("Grant = %d, %v, want the one place that is left", n, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/storage/storagetest"
 )
 
 // TestLeads_OnlyTheFirstSlot: of two handles that are both sure of their beats.
@@ -43,14 +45,14 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 	o := newDatabase(t, sharedSet(t))
 	late, other := openTest(t, o), openTest(t, o)
 	late.slot.until.Store(0)
-	if n, err := late.Grant(t.Context(), "org", 202611, 10, 1); n != 1 || err != nil {
+	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 1 || err != nil {
 		t.Errorf("Grant by a handle that is late = %d, %v, want 1", n, err)
 	}
 	late.silence(t)
 	if err := other.bury(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := late.Grant(t.Context(), "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
+	if n, err := storagetest.Grant(t.Context(), late, "org", 202611, 10, 1); n != 0 || !errors.Is(err, errLost) {
 		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
 	}
 	var row quotaRow

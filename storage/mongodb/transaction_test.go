@@ -95,7 +95,7 @@ func TestTransactions_OfTheDeadBlockNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := w.Record("org")
-	n, err := keeper.Grant(t.Context(), "org", storage.MonthOf(record.DecidedAt), 100, 10)
+	n, err := storagetest.Grant(t.Context(), keeper, "org", storage.MonthOf(record.DecidedAt), 100, 10)
 	if err != nil || n == 0 {
 		t.Errorf("Grant = %d, %v, want places", n, err)
 	}

@@ -33,14 +33,8 @@ type partRow struct {
 	N  int64 `bson:"n"`
 }
 
-// windowShare is the divisor of what is left in a window for one grant, so that other
-// handles get some.
-const windowShare = 16
-
-type windows struct{ s *Store }
-
 // Windows implements storage.Quotas.
-func (s *Store) Windows() storage.Windows { return windows{s} }
+func (s *Store) Windows() storage.Windows { return s }
 
 func (s *Store) windowRows() *mongo.Collection { return s.db.Collection(windowsName) }
 
@@ -59,52 +53,48 @@ func checkWindow(ctx context.Context, w *storage.Window) error {
 // length, for handles whose clocks are behind.
 func keptUntil(w *storage.Window) bson.D {
 	length := 2 * (w.Parts + 1) * w.Part.Milliseconds()
-	return bson.D{{Key: "$dateAdd", Value: bson.D{{Key: "startDate", Value: "$$NOW"}, {Key: "unit", Value: "millisecond"}, {Key: "amount", Value: length}}}}
+	return doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", length))
 }
 
 // Begin implements storage.Windows.
-func (ws windows) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
-	if err := errors.Join(checkWindow(ctx, &w), ws.s.available()); err != nil {
+func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
+	if err := errors.Join(checkWindow(ctx, &w), s.available()); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, ws.s.timeout)
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows := make([]partRow, len(parts))
 	for i, p := range parts {
 		rows[i] = partRow(p)
 	}
-	_, err := ws.s.windowRows().UpdateOne(bounded, bson.D{{Key: "_id", Value: windowKey(&w)}}, mongo.Pipeline{set(
-		bson.E{Key: "u", Value: orElse("$u", uuid.NewString())}, bson.E{Key: "p", Value: orElse("$p", literal(rows))},
-		bson.E{Key: "until", Value: orElse("$until", keptUntil(&w))},
-		bson.E{Key: "last", Value: orElse("$last", int64(0))}, bson.E{Key: "at", Value: orElse("$at", int64(0))},
-	)}, options.UpdateOne().SetUpsert(true))
+	_, err := s.windowRows().UpdateOne(bounded, doc("_id", windowKey(&w)), mongo.Pipeline{doc("$set", doc(
+		"u", orElse("$u", uuid.NewString()), "p", orElse("$p", literal(rows)), "until", orElse("$until", keptUntil(&w)),
+		"last", orElse("$last", int64(0)), "at", orElse("$at", int64(0)),
+	))}, options.UpdateOne().SetUpsert(true))
 	if mongo.IsDuplicateKeyError(err) {
 		err = nil // another handle was faster
 	}
 	return failed(ctx, "keeping a window", err)
 }
 
-// Count implements storage.Windows.
-func (ws windows) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
-	if err := errors.Join(checkWindow(ctx, &w), ws.s.available()); err != nil {
+// countWindow is Count of what a rule counts.
+func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage.Ask) (storage.Granted, error) {
+	if err := errors.Join(checkWindow(ctx, w), s.available()); err != nil {
 		return storage.Granted{}, err
 	}
-	if ask.Need < 0 || ask.Want < 0 {
-		return storage.Granted{}, fmt.Errorf("%d places of a window, of which %d are needed", ask.Want, ask.Need)
-	}
-	bounded, cancel := context.WithTimeout(ctx, ws.s.timeout)
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var row windowRow
-	filter := bson.D{{Key: "_id", Value: windowKey(&w)}}
+	filter := doc("_id", windowKey(w))
 	if ask.Begun != "" {
 		filter = append(filter, bson.E{Key: "u", Value: ask.Begun})
 	}
 	peek := ask.Want == 0 && len(ask.Back) == 0
 	var found *mongo.SingleResult
 	if peek {
-		found = ws.s.windowRows().FindOne(bounded, filter)
+		found = s.windowRows().FindOne(bounded, filter)
 	} else {
-		found = ws.s.windowRows().FindOneAndUpdate(bounded, filter, counts(&w, &ask), options.FindOneAndUpdate().SetReturnDocument(options.After))
+		found = s.windowRows().FindOneAndUpdate(bounded, filter, counts(w, ask), options.FindOneAndUpdate().SetReturnDocument(options.After))
 	}
 	switch err := found.Decode(&row); {
 	case errors.Is(err, mongo.ErrNoDocuments):
@@ -124,38 +114,19 @@ func (ws windows) Count(ctx context.Context, w storage.Window, ask storage.Ask) 
 	return granted, nil
 }
 
-func expr(name string, args ...any) bson.D { return bson.D{{Key: name, Value: bson.A(args)}} }
-
-func set(fields ...bson.E) bson.D { return bson.D{{Key: "$set", Value: bson.D(fields)}} }
-
 // counts gives back and grants what ask says. The clock is the server's.
 func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
-	now := bson.D{{Key: "$toLong", Value: bson.D{{Key: "$floor", Value: expr("$divide", bson.D{{Key: "$toLong", Value: "$$NOW"}}, w.Part.Milliseconds())}}}}
+	now := doc("$toLong", doc("$floor", expr("$divide", doc("$toLong", "$$NOW"), w.Part.Milliseconds())))
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)
-	counted := bson.D{{Key: "$filter", Value: bson.D{{Key: "input", Value: "$p"}, {Key: "cond", Value: expr("$gte", "$$this.a", low)}}}}
-	left := expr("$subtract", ask.Limit, bson.D{{Key: "$sum", Value: "$p.n"}})
-	part := bson.D{{Key: "$toLong", Value: bson.D{{Key: "$floor", Value: expr("$divide", left, int64(windowShare))}}}}
+	counted := doc("$filter", doc("input", "$p", "cond", expr("$gte", "$$this.a", low)))
+	stages := mongo.Pipeline{doc("$set", doc("p", counted, "at", expr("$max", ask.At, now)))}
+	for _, back := range ask.Back {
+		stages = append(stages, doc("$set", doc("p", byPart.less(back.At, back.N))))
+	}
 	last := any(int64(0))
 	if ask.Want > 0 {
-		last = expr("$cond", expr("$gte", left, ask.Need), expr("$max", ask.Need, expr("$min", ask.Want, part)), int64(0))
+		last = granting(ask, doc("$sum", "$p.n"))
 	}
-	others := bson.D{{Key: "$filter", Value: bson.D{{Key: "input", Value: "$p"}, {Key: "cond", Value: expr("$ne", "$$this.a", "$at")}}}}
-	before := bson.D{{Key: "$sum", Value: bson.D{{Key: "$map", Value: bson.D{{Key: "input", Value: "$p"}, {Key: "in", Value: expr("$cond", expr("$eq", "$$this.a", "$at"), "$$this.n", int64(0))}}}}}}
-	with := expr("$concatArrays", others, bson.A{bson.D{{Key: "a", Value: "$at"}, {Key: "n", Value: expr("$add", before, "$last")}}})
-	granted := expr("$gt", "$last", int64(0))
-	stages := mongo.Pipeline{set(bson.E{Key: "p", Value: counted}, bson.E{Key: "at", Value: expr("$max", ask.At, now)})}
-	for _, back := range ask.Back {
-		stages = append(stages, set(bson.E{Key: "p", Value: without(back)}))
-	}
-	return append(stages,
-		set(bson.E{Key: "last", Value: last}),
-		set(bson.E{Key: "p", Value: expr("$cond", granted, with, "$p")}, bson.E{Key: "until", Value: expr("$cond", granted, keptUntil(w), "$until")}))
-}
-
-// without is p with what is given back.
-func without(back storage.WindowPart) bson.D {
-	fewer := bson.D{{Key: "a", Value: "$$this.a"}, {Key: "n", Value: expr("$max", int64(0), expr("$subtract", "$$this.n", back.N))}}
-	return bson.D{{Key: "$map", Value: bson.D{
-		{Key: "input", Value: "$p"}, {Key: "in", Value: expr("$cond", expr("$eq", "$$this.a", back.At), fewer, "$$this")},
-	}}}
+	until := expr("$cond", expr("$gt", "$last", int64(0)), keptUntil(w), "$until")
+	return append(stages, doc("$set", doc("last", last)), doc("$set", doc("p", byPart.more("$at", "$last"), "until", until)))
 }

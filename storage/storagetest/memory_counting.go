@@ -22,12 +22,10 @@ type memoryWindow struct {
 }
 
 // Windows implements storage.Quotas.
-func (h *Handle) Windows() storage.Windows { return windowsHandle{h} }
-
-type windowsHandle struct{ *Handle }
+func (h *Handle) Windows() storage.Windows { return h }
 
 // Begin implements storage.Windows.
-func (h windowsHandle) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
+func (h *Handle) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
 	all := &h.m.windows
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -41,8 +39,7 @@ func (h windowsHandle) Begin(ctx context.Context, w storage.Window, parts []stor
 	return ctx.Err()
 }
 
-// Count implements storage.Windows.
-func (h windowsHandle) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+func (h *Handle) countWindow(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
 	all := &h.m.windows
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -52,38 +52,36 @@ func (h *Handle) Append(ctx context.Context, batch storage.Batch, seal storage.S
 	return existing, nil
 }
 
-// Grant implements storage.Quotas.
-func (h *Handle) Grant(ctx context.Context, org string, month storage.Month, limit, want int64) (int64, error) {
+// Count implements storage.Quotas.
+func (h *Handle) Count(ctx context.Context, w storage.Window, ask storage.Ask) (storage.Granted, error) {
+	if w.Month == 0 {
+		return h.countWindow(ctx, w, ask)
+	}
 	l := &h.m.quotas
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h.lost.Load() {
-		return 0, storage.ErrConflict
+		return storage.Granted{}, storage.ErrConflict
 	}
-	m := memoryMeter{org, month}
-	taken := l.meters[m]
-	for _, n := range l.held[m] {
-		taken += n
-	}
+	m := memoryMeter{w.Org, w.Month}
 	if l.held[m] == nil {
 		l.held[m] = make(map[*Handle]int64)
 	}
-	granted := min(want, max(0, limit-taken))
-	l.held[m][h] += granted
-	return granted, ctx.Err()
-}
-
-// Return implements storage.Quotas.
-func (h *Handle) Return(ctx context.Context, org string, month storage.Month, n int64) error {
-	l := &h.m.quotas
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := memoryMeter{org, month}
-	if n > l.held[m][h] {
-		return fmt.Errorf("returning %d places of %d", n, l.held[m][h])
+	for _, back := range ask.Back {
+		if back.N > l.held[m][h] {
+			return storage.Granted{}, fmt.Errorf("returning %d places of %d", back.N, l.held[m][h])
+		}
+		l.held[m][h] -= back.N
 	}
-	l.held[m][h] -= n
-	return ctx.Err()
+	got := storage.Granted{At: ask.At, Total: l.meters[m]}
+	for _, n := range l.held[m] {
+		got.Total += n
+	}
+	if n := min(ask.Want, ask.Limit-got.Total); n >= ask.Need && n > 0 {
+		got.N, got.Total = n, got.Total+n
+		l.held[m][h] += n
+	}
+	return got, ctx.Err()
 }
 
 // Metered implements storage.Quotas.

@@ -10,9 +10,22 @@ import (
 
 	"writ/ledger/receipt"
 	"writ/storage"
+	"writ/storage/lease"
 )
 
 var november = storage.MonthOf(noon)
+
+// Grant asks a handle for places of a meter and returns how many it gets.
+func Grant(ctx context.Context, h lease.Store, org string, month storage.Month, limit, want int64) (int64, error) {
+	got, err := h.Count(ctx, storage.Window{Org: org, Month: month}, storage.Ask{Limit: limit, Need: min(want, 1), Want: want})
+	return got.N, err
+}
+
+// Return gives places of a meter back.
+func Return(ctx context.Context, h lease.Store, org string, month storage.Month, n int64) error {
+	_, err := h.Count(ctx, storage.Window{Org: org, Month: month}, storage.Ask{Back: []storage.WindowPart{{N: n}}})
+	return err
+}
 
 // quotas is a handle whose places a test counts.
 type quotas struct {
@@ -23,7 +36,7 @@ type quotas struct {
 // grant asks for places of org's november.
 func (q quotas) grant(org string, limit, want int64) int64 {
 	q.Helper()
-	n, err := q.Grant(q.Context(), org, november, limit, want)
+	n, err := Grant(q.Context(), q, org, november, limit, want)
 	if err != nil || n < 0 || n > want {
 		q.Errorf("Grant(%q, %d, %d) = %d, %v", org, limit, want, n, err)
 	}
@@ -44,7 +57,7 @@ func (q quotas) all(org string, limit int64) (total int64) {
 
 func (q quotas) giveBack(org string, n int64) {
 	q.Helper()
-	if err := q.Return(q.Context(), org, november, n); err != nil {
+	if err := Return(q.Context(), q, org, november, n); err != nil {
 		q.Errorf("Return(%q, %d) = %v", org, n, err)
 	}
 }
@@ -59,7 +72,7 @@ func (q quotas) want(what string, got, want int64) {
 func (w *world) quotas() quotas { return quotas{w.T, w.Store} }
 
 var quotaTests = []test{
-	{"Grant gives places as far as limit, none where it is reached, and those that are returned again", func(w *world) {
+	{"Count gives places as far as limit, none where it is reached, and those that are returned again", func(w *world) {
 		q := w.quotas()
 		q.want("up to the limit", q.all("org", 10), 10)
 		q.want("at the limit", q.grant("org", 10, 1), 0)
@@ -78,7 +91,7 @@ var quotaTests = []test{
 		q := w.quotas()
 		q.want("of one", q.all("org", 3), 3)
 		q.want("of another", q.all("or", 3), 3)
-		n, err := w.Grant(w.ctx, "org", november+1, 1, 1)
+		n, err := Grant(w.ctx, w, "org", november+1, 1, 1)
 		w.must("Grant", err)
 		q.want("in the month after", n, 1)
 	}},
@@ -93,7 +106,7 @@ var quotaTests = []test{
 		q.giveBack("org", 2)
 		w.wantMeter("org", november, 2)
 	}},
-	{"of racing Grants exactly limit places are given", func(w *world) {
+	{"of racing Counts exactly limit places are given", func(w *world) {
 		q := w.quotas()
 		var total atomic.Int64
 		race(func(racer int) {

@@ -133,7 +133,7 @@ var writerTests = []replicaTest{
 		r.TakeOver(r.a.T, r.one)
 		one.want("of the lost handle", other.all("lost", 20), 16)
 		other.giveBack("lost", 10)
-		n, err := r.one.Grant(r.a.Context(), "lost", november, 20, 1)
+		n, err := Grant(r.a.Context(), r.one, "lost", november, 20, 1)
 		r.a.wantErr("Grant to the lost handle", err, storage.ErrConflict)
 		one.want("that the lost handle got", n, 0)
 		one.want("that nobody holds", other.all("lost", 20), 10)
