@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
@@ -16,24 +17,29 @@ import (
 // [Parse] the name tells JSON from YAML, and every error is an *[Error].
 //
 // The members of a policy, a rule and an intent are in the order of the Go types, conditions
-// and actions are objects, and indentation is two spaces. What the author wrote on one line in
-// braces or brackets stays so where it fits on a line of 100 characters and holds no comment.
-// Scalars are spelled as they were; single empty lines stay. Format changes no document, and
-// formatting twice is formatting once.
+// and actions are objects, and indentation is two spaces. What the author wrote in YAML on one
+// line in braces or brackets stays so where it fits on a line of 100 characters and holds no
+// comment. Single empty lines stay. Format changes no document, and formatting twice is
+// formatting once. It refuses a file of which it would lose a comment.
 func Format(name string, data []byte) ([]byte, error) {
 	docs, err := Parse(name, data)
 	if err != nil {
 		return nil, err
 	}
 	f := docs[0].file
+	if !f.yaml {
+		return f.formatJSON()
+	}
 	out := data
 	for range MaxPasses {
-		passed := newFile(name, out)
-		pages, err := passed.pages()
+		pages, err := yamlNodes(withMarks(out))
+		if err != nil {
+			return nil, f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
+		}
+		next, err := f.write(pages)
 		if err != nil {
 			return nil, err
 		}
-		next := passed.write(pages)
 		if bytes.Equal(next, out) {
 			return out, f.unchanged(docs, out)
 		}
@@ -52,56 +58,25 @@ func (f *file) unchanged(docs []*Document, out []byte) error {
 	if !slices.EqualFunc(docs, after, (*Document).Equal) {
 		return f.refuse(Place{1, 1}, "cannot be formatted: a document would change")
 	}
-	if !f.yaml {
-		return nil
+	return f.keeps(texts(commentsOf(f.text)), texts(commentsOf(out)))
+}
+
+// keeps refuses a change of f by which one of some comments is lost.
+func (f *file) keeps(comments, kept []string) error {
+	left := map[string]int{}
+	for _, c := range kept {
+		left[c]++
 	}
-	was, is := commentsOf(f.text), commentsOf(out)
-	for i, c := range was {
-		if j := slices.IndexFunc(is, func(d comment) bool { return c.text == d.text }); j >= 0 {
-			is = slices.Delete(is, j, j+1)
-			continue
+	for _, text := range comments {
+		if left[text]--; left[text] < 0 {
+			at := Place{1, 1}
+			if all := commentsOf(f.text); slices.Contains(texts(all), text) {
+				at = all[slices.Index(texts(all), text)].at
+			}
+			return f.refuse(at, "this comment would be lost: write it on a line of its own, above a member")
 		}
-		return f.refuse(was[i].at, "cannot be formatted: this comment would be lost; write it on a line of its own")
 	}
 	return nil
-}
-
-func commentsOf(text []byte) []comment {
-	nodes, err := yamlNodes(text)
-	if err != nil {
-		return nil
-	}
-	return readText(text, nodes).comments
-}
-
-// pages reads a file as it is written.
-func (f *file) pages() ([]page, error) {
-	if !f.yaml {
-		roots, err := f.readJSON()
-		pages := make([]page, len(roots))
-		for i, n := range roots {
-			pages[i].root = made(n, 0)
-		}
-		return pages, err
-	}
-	nodes, err := yamlNodes(f.text)
-	if err != nil {
-		return nil, f.yamlSyntax(err)
-	}
-	b := &builder{text: readText(f.text, nodes)}
-	var pages []page
-	for _, doc := range nodes {
-		pages = append(pages, page{root: b.value(doc.Content[0], nil, false)})
-		b.doc++
-	}
-	b.text.attach(b.starts)
-	for i := range pages {
-		pages[i].takeComments(b.starts, i)
-		if b.shared {
-			pages[i].root.fixed = true
-		}
-	}
-	return pages, nil
 }
 
 // yamlNodes returns the documents of a file that are not empty.
@@ -122,57 +97,236 @@ func yamlNodes(text []byte) (docs []*yaml.Node, err error) {
 	}
 }
 
-// takeComments takes the comments above and below all of a document from its first and its
-// last member, in whose place another may be later.
-func (p *page) takeComments(starts []*element, doc int) {
-	var first, last *element
-	for _, x := range starts {
-		if x.doc == doc && x.up == nil {
-			first, last = cmp.Or(first, x), x
+// write writes YAML documents in canonical form.
+func (f *file) write(pages []*yaml.Node) ([]byte, error) {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	for _, page := range pages {
+		root := page.Content[0]
+		each := []*yaml.Node{root}
+		if root.Kind == yaml.SequenceNode {
+			each = root.Content
 		}
-	}
-	if first == nil {
-		return
-	}
-	p.foot, last.foot = last.foot, nil
-	if first.blank && len(first.head) > 0 {
-		first.head = append(first.head, "")
-	}
-	first.blank = false
-	p.head, first.head = first.head, nil
-}
-
-func (f *file) write(pages []page) []byte {
-	roots := make([]*element, len(pages))
-	for i, p := range pages {
-		roots[i] = p.root
-		each := []*element{p.root}
-		if p.root.kind == '[' {
-			each = p.root.kids
-		}
-		for _, x := range each {
-			x.natural(kindOf(x.node()))
-			if !p.root.fixed {
-				x.arrange(kindOf(x.node()))
+		for _, y := range each {
+			if err := f.arrange(page, y); err != nil {
+				return nil, err
 			}
 		}
+		open(root, 0, 0)
+		if err := enc.Encode(page); err != nil {
+			return nil, f.refuse(Place{1, 1}, "cannot be formatted: %v", err)
+		}
 	}
-	if f.yaml {
-		return writeYAML(pages)
-	}
-	return writeJSON(roots)
+	err := enc.Close()
+	return withoutMarks(b.Bytes()), err
 }
 
-// natural writes a rule's condition and action as objects.
-func (x *element) natural(k Kind) {
-	for i, name := range x.keys {
-		if k != Rule || name.text != "condition" && name.text != "action" || x.kids[i].kind != '"' {
-			continue
-		}
-		if n := parseObject(x.kids[i].text); n != nil && x.kids[i].anchor == "" {
-			x.kids[i] = made(n, depthOf(name.text))
+// arrange puts the members of a document of a page in order, and writes a rule's condition
+// and action as objects. Comments above the first member and below the last are those of the
+// document.
+func (f *file) arrange(page, y *yaml.Node) error {
+	n, err := (&yamlReader{file: f}).value(y)
+	if err != nil || y.Kind != yaml.MappingNode {
+		return err
+	}
+	k := kindOf(n)
+	for i, name := range n.keys {
+		if object := n.kids[i].object(k, name.name); object != nil && y.Content[2*i+1].Kind == yaml.ScalarNode && y.Content[2*i+1].Anchor == "" {
+			y.Content[2*i+1] = keepComments(made(object, depthOf(name.name)), y.Content[2*i+1])
 		}
 	}
+	if k == Suite || shared(page) {
+		return nil
+	}
+	var members []*yaml.Node
+	for _, i := range n.order(k) {
+		members = append(members, y.Content[2*i], y.Content[2*i+1])
+	}
+	if members[0] != y.Content[0] {
+		y.HeadComment, y.Content[0].HeadComment = join(y.HeadComment, y.Content[0].HeadComment), ""
+	}
+	last := y.Content[len(y.Content)-2]
+	if members[len(members)-2] != last {
+		y.FootComment, last.FootComment = join(last.FootComment, y.FootComment), ""
+	}
+	y.Content = members
+	return nil
+}
+
+func join(above, below string) string { return strings.Trim(above+"\n"+below, "\n") }
+
+// shared reports whether a node in y has a second name: it stands before its aliases.
+func shared(y *yaml.Node) (found bool) {
+	walk(y, func(y *yaml.Node) { found = found || y.Kind == yaml.AliasNode })
+	return found
+}
+
+// open writes what is too long for one line on several, and puts text that the YAML library
+// would write as another in quotes, and comments where it writes them as it reads them. y begins
+// at a column, and its lines have an indentation.
+func open(y *yaml.Node, indent, column int) {
+	switch {
+	case y.Tag == "!!null":
+		y.Value = "null"
+	case y.Tag == "!!str" && !writable(y.Value):
+		y.Style = yaml.DoubleQuotedStyle
+	}
+	if column+width(y)-2 > MaxLine {
+		y.Style &^= yaml.FlowStyle
+	}
+	for i, kid := range y.Content {
+		switch {
+		case y.Style&yaml.FlowStyle != 0:
+			open(kid, 0, -MaxLine)
+		case y.Kind == yaml.SequenceNode:
+			open(kid, indent+2, indent+2)
+			if len(kid.Content) > 0 && kid.Style&yaml.FlowStyle == 0 { // on the line of the dash
+				kid.HeadComment, kid.Content[0].HeadComment = join(kid.HeadComment, kid.Content[0].HeadComment), ""
+			}
+			below := &y.FootComment
+			if i+1 < len(y.Content) {
+				below = &y.Content[i+1].HeadComment
+			}
+			*below, kid.FootComment = join(kid.FootComment, *below), ""
+		case i%2 == 1:
+			open(kid, indent+2, indent+len([]rune(y.Content[i-1].Value))+2)
+			y.Content[i-1].FootComment, kid.FootComment = join(kid.FootComment, y.Content[i-1].FootComment), ""
+		}
+	}
+}
+
+// width is about how long a value is on one line.
+func width(y *yaml.Node) (n int) {
+	walk(y, func(y *yaml.Node) {
+		if n += len([]rune(y.Value)) + 2; y.Style&inQuotes != 0 {
+			n += 2
+		}
+	})
+	return n
+}
+
+// writable reports whether the YAML library writes and reads the text as it is spelled.
+func writable(text string) bool {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }) {
+		return false
+	}
+	body := strings.TrimSuffix(text, "\n")
+	return !strings.Contains(text, "\n") || body != "" && strings.TrimSpace(body) == body && !strings.Contains(body, " \n") && !strings.Contains(body, "\t\n")
+}
+
+func (f *file) formatJSON() ([]byte, error) {
+	roots, err := f.readJSON()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, root := range roots {
+		each := []*node{root}
+		if root.kind == '[' {
+			each = root.kids
+		}
+		for i, n := range each {
+			k := kindOf(n)
+			if each[i] = n.natural(k); k != Suite {
+				each[i] = each[i].arranged(each[i].order(k))
+			}
+		}
+		if root.kind != '[' {
+			root = each[0]
+		}
+		text := root.json()
+		if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+			return nil, err
+		}
+		b.Write(append(text, '\n'))
+	}
+	return b.Bytes(), nil
+}
+
+// order returns the places of an object's members in the order of their kind. Those that it
+// does not know are last.
+func (n *node) order(k Kind) []int {
+	names := members()[k]
+	rank := func(i int) int {
+		if at := slices.Index(names, n.keys[i].name); at >= 0 {
+			return at
+		}
+		return len(names)
+	}
+	places := n.places()
+	slices.SortStableFunc(places, func(i, j int) int { return cmp.Compare(rank(i), rank(j)) })
+	return places
+}
+
+func (n *node) places() []int {
+	all := make([]int, len(n.kids))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// arranged is an object with its members in another order.
+func (n *node) arranged(order []int) *node {
+	if n.kind != '{' {
+		return n
+	}
+	c := *n
+	c.keys, c.kids = nil, nil
+	for _, i := range order {
+		c.keys, c.kids = append(c.keys, n.keys[i]), append(c.kids, n.kids[i])
+	}
+	return &c
+}
+
+// made makes YAML of a value. Lists of a document are written an item a line, what is short
+// inside of conditions and actions on one.
+func made(n *node, depth int) *yaml.Node {
+	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
+	switch n.kind {
+	case '{', '[':
+		y.Kind = yaml.MappingNode
+		if n.kind == '[' {
+			y.Kind = yaml.SequenceNode
+		}
+		for i, kid := range n.kids {
+			deeper := depth + 1
+			if n.kind == '{' {
+				y.Content = append(y.Content, text(n.keys[i].name))
+				if depth == 0 {
+					deeper = depthOf(n.keys[i].name)
+				}
+			}
+			y.Content = append(y.Content, made(kid, deeper))
+		}
+		if depth > 1 && width(y) <= MaxLine*4/5 || len(n.kids) == 0 {
+			y.Style = yaml.FlowStyle
+		}
+	case '"':
+		return text(n.text)
+	}
+	return y
+}
+
+// text makes YAML of a text, which needs quotes where YAML would read it as something else.
+// Times need none.
+func text(s string) *yaml.Node {
+	y := new(yaml.Node)
+	if err := yaml.Unmarshal([]byte(s), y); err == nil && len(y.Content) == 1 && y.Content[0].Tag == "!!timestamp" && y.Content[0].Value == s {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!timestamp", Value: s}
+	}
+	y.SetString(s)
+	if err := y.Encode(s); err != nil || y.Tag != "!!str" {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
+	}
+	return y
+}
+
+// keepComments gives y the comments and the name of what it replaces.
+func keepComments(y, old *yaml.Node) *yaml.Node {
+	y.HeadComment, y.LineComment, y.FootComment, y.Anchor = old.HeadComment, old.LineComment, old.FootComment, old.Anchor
+	return y
 }
 
 // depthOf returns how deep a member of a document counts for [made]: an action is short.
@@ -183,40 +337,16 @@ func depthOf(member string) int {
 	return 1
 }
 
-// parseObject reads JSON in a string, nil unless it is an object.
-func parseObject(text string) *node {
-	roots, err := newFile("", []byte(text)).readJSON()
+// object returns what a rule has as its condition or action in a string, nil where n is none.
+func (n *node) object(k Kind, member string) *node {
+	if k != Rule || member != "condition" && member != "action" || n.kind != '"' {
+		return nil
+	}
+	roots, err := newFile("", []byte(n.text)).readJSON()
 	if err != nil || len(roots) != 1 || roots[0].kind != '{' {
 		return nil
 	}
 	return roots[0]
-}
-
-// arrange puts the members of a document in order. Those that it does not know are last.
-func (x *element) arrange(k Kind) {
-	order := members()[k]
-	if x.kind != '{' || k == Suite || len(order) == 0 {
-		return
-	}
-	x.sortMembers(func(name string) int {
-		if at := slices.Index(order, name); at >= 0 {
-			return at
-		}
-		return len(order)
-	})
-}
-
-// sortMembers sorts the members by the ranks of their names.
-func (x *element) sortMembers(rank func(name string) int) {
-	places := make([]int, len(x.keys))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(i, j int) int { return cmp.Compare(rank(x.keys[i].text), rank(x.keys[j].text)) })
-	keys, kids := slices.Clone(x.keys), slices.Clone(x.kids)
-	for i, from := range places {
-		x.keys[i], x.kids[i] = keys[from], kids[from]
-	}
 }
 
 // Equal reports whether two documents say the same: the order of members does not count,
@@ -233,16 +363,10 @@ func (d *Document) Canonical() jsontext.Value {
 
 // natural is a rule with its condition and action as objects.
 func (n *node) natural(k Kind) *node {
-	if k != Rule || n.kind != '{' {
-		return n
-	}
 	c := *n
 	c.kids = slices.Clone(n.kids)
 	for i, name := range n.keys {
-		if name.name != "condition" && name.name != "action" || n.kids[i].kind != '"' {
-			continue
-		}
-		if object := parseObject(n.kids[i].text); object != nil {
+		if object := n.kids[i].object(k, name.name); object != nil {
 			c.kids[i] = object
 		}
 	}
@@ -251,19 +375,14 @@ func (n *node) natural(k Kind) *node {
 
 // sorted is the value with the members of each object in the order of their names.
 func (n *node) sorted() *node {
-	c := &node{kind: n.kind, text: n.text}
-	places := make([]int, len(n.kids))
-	for i := range places {
-		places[i] = i
-	}
+	places := n.places()
 	if n.kind == '{' {
 		slices.SortFunc(places, func(i, j int) int { return strings.Compare(n.keys[i].name, n.keys[j].name) })
 	}
-	for _, i := range places {
-		if n.kind == '{' {
-			c.keys = append(c.keys, key{name: n.keys[i].name})
-		}
-		c.kids = append(c.kids, n.kids[i].sorted())
+	c := *n.arranged(places)
+	c.kids = slices.Clone(c.kids)
+	for i, kid := range c.kids {
+		c.kids[i] = kid.sorted()
 	}
-	return c
+	return &c
 }

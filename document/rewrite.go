@@ -3,11 +3,12 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"writ/engine/condition"
+	"go.yaml.in/yaml/v3"
 )
 
 // Edit is what one document of a file becomes.
@@ -25,8 +26,8 @@ type Edit struct {
 func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	f := newFile(name, data)
 	var docs []*Document
+	var err error
 	if len(bytes.TrimSpace(data)) > 0 {
-		var err error
 		if docs, err = Parse(name, data); err != nil {
 			return nil, err
 		}
@@ -48,11 +49,7 @@ func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	}
 	out, ok := f.splice(docs, wanted)
 	if !ok {
-		merged, err := f.merge(docs, wanted)
-		if err != nil || len(merged) == 0 {
-			return nil, err
-		}
-		if out, err = Format(name, merged); err != nil {
+		if out, err = f.merge(docs, wanted); err != nil || len(out) == 0 {
 			return nil, err
 		}
 	}
@@ -104,27 +101,20 @@ func (f *file) splice(docs []*Document, wanted []*node) ([]byte, bool) {
 		all = append(all, changes...)
 	}
 	lines := bytes.SplitAfter(f.text, []byte("\n"))
-	slices.SortFunc(all, func(a, b change) int {
-		if a.at.before(b.at) {
-			return 1
-		}
-		return -1
-	})
-	for _, c := range all { // the last first, so that places stay what they are
+	slices.SortFunc(all, func(a, b change) int { return cmp.Or(b.at.Line-a.at.Line, b.at.Column-a.at.Column) })
+	all = slices.CompactFunc(all, func(a, b change) bool { return a.at == b.at }) // of an alias
+	for _, c := range all {                                                       // the last first, so that places stay what they are
 		if c.at.Line < 1 || c.at.Line > len(lines) {
 			return nil, false
 		}
-		line := []rune(string(lines[c.at.Line-1]))
-		start := c.at.Column - 1
-		if start < 0 || start > len(line) {
-			return nil, false
-		}
-		length := c.length(line[start:])
+		line := string(lines[c.at.Line-1])
+		before := prefix(line, c.at.Column-1)
+		rest := line[len(before):]
+		length := c.length(rest)
 		if length == 0 {
 			return nil, false
 		}
-		text := string(line[:start]) + c.spelled(f.yaml, line[start]) + string(line[start+length:])
-		lines[c.at.Line-1] = []byte(text)
+		lines[c.at.Line-1] = []byte(before + c.spelled(f.yaml, rest[0]) + rest[length:])
 	}
 	out := bytes.Join(lines, nil)
 	return out, says(f.name, out, wanted)
@@ -136,13 +126,12 @@ type change struct {
 	become *node
 }
 
-// changes returns the scalars that differ, or false where more does.
+// changes returns the scalars and the lists of scalars that differ, or false where more does.
 func (n *node) changes(to *node) (all []change, ok bool) {
-	collection := n.kind == '{' || n.kind == '['
 	switch {
 	case bytes.Equal(n.sorted().json(), to.sorted().json()):
 		return nil, true
-	case !collection && to.kind != '{' && to.kind != '[':
+	case n.plain() && to.plain():
 		return []change{{n.at, n, to}}, true
 	case n.kind != to.kind || len(n.kids) != len(to.kids):
 		return nil, false
@@ -164,35 +153,189 @@ func (n *node) changes(to *node) (all []change, ok bool) {
 	return all, true
 }
 
-// length is how many characters of a line the scalar takes that begins it; 0 where it
-// cannot be told.
-func (c change) length(line []rune) int {
+// plain reports whether n is a scalar or a list of scalars.
+func (n *node) plain() bool {
+	collection := func(kid *node) bool { return kid.kind == '{' || kid.kind == '[' }
+	return !collection(n) || n.kind == '[' && !slices.ContainsFunc(n.kids, collection)
+}
+
+// quotedText and flowList are values that end on the line where they begin.
+var (
+	quotedText = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
+	flowList   = regexp.MustCompile(`^\[(?:[^\[\]{}"'#]|"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')*\]`)
+)
+
+// length is how many bytes of a line the value takes that begins it; 0 where it cannot be
+// told.
+func (c change) length(line string) int {
 	switch {
-	case len(line) == 0:
+	case line == "" || c.was.kind == '[' && line[0] != '[':
+		return 0
 	case line[0] == '"' || line[0] == '\'':
-		for i := 1; i < len(line); i++ {
-			switch {
-			case line[i] == '\\' && line[0] == '"':
-				i++
-			case line[i] == line[0] && line[0] == '\'' && i+1 < len(line) && line[i+1] == '\'':
-				i++
-			case line[i] == line[0]:
-				return i + 1
-			}
-		}
-	default:
-		if text := []rune(c.was.text); len(text) <= len(line) && string(line[:len(text)]) == c.was.text {
-			return len(text)
-		}
+		return len(quotedText.FindString(line))
+	case line[0] == '[':
+		return len(flowList.FindString(line))
+	case strings.HasPrefix(line, c.was.text):
+		return len(c.was.text)
 	}
 	return 0
 }
 
-// spelled writes the scalar as the one was whose first character is given.
-func (c change) spelled(asYAML bool, first rune) string {
-	x := &element{kind: c.become.kind, text: c.become.text}
-	if x.kind == '"' && (!asYAML || first == '"' || first == '\'') {
-		return condition.Quote(x.text)
+// spelled writes the value as it was written: in quotes, where the one was whose first
+// character is given.
+func (c change) spelled(asYAML bool, first byte) string {
+	if !asYAML || c.become.kind == '"' && (first == '"' || first == '\'' || strings.Contains(c.become.text, "\n")) {
+		return string(c.become.json())
 	}
-	return new(yamlWriter).scalar(x, true)
+	y := made(c.become, 2)
+	y.Style |= yaml.FlowStyle
+	if strings.ContainsAny(y.Value, ",[]{}") { // which end it within braces or brackets
+		return string(c.become.json())
+	}
+	text, err := yaml.Marshal(y)
+	if err != nil {
+		return string(c.become.json())
+	}
+	return strings.TrimSuffix(string(text), "\n")
+}
+
+// merge writes the file with the wanted documents in the place of docs. Comments of what stays
+// are kept.
+func (f *file) merge(docs []*Document, wanted []*node) ([]byte, error) {
+	if !f.yaml {
+		return f.mergeJSON(docs, wanted)
+	}
+	pages, err := yamlNodes(withMarks(f.text))
+	if err != nil {
+		return nil, f.refuse(Place{1, 1}, "cannot be changed: %v", err)
+	}
+	if err := f.keeps(texts(commentsOf(f.text)), held(pages)); err != nil {
+		return nil, err
+	}
+	i := 0
+	next := func(y *yaml.Node) *yaml.Node {
+		n, k := wanted[i], kindOf(docs[i].root)
+		if i++; n == nil {
+			return nil
+		}
+		return f.mergeNode(y, k, n.natural(k), 0)
+	}
+	for _, page := range pages {
+		root := page.Content[0]
+		if root.Kind != yaml.SequenceNode {
+			page.Content[0] = next(root)
+			continue
+		}
+		for j, y := range root.Content {
+			root.Content[j] = next(y)
+		}
+		root.Content = slices.DeleteFunc(root.Content, func(y *yaml.Node) bool { return y == nil })
+	}
+	pages = slices.DeleteFunc(pages, func(page *yaml.Node) bool {
+		root := page.Content[0]
+		return root == nil || root.Kind == yaml.SequenceNode && len(root.Content) == 0
+	})
+	for _, n := range wanted[i:] {
+		y := made(n.natural(kindOf(n)), 0)
+		if last := len(pages) - 1; last >= 0 && pages[last].Content[0].Kind == yaml.SequenceNode {
+			pages[last].Content[0].Content = append(pages[last].Content[0].Content, y)
+			continue
+		}
+		pages = append(pages, &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{y}})
+	}
+	if len(pages) == 0 {
+		return nil, nil
+	}
+	comments := held(pages)
+	out, err := f.write(pages)
+	if err == nil {
+		out, err = Format(f.name, out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, f.keeps(comments, texts(commentsOf(out)))
+}
+
+// held returns the comments that the YAML library has of documents.
+func held(pages []*yaml.Node) (all []string) {
+	for _, page := range pages {
+		walk(page, func(y *yaml.Node) {
+			for line := range strings.SplitSeq(y.HeadComment+"\n"+y.LineComment+"\n"+y.FootComment, "\n") {
+				if line = strings.TrimSpace(line); line != "" && line != mark {
+					all = append(all, line)
+				}
+			}
+		})
+	}
+	return all
+}
+
+// mergeJSON writes the wanted documents in JSON, in one array if the file has one.
+func (f *file) mergeJSON(docs []*Document, wanted []*node) ([]byte, error) {
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(n *node) bool { return n == nil })
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	if text := bytes.TrimSpace(f.text); len(text) > 0 && text[0] == '[' {
+		wanted = []*node{{kind: '[', kids: wanted}}
+	}
+	var all []byte
+	for _, n := range wanted {
+		all = append(append(all, n.json()...), '\n')
+	}
+	return Format(f.name, all)
+}
+
+// mergeNode returns y with the value n, which has the kind k if it is a document. What is
+// equal stays as it is written.
+func (f *file) mergeNode(y *yaml.Node, k Kind, n *node, depth int) *yaml.Node {
+	was, err := (&yamlReader{file: f}).value(y)
+	if err == nil && bytes.Equal(was.natural(k).sorted().json(), n.sorted().json()) {
+		return y
+	}
+	z := keepComments(made(n, depth), y)
+	if err != nil || was.kind != n.kind || n.kind != '{' && n.kind != '[' || y.Kind == yaml.AliasNode {
+		return z
+	}
+	z.Style, z.Content = y.Style, nil
+	if n.kind == '{' {
+		f.mergeMembers(z, y, n, depth)
+		return z
+	}
+	used := make([]bool, len(y.Content))
+	for i, kid := range n.kids {
+		j := slices.IndexFunc(was.kids, func(old *node) bool { return bytes.Equal(old.sorted().json(), kid.sorted().json()) })
+		if (j < 0 || used[j]) && len(n.kids) == len(y.Content) {
+			j = i
+		}
+		if j < 0 || used[j] {
+			z.Content = append(z.Content, made(kid, depth+1))
+			continue
+		}
+		used[j] = true
+		z.Content = append(z.Content, f.mergeNode(y.Content[j], "", kid, depth+1))
+	}
+	return z
+}
+
+// mergeMembers gives z the members of n, first those that y has.
+func (f *file) mergeMembers(z, y *yaml.Node, n *node, depth int) {
+	fresh := made(n, depth).Content
+	for i := 0; i < len(y.Content); i += 2 {
+		name := y.Content[i]
+		if at := slices.IndexFunc(n.keys, func(k key) bool { return k.name == name.Value }); at >= 0 {
+			deeper := depth + 1
+			if depth == 0 {
+				deeper = depthOf(name.Value)
+			}
+			z.Content = append(z.Content, name, f.mergeNode(y.Content[i+1], "", n.kids[at], deeper))
+			fresh[2*at] = nil
+		}
+	}
+	for i := 0; i < len(fresh); i += 2 {
+		if fresh[i] != nil {
+			z.Content = append(z.Content, fresh[i], fresh[i+1])
+		}
+	}
 }

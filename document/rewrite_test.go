@@ -64,7 +64,7 @@ func TestRewrite_Golden(t *testing.T) {
 			[]string{
 				first + "---\n", "",
 				`'{"decision":"deny"}'`, "{decision: deny}",
-				"# The end.\n", "# The end.\n---\nname: three\ncondition: {}\naction: {}\npriority: 1\nisActive: true\n",
+				"# The end.\n", "\n# The end.\n---\nname: three\ncondition: {}\naction: {}\npriority: 1\nisActive: true\n",
 			},
 		},
 	} {

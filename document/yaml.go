@@ -116,7 +116,7 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?
 
 func (r *yamlReader) scalar(n *node, y *yaml.Node) error {
 	n.text = y.Value
-	switch y.Tag {
+	switch y.ShortTag() {
 	case "!!str", "!!timestamp":
 		n.kind, n.textAt = '"', startOfText(y)
 	case "!!bool":

@@ -23,7 +23,8 @@ func (c *fmtCmd) Help() string {
 	return `Writes policies, rules and intents in canonical form and prints the names of the
 files that changed: members in the order of the reference, conditions and actions
 as objects, indentation of two spaces. Comments stay, and no document changes its
-meaning. Exits 3 when a file cannot be read.
+meaning: a file that would lose a comment is not written. Exits 3 when a file cannot
+be read or written.
 
   writ fmt policies rules.yaml
   writ fmt --check .`

@@ -140,7 +140,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
 		t.Fatal(err)
 	}
-	rules, changes := a.rules(), a.changes(len(oddNames)+200+1)
+	rules, changes := a.rules(), a.changes(len(oddNames)+200+2)
 
 	a.writ(exitOK, "pull")
 	pulled := a.files()
