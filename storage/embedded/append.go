@@ -193,7 +193,7 @@ func (s *Store) addKeys(number uint64, sealed storage.Batch, ids map[*storage.Re
 
 // Tip implements storage.Log.
 func (s *Store) Tip(ctx context.Context) (receipt.Chain, error) {
-	if err := errors.Join(ctx.Err(), s.health.readable()); err != nil {
+	if err := errors.Join(ctx.Err(), s.health.stopped()); err != nil {
 		return receipt.Chain{}, err
 	}
 	s.commits.Lock()

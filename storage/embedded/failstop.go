@@ -116,7 +116,7 @@ func (g *failStopFS) createLog(open func() (vfs.File, error)) (vfs.File, error) 
 	if f == nil {
 		f = vfs.NewMemFile(nil)
 	}
-	return &failStopLog{File: f, fs: g}, nil
+	return &failStopFile{File: f, fs: g, stops: true}, nil
 }
 
 // OpenDir implements vfs.FS.
@@ -125,7 +125,7 @@ func (g *failStopFS) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &failStopLog{File: f, fs: g}, nil
+	return &failStopFile{File: f, fs: g, stops: true}, nil
 }
 
 // List implements vfs.FS. Pebble lists the directory last before it has opened.
@@ -165,100 +165,74 @@ func (g *failStopFS) change(f func() error) error {
 	return f()
 }
 
-// failStopFile is a file that is neither the log nor a directory.
+// failStopFile is a file. The failure of a write stops the store if the file is a log's, a
+// directory, whose only write is Sync, or a small file that is written once.
 type failStopFile struct {
 	vfs.File
-	fs *failStopFS
+	fs    *failStopFS
+	stops bool
 }
 
-func (f *failStopFile) Write(p []byte) (int, error) {
-	if err := f.fs.writable(); err != nil {
-		return 0, err
+// write runs a write.
+func (f *failStopFile) write(activity string, write func() error) error {
+	if f.stops {
+		f.fs.orStop(activity, write)
+		return nil
 	}
-	n, err := f.File.Write(p)
-	return n, f.fs.paused(err)
-}
-
-func (f *failStopFile) WriteAt(p []byte, at int64) (int, error) {
-	if err := f.fs.writable(); err != nil {
-		return 0, err
-	}
-	n, err := f.File.WriteAt(p, at)
-	return n, f.fs.paused(err)
-}
-
-func (f *failStopFile) Sync() error { return f.sync(f.File.Sync) }
-
-func (f *failStopFile) SyncData() error { return f.sync(f.File.SyncData) }
-
-func (f *failStopFile) SyncTo(n int64) (full bool, err error) {
-	err = f.sync(func() (err error) {
-		full, err = f.File.SyncTo(n)
-		return err
-	})
-	return full, err
-}
-
-func (f *failStopFile) sync(sync func() error) error {
 	if err := f.fs.writable(); err != nil {
 		return err
 	}
-	return f.fs.paused(sync())
+	return f.fs.paused(write())
 }
 
-// failStopLog is a file of the log, a directory, whose only write is Sync, or a small
-// file that is written once.
-type failStopLog struct {
-	vfs.File
-	fs *failStopFS
-}
-
-func (f *failStopLog) Write(p []byte) (int, error) {
-	f.fs.orStop("writing the log", func() error {
-		_, err := f.File.Write(p)
+func (f *failStopFile) Write(p []byte) (n int, err error) {
+	err = f.write("writing the log", func() (err error) {
+		n, err = f.File.Write(p)
 		return err
 	})
-	return len(p), nil
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
 }
 
-func (f *failStopLog) WriteAt(p []byte, at int64) (int, error) {
-	f.fs.orStop("writing the log", func() error {
-		_, err := f.File.WriteAt(p, at)
+func (f *failStopFile) WriteAt(p []byte, at int64) (n int, err error) {
+	err = f.write("writing the log", func() (err error) {
+		n, err = f.File.WriteAt(p, at)
 		return err
 	})
-	return len(p), nil
+	if err == nil {
+		n = len(p)
+	}
+	return n, err
 }
 
 // Preallocate may fail: Pebble asks for speed only and ignores the error.
-func (f *failStopLog) Preallocate(offset, length int64) error {
+func (f *failStopFile) Preallocate(offset, length int64) error {
 	if err := f.fs.health.stopped(); err != nil {
 		return err
 	}
 	return f.File.Preallocate(offset, length)
 }
 
-func (f *failStopLog) Sync() error {
-	f.fs.orStop("syncing", f.File.Sync)
-	return nil
-}
+func (f *failStopFile) Sync() error { return f.write("syncing", f.File.Sync) }
 
-func (f *failStopLog) SyncData() error {
-	f.fs.orStop("syncing the log", f.File.SyncData)
-	return nil
-}
+func (f *failStopFile) SyncData() error { return f.write("syncing the log", f.File.SyncData) }
 
-func (f *failStopLog) SyncTo(n int64) (full bool, err error) {
-	f.fs.orStop("syncing the log", func() (err error) {
+func (f *failStopFile) SyncTo(n int64) (full bool, err error) {
+	err = f.write("syncing the log", func() (err error) {
 		full, err = f.File.SyncTo(n)
 		return err
 	})
-	return full, nil
+	return full, err
 }
 
 // Close closes the file even when the store has stopped.
-func (f *failStopLog) Close() error {
-	if err := f.File.Close(); err != nil {
-		f.fs.health.stop("closing the log", err)
+func (f *failStopFile) Close() error {
+	err := f.File.Close()
+	if !f.stops || err == nil {
+		return err
 	}
+	f.fs.health.stop("closing the log", err)
 	return nil
 }

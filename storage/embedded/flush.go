@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -76,7 +77,7 @@ func (s *Store) flushTree(t *tree, p *pacer) error {
 		s.health.stop("syncing the history", err)
 		return s.health.stopped()
 	}
-	b := &batch{b: s.db.NewBatch()}
+	b := s.newBatch()
 	link := linkKey(headStream, t.frame)
 	if t.len() <= batchedKeys {
 		t.each(p, func(k, v string) bool {
@@ -85,21 +86,18 @@ func (s *Store) flushTree(t *tree, p *pacer) error {
 		})
 		b.set(link, nil)
 	} else if err := s.ingest(t, link, p); err != nil {
-		return errors.Join(err, b.b.Close())
+		return err
 	}
 	for k, v := range t.meters {
 		b.set(key(k), []byte(v))
 	}
 	b.number(indexedKey, int64(t.frame))
 	b.delete(linkKey(headStream, s.indexed))
-	if b.err != nil {
-		return errors.Join(b.err, b.b.Close())
+	err := s.apply(b)
+	if err == nil {
+		s.indexed = t.frame
 	}
-	if err := s.apply(b.b); err != nil {
-		return err
-	}
-	s.indexed = t.frame
-	return nil
+	return err
 }
 
 // ingest has Pebble take in the keys of t, but for the meters, and link unless it is nil.
@@ -153,14 +151,23 @@ func (s *Store) ingest(t *tree, link key, p *pacer) (err error) {
 
 // flushLater moves the keys of the tail in the background once they are many.
 func (s *Store) flushLater() {
-	if s.tail.size() < flushedKeys || !s.flushes.CompareAndSwap(false, true) {
+	if s.tail.size() < flushedKeys {
+		return
+	}
+	s.later(&s.flushes, "the index of the history was not written", func() error {
+		return s.flush(&pacer{hurry: func() bool { return s.tail.size() >= flushedKeys || closed(s.stopping) }})
+	})
+}
+
+// later runs f in the background unless it runs already, and logs its failure.
+func (s *Store) later(runs *atomic.Bool, failed string, f func() error) {
+	if !runs.CompareAndSwap(false, true) {
 		return
 	}
 	s.background.Go(func() {
-		defer s.flushes.Store(false)
-		p := &pacer{hurry: func() bool { return s.tail.size() >= flushedKeys || closed(s.stopping) }}
-		if err := s.flush(p); err != nil {
-			s.health.log.Warn("the index of the history was not written; it will be tried again", "err", err.Error())
+		defer runs.Store(false)
+		if err := f(); err != nil {
+			s.health.log.Warn(failed+"; it will be tried again", "err", err.Error())
 		}
 	})
 }

@@ -67,13 +67,10 @@ func (s *Store) create() error {
 	if err := s.noteTip(tip{}); err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatch()}
+	b := s.newBatch()
 	b.set(formatKey, strconv.AppendInt(nil, format, 10))
 	b.begin(tip{})
-	if b.err != nil {
-		return b.err
-	}
-	if err := s.apply(b.b); err != nil {
+	if err := s.apply(b); err != nil {
 		return err
 	}
 	// Pebble begins a new directory's log in an old format, in which damage in

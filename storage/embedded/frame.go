@@ -29,17 +29,12 @@ type frame struct {
 func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 	f.once.Do(func() {
 		leaves := make([][32]byte, len(f.items))
-		for i, b := range f.items {
-			it, err := parseItem(b)
-			if err == nil {
-				leaves[i], err = it.leaf(f.head.KeyID)
-			}
-			if err != nil {
-				f.err = err
-				return
-			}
+		if f.err = f.each(func(i int, it *item) (err error) {
+			leaves[i], err = it.leaf(f.head.KeyID)
+			return err
+		}); f.err == nil {
+			f.sigs, f.err = f.head.Sigs(leaves)
 		}
-		f.sigs, f.err = f.head.Sigs(leaves)
 	})
 	if f.err != nil {
 		return receipt.Inclusion{}, fmt.Errorf("%w: frame %d: %w", errCorrupt, f.number, f.err)
@@ -49,6 +44,20 @@ func (f *frame) sig(index uint64) (receipt.Inclusion, error) {
 
 // imported reports whether f is of an import.
 func (f *frame) imported() bool { return f.headed != f.number }
+
+// each calls do for each item.
+func (f *frame) each(do func(i int, it *item) error) error {
+	for i, b := range f.items {
+		it, err := parseItem(b)
+		if err == nil {
+			err = do(i, &it)
+		}
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	return nil
+}
 
 // decodedFrames is how many frames a store keeps decoded: a page of records reads some of
 // the same frame.

@@ -82,15 +82,7 @@ func (s *Store) addGarbage(b *batch, g garbage) error {
 
 // rewriteLater rewrites segments in the background that are half garbage.
 func (s *Store) rewriteLater() {
-	if !s.rewriting.CompareAndSwap(false, true) {
-		return
-	}
-	s.background.Go(func() {
-		defer s.rewriting.Store(false)
-		if err := s.rewriteGarbage(context.Background()); err != nil {
-			s.health.log.Warn("a segment of the history still has removed rows; it will be tried again", "err", err.Error())
-		}
-	})
+	s.later(&s.rewriting, "a segment of the history still has removed rows", func() error { return s.rewriteGarbage(context.Background()) })
 }
 
 func (s *Store) rewriteGarbage(ctx context.Context) error {
@@ -122,33 +114,20 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 		return err
 	}
 	err := s.log.Rewrite(ctx, number, func(stored segment.Frame) ([][]byte, error) {
-		items, keyID := slices.Clone(stored.Items), ""
-		for i, b := range items {
-			it, err := parseItem(b)
-			if err != nil {
-				return nil, err
-			}
-			gone, err := s.gone(&it)
-			if err != nil {
-				return nil, err
-			}
-			if !gone {
-				continue
-			}
-			if keyID == "" {
-				f, err := decodeFrame(stored)
-				if err != nil {
-					return nil, err
-				}
-				keyID = f.head.KeyID
-			}
-			leaf, err := it.leaf(keyID)
-			if err != nil {
-				return nil, err
-			}
-			items[i] = leftOf(leaf)
+		f, err := decodeFrame(stored)
+		if err != nil {
+			return nil, err
 		}
-		return items, nil
+		items := slices.Clone(f.items)
+		return items, f.each(func(i int, it *item) error {
+			gone, err := s.gone(it)
+			if !gone || err != nil {
+				return err
+			}
+			leaf, err := it.leaf(f.head.KeyID)
+			items[i] = append([]byte{removedItem}, leaf[:]...)
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -160,9 +139,9 @@ func (s *Store) rewrite(ctx context.Context, number uint64, counted int64) error
 	if err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatch()}
+	b := s.newBatch()
 	b.number(garbageKey(number), left-counted)
-	return s.apply(b.b)
+	return s.apply(b)
 }
 
 // gone reports whether an item is of a row that was removed.

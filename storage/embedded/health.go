@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -100,9 +101,6 @@ func (h *health) report(t trouble, err error) {
 	h.log.Error("storage in trouble: decisions are refused", "dir", h.dir, "trouble", string(t), "err", err.Error())
 }
 
-// readable returns the reason to refuse reads, or nil.
-func (h *health) readable() error { return h.stopped() }
-
 // writable returns the reason to refuse writes, or nil.
 func (h *health) writable() error {
 	if err := h.stopped(); err != nil {
@@ -135,36 +133,37 @@ func (h *health) trouble(filter func(trouble) bool) error {
 // disk. It costs one statfs, about a microsecond, which is negligible beside a sync.
 // Writes resume when a quarter more than the reserve is free.
 func (h *health) checkSpace() {
-	u, err := h.fs.GetDiskUsage(h.dir)
-	if errors.Is(err, vfs.ErrUnsupported) {
-		return
-	}
-	if err != nil {
-		h.report(lowSpace, fmt.Errorf("asking for free space: %w", err))
-		return
-	}
-	switch {
-	case u.AvailBytes < h.minFree:
-		h.report(lowSpace, fmt.Errorf("%d bytes are free, fewer than the reserve of %d", u.AvailBytes, h.minFree))
-	case u.AvailBytes >= h.minFree+h.minFree/4:
+	switch free, err := h.free(); {
+	case err != nil:
+		h.report(lowSpace, err)
+	case free < h.minFree:
+		h.report(lowSpace, fmt.Errorf("%d bytes are free, fewer than the reserve of %d", free, h.minFree))
+	case free >= h.minFree+h.minFree/4:
 		h.report(lowSpace, nil)
 	}
+}
+
+// free returns the bytes that are free, the most there can be where the file system does not
+// tell.
+func (h *health) free() (uint64, error) {
+	u, err := h.fs.GetDiskUsage(h.dir)
+	switch {
+	case errors.Is(err, vfs.ErrUnsupported):
+		return math.MaxUint64, nil
+	case err != nil:
+		return 0, fmt.Errorf("asking for free space: %w", err)
+	}
+	return u.AvailBytes, nil
 }
 
 // roomToOpen returns an error if so little is free that opening might not end: Pebble
 // flushes its log, and retries that forever on a full disk.
 func (h *health) roomToOpen() error {
-	u, err := h.fs.GetDiskUsage(h.dir)
-	if errors.Is(err, vfs.ErrUnsupported) {
-		return nil
+	free, err := h.free()
+	if need := h.minFree / 2; err == nil && free < need {
+		return fmt.Errorf("the disk is full: %d bytes are free, opening needs %d", free, need)
 	}
-	if err != nil {
-		return fmt.Errorf("asking for free space: %w", err)
-	}
-	if need := h.minFree / 2; u.AvailBytes < need {
-		return fmt.Errorf("the disk is full: %d bytes are free, opening needs %d", u.AvailBytes, need)
-	}
-	return nil
+	return err
 }
 
 // canWrite returns an error if the directory is not writable: Pebble would retry the

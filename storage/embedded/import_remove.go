@@ -42,7 +42,7 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 	var (
 		n     storage.Imported
 		items [][]byte
-		b     = &batch{b: s.db.NewBatch()}
+		b     = s.newBatch()
 		freed = make(garbage)
 	)
 	err := s.eachImported(ctx, org, s.tip.ID, &n, func(intent string, id uuid.UUID) (bool, error) {
@@ -59,11 +59,11 @@ func (s *Store) RemoveImported(ctx context.Context, org string, most int) (int, 
 		err = s.addGarbage(b, freed)
 	}
 	if err != nil || n.All() == 0 {
-		return 0, errors.Join(err, b.b.Close())
+		return 0, err
 	}
 	stored, err := s.writeImport(items)
 	if err != nil {
-		return 0, errors.Join(err, b.b.Close())
+		return 0, err
 	}
 	if err := s.finish(b); err != nil {
 		return 0, err

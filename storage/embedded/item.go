@@ -101,9 +101,6 @@ func parseItem(b []byte) (it item, err error) {
 	return it, d.err
 }
 
-// leftOf returns what is left of a removed item with a leaf.
-func leftOf(leaf [32]byte) []byte { return append([]byte{removedItem}, leaf[:]...) }
-
 // leaf returns the leaf of an item under a key.
 func (it *item) leaf(keyID string) (leaf [32]byte, err error) {
 	switch it.kind {

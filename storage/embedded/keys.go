@@ -100,6 +100,21 @@ func checkOrg(org string) error {
 	return nil
 }
 
+// startOf checks the arguments of a list and returns the position after which the list
+// starts: at least min bytes, nil for the beginning.
+func startOf(k kind, org string, p storage.Page, min int) ([]byte, error) {
+	if err := checkOrg(org); err != nil {
+		return nil, err
+	}
+	after, err := p.Start(byte(k))
+	if after != nil && len(after) < min {
+		return nil, storage.ErrBadCursor
+	}
+	return after, err
+}
+
+func cursor(k kind, position []byte) string { return storage.Cursor(byte(k), position) }
+
 // splitOrg splits b into the organization at its start and the rest.
 func splitOrg(b []byte) (org, rest []byte, err error) {
 	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
@@ -107,21 +122,4 @@ func splitOrg(b []byte) (org, rest []byte, err error) {
 	}
 	n := 2 + int(binary.BigEndian.Uint16(b))
 	return b[2:n], b[n:], nil
-}
-
-// orgOf returns the organization of a key.
-func orgOf(k []byte) (string, error) {
-	n, err := orgLen(k)
-	if err != nil {
-		return "", err
-	}
-	return string(k[3 : 3+n]), nil
-}
-
-// orgLen returns the length of the organization in a key, which begins after 3 bytes.
-func orgLen(k []byte) (int, error) {
-	if len(k) < 3 || len(k) < 3+int(binary.BigEndian.Uint16(k[1:])) {
-		return 0, fmt.Errorf("a stored key of %d bytes has no organization", len(k))
-	}
-	return int(binary.BigEndian.Uint16(k[1:])), nil
 }

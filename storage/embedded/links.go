@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 )
 
@@ -52,23 +51,20 @@ func (s *Store) links(of stream) (numbers []uint64, err error) {
 // operator has accepted.
 func (s *Store) mend() error {
 	last := s.end()
-	b := &batch{b: s.db.NewBatch()}
+	b := s.newBatch()
 	if end := s.log.Last(); end < s.indexed {
 		if err := s.forget(b, end); err != nil {
-			return errors.Join(err, b.b.Close())
+			return err
 		}
 		s.indexed = end
 		b.number(indexedKey, int64(end))
 	}
 	for of, n := range map[stream]uint64{headStream: s.indexed, changeStream: last.Change} {
 		if err := s.mendLinks(b, of, n); err != nil {
-			return errors.Join(err, b.b.Close())
+			return err
 		}
 	}
-	if b.b.Empty() {
-		return b.b.Close()
-	}
-	return s.apply(b.b)
+	return s.apply(b)
 }
 
 // mendLinks has b leave n as the only link of a stream.

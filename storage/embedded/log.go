@@ -3,8 +3,6 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -52,26 +50,18 @@ func (s *Store) replay(stored segment.Frame) error {
 	if err != nil {
 		return err
 	}
-	k, b := frameKeys{frame: f.number}, &batch{b: s.db.NewBatch()}
-	var months map[meter]int64
-	if !f.imported() {
-		months = make(map[meter]int64, 1)
-		k.head(f.head.Seq)
+	var k frameKeys
+	k.begin(f)
+	b, months := s.newBatch(), make(map[meter]int64, 1)
+	err = f.each(func(i int, it *item) error {
+		b.abandon(it)
+		return k.item(f, i, it, months)
+	})
+	if err == nil && !s.options.ReadOnly {
+		err = s.apply(b)
 	}
-	for i, item := range f.items {
-		it, err := parseItem(item)
-		if err == nil {
-			b.abandon(&it)
-			err = errors.Join(b.err, k.item(&it, place{f.head.Seq, uint32(i)}, months))
-		}
-		if err != nil {
-			return fmt.Errorf("item %d: %w", i, err)
-		}
-	}
-	if !b.b.Empty() && !s.options.ReadOnly {
-		if err := s.apply(b.b); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	for m, n := range months {
 		stored, err := s.count(meterKey(m.org, m.month))
@@ -120,6 +110,14 @@ func (k *frameKeys) at(index uint32) key {
 	return key(location{k.frame, uint64(index)}.append(encoder(k.buf)))
 }
 
+// begin begins the keys of a frame, with that of its head.
+func (k *frameKeys) begin(f *frame) {
+	k.frame, k.buf, k.ends = f.number, k.buf[:0], k.ends[:0]
+	if !f.imported() {
+		k.head(f.head.Seq)
+	}
+}
+
 func (k *frameKeys) head(seq uint64) {
 	k.end(append(k.buf, headKey(seq)...))
 	k.end(k.at(0))
@@ -158,8 +156,9 @@ func (k *frameKeys) tombstone(org, intent string, id uuid.UUID, leaves string) {
 	k.end(k.buf.id(id).text(leaves))
 }
 
-// item adds the keys of an item that was read, and counts a record unless months is nil.
-func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
+// item adds the keys of item i of a frame, and counts a record that was not imported.
+func (k *frameKeys) item(f *frame, i int, it *item, months map[meter]int64) error {
+	at := place{f.head.Seq, uint32(i)}
 	switch it.kind {
 	case removedItem, abandonedItem:
 	case tombstoneItem:
@@ -170,7 +169,7 @@ func (k *frameKeys) item(it *item, at place, months map[meter]int64) error {
 			return err
 		}
 		k.record(it.org, r.IntentKey(), r.Decision, it.id, at.index)
-		if r.Metered() && months != nil {
+		if r.Metered() && !f.imported() {
 			months[meter{it.org, storage.MonthOf(r.DecidedAt)}]++
 		}
 	case settlementItem:

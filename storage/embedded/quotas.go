@@ -11,6 +11,9 @@ import (
 	"writ/storage"
 )
 
+// maxMeters is how many meters without held places are kept: about two megabytes.
+const maxMeters = 10_000
+
 // meter names a meter.
 type meter struct {
 	org   string
@@ -186,11 +189,9 @@ func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org stri
 }
 
 func parseMeterKey(k []byte) (org string, month storage.Month, err error) {
-	if org, err = orgOf(k); err != nil {
-		return "", 0, err
+	of, rest, err := splitOrg(k[1:])
+	if err != nil || len(rest) != 4 {
+		return "", 0, cmp.Or(err, fmt.Errorf("decoding the key of a meter: %d bytes", len(k)))
 	}
-	if rest := k[3+len(org):]; len(rest) == 4 {
-		return org, storage.Month(binary.BigEndian.Uint32(rest)), nil
-	}
-	return "", 0, fmt.Errorf("decoding the key of a meter: %d bytes", len(k))
+	return string(of), storage.Month(binary.BigEndian.Uint32(rest)), nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"writ/storage"
 	"writ/storage/embedded/segment"
 )
@@ -15,8 +13,7 @@ import (
 // tables of keys, without an error, while the segments and the documents are whole: see
 // links.go. What the segments don't have is kept: intents with the leaves of removed rows. A meter is not lowered: the segments may lack removed rows.
 func (s *Store) reindex() error {
-	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: s.health.progress(s.indexed)}
-	r.progress.begin("rebuilding the index of the history")
+	r := reindexer{s: s, t: newTree(), months: make(map[meter]int64), progress: s.health.begin("rebuilding the index of the history", s.indexed)}
 	defer r.progress.end()
 	err := r.findRemoved()
 	if err == nil {
@@ -35,12 +32,14 @@ func (s *Store) reindex() error {
 var errReindexed = errors.New("all frames are indexed")
 
 type reindexer struct {
-	s        *Store
-	t        *tree
-	keys     frameKeys
-	removed  intentFilter // of the intents of removed rows
-	months   map[meter]int64
-	progress progress
+	s       *Store
+	t       *tree
+	keys    frameKeys
+	removed intentFilter // of the intents of removed rows
+	months  map[meter]int64
+	// abandoned deletes the keys of what a frame says was abandoned.
+	abandoned *batch
+	progress  *progress
 }
 
 func (r *reindexer) findRemoved() error {
@@ -64,22 +63,14 @@ func (r *reindexer) frame(stored segment.Frame) error {
 	if err != nil {
 		return err
 	}
-	r.keys = frameKeys{frame: f.number, buf: r.keys.buf[:0], ends: r.keys.ends[:0]}
-	months := r.months
-	if f.imported() {
-		months = nil
-	} else {
-		r.keys.head(f.head.Seq)
-		r.add()
+	r.keys.begin(f)
+	r.add()
+	r.abandoned = r.s.newBatch()
+	if err := f.each(func(i int, it *item) error { return r.item(f, i, it) }); err != nil {
+		return err
 	}
-	for i, b := range f.items {
-		it, err := parseItem(b)
-		if err == nil {
-			err = r.item(&it, place{f.head.Seq, uint32(i)}, months)
-		}
-		if err != nil {
-			return fmt.Errorf("item %d: %w", i, err)
-		}
+	if err := r.s.apply(r.abandoned); err != nil {
+		return err
 	}
 	r.progress.tell(f.number)
 	if r.t.len() < flushedKeys {
@@ -95,7 +86,7 @@ func (r *reindexer) add() {
 }
 
 // item adds the keys of an item unless its row was removed.
-func (r *reindexer) item(it *item, at place, months map[meter]int64) (err error) {
+func (r *reindexer) item(f *frame, i int, it *item) (err error) {
 	kept := true
 	switch it.kind {
 	case abandonedItem:
@@ -116,7 +107,7 @@ func (r *reindexer) item(it *item, at place, months map[meter]int64) (err error)
 		}
 	}
 	if err == nil {
-		err = r.keys.item(it, at, months)
+		err = r.keys.item(f, i, it, r.months)
 	}
 	if err == nil && kept {
 		r.add()
@@ -155,11 +146,8 @@ func (r *reindexer) abandon(it *item) error {
 	if err != nil || len(left) > 0 && !imported {
 		return err
 	}
-	b := &batch{b: r.s.db.NewBatch()}
-	if b.abandon(it); b.err != nil {
-		return errors.Join(b.err, b.b.Close())
-	}
-	return errors.Join(b.b.Commit(pebble.NoSync), b.b.Close())
+	r.abandoned.abandon(it)
+	return nil
 }
 
 // write moves the keys to Pebble.
@@ -178,16 +166,16 @@ func (r *reindexer) finish() error {
 	if err := r.write(); err != nil {
 		return err
 	}
-	b := &batch{b: r.s.db.NewBatch()}
+	b := r.s.newBatch()
 	for m, n := range r.months {
 		stored, err := r.s.count(meterKey(m.org, m.month))
 		if err != nil {
-			return errors.Join(err, b.b.Close())
+			return err
 		}
 		b.number(meterKey(m.org, m.month), max(stored, n))
 	}
 	if err := r.s.mendLinks(b, headStream, r.s.indexed); err != nil {
-		return errors.Join(err, b.b.Close())
+		return err
 	}
-	return r.s.apply(b.b)
+	return r.s.apply(b)
 }

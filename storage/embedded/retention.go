@@ -121,7 +121,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 	if err := errors.Join(s.health.writable(), s.flush(nil)); err != nil {
 		return err
 	}
-	b, n, prefix := &batch{b: s.db.NewBatch()}, 0, orgKey(kindIntent, org)
+	b, n, prefix := s.newBatch(), 0, orgKey(kindIntent, org)
 	err = s.scan(ctx, prefix, prefix.end(), func(_, v []byte) (bool, error) {
 		id, left, _, err := parseIntent(v, tip.ID)
 		if err != nil || len(left) == 0 || !orphans[id] {
@@ -138,7 +138,7 @@ func (s *Store) removeOrphans(ctx context.Context, org string, orphans map[uuid.
 		return false, err
 	})
 	if err != nil || n == 0 {
-		return errors.Join(err, b.b.Close())
+		return err
 	}
 	s.health.log.Warn("settlements were left behind when their decisions were removed; they are removed now",
 		"dir", s.health.dir, "organization", org, "settlements", n)
@@ -227,17 +227,17 @@ func (s *Store) RemoveRecords(
 	}
 	b := &batch{b: s.db.NewBatch(), chain: tip.ID}
 	if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
-		return none, errors.Join(err, b.b.Close())
+		return none, err
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	if s.entered.Load() != entered { // perhaps settlements of these rows
 		b.b.Reset()
 		if err := s.flush(nil); err != nil {
-			return none, errors.Join(err, b.b.Close())
+			return none, err
 		}
 		if removed, err = s.removeOldest(ctx, b, org, before, most); removed.Records == 0 || err != nil {
-			return none, errors.Join(err, b.b.Close())
+			return none, err
 		}
 	}
 	if err := s.finish(b); err != nil {
@@ -313,8 +313,8 @@ func (s *Store) Organizations(ctx context.Context, f func(org string) error) err
 	for {
 		org, found := "", false
 		err := s.scan(ctx, lower, upper, func(k, _ []byte) (stop bool, err error) {
-			org, err = orgOf(k)
-			found = true
+			of, _, err := splitOrg(k[1:])
+			org, found = string(of), true
 			return true, err
 		})
 		if err != nil || !found {

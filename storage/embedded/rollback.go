@@ -167,23 +167,13 @@ func (i *inspection) compare(s *Store, noted tip) error {
 
 // follows compares the recorded head with the stored one.
 func (i *inspection) follows(s *Store, noted tip) error {
-	var h receipt.SignedHead
-	v, err := s.get(headKey(noted.Head))
-	if i.stale != "" {
-		v, err = s.findHead(noted.Head)
-	}
-	switch {
+	switch h, err := s.findHead(noted.Head); {
 	case errors.Is(err, storage.ErrNotFound):
 		i.because("head %d, which was noted, is missing", noted.Head)
 	case err != nil:
 		return fmt.Errorf("head %d: %w", noted.Head, err)
-	default:
-		if h, err = s.headOf(v); err != nil {
-			return fmt.Errorf("head %d: %w", noted.Head, err)
-		}
-		if h.Hash() != noted.Hash {
-			i.because("its head %d is not the one that was noted", noted.Head)
-		}
+	case h.Hash() != noted.Hash:
+		i.because("its head %d is not the one that was noted", noted.Head)
 	}
 	return nil
 }
@@ -218,8 +208,8 @@ func (i *inspection) unbroken(s *Store, of stream) error {
 	return nil
 }
 
-// findHead returns the location of a head without the index.
-func (s *Store) findHead(seq uint64) ([]byte, error) {
+// findHead returns a head without the index.
+func (s *Store) findHead(seq uint64) (h receipt.SignedHead, err error) {
 	for low, high := uint64(1), s.log.Last(); low <= high; {
 		middle := low + (high-low)/2
 		f, err := s.headed(middle)
@@ -227,16 +217,16 @@ func (s *Store) findHead(seq uint64) ([]byte, error) {
 		case errors.Is(err, storage.ErrNotFound):
 			low = middle + 1
 		case err != nil:
-			return nil, err
+			return h, err
 		case f.head.Seq == seq:
-			return location{frame: f.number}.append(nil), nil
+			return f.head, nil
 		case f.head.Seq < seq:
 			low = middle + 1
 		default:
 			high = f.number - 1
 		}
 	}
-	return nil, storage.ErrNotFound
+	return h, storage.ErrNotFound
 }
 
 // accept returns nil if inspect found nothing missing or if o accepts the losses.

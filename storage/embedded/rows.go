@@ -14,7 +14,7 @@ import (
 
 // get returns a copy of the value at k, or storage.ErrNotFound.
 func (s *Store) get(k key) (v []byte, err error) {
-	if err := s.health.readable(); err != nil {
+	if err := s.health.stopped(); err != nil {
 		return nil, err
 	}
 	if v, found := s.tail.get(k); found {
@@ -41,7 +41,7 @@ type rows interface {
 
 // iterOf is newIter for r, which must be read after trees were.
 func (s *Store) iterOf(r rows, o *pebble.IterOptions, trees ...*tree) (*iterator, error) {
-	if err := s.health.readable(); err != nil {
+	if err := s.health.stopped(); err != nil {
 		return nil, err
 	}
 	it, err := r.NewIter(o)
@@ -144,6 +144,9 @@ func (s *Store) each(
 	return nil
 }
 
+// newBatch returns an empty batch.
+func (s *Store) newBatch() *batch { return &batch{b: s.db.NewBatch()} }
+
 // batch collects the changes of one write. Its methods keep the first error.
 type batch struct {
 	b     *pebble.Batch
@@ -170,9 +173,6 @@ func (b *batch) deleteRange(lower, upper key) {
 	}
 }
 
-// deleteAll deletes the keys that begin with prefix.
-func (b *batch) deleteAll(prefix key) { b.deleteRange(prefix, prefix.end()) }
-
 // document puts doc as JSON.
 func (b *batch) document(k key, doc any) {
 	v, err := json.Marshal(doc, json.Deterministic(true))
@@ -188,26 +188,27 @@ func (b *batch) number(k key, n int64) {
 }
 
 // apply makes b durable. A failure stops the store, because it is unknown how much of b
-// the log holds.
-func (s *Store) apply(b *pebble.Batch) error {
-	if err := b.Commit(pebble.Sync); err != nil {
+// the log holds. A batch that is not applied need not be closed.
+func (s *Store) apply(b *batch) error {
+	if b.err != nil || b.b.Empty() {
+		return b.err
+	}
+	if err := b.b.Commit(pebble.Sync); err != nil {
 		s.health.stop("writing a batch", err)
 	}
 	// Pebble was told that the write succeeded even if it failed: see failStopFS.
 	if err := s.health.stopped(); err != nil {
 		return err
 	}
-	return b.Close()
+	return b.b.Close()
 }
 
 // finish makes b durable as the next write of changeStream. writes is held.
 func (s *Store) finish(b *batch) error {
-	if b.link(changeStream, s.change+1); b.err != nil {
-		return errors.Join(b.err, b.b.Close())
+	b.link(changeStream, s.change+1)
+	err := s.apply(b)
+	if err == nil {
+		s.change++
 	}
-	if err := s.apply(b.b); err != nil {
-		return err
-	}
-	s.change++
-	return nil
+	return err
 }

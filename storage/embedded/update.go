@@ -34,12 +34,11 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	}
 	defer u.close()
 	if err := f(&u); err != nil {
-		b.b.Close() //nolint:errcheck // it is discarded
 		return 0, err
 	}
 	u.close()
 	if b.b.Empty() && b.err == nil {
-		return 0, b.b.Close()
+		return 0, nil
 	}
 	for i := range u.changes {
 		b.document(changeKey(u.revision, i), &u.changes[i])

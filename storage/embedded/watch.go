@@ -76,7 +76,7 @@ func (s *Store) Trim(ctx context.Context, upTo uint64) error {
 	if err := errors.Join(ctx.Err(), s.health.writable()); err != nil {
 		return err
 	}
-	b := &batch{b: s.db.NewBatch()}
+	b := s.newBatch()
 	b.number(trimmedKey, int64(upTo))
 	b.deleteRange(changeKey(0, 0), changeKey(upTo+1, 0))
 	return s.finish(b)

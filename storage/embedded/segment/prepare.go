@@ -96,30 +96,35 @@ func (s *spare) discard(fs vfs.FS) error {
 // newFile returns a new durable file that begins with header: the spare one if it is made.
 // Otherwise an empty file serves: a full disk, say, is no reason yet to refuse a frame.
 func (l *Log) newFile(name string, header []byte) (f vfs.File, err error) {
-	spare := l.spare
+	from, spare := name, l.spare
 	if l.spare = nil; spare != nil {
 		<-spare.done
-		f = spare.file
 	}
-	if f == nil {
-		spare = nil
-		if f, err = openNew(l.o.FS, name); err != nil {
-			return nil, err
-		}
+	if spare != nil && spare.file != nil {
+		f, from = spare.file, spare.name
+	} else if f, err = openNew(l.o.FS, name); err != nil {
+		return nil, err
 	}
-	if _, err = f.WriteAt(header, 0); err == nil {
+	return f, l.put(f, header, from, name)
+}
+
+// put makes a file durable that begins with content and is at from, under a name. It closes the
+// file if it fails.
+func (l *Log) put(f vfs.File, content []byte, from, name string) error {
+	_, err := f.WriteAt(content, 0)
+	if err == nil {
 		err = f.Sync()
 	}
-	if spare != nil && err == nil {
-		err = l.o.FS.Rename(spare.name, name)
+	if err == nil && from != name {
+		err = l.o.FS.Rename(from, name)
 	}
 	if err == nil {
 		err = syncDir(l.o.FS, l.dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		err = errors.Join(err, f.Close())
 	}
-	return f, nil
+	return err
 }
 
 func syncDir(fs vfs.FS, dir string) error {

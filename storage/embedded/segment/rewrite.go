@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -57,20 +56,11 @@ func (l *Log) replace(s *segment, b []byte, offsets []uint32) error {
 	b = appendTrailer(b, offsets, uint32(end))
 	name := s.name + ".new"
 	file, err := openNew(l.o.FS, name)
-	if err != nil {
-		return err
-	}
-	if _, err = file.WriteAt(b, 0); err == nil {
-		err = file.Sync()
-	}
 	if err == nil {
-		err = l.o.FS.Rename(name, s.name)
-	}
-	if err == nil {
-		err = syncDir(l.o.FS, l.dir)
+		err = l.put(file, b, name, s.name)
 	}
 	if err != nil {
-		return fmt.Errorf("rewriting %s: %w", s.name, errors.Join(err, file.Close()))
+		return fmt.Errorf("rewriting %s: %w", s.name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
