@@ -38,11 +38,11 @@ func TestCanaries(t *testing.T) {
 			t.Parallel()
 			data, operator := newData(t)
 			p := start(t, data, "--audit="+mode, "--rate-limit-credential=off", "--rate-limit-changes=off", "--rate-limit-address=off",
-				"--plans="+exportingPlan(t), "--portal-url=http://portal.example",
+				exportingPlan(t), "--portal-url=http://portal.example",
 				"--stripe-key=not-a-key", "--stripe-webhook-secret=not-a-secret", "--stripe-price-pro=pro",
 				"--stripe-price-business=business", "--stripe-url=http://127.0.0.1:1")
 			register(t, p.url, operator)
-			b := &bird{t: t, url: p.url, token: operator, http: newSender(t, operator, 16).http}
+			b := &bird{t: t, url: p.url, sender: newSender(t, operator, 16)}
 			canaries := scrubtest.Canaries(uint64(len(mode)))
 			b.singAll(canaries)
 			if b.evaluated.Load() == 0 || b.failures.Load() == 0 || b.refused.Load() == 0 {
@@ -172,21 +172,20 @@ func (silent) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
 }
 
-// exportingPlan returns a file of plans by which everyone may do everything.
+// exportingPlan returns the flag of a plan by which everyone may do everything.
 func exportingPlan(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "plans.json")
-	plans := `{"free": {"name": "free", "evaluations": 1000000000, "policies": 100000, "agents": 100000, "retention_days": 7, "csv_export": true}}`
-	must(t, os.WriteFile(name, []byte(plans), 0o600))
-	return name
+	return plansFlag(t, object{"free": object{
+		"name": "free", "evaluations": 1_000_000_000, "policies": 100_000, "agents": 100_000, "retention_days": 7, "csv_export": true,
+	}})
 }
 
 // bird sends canaries.
 type bird struct {
-	t                            *testing.T
-	url, token                   string
-	asker                        string // an agent's key, for whose intents the operator decides
-	http                         *http.Client
+	t     *testing.T
+	url   string
+	asker string // an agent's key, for whose intents the operator decides
+	sender
 	evaluated, failures, refused atomic.Int64
 }
 
@@ -563,27 +562,11 @@ func (b *bird) send(method, path, body string, header http.Header) answer {
 
 func (b *bird) sendOnce(method, path, body string, header http.Header) answer {
 	b.t.Helper()
-	req, err := http.NewRequest(method, b.url+path, strings.NewReader(body))
-	if err != nil {
-		b.t.Errorf("%s %s: %v", method, path, err)
-		return answer{}
-	}
-	req.Header.Set("Authorization", "Bearer "+b.token)
-	req.Header.Set("Content-Type", "application/json")
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	resp, err := b.http.Do(req)
-	if err != nil {
-		b.t.Errorf("%s %s: %v", method, path, err)
-		return answer{}
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
+	got, err := b.sender.send(method, b.url+path, []byte(body), header)
 	if err != nil {
 		b.t.Errorf("%s %s: %v", method, path, err)
 	}
-	return answer{status: resp.StatusCode, body: string(got)}
+	return got
 }
 
 // shown returns what the server shows, all pages of it.
@@ -606,9 +589,7 @@ func (b *bird) shown(p *process) map[string]string {
 		var page struct {
 			Cursor *string `json:"next_cursor"`
 		}
-		if err := json.Unmarshal([]byte(got), &page); err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, json.Unmarshal([]byte(got), &page))
 		if page.Cursor == nil {
 			break
 		}

@@ -25,9 +25,7 @@ func TestChanges_AreSigned(t *testing.T) {
 			return c.Kind == "policy" && c.ID == testPolicy && c.Actor != "" && c.Digest != ""
 		})
 	})
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/agents", object{"name": "late"}, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/agents", object{"name": "late"}, http.StatusCreated)
 	p.stop(t)
 	s, err := embedded.Open(data.store(), embedded.Options{})
 	must(t, err)

@@ -116,9 +116,7 @@ func newVersionIsRefused(t *testing.T, p *process, token string, set *examples.S
 	doc := *set.Policies["email"]
 	doc.Version++
 	api := client{base: p.url, token: token}
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": doc}, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/policies/register", object{"policy": doc}, http.StatusCreated)
 	s := newSender(t, token, 1)
 	for range 10 {
 		for i, c := range set.Cases {
@@ -197,9 +195,7 @@ func failingRuleIsRefused(t *testing.T, o *opaServer, p *process, token string, 
 	rule := object{
 		"name": "Few replicas", "condition": `{"rego": "to_number(input.intent.metadata.replicas) > 5"}`, "action": `{"decision": "deny"}`,
 	}
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/rules", rule, http.StatusCreated)
 	rules, err := api.call(t.Context(), http.MethodGet, "/v1/rules?limit=500", nil, http.StatusOK)
 	must(t, err)
 	name := filepath.Join(t.TempDir(), "rules.json")

@@ -75,7 +75,7 @@ func someCanaries() (ids []string) {
 }
 
 func (w *identities) start(operator string) {
-	w.p = start(w.t, w.data, "--audit="+w.mode, "--plans="+exportingPlan(w.t))
+	w.p = start(w.t, w.data, "--audit="+w.mode, exportingPlan(w.t))
 	w.api = client{base: w.p.url, token: operator}
 }
 
@@ -101,20 +101,12 @@ func (w *identities) evaluate(agents []string) {
 func (w *identities) rotate() {
 	w.t.Helper()
 	old, err := os.ReadFile(w.data.scrubKey())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	fresh := w.data.scrubKey() + ".new"
-	if err := makeSecret(fresh); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, makeSecret(fresh))
 	made, err := os.ReadFile(fresh)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := replaceFile(w.data.scrubKey(), append(made, old...)); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
+	must(w.t, replaceFile(w.data.scrubKey(), append(made, old...)))
 }
 
 // check filters by each agent.
@@ -147,9 +139,7 @@ func (w *identities) list(agent string) []*storage.Record {
 	if err == nil {
 		err = json.Unmarshal(body, &page)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return page.Data
 }
 
@@ -165,9 +155,7 @@ func (w *identities) shown(agent string) (ids []string) {
 func (w *identities) export(agent string) (intents []string) {
 	w.t.Helper()
 	body, err := w.api.call(w.t.Context(), http.MethodGet, "/v1/authorizations/export?agent_id="+url.QueryEscape(agent), nil, http.StatusOK)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	rows, err := csv.NewReader(strings.NewReader(string(body))).ReadAll()
 	if err != nil || len(rows) == 0 {
 		w.t.Fatalf("the CSV of %q = %q, %v", agent, body, err)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +20,6 @@ import (
 	"writ/internal/ledgertest"
 	"writ/ledger"
 	"writ/ledger/receipt"
-	"writ/scrub"
 	"writ/storage"
 	"writ/storage/embedded"
 	"writ/storage/mongodb/mongotest"
@@ -155,18 +152,7 @@ func manyRows(t *testing.T, n int) moved {
 	t.Helper()
 	const batch = 250
 	m := newMoved(t)
-	signer, _, _, err := m.data.loadSigner("")
-	must(t, err)
-	store, err := embedded.Open(m.data.store(), embedded.Options{})
-	must(t, err)
-	scrubber, err := scrub.New()
-	must(t, err)
-	key := make([]byte, 32)
-	rand.Read(key)
-	tagger, err := scrubber.Tagger(key)
-	must(t, err)
-	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
-	must(t, err)
+	_, l, closeBoth := openLedger(t, m.data, nil)
 	for range n / batch {
 		entries := make([]*ledger.Entry, batch)
 		for i := range entries {
@@ -184,7 +170,7 @@ func manyRows(t *testing.T, n int) moved {
 		}
 		must(t, err)
 	}
-	must(t, errors.Join(l.Close(context.WithoutCancel(t.Context())), store.Close()))
+	closeBoth()
 	return m
 }
 

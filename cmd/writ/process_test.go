@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -173,13 +173,17 @@ func manyEvaluations(t *testing.T) string {
 // plansOf returns the flag of plans free and pro with so many evaluations.
 func plansOf(t *testing.T, free, pro int) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "plans.json")
 	plan := func(name string, evaluations int) object {
 		return object{"name": name, "evaluations": evaluations, "policies": 10, "agents": 10, "retention_days": 7}
 	}
-	plans, err := json.Marshal(object{"free": plan("free", free), "pro": plan("pro", pro)})
-	must(t, err)
-	must(t, os.WriteFile(file, plans, 0o600))
+	return plansFlag(t, object{"free": plan("free", free), "pro": plan("pro", pro)})
+}
+
+// plansFlag returns the flag of plans in a file.
+func plansFlag(t *testing.T, plans object) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "plans.json")
+	must(t, os.WriteFile(file, []byte(encode(t, plans)), 0o600))
 	return "--plans=" + file
 }
 
@@ -194,9 +198,7 @@ func register(t *testing.T, url, token string) {
 		"allowed_action_types": []string{"deploy"}, "status": "active", "updated_at": "2026-11-01T09:00:00Z",
 	}
 	api := client{base: url, token: token}
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/policies/register", object{"policy": policy}, http.StatusCreated)
 }
 
 // intent is an evaluation as it is sent.
@@ -244,8 +246,9 @@ func (s sender) evaluate(url string, in intent) (answer, error) {
 	return s.send(http.MethodPost, url+"/v1/policy/evaluate", in.body)
 }
 
-// send sends one request. An error means that no whole answer came back.
-func (s sender) send(method, url string, body []byte) (answer, error) {
+// send sends one request, with headers of its own over the usual ones. An error means
+// that no whole answer came back.
+func (s sender) send(method, url string, body []byte, headers ...http.Header) (answer, error) {
 	req, err := http.NewRequest(method, url, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
@@ -254,6 +257,9 @@ func (s sender) send(method, url string, body []byte) (answer, error) {
 	req.GetBody = nil
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	req.Header.Set("Content-Type", "application/json")
+	for _, h := range headers {
+		maps.Copy(req.Header, h)
+	}
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return answer{}, err
@@ -296,22 +302,12 @@ type oneConnection struct {
 // do sends a request and decodes the answer into v, unless that is nil.
 func (c oneConnection) do(t *testing.T, method, path, body string, want int, v any) {
 	t.Helper()
-	req, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.http.Do(req)
-	must(t, err)
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != want {
-		t.Fatalf("%s %s = %s %s, %v, want %d", method, path, resp.Status, got, err, want)
+	got, err := c.send(method, c.url+path, []byte(body))
+	if err == nil && got.status == want && v != nil {
+		err = json.Unmarshal([]byte(got.body), v)
 	}
-	if v == nil {
-		return
-	}
-	if err := json.Unmarshal(got, v); err != nil {
-		t.Fatalf("%s %s = %s: %v", method, path, got, err)
+	if err != nil || got.status != want {
+		t.Fatalf("%s %s = %d %s, %v, want %d", method, path, got.status, got.body, err, want)
 	}
 }
 
@@ -321,4 +317,12 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// do is call, which must succeed.
+func (c client) do(t testing.TB, method, path string, body any, want int) []byte {
+	t.Helper()
+	got, err := c.call(t.Context(), method, path, body, want)
+	must(t, err)
+	return got
 }

@@ -20,9 +20,7 @@ func raceToALimitOverTime(t *testing.T, c *cluster) {
 		"name": "limit", "condition": fmt.Sprintf(`{"count":{"by":["agent_id"],"window":"1h"},"gt":%d}`, limit),
 		"action": `{"decision":"deny","reason":"too many"}`,
 	}
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/rules", rule, http.StatusCreated)
 	var allowed, decided atomic.Int64
 	s := newSender(t, c.token, 200)
 	all := func(urls []string) {

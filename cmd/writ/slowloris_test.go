@@ -72,13 +72,9 @@ type attackers struct {
 func (a *attackers) open(n int, opening string) {
 	for range n {
 		c, err := net.Dial("tcp", a.addr)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		must(a.t, err)
 		a.t.Cleanup(func() { c.Close() })
-		if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-			a.t.Fatal(err)
-		}
+		must(a.t, c.(*net.TCPConn).SetReadBuffer(4<<10))
 		if _, err := io.WriteString(c, opening); err != nil {
 			a.t.Fatal(fmt.Errorf("opening an attack: %w", err))
 		}

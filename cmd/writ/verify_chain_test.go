@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,17 +31,8 @@ import (
 func pastHistory(t *testing.T, n int) dataDir {
 	t.Helper()
 	data := dataDir(filepath.Join(t.TempDir(), "data"))
-	signer, _, _, err := data.loadSigner("")
-	must(t, err)
-	store, err := embedded.Open(data.store(), embedded.Options{})
-	must(t, err)
-	scrubber, err := scrub.New()
-	must(t, err)
-	tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
-	must(t, err)
 	past := time.Now().Add(-time.Hour)
-	l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger, Now: func() time.Time { return past }})
-	must(t, err)
+	_, l, closeBoth := openLedger(t, data, func() time.Time { return past })
 	var last ledger.Outcome
 	for i := range n {
 		for _, org := range []string{examples.Organization, "rival"} {
@@ -69,8 +59,27 @@ func pastHistory(t *testing.T, n int) dataDir {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, errors.Join(l.Close(t.Context()), store.Close()))
+	closeBoth()
 	return data
+}
+
+// openLedger opens a ledger on the store of a data directory.
+func openLedger(t *testing.T, data dataDir, now func() time.Time) (s *embedded.Store, l *ledger.Ledger, closeBoth func()) {
+	t.Helper()
+	signer, _, _, err := data.loadSigner("")
+	must(t, err)
+	s, err = embedded.Open(data.store(), embedded.Options{})
+	must(t, err)
+	scrubber, err := scrub.New()
+	must(t, err)
+	tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
+	must(t, err)
+	l, err = ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signer, Scrub: tagger, Now: now})
+	must(t, err)
+	return s, l, func() {
+		t.Helper()
+		must(t, errors.Join(l.Close(context.WithoutCancel(t.Context())), s.Close()))
+	}
 }
 
 // pastChanges are changes of documents that are signed at once.
@@ -185,37 +194,22 @@ func oldest(items []any) map[string]any { return items[len(items)-1].(map[string
 // forging is a server that changes what another's list answers.
 func forging(t *testing.T, base, path string, do func([]any) []any) string {
 	t.Helper()
-	to, err := url.Parse(base)
-	must(t, err)
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		ModifyResponse: func(r *http.Response) error {
-			if r.Request.URL.Path != path {
-				return nil
-			}
-			var page map[string]any
-			if err := json.NewDecoder(r.Body).Decode(&page); err != nil {
-				return err
-			}
-			page["data"] = do(page["data"].([]any))
-			text, err := json.Marshal(page)
-			if err != nil {
-				return err
-			}
-			r.Body = readCloser{bytes.NewReader(text)}
-			r.ContentLength = int64(len(text))
-			r.Header.Del("Content-Length")
-			return nil
-		},
-	}
-	s := httptest.NewServer(proxy)
-	t.Cleanup(s.Close)
-	return s.URL
+	return proxied(t, base, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+		if r.URL.Path != path {
+			server.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, r)
+		var page map[string]any
+		if err := json.Unmarshal(answer.Body.Bytes(), &page); err != nil {
+			t.Error(err)
+			return
+		}
+		page["data"] = do(page["data"].([]any))
+		io.WriteString(w, encode(t, page))
+	})
 }
-
-type readCloser struct{ *bytes.Reader }
-
-func (readCloser) Close() error { return nil }
 
 // TestVerifyChain_Retention verifies a directory that the sweeper has removed rows
 // of, and one that somebody has removed rows of who did not say so.
@@ -223,16 +217,7 @@ func TestVerifyChain_Retention(t *testing.T) {
 	data := pastHistory(t, 5)
 	sweep := func(announce func(*ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error, kept string) {
 		t.Helper()
-		signer, _, _, err := data.loadSigner("")
-		must(t, err)
-		store, err := embedded.Open(data.store(), embedded.Options{})
-		must(t, err)
-		scrubber, err := scrub.New()
-		must(t, err)
-		tagger, err := scrubber.Tagger(bytes.Repeat([]byte{1}, 32))
-		must(t, err)
-		l, err := ledger.Open(t.Context(), ledger.Config{Store: store, Signer: signer, Scrub: tagger})
-		must(t, err)
+		store, l, closeBoth := openLedger(t, data, nil)
 		s, err := retention.New(retention.Config{
 			Store: store, Announce: announce(l),
 			Keep: func(_ context.Context, org string) (time.Duration, error) {
@@ -245,7 +230,7 @@ func TestVerifyChain_Retention(t *testing.T) {
 		})
 		must(t, err)
 		s.Run(t.Context())
-		must(t, errors.Join(l.Close(t.Context()), store.Close()))
+		closeBoth()
 	}
 	sweep(func(l *ledger.Ledger) func(context.Context, string, time.Time, storage.Expired) error {
 		return l.Retain

@@ -302,7 +302,9 @@ func TestVerify(t *testing.T) {
 			Good    bool
 		}
 	}
-	must(t, json.NewDecoder(os.Stdin).Decode(&given))
+	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range given.Requests {
 		req := httptest.NewRequest("POST", "/", strings.NewReader(r.Body))
 		for name, value := range r.Headers {

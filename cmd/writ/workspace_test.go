@@ -77,26 +77,17 @@ func (a *author) rules() (rules []engine.Rule) {
 
 func (a *author) create(rule object) {
 	a.Helper()
-	if _, err := (client{base: a.url, token: a.token}).call(a.Context(), http.MethodPost, "/v1/rules", rule, http.StatusCreated); err != nil {
-		a.Fatal(err)
-	}
+	(client{base: a.url, token: a.token}).do(a, http.MethodPost, "/v1/rules", rule, http.StatusCreated)
 }
 
 // newAuthor starts a server, and gives an author an empty directory.
 func newAuthor(t *testing.T) *author {
 	t.Helper()
 	data, token := newData(t)
-	p := start(t, data, morePlans(t))
+	p := start(t, data, plansFlag(t, object{"free": object{
+		"name": "free", "evaluations": 1000, "agents": 5, "policies": 10, "rules": 5000, "retention_days": 7, // as many rules as the tests make
+	}}))
 	return &author{t, filepath.Join(t.TempDir(), "org"), p.url, token}
-}
-
-// morePlans returns the flag of a plan with as many rules as the tests make.
-func morePlans(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "plans.json")
-	const plan = `{"free":{"name":"free","evaluations":1000,"agents":5,"policies":10,"rules":5000,"retention_days":7}}`
-	must(t, os.WriteFile(name, []byte(plan), 0o600))
-	return "--plans=" + name
 }
 
 // oddNames are names of rules that files and YAML could take for something else.
@@ -137,9 +128,7 @@ func TestWorkspace_RoundTrips(t *testing.T) {
 		"status": "active", "updated_at": "2026-11-01T09:00:00.123456789+02:00",
 	}
 	api := client{base: a.url, token: a.token}
-	if _, err := api.call(t.Context(), http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
-		t.Fatal(err)
-	}
+	api.do(t, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated)
 	rules, changes := a.rules(), a.changes(len(oddNames)+200+2)
 
 	a.writ(exitOK, "pull")
@@ -260,20 +249,26 @@ updated_at: 2026-11-01T09:00:00Z
 // passed it on or not.
 func failing(t *testing.T, server string, nth int64, done bool) string {
 	t.Helper()
-	target, err := url.Parse(server)
-	must(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(target)
 	var changes atomic.Int64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return proxied(t, server, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
 		if r.Method == http.MethodGet || changes.Add(1) != nth {
-			proxy.ServeHTTP(w, r)
+			server.ServeHTTP(w, r)
 			return
 		}
 		if done {
-			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			server.ServeHTTP(httptest.NewRecorder(), r)
 		}
 		w.WriteHeader(http.StatusBadGateway)
-	}))
+	})
+}
+
+// proxied returns the address of a proxy that answers as f does with a server.
+func proxied(t *testing.T, server string, f func(w http.ResponseWriter, r *http.Request, server http.Handler)) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f(w, r, proxy) }))
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -348,15 +343,10 @@ func TestWorkspace_OverwritesNoLaterChange(t *testing.T) {
 // that matches.
 func interposed(t *testing.T, server string, matches func(*http.Request) bool, f func()) string {
 	t.Helper()
-	target, err := url.Parse(server)
-	must(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return proxied(t, server, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
 		if matches(r) {
 			f()
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+		server.ServeHTTP(w, r)
+	})
 }
