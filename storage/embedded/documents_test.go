@@ -122,9 +122,12 @@ func TestProve_ForgedDocuments(t *testing.T) {
 		"a key that nobody made": {func(t *testing.T, s *Store) {
 			b := &batch{b: s.db.NewBatch()}
 			value, err := storage.Tokens.Encode(&storage.Token{ID: "z", OrganizationID: "acme", CreatedAt: at})
-			if err == nil {
-				_, _, err = b.putDocument(&storage.Tokens.Collection, storage.Document{Kind: storage.TokenKind, Org: "acme", ID: "z", Value: value, Revision: 1})
+			if err != nil {
+				t.Fatal(err)
 			}
+			d := storage.Document{Kind: storage.TokenKind, Org: "acme", ID: "z", Value: value, Revision: 1}
+			keys, _, _, err := storage.Tokens.Describe(d)
+			b.edit(storage.Edit{Collection: &storage.Tokens.Collection, Document: d, After: keys})
 			if err = errors.Join(err, b.b.Commit(pebble.Sync)); err != nil {
 				t.Fatal(err)
 			}

@@ -2,9 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -28,7 +25,7 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	defer s.writes.Unlock()
 	var u *update
 	try := func(ctx context.Context) error {
-		u = &update{documents: documents{ctx: ctx, s: s}, org: org, seen: make(map[string]*documentRow)}
+		u = &update{documents: documents{ctx: ctx, s: s}, edits: storage.Edits{Org: org}, seen: make(map[string]*documentRow)}
 		if err := u.begin(); err != nil {
 			return err
 		}
@@ -45,11 +42,11 @@ func (s *Store) Update(ctx context.Context, org string, f func(storage.Tx) error
 	if err != nil {
 		return 0, err
 	}
-	s.watchers.own(s, u.revision, u.changes)
+	s.watchers.own(s, u.edits.Revision, u.edits.Changes)
 	if !u.wrote {
 		return 0, nil
 	}
-	return u.revision, nil
+	return u.edits.Revision, nil
 }
 
 // revision returns the revision of the last commit.
@@ -64,10 +61,8 @@ func (s *Store) revision(ctx context.Context) (uint64, error) {
 // writes together, at the end or before a Scan that must find them.
 type update struct {
 	documents
-	org      string
-	revision uint64
-	wrote    bool
-	changes  []storage.Change
+	edits storage.Edits
+	wrote bool
 	// seen has the documents that were read or written, by key; nil for a missing one.
 	seen map[string]*documentRow
 	// rows and positions are not sent yet, each in the order in which they were written.
@@ -78,7 +73,7 @@ func (u *update) begin() error {
 	var counter counterRow
 	err := u.s.db.Collection(countersName).FindOneAndUpdate(u.ctx, doc("_id", revisionCounter),
 		doc("$inc", doc(counterN, int64(1))), options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(&counter)
-	u.revision = uint64(counter.N)
+	u.edits.Revision = uint64(counter.N)
 	return err
 }
 
@@ -86,7 +81,7 @@ func (u *update) end() error {
 	if err := u.send(); err != nil {
 		return err
 	}
-	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, newChangeRow(u.revision, u.changes))
+	_, err := u.s.db.Collection(changesName).InsertOne(u.ctx, newChangeRow(u.edits.Revision, u.edits.Changes))
 	return err
 }
 
@@ -115,7 +110,7 @@ func (u *update) Get(kind storage.Kind, org, id string) (storage.Document, error
 	}
 	key := documentKey(c, org, id)
 	if _, ok := u.seen[key]; !ok {
-		if err := u.read(key, documentKey(&storage.AllCounts.Collection, u.org, "")); err != nil {
+		if err := u.read(key, documentKey(&storage.AllCounts.Collection, u.edits.Org, "")); err != nil {
 			return storage.Document{}, err
 		}
 	}
@@ -154,77 +149,40 @@ func (u *update) Scan(q storage.Query, f func(position []byte, d storage.Documen
 }
 
 // Put implements storage.Tx.
-func (u *update) Put(d storage.Document) error {
-	c, err := collection(d.Kind, d.Org)
-	if err != nil {
-		return err
-	}
-	if d.Org != u.org {
-		return fmt.Errorf("storing a %s of %q in an update of %q", c.Name, d.Org, u.org)
-	}
-	keys, id, alias, err := c.Describe(d)
-	if err != nil {
-		return err
-	}
-	var before []storage.Key
-	old, err := u.Get(d.Kind, d.Org, d.ID)
-	switch {
-	case err == nil && old.Org != d.Org:
-		return storage.ErrConflict
-	case err == nil:
-		before, _, _, err = c.Describe(old)
-	case errors.Is(err, storage.ErrNotFound):
-		err = nil
-	}
-	if err != nil {
-		return err
-	}
-	row := &documentRow{Key: documentKey(c, d.Org, d.ID), Org: d.Org, Revision: number(u.revision), Value: string(d.Value)}
-	u.seen[row.Key] = row
-	u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(doc("_id", row.Key)).SetReplacement(row).SetUpsert(true))
-	u.changed(c, storage.Change{
-		Revision: u.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: sha256.Sum256(d.Value), Actor: storage.Actor(u.ctx),
-	})
-	u.index(c, d, before, keys)
-	return nil
-}
+func (u *update) Put(d storage.Document) error { return u.write(u.edits.Put(u.ctx, u, d)) }
 
 // Delete implements storage.Tx.
 func (u *update) Delete(kind storage.Kind, org, id string) error {
-	d, err := u.Get(kind, org, id)
-	if err == nil && d.Org != u.org {
-		err = storage.ErrNotFound
-	}
-	if err != nil {
-		return err
-	}
-	c := storage.CollectionOf(kind)
-	before, name, alias, err := c.Describe(d)
-	if err != nil {
-		return err
-	}
-	key := documentKey(c, d.Org, id)
-	u.seen[key] = nil
-	u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
-	u.changed(c, storage.Change{Revision: u.revision, Kind: kind, Org: d.Org, ID: name, Alias: alias, Actor: storage.Actor(u.ctx)})
-	u.index(c, d, before, nil)
-	return nil
+	return u.write(u.edits.Delete(u.ctx, u, kind, org, id))
 }
 
-// index replaces the index entries of d by keys.
-func (u *update) index(c *storage.Collection, d storage.Document, before, keys []storage.Key) {
-	was, is := positions(d, before), positions(d, keys)
-	for _, key := range was {
-		if !slices.Contains(is, key) {
-			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
+func (u *update) write(e storage.Edit, err error) error {
+	if err != nil {
+		return err
+	}
+	u.wrote = true
+	d := e.Document
+	key := documentKey(e.Collection, d.Org, d.ID)
+	if e.Removed {
+		u.seen[key] = nil
+		u.rows = append(u.rows, mongo.NewDeleteOneModel().SetFilter(doc("_id", key)))
+	} else {
+		row := &documentRow{Key: key, Org: d.Org, Revision: number(d.Revision), Value: string(d.Value)}
+		u.seen[key] = row
+		u.rows = append(u.rows, mongo.NewReplaceOneModel().SetFilter(doc("_id", key)).SetReplacement(row).SetUpsert(true))
+	}
+	was, is := positions(d, e.Before), positions(d, e.After)
+	for _, at := range was {
+		if !slices.Contains(is, at) {
+			u.positions = append(u.positions, mongo.NewDeleteOneModel().SetFilter(doc("_id", at)))
 		}
 	}
-	for _, key := range is {
-		if !slices.Contains(was, key) {
-			row := doc("_id", key, indexDocument, documentKey(c, d.Org, d.ID))
-			u.positions = append(u.positions, mongo.NewInsertOneModel().SetDocument(row))
+	for _, at := range is {
+		if !slices.Contains(was, at) {
+			u.positions = append(u.positions, mongo.NewInsertOneModel().SetDocument(doc("_id", at, indexDocument, key)))
 		}
 	}
+	return nil
 }
 
 func positions(d storage.Document, keys []storage.Key) (all []string) {
@@ -232,19 +190,4 @@ func positions(d storage.Document, keys []storage.Key) (all []string) {
 		all = append(all, text(slices.Concat(indexOf(d.Kind, d.Org, k.Index), k.Value, []byte(d.ID))))
 	}
 	return all
-}
-
-// changed records a change in the place of an earlier one of the same document.
-func (u *update) changed(c *storage.Collection, change storage.Change) {
-	u.wrote = true
-	if c.Quiet {
-		return
-	}
-	for i, before := range u.changes {
-		if before.Kind == change.Kind && before.ID == change.ID {
-			u.changes[i] = change
-			return
-		}
-	}
-	u.changes = append(u.changes, change)
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -196,31 +194,29 @@ func (h *Handle) Update(ctx context.Context, org string, f func(storage.Tx) erro
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	tx := &memoryTx{ctx: ctx, docs: maps.Clone(m.docs), org: org, revision: m.revision + 1}
+	tx := &memoryTx{ctx: ctx, docs: maps.Clone(m.docs), edits: storage.Edits{Org: org, Revision: m.revision + 1}}
 	if err := f(tx); err != nil || !tx.wrote {
 		return 0, err
 	}
 	m.mu.Lock()
-	m.docs, m.revision = tx.docs, tx.revision
+	m.docs, m.revision = tx.docs, tx.edits.Revision
 	m.mu.Unlock()
-	m.changes = append(m.changes, tx.changes...)
-	for _, c := range tx.changes {
+	m.changes = append(m.changes, tx.edits.Changes...)
+	for _, c := range tx.edits.Changes {
 		for _, other := range m.handles {
 			if other == h || !other.cut {
 				other.watchers.Tell(c)
 			}
 		}
 	}
-	return tx.revision, nil
+	return tx.edits.Revision, nil
 }
 
 type memoryTx struct {
-	ctx      context.Context
-	docs     map[place]storage.Document
-	org      string
-	revision uint64
-	wrote    bool
-	changes  []storage.Change
+	ctx   context.Context
+	docs  map[place]storage.Document
+	edits storage.Edits
+	wrote bool
 }
 
 func (t *memoryTx) Get(kind storage.Kind, org, id string) (storage.Document, error) {
@@ -283,51 +279,21 @@ func positions(d storage.Document, index storage.Index) (p [][]byte, err error) 
 	return p, err
 }
 
-func (t *memoryTx) Put(d storage.Document) error {
-	at := placeOf(d.Kind, d.Org, d.ID)
-	if old, ok := t.docs[at]; ok && old.Org != d.Org {
-		return storage.ErrConflict
-	}
-	d.Revision = t.revision
-	if err := t.changed(d, sha256.Sum256(d.Value)); err != nil {
-		return err
-	}
-	t.docs[at] = d
-	return nil
-}
+func (t *memoryTx) Put(d storage.Document) error { return t.write(t.edits.Put(t.ctx, t, d)) }
 
 func (t *memoryTx) Delete(kind storage.Kind, org, id string) error {
-	d, err := t.Get(kind, org, id)
-	if err != nil || d.Org != org {
-		return storage.ErrNotFound
-	}
-	delete(t.docs, placeOf(kind, org, id))
-	return t.changed(d, [32]byte{})
+	return t.write(t.edits.Delete(t.ctx, t, kind, org, id))
 }
 
-// changed notes that d was written or removed.
-func (t *memoryTx) changed(d storage.Document, digest [32]byte) error {
-	c := storage.CollectionOf(d.Kind)
-	if c == nil || d.Org != t.org {
-		return fmt.Errorf("a document of the kind %q of %q in an update of %q", d.Kind, d.Org, t.org)
-	}
-	_, id, alias, err := c.Describe(d)
+func (t *memoryTx) write(e storage.Edit, err error) error {
 	if err != nil {
 		return err
 	}
-	t.wrote = true
-	if c.Quiet {
-		return nil
+	at := placeOf(e.Document.Kind, e.Document.Org, e.Document.ID)
+	if t.wrote = true; e.Removed {
+		delete(t.docs, at)
+	} else {
+		t.docs[at] = e.Document
 	}
-	change := storage.Change{
-		Revision: t.revision, Kind: d.Kind, Org: d.Org, ID: id, Alias: alias, Digest: digest, Actor: storage.Actor(t.ctx),
-	}
-	for i, before := range t.changes {
-		if before.Kind == d.Kind && before.ID == id {
-			t.changes[i] = change
-			return nil
-		}
-	}
-	t.changes = append(t.changes, change)
 	return nil
 }
