@@ -286,7 +286,7 @@ func made(n *node, depth int) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.text}
 	switch n.kind {
 	case '{', '[':
-		y.Kind = yaml.MappingNode
+		y.Kind, y.Value = yaml.MappingNode, ""
 		if n.kind == '[' {
 			y.Kind = yaml.SequenceNode
 		}

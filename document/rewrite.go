@@ -59,6 +59,39 @@ func Rewrite(name string, data []byte, edits ...Edit) ([]byte, error) {
 	return out, nil
 }
 
+// Set returns data with other values, in JSON, at places, as [Rewrite] does. What has several
+// aliases is one place.
+func Set(name string, data []byte, values map[Place]jsontext.Value) ([]byte, error) {
+	docs, err := Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	edits := make([]Edit, len(docs))
+	for i, d := range docs {
+		n, err := d.root.with(values)
+		if err != nil {
+			return nil, err
+		}
+		edits[i] = Edit{Index: i, JSON: n.json()}
+	}
+	return Rewrite(name, data, edits...)
+}
+
+func (n *node) with(values map[Place]jsontext.Value) (*node, error) {
+	if v := values[n.at]; v != nil && n.plain() {
+		return readNode(v)
+	}
+	c := *n
+	c.kids = slices.Clone(n.kids)
+	for i, kid := range n.kids {
+		var err error
+		if c.kids[i], err = kid.with(values); err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
+}
+
 // says reports whether a file has exactly the wanted documents.
 func says(name string, data []byte, wanted []*node) bool {
 	docs, err := Parse(name, data)
@@ -131,9 +164,10 @@ func (n *node) changes(to *node) (all []change, ok bool) {
 	switch {
 	case bytes.Equal(n.sorted().json(), to.sorted().json()):
 		return nil, true
+	case n.kind == to.kind && len(n.kids) > 0 && len(n.kids) == len(to.kids):
 	case n.plain() && to.plain():
 		return []change{{n.at, n, to}}, true
-	case n.kind != to.kind || len(n.kids) != len(to.kids):
+	default:
 		return nil, false
 	}
 	for i := range n.kids {

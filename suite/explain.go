@@ -89,3 +89,6 @@ func ruled(x *engine.ExplainedRule) string {
 	}
 	return text
 }
+
+// flat is a text on one line.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -4,15 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"writ/document"
 	"writ/engine"
 )
 
 // Rewrite is a file of suites with what its cases were decided in the place of what was
-// wanted. Everything else of it stays as it is.
+// wanted. Comments stay, and so does the layout unless a list of several lines gets longer or
+// shorter: then the file is in canonical form.
 type Rewrite struct {
 	Path string
 	Data []byte
@@ -33,7 +38,10 @@ func (l *Loader) Update(ctx context.Context, suites []*Suite, report *Report) ([
 		}
 		u := &updater{path: path, text: text, wanted: map[document.Place]*update{}}
 		u.gather(suites, report)
-		w := u.rewrite()
+		w, err := u.rewrite()
+		if err != nil {
+			return nil, err
+		}
 		if len(w.Changes) > 0 {
 			if err := l.verify(ctx, &w, report); err != nil {
 				return nil, err
@@ -84,11 +92,11 @@ func (l *Loader) verify(ctx context.Context, w *Rewrite, before *Report) error {
 	return nil
 }
 
-// update is what a field of a suite is to say.
+// update is what a field of a suite is to say, in JSON.
 type update struct {
-	list   bool
-	values [][]engine.Code // of each case that the field is about: a decision is one text
-	failed bool            // one of them was asked for and fails by this field
+	was    string
+	values []string // of the cases that the field is about, each once
+	failed bool     // one of them was asked for and fails by this field
 }
 
 type updater struct {
@@ -112,16 +120,14 @@ func (u *updater) gather(suites []*Suite, report *Report) {
 		}
 		for _, c := range s.Cases {
 			if c.refusal != nil {
-				u.note(s, c.want.decisionAt, false, []engine.Code{refused}, false)
+				u.note(s, c.want.decisionAt, c.want.text(), refused, false)
 				continue
 			}
 			in := c.Input
 			got := engine.Evaluate(s.subject.policy, s.subject.set, &in)
-			decision := []engine.Code{engine.Code(got.Decision.String())}
-			u.note(s, c.want.decisionAt, false, decision, failed[c] && got.Decision.String() != c.want.text())
+			u.note(s, c.want.decisionAt, c.want.text(), got.Decision.String(), failed[c])
 			if c.want.codes != nil {
-				codes := codesOf(got)
-				u.note(s, c.want.codesAt, true, codes, failed[c] && !slices.Equal(codes, c.want.codes))
+				u.note(s, c.want.codesAt, c.want.codes, codesOf(got), failed[c])
 			}
 		}
 	}
@@ -137,17 +143,27 @@ func (c *Case) rewritable(r *Result) bool {
 	return r.Got != r.Want || c.want.codes != nil && !slices.Equal(r.Codes, c.want.codes)
 }
 
-func (u *updater) note(s *Suite, field string, list bool, codes []engine.Code, failed bool) {
+// note notes what a field says, what it is to say of one case, and whether that case fails.
+func (u *updater) note(s *Suite, field string, was, is any, failed bool) {
 	at := s.doc.Problem("suite."+field, "").Place
 	w := u.wanted[at]
 	if w == nil {
-		w = &update{list: list}
+		w = &update{was: text(was)}
 		u.wanted[at] = w
 	}
-	w.failed = w.failed || failed
-	if !slices.ContainsFunc(w.values, func(v []engine.Code) bool { return slices.Equal(v, codes) }) {
-		w.values = append(w.values, codes)
+	w.failed = w.failed || failed && text(is) != w.was
+	if !slices.Contains(w.values, text(is)) {
+		w.values = append(w.values, text(is))
 	}
+}
+
+// text writes a decision or codes in JSON.
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
 }
 
 func (u *updater) keep(s *Suite, field, why string) {
@@ -156,35 +172,27 @@ func (u *updater) keep(s *Suite, field, why string) {
 }
 
 // rewrite returns the file with every want that can be rewritten.
-func (u *updater) rewrite() Rewrite {
-	w := Rewrite{Path: u.path}
-	var edits []edit
-	for at, field := range u.wanted {
-		if !field.failed {
-			continue
-		}
-		if len(field.values) > 1 {
+func (u *updater) rewrite() (w Rewrite, err error) {
+	w.Path = u.path
+	values := map[document.Place]jsontext.Value{}
+	shown := strings.NewReplacer(`"`, "", ",", ", ")
+	order := func(a, b document.Place) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
+	for _, at := range slices.SortedFunc(maps.Keys(u.wanted), order) {
+		field := u.wanted[at]
+		switch {
+		case !field.failed:
+		case len(field.values) > 1:
 			u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: its cases are not decided alike", u.path, at.Line, at.Column))
-			continue
+		default:
+			values[at] = jsontext.Value(field.values[0])
+			w.Changes = append(w.Changes, fmt.Sprintf("%s:%d:%d: %s, was %s", u.path, at.Line, at.Column,
+				shown.Replace(field.values[0]), shown.Replace(field.was)))
 		}
-		e, ok := u.edit(at, field)
-		if !ok {
-			u.kept = append(u.kept, fmt.Sprintf("%s:%d:%d: not rewritten: write it as a plain value or a list", u.path, at.Line, at.Column))
-			continue
-		}
-		edits = append(edits, e)
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	slices.Sort(u.kept)
 	w.Kept = slices.Compact(u.kept)
-	last := 0
-	for _, e := range edits {
-		w.Data = append(append(w.Data, u.text[last:e.from]...), e.text...)
-		last = e.to
-		w.Changes = append(w.Changes, fmt.Sprintf("%s:%d:%d: %s, was %s", u.path, e.at.Line, e.at.Column, flat(e.text), flat(string(u.text[e.from:e.to]))))
+	if len(values) > 0 {
+		w.Data, err = document.Set(u.path, u.text, values)
 	}
-	if len(edits) > 0 {
-		w.Data = append(w.Data, u.text[last:]...)
-	}
-	return w
+	return w, err
 }

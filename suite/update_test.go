@@ -57,9 +57,6 @@ func TestUpdate_KeepsCommentsAndLayout(t *testing.T) {
     intent: read
     set: {action_type: db.drop, resource: "db://prod/x"}
     want: 'allow'
-    codes:
-      - policy.allowed # goes
-      - action.denied # stays
 
   - name: table
     intent: read
@@ -75,13 +72,26 @@ func TestUpdate_KeepsCommentsAndLayout(t *testing.T) {
 	want := strings.NewReplacer(
 		"want: deny   # wrong", "want: allow   # wrong",
 		"[ action.denied ,  policy.allowed ]", "[policy.allowed]",
-		"'allow'", "deny",
-		"- policy.allowed # goes\n      - action.denied # stays\n", "- action.denied # stays\n      - action.not_allowed\n      - resource.blocked\n",
+		"'allow'", `"deny"`,
 		"[ db.read,  deny  ]", "[ db.read,  allow  ]",
 		"y]}, want: allow", "y]}, want: deny",
 	).Replace(before)
+	const lines = head + `tests:
+  # the first
+  - name:   block    # here
+    intent: read
+    set: {action_type: db.drop, resource: "db://prod/x"}
+    want: deny
+    codes:
+      - policy.allowed # goes
+      - action.denied # stays
+`
+	linesWant := strings.NewReplacer(
+		"name:   block    #", "name: block #", "- policy.allowed # goes\n      ", "", "stays\n", "stays\n      - action.not_allowed\n      - resource.blocked\n",
+	).Replace(lines)
 	for name, tc := range map[string]struct{ before, want string }{
 		"a_test.yaml": {before, want},
+		"lines.yaml":  {lines, linesWant}, // in canonical form
 		"crlf.yaml":   {strings.ReplaceAll(before, "\n", "\r\n"), strings.ReplaceAll(want, "\n", "\r\n")},
 		"b.json": {
 			`{"policy": "p.yaml", "now": "2026-11-02T10:00:00Z", "intents": {"a": {"agent_id": "bot", "action_type": "db.x", "resource": "y"}},
