@@ -21,12 +21,7 @@ const testUnsynced = 3
 // openAsync opens a store of which testUnsynced commits may not be durable.
 func openAsync(t *testing.T, fs vfs.FS) *Store {
 	t.Helper()
-	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger(), WriteBehind: testUnsynced})
-	if err != nil {
-		t.Fatalf("Open = %v", err)
-	}
-	t.Cleanup(func() { closeTest(t, s) })
-	return s
+	return openWith(t, Options{FS: fs, WriteBehind: testUnsynced})
 }
 
 // TestDecision_Audit_Queued_Contract: all but the moment of durability is as
@@ -55,9 +50,7 @@ func TestDecision_Audit_Queued_ACrashLosesTheLastOnly(t *testing.T) {
 		commit := func(n int) {
 			for range n {
 				batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a")}
-				if _, err := w.Commit(t.Context(), s, batch...); err != nil {
-					t.Fatalf("Commit = %v", err)
-				}
+				commit(t, s, w, batch...)
 				batches = append(batches, batch)
 			}
 		}
@@ -207,9 +200,7 @@ func BenchmarkWriteBehind(b *testing.B) {
 		for _, size := range []int{1, 32} {
 			b.Run(fmt.Sprintf("commits=%d/batch=%d", most, size), func(b *testing.B) {
 				s, err := Open(b.TempDir(), Options{WriteBehind: most, Log: (*logged)(nil).logger()})
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				defer closeTest(b, s)
 				w := storagetest.NewWriter()
 				for b.Loop() {
@@ -217,9 +208,7 @@ func BenchmarkWriteBehind(b *testing.B) {
 					for i := range batch {
 						batch[i] = w.Record("a")
 					}
-					if _, err := w.Commit(b.Context(), s, batch...); err != nil {
-						b.Fatal(err)
-					}
+					commit(b, s, w, batch...)
 				}
 			})
 		}

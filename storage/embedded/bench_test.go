@@ -52,9 +52,7 @@ func benchRecord(n uint64) *storage.Record {
 func benchStore(b *testing.B, fs vfs.FS) *Store {
 	b.Helper()
 	s, err := Open(b.TempDir(), Options{FS: fs, Log: (*logged)(nil).logger(), MinFreeBytes: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { closeTest(b, s) })
 	return s
 }
@@ -114,16 +112,10 @@ func benchFloor(b *testing.B, fs vfs.FS, size int) {
 		b.StartTimer()
 		batch := s.db.NewBatchWithSize(1024 * size)
 		for _, row := range rows {
-			if err := batch.Set(row[0], row[1], nil); err != nil {
-				b.Fatal(err)
-			}
+			must(b, batch.Set(row[0], row[1], nil))
 		}
-		if err := batch.Commit(pebble.Sync); err != nil {
-			b.Fatal(err)
-		}
-		if err := batch.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, batch.Commit(pebble.Sync))
+		must(b, batch.Close())
 	}
 	reportRecords(b, int(n))
 }

@@ -111,9 +111,7 @@ func TestCrash_DuringRetention(t *testing.T) {
 		for i := range all {
 			all[i] = w.Record("a")
 		}
-		if _, err := w.Commit(t.Context(), s, all...); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, all...)
 		for removed := 0; removed < len(all); removed += 8 {
 			if removed == 16 {
 				rotate(t, s)

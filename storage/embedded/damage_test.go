@@ -17,9 +17,7 @@ import (
 func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
 	t.Helper()
 	names, err := disk.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if filepath.Ext(name) == ext {
 			found = append(found, disk.PathJoin("data", name))
@@ -35,9 +33,7 @@ func filesOf(t *testing.T, disk vfs.FS, ext string) (found []string) {
 func content(t *testing.T, disk vfs.FS, name string) []byte {
 	t.Helper()
 	b, err := readAll(disk, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -46,21 +42,15 @@ func damage(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) 
 	t.Helper()
 	old := content(t, disk, name)
 	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = f.Write(change(old))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
 // asCrashed makes a directory that was closed one that was not.
 func asCrashed(t *testing.T, disk vfs.FS) {
 	t.Helper()
-	if err := disk.Remove(disk.PathJoin("data", shutdownManifest)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.Remove(disk.PathJoin("data", shutdownManifest)))
 }
 
 // TestDamage_AfterClose: a directory that was closed is refused when it has lost
@@ -71,16 +61,10 @@ func TestDamage_AfterClose(t *testing.T) {
 	s := openTest(t, disk, nil)
 	w := storagetest.NewWriter()
 	for range 3 {
-		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
-		if err := errors.Join(putLarge(t, s, 1), s.flush(nil), s.db.Flush()); err != nil {
-			t.Fatalf("Flush = %v", err)
-		}
+		commit(t, s, w, w.Record("a"))
+		must(t, errors.Join(putLarge(t, s, 1), s.flush(nil), s.db.Flush()))
 	}
-	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, s, w, w.Record("a"))
 	closeTest(t, s)
 	manifest := disk.PathJoin("data", "MANIFEST-000001")
 	summed := append(filesOf(t, disk, ".log"), manifest)
@@ -99,7 +83,7 @@ func wantRefused(t *testing.T, disk *vfs.MemFS, file, what string, change func([
 	damaged := disk.CrashClone(vfs.CrashCloneCfg{})
 	damage(t, damaged, file, change)
 	for range 2 {
-		if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); !errors.Is(err, errDamaged) {
+		if s, err := openQuietly(Options{FS: damaged}); !errors.Is(err, errDamaged) {
 			t.Errorf("Open with %s %s = %v, %v, want errDamaged", file, what, s, err)
 		}
 	}
@@ -112,9 +96,7 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 	s := openTest(t, disk, nil)
 	w := storagetest.NewWriter()
 	for range 100 {
-		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, w.Record("a"))
 	}
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	found := false
@@ -124,7 +106,7 @@ func TestDamage_LogAfterACrash(t *testing.T) {
 			found = true
 			damaged := crashed.CrashClone(vfs.CrashCloneCfg{})
 			damage(t, damaged, name, func(b []byte) []byte { b[at] ^= 1; return b })
-			if s, err := Open("data", Options{FS: damaged, Log: (*logged)(nil).logger()}); err == nil {
+			if s, err := openQuietly(Options{FS: damaged}); err == nil {
 				t.Errorf("Open with byte %d of %d of the segment damaged = nil, want an error", at, size)
 				closeTest(t, s)
 			}
@@ -150,14 +132,7 @@ func TestDamage_SealedSegment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := vfs.NewMem()
-			open := func() *Store {
-				s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), segmentSize: 4000})
-				if err != nil {
-					t.Fatalf("Open = %v", err)
-				}
-				t.Cleanup(func() { closeTest(t, s) })
-				return s
-			}
+			open := func() *Store { return openWith(t, Options{FS: disk, segmentSize: 4000}) }
 			s, w := open(), storagetest.NewWriter()
 			first := w.Record("a")
 			if err := store(w, s, first); err != nil {
@@ -166,9 +141,7 @@ func TestDamage_SealedSegment(t *testing.T) {
 			var last *storage.Record
 			for range 40 {
 				last = w.Record("a")
-				if _, err := w.Commit(t.Context(), s, last); err != nil {
-					t.Fatalf("Commit = %v", err)
-				}
+				commit(t, s, w, last)
 			}
 			closeTest(t, s)
 			segment := filesOf(t, disk, ".segment")[0]

@@ -44,8 +44,6 @@ func TestDecided_TellsOnlyOfWhatIsDurable(t *testing.T) {
 		if err != nil || synced.Load() == before {
 			t.Errorf("Decided = %v after %d syncs, want nil after one", err, synced.Load()-before)
 		}
-		if err := <-committed; err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		must(t, <-committed)
 	}
 }

@@ -69,15 +69,11 @@ func (immutableFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error
 func TestDisk_ReadOnly(t *testing.T) {
 	mem := vfs.NewMem()
 	s, err := Open("db", Options{FS: mem, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := storagetest.NewWriter().Commit(t.Context(), s, storagetest.NewWriter().Record("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	_, err = Open("db", Options{FS: immutableFS{mem}, Log: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, syscall.EACCES) || !strings.Contains(err.Error(), "cannot be written to") {
 		t.Errorf("Open of a read-only directory = %v, want that it cannot be written to", err)
@@ -106,14 +102,10 @@ func mountTmpfs(t *testing.T) string {
 func fillDisk(t *testing.T, dir string, left int64) (ballast string) {
 	t.Helper()
 	u, err := vfs.Default.GetDiskUsage(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ballast = filepath.Join(dir, "ballast")
 	f, err := os.Create(ballast)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = syscall.Fallocate(int(f.Fd()), 0, 0, int64(u.AvailBytes)-left)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatalf("filling the disk: %v", err)
@@ -146,9 +138,7 @@ func TestDisk_FillsUp(t *testing.T) {
 	dir := filepath.Join(root, "data")
 	log := new(logged)
 	s, err := Open(dir, Options{Log: log.logger(), MinFreeBytes: 16 << 20})
-	if err != nil {
-		t.Fatalf("Open = %v", err)
-	}
+	must(t, err)
 	t.Cleanup(func() { closeTest(t, s) })
 	ballast := fillDisk(t, root, 24<<20)
 	w := storagetest.NewWriter()
@@ -156,9 +146,7 @@ func TestDisk_FillsUp(t *testing.T) {
 	if len(acknowledged) == 0 || s.Healthy(t.Context()) == nil || s.health.stopped() != nil {
 		t.Fatalf("filling the disk: %d acknowledged, then %v; want some, then a refusal that passes", len(acknowledged), refused)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	until(t, func() bool { return s.Healthy(t.Context()) == nil })
 	more := w.Record("a")
 	if _, err := w.Commit(t.Context(), s, more); err != nil {
@@ -178,9 +166,7 @@ func TestDisk_Full(t *testing.T) {
 	dir := filepath.Join(root, "data")
 	log := new(logged)
 	s, err := Open(dir, Options{Log: log.logger(), MinFreeBytes: 1})
-	if err != nil {
-		t.Fatalf("Open = %v", err)
-	}
+	must(t, err)
 	ballast := fillDisk(t, root, 6<<20)
 	w := storagetest.NewWriter()
 	acknowledged, refused := commitUntilRefused(t, s, w)
@@ -192,9 +178,7 @@ func TestDisk_Full(t *testing.T) {
 	}
 	t.Logf("%d acknowledged, then: %v", len(acknowledged), refused)
 	closeTest(t, s)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	if s, err = Open(dir, Options{Log: log.logger(), MinFreeBytes: 1}); err != nil {
 		t.Fatalf("Open with space again = %v", err)
 	}

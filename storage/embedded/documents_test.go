@@ -25,12 +25,8 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	defer closeTest(t, s)
 	docs := registry.New(s)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	if err := docs.PutToken(t.Context(), &storage.Token{ID: "t", OrganizationID: "a", CreatedAt: at}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.db.Set(documentKey(&storage.Tokens.Collection, "a", "t"), []byte("unreadable"), pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
+	must(t, docs.PutToken(t.Context(), &storage.Token{ID: "t", OrganizationID: "a", CreatedAt: at}, 0))
+	must(t, s.db.Set(documentKey(&storage.Tokens.Collection, "a", "t"), []byte("unreadable"), pebble.Sync))
 	if err := docs.RevokeToken(t.Context(), "b", "t", at); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("RevokeToken of another's = %v, want ErrNotFound without reading it", err)
 	}
@@ -67,9 +63,7 @@ func TestProve_ForgedDocuments(t *testing.T) {
 		return func(t *testing.T, s *Store) {
 			v, _ := s.get(documentKey(c, "acme", id))
 			d := storage.Document{Kind: c.Kind, Org: "acme", ID: id}
-			if err := parseDocument(&d, c, v); err != nil {
-				t.Fatal(err)
-			}
+			must(t, parseDocument(&d, c, v))
 			f(&d)
 			put(t, s, documentKey(c, "acme", id), documentRow(c, d))
 		}
@@ -160,9 +154,7 @@ func TestProve_ForgedDocuments(t *testing.T) {
 			k := documentKey(&storage.Tokens.Collection, "", "a")
 			v, _ := s.get(k)
 			d := storage.Document{Kind: storage.TokenKind, ID: "a"}
-			if err := parseDocument(&d, &storage.Tokens.Collection, v); err != nil {
-				t.Fatal(err)
-			}
+			must(t, parseDocument(&d, &storage.Tokens.Collection, v))
 			d.Org = "rival"
 			put(t, s, k, documentRow(&storage.Tokens.Collection, d))
 		}, `organization "rival": the key "a" of "acme" is in the place of "a" of "rival"`},
@@ -193,9 +185,7 @@ func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 		d := storage.Document{Value: []byte(`{"id":"q","name":"lifts"}`), Revision: revision}
 		put(t, s, documentKey(&storage.Rules.Collection, "acme", "q"), documentRow(&storage.Rules.Collection, d))
 		v, err := json.Marshal(storage.Change{Kind: storage.RuleKind, Org: "acme", ID: "q", Revision: revision, Digest: sha256.Sum256(d.Value)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		put(t, s, changeKey(at, 0), v)
 	}
 }
@@ -204,9 +194,7 @@ func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 func documentOfVersion(t *testing.T, version int64) storage.Document {
 	t.Helper()
 	value, err := storage.Policies.Encode(&engine.ActionPolicy{OrganizationID: "acme", PolicyID: "p", Version: version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return storage.Document{Kind: storage.PolicyKind, Org: "acme", ID: storage.VersionID("p", version), Value: value}
 }
 
@@ -221,9 +209,7 @@ func TestWatch_GoesOnAfterARestart(t *testing.T) {
 			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: id})
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return revision
 	}
 	put("a")
@@ -234,9 +220,7 @@ func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	defer closeTest(t, s)
 	var got []string
 	stop, err := s.Watch(second, func(c storage.Change) { got = append(got, c.ID) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stop()
 	if fourth := put("d"); fourth <= third {
 		t.Errorf("revision %d after a restart, want more than %d", fourth, third)
@@ -244,9 +228,7 @@ func TestWatch_GoesOnAfterARestart(t *testing.T) {
 	if want := []string{"c", "d"}; !slices.Equal(got, want) {
 		t.Errorf("changes after a restart = %q, want %q", got, want)
 	}
-	if err := s.Trim(t.Context(), third); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Trim(t.Context(), third))
 	if left, err := s.Changes(t.Context(), 0, 9); err != nil || len(left) != 1 || left[0].ID != "d" {
 		t.Errorf("Changes after Trim = %+v, %v, want d", left, err)
 	}

@@ -197,7 +197,7 @@ func wantStopped(t *testing.T, s *Store, w *storagetest.Writer) {
 // wantAcknowledged opens fs and holds it to everything that was acknowledged.
 func wantAcknowledged(t *testing.T, what string, fs vfs.FS, w *storagetest.Writer, acknowledged []*storage.Record) {
 	t.Helper()
-	s, err := Open("data", Options{FS: fs, Log: (*logged)(nil).logger()})
+	s, err := openQuietly(Options{FS: fs})
 	if err != nil {
 		t.Errorf("%s: Open = %v", what, err)
 		return
@@ -226,12 +226,8 @@ func TestFault_Opening(t *testing.T) {
 			w := storagetest.NewWriter()
 			s := openTest(t, disk, nil)
 			acknowledged := []*storage.Record{w.Record("a"), w.Record("b")}
-			if _, err := w.Commit(t.Context(), s, acknowledged...); err != nil {
-				t.Fatalf("Commit = %v", err)
-			}
-			if err := putLarge(t, s, 1); err != nil {
-				t.Fatalf("putLarge = %v", err)
-			}
+			commit(t, s, w, acknowledged...)
+			must(t, putLarge(t, s, 1))
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 			var struck atomic.Bool
 			faulty := errorfs.Wrap(crashed, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -241,7 +237,7 @@ func TestFault_Opening(t *testing.T) {
 				}
 				return nil
 			}))
-			if s, err := Open("data", Options{FS: faulty, Log: (*logged)(nil).logger()}); err == nil {
+			if s, err := openQuietly(Options{FS: faulty}); err == nil {
 				closeTest(t, s)
 				t.Error("Open on a failing disk = nil, want an error")
 			}
@@ -264,7 +260,7 @@ func TestFault_OpeningToCompact(t *testing.T) {
 			return writtenOut.Load() || op.Kind == errorfs.OpCreate && faultyFiles["the log"](op) && writtenOut.CompareAndSwap(false, true)
 		}}
 		f.left.Store(n + 1)
-		s, err := Open("data", Options{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(f.inject)), Log: (*logged)(nil).logger()})
+		s, err := openQuietly(Options{FS: errorfs.Wrap(disk, errorfs.InjectorFunc(f.inject))})
 		if err == nil {
 			closeTest(t, s)
 		} else if refused++; !strings.Contains(err.Error(), errDisk.Error()) {
@@ -297,12 +293,8 @@ func TestFault_FlushThatRecovers(t *testing.T) {
 	log := new(logged)
 	s := openTest(t, fs, log)
 	w := storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
-	if err := putLarge(t, s, 1); err != nil {
-		t.Fatalf("putLarge = %v", err)
-	}
+	commit(t, s, w, w.Record("a"))
+	must(t, putLarge(t, s, 1))
 	broken.Store(true)
 	flushed, err := s.db.AsyncFlush()
 	if err != nil {
@@ -354,12 +346,8 @@ func TestFault_ReadError(t *testing.T) {
 		records = append(records, w.Record("a"))
 	}
 	s := openTest(t, fs, nil)
-	if _, err := w.Commit(t.Context(), s, records...); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
-	if err := s.db.Flush(); err != nil {
-		t.Fatalf("Flush = %v", err)
-	}
+	commit(t, s, w, records...)
+	must(t, s.db.Flush())
 	closeTest(t, s)
 	log := new(logged)
 	s = openTest(t, fs, log)

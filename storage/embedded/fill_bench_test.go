@@ -59,9 +59,7 @@ func BenchmarkFill(b *testing.B) {
 		for _, segment := range s.log.Segments() {
 			rows += segment.Bytes
 		}
-		if err := s.flush(nil); err != nil {
-			b.Fatal(err)
-		}
+		must(b, s.flush(nil))
 		b.ReportMetric(float64(rows)/records, "rows-B/rec")
 		b.ReportMetric(float64(s.db.Metrics().DiskSpaceUsage())/records, "keys-B/rec")
 		slices.Sort(commits)
@@ -75,8 +73,6 @@ func BenchmarkFill(b *testing.B) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

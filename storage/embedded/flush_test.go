@@ -30,9 +30,7 @@ func TestFlush_BesideCommits(t *testing.T) {
 	}()
 	for n := range 200 {
 		r := w.Record("a")
-		if _, err := w.Commit(t.Context(), s, r); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, r)
 		existing, err := w.Commit(t.Context(), s, w.Again(r))
 		if err != nil || existing[0] == nil || existing[0].DecisionID != r.DecisionID {
 			t.Fatalf("Commit of a decided intent = %v, %v, want its record", existing, err)

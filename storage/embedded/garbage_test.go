@@ -15,21 +15,12 @@ import (
 // opened again.
 func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
-	open := func() *Store {
-		s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), segmentSize: 20_000})
-		if err != nil {
-			t.Fatalf("Open = %v", err)
-		}
-		t.Cleanup(func() { closeTest(t, s) })
-		return s
-	}
+	open := func() *Store { return openWith(t, Options{FS: disk, segmentSize: 20_000}) }
 	s := open()
 	var all []*storage.Record
 	for range 60 {
 		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a"), w.Record("a")}
-		if _, err := w.Commit(t.Context(), s, batch...); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, batch...)
 		if _, err := w.Settle(t.Context(), s, batch[0], storage.Settlement{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt}); err != nil {
 			t.Fatalf("Settle = %v", err)
 		}
@@ -40,9 +31,7 @@ func TestRewrite_KeepsWhatIsNotRemoved(t *testing.T) {
 		t.Fatalf("there are %d segments", len(before))
 	}
 	kept, _, err := s.ListRecords(t.Context(), "b", storage.Filter{}, storage.Page{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	removed, err := s.RemoveRecords(t.Context(), "a", all[0].DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 80, Settled: 80})
 	if err != nil || removed.Records != 80 {
 		t.Fatalf("RemoveRecords = %+v, %v, want 80", removed, err)

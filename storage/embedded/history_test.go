@@ -22,15 +22,11 @@ func TestListRecords_BoundedPage(t *testing.T) {
 			}
 		})
 	}
-	if _, err := w.Commit(t.Context(), s, batch...); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, s, w, batch...)
 	f := storage.Filter{AgentIDs: []string{"rare"}}
 	l := recordLister{s: s, org: "a", filter: f, limit: 10, skipped: storage.MaxPage/2 - 4}
 	lower, upper := l.bounds(nil)
-	if err := s.scanBack(t.Context(), lower, upper, l.row); err != nil {
-		t.Fatalf("scanBack = %v", err)
-	}
+	must(t, s.scanBack(t.Context(), lower, upper, l.row))
 	if len(l.records) != 0 || l.next == "" {
 		t.Errorf("page of 4 rows = %d records, next %q; want none and a cursor", len(l.records), l.next)
 	}

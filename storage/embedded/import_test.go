@@ -19,17 +19,11 @@ import (
 func TestImport_Crash(t *testing.T) {
 	for _, behind := range []int{0, 16} {
 		disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
-		s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), WriteBehind: behind})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer closeTest(t, s)
+		s := openWith(t, Options{FS: disk, WriteBehind: behind})
 		crashed := func() *Store { return openTest(t, disk.CrashClone(vfs.CrashCloneCfg{}), nil) }
 		imported := importRows(t, s, w, "a")
 		imported.wantIn(t, crashed())
-		if _, err := w.Commit(t.Context(), s, w.Record("b")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, w.Record("b"))
 		if n, err := s.RemoveImported(t.Context(), "a", 2); n != 2 || err != nil {
 			t.Fatalf("RemoveImported = %d, %v, want 2", n, err)
 		}
@@ -49,9 +43,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 	s := openTest(t, disk, nil)
 	importRows(t, s, w, "a")
-	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, s, w, w.Record("a"))
 	var items [][]byte
 	none := storage.Imported{}
 	if err := errors.Join(s.flush(nil), s.eachImported(t.Context(), "a", s.tip.ID, &none, func(intent string, id uuid.UUID) (bool, error) {
@@ -68,9 +60,7 @@ func TestImport_CrashWhileAbandoning(t *testing.T) {
 	crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 	before := contents(t, crashed)
 	r, err := OpenReadOnly("data", Options{FS: crashed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := r.Close(); err != nil || !maps.Equal(before, contents(t, crashed)) {
 		t.Errorf("reading changed the directory: %v", err)
 	}
@@ -92,14 +82,10 @@ func TestImport_Lost(t *testing.T) {
 			disk, w := vfs.NewCrashableMem(), storagetest.NewWriter()
 			s := openTest(t, disk, nil)
 			row := w.Record("a")
-			if _, err := w.Commit(t.Context(), s, row); err != nil {
-				t.Fatalf("Commit = %v", err)
-			}
+			commit(t, s, w, row)
 			imported := importRows(t, s, w, "a")
 			if flushed {
-				if err := s.flush(nil); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.flush(nil))
 			}
 			s.recordTip()
 			crashed := disk.CrashClone(vfs.CrashCloneCfg{})
@@ -107,14 +93,12 @@ func TestImport_Lost(t *testing.T) {
 				clear(b[bytes.LastIndex(b, []byte("wfrm")):])
 				return b
 			})
-			_, err := Open("data", Options{FS: crashed, Log: (*logged)(nil).logger()})
+			_, err := openQuietly(Options{FS: crashed})
 			if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), "it ends at frame 1, and data.tip notes frame 2") {
 				t.Fatalf("Open = %v, want that a frame is lost", err)
 			}
-			again, err := Open("data", Options{FS: crashed, Log: (*logged)(nil).logger(), AcceptRollback: new(uint64(1))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			again, err := openQuietly(Options{FS: crashed, AcceptRollback: new(uint64(1))})
+			must(t, err)
 			defer closeTest(t, again)
 			if got, _, err := again.ListRecords(t.Context(), "a", storage.Filter{}, storage.Page{Limit: 10}); len(got) != 1 || got[0].DecisionID != row.DecisionID || err != nil {
 				t.Errorf("ListRecords = %+v, %v, want the row that was decided", got, err)

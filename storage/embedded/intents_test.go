@@ -38,9 +38,7 @@ func TestIntentFilter_HasWhatIsStored(t *testing.T) {
 		if !s.known.lacks(hashIntent(orgKey(kindIntent, "a").text(r.IntentID))) {
 			t.Errorf("the filter may have intent %s, which is not stored", r.IntentID)
 		}
-		if _, err := w.Commit(t.Context(), s, r, w.Record("b")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, r, w.Record("b"))
 		all = append(all, r)
 	}
 	removed, err := s.RemoveRecords(t.Context(), "b", all[0].DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 20})

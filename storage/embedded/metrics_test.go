@@ -16,9 +16,7 @@ func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {
 	free(1 << 40)
 	reg := prometheus.NewRegistry()
 	s, err := Open("db", Options{FS: fs, Log: slog.New(slog.DiscardHandler), Metrics: reg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, test := range []struct {
 		free uint64
 		want float64
@@ -39,9 +37,7 @@ func TestMetrics_ShowTroubleAndRoomUntilClose(t *testing.T) {
 	if _, ok := metricstest.Read(t, reg)["writ_store_trouble stopped"]; !ok {
 		t.Error("a trouble that is not there is not shown as 0")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if got := metricstest.Read(t, reg); len(got) != 0 {
 		t.Errorf("metrics after Close = %v, want none", got)
 	}

@@ -21,42 +21,28 @@ func BenchmarkProve(b *testing.B) {
 	)
 	dir := b.TempDir() + "/store"
 	s, err := Open(dir, Options{WriteBehind: 1024})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	l, err := ledger.Open(b.Context(), ledger.Config{Store: s, Signer: signerOf(1), Scrub: plain{}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for n := 0; n < rows; n += size {
 		org := fmt.Sprintf("org-%d", n/size%4)
 		if _, err := ledgertest.Decide(b.Context(), l, org, n, size); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if err := l.Close(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, l.Close(b.Context()))
+	must(b, s.Close())
 	keys, err := receipt.NewKeys(signerOf(1).Public())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for b.Loop() {
 		start := processorTime(b)
 		r, err := OpenReadOnly(dir, Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		got, err := ledger.Prove(b.Context(), r, ledger.ProveConfig{Keys: keys})
 		if err != nil || got.Rows != rows || got.Heads != rows/size {
 			b.Fatalf("Prove = %+v, %v", got, err)
 		}
-		if err := r.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, r.Close())
 		b.ReportMetric(float64(processorTime(b)-start)/rows, "cpu-ns/row")
 	}
 }

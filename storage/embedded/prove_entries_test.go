@@ -22,9 +22,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 	settled := w.acme[7]
 	at := fmt.Sprintf(`organization "acme", decision %s: `, settled.DecisionID)
 	head, err := settled.Settlement.Receipt.SignedHead(receipt.EntryLeaf(settled.SettlementEntry().Body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	otherwise := *settled.Settlement
 	otherwise.Outcome = "failed"
 	elsewhere := *w.acme[8]
@@ -99,13 +97,9 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 		}, `it was removed, and no retention entry covers it`},
 		{"more rows removed than were announced", func(t *testing.T, s *Store) {
 			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			before := w.acme[0].DecidedAt
-			if err := errors.Join(l.Retain(t.Context(), "rival", before, storage.Expired{Records: 3}), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), storage.Expired{Records: 9}), l.Close(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(l.Retain(t.Context(), "rival", before, storage.Expired{Records: 3}), l.Retain(t.Context(), "rival", before.AddDate(0, -6, 0), storage.Expired{Records: 9}), l.Close(t.Context())))
 			if n, err := s.RemoveRecords(t.Context(), "rival", before, storage.Expired{Records: 100, Settled: 100}); n.Records != 4 || err != nil {
 				t.Fatalf("RemoveRecords = %+v, %v, want 4", n, err)
 			}
@@ -183,9 +177,7 @@ func TestDecision_Receipts_ForgedEntries(t *testing.T) {
 func hideIn(t *testing.T, s *Store, r *storage.Record, grave key) {
 	t.Helper()
 	leaf, err := r.Receipt.Inclusion().Leaf(r.Receipt.LeafHash())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	erase(t, s, r)
 	v, err := s.get(grave)
 	if _, left, _, _ := parseIntent(v, [16]byte{}); err != nil || len(left) == 0 {
@@ -200,17 +192,11 @@ func (w *written) decideLater(t *testing.T) (row *storage.Record) {
 	w.change(t, func(s *Store) {
 		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
 		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		decideOne(t, l, "acme", 16)
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close(t.Context()))
 		rows, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		row = rows[0]
 	})
 	return row

@@ -58,13 +58,9 @@ func writeHistory(t *testing.T) written {
 	write := func(seed byte, f func(*Store, *ledger.Ledger)) {
 		w.change(t, func(s *Store) {
 			l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(seed), Scrub: plain{}, Now: func() time.Time { return now }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f(s, l)
-			if err := l.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Close(t.Context()))
 		})
 	}
 	decide := func(seed byte, from, to int) {
@@ -98,13 +94,9 @@ func writeHistory(t *testing.T) written {
 			}
 		}
 		w.policy = changeDocuments(t, s)
-		if err := l.SignChanges(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.SignChanges(t.Context(), s))
 		before := now.Add(-24 * time.Hour)
-		if err := l.Retain(t.Context(), "acme", before, storage.Expired{Records: 4, Settled: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Retain(t.Context(), "acme", before, storage.Expired{Records: 4, Settled: 1}))
 		if n, err := s.RemoveRecords(t.Context(), "acme", before, storage.Expired{Records: 100, Settled: 1}); n.Records != 4 || n.Settled != 1 || err != nil {
 			t.Fatalf("RemoveRecords = %+v, %v, want 4, of which 1 is settled", n, err)
 		}
@@ -115,9 +107,7 @@ func writeHistory(t *testing.T) written {
 		}
 	})
 	keys, err := receipt.NewKeys(signerOf(1).Public(), signerOf(2).Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.keys = keys
 	return w
 }
@@ -128,9 +118,7 @@ func changeDocuments(t *testing.T, s *Store) string {
 	t.Helper()
 	update := func(org string, f func(tx storage.Tx) error) uint64 {
 		revision, err := s.Update(storage.WithActor(t.Context(), "operator:alice"), org, f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return revision
 	}
 	policy := func(org string, version int64) func(tx storage.Tx) error {
@@ -172,14 +160,9 @@ func decideOne(t *testing.T, l *ledger.Ledger, org string, n int) {
 // change opens the store, as whoever holds the directory can, and closes it.
 func (w *written) change(t *testing.T, f func(s *Store)) {
 	t.Helper()
-	s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openWith(t, Options{FS: w.disk})
 	f(s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 }
 
 // prove proves the store on disk.
@@ -204,16 +187,12 @@ func (w *written) prove(t *testing.T, disk vfs.FS, anchor *receipt.SignedHead) (
 // put changes keys with the right checksums and encoding.
 func put(t *testing.T, s *Store, k key, v []byte) {
 	t.Helper()
-	if err := errors.Join(s.flush(nil), s.db.Set(k, v, pebble.Sync)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.flush(nil), s.db.Set(k, v, pebble.Sync)))
 }
 
 func del(t *testing.T, s *Store, k key) {
 	t.Helper()
-	if err := errors.Join(s.flush(nil), s.db.Delete(k, pebble.Sync)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.flush(nil), s.db.Delete(k, pebble.Sync)))
 }
 
 // putFrame puts the location of a frame that a forger has written: with a head, or of an
@@ -221,21 +200,15 @@ func del(t *testing.T, s *Store, k key) {
 func putFrame(t *testing.T, s *Store, k key, head []byte, items ...[]byte) {
 	t.Helper()
 	last, err := s.headed(s.log.Last())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ofImport := binary.BigEndian.AppendUint64(nil, last.number)
 	if head == nil {
 		head = ofImport
 	}
 	number, err := s.log.Append(head, items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	end, err := s.log.Append(ofImport, nil) // it leads to the last head that is not forged
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.tail.add(&frameKeys{frame: end}, nil)
 	put(t, s, k, location{frame: number}.append(nil))
 }
@@ -272,9 +245,7 @@ func idOf(r *storage.Record) uuid.UUID { return uuid.MustParse(r.DecisionID) }
 func TestDecision_Receipts_WholeHistory(t *testing.T) {
 	w := writeHistory(t)
 	kept, err := w.acme[0].Receipt.SignedHead()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, anchor := range map[string]*receipt.SignedHead{"without an anchor": nil, "with the last head": &w.anchor, "with the head of a receipt": &kept} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.prove(t, w.disk, anchor)
@@ -304,22 +275,15 @@ func TestDecision_Receipts_WholeHistory(t *testing.T) {
 // log alone, and leaves every file as it is.
 func TestProve_AfterKill(t *testing.T) {
 	w := writeHistory(t)
-	s, err := Open("data", Options{FS: w.disk, Log: (*logged)(nil).logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openWith(t, Options{FS: w.disk})
 	if _, err := OpenReadOnly("data", Options{FS: w.disk}); err == nil || !strings.Contains(err.Error(), "another writ is using this directory") {
 		t.Errorf("OpenReadOnly of a store that is open = %v, want it to say so", err)
 	}
 	l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	decideOne(t, l, "late", 1)
 	disk := w.disk.CrashClone(vfs.CrashCloneCfg{})
-	if err := errors.Join(l.Close(t.Context()), s.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(l.Close(t.Context()), s.Close()))
 	before := contents(t, disk)
 	got, err := w.prove(t, disk, &w.anchor)
 	if err != nil || got.Rows != 45 || got.Organizations != 4 {
@@ -337,17 +301,13 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 	const i = 5 // of acme's rows
 	row, next := w.acme[i], w.acme[i+1]
 	rowHead, err := row.Receipt.SignedHead()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := fmt.Sprintf(`organization "acme", decision %s: `, row.DecisionID)
 	// rewritten puts a row that f has changed.
 	rewritten := func(f func(r *storage.Record)) func(*testing.T, *Store) {
 		return func(t *testing.T, s *Store) {
 			r, err := s.Record(t.Context(), "acme", row.DecisionID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			was := r.Decision
 			f(r)
 			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), appendRecord(nil, r))
@@ -430,16 +390,12 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 		{"an organization deleted", func(t *testing.T, s *Store) {
 			for _, k := range []kind{kindRecord, kindByDecision, kindIntent, kindMeter} {
 				p := orgKey(k, "rival")
-				if err := s.db.DeleteRange(p, p.end(), pebble.Sync); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.db.DeleteRange(p, p.end(), pebble.Sync))
 			}
 		}, " leaves are missing"},
 		{"an organization's rows deleted", func(t *testing.T, s *Store) {
 			p := orgKey(kindRecord, "rival")
-			if err := s.db.DeleteRange(p, p.end(), pebble.Sync); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.db.DeleteRange(p, p.end(), pebble.Sync))
 		}, `organization "rival", decision `},
 
 		{"a head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(2)) }, "head 2: receipt: broken chain: head 3 follows head 1"},
@@ -502,9 +458,7 @@ func erase(t *testing.T, s *Store, r *storage.Record) {
 	del(t, s, orgKey(kindIntent, r.OrganizationID).text(r.IntentID))
 	m := meterKey(r.OrganizationID, storage.MonthOf(r.DecidedAt))
 	n, err := s.count(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
 }
 
@@ -529,9 +483,7 @@ func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) recei
 	t.Helper()
 	before := receipt.Chain{}
 	tip, err := s.Tip(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Heads(t.Context(), tip.ID, seq-1, func(h receipt.SignedHead) error {
 		before = receipt.Chain{ID: h.Chain}.Next(h.Head)
 		return errors.New("enough")
@@ -540,9 +492,7 @@ func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) recei
 	}
 	h, _ := signer.Seal(before, time.UnixMilli(1), make([][32]byte, 3))
 	v, err := h.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	putFrame(t, s, headKey(seq), v)
 	return h
 }
@@ -561,17 +511,11 @@ func TestProve_Rollback(t *testing.T) {
 	wantBreak(t, err, fmt.Sprintf("head %d: it was kept as the anchor, and the history ends at head ", w.anchor.Seq))
 
 	noted, err := readTip("data", w.disk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writeTip("data", w.older, noted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, writeTip("data", w.older, noted))
 	_, err = w.prove(t, w.older, nil)
 	wantBreak(t, err, fmt.Sprintf("data.tip notes head %d", w.anchor.Seq))
-	if err := w.older.Remove("data.tip"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.older.Remove("data.tip"))
 	_, err = w.prove(t, w.older, nil)
 	wantBreak(t, err, "data.tip, which notes how far the store has come, is missing")
 }
@@ -582,9 +526,7 @@ func TestProve_TailCut(t *testing.T) {
 	w := writeHistory(t)
 	row := w.decideLater(t)
 	head, err := row.Receipt.SignedHead()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.change(t, func(s *Store) {
 		erase(t, s, row)
 		del(t, s, headKey(head.Seq))
@@ -599,13 +541,9 @@ func TestProve_TailCut(t *testing.T) {
 	_, err = w.prove(t, w.disk, nil)
 	wantBreak(t, err, fmt.Sprintf("data.tip notes head %d", head.Seq))
 	noted, err := readTip("data", w.disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	noted.Head, noted.Hash, noted.Frame = w.anchor.Seq, w.anchor.Hash(), noted.Frame-1
-	if err := writeTip("data", w.disk, noted); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeTip("data", w.disk, noted))
 	if _, err := w.prove(t, w.disk, nil); err != nil {
 		t.Errorf("Prove without an anchor = %v: nothing is left that tells", err)
 	}
@@ -641,14 +579,10 @@ func TestOpenReadOnly_Unreadable(t *testing.T) {
 		t.Errorf("OpenReadOnly of nothing = %v, want an error that is no break", err)
 	}
 	names, err := w.disk.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".sst") {
-			if err := w.disk.Remove("data/" + name); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.disk.Remove("data/"+name))
 		}
 	}
 	_, err = w.prove(t, w.disk, nil)
@@ -659,9 +593,7 @@ func TestOpenReadOnly_Unreadable(t *testing.T) {
 func TestReadOnly_Canceled(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenReadOnly("data", Options{FS: w.disk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

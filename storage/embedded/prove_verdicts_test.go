@@ -44,9 +44,7 @@ func TestProve_Verdicts(t *testing.T) {
 	w.change(t, func(s *Store) {
 		v, _ := s.get(w.grave)
 		id, _, _, err := parseIntent(v, [16]byte{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		removed = id.String()
 	})
 	body := func(org, id string) string {

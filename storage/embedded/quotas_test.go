@@ -24,9 +24,7 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 		}
 	}
 	// None was granted for these.
-	if _, err := w.Commit(t.Context(), s, w.Record("org"), w.Record("org")); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, s, w, w.Record("org"), w.Record("org"))
 	grant(s, 3)
 	if err := storagetest.Return(t.Context(), s, "org", month, 4); err == nil || !strings.Contains(err.Error(), "of which 3 are held") {
 		t.Errorf("Return of more than are held = %v, want an error", err)
@@ -40,17 +38,13 @@ func TestDecision_Plans_PlacesAfterARestart(t *testing.T) {
 func TestQuotas_Bounded(t *testing.T) {
 	const month = storage.Month(202611)
 	s, w := openTest(t, vfs.NewMem(), nil), storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("used")); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, s, w, w.Record("used"))
 	for i := range 3 * maxMeters {
 		org := fmt.Sprint("idle-", i)
 		if _, err := storagetest.Grant(t.Context(), s, org, month, 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := storagetest.Return(t.Context(), s, org, month, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, storagetest.Return(t.Context(), s, org, month, 1))
 	}
 	kept := 0
 	for i := range s.quotas {

@@ -68,9 +68,7 @@ func readHistory(t *testing.T, files map[string][]byte) (frames []readFrame, dam
 	}
 	dir := t.TempDir()
 	for name, b := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
 	}
 	out, err := exec.CommandContext(t.Context(), python, "testdata/read_history.py", dir).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -133,9 +131,7 @@ func entryName(k storage.EntryKind, org, key string) string {
 func readStored(t *testing.T, disk vfs.FS) stored {
 	t.Helper()
 	r, err := OpenReadOnly("data", Options{FS: disk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -149,9 +145,7 @@ func readStored(t *testing.T, disk vfs.FS) stored {
 		r.Organizations(ctx, func(org string) error {
 			return r.EachRow(ctx, org, "", "", func(row *storage.Record) error { w.rows[row.DecisionID] = row; return nil })
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -297,9 +291,7 @@ func TestReadHistory(t *testing.T) {
 			}),
 		}
 		for _, r := range batch {
-			if _, err := w.Commit(t.Context(), s, append([]*storage.Record{r}, w.Record("b"), w.Record("c"), w.Record("b"))...); err != nil {
-				t.Fatal(err)
-			}
+			commit(t, s, w, append([]*storage.Record{r}, w.Record("b"), w.Record("c"), w.Record("b"))...)
 		}
 		for i, settlement := range []storage.Settlement{
 			{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt},
@@ -342,17 +334,12 @@ func TestReadHistory(t *testing.T) {
 func writeRewritten(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	disk, w := vfs.NewMem(), storagetest.NewWriter()
-	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), segmentSize: 20_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openWith(t, Options{FS: disk, segmentSize: 20_000})
 	defer closeTest(t, s)
 	var last *storage.Record
 	for range 60 {
 		last = w.Record("a")
-		if _, err := w.Commit(t.Context(), s, last, w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a")); err != nil {
-			t.Fatal(err)
-		}
+		commit(t, s, w, last, w.Record("b"), w.Record("a"), w.Record("a"), w.Record("a"))
 		if _, err := w.Settle(t.Context(), s, last, storage.Settlement{Outcome: storage.Executed, RecordedAt: last.DecidedAt}); err != nil {
 			t.Fatal(err)
 		}
@@ -398,18 +385,14 @@ func TestReadHistory_Torn(t *testing.T) {
 // TestHistoryFormat_Example holds the example of docs/history-format.md to what is written.
 func TestHistoryFormat_Example(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history-format.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, example, _ := strings.Cut(string(page), "## An example")
 	blocks := strings.Split(example, "```")
 	if len(blocks) != 5 {
 		t.Fatalf("the example has %d blocks, want an item and a leaf", len(blocks)/2)
 	}
 	want, err := hex.DecodeString(strings.Join(strings.Fields(strings.TrimPrefix(blocks[1], "text")), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &storage.Record{
 		OrganizationID: "acme", DecisionID: "0198f3c2-7a10-7c3e-9d41-5b1f6f0a9e37", Decision: engine.Allow,
 		DecidedAt: time.UnixMilli(1756436265488).UTC(), PolicyID: "p", AgentID: "ci", ActionType: "deploy",

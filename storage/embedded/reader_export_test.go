@@ -10,9 +10,7 @@ import (
 func TestReadOnly_OneOrganization(t *testing.T) {
 	w := writeHistory(t)
 	r, err := OpenReadOnly("data", Options{FS: w.disk})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	storagetest.OneOrganization(t, r, "acme", w.acme, 4, "rival")
 }

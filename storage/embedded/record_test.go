@@ -104,9 +104,7 @@ func BenchmarkRecord(b *testing.B) {
 	r := benchRecord(1)
 	row := appendRecord(nil, r)
 	text, err := json.Marshal(r)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	id := uuid.MustParse(r.DecisionID)
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
@@ -135,9 +133,7 @@ func BenchmarkRecord(b *testing.B) {
 	b.Run("decode=json", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := json.Unmarshal(text, new(storage.Record)); err != nil {
-				b.Fatal(err)
-			}
+			must(b, json.Unmarshal(text, new(storage.Record)))
 		}
 	})
 	b.Run("filter", func(b *testing.B) {

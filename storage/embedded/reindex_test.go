@@ -23,9 +23,7 @@ func historyRows(t *testing.T, s *Store) map[string]string {
 		rows[string(k)] = string(v)
 		return false, nil
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rows
 }
 
@@ -36,9 +34,7 @@ func writeIndexed(t *testing.T, s *Store, w *storagetest.Writer, batches int) {
 	var first *storage.Record
 	for range batches {
 		batch := []*storage.Record{w.Record("a"), w.Record("b"), w.Record("a"), w.Record("a")}
-		if _, err := w.Commit(t.Context(), s, batch...); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, batch...)
 		if _, err := w.Settle(t.Context(), s, batch[0], storage.Settlement{Outcome: storage.Executed, RecordedAt: batch[0].DecidedAt}); err != nil {
 			t.Fatalf("Settle = %v", err)
 		}
@@ -73,9 +69,7 @@ func importRows(t *testing.T, s *Store, w *storagetest.Writer, org string) *anIm
 	t.Helper()
 	w, foreign := storagetest.NewWriterFrom(w), openTest(t, vfs.NewMem(), nil)
 	i := &anImport{org: org, rows: []*storage.Record{w.Record(org), w.Record(org), w.Record(org), w.Record(org)}}
-	if _, err := w.Commit(t.Context(), foreign, i.rows...); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, foreign, w, i.rows...)
 	for _, r := range i.rows[:2] {
 		if _, err := w.Settle(t.Context(), foreign, r, storage.Settlement{Outcome: storage.Executed, RecordedAt: r.DecidedAt}); err != nil {
 			t.Fatalf("Settle = %v", err)
@@ -83,9 +77,7 @@ func importRows(t *testing.T, s *Store, w *storagetest.Writer, org string) *anIm
 	}
 	gone := i.rows[3]
 	leaf, err := gone.Receipt.Inclusion().Leaf(gone.Receipt.LeafHash())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i.rows, i.removed = i.rows[:3], []*storage.Tombstone{{
 		OrganizationID: org, IntentID: gone.IntentID, DecisionID: gone.DecisionID, Leaves: []receipt.Leaf{leaf}, Imported: true,
 	}}
@@ -100,9 +92,7 @@ func importRows(t *testing.T, s *Store, w *storagetest.Writer, org string) *anIm
 
 func (i *anImport) into(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.Import(t.Context(), i.org, i.rows, i.removed); err != nil {
-		t.Fatalf("Import = %v", err)
-	}
+	must(t, s.Import(t.Context(), i.org, i.rows, i.removed))
 }
 
 // wantIn holds a store to what was imported.
@@ -168,9 +158,7 @@ func TestReindex(t *testing.T) {
 					shown = append(shown, step)
 				}
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer closeTest(t, s)
 			if steps := []string{"", "rebuilding the index of the history", ""}; !slices.Equal(shown, steps) {
 				t.Errorf("told %q, want %q", shown, steps)
@@ -204,9 +192,7 @@ func TestReindex_LostTables(t *testing.T) {
 		}
 	}
 	for range 3 * batchedKeys / 12 {
-		if _, err := w.Commit(t.Context(), s, w.Record("a"), w.Record("a"), w.Record("b"), w.Record("b")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, w.Record("a"), w.Record("a"), w.Record("b"), w.Record("b"))
 	}
 	want := historyRows(t, s)
 	s.recordTip()

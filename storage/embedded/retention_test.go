@@ -29,9 +29,7 @@ func TestRemoveRecords_SettledMeanwhile(t *testing.T) {
 		return nil
 	}))
 	s = openTest(t, disk, nil)
-	if _, err := w.Commit(t.Context(), s, row); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, s, w, row)
 	armed.Store(true)
 	n, err := s.RemoveRecords(t.Context(), "a", row.DecidedAt.AddDate(1, 0, 0), storage.Expired{Records: 10, Settled: 10})
 	if want := (storage.Expired{Records: 1, Settled: 1}); n != want || armed.Load() || err != nil {
@@ -48,9 +46,7 @@ func TestCountExpired_Orphans(t *testing.T) {
 	log, w := new(logged), storagetest.NewWriter()
 	s := openTest(t, vfs.NewMem(), log)
 	rows := []*storage.Record{w.Record("a"), w.Record("a"), w.Record("a")}
-	if _, err := w.Commit(t.Context(), s, rows...); err != nil {
-		t.Fatalf("Commit = %v", err)
-	}
+	commit(t, s, w, rows...)
 	places := make([][]byte, len(rows))
 	for i, row := range rows {
 		if _, err := w.Settle(t.Context(), s, row, storage.Settlement{Outcome: storage.Executed, RecordedAt: row.DecidedAt}); err != nil {

@@ -138,9 +138,7 @@ func (k *killed) eachDamage(t *testing.T, f func(what string, disk *vfs.MemFS)) 
 			}
 		}
 		disk := k.disk.CrashClone(vfs.CrashCloneCfg{})
-		if err := disk.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Remove(file))
 		f(file+" removed", disk)
 	}
 }
@@ -157,7 +155,7 @@ const (
 func (k *killed) hold(t *testing.T, what string, disk *vfs.MemFS) string {
 	t.Helper()
 	before := contents(t, disk)
-	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger()})
+	s, err := openQuietly(Options{FS: disk})
 	if err == nil {
 		defer closeTest(t, s)
 		return k.holdOpened(t, what, s)
@@ -220,11 +218,9 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 		return
 	}
 	seq, err := strconv.ParseUint(named[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, other := range []uint64{seq - 1, seq + 1} {
-		if s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &other}); !errors.Is(err, errRolledBack) {
+		if s, err := openQuietly(Options{FS: disk, AcceptRollback: &other}); !errors.Is(err, errRolledBack) {
 			t.Fatalf("%s: Open accepting head %d, and it ends at %d, = %v, %v; want errRolledBack", what, other, seq, s, err)
 		}
 	}
@@ -245,7 +241,7 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 	again := disk.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, s)
 	for _, disk := range []vfs.FS{again, disk} { // as killed, and as closed
-		if s, err = Open("data", Options{FS: disk, Log: (*logged)(nil).logger()}); err != nil {
+		if s, err = openQuietly(Options{FS: disk}); err != nil {
 			t.Errorf("%s: Open after it was accepted = %v", what, err)
 			continue
 		}
@@ -257,9 +253,7 @@ func (k *killed) holdAccepted(t *testing.T, what string, disk *vfs.MemFS, why er
 func contents(t *testing.T, disk vfs.FS) map[string]string {
 	t.Helper()
 	names, err := disk.List("data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]string)
 	for _, name := range names {
 		all[disk.PathJoin("data", name)] = string(content(t, disk, disk.PathJoin("data", name)))

@@ -26,12 +26,38 @@ func TestContract(t *testing.T) {
 // openTest opens a store that is closed with the test. A nil log is discarded.
 func openTest(t testing.TB, fs vfs.FS, log *logged) *Store {
 	t.Helper()
-	s, err := Open("data", Options{FS: fs, Log: log.logger()})
-	if err != nil {
-		t.Fatalf("Open = %v", err)
-	}
+	return openWith(t, Options{FS: fs, Log: log.logger()})
+}
+
+// openWith is openTest with other options, and without a log unless they have one.
+func openWith(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := openQuietly(o)
+	must(t, err)
 	t.Cleanup(func() { closeTest(t, s) })
 	return s
+}
+
+func openQuietly(o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = (*logged)(nil).logger()
+	}
+	return Open("data", o)
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commit stores records of intents that are new.
+func commit(t testing.TB, s *Store, w *storagetest.Writer, records ...*storage.Record) {
+	t.Helper()
+	_, err := w.Commit(t.Context(), s, records...)
+	must(t, err)
 }
 
 // closeTest closes s unless it has been closed.
@@ -77,16 +103,12 @@ func TestOpen_LockedDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, err := Open(dir, Options{FS: fs})
-			if err != nil {
-				t.Fatalf("Open = %v", err)
-			}
+			must(t, err)
 			_, err = Open(dir, Options{FS: fs})
 			if err == nil || !strings.Contains(err.Error(), "another writ is using this directory: "+dir) {
 				t.Errorf("Open of a directory in use = %v, want it to say so and name the directory", err)
 			}
-			if err := s.Close(); err != nil {
-				t.Fatalf("Close = %v", err)
-			}
+			must(t, s.Close())
 			again, err := Open(dir, Options{FS: fs})
 			if err != nil {
 				t.Fatalf("Open after Close = %v", err)
@@ -116,12 +138,8 @@ func TestOpen_Format(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			fs := vfs.NewMem()
 			db, err := pebble.Open("data", &pebble.Options{FS: fs, Logger: pebbleLogger{&health{log: (*logged)(nil).logger()}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(db.Set([]byte(test.key), []byte(test.value), pebble.Sync), db.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, errors.Join(db.Set([]byte(test.key), []byte(test.value), pebble.Sync), db.Close()))
 			before := contents(t, fs)
 			if _, err := Open("data", Options{FS: fs}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Open = %v, want %q", err, test.want)

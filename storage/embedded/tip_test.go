@@ -34,9 +34,7 @@ func TestTip_Text(t *testing.T) {
 // remove takes files away as an accident would.
 func remove(t *testing.T, disk vfs.FS, name string) {
 	t.Helper()
-	if err := disk.RemoveAll(name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, disk.RemoveAll(name))
 }
 
 // copyDir copies the files of a directory over those of another.
@@ -60,9 +58,7 @@ func TestTip_Directories(t *testing.T) {
 			"it ends at head 0, and data.tip notes head 2; its documents end at change 0, and data.tip notes change 10", 0},
 		{"the directory is empty", func(t *testing.T, disk, _, _ *vfs.MemFS) {
 			remove(t, disk, "data")
-			if err := disk.MkdirAll("data", 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, disk.MkdirAll("data", 0o700))
 		}, "it ends at head 0, and data.tip notes head 2", 0},
 		{"an older copy is put back", func(t *testing.T, disk, older, _ *vfs.MemFS) {
 			remove(t, disk, "data")
@@ -85,12 +81,12 @@ func TestTip_Directories(t *testing.T) {
 				disk := disk.CrashClone(vfs.CrashCloneCfg{})
 				test.harm(t, disk, older, other)
 				for _, accept := range []*uint64{nil, new(uint64(7))} {
-					s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: accept})
+					s, err := openQuietly(Options{FS: disk, AcceptRollback: accept})
 					if !errors.Is(err, errRolledBack) || !strings.Contains(err.Error(), test.want) {
 						t.Fatalf("Open = %v, %v, want %q", s, err, test.want)
 					}
 				}
-				s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), AcceptRollback: &test.accept})
+				s, err := openQuietly(Options{FS: disk, AcceptRollback: &test.accept})
 				if err != nil {
 					t.Fatalf("Open accepting head %d = %v", test.accept, err)
 				}
@@ -162,9 +158,7 @@ func TestTip_CannotBeNoted(t *testing.T) {
 	w := storagetest.NewWriter()
 	commit := func() {
 		t.Helper()
-		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-			t.Fatalf("Commit = %v", err)
-		}
+		commit(t, s, w, w.Record("a"))
 		s.recordTip()
 	}
 	commit()
@@ -195,22 +189,16 @@ func TestTip_CannotBeNoted(t *testing.T) {
 func TestTip_FullDisk(t *testing.T) {
 	root := mountTmpfs(t)
 	s, err := Open(filepath.Join(root, "data"), Options{Log: (*logged)(nil).logger(), MinFreeBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { closeTest(t, s) })
 	w := storagetest.NewWriter()
-	if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, s, w, w.Record("a"))
 	s.recordTip()
 	s.tipWriter.mu.Lock()
 	_, err = w.Commit(t.Context(), s, w.Record("a"))
 	ballast := fillDisk(t, root, 0)
 	s.tipWriter.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.recordTip()
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 1 || err != nil {
 		t.Errorf("noted on a full disk is %+v, %v; want head 1, as before", got, err)
@@ -218,9 +206,7 @@ func TestTip_FullDisk(t *testing.T) {
 	if s.health.trouble(func(t trouble) bool { return t == tipTrouble }) == nil {
 		t.Error("a full disk is no trouble to who notes the tip")
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	s.recordTip()
 	if got, err := readTip(s.health.dir, vfs.Default); got.Head != 2 || err != nil {
 		t.Errorf("noted with space again is %+v, %v; want head 2", got, err)
@@ -232,15 +218,9 @@ func TestTip_FullDisk(t *testing.T) {
 func TestTip_WrittenBehind(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	w := storagetest.NewWriter()
-	s, err := Open("data", Options{FS: disk, Log: (*logged)(nil).logger(), WriteBehind: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTest(t, s)
+	s := openWith(t, Options{FS: disk, WriteBehind: 16})
 	for range 200 {
-		if _, err := w.Commit(t.Context(), s, w.Record("a")); err != nil {
-			t.Fatal(err)
-		}
+		commit(t, s, w, w.Record("a"))
 		s.recordTip()
 		crashed := disk.CrashClone(vfs.CrashCloneCfg{})
 		noted, err := readTip("data", crashed)
@@ -260,9 +240,7 @@ func TestLinks_OneOfEach(t *testing.T) {
 		fill(t, s, w, 2*n+1)
 		rotate(t, s)
 		fill(t, s, w, 2*n+2)
-		if err := errors.Join(s.flush(nil), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(s.flush(nil), s.db.Compact(context.Background(), []byte{0}, []byte{0xff}, false)))
 		heads, err := s.links(headStream)
 		if err != nil || len(heads) != 1 || heads[0] != s.indexed {
 			t.Errorf("links of heads = %d, %v; want that of %d", heads, err, s.indexed)

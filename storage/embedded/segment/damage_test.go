@@ -14,13 +14,9 @@ import (
 func content(t testing.TB, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Close()))
 	return b
 }
 
@@ -29,13 +25,9 @@ func with(t testing.TB, fs *vfs.MemFS, name string, b []byte) *vfs.MemFS {
 	t.Helper()
 	fs = fs.CrashClone(vfs.CrashCloneCfg{})
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = f.Write(slices.Clone(b)) // which may change its argument
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, f.Sync(), f.Close()))
 	return fs
 }
 
@@ -168,9 +160,7 @@ func TestDamage_LostSegment(t *testing.T) {
 	for _, s := range all {
 		name := fs.PathJoin("log", fileName(s.Number))
 		disk := fs.CrashClone(vfs.CrashCloneCfg{})
-		if err := disk.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, disk.Remove(name))
 		l, err := openLog(disk, readOnly)
 		if name == active { // its frames are missed by who knows how many there were
 			if err != nil || l.Last() != s.First-1 {

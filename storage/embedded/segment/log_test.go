@@ -19,9 +19,7 @@ const testSize = 2000
 func openTest(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	t.Helper()
 	l, err := openLog(fs, change...)
-	if err != nil {
-		t.Fatalf("Open = %v", err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -33,17 +31,21 @@ func openLog(fs vfs.FS, change ...func(*Options)) (*Log, error) {
 	return Open("log", o)
 }
 
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func readOnly(o *Options) { o.ReadOnly = true }
 
 func newDisk(t testing.TB) *vfs.MemFS {
 	t.Helper()
 	fs := vfs.NewCrashableMem()
-	if err := fs.MkdirAll("log", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(syncDir(fs, "."), syncDir(fs, "log")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fs.MkdirAll("log", 0o700))
+	must(t, errors.Join(syncDir(fs, "."), syncDir(fs, "log")))
 	return fs
 }
 
@@ -223,9 +225,7 @@ func TestRewrite(t *testing.T) {
 		items[1] = gone
 		return items, nil
 	}
-	if err := errors.Join(l.Rewrite(t.Context(), 2, f), l.Rewrite(t.Context(), 2, f)); err != nil {
-		t.Fatalf("Rewrite = %v", err)
-	}
+	must(t, errors.Join(l.Rewrite(t.Context(), 2, f), l.Rewrite(t.Context(), 2, f)))
 	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
 	closeTest(t, l)
 	for _, fs := range []vfs.FS{fs, crashed} {
