@@ -260,9 +260,9 @@ func (a *Asked) explain() ExplainedRule {
 // because returns the index of the leaf because of which the rule does not match or is an
 // error, nil where it matches or the leaves do not say.
 func (a *Asked) because(clause *condition.Clause) *int {
-	said := func(i int) (ok, failed bool) { return a.Leaves[i].Verdict == Matched, a.Leaves[i].Verdict == Failed }
-	ok, failed := clause.Value(said)
-	if a.Verdict == Matched || ok || failed != (a.Verdict == Failed) {
+	said := func(i int) condition.Truth { return a.Leaves[i].Verdict.truth() }
+	value := clause.Value(said)
+	if a.Verdict == Matched || value == condition.True || (value == condition.Unknown) != (a.Verdict == Failed) {
 		return nil
 	}
 	if i := clause.Because(said); i >= 0 && a.Leaves[i].Verdict != NotAsked {

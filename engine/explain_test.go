@@ -211,9 +211,8 @@ func checkAsked(a *Asked, x *ExplainedRule, want Result, seen map[string]int) st
 	if x.Reading != nil {
 		seen["reading"]++
 	}
-	said := func(i int) (bool, bool) { return a.Leaves[i].Verdict == Matched, a.Leaves[i].Verdict == Failed }
-	if ok, failed := clause.Value(said); ok != (a.Verdict == Matched) || failed != (a.Verdict == Failed) {
-		return fmt.Sprintf("the leaves make it %v, failed %v; it said %v", ok, failed, a.Verdict)
+	if got := clause.Value(func(i int) condition.Truth { return a.Leaves[i].Verdict.truth() }); got != a.Verdict.truth() {
+		return fmt.Sprintf("the leaves make it %v; it said %v", got, a.Verdict)
 	}
 	switch {
 	case x.Because == nil:

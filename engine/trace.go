@@ -60,6 +60,16 @@ func (v Verdict) String() string {
 	return [...]string{"not asked", "no match", "matches", "error"}[v]
 }
 
+func (v Verdict) truth() condition.Truth {
+	switch v {
+	case Matched:
+		return condition.True
+	case Failed:
+		return condition.Unknown
+	}
+	return condition.False
+}
+
 // Leaf is what a leaf of a condition was: Matched is true, NotMatched false. Err is set
 // where the verdict is Failed.
 type Leaf struct {

@@ -204,7 +204,7 @@ func TestIntent_ReadingsAreThoseOfTheResource(t *testing.T) {
 		for _, when := range []string{"before", "after"} {
 			got, err := in.Readings()
 			want, wantErr := resource.Read(text)
-			if err != nil || wantErr != nil || got.Raw() != want.Raw() || got.Normal() != want.Normal() || got.Len(resource.ForBlock) != want.Len(resource.ForBlock) {
+			if err != nil || wantErr != nil || got.Raw() != want.Raw() || got.Projection() != want.Projection() || got.Len(resource.ForBlock) != want.Len(resource.ForBlock) {
 				t.Errorf("Readings of %q %s Validate = %+v, %v, want %+v", text, when, got, err, want)
 			}
 			if err := in.Validate(); err != nil {

@@ -47,14 +47,16 @@ func Policy(p *engine.ActionPolicy) []Warning {
 func at(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
 func (w *warnings) actions(p *engine.ActionPolicy) {
-	allowed := listOf(p.AllowedActionTypes, condition.ActionCovers)
-	denied := listOf(p.DeniedActionTypes, condition.DeniedCovers)
-	beats := listOf(p.DeniedActionTypes, condition.DeniedBeats)
+	allowed := actionsOf(p.AllowedActionTypes, condition.ActionCovers)
+	denied := actionsOf(p.DeniedActionTypes, condition.DeniedCovers)
 	everything := slices.IndexFunc(p.DeniedActionTypes, isEveryAction)
 	for i, entry := range p.AllowedActionTypes {
 		if by := allowed.coveredBy(i); by >= 0 {
 			w.covered(allowedActions, i, p.AllowedActionTypes, by)
-		} else if by := beats.beating(entry); by >= 0 && everything < 0 {
+			continue
+		}
+		beats := func(by int) bool { return condition.DeniedBeats(p.DeniedActionTypes[by], entry) }
+		if by := denied.first(entry, beats); by >= 0 && everything < 0 {
 			w.beaten(allowedActions, i, entry, deniedActions, by, p.DeniedActionTypes[by])
 		}
 	}
@@ -79,8 +81,11 @@ func (w *warnings) patterns(p *engine.ActionPolicy) {
 	for i, pattern := range p.AllowedResourcePatterns {
 		if by := allowed.coveredBy(i); by >= 0 {
 			w.covered(allowedPatterns, i, p.AllowedResourcePatterns, by)
-		} else if by := blocked.beating(allowed.shapes[i]); by >= 0 && everything < 0 {
-			w.beaten(allowedPatterns, i, pattern, blockedPatterns, by, p.BlockedResourcePatterns[by])
+		} else {
+			beats := func(by int) bool { return blocked.list[by].Beats(allowed.list[i]) }
+			if by := blocked.first(allowed.list[i], beats); by >= 0 && everything < 0 {
+				w.beaten(allowedPatterns, i, pattern, blockedPatterns, by, p.BlockedResourcePatterns[by])
+			}
 		}
 		w.matchesLittle(allowedPatterns, i, pattern)
 	}

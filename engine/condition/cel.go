@@ -225,7 +225,7 @@ func (s *language) plan(checked *cel.Ast, side resource.Side) (*Program, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{load: load, side: side, charged: true}
+	p := &Program{load: load, side: side}
 	planned := &expression{}
 	planned.root, err = s.planner.NewInterpretable(checked.NativeRep(),
 		interpreter.CustomDecoratorV2(decorator(p)),

@@ -67,39 +67,28 @@ func (c *Clause) Leaves() []string {
 	return texts
 }
 
-// Value combines what leaves are: said returns whether the leaf at an index is true, and
-// whether it is an error. An operand that decides wins over one that is an error.
-func (c *Clause) Value(said func(leaf int) (ok, failed bool)) (ok, failed bool) {
+// Value combines what leaves are: said returns whether the leaf at an index is true, Unknown
+// where it is an error. An operand that decides wins over one that is an error.
+func (c *Clause) Value(said func(leaf int) Truth) Truth {
 	switch c.Kind {
 	case Leaf:
 		return said(c.Index)
 	case Not:
-		ok, failed = c.Kids[0].Value(said)
-		return !ok && !failed, failed
+		return opposite(c.Kids[0].Value(said))
 	}
-	decides := c.Kind == Any
-	for _, k := range c.Kids {
-		switch o, f := k.Value(said); {
-		case f:
-			failed = true
-		case o == decides:
-			return decides, false
-		}
-	}
-	return !decides && !failed, failed
+	return joinedTruth(c.Kind, c.Kids, func(k *Clause) Truth { return k.Value(said) })
 }
 
 // Because returns the index of the first leaf that makes the clause what it is, with
 // what leaves said: of a conjunction that is false the first operand that is false, of
 // one that is an error the first that is an error. It is -1 where the clause has no leaf.
-func (c *Clause) Because(said func(leaf int) (ok, failed bool)) int {
+func (c *Clause) Because(said func(leaf int) Truth) int {
 	if c.Kind == Leaf {
 		return c.Index
 	}
-	ok, failed := c.Value(said)
+	value := c.Value(said)
 	for _, k := range c.Kids {
-		o, f := k.Value(said)
-		if c.Kind == Not || f == failed && o == ok {
+		if c.Kind == Not || k.Value(said) == value {
 			if i := k.Because(said); i >= 0 {
 				return i
 			}

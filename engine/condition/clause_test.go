@@ -10,6 +10,13 @@ import (
 	"writ/engine/condition/conditiontest"
 )
 
+func told(ok bool, err error) Truth {
+	if err != nil {
+		return Unknown
+	}
+	return truth(ok)
+}
+
 // saidOf asks the leaves of a condition.
 func saidOf(c *Condition, f *Frame) (oks []bool, errs []error) {
 	c.Program.AskLeaves(f, func(ok bool, err error) { oks, errs = append(oks, ok), append(errs, err) })
@@ -56,9 +63,9 @@ func TestClause_LeavesMakeTheCondition(t *testing.T) {
 					t.Fatalf("leaf %d of %s is %v, %v, its text %s %v, %v", i, doc, oks[i], errs[i], texts[i], want, wantErr)
 				}
 			}
-			said := func(i int) (bool, bool) { return oks[i], errs[i] != nil }
-			if got, failed := clause.Value(said); got != ok || failed != (err != nil) {
-				t.Fatalf("the leaves %q %v %v of %s make it %v, failed %v; it is %v, %v", texts, oks, errs, doc, got, failed, ok, err)
+			said := func(i int) Truth { return told(oks[i], errs[i]) }
+			if got := clause.Value(said); got != told(ok, err) {
+				t.Fatalf("the leaves %q %v %v of %s make it %v; it is %v, %v", texts, oks, errs, doc, got, ok, err)
 			}
 			because := clause.Because(said)
 			if err != nil && (because < 0 || errs[because] == nil) {

@@ -92,7 +92,6 @@ func compile(root jsonNode, o Options) (*Condition, error) {
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
-	program.charged = true
 	return &Condition{Outcomes: tree.outcomes(), Program: program, Lists: listsOf(tree), tree: tree, patternBytes: patterns.bytes, Counters: tree.counters(nil)}, nil
 }
 

@@ -1,15 +1,11 @@
 package condition
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 
 	"writ/engine/glob"
 )
@@ -246,17 +242,3 @@ func parseWindow(s string) (time.Duration, error) {
 
 // Saturated adds what counters have come to. More than [MaxInteger] is that.
 func Saturated(a, b int64) int64 { return min(a+b, MaxInteger) }
-
-type counterOrder struct {
-	src   source
-	holds func(c int) bool
-	want  int64
-}
-
-func (n *counterOrder) ask(f *Frame) ref.Val {
-	got, other := f.count(n.src.key, n.src.missing)
-	if other != nil {
-		return other
-	}
-	return types.Bool(n.holds(cmp.Compare(got, n.want)))
-}

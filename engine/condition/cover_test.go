@@ -71,3 +71,32 @@ func TestCovers_IsTrueOfActionTypes(t *testing.T) {
 		}
 	}
 }
+
+// What a prover says of a text that a field has is what runs.
+func TestProver_AsksWhatRuns(t *testing.T) {
+	p, n := NewProver(), MetadataKey("n")
+	decimal := n.as(Decimal)
+	for _, tt := range []struct {
+		leaf *Node
+		text string
+		want Truth
+	}{
+		{Has(decimal), "1.5", True},
+		{Has(decimal), "x", False},
+		{Compare(decimal, Gt, Texts("1")...), "1.5", True},
+		{Compare(decimal, Gt, Texts("1")...), "x", False},
+		{Compare(n, Eq, Texts("")...), "", True},
+		{Compare(n, In, Texts("a", "b")...), "b", True},
+		{Compare(n, Glob, Texts("a*")...), "b", False},
+		{Compare(n, InList, Texts("payees")...), "b", Unknown},
+		{Compare(n, ResourceGlob, Texts("a")...), "a", Unknown},
+		{Compare(FieldOf(Resource), Eq, Texts("a")...), "a", Unknown},
+		{Has(n), "a", Unknown},
+	} {
+		for range 2 {
+			if got := p.holdsOf(tt.leaf, tt.text); got != tt.want {
+				t.Errorf("%s of %q = %v, want %v", tt.leaf.CEL(), tt.text, got, tt.want)
+			}
+		}
+	}
+}

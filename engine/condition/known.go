@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 )
@@ -58,57 +59,31 @@ func (k *known) decideEach(c *Case, n *Node) Truth {
 	return all
 }
 
-// holdsOf asks a leaf of a text.
+// holdsOf asks a leaf of a text that its field has. What is no decimal compares with none.
 func (p *Prover) holdsOf(n *Node, s string) Truth {
-	row := &table[n.Op]
-	switch f := n.Field; {
-	case f.Kind == Decimal:
-		return decimalOf(n, s)
-	case f.Kind != Text || f.ID == Resource:
-		return Unknown
-	case n.Op == In:
-		return truth(slices.ContainsFunc(n.Values, func(v Constant) bool { return v.Str == s }))
-	case row.operand == patternList || n.Op == Regex:
-		m := p.matcher(n)
-		if m == nil {
-			return Unknown
-		}
-		return truth(m.Match(s) >= 0)
-	case len(n.Values) == 1 && (row.text != nil || row.order != nil):
-		return truth(row.against(n.Values[0].Str)(s))
-	}
-	return Unknown
-}
-
-func decimalOf(n *Node, s string) Truth {
-	d, ok := parseDecimal(s)
-	if !ok || n.Op == Exists {
+	f := n.Field
+	switch {
+	case n.Op == Exists && f.Kind == Decimal:
+		_, ok := parseDecimal(s)
 		return truth(ok)
-	}
-	want, ok := numberOf(n)
-	if !ok {
+	case f.Kind != Text && f.Kind != Decimal || f.ID == Resource || n.Op == Exists:
 		return Unknown
 	}
-	return truth(table[n.Op].order(d.compare(want)))
-}
-
-// matcher returns the compiled patterns of a leaf, nil where they are none of texts.
-func (p *Prover) matcher(n *Node) matcher {
-	m, ok := p.asked[n]
-	if ok {
-		return m
+	program, ok := p.asked[n]
+	if !ok {
+		program, _ = Plan(n)
+		p.asked[n] = program
 	}
-	var err error
-	if n.Op == Regex {
-		m, err = compileRegex(n.Values[0].Str)
-	} else {
-		m, err = compileMatcher(n.Op, n.Texts(), n.Side)
+	p.frame.Work, p.frame.metadata = Work{}, map[string]string{f.Key: s}
+	p.frame.SetText(f.ID, s)
+	holds, err := program.Eval(p.frame)
+	switch {
+	case errors.Is(err, errNoDecimal):
+		return False
+	case err != nil:
+		return Unknown
 	}
-	if err != nil {
-		m = nil
-	}
-	p.asked[n] = m
-	return m
+	return truth(holds)
 }
 
 // interval is the numbers that a field can be, read as one kind.

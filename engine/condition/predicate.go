@@ -96,6 +96,17 @@ func (s *source) text(f *Frame) (string, ref.Val) {
 	return f.texts[s.field], nil
 }
 
+// number reads a number, or returns what is true then.
+func (s *source) number(f *Frame) (int64, ref.Val) {
+	switch {
+	case s.field == CounterValue:
+		return f.count(s.key, s.missing)
+	case !f.has(s.field):
+		return 0, s.missing
+	}
+	return f.numbers[s.field], nil
+}
+
 type presence struct{ src source }
 
 func (n *presence) ask(f *Frame) ref.Val {
@@ -124,13 +135,13 @@ type intOrder struct {
 }
 
 func (n *intOrder) ask(f *Frame) ref.Val {
-	if !f.has(n.src.field) {
-		return n.src.missing
+	got, missing := n.src.number(f)
+	if missing != nil {
+		return missing
 	}
-	return types.Bool(n.holds(cmp.Compare(f.numbers[n.src.field], n.want)))
+	return types.Bool(n.holds(cmp.Compare(got, n.want)))
 }
 
-// counterOrder compares what a counter has come to.
 type timeOrder struct {
 	holds func(c int) bool
 	want  time.Time
@@ -185,10 +196,9 @@ type readings struct {
 	side resource.Side
 	// list is set for globs and equality, re for regular expressions. Otherwise holds is
 	// asked of each text.
-	list    *glob.List
-	re      *regex
-	holds   func(text string) bool
-	program *Program
+	list  *glob.List
+	re    *regex
+	holds func(text string) bool
 }
 
 func (n *readings) ask(f *Frame) ref.Val {
@@ -208,12 +218,9 @@ func (n *readings) ask(f *Frame) ref.Val {
 	return types.Bool(!decides && f.readings.Len(n.side) > 0)
 }
 
-// charge charges what asking a text takes, where the conditions of rules share a
-// budget.
+// charge charges what asking a text takes.
 func (n *readings) charge(f *Frame, text string) bool {
 	switch {
-	case !n.program.charged:
-		return true
 	case n.list != nil:
 		return f.Work.Charge(n.list.Steps(text))
 	case n.re != nil:

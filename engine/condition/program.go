@@ -16,10 +16,7 @@ type Program struct {
 	root predicate
 	// side is what the lists of patterns in a condition in CEL are for.
 	side resource.Side
-	// load is charged whenever the program runs, and charged says whether its lists of
-	// patterns are.
-	load    int
-	charged bool
+	load int // is charged whenever the program runs
 }
 
 // nodeSteps is how many steps a node of a tree takes beside its patterns.
@@ -98,9 +95,6 @@ func (p *Program) comparison(src source, kind Kind, op Operator, values []Consta
 	}
 	switch kind {
 	case Int:
-		if src.field == CounterValue {
-			return &counterOrder{src, row.order, values[0].Num}, nil
-		}
 		return &intOrder{src, row.order, values[0].Num}, nil
 	case Size:
 		return countIs(src, values[0].Num, row.order), nil
@@ -203,7 +197,7 @@ func compileMatcher(op Operator, patterns []string, side resource.Side) (matcher
 }
 
 func (p *Program) readings(op Operator, values []string, side resource.Side) (predicate, error) {
-	n := &readings{side: side, program: p}
+	n := &readings{side: side}
 	var err error
 	switch op {
 	case ResourceGlob:

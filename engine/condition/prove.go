@@ -2,7 +2,8 @@ package condition
 
 import "slices"
 
-// Truth is what is known of a node: that it is true, that it is false, or neither.
+// Truth is what is known of a node: that it is true, that it is false, or neither, such as
+// where it is an error.
 type Truth int8
 
 // The truths.
@@ -23,14 +24,14 @@ func truth(b bool) Truth {
 // it answers Unknown rather than guess. It is of valid intents, and of comparisons that
 // have work left. One goroutine at a time uses it.
 type Prover struct {
-	// asked and shapes are the compiled patterns of leaves.
-	asked  map[*Node]matcher
-	shapes map[shapeKey]shape
+	asked  map[*Node]*Program // leaves, each as it runs
+	frame  *Frame             // of which they are asked
+	shapes map[shapeKey]shape // patterns of leaves
 }
 
 // NewProver returns a Prover.
 func NewProver() *Prover {
-	return &Prover{asked: make(map[*Node]matcher), shapes: make(map[shapeKey]shape)}
+	return &Prover{asked: make(map[*Node]*Program), frame: new(Frame), shapes: make(map[shapeKey]shape)}
 }
 
 // Case is what is so of some intents: comparisons, each of which is true or false of
@@ -191,9 +192,15 @@ func (c *Case) Decide(n *Node) Truth {
 	case Opaque:
 		return Unknown
 	}
-	decides, result := truth(n.Kind == Any), truth(n.Kind == All)
-	for _, k := range n.Kids {
-		switch c.Decide(k) {
+	return joinedTruth(n.Kind, n.Kids, c.Decide)
+}
+
+// joinedTruth is what a conjunction (All) or a disjunction (Any) is. An operand that decides
+// wins over one that is Unknown.
+func joinedTruth[T any](kind NodeKind, kids []T, of func(kid T) Truth) Truth {
+	decides, result := truth(kind == Any), truth(kind == All)
+	for _, k := range kids {
+		switch of(k) {
 		case decides:
 			return decides
 		case Unknown:

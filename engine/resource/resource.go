@@ -55,7 +55,11 @@ type Reading struct {
 
 // Readings are all readings of one resource. The zero value has none.
 type Readings struct {
-	raw, normal  string
+	raw string
+	// normal is the normal form, of which the projection is stored: the browser's reading of
+	// a web URL, the client's of a service, that of POSIX or Windows of everything else,
+	// without user info.
+	normal       string
 	form         form
 	block, allow []Reading
 	// plain are the readers of a resource that all take for itself, in the place of block
@@ -66,11 +70,6 @@ type Readings struct {
 
 // Raw returns the resource as it was written.
 func (r *Readings) Raw() string { return r.raw }
-
-// Normal returns the normal form, which is stored and shown: the browser's
-// reading of a web URL, the client's of a service, that of POSIX or Windows of
-// everything else, without user info.
-func (r *Readings) Normal() string { return r.normal }
 
 // Len returns the number of readings that a side asks: those that a block looks at, or
 // those that an allowance has to cover.

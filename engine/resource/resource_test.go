@@ -234,7 +234,7 @@ func checkPlain(t *testing.T, raw string) {
 	if err != nil {
 		t.Fatalf("readAny(%q): %v, but it is plain", raw, err)
 	}
-	if quick.Normal() != long.Normal() || quick.Len(ForAllow) != long.Len(ForAllow) || quick.At(ForAllow, 0) != long.At(ForAllow, 0) || quick.Stops() != long.Stops() {
+	if quick.normal != long.normal || quick.Len(ForAllow) != long.Len(ForAllow) || quick.At(ForAllow, 0) != long.At(ForAllow, 0) || quick.Stops() != long.Stops() {
 		t.Errorf("readPlain(%q) = %+v, readAny = %+v", raw, quick, long)
 	}
 	if quick.Len(ForBlock) != long.Len(ForBlock) {
