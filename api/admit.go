@@ -1,56 +1,84 @@
 package api
 
-import "github.com/valyala/fasthttp"
+import (
+	"github.com/valyala/fasthttp"
+
+	"writ/admission"
+	"writ/ledger"
+)
 
 // admit sets the principal of a request and lets it through, or returns why not. A
 // credential that is known to be good is looked up first and does not count for its
 // address; [RateLimits] says what counts for which limit.
 func (s *Server) admit(fc *fasthttp.RequestCtx, rt *route, r *request) error {
-	if carriesCredential(fc, rt.param != "") {
+	leaked := carriesCredential(fc, rt.param != "")
+	if leaked {
 		s.auth.failures.url.Inc()
-		if !rt.is(unlimited) {
-			if err := s.throttle.takeAddress(fc, r.now); err != nil {
-				return err
-			}
+	}
+	if (leaked || rt.scope == public) && !rt.is(unlimited) {
+		if err := s.admitStranger(fc, r); err != nil {
+			return err
 		}
+	}
+	if leaked {
 		return refuseURL(fc, rt.scope != public)
 	}
 	if rt.scope == public {
-		if rt.is(unlimited) {
-			return nil
-		}
-		return s.throttle.takeAddress(fc, r.now)
+		return nil
 	}
 	h := &fc.Request.Header
 	var known bool
 	if r.who, known = s.auth.recognize(h, rt.scope, r.now); !known {
-		if err := s.throttle.takeUnknown(fc, r.now, func() (err error) {
-			r.who, err = s.auth.authenticate(r.ctx, h, rt.scope, r.now)
+		at, err := s.throttle.takeAddress(fc, r.now)
+		if err != nil {
 			return err
-		}); err != nil {
+		}
+		if r.who, err = s.auth.authenticate(r.ctx, h, rt.scope, r.now); err != nil {
+			s.throttle.address.setHeaders(fc, at) // a good credential has a limit of its own
 			return err
 		}
 	}
-	if err := s.throttle.forRoute(rt).take(fc, credential{r.who.org, r.who.subject}, r.now); err != nil {
+	limit := s.throttle.forRoute(rt)
+	at, err := limit.take(credential{r.who.org, r.who.subject}, r.now)
+	if err != nil {
 		return err
 	}
+	limit.setHeaders(fc, at)
 	if rt.is(owned) {
 		return nil
 	}
 	if err := s.auth.permit(&r.who, rt.scope); err != nil || !rt.is(stored) {
 		return err
 	}
-	return s.throttle.changes.takeQuietly(r.who.org, r.now)
+	_, err = s.throttle.changes.take(r.who.org, r.now)
+	return err
 }
 
-// admitUnrouted is admit for a request that no route takes.
-func (s *Server) admitUnrouted(fc *fasthttp.RequestCtx) error {
-	if err := s.throttle.takeAddress(fc, s.cfg.Now()); err != nil {
-		return err
+// admitStranger counts a request without a credential for its address.
+func (s *Server) admitStranger(fc *fasthttp.RequestCtx, r *request) error {
+	at, err := s.throttle.takeAddress(fc, r.now)
+	if err == nil {
+		s.throttle.address.setHeaders(fc, at)
 	}
-	if carriesCredential(fc, true) {
-		s.auth.failures.url.Inc()
-		return refuseURL(fc, false)
+	return err
+}
+
+// awaitSlot waits for a slot for a request whose credential was accepted. Requests
+// without a credential need none: they are cheap and limited by address. Urgent ones,
+// such as the kill switch, do not wait.
+func (s *Server) awaitSlot(rt *route, r *request) error {
+	if rt.scope == public || rt.scope == service || rt.is(urgent) {
+		return nil
 	}
+	w := admission.Work{Org: r.who.org, Kind: admission.Managing}
+	if rt.is(deciding) {
+		w.Kind = admission.Deciding
+		w.Costly = !s.cfg.Sets.Plain(r.who.org)
+	}
+	slot, verdict := s.gate.Enter(r.ctx, w)
+	if verdict != admission.Admitted {
+		return ledger.ErrOverloaded
+	}
+	r.slot = slot
 	return nil
 }

@@ -74,7 +74,7 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	}
 	limit := 0
 	if in.Status == engine.AgentActive { // nothing more must be there to throw the switch
-		if err := s.throttle.changes.takeQuietly(r.who.org, r.now); err != nil {
+		if _, err := s.throttle.changes.take(r.who.org, r.now); err != nil {
 			return response{}, err
 		}
 		plan, err := s.plans.of(r.ctx, &r.slot, r.who.org)

@@ -10,6 +10,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+// unrouted stands for the route of a request that none takes.
+var unrouted = route{scope: public, param: "path"}
+
 // handleError answers requests that no route answers: unknown paths and methods, and
 // requests that are too large, too slow or not HTTP.
 func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
@@ -48,7 +51,8 @@ func (s *Server) handleError(fc *fasthttp.RequestCtx, err error) {
 	}
 	s.begin(fc, b)
 	if fe.Code == http.StatusNotFound || fe.Code == http.StatusMethodNotAllowed {
-		if err := s.admitUnrouted(fc); err != nil {
+		b.req.now = s.cfg.Now()
+		if err := s.admit(fc, &unrouted, &b.req); err != nil {
 			p = problemOf(err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -41,17 +40,18 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 	if err := r.query.done(); err != nil {
 		return response{}, err
 	}
-	if !s.exports.begin(r.who.org) {
+	end, ok := s.exports.begin(r.who.org)
+	if !ok {
 		return response{}, refuse(problem{
 			Status: http.StatusTooManyRequests, Code: codeTooManyExports,
 			Detail: "Too many exports are under way. Try again when one has ended.", retryAfter: 5,
 		})
 	}
-	e := &export{s: s, org: r.who.org, filter: f, name: "authorizations-" + r.now.UTC().Format(time.DateOnly) + ".csv"}
+	e := &export{s: s, org: r.who.org, end: end, filter: f, name: "authorizations-" + r.now.UTC().Format(time.DateOnly) + ".csv"}
 	begun := false
 	defer func() {
-		if !begun {
-			s.exports.end(e.org)
+		if !begun { // it failed or panicked
+			end()
 		}
 	}()
 	// With the first page read, a store that can't tell is a 500 and no file.
@@ -72,6 +72,7 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 type export struct {
 	s      *Server
 	org    string
+	end    func() // of its place among exports
 	filter storage.Filter
 	name   string
 
@@ -93,7 +94,7 @@ func (e *export) send(fc *fasthttp.RequestCtx, requestID []byte) {
 	if fc.Request.Header.IsHead() {
 		// fasthttp would end the headers of a stream twice.
 		h.SetContentLength(-1)
-		e.s.exports.end(e.org)
+		e.end()
 		return
 	}
 	e.requestID = string(requestID)
@@ -192,49 +193,6 @@ func (e *export) page(ctx context.Context) error {
 // Close implements io.Closer.
 func (e *export) Close() error {
 	e.unwatch()
-	e.s.exports.end(e.org)
+	e.end()
 	return nil
-}
-
-type exports struct {
-	mu     sync.Mutex
-	closed bool
-	all    int
-	byOrg  map[string]int
-	ended  sync.WaitGroup
-}
-
-// begin reports whether org may have one more. Then end must be called.
-func (x *exports) begin(org string) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed || x.all >= maxExports || x.byOrg[org] >= maxExports/16 {
-		return false
-	}
-	if x.byOrg == nil {
-		x.byOrg = make(map[string]int)
-	}
-	x.all++
-	x.byOrg[org]++
-	x.ended.Add(1)
-	return true
-}
-
-func (x *exports) end(org string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.all--
-	if x.byOrg[org]--; x.byOrg[org] == 0 {
-		delete(x.byOrg, org)
-	}
-	x.ended.Done()
-}
-
-// close lets none begin any more and waits for those under way, which the end
-// of their context stops.
-func (x *exports) close() {
-	x.mu.Lock()
-	x.closed = true
-	x.mu.Unlock()
-	x.ended.Wait()
 }

@@ -129,10 +129,10 @@ func TestExport_HEAD(t *testing.T) {
 
 func (h *harness) wantNoExports() {
 	h.t.Helper()
-	x := &h.server.exports
+	x := h.server.exports
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		x.mu.Lock()
-		n := x.all + len(x.byOrg)
+		n := x.all + len(x.byKey)
 		x.mu.Unlock()
 		if n == 0 {
 			return
@@ -345,7 +345,7 @@ func TestExport_ShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 		t.Errorf("Shutdown = %v, want %v", err, context.Canceled)
 	}
 	h.wantNoExports()
-	if h.server.exports.begin(acme) {
+	if _, ok := h.server.exports.begin(acme); ok {
 		t.Error("an export began after Shutdown")
 	}
 }
@@ -366,13 +366,13 @@ func TestExport_TooManyAtOnce(t *testing.T) {
 		must(t, res.Body.Close())
 	}
 	h.wantNoExports()
-	var x exports
+	x := newTally[string](maxExports, maxExports/16)
 	for i := range maxExports {
-		if !x.begin(fmt.Sprint("org-", i)) {
+		if _, ok := x.begin(fmt.Sprint("org-", i)); !ok {
 			t.Fatalf("export %d did not begin", i)
 		}
 	}
-	if x.begin("another") {
+	if _, ok := x.begin("another"); ok {
 		t.Errorf("export %d began", maxExports+1)
 	}
 }

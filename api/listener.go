@@ -28,7 +28,9 @@ const (
 // not end it. It may be closed more than once.
 type limitListener struct {
 	net.Listener
-	addresses *connectionLimit
+	// enter counts a connection until leave is called, or returns false if its address has
+	// too many.
+	enter     func(net.Conn) (leave func(), ok bool)
 	slots     chan struct{}
 	closed    chan struct{}
 	closeOnce func() error
@@ -37,8 +39,8 @@ type limitListener struct {
 	fresh map[*conn]struct{} // connections that have sent nothing yet
 }
 
-func newLimitListener(ln net.Listener, maxConns int, addresses *connectionLimit) *limitListener {
-	l := &limitListener{Listener: ln, addresses: addresses, slots: make(chan struct{}, maxConns),
+func newLimitListener(ln net.Listener, maxConns int, enter func(net.Conn) (leave func(), ok bool)) *limitListener {
+	l := &limitListener{Listener: ln, enter: enter, slots: make(chan struct{}, maxConns),
 		closed: make(chan struct{}), fresh: make(map[*conn]struct{})}
 	l.closeOnce = sync.OnceValue(func() error {
 		close(l.closed)
@@ -87,7 +89,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err == nil {
-			leave, ok := l.addresses.enter(c)
+			leave, ok := l.enter(c)
 			if !ok {
 				_ = c.Close() // it is not worth more
 				continue
@@ -105,6 +107,19 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			return nil, net.ErrClosed
 		}
 	}
+}
+
+// enter counts a connection for its address, so that none takes all connections of the
+// server. Those of trusted proxies are their callers'.
+func (s *Server) enter(c net.Conn) (leave func(), ok bool) {
+	at := socketAddr(c.RemoteAddr())
+	if s.throttle.proxies.trust(at) {
+		return func() {}, true
+	}
+	if leave, ok = s.connections.begin(addressOf(at)); !ok {
+		s.metrics.turnedAway.Inc()
+	}
+	return leave, ok
 }
 
 // passing reports whether accepting may work again soon.

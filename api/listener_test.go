@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // scriptedListener returns what it is told to.
@@ -26,8 +24,8 @@ func (l *scriptedListener) Accept() (net.Conn, error) { return (<-l.accepts)() }
 // Close implements net.Listener.
 func (l *scriptedListener) Close() error { return nil }
 
-// roomy is a connection limit that no test meets.
-func roomy() *connectionLimit { return newConnectionLimit(1<<20, nil, prometheus.NewRegistry()) }
+// roomy lets every connection enter.
+func roomy(net.Conn) (leave func(), ok bool) { return func() {}, true }
 
 func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 3)}
@@ -37,7 +35,7 @@ func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 		inner.accepts <- func() (net.Conn, error) { return nil, err }
 	}
 	inner.accepts <- func() (net.Conn, error) { return ours, nil }
-	c, err := newLimitListener(inner, 1, roomy()).Accept()
+	c, err := newLimitListener(inner, 1, roomy).Accept()
 	if err != nil {
 		t.Fatalf("Accept = %v, want a connection", err)
 	}
@@ -46,7 +44,7 @@ func TestLimitListener_SurvivesAShortageOfDescriptors(t *testing.T) {
 
 func TestLimitListener_PassesOnOtherErrors(t *testing.T) {
 	inner := &scriptedListener{accepts: make(chan func() (net.Conn, error), 2)}
-	l := newLimitListener(inner, 1, roomy())
+	l := newLimitListener(inner, 1, roomy)
 	for range 2 { // a failed accept holds no slot
 		inner.accepts <- func() (net.Conn, error) { return nil, syscall.EINVAL }
 		if _, err := l.Accept(); !errors.Is(err, syscall.EINVAL) {
@@ -58,7 +56,7 @@ func TestLimitListener_PassesOnOtherErrors(t *testing.T) {
 func TestLimitListener_CloseEndsTheWaitForASlot(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	l := newLimitListener(ln, 1, roomy())
+	l := newLimitListener(ln, 1, roomy)
 	client, err := net.Dial("tcp", ln.Addr().String())
 	must(t, err)
 	defer client.Close()
@@ -111,8 +109,11 @@ func (h *harness) connected() net.Conn {
 	return c
 }
 
-func TestOccupancy_ATrustedProxyHasNoLimit(t *testing.T) {
-	o := newConnectionLimit(1, proxies{netip.MustParsePrefix("10.0.0.0/8")}, prometheus.NewRegistry())
+func TestLimitListener_ATrustedProxyHasNoLimit(t *testing.T) {
+	o := start(t, func(c *Config) {
+		c.Limits.AddressConnections = 1
+		c.RateLimits.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	}).server
 	for addr, want := range map[string]bool{"10.0.0.1": true, "192.0.2.1": false} {
 		c := peer{addr: &net.TCPAddr{IP: net.ParseIP(addr)}}
 		leave, ok := o.enter(c)

@@ -20,6 +20,7 @@ type metrics struct {
 	authFailures *prometheus.CounterVec
 	compile      *prometheus.HistogramVec
 	panics       prometheus.Counter
+	turnedAway   prometheus.Counter
 	unapproved   prometheus.Counter
 	unmatched    *routeMetrics
 }
@@ -35,9 +36,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			"Time to compile a policy version or an organization's rules for evaluation.", []string{"kind"},
 			1e-4, 2.5e-4, 1e-3, 2.5e-3, 1e-2, 2.5e-2, .1, .5, 2.5),
 		panics:     telemetry.Counter("writ_http_panics_total", "Requests whose handler panicked."),
+		turnedAway: telemetry.Counter("writ_http_connections_refused_total", "Connections closed at once because their address had too many."),
 		unapproved: telemetry.Counter("writ_unapproved_actions_total", "Actions recorded as executed though the decision had not allowed them."),
 	}
-	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.unapproved)
+	reg.MustRegister(m.duration, m.problems, m.authFailures, m.compile, m.panics, m.turnedAway, m.unapproved)
 	responses := telemetry.CounterVec("writ_http_responses_total", "Requests answered, by the class of the status.", "status")
 	reg.MustRegister(responses)
 	for class, name := range classes {

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -74,9 +73,6 @@ func (l RateLimit) check() error {
 	}
 	return nil
 }
-
-// seconds is the time to get n requests back, in whole seconds.
-func (l RateLimit) seconds(n float64) int { return int(math.Ceil(n / l.Rate)) }
 
 // RateLimits say how many requests are answered before one is refused with a
 // 429. What is zero is off.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -35,14 +36,14 @@ type Server struct {
 	approvals   *approval.Desk
 	metrics     *metrics
 	throttle    *throttle
-	connections *connectionLimit
 	site        *site
 	ids         *requestIDs
 	scratch     *sync.Pool
 	deadlines   deadlines
 	headers     []header // of every response
 	gate        *admission.Gate
-	exports     exports
+	connections *tally[address]
+	exports     *tally[string] // by organization
 	polls       *tally[string] // look-ups that wait, by organization
 
 	// giveUp ends the contexts of requests and the background work; background
@@ -82,7 +83,10 @@ func New(cfg Config) (*Server, error) {
 		deadlines: deadlines{base: life, timeout: cfg.Limits.Handle},
 		headers:   everyResponse(cfg.Hosted.APIURL),
 		polls:     newTally[string](maxPolls, maxPolls/4),
-		giveUp:    giveUp,
+		exports:   newTally[string](maxExports, maxExports/16),
+
+		connections: newTally[address](math.MaxInt, cfg.Limits.AddressConnections),
+		giveUp:      giveUp,
 	}
 	operators, err := s.startOperators(life)
 	if err != nil {
@@ -91,7 +95,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.auth = newAuth(s.docs, operators, cfg.ServiceToken, newFailures(s.metrics.authFailures))
 	s.throttle = newThrottle(cfg.RateLimits, cfg.Registry)
-	s.connections = newConnectionLimit(cfg.Limits.AddressConnections, cfg.RateLimits.TrustedProxies, cfg.Registry)
 	s.plans = newPlans(s.docs, cfg.Plans)
 	if s.approvals, err = approval.New(approval.Config{
 		Ledger: cfg.Ledger, Store: cfg.Store, Scrub: cfg.Scrub, TTL: cfg.Approvals.TTL, Detail: cfg.Approvals.Detail, Log: cfg.Log, Metrics: cfg.Registry,
@@ -229,7 +232,7 @@ func (s *Server) newApp() *fiber.App {
 // Serve answers requests of the public address until ln fails or Shutdown is
 // called, when it returns nil. It closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.connections)
+	limited := newLimitListener(ln, s.cfg.Limits.Connections, s.enter)
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
