@@ -9,6 +9,7 @@ import (
 	"writ/engine"
 	"writ/engine/condition"
 	"writ/ledger"
+	"writ/telemetry"
 )
 
 // metrics are what a pipeline tells of itself. No label names an organization or
@@ -29,24 +30,14 @@ type planTicks struct{ within, beyond prometheus.Counter }
 const sampleEvery = 16
 
 func newMetrics(reg prometheus.Registerer, plans []string) *metrics {
-	findings := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_findings_total", Help: "Findings of decisions, by stable code.",
-	}, []string{"code"})
-	ticks := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_meter_ticks_total",
-		Help: "Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.",
-	}, []string{"plan", "limit"})
-	condErrors := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_rule_condition_errors_total", Help: "Rule conditions that could not be evaluated, by cause.",
-	}, []string{"cause"})
+	findings := telemetry.CounterVec("writ_findings_total", "Findings of decisions, by stable code.", "code")
+	ticks := telemetry.CounterVec("writ_meter_ticks_total",
+		"Decisions that the organizations' meters counted, by plan and by whether the plan's limit still had room.", "plan", "limit")
+	condErrors := telemetry.CounterVec("writ_rule_condition_errors_total", "Rule conditions that could not be evaluated, by cause.", "cause")
 	m := &metrics{
-		evaluation: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:                           "writ_evaluation_duration_seconds",
-			Help:                           "Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",
-			Buckets:                        []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2, .1},
-			NativeHistogramBucketFactor:    1.1,
-			NativeHistogramMaxBucketNumber: 160,
-		}),
+		evaluation: telemetry.Histogram("writ_evaluation_duration_seconds",
+			"Time to evaluate an intent, without loading, compiling or committing; one evaluation in 16 is timed.",
+			1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 1e-4, 1e-3, 1e-2, .1),
 		byCode: make(map[engine.Code]prometheus.Counter),
 		byPlan: make(map[string]planTicks),
 	}

@@ -12,6 +12,7 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/telemetry"
 )
 
 // Verifier has decisions of the built-in engine made again by [engine.Sets.Query], off
@@ -52,10 +53,8 @@ const (
 // NewVerifier returns a verifier of one decision in every, at least 1. Nothing is
 // verified before [Verifier.Run].
 func NewVerifier(sets *engine.Sets, every uint64, log *slog.Logger, metrics prometheus.Registerer) *Verifier {
-	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_engine_verifications_total",
-		Help: "Decisions that were also to be made by the policy's Rego, by what came of it.",
-	}, []string{"result"})
+	counts := telemetry.CounterVec("writ_engine_verifications_total",
+		"Decisions that were also to be made by the policy's Rego, by what came of it.", "result")
 	metrics.MustRegister(counts)
 	v := &Verifier{sets: sets, log: log, every: every, queue: make(chan *verification, maxUnverified), results: make(map[verified]prometheus.Counter)}
 	for _, r := range []verified{verifiedSame, verifiedDiffers, verifiedError, verifiedDropped} {

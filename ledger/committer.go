@@ -28,6 +28,10 @@ type committer struct {
 	leaves  [][32]byte
 }
 
+// maxCommit bounds a batch, of decisions or of changes, so that the first of a
+// backlog doesn't wait for the last.
+const maxCommit = 1024
+
 // commitRest is the longest rest between two commits. With MongoDB, a commit takes several
 // times as long.
 const commitRest = time.Millisecond

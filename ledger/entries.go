@@ -2,14 +2,17 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
-	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -63,13 +66,16 @@ func recordedAt(r *storage.Record, at time.Time) time.Time {
 // append makes entries final and returns what stands for each of them. They wait
 // in the queue as the first one's organization.
 func (l *Ledger) append(ctx context.Context, entries ...*storage.Entry) ([]*storage.Entry, error) {
+	if slices.ContainsFunc(entries, func(e *storage.Entry) bool { return e.Body == nil }) {
+		return nil, errors.New("an entry without a body")
+	}
 	w := l.waiters.get(0)
 	w.entries = entries
 	if err := l.queue.put(w); err != nil {
 		return nil, err
 	}
 	stands := make([]*storage.Entry, len(entries))
-	if err := l.waiters.waitEntries(ctx, w, stands); err != nil {
+	if err := l.waiters.wait(ctx, w, nil, stands); err != nil {
 		return nil, err
 	}
 	for i, e := range stands {
@@ -93,14 +99,9 @@ type Removal struct {
 	Settled        int64     `json:"settled,omitzero"`
 }
 
-func (r *Removal) entry() *storage.Entry {
-	dst := r.Before.UTC().AppendFormat([]byte(`{"before":"`), time.RFC3339Nano)
-	dst = receipt.AppendInt(append(dst, `","count":`...), r.Count)
-	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.RetentionEntry))
-	dst = receipt.AppendString(append(dst, `,"id":`...), r.ID)
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), r.OrganizationID)
-	dst = appendNumber(dst, `,"settled":`, r.Settled)
-	return &storage.Entry{Kind: storage.RetentionEntry, OrganizationID: r.OrganizationID, Key: r.ID, Body: append(dst, '}')}
+func (r Removal) entry() *storage.Entry {
+	r.Before = r.Before.UTC()
+	return entryOf(storage.RetentionEntry, r.OrganizationID, r.ID, r)
 }
 
 // Retain says, before they are removed, that so many rows of org which were decided
@@ -128,21 +129,8 @@ type Change struct {
 }
 
 // Entry returns the entry of c, which is not signed yet.
-func (c *Change) Entry() *storage.Entry {
-	dst := []byte{'{'}
-	if c.Actor != "" {
-		dst = append(receipt.AppendString(append(dst, `"actor":`...), c.Actor), ',')
-	}
-	dst = receipt.AppendString(append(dst, `"digest":`...), c.Digest)
-	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.ChangeEntry))
-	dst = receipt.AppendString(append(dst, `,"id":`...), c.ID)
-	dst = receipt.AppendString(append(dst, `,"kind":`...), c.Kind)
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), c.OrganizationID)
-	dst = receipt.AppendInt(append(dst, `,"revision":`...), c.Revision)
-	return &storage.Entry{
-		Kind: storage.ChangeEntry, OrganizationID: c.OrganizationID, Body: append(dst, '}'),
-		Key: c.Kind + "/" + c.ID + "/" + strconv.FormatInt(c.Revision, 10),
-	}
+func (c Change) Entry() *storage.Entry {
+	return entryOf(storage.ChangeEntry, c.OrganizationID, c.Kind+"/"+c.ID+"/"+strconv.FormatInt(c.Revision, 10), c)
 }
 
 // changeKinds are what kinds of documents are called in the chain.
@@ -205,15 +193,30 @@ func (l *Ledger) SignChanges(ctx context.Context, src Changes) error {
 }
 
 // ParseChange reads the entry of a change.
-func ParseChange(e *storage.Entry) (Change, error) { return parseBody(e, (*Change).Entry) }
+func ParseChange(e *storage.Entry) (Change, error) { return parseBody(e, Change.Entry) }
+
+// entryOf returns an entry that is not signed yet. Its body is the canonical JSON of body,
+// with the member entry, which is its kind. It is nil where a time, which somebody has
+// forged, has no JSON.
+func entryOf[T any](kind storage.EntryKind, org, key string, body T) *storage.Entry {
+	text, err := json.Marshal(struct {
+		Kind storage.EntryKind `json:"entry"`
+		Body T                 `json:",embed"`
+	}{kind, body}, jsontext.AllowInvalidUTF8(true))
+	canonical := jsontext.Value(text)
+	if cmp.Or(err, canonical.Canonicalize()) != nil {
+		canonical = nil
+	}
+	return &storage.Entry{Kind: kind, OrganizationID: org, Key: key, Body: canonical}
+}
 
 // parseBody reads the body of e, which must be what entry makes of it.
-func parseBody[T any](e *storage.Entry, entry func(*T) *storage.Entry) (T, error) {
+func parseBody[T any](e *storage.Entry, entry func(T) *storage.Entry) (T, error) {
 	var body T
 	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return body, fmt.Errorf("the body of a %s: %w", e.Kind, err)
 	}
-	if want := entry(&body); want.Key != e.Key || want.OrganizationID != e.OrganizationID || !bytes.Equal(want.Body, e.Body) {
+	if want := entry(body); want.Key != e.Key || want.OrganizationID != e.OrganizationID || !bytes.Equal(want.Body, e.Body) {
 		return body, fmt.Errorf("the body of a %s is not that of its key", e.Kind)
 	}
 	return body, nil

@@ -31,20 +31,13 @@ type Import struct {
 	ImportedAt     time.Time `json:"imported_at"`
 }
 
-func (i *Import) entry() *storage.Entry {
-	dst := receipt.AppendString([]byte(`{"entry":`), string(storage.ImportEntry))
-	dst = receipt.AppendString(append(dst, `,"id":`...), i.ID)
-	dst = i.ImportedAt.UTC().AppendFormat(append(dst, `,"imported_at":"`...), time.RFC3339Nano)
-	dst = receipt.AppendString(append(dst, `","organization_id":`...), i.OrganizationID)
-	dst = receipt.AppendInt(append(dst, `,"removed":`...), i.Removed)
-	dst = receipt.AppendString(append(dst, `,"root":`...), i.Root)
-	dst = receipt.AppendInt(append(dst, `,"rows":`...), i.Rows)
-	dst = receipt.AppendInt(append(dst, `,"settled":`...), i.Settled)
-	return &storage.Entry{Kind: storage.ImportEntry, OrganizationID: i.OrganizationID, Key: i.ID, Body: append(dst, '}')}
+func (i Import) entry() *storage.Entry {
+	i.ImportedAt = i.ImportedAt.UTC()
+	return entryOf(storage.ImportEntry, i.OrganizationID, i.ID, i)
 }
 
 // ParseImport reads the entry of an import.
-func ParseImport(e *storage.Entry) (Import, error) { return parseBody(e, (*Import).entry) }
+func ParseImport(e *storage.Entry) (Import, error) { return parseBody(e, Import.entry) }
 
 // SignImport ends an import, of which all is stored, by its entry. It sets ImportedAt
 // and returns the import that stands. Said again, it is what was said first; its error
@@ -74,15 +67,9 @@ type Abandonment struct {
 	AbandonedAt    time.Time `json:"abandoned_at"`
 }
 
-func (a *Abandonment) entry() *storage.Entry {
-	dst := a.AbandonedAt.UTC().AppendFormat([]byte(`{"abandoned_at":"`), time.RFC3339Nano)
-	dst = receipt.AppendString(append(dst, `","entry":`...), string(storage.AbandonEntry))
-	dst = receipt.AppendString(append(dst, `,"export":`...), a.ExportID)
-	dst = receipt.AppendString(append(dst, `,"id":`...), a.ID)
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), a.OrganizationID)
-	dst = receipt.AppendInt(append(dst, `,"removed":`...), a.Removed)
-	dst = receipt.AppendInt(append(dst, `,"rows":`...), a.Rows)
-	return &storage.Entry{Kind: storage.AbandonEntry, OrganizationID: a.OrganizationID, Key: a.ID, Body: append(dst, '}')}
+func (a Abandonment) entry() *storage.Entry {
+	a.AbandonedAt = a.AbandonedAt.UTC()
+	return entryOf(storage.AbandonEntry, a.OrganizationID, a.ID, a)
 }
 
 // SignAbandonment announces that what an import has stored is removed. It sets ID and

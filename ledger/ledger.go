@@ -98,7 +98,7 @@ func (l *Ledger) SignWith(s *receipt.Signer) { l.cfg.signer.Store(s) }
 // the ledger find out, as the next commit would. It does not try a write: see
 // [storage.Store].
 func (l *Ledger) Healthy(ctx context.Context) error {
-	if err := l.flush(ctx); err != nil {
+	if _, err := l.append(ctx); err != nil { // it waits its turn as an organization would
 		return fmt.Errorf("checking the ledger: %w", err)
 	}
 	return nil
@@ -202,18 +202,8 @@ func (l *Ledger) enqueue(ctx context.Context, w *waiter, entries []*Entry, whole
 // once, and the entries may still become final: committing the same intents again returns
 // their Outcomes.
 func (p Pending) Wait(ctx context.Context, outs []Outcome) error {
-	if err := p.ledger.waiters.wait(ctx, p.waiter, outs); err != nil {
+	if err := p.ledger.waiters.wait(ctx, p.waiter, outs, nil); err != nil {
 		return fmt.Errorf("committing a decision: %w", err)
 	}
 	return nil
-}
-
-// flush returns once the committer knows what became of every commit, or why it
-// does not. It waits its turn as an organization of its own would.
-func (l *Ledger) flush(ctx context.Context) error {
-	w := l.waiters.get(0)
-	if err := l.queue.put(w); err != nil {
-		return err
-	}
-	return l.waiters.wait(ctx, w, nil)
 }

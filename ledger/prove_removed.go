@@ -65,7 +65,7 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 		}
 		return err
 	case storage.RetentionEntry:
-		r, err := parseBody(e, (*Removal).entry)
+		r, err := parseBody(e, Removal.entry)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (p *prover) body(e *storage.Entry, announced map[string]*removals) error {
 	case storage.ImportEntry:
 		return p.imports.entry(e)
 	case storage.AbandonEntry: // nothing is left of what it announces
-		_, err := parseBody(e, (*Abandonment).entry)
+		_, err := parseBody(e, Abandonment.entry)
 		return err
 	}
 	return errors.New("no such entry is known")

@@ -53,38 +53,18 @@ func (v *Verdict) ends() bool { return v.Verdict == Revoked || v.Verdict == Used
 func endKey(approvalID string) string { return approvalID + "/end" }
 
 // entry returns the entry of v, which is not signed yet.
-func (v *Verdict) entry() *storage.Entry {
-	e := &storage.Entry{Kind: storage.VerdictEntry, OrganizationID: v.OrganizationID, Key: v.ApprovalID}
+func (v Verdict) entry() *storage.Entry {
+	key := v.ApprovalID
 	if v.ends() {
-		e.Key = endKey(v.ApprovalID)
+		key = endKey(key)
 	}
-	dst := receipt.AppendString([]byte(`{"approval_id":`), v.ApprovalID)
-	dst = appendOptionalTime(dst, `,"approved_until":"`, v.ApprovedUntil)
-	dst = appendOptional(dst, `,"comment":`, v.Comment)
-	dst = appendOptionalTime(dst, `,"decided_at":"`, v.DecidedAt)
-	dst = appendOptional(dst, `,"decided_by":`, v.DecidedBy)
-	dst = appendOptional(dst, `,"details_digest":`, v.DetailsDigest)
-	dst = receipt.AppendString(append(dst, `,"entry":`...), string(storage.VerdictEntry))
-	dst = appendOptional(dst, `,"intent_digest":`, v.IntentDigest)
-	dst = receipt.AppendString(append(dst, `,"organization_id":`...), v.OrganizationID)
-	dst = appendOptional(dst, `,"used_by":`, v.UsedBy)
-	dst = receipt.AppendString(append(dst, `,"verdict":`...), v.Verdict)
-	dst = append(dst, '}')
-	e.Body = dst
-	return e
-}
-
-// appendOptionalTime appends a member, whose name ends in a quote, unless t is zero.
-func appendOptionalTime(dst []byte, name string, t time.Time) []byte {
-	if t.IsZero() {
-		return dst
-	}
-	return append(t.UTC().AppendFormat(append(dst, name...), time.RFC3339Nano), '"')
+	v.DecidedAt, v.ApprovedUntil = v.DecidedAt.UTC(), v.ApprovedUntil.UTC()
+	return entryOf(storage.VerdictEntry, v.OrganizationID, key, v)
 }
 
 // ParseVerdict reads the entry of a verdict.
 func ParseVerdict(e *storage.Entry) (*Verdict, error) {
-	v, err := parseBody(e, (*Verdict).entry)
+	v, err := parseBody(e, Verdict.entry)
 	v.Receipt = e.Inclusion
 	return &v, err
 }

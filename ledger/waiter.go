@@ -109,25 +109,17 @@ func (ws *waiters) get(n int) *waiter {
 	return w
 }
 
-// wait puts what was decided about w, which ends w, into outs. It returns what
-// kept w from being committed, or ctx's error.
-func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome) error {
-	return ws.await(ctx, w, func() { copy(outs, w.outs) })
-}
-
-// waitEntries is wait for what stands for w's entries.
-func (ws *waiters) waitEntries(ctx context.Context, w *waiter, stand []*storage.Entry) error {
-	return ws.await(ctx, w, func() { copy(stand, w.stand) })
-}
-
-func (ws *waiters) await(ctx context.Context, w *waiter, take func()) error {
+// wait puts what was decided about w, which ends w, into outs, and what stands for its entries
+// into stand. It returns what kept w from being committed, or ctx's error.
+func (ws *waiters) wait(ctx context.Context, w *waiter, outs []Outcome, stand []*storage.Entry) error {
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	err := w.err
-	take()
+	copy(outs, w.outs)
+	copy(stand, w.stand)
 	*w = waiter{done: w.done}
 	ws.pool.Put(w)
 	return err

@@ -14,6 +14,11 @@ import (
 	"writ/engine"
 )
 
+// maxAnswer is how many bytes an answer may have: some 80 reasons of rules, which with
+// the rule's name have some 800 characters each. One reason has at most
+// [condition.MaxText] bytes.
+const maxAnswer = 64 << 10
+
 // ask sends one question and reads its answer.
 func (c *Core) ask(caller context.Context, q question) (engine.Result, error) {
 	ctx, cancel := context.WithTimeout(caller, c.timeout)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"writ/engine"
+	"writ/telemetry"
 )
 
 // outcomeError is the outcome of a question without a decision; the others are
@@ -22,37 +23,21 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, b *breaker) (*metrics, error) {
 	m := &metrics{
 		byReason: make(map[Reason]prometheus.Counter),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:                           "writ_core_request_duration_seconds",
-			Help:                           "Time the external evaluation core took to answer, by decision or error.",
-			Buckets:                        []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-			NativeHistogramBucketFactor:    1.1,
-			NativeHistogramMaxBucketNumber: 160,
-		}, []string{"outcome"}),
+		duration: telemetry.HistogramVec("writ_core_request_duration_seconds",
+			"Time the external evaluation core took to answer, by decision or error.", []string{"outcome"},
+			.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10),
 	}
-	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "writ_core_errors_total",
-		Help: "Evaluations that the external evaluation core did not decide and that were refused, by reason.",
-	}, []string{"reason"})
+	failures := telemetry.CounterVec("writ_core_errors_total",
+		"Evaluations that the external evaluation core did not decide and that were refused, by reason.", "reason")
 	for _, outcome := range []string{engine.Allow.String(), engine.ApprovalRequired.String(), engine.Deny.String(), outcomeError} {
 		m.duration.WithLabelValues(outcome)
 	}
 	for _, reason := range reasons() {
 		m.byReason[reason] = failures.WithLabelValues(string(reason))
 	}
-	if reg == nil {
-		return m, nil
-	}
-	state := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "writ_core_breaker_state",
-		Help: "Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).",
-	}, b.state)
-	for _, c := range []prometheus.Collector{m.duration, failures, state} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	_, err := telemetry.Register(reg, m.duration, failures, telemetry.GaugeFunc("writ_core_breaker_state",
+		"Breaker of the external evaluation core: 0 closed (asked), 1 half-open (tried out), 2 open (left alone).", b.state))
+	return m, err
 }
 
 // asked counts a question that was sent.
