@@ -153,7 +153,7 @@ func (r *documents) Scan(q storage.Query, f func(position []byte, d storage.Docu
 	if it != r.first {
 		defer it.Close() //nolint:errcheck // the reads have returned its errors
 	}
-	return r.s.each(r.ctx, it, (*iterator).First, (*iterator).Next, func(k, v []byte) (bool, error) {
+	return r.s.each(r.ctx, it, (*iterator).First, func(k, v []byte) (bool, error) {
 		position, d, err := r.document(c, q, k, v)
 		if err != nil {
 			return true, err

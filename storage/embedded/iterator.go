@@ -7,12 +7,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// order is the direction in which keys are read.
+type order int
+
+const (
+	ascending  order = 1
+	descending order = -1
+)
+
 // iterator iterates over the keys of Pebble and of the tail. After First, Last or a Seek
 // it moves in one direction. It must be closed.
 type iterator struct {
 	p     *pebble.Iterator
 	cs    []*cursorOf // of the tail, the newest first
-	back  bool
+	order order
 	atP   bool      // p is valid
 	at    *cursorOf // that has the current key, nil if p has it
 	valid bool
@@ -22,7 +30,7 @@ type iterator struct {
 type cursorOf struct {
 	tree         *tree
 	lower, upper []byte // nil for no bound
-	back         bool
+	order        order
 	buf          []kv
 	i            int
 	done         bool // nothing follows buf
@@ -37,15 +45,15 @@ func (c *cursorOf) next() {
 		return
 	}
 	last := c.buf[len(c.buf)-1].k
-	if c.back {
+	if c.order == descending {
 		c.fillBack(btreemap.LT(last))
 	} else {
 		c.fill(btreemap.GT(last))
 	}
 }
 
-func (c *cursorOf) seek(from []byte, back bool) {
-	if c.back = back; back {
+func (c *cursorOf) seek(from []byte, o order) {
+	if c.order = o; o == descending {
 		upper := btreemap.Max[string]()
 		if c.upper != nil {
 			upper = btreemap.LT(string(c.upper))
@@ -92,13 +100,13 @@ func newIterator(trees []*tree, p *pebble.Iterator, o *pebble.IterOptions) *iter
 }
 
 // First moves to the first key and reports whether there is one.
-func (it *iterator) First() bool { return it.start(nil, false, it.p.First()) }
+func (it *iterator) First() bool { return it.start(nil, ascending, it.p.First()) }
 
 // Last moves to the last key.
-func (it *iterator) Last() bool { return it.start(nil, true, it.p.Last()) }
+func (it *iterator) Last() bool { return it.start(nil, descending, it.p.Last()) }
 
 // SeekGE moves to the first key that is not less than k.
-func (it *iterator) SeekGE(k []byte) bool { return it.start(k, false, it.p.SeekGE(k)) }
+func (it *iterator) SeekGE(k []byte) bool { return it.start(k, ascending, it.p.SeekGE(k)) }
 
 // SeekPrefixGE moves to k, using filters, and reports whether it exists.
 func (it *iterator) SeekPrefixGE(k []byte) bool {
@@ -115,10 +123,10 @@ func (it *iterator) SeekPrefixGE(k []byte) bool {
 	return it.valid
 }
 
-func (it *iterator) start(from []byte, back, atP bool) bool {
-	it.back, it.atP = back, atP
+func (it *iterator) start(from []byte, o order, atP bool) bool {
+	it.order, it.atP = o, atP
 	for _, c := range it.cs {
-		c.seek(from, back)
+		c.seek(from, o)
 	}
 	return it.settle()
 }
@@ -136,20 +144,12 @@ func (it *iterator) settle() bool {
 
 // before reports whether k comes before the current key, or is the same one in Pebble.
 func (it *iterator) before(k string) bool {
-	order := cmp.Compare(k, string(it.Key()))
-	if it.back {
-		order = -order
-	}
-	return order < 0 || order == 0 && it.at == nil
+	c := int(it.order) * cmp.Compare(k, string(it.Key()))
+	return c < 0 || c == 0 && it.at == nil
 }
 
-// Next moves to the next key, Prev to the previous one.
-func (it *iterator) Next() bool { return it.move() }
-
-// Prev is Next after Last.
-func (it *iterator) Prev() bool { return it.move() }
-
-func (it *iterator) move() bool {
+// Next moves to the next key, after Last to the one before.
+func (it *iterator) Next() bool {
 	if !it.valid {
 		return false
 	}
@@ -171,14 +171,11 @@ func (it *iterator) move() bool {
 }
 
 func (it *iterator) step() bool {
-	if it.back {
+	if it.order == descending {
 		return it.p.Prev()
 	}
 	return it.p.Next()
 }
-
-// Valid reports whether the iterator is at a key.
-func (it *iterator) Valid() bool { return it.valid }
 
 // Key returns the current key, valid until the iterator moves.
 func (it *iterator) Key() []byte {

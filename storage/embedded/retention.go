@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/uuid"
 
 	"writ/engine"
@@ -77,33 +76,65 @@ func (s *Store) CountExpired(ctx context.Context, org string, before time.Time, 
 	if err := checkOrg(org); err != nil {
 		return n, err
 	}
-	prefix := orgKey(kindRecord, org)
-	it, err := s.newIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew)))})
-	if err != nil {
-		return n, err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	var row uuid.UUID
 	orphans := make(map[uuid.UUID]bool)
-	for ok := it.First(); ok; ok = it.Next() { // no value is read
-		id, settlement, err := parsePosition(it.Key()[len(prefix):])
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return storage.Expired{}, err
-		}
+	err = s.rowsBefore(ctx, org, before, func(id uuid.UUID, row, settlement []byte) (bool, error) {
 		switch {
-		case settlement && id != row:
+		case row == nil:
 			orphans[id] = true
-			continue
-		case settlement:
-			n.Settled++
-			continue
+			return false, nil
 		case n.Records == max:
-			return n, s.removeOrphans(ctx, org, orphans)
+			return true, nil
 		}
 		n.Records++
-		row = id
+		if settlement != nil {
+			n.Settled++
+		}
+		return false, nil
+	})
+	if err != nil {
+		return storage.Expired{}, err
 	}
-	return n, errors.Join(it.Error(), s.removeOrphans(ctx, org, orphans))
+	return n, s.removeOrphans(ctx, org, orphans)
+}
+
+// rowsBefore calls f for the rows of org that were decided before a time, with their
+// settlements, nil for none, until f stops it. A settlement without a row has a nil row.
+func (s *Store) rowsBefore(
+	ctx context.Context, org string, before time.Time, f func(id uuid.UUID, row, settlement []byte) (stop bool, err error),
+) error {
+	prefix := orgKey(kindRecord, org)
+	var id uuid.UUID // of row, which f has not had
+	var row []byte
+	stopped := false
+	tell := func(id uuid.UUID, row, settlement []byte) (_ bool, err error) {
+		stopped, err = f(id, row, settlement)
+		return stopped, err
+	}
+	err := s.scan(ctx, prefix, key(bytes.Clone(prefix)).id(storage.IDAt(before.Add(-storage.MaxSkew))), func(k, v []byte) (bool, error) {
+		of, settlement, err := parsePosition(k[len(prefix):])
+		last := row
+		row = nil
+		switch {
+		case err != nil:
+			return true, err
+		case settlement && last != nil && of == id:
+			return tell(id, last, v)
+		case last != nil:
+			if stop, err := tell(id, last, nil); stop || err != nil {
+				return true, err
+			}
+		}
+		if settlement {
+			return tell(of, nil, v)
+		}
+		id, row = of, bytes.Clone(v)
+		return false, nil
+	})
+	if row == nil || stopped || err != nil {
+		return err
+	}
+	_, err = f(id, row, nil)
+	return err
 }
 
 // removeOrphans removes the settlements of decisions without a row whose tombstones have the
@@ -167,36 +198,29 @@ func (s *Store) settlementLeaf(org string, id uuid.UUID) (leaf receipt.Leaf, err
 	return receipt.Leaf{Chain: f.head.Chain, Seq: f.head.Seq, Index: uint32(at.index), Hash: hash}, err
 }
 
-// expired finds the rows to remove: at most most rows of org with ids less than end.
+// expired finds the rows to remove: at most most rows of org that were decided before a time.
 func (s *Store) expired(
-	ctx context.Context, org string, end uuid.UUID, most storage.Expired, garbage garbage,
+	ctx context.Context, org string, before time.Time, most storage.Expired, garbage garbage,
 ) (rows []*storage.Record, n storage.Expired, err error) {
-	prefix := orgKey(kindRecord, org)
-	upper := key(bytes.Clone(prefix)).id(end)
-	err = s.scan(ctx, prefix, upper, func(k, v []byte) (stop bool, err error) {
-		id, settlement, err := parsePosition(k[len(prefix):])
-		if err != nil {
-			return true, err
-		}
-		if settlement {
-			if n := len(rows); n == 0 || rows[n-1].DecisionID != id.String() {
-				return true, fmt.Errorf("%w: the settlement of decision %s has none", errCorrupt, id)
-			}
-			if n.Settled == most.Settled {
-				rows = rows[:len(rows)-1]
-				return true, nil
-			}
-			n.Settled++
-			return false, errors.Join(s.settleRow(rows[len(rows)-1], v), garbage.add(s, v))
-		}
-		if len(rows) == most.Records {
+	err = s.rowsBefore(ctx, org, before, func(id uuid.UUID, row, settlement []byte) (bool, error) {
+		switch {
+		case row == nil:
+			return true, fmt.Errorf("%w: the settlement of decision %s has none", errCorrupt, id)
+		case n.Records == most.Records || settlement != nil && n.Settled == most.Settled:
 			return true, nil
 		}
-		r, err := s.parseRow(org, id, v, nil)
+		r, err := s.parseRow(org, id, row, nil)
+		if err == nil {
+			err = garbage.add(s, row)
+		}
+		if err == nil && settlement != nil {
+			n.Settled++
+			err = errors.Join(s.settleRow(r, settlement), garbage.add(s, settlement))
+		}
+		n.Records++
 		rows = append(rows, r)
-		return false, errors.Join(err, garbage.add(s, v))
+		return false, err
 	})
-	n.Records = len(rows)
 	return rows, n, err
 }
 
@@ -250,7 +274,7 @@ func (s *Store) RemoveRecords(
 // removeOldest adds the removal of org's oldest rows to b and returns their number.
 func (s *Store) removeOldest(ctx context.Context, b *batch, org string, before time.Time, most storage.Expired) (storage.Expired, error) {
 	garbage := make(garbage)
-	rows, n, err := s.expired(ctx, org, storage.IDAt(before.Add(-storage.MaxSkew)), most, garbage)
+	rows, n, err := s.expired(ctx, org, before, most, garbage)
 	if err == nil {
 		err = s.addGarbage(b, garbage)
 	}

@@ -99,16 +99,16 @@ func (s *Store) count(k key) (int64, error) {
 // scan calls f for the rows from lower up to upper until f stops it. The slices are valid
 // only during the call.
 func (s *Store) scan(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
-	return s.iterate(ctx, lower, upper, (*iterator).First, (*iterator).Next, f)
+	return s.iterate(ctx, lower, upper, (*iterator).First, f)
 }
 
 // scanBack is scan from the last row to the first.
 func (s *Store) scanBack(ctx context.Context, lower, upper key, f func(k, v []byte) (stop bool, err error)) error {
-	return s.iterate(ctx, lower, upper, (*iterator).Last, (*iterator).Prev, f)
+	return s.iterate(ctx, lower, upper, (*iterator).Last, f)
 }
 
 func (s *Store) iterate(
-	ctx context.Context, lower, upper key, first, next func(*iterator) bool,
+	ctx context.Context, lower, upper key, first func(*iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
 ) (err error) {
 	it, err := s.newIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -116,15 +116,15 @@ func (s *Store) iterate(
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	return s.each(ctx, it, first, next, f)
+	return s.each(ctx, it, first, f)
 }
 
 // each calls f for the rows of it.
 func (s *Store) each(
-	ctx context.Context, it *iterator, first, next func(*iterator) bool,
+	ctx context.Context, it *iterator, first func(*iterator) bool,
 	f func(k, v []byte) (stop bool, err error),
 ) error {
-	for ok := first(it); ok; ok = next(it) {
+	for ok := first(it); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
