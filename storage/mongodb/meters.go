@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -78,7 +77,7 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 	writes := make([]mongo.WriteModel, 0, len(parts))
 	for p, n := range parts {
 		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(doc("_id", p.key())).SetUpdate(mongo.Pipeline{
-			doc("$set", doc("n", expr("$add", "$n", n), "g", byHolder.less(p.holder, n))),
+			doc("$set", doc(quotaCounted, expr("$add", "$"+quotaCounted, n), quotaGiven, byHolder.less(p.holder, n))),
 		}))
 	}
 	if len(writes) > 0 {
@@ -86,22 +85,22 @@ func (s *Store) countHeads(ctx context.Context, chain [16]byte) (more bool, err 
 			return false, err
 		}
 	}
-	_, err = s.db.Collection(countersName).UpdateOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}},
-		bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: heads[len(heads)-1].ID.Seq}}}}, options.UpdateOne().SetUpsert(true))
+	_, err = s.db.Collection(countersName).UpdateOne(ctx, doc("_id", countedKey(chain)),
+		doc("$set", doc(counterN, heads[len(heads)-1].ID.Seq)), options.UpdateOne().SetUpsert(true))
 	return len(heads) == countMost, err
 }
 
 // counted returns the sequence of the last counted head of a chain.
 func (s *Store) counted(ctx context.Context, chain [16]byte) (int64, error) {
 	var counter counterRow
-	err := s.db.Collection(countersName).FindOne(ctx, bson.D{{Key: "_id", Value: countedKey(chain)}}).Decode(&counter)
+	err := s.db.Collection(countersName).FindOne(ctx, doc("_id", countedKey(chain))).Decode(&counter)
 	return counter.N, ifAny(err)
 }
 
 // uncounted returns the heads of a chain after a sequence, most at most unless that
 // is 0, without their signatures.
 func (s *Store) uncounted(ctx context.Context, chain [16]byte, after, most int64) ([]headRow, error) {
-	unsigned := options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetLimit(most).SetProjection(bson.D{{Key: "h", Value: 0}})
+	unsigned := options.Find().SetSort(doc("_id", 1)).SetLimit(most).SetProjection(doc(headSigned, 0))
 	return find[headRow](ctx, s.heads(), headsFrom(chain, after+1), unsigned)
 }
 
@@ -160,7 +159,7 @@ func (s *Store) Metered(ctx context.Context, org string, month storage.Month) (n
 // Meters implements storage.Quotas. An organization with a decision has a row.
 func (s *Store) Meters(ctx context.Context, month storage.Month, f func(org string, decided int64) error) error {
 	return s.metered(ctx, "", month, func(ctx context.Context, pending map[string]int64) error {
-		cursor, err := s.quotaRows().Find(ctx, doc("m", int32(month)), options.Find().SetProjection(doc("g", 0))) //nolint:gosec // a year and a month
+		cursor, err := s.quotaRows().Find(ctx, doc(quotaMonth, int32(month)), options.Find().SetProjection(doc(quotaGiven, 0))) //nolint:gosec // a year and a month
 		return each(ctx, cursor, err, func(row *quotaRow) (bool, error) {
 			n := row.N + pending[row.Org]
 			if n == 0 {

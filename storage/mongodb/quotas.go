@@ -15,25 +15,6 @@ import (
 	"writ/storage"
 )
 
-// quotaRow is the meter of an organization in a month: the number of counted decisions,
-// and the places of each handle. A handle's places are the held ones and those used for
-// decisions that are not counted yet. The sum of all is the number of decisions and held
-// places: a decision uses a place, and counting only moves it.
-type quotaRow struct {
-	Key   []byte      `bson:"_id"` // text(org) month
-	Org   string      `bson:"o"`
-	Month int32       `bson:"m"`
-	N     int64       `bson:"n"`
-	Given []placesRow `bson:"g"`
-	// Last is how many places the last Count granted, or lapsed.
-	Last int64 `bson:"last,omitempty"`
-}
-
-type placesRow struct {
-	Holder string `bson:"h"`
-	N      int64  `bson:"n"`
-}
-
 // lapsed is the Last of a Count for a handle whose slot may have expired.
 const lapsed = -1
 
@@ -146,7 +127,7 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 			continue
 		}
 		_, err := s.quotaRows().UpdateOne(ctx, doc("_id", t.key()),
-			mongo.Pipeline{t.made(), doc("$set", doc("g", byHolder.more(s.slot.holder, t.n-t.used)))}, options.UpdateOne().SetUpsert(true))
+			mongo.Pipeline{t.made(), doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, t.n-t.used)))}, options.UpdateOne().SetUpsert(true))
 		if err != nil {
 			return err
 		}
@@ -156,8 +137,8 @@ func (s *Store) usePlaces(ctx context.Context, ticks []tick) error {
 
 // made makes a meter's row, if there is none.
 func (m meter) made() bson.D {
-	return doc("$set", doc("o", literal(m.org), "m", int32(m.month), //nolint:gosec // a year and a month
-		"n", orElse("$n", int64(0)), "g", orElse("$g", bson.A{})))
+	return doc("$set", doc(quotaOrg, literal(m.org), quotaMonth, int32(m.month), //nolint:gosec // a year and a month
+		quotaCounted, orElse(quotaCounted, int64(0)), quotaGiven, orElse(quotaGiven, bson.A{})))
 }
 
 // Count implements storage.Quotas.
@@ -193,26 +174,31 @@ func (s *Store) countMeter(ctx context.Context, m meter, ask *storage.Ask) (stor
 		}
 		return storage.Granted{}, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	for {
-		row, err := s.exchange(bounded, m, back, ask)
-		if err == nil && row.Last != lapsed {
-			s.quotas.add(m, row.Last)
-			granted := storage.Granted{N: row.Last, At: ask.At, Total: row.N}
-			for _, g := range row.Given {
-				granted.Total += g.N
+	var row quotaRow
+	err := s.do(ctx, m.org, "asking for places", func(ctx context.Context) (err error) {
+		for {
+			row, err = s.exchange(ctx, m, back, ask)
+			switch {
+			case mongo.IsDuplicateKeyError(err): // another handle made the row
+			case err != nil || row.Last != lapsed:
+				return err
+			default:
+				back = 0
+				if err := s.slot.renew(ctx, s); err != nil {
+					return err
+				}
 			}
-			return granted, nil
 		}
-		if err == nil {
-			back = 0
-			err = s.slot.renew(bounded, s)
-		}
-		if err != nil && !mongo.IsDuplicateKeyError(err) { // another handle made the row
-			return storage.Granted{}, failed(ctx, "asking for places", err)
-		}
+	})
+	if err != nil {
+		return storage.Granted{}, err
 	}
+	s.quotas.add(m, row.Last)
+	granted := storage.Granted{N: row.Last, At: ask.At, Total: row.N}
+	for _, g := range row.Given {
+		granted.Total += g.N
+	}
+	return granted, nil
 }
 
 // exchange gives places of this handle back and grants what is asked.
@@ -220,13 +206,13 @@ func (s *Store) exchange(ctx context.Context, m meter, back int64, ask *storage.
 	last := any(int64(0))
 	if ask.Want > 0 {
 		held := expr("$lt", "$$NOW", time.UnixMilli(s.slot.until.Load()))
-		last = expr("$cond", held, granting(ask, expr("$add", "$n", doc("$sum", "$g.n"))), int64(lapsed))
+		last = expr("$cond", held, granting(ask, expr("$add", "$"+quotaCounted, doc("$sum", "$"+quotaGiven+"."+placesN))), int64(lapsed))
 	}
 	err = s.quotaRows().FindOneAndUpdate(ctx, doc("_id", m.key()), mongo.Pipeline{
 		m.made(),
-		doc("$set", doc("g", byHolder.less(s.slot.holder, back))),
-		doc("$set", doc("last", last)),
-		doc("$set", doc("g", byHolder.more(s.slot.holder, expr("$max", int64(0), "$last")))),
+		doc("$set", doc(quotaGiven, byHolder.less(s.slot.holder, back))),
+		doc("$set", doc(quotaLast, last)),
+		doc("$set", doc(quotaGiven, byHolder.more(s.slot.holder, expr("$max", int64(0), "$"+quotaLast)))),
 	}, options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&row)
 	return row, err
 }
@@ -244,31 +230,25 @@ func granting(ask *storage.Ask, taken bson.D) bson.D {
 // tally is a list in a row of who has places of it: handles, or the parts of a window.
 type tally struct{ list, who string }
 
-var byHolder, byPart = tally{"g", "h"}, tally{"p", "a"}
+var byHolder, byPart = tally{quotaGiven, placesHolder}, tally{windowParts, partAt}
 
 // of is how many places somebody has.
 func (t tally) of(who any) bson.D {
-	n := expr("$cond", expr("$eq", "$$this."+t.who, who), "$$this.n", int64(0))
+	n := expr("$cond", expr("$eq", "$$this."+t.who, who), "$$this."+placesN, int64(0))
 	return doc("$sum", doc("$map", doc("input", "$"+t.list, "in", n)))
 }
 
 // more is the list in which somebody has n more, without who then has none.
 func (t tally) more(who, n any) bson.D {
 	others := doc("$filter", doc("input", "$"+t.list, "cond", expr("$ne", "$$this."+t.who, who)))
-	all := expr("$concatArrays", others, bson.A{doc(t.who, who, "n", expr("$add", t.of(who), n))})
-	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this.n", int64(0))))
+	all := expr("$concatArrays", others, bson.A{doc(t.who, who, placesN, expr("$add", t.of(who), n))})
+	return doc("$filter", doc("input", all, "cond", expr("$ne", "$$this."+placesN, int64(0))))
 }
 
 // less is the list in which somebody has n fewer, or none.
 func (t tally) less(who any, n int64) bson.D {
 	return t.more(who, expr("$subtract", int64(0), expr("$min", t.of(who), n)))
 }
-
-func expr(name string, args ...any) bson.D { return doc(name, bson.A(args)) }
-
-func literal(v any) bson.D { return doc("$literal", v) }
-
-func orElse(field string, v any) bson.D { return expr("$ifNull", field, v) }
 
 // repay gives back owed places. It does not retry an error, which may have given them
 // back.
@@ -287,6 +267,6 @@ func (s *Store) repay(ctx context.Context) error {
 // freePlaces takes back the places of a holder that was given up. All its decisions must
 // be counted.
 func (s *Store) freePlaces(ctx context.Context, holder string) error {
-	_, err := s.quotaRows().UpdateMany(ctx, doc("g.h", holder), doc("$pull", doc("g", doc("h", holder))))
+	_, err := s.quotaRows().UpdateMany(ctx, doc(quotaGiven+"."+placesHolder, holder), doc("$pull", doc(quotaGiven, doc(placesHolder, holder))))
 	return err
 }

@@ -180,6 +180,66 @@ type meterTick struct {
 	N     int64  `bson:"n"`
 }
 
+// quotas
+const (
+	quotaOrg     = "o"
+	quotaMonth   = "m"
+	quotaCounted = "n"
+	quotaGiven   = "g"
+	quotaLast    = "last"
+	placesHolder = "h"
+)
+
+// quotaRow is the meter of an organization in a month: the number of counted decisions,
+// and the places of each handle. A handle's places are the held ones and those used for
+// decisions that are not counted yet. The sum of all is the number of decisions and held
+// places: a decision uses a place, and counting only moves it.
+type quotaRow struct {
+	Key   []byte      `bson:"_id"` // text(org) month
+	Org   string      `bson:"o"`
+	Month int32       `bson:"m"`
+	N     int64       `bson:"n"`
+	Given []placesRow `bson:"g"`
+	// Last is how many places the last Count granted, or lapsed.
+	Last int64 `bson:"last,omitempty"`
+}
+
+type placesRow struct {
+	Holder string `bson:"h"`
+	N      int64  `bson:"n"`
+}
+
+// windows
+const (
+	windowBegun = "u"
+	windowParts = "p"
+	windowUntil = "until"
+	windowLast  = "last"
+	windowAt    = "at"
+	partAt      = "a"
+)
+
+// windowRow is a window. It has no holders: what is granted is counted until it is given
+// back or has left the window, so nothing is to be done when a handle is lost.
+type windowRow struct {
+	Key   []byte    `bson:"_id"` // text(org) text(counter) text(of)
+	Begun string    `bson:"u"`
+	Parts []partRow `bson:"p"`
+	// Until is when the window is removed, by an index: all that was counted has left it.
+	Until time.Time `bson:"until"`
+	// Last is what was granted last, and At the part in which that was counted.
+	Last int64 `bson:"last"`
+	At   int64 `bson:"at"`
+}
+
+type partRow struct {
+	At int64 `bson:"a"`
+	N  int64 `bson:"n"`
+}
+
+// placesN is the number of a placesRow and of a partRow.
+const placesN = "n"
+
 // shape is how a collection must be: the BSON types of the fields that each document
 // must have, or may have, and its indexes.
 type shape struct {
@@ -216,13 +276,14 @@ func shapes() []shape {
 		{name: headsName, must: doc("_id", "object", headSigned, "binData", headHolder, "string", headMeters, "array")},
 		{
 			name:    quotasName,
-			must:    doc("_id", "binData", "o", "string", "m", "int", "n", "long", "g", "array"),
-			indexes: []mongo.IndexModel{by("m", 1, "o", 1), by("g.h", 1)},
+			must:    doc("_id", "binData", quotaOrg, "string", quotaMonth, "int", quotaCounted, "long", quotaGiven, "array"),
+			indexes: []mongo.IndexModel{by(quotaMonth, 1, quotaOrg, 1), by(quotaGiven+"."+placesHolder, 1)},
 		},
 		{
-			name:    windowsName,
-			must:    doc("_id", "binData", "u", "string", "p", "array", "until", "date", "last", "long", "at", "long"),
-			indexes: []mongo.IndexModel{{Keys: doc("until", 1), Options: options.Index().SetExpireAfterSeconds(0)}},
+			name: windowsName,
+			must: doc("_id", "binData", windowBegun, "string", windowParts, "array", windowUntil, "date",
+				windowLast, "long", windowAt, "long"),
+			indexes: []mongo.IndexModel{{Keys: doc(windowUntil, 1), Options: options.Index().SetExpireAfterSeconds(0)}},
 		},
 	}
 }
@@ -234,6 +295,17 @@ func doc(pairs ...any) bson.D {
 		d[i] = bson.E{Key: pairs[2*i].(string), Value: pairs[2*i+1]}
 	}
 	return d
+}
+
+func expr(name string, args ...any) bson.D { return doc(name, bson.A(args)) }
+
+func literal(v any) bson.D { return doc("$literal", v) }
+
+func orElse(field string, v any) bson.D { return expr("$ifNull", "$"+field, v) }
+
+// later is the server's time after so many milliseconds.
+func later(ms int64) bson.D {
+	return doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", ms))
 }
 
 func anyOf(field string, values any) bson.D { return doc(field, doc("$in", values)) }

@@ -56,7 +56,7 @@ type slot struct {
 var expired = doc("$lt", bson.A{"$" + slotUntil, "$$NOW"})
 
 // until is the expiry of a slot that is renewed now.
-var until = doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", lease.Milliseconds()))
+var until = later(lease.Milliseconds())
 
 // beatOf returns the text of a beat of a holder at this moment.
 func (s *Store) beatOf(holder string) string {

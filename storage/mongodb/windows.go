@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,24 +14,6 @@ import (
 	"writ/storage"
 )
 
-// windowRow is a window. It has no holders: what is granted is counted until it is given
-// back or has left the window, so nothing is to be done when a handle is lost.
-type windowRow struct {
-	Key   []byte    `bson:"_id"` // text(org) text(counter) text(of)
-	Begun string    `bson:"u"`
-	Parts []partRow `bson:"p"`
-	// Until is when the window is removed, by an index: all that was counted has left it.
-	Until time.Time `bson:"until"`
-	// Last is what was granted last, and At the part in which that was counted.
-	Last int64 `bson:"last"`
-	At   int64 `bson:"at"`
-}
-
-type partRow struct {
-	At int64 `bson:"a"`
-	N  int64 `bson:"n"`
-}
-
 // Windows implements storage.Quotas.
 func (s *Store) Windows() storage.Windows { return s }
 
@@ -42,65 +23,59 @@ func windowKey(w *storage.Window) []byte {
 	return append(append(storage.Text(w.Org), storage.Text(w.Counter)...), storage.Text(w.Of)...)
 }
 
-func checkWindow(ctx context.Context, w *storage.Window) error {
+func checkWindow(w *storage.Window) error {
 	if w.Part < time.Millisecond || w.Parts < 1 {
 		return fmt.Errorf("a window of %d parts of %v", w.Parts, w.Part)
 	}
-	return errors.Join(ctx.Err(), checkOrg(w.Org))
+	return nil
 }
 
 // keptUntil is when a window is removed that nothing is counted in after now: after twice its
 // length, for handles whose clocks are behind.
-func keptUntil(w *storage.Window) bson.D {
-	length := 2 * (w.Parts + 1) * w.Part.Milliseconds()
-	return doc("$dateAdd", doc("startDate", "$$NOW", "unit", "millisecond", "amount", length))
-}
+func keptUntil(w *storage.Window) bson.D { return later(2 * (w.Parts + 1) * w.Part.Milliseconds()) }
 
 // Begin implements storage.Windows.
 func (s *Store) Begin(ctx context.Context, w storage.Window, parts []storage.WindowPart) error {
-	if err := errors.Join(checkWindow(ctx, &w), s.available()); err != nil {
+	if err := checkWindow(&w); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	rows := make([]partRow, len(parts))
 	for i, p := range parts {
 		rows[i] = partRow(p)
 	}
-	_, err := s.windowRows().UpdateOne(bounded, doc("_id", windowKey(&w)), mongo.Pipeline{doc("$set", doc(
-		"u", orElse("$u", uuid.NewString()), "p", orElse("$p", literal(rows)), "until", orElse("$until", keptUntil(&w)),
-		"last", orElse("$last", int64(0)), "at", orElse("$at", int64(0)),
-	))}, options.UpdateOne().SetUpsert(true))
-	if mongo.IsDuplicateKeyError(err) {
-		err = nil // another handle was faster
-	}
-	return failed(ctx, "keeping a window", err)
+	return s.do(ctx, w.Org, "keeping a window", func(ctx context.Context) error {
+		_, err := s.windowRows().UpdateOne(ctx, doc("_id", windowKey(&w)), mongo.Pipeline{doc("$set", doc(
+			windowBegun, orElse(windowBegun, uuid.NewString()), windowParts, orElse(windowParts, literal(rows)),
+			windowUntil, orElse(windowUntil, keptUntil(&w)),
+			windowLast, orElse(windowLast, int64(0)), windowAt, orElse(windowAt, int64(0)),
+		))}, options.UpdateOne().SetUpsert(true))
+		if mongo.IsDuplicateKeyError(err) {
+			err = nil // another handle was faster
+		}
+		return err
+	})
 }
 
 // countWindow is Count of what a rule counts.
 func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage.Ask) (storage.Granted, error) {
-	if err := errors.Join(checkWindow(ctx, w), s.available()); err != nil {
+	if err := checkWindow(w); err != nil {
 		return storage.Granted{}, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	var row windowRow
 	filter := doc("_id", windowKey(w))
 	if ask.Begun != "" {
-		filter = append(filter, bson.E{Key: "u", Value: ask.Begun})
+		filter = append(filter, doc(windowBegun, ask.Begun)...)
 	}
 	peek := ask.Want == 0 && len(ask.Back) == 0
-	var found *mongo.SingleResult
-	if peek {
-		found = s.windowRows().FindOne(bounded, filter)
-	} else {
-		found = s.windowRows().FindOneAndUpdate(bounded, filter, counts(w, ask), options.FindOneAndUpdate().SetReturnDocument(options.After))
-	}
-	switch err := found.Decode(&row); {
-	case errors.Is(err, mongo.ErrNoDocuments):
-		return storage.Granted{}, storage.ErrNotFound
-	case err != nil:
-		return storage.Granted{}, failed(ctx, "counting in a window", err)
+	err := s.do(ctx, w.Org, "counting in a window", func(ctx context.Context) error {
+		if peek {
+			return found(s.windowRows().FindOne(ctx, filter).Decode(&row))
+		}
+		after := options.FindOneAndUpdate().SetReturnDocument(options.After)
+		return found(s.windowRows().FindOneAndUpdate(ctx, filter, counts(w, ask), after).Decode(&row))
+	})
+	if err != nil {
+		return storage.Granted{}, err
 	}
 	granted := storage.Granted{N: row.Last, At: row.At, Begun: row.Begun}
 	if peek {
@@ -118,15 +93,16 @@ func (s *Store) countWindow(ctx context.Context, w *storage.Window, ask *storage
 func counts(w *storage.Window, ask *storage.Ask) mongo.Pipeline {
 	now := doc("$toLong", doc("$floor", expr("$divide", doc("$toLong", "$$NOW"), w.Part.Milliseconds())))
 	low := expr("$subtract", expr("$min", ask.At, now), w.Parts+1)
-	counted := doc("$filter", doc("input", "$p", "cond", expr("$gte", "$$this.a", low)))
-	stages := mongo.Pipeline{doc("$set", doc("p", counted, "at", expr("$max", ask.At, now)))}
+	counted := doc("$filter", doc("input", "$"+windowParts, "cond", expr("$gte", "$$this."+partAt, low)))
+	stages := mongo.Pipeline{doc("$set", doc(windowParts, counted, windowAt, expr("$max", ask.At, now)))}
 	for _, back := range ask.Back {
-		stages = append(stages, doc("$set", doc("p", byPart.less(back.At, back.N))))
+		stages = append(stages, doc("$set", doc(windowParts, byPart.less(back.At, back.N))))
 	}
 	last := any(int64(0))
 	if ask.Want > 0 {
-		last = granting(ask, doc("$sum", "$p.n"))
+		last = granting(ask, doc("$sum", "$"+windowParts+"."+placesN))
 	}
-	until := expr("$cond", expr("$gt", "$last", int64(0)), keptUntil(w), "$until")
-	return append(stages, doc("$set", doc("last", last)), doc("$set", doc("p", byPart.more("$at", "$last"), "until", until)))
+	until := expr("$cond", expr("$gt", "$"+windowLast, int64(0)), keptUntil(w), "$"+windowUntil)
+	return append(stages, doc("$set", doc(windowLast, last)),
+		doc("$set", doc(windowParts, byPart.more("$"+windowAt, "$"+windowLast), windowUntil, until)))
 }
