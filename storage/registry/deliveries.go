@@ -112,36 +112,8 @@ func (r *Registry) DueDeliveries(ctx context.Context, org, webhookID string, fro
 func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {
-	after, err := p.Start(byte(storage.DeliveryKind))
-	if err != nil {
-		return nil, "", err
-	}
-	prefix := storage.Text(webhookID)
-	if after != nil && !bytes.HasPrefix(after, prefix) {
-		return nil, "", storage.ErrBadCursor
-	}
-	if after != nil {
-		after = append(after, 0)
-	}
-	q := storage.Query{Org: org, Index: storage.ByAge, Prefix: prefix, From: after}
-	deliveries, err = read(ctx, r, func(tx storage.Reader) (found []*storage.Delivery, err error) {
-		var last []byte
-		skipped := 0
-		next = ""
-		err = storage.Deliveries.Scan(tx, q, func(position []byte, d *storage.Delivery) (bool, error) {
-			if len(found) == p.Limit || skipped == 2*storage.MaxPage {
-				next = storage.Cursor(byte(storage.DeliveryKind), last)
-				return false, nil
-			}
-			if status == "" || d.Status == status {
-				found = append(found, d)
-			} else {
-				skipped++
-			}
-			last = append(last[:0], position...)
-			return true, nil
-		})
-		return found, err
+	q := storage.Query{Org: org, Index: storage.ByAge, Prefix: storage.Text(webhookID)}
+	return page(ctx, r, storage.Deliveries, byte(storage.DeliveryKind), q, p, 2*storage.MaxPage, func(d *storage.Delivery) bool {
+		return status == "" || d.Status == status
 	})
-	return deliveries, next, err
 }

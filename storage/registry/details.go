@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"writ/storage"
@@ -71,39 +72,15 @@ const waitingList = 'w'
 // ListWaiting returns the details of org's decisions that f selects, newest first. Those
 // past their deadline are among them until they are erased.
 func (r *Registry) ListWaiting(ctx context.Context, org string, f WaitingFilter, p storage.Page) (items []*storage.Details, next string, err error) {
-	after, err := p.Start(waitingList)
-	if err != nil {
-		return nil, "", err
-	}
-	index, prefix := storage.ByWaiting, []byte(nil)
+	q := storage.Query{Org: org, Index: storage.ByWaiting}
 	switch {
 	case len(f.AgentIDs) == 1:
-		index, prefix = storage.ByAgent, storage.Text(f.AgentIDs[0])
+		q.Index, q.Prefix = storage.ByAgent, storage.Text(f.AgentIDs[0])
 	case f.PolicyID != "":
-		index, prefix = storage.ByPolicy, storage.Text(f.PolicyID)
+		q.Index, q.Prefix = storage.ByPolicy, storage.Text(f.PolicyID)
 	}
-	prefix = append(prefix, storage.Waiting(f.Approved)...)
-	q := storage.Query{Org: org, Index: index, Prefix: prefix}
-	if after != nil {
-		q.From = append(append(prefix[:len(prefix):len(prefix)], after...), 0) // the next position at the earliest
-	}
-	items, err = read(ctx, r, func(tx storage.Reader) (items []*storage.Details, err error) {
-		var last []byte
-		next = ""
-		err = storage.AllDetails.Scan(tx, q, func(position []byte, d *storage.Details) (bool, error) {
-			if !f.selects(d) {
-				return true, nil
-			}
-			if len(items) == p.Limit {
-				next = storage.Cursor(waitingList, last)
-				return false, nil
-			}
-			items, last = append(items, d), append(last[:0], position[len(prefix):]...)
-			return true, nil
-		})
-		return items, err
-	})
-	return items, next, err
+	q.Prefix = append(q.Prefix, storage.Waiting(f.Approved)...)
+	return page(ctx, r, storage.AllDetails, waitingList, q, p, math.MaxInt, f.selects)
 }
 
 func (f *WaitingFilter) selects(d *storage.Details) bool {

@@ -10,9 +10,11 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"writ/engine"
 	"writ/storage"
@@ -83,26 +85,39 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 func list[T any](
 	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page, keep func(*T) bool,
 ) (items []*T, next string, err error) {
-	after, err := p.Start(byte(c.Kind))
+	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
+}
+
+// page returns a page of what q selects and keep accepts. Its cursors are told from others
+// by kind, and by q's prefix. It looks past so many that keep refuses.
+func page[T any](
+	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int, keep func(*T) bool,
+) (items []*T, next string, err error) {
+	after, err := p.Start(kind)
 	if err != nil {
 		return nil, "", err
 	}
 	if after != nil {
-		after = append(after, 0) // the next position at the earliest
+		if !bytes.HasPrefix(after, q.Prefix) {
+			return nil, "", storage.ErrBadCursor
+		}
+		q.From = append(after, 0) // the next position at the earliest
 	}
-	q := storage.Query{Org: org, Index: index, From: after}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte
+		refused := 0
 		next = ""
 		err = c.Scan(tx, q, func(position []byte, doc *T) (bool, error) {
-			if !keep(doc) {
-				return true, nil
-			}
-			if len(items) == p.Limit {
-				next = storage.Cursor(byte(c.Kind), last)
+			kept := keep(doc)
+			if kept && len(items) == p.Limit || !kept && refused == past {
+				next = storage.Cursor(kind, last)
 				return false, nil
 			}
-			items = append(items, doc)
+			if kept {
+				items = append(items, doc)
+			} else {
+				refused++
+			}
 			last = append(last[:0], position...)
 			return true, nil
 		})
