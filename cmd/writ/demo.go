@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -153,7 +152,7 @@ func (d *demo) table(ctx context.Context) error {
 		}
 		in := *d.set.Intents[i]
 		in.IntentID = uuid.NewString() // an intent is decided once; each run makes its own
-		res, err := d.evaluate(ctx, &in)
+		res, err := d.evaluate(ctx, &in, "")
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", c.Policy, c.Name, err)
 		}
@@ -193,17 +192,11 @@ func (d *demo) killSwitch(ctx context.Context) error {
 			return err
 		}
 		in.IntentID = uuid.NewString()
-		res, err := d.evaluate(ctx, &in)
+		res, err := d.evaluate(ctx, &in, "")
 		if err != nil {
 			return err
 		}
-		note := ""
-		if res.Receipt.Decision != step.want.String() {
-			d.failed++
-			note = "  EXPECTED " + step.want.String()
-		}
-		fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", step.status, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision),
-			strings.Join(res.Reasons, " "), note)
+		d.step(string(step.status), res, step.want)
 	}
 	return nil
 }
@@ -228,9 +221,14 @@ func (d *demo) agentID(ctx context.Context, externalID string) (string, error) {
 	return a.ID, err
 }
 
-// evaluate sends one intent and reads the answer as strictly as a verifier.
-func (d *demo) evaluate(ctx context.Context, in *engine.Intent) (receipt.Result, error) {
-	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", object{"policy_id": in.PolicyID, "intent": in}, http.StatusOK)
+// evaluate sends one intent, under an approval unless that is empty, and reads the answer
+// as strictly as a verifier.
+func (d *demo) evaluate(ctx context.Context, in *engine.Intent, approvalID string) (receipt.Result, error) {
+	body := object{"policy_id": in.PolicyID, "intent": in}
+	if approvalID != "" {
+		body["approval_id"] = approvalID
+	}
+	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusOK)
 	if err != nil {
 		return receipt.Result{}, err
 	}

@@ -20,7 +20,7 @@ func (d *demo) approval(ctx context.Context) error {
 	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool { return c.Policy == "payments" && c.Want == engine.ApprovalRequired })
 	in := *d.set.Intents[i]
 	in.IntentID = uuid.NewString()
-	held, err := d.evaluate(ctx, &in)
+	held, err := d.evaluate(ctx, &in, "")
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (d *demo) approval(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{"approved", "again"} {
-		released, err := d.redeem(ctx, &in, held.Receipt.DecisionID)
+		released, err := d.evaluate(ctx, &in, held.Receipt.DecisionID)
 		if err != nil {
 			return err
 		}
@@ -47,16 +47,7 @@ func (d *demo) approval(ctx context.Context) error {
 	return nil
 }
 
-// redeem evaluates an intent under an approval.
-func (d *demo) redeem(ctx context.Context, in *engine.Intent, approvalID string) (receipt.Result, error) {
-	body := object{"policy_id": in.PolicyID, "intent": in, "approval_id": approvalID}
-	got, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusOK)
-	if err != nil {
-		return receipt.Result{}, err
-	}
-	return receipt.ParseResult(got)
-}
-
+// step shows a decision and its first reason.
 func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
 	note := ""
 	if res.Receipt.Decision != want.String() {

@@ -48,10 +48,14 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 	switch {
 	case len(c.Receipts) > 0 || c.Intent != "" || c.Policy != "":
 		return "", &usageError{"--chain verifies a whole history: want no receipts, --intent or --policy"}
+	case c.checkURI() != nil:
+		return "", &usageError{c.checkURI().Error()}
+	case c.Store == "mongodb" && c.URL != "":
+		return "", &usageError{"--chain: want either --url or --store mongodb"}
+	case c.Store == "mongodb" && c.Keys == "" && c.Data == "":
+		return "", &usageError{"--store mongodb: want --keys=FILE|URL, such as a replica's /.well-known/jwks.json"}
 	case c.Store == "mongodb":
-		return "MongoDB", c.checkMongoDB()
-	case c.MongoDB.URI != "":
-		return "", &usageError{"--mongodb-uri is for --store mongodb"}
+		return "MongoDB", nil
 	case (c.Data == "") == (c.URL == ""):
 		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or WRIT_URL), or --store mongodb"}
 	case c.Data != "":
@@ -62,19 +66,6 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 		return "", &usageError{"--url: want --keys=FILE|URL: which keys to trust is not for the server to say"}
 	}
 	return c.URL, nil
-}
-
-// checkMongoDB returns which flags make no sense with a database.
-func (c *verifyCmd) checkMongoDB() error {
-	switch {
-	case c.MongoDB.URI == "":
-		return &usageError{"--store mongodb needs --mongodb-uri, such as mongodb://db1,db2,db3/?replicaSet=rs"}
-	case c.URL != "":
-		return &usageError{"--chain: want either --url or --store mongodb"}
-	case c.Keys == "" && c.Data == "":
-		return &usageError{"--store mongodb: want --keys=FILE|URL, such as a replica's /.well-known/jwks.json"}
-	}
-	return nil
 }
 
 // wholeHistory is one that is all there, not what a server shows of it.
