@@ -29,9 +29,10 @@ func (e *expander) test(t *Test, field string) {
 	if !e.fits(len(e.suite.Cases)+len(rows)*len(combinations), field) {
 		return
 	}
+	says := t.says(field)
 	for _, row := range rows {
 		for _, values := range combinations {
-			e.oneCase(t, field, row, values)
+			e.oneCase(t, field, says, row, values)
 		}
 	}
 }
@@ -117,9 +118,8 @@ func (e *expander) combinations(t *Test, field string) [][]assignment {
 	return all
 }
 
-func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
+func (e *expander) oneCase(t *Test, field string, says []assignment, r row, values []assignment) {
 	s := &said{expander: e, test: field, row: r.field, intent: t.Intent, intentAt: field + ".intent", members: map[string]value{}}
-	s.fromTest(t, field)
 	for _, path := range slices.Sorted(maps.Keys(t.Set)) {
 		at := field + ".set." + path
 		if !isPath(path) {
@@ -128,8 +128,7 @@ func (e *expander) oneCase(t *Test, field string, r row, values []assignment) {
 		}
 		s.set(assignment{path, value{t.Set[path], at}})
 	}
-	s.stateLabels(t)
-	for _, a := range slices.Concat(r.values, values) {
+	for _, a := range slices.Concat(says, r.values, values) {
 		s.set(a)
 	}
 	c := &Case{Suite: e.suite, Test: t.Name, Name: strings.Join(s.labels, ", "), Fixture: s.intent, Input: s.input, want: s.want, field: r.field}

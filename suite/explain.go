@@ -9,6 +9,9 @@ import (
 	"writ/engine"
 )
 
+// maxExplained is how many rules are explained that could have decided as wanted.
+const maxExplained = 5
+
 // explain says of what is not as wanted how it came about: + is before what was found, - is
 // before what was not.
 func (r *Result) explain(s *subject) {

@@ -28,47 +28,29 @@ type said struct {
 	want             expected
 }
 
-// fromTest takes what the test says, which a row can say otherwise.
-func (s *said) fromTest(t *Test, field string) {
-	s.input.Usage.Exceeded, s.input.RequireRegistered, s.counted = t.UsageExceeded, t.RequireRegistered, t.Counted
-	if t.Counted < 0 {
-		s.refuse(field+".counted", "want an integer from 0")
+// says returns what a test says in the columns of a table, where a row can say otherwise.
+func (t *Test) says(field string) (all []assignment) {
+	add := func(column string, v any, said bool) {
+		if !said {
+			return
+		}
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // it was decoded from JSON
+		}
+		all = append(all, assignment{column, value{data, field + "." + column}})
 	}
-	if t.Session != nil {
-		s.session = value{t.Session, field + ".session"}
-	}
-	if t.Agent != "" {
-		s.agent(t.Agent, field+".agent")
-	}
-	if t.Want != "" {
-		s.decision(t.Want, field+".want")
-	}
-	if t.Codes != nil {
-		s.codes(*t.Codes, field+".codes")
-	}
-	if t.Rule != "" {
-		s.rule(t.Rule, field+".rule")
-	}
-	s.want.err, s.want.message = t.Error, t.Message
-}
-
-// stateLabels names what the test says of the state.
-func (s *said) stateLabels(t *Test) {
-	if t.Session != nil {
-		s.labels = append(s.labels, "session="+shown(t.Session))
-	}
-	if t.Agent != "" {
-		s.labels = append(s.labels, "agent="+t.Agent)
-	}
-	if t.UsageExceeded {
-		s.labels = append(s.labels, "usage_exceeded=true")
-	}
-	if t.RequireRegistered {
-		s.labels = append(s.labels, "require_registered_agents=true")
-	}
-	if t.Counted != 0 {
-		s.labels = append(s.labels, fmt.Sprintf("counted=%d", t.Counted))
-	}
+	add("session", t.Session, t.Session != nil)
+	add("agent", t.Agent, t.Agent != "")
+	add("usage_exceeded", true, t.UsageExceeded)
+	add("require_registered_agents", true, t.RequireRegistered)
+	add("counted", t.Counted, t.Counted != 0)
+	add("want", t.Want, t.Want != "")
+	add("message", t.Message, t.Message != "")
+	add("codes", t.Codes, t.Codes != nil)
+	add("rule", t.Rule, t.Rule != "")
+	add("error", t.Error, t.Error != nil)
+	return all
 }
 
 // set takes what a cell of a table or a value of each says.

@@ -23,7 +23,7 @@ type testCmd struct {
 	Threshold   float64  `placeholder:"PERCENT" help:"Fail where the lowest of the three numbers of --coverage, which this implies, is below."`
 	Format      string   `default:"text" enum:"text,json,junit" help:"How the report is written: text, json or junit."`
 	Watch       bool     `help:"Run again what a change of a file touches, until interrupted."`
-	Update      bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments and layout stay."`
+	Update      bool     `help:"Rewrite what failing cases want, decision and codes, as they were decided; comments stay."`
 	History     bool     `name:"from-history" help:"Print suites of an organization's last decisions, and run nothing."`
 	N           int      `default:"50" help:"How many decisions --from-history takes, of those that differ in action, resource or codes."`
 	serverFlags `embed:""`
