@@ -255,6 +255,12 @@ func (d *Document) JSON() jsontext.Value {
 	return data
 }
 
+// WithoutNull returns the document in JSON, with another value in the place of each null at
+// whose path, of members' names and indexes, at reports true.
+func (d *Document) WithoutNull(as jsontext.Value, at func(path []string) bool) jsontext.Value {
+	return d.root.withoutNull(as, nil, at).json()
+}
+
 // Child returns the value at a path such as "policy" or "intents.refund" as a document of
 // its own, whose errors have places in the same file.
 func (d *Document) Child(path string) (*Document, bool) {

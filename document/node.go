@@ -73,6 +73,22 @@ func (n *node) write(b *bytes.Buffer) {
 	}
 }
 
+func (n *node) withoutNull(as jsontext.Value, path []string, at func([]string) bool) *node {
+	if n.kind == 'n' && at(path) {
+		return &node{kind: '0', text: string(as)} // written as it is
+	}
+	c := *n
+	c.kids = make([]*node, len(n.kids))
+	for i, kid := range n.kids {
+		name := strconv.Itoa(i)
+		if n.kind == '{' {
+			name = n.keys[i].name
+		}
+		c.kids[i] = kid.withoutNull(as, append(path, name), at)
+	}
+	return &c
+}
+
 // find follows a path as errors name it, such as policy.denied_action_types[2] or
 // intent.metadata.fact.env, as far as it leads, and returns what is left of it. A key may
 // have dots: the longest that fits is taken.

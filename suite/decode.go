@@ -26,7 +26,7 @@ func decode(d *document.Document) (*File, error) {
 		return nil, &document.Error{Problems: []document.Problem{p}}
 	}
 	f := new(File)
-	err := d.Locate(engine.Decode(markAbsent(d.JSON()), string(document.Suite), f))
+	err := d.Locate(engine.Decode(d.WithoutNull(absent, removes), string(document.Suite), f))
 	var placed *document.Error
 	if errors.As(err, &placed) {
 		for i := range placed.Problems {
@@ -59,32 +59,8 @@ func explainShape(p *document.Problem) {
 	}
 }
 
-// markAbsent writes absent for null where null removes.
-func markAbsent(data jsontext.Value) jsontext.Value {
-	if !bytes.Contains(data, []byte("null")) {
-		return data
-	}
-	var out bytes.Buffer
-	dec, enc := jsontext.NewDecoder(bytes.NewReader(data)), jsontext.NewEncoder(&out)
-	for {
-		token, err := dec.ReadToken()
-		switch {
-		case err != nil:
-			return out.Bytes() // the end: data is what a document writes
-		case token.Kind() == 'n' && removes(dec.StackPointer()):
-			err = enc.WriteValue(absent)
-		default:
-			err = enc.WriteToken(token)
-		}
-		if err != nil {
-			return data
-		}
-	}
-}
-
-// removes reports whether null at p removes a member of an intent.
-func removes(p jsontext.Pointer) bool {
-	path := slices.Collect(p.Tokens())
+// removes reports whether null at a path removes a member of an intent.
+func removes(path []string) bool {
 	return len(path) > 2 && (path[0] == "intents" || path[0] == "tests" && slices.Contains([]string{"set", "each", "table"}, path[2]))
 }
 
