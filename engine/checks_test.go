@@ -103,3 +103,38 @@ func TestCheck_ThatPanicsDenies(t *testing.T) {
 		t.Errorf("Evaluate of a policy without its lists = %v, want deny", got)
 	}
 }
+
+// Only policies whose checks are the same share what these are compiled into.
+func TestScope_IsSharedByEqualPoliciesAlone(t *testing.T) {
+	compiled := func(edit func(p *ActionPolicy)) *Policy {
+		p := testPolicy()
+		p.AllowedActionTypes, p.UpdatedAt = []string{"a", "b"}, time.Now()
+		edit(p)
+		c, err := CompilePolicy(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := compiled(func(*ActionPolicy) {})
+	if same := compiled(func(p *ActionPolicy) { p.Version, p.OrganizationID = 4, "other" }); same.scope != first.scope {
+		t.Error("a later version with the same checks has a scope of its own")
+	}
+	scopes := map[*scope]bool{first.scope: true}
+	for i, edit := range []func(p *ActionPolicy){
+		func(p *ActionPolicy) { p.AgentID = "team-a/*" },
+		func(p *ActionPolicy) { p.AllowedActionTypes = []string{"a"} },
+		func(p *ActionPolicy) { p.AllowedActionTypes = []string{"ab"} },
+		func(p *ActionPolicy) { p.DeniedActionTypes = []string{"a", "b"} },
+		func(p *ActionPolicy) { p.AllowedResourcePatterns = []string{"a", "b"} },
+		func(p *ActionPolicy) { p.AllowedResourcePatterns = []string{`a" "b`} },
+		func(p *ActionPolicy) { p.BlockedResourcePatterns = []string{"a", "b"} },
+		func(p *ActionPolicy) { p.MaxCostMinor = new(int64(7)) },
+	} {
+		c := compiled(edit)
+		if scopes[c.scope] {
+			t.Errorf("policy %d shares the scope of another", i)
+		}
+		scopes[c.scope] = true
+	}
+}

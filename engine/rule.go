@@ -254,3 +254,14 @@ func (c *CompiledRule) Unrendered() error {
 // reading of the resource: one of a block where the rule denies or asks for approval,
 // every one of an allowance where it allows.
 func (c *CompiledRule) AsksEachReading() bool { return c.cond.ReadsResource }
+
+// Review returns what the condition says that its author may not mean.
+func (c *CompiledRule) Review() condition.Review {
+	switch {
+	case c.err != nil:
+		return condition.Review{}
+	case c.rego != nil:
+		return c.rego.Review()
+	}
+	return condition.ReviewOf(c.rule.Condition)
+}

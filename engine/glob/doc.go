@@ -20,5 +20,6 @@
 // The whole text of a pattern also counts as one without wildcards, so that it
 // always matches the very text that it quotes: private[0], /v1/users/{id}.
 //
-// Strings that are no resources are matched as they are: see [CompileSet].
+// Strings that are no resources are matched as they are: see [CompileSet]. Action types
+// have * alone: see [Actions].
 package glob

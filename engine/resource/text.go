@@ -6,6 +6,15 @@ import (
 	"unicode/utf8"
 )
 
+// The limits of this package, each with its reason.
+const (
+	// MaxLength is the number of bytes that a resource may have.
+	MaxLength = 8192
+	// maxHosts bounds a list of hosts. Each is read with the whole path, so that the
+	// work grows with their product.
+	maxHosts = 64
+)
+
 // checkText refuses what no form may hold: control and invisible characters,
 // surrounding white space, and bytes that are no UTF-8.
 func checkText(s string) *Error {
