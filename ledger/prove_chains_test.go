@@ -2,12 +2,9 @@ package ledger
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,67 +77,6 @@ func TestProve_SeveralChains(t *testing.T) {
 	got, err = proveLog(t, log, got.Ends...)
 	if err != nil || got.Unanchored != 0 {
 		t.Errorf("Prove with an anchor of each chain = %+v, %v", got, err)
-	}
-}
-
-// TestProve_SeveralChains_Forged does to a store of several writers what somebody who
-// holds it can do.
-func TestProve_SeveralChains_Forged(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(log *storagetest.MemoryLog, a, b, c [16]byte)
-		want string // of A, B and C, which stand for the ids of the chains
-	}{
-		{"the heads of a chain deleted", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
-			delete(log.ByChain, b)
-			log.Graves = nil
-		}, "of chain B, of which the history has no head (writer \"b\" decided it)"},
-		{"a chain deleted with its rows, and not what it says of others", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
-			delete(log.ByChain, b)
-			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "b" })
-		}, "its tombstone is under head 1 of chain B, of which the history has no head"},
-		{"a chain deleted that has announced a removal", func(log *storagetest.MemoryLog, _, _, c [16]byte) {
-			delete(log.ByChain, c)
-			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "c" })
-			log.Others = nil
-		}, "it was removed, and no retention entry covers it"},
-		{"the first head of a chain deleted", func(log *storagetest.MemoryLog, _, b, _ [16]byte) { log.ByChain[b] = log.ByChain[b][1:] },
-			"chain B, head 1: receipt: broken chain: head 2 follows head 0"},
-		{"the last head of a chain deleted", func(log *storagetest.MemoryLog, a, _, _ [16]byte) { log.ByChain[a] = log.ByChain[a][:2] },
-			"its receipt is under head 3 of chain A, and the history ends at head 2"},
-		{"a head moved to another chain", func(log *storagetest.MemoryLog, _, b, c [16]byte) { log.ByChain[c][1] = log.ByChain[b][1] },
-			"chain C, head 2: receipt: broken chain: head of chain B, not C"},
-		{"a head of an unknown writer", func(log *storagetest.MemoryLog, _, b, _ [16]byte) {
-			h, _ := testSigner(1).Seal(receipt.Chain{ID: [16]byte{9}}, noon, make([][32]byte, 1))
-			log.ByChain[h.Chain] = []receipt.SignedHead{h}
-		}, "chain 09000000000000000000000000000000, head 1: it signs 1 leaves, and 0 are there"},
-		{"a row deleted", func(log *storagetest.MemoryLog, _, _, _ [16]byte) {
-			log.Records = slices.DeleteFunc(log.Records, func(r *storage.Record) bool { return r.Writer == "c" && r.IntentID == intent(5).IntentID })
-		}, "chain C, head 2: it signs 1 leaves, and 0 are there"},
-		{"a row given twice", func(log *storagetest.MemoryLog, _, _, _ [16]byte) { log.Records = append(log.Records, log.Records[3]) },
-			"head 4 of chain B signs 1 leaves, and this is one more"},
-		{"a row's writer changed", func(log *storagetest.MemoryLog, _, _, _ [16]byte) {
-			r := *log.Records[0]
-			r.Writer = "c"
-			log.Records[0] = &r
-		}, "its row is not the one of its audit digest"},
-		{"a tombstone moved to the same head of another chain", func(log *storagetest.MemoryLog, _, _, c [16]byte) { log.Graves[0].Leaves[0].Chain = c },
-			"head 1 of chain C does not sign all of its leaves"},
-		{"a tombstone moved to another head of another chain", func(log *storagetest.MemoryLog, _, _, c [16]byte) {
-			log.Graves[0].Leaves[0].Chain, log.Graves[0].Leaves[0].Seq = c, 9
-		}, "its tombstone is under head 9 of chain C, and the history ends at head 4"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			log, chains := severalChains(t)
-			test.do(log, chains["a"], chains["b"], chains["c"])
-			_, err := proveLog(t, log)
-			for name, id := range chains {
-				test.want = strings.ReplaceAll(test.want, strings.ToUpper(name), hex.EncodeToString(id[:]))
-			}
-			if broken := (*storage.BreakError)(nil); !errors.As(err, &broken) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Prove = %v, want a break that says %q", err, test.want)
-			}
-		})
 	}
 }
 

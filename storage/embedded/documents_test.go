@@ -1,9 +1,7 @@
 package embedded
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"testing"
@@ -35,9 +33,9 @@ func TestRevokeToken_ReadsNoTokenOfAnother(t *testing.T) {
 	}
 }
 
-// TestProve_ForgedDocuments does to documents what somebody who holds the directory
+// TestCheckIndex_Documents does to documents and their indexes what somebody who holds the directory
 // can do, and holds what is said of it.
-func TestProve_ForgedDocuments(t *testing.T) {
+func TestCheckIndex_Documents(t *testing.T) {
 	w := writeHistory(t)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	w.change(t, func(s *Store) {
@@ -58,83 +56,15 @@ func TestProve_ForgedDocuments(t *testing.T) {
 	entry := func(k storage.Kind, i storage.Index, value []byte, id string) key {
 		return append(indexOf(k, "acme", i), value...).text(id)
 	}
-	// rewritten changes a document of acme's, whose change is signed.
-	rewritten := func(c *storage.Collection, id string, f func(d *storage.Document)) func(*testing.T, *Store) {
-		return func(t *testing.T, s *Store) {
-			v, _ := s.get(documentKey(c, "acme", id))
-			d := storage.Document{Kind: c.Kind, Org: "acme", ID: id}
-			must(t, parseDocument(&d, c, v))
-			f(&d)
-			put(t, s, documentKey(c, "acme", id), documentRow(c, d))
-		}
-	}
-	harmless := func(d *storage.Document) {
-		if d.Value = bytes.Replace(d.Value, []byte("holds"), []byte("lifts"), 1); !bytes.Contains(d.Value, []byte("lifts")) {
-			t.Fatalf("the rule is %s", d.Value)
-		}
-	}
-	rules, policies := &storage.Rules.Collection, &storage.Policies.Collection
 	age := entry(storage.AgentKind, storage.ByAge, storage.Time(at), "a")
 	for name, test := range map[string]struct {
 		do   func(t *testing.T, s *Store)
 		want string
 	}{
-		"a rule swapped": {rewritten(rules, "q", harmless), `organization "acme": rule "q": it is not as the change of revision `},
-		"a rule swapped under an earlier revision": {rewritten(rules, "q", func(d *storage.Document) { harmless(d); d.Revision = 1 }),
-			`organization "acme": rule "q": it is not as the change of revision `},
-		"a rule swapped under a later revision": {rewritten(rules, "q", func(d *storage.Document) { harmless(d); d.Revision = 99 }),
-			`organization "acme": rule "q": it is not as the change of revision `},
-		"a rule whose change waits swapped": {rewritten(rules, "b", func(d *storage.Document) {
-			d.Value = bytes.Replace(d.Value, []byte(`"b"`), []byte(`"b" `), 1)
-		}), `organization "acme": rule "b": it is not as the change of revision `},
-		"a rule deleted": {func(t *testing.T, s *Store) { del(t, s, documentKey(rules, "acme", "q")) },
-			`organization "acme": rule "q": the change of revision `},
-		"a deleted rule put back": {func(t *testing.T, s *Store) {
-			put(t, s, documentKey(rules, "acme", "r"), documentRow(rules, storage.Document{Value: []byte(`{"id":"r"}`), Revision: 4}))
-		}, `organization "acme": rule "r": it is not as the change of revision `},
 		"a rule swapped, with a change that would have been signed": {waitingChange(t, 2, 2), "the change of revision 2 waits to be signed, and those of "},
 		"a rule swapped, with a change that was never made":         {waitingChange(t, 999, 999), "the change of revision 999 waits to be signed, and those of "},
 		"a rule swapped, with a change in another place":            {waitingChange(t, 999, 8), "the change of revision 8 is not in its place"},
 		"a change cut": {func(t *testing.T, s *Store) { put(t, s, changeKey(8, 9), []byte("x")) }, "a stored change is corrupt: "},
-		"an older version of a policy deleted": {func(t *testing.T, s *Store) {
-			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 1)))
-		}, `organization "acme": policy "p": the change of revision `},
-		"a version of a policy that nobody registered": {func(t *testing.T, s *Store) {
-			d := documentOfVersion(t, 99)
-			d.Revision = 90
-			put(t, s, documentKey(policies, "acme", d.ID), documentRow(policies, d))
-		}, `organization "acme": policy "p": no change has left it as it is, at revision 90`},
-		"a version of a policy in the revision of another": {func(t *testing.T, s *Store) {
-			v, _ := s.get(documentKey(policies, "acme", storage.VersionID("p", 2)))
-			d := documentOfVersion(t, 99)
-			d.Revision = binary.BigEndian.Uint64(v)
-			put(t, s, documentKey(policies, "acme", d.ID), documentRow(policies, d))
-		}, `organization "acme": policy "p": it is not as the change of revision `},
-		"a rule that nobody made": {func(t *testing.T, s *Store) {
-			put(t, s, documentKey(rules, "acme", "z"), documentRow(rules, storage.Document{Value: []byte(`{"id":"z"}`), Revision: 1}))
-		}, `organization "acme": rule "z": no change has left it as it is, at revision 1`},
-		"a key that nobody made": {func(t *testing.T, s *Store) {
-			b := &batch{b: s.db.NewBatch()}
-			value, err := storage.Tokens.Encode(&storage.Token{ID: "z", OrganizationID: "acme", CreatedAt: at})
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := storage.Document{Kind: storage.TokenKind, Org: "acme", ID: "z", Value: value, Revision: 1}
-			keys, _, _, err := storage.Tokens.Describe(d)
-			b.edit(storage.Edit{Collection: &storage.Tokens.Collection, Document: d, After: keys})
-			if err = errors.Join(err, b.b.Commit(pebble.Sync)); err != nil {
-				t.Fatal(err)
-			}
-		}, `organization "acme": key "z": no change has left it as it is, at revision 1`},
-		"a plan that nobody bought": {func(t *testing.T, s *Store) {
-			plans := &storage.Subscriptions.Collection
-			put(t, s, documentKey(plans, "acme", ""), documentRow(plans, storage.Document{Value: []byte(`{"organization_id":"acme","plan":"business"}`), Revision: 1}))
-		}, `organization "acme": plan "": no change has left it as it is, at revision 1`},
-		"an older version of a policy changed": {rewritten(policies, storage.VersionID("p", 1), func(d *storage.Document) { d.Value = append(d.Value, ' ') }),
-			`organization "acme": policy "p": it is not as the change of revision `},
-		"the newest version of a policy deleted": {func(t *testing.T, s *Store) {
-			del(t, s, documentKey(policies, "acme", storage.VersionID("p", 2)))
-		}, `organization "acme": policy "p": the change of revision `},
 		"an agent that its name does not find": {func(t *testing.T, s *Store) {
 			del(t, s, entry(storage.AgentKind, storage.ByName, storage.Text("xa"), "a"))
 		}, `organization "acme": agent "a": it is not found as index 2 has it`},
@@ -188,14 +118,6 @@ func waitingChange(t *testing.T, at, revision uint64) func(*testing.T, *Store) {
 		must(t, err)
 		put(t, s, changeKey(at, 0), v)
 	}
-}
-
-// documentOfVersion is a version of acme's policy p.
-func documentOfVersion(t *testing.T, version int64) storage.Document {
-	t.Helper()
-	value, err := storage.Policies.Encode(&engine.ActionPolicy{OrganizationID: "acme", PolicyID: "p", Version: version})
-	must(t, err)
-	return storage.Document{Kind: storage.PolicyKind, Org: "acme", ID: storage.VersionID("p", version), Value: value}
 }
 
 // TestWatch_GoesOnAfterARestart: who has heard of a revision hears of all after it

@@ -225,18 +225,13 @@ func putItem(t *testing.T, s *Store, k key, kind byte, org string, id uuid.UUID,
 	putFrame(t, s, k, nil, append(e, body...))
 }
 
-// putEntry puts an entry with another body, which is cut if it is nil.
-func putEntry(t *testing.T, s *Store, k key, old *storage.Entry, body []byte) {
+// putEntry puts an entry that is cut.
+func putEntry(t *testing.T, s *Store, k key, old *storage.Entry) {
 	t.Helper()
 	e := encoder{entryItem}
 	e.text(old.OrganizationID)
 	e.byte(kindBytes[old.Kind])
-	changed := *old
-	if changed.Body = body; body == nil {
-		e.byte(entryVersion)
-	} else {
-		e.entry(&changed, old.Inclusion)
-	}
+	e.byte(entryVersion)
 	putFrame(t, s, k, nil, e)
 }
 
@@ -294,59 +289,19 @@ func TestProve_AfterKill(t *testing.T) {
 	}
 }
 
-// TestDecision_Receipts_ForgedHistory does to a store what somebody who holds the directory can do,
-// and holds what is said of it.
-func TestDecision_Receipts_ForgedHistory(t *testing.T) {
+// TestCheckIndex does to what a store finds things by what somebody who holds the directory
+// can do.
+func TestCheckIndex(t *testing.T) {
 	w := writeHistory(t)
-	const i = 5 // of acme's rows
-	row, next := w.acme[i], w.acme[i+1]
+	row, next, settled := w.acme[5], w.acme[6], w.acme[7]
 	rowHead, err := row.Receipt.SignedHead()
 	must(t, err)
 	at := fmt.Sprintf(`organization "acme", decision %s: `, row.DecisionID)
-	// rewritten puts a row that f has changed.
-	rewritten := func(f func(r *storage.Record)) func(*testing.T, *Store) {
-		return func(t *testing.T, s *Store) {
-			r, err := s.Record(t.Context(), "acme", row.DecisionID)
-			must(t, err)
-			was := r.Decision
-			f(r)
-			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), appendRecord(nil, r))
-			if r.Decision != was {
-				del(t, s, byDecisionKey("acme", was).id(idOf(row)))
-				put(t, s, byDecisionKey("acme", r.Decision).id(idOf(row)), nil)
-			}
-		}
-	}
-	month := meterKey("acme", 202611)
 	for _, test := range []struct {
 		name string
 		do   func(t *testing.T, s *Store)
 		want string
 	}{
-		{"a reason changed", rewritten(func(r *storage.Record) { r.Reasons = []string{"policy.test: another"} }), at + "its row is not the one of its audit digest"},
-		{"a decision changed", rewritten(func(r *storage.Record) {
-			r.Decision = engine.Allow + (r.Decision % 3)
-			r.Receipt.Decision = r.Decision.String()
-		}), at + "its row is not the one of its audit digest"},
-		{"a decision changed beside its receipt", rewritten(func(r *storage.Record) { r.Decision = engine.Allow + (r.Decision % 3) }), at + "its row says "},
-		{"a resource changed", rewritten(func(r *storage.Record) { r.Resource = "prod/db" }), at + "its row is not the one of its audit digest"},
-		{"a resource changed with its audit digest", rewritten(func(r *storage.Record) {
-			r.Resource = "prod/db"
-			r.AuditDigest = ledger.AuditDigest(r)
-		}), at + "receipt: payload does not match: digest"},
-		{"an audit digest taken away", rewritten(func(r *storage.Record) { r.Resource, r.AuditDigest = "prod/db", "" }), at + "receipt: payload does not match: digest"},
-		{"a decision changed with its digests", rewritten(func(r *storage.Record) {
-			r.PolicyVersion++
-			r.AuditDigest = ledger.AuditDigest(r)
-			r.Receipt.Digest = ledger.Payload(r).Digest()
-		}), at + fmt.Sprintf("it is not what head %d signs", rowHead.Seq)},
-		{"a receipt of another row", rewritten(func(r *storage.Record) {
-			r.Receipt = next.Receipt
-			r.Receipt.Decision = r.Decision.String()
-		}), at + "receipt: payload does not match: decision_id"},
-		{"a time changed", rewritten(func(r *storage.Record) { r.DecidedAt = r.DecidedAt.Add(time.Hour) }), at + "its id is not of the time at which it was decided"},
-		{"a settlement that is none", settledAs(row, storage.Settlement{Outcome: "undone", RecordedAt: row.DecidedAt}), at + `its settlement has the outcome "undone"`},
-		{"a settlement before its decision", settledAs(row, storage.Settlement{Outcome: "failed", RecordedAt: row.DecidedAt.Add(-time.Hour)}), at + "it was settled at "},
 		{"a row cut", func(t *testing.T, s *Store) {
 			putItem(t, s, recordKey("acme", idOf(row)), recordItem, "acme", idOf(row), []byte{recordVersion})
 		}, at + "a stored history row is corrupt: short"},
@@ -371,58 +326,22 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 			put(t, s, recordKey("acme", idOf(row)), other)
 			put(t, s, recordKey("acme", idOf(next)), one)
 		}, `organization "acme", decision `},
-		{"a row copied to another intent", func(t *testing.T, s *Store) {
-			r := *row
-			id := idOf(row)
-			id[15] ^= 1
-			r.IntentID, r.DecisionID = "7d9f1c1e-3b5a-4f5e-8a67-000000000999", id.String()
-			putItem(t, s, recordKey("acme", id), recordItem, "acme", id, appendRecord(nil, &r))
-			put(t, s, byDecisionKey("acme", r.Decision).id(id), nil)
-			put(t, s, orgKey(kindIntent, "acme").text(r.IntentID), id[:])
-			put(t, s, month, binary.BigEndian.AppendUint64(nil, 7))
-		}, ": its row is not the one of its audit digest"},
 		{"a row deleted", func(t *testing.T, s *Store) { del(t, s, recordKey("acme", idOf(row))) }, at + "it is found as " + row.Decision.String() + ", and no such row is there"},
 		{"a row deleted with its index", func(t *testing.T, s *Store) {
 			del(t, s, recordKey("acme", idOf(row)))
 			del(t, s, byDecisionKey("acme", row.Decision).id(idOf(row)))
 		}, at + fmt.Sprintf("its intent %q is decided, and its row is not there", row.IntentID)},
-		{"a row deleted with all that leads to it", func(t *testing.T, s *Store) { erase(t, s, row) }, fmt.Sprintf("head %d: it signs %d leaves, and ", rowHead.Seq, rowHead.Size)},
-		{"an organization deleted", func(t *testing.T, s *Store) {
-			for _, k := range []kind{kindRecord, kindByDecision, kindIntent, kindMeter} {
-				p := orgKey(k, "rival")
-				must(t, s.db.DeleteRange(p, p.end(), pebble.Sync))
-			}
-		}, " leaves are missing"},
 		{"an organization's rows deleted", func(t *testing.T, s *Store) {
 			p := orgKey(kindRecord, "rival")
 			must(t, s.db.DeleteRange(p, p.end(), pebble.Sync))
 		}, `organization "rival", decision `},
 
-		{"a head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(2)) }, "head 2: receipt: broken chain: head 3 follows head 1"},
-		{"the first head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(1)) }, "head 1: receipt: broken chain: head 2 follows head 0"},
-		{"the last head deleted", func(t *testing.T, s *Store) { del(t, s, headKey(w.anchor.Seq)) }, "the chain ends there, and its heads end at head"},
-		{"a head of another key", func(t *testing.T, s *Store) {
-			forgeHead(t, s, rowHead.Seq, signerOf(9))
-		}, fmt.Sprintf("head %d: receipt: unknown key", rowHead.Seq)},
-		{"a head of another key under a trusted name", func(t *testing.T, s *Store) {
-			h := forgeHead(t, s, rowHead.Seq, signerOf(9))
-			h.KeyID = rowHead.KeyID
-			v, _ := h.MarshalBinary()
-			putFrame(t, s, headKey(h.Seq), v)
-		}, fmt.Sprintf("head %d: receipt: signature does not verify", rowHead.Seq)},
 		{"a head in the place of another", func(t *testing.T, s *Store) {
 			v, _ := s.get(headKey(1))
 			put(t, s, headKey(2), v)
 		}, "head 2: head 1 is in its place"},
 		{"a head cut", func(t *testing.T, s *Store) { putFrame(t, s, headKey(2), []byte("x")) },
 			fmt.Sprintf("head 2: a stored history row is corrupt: frame %d: receipt: malformed", w.anchor.Seq+1)},
-
-		{"a meter set back", func(t *testing.T, s *Store) { put(t, s, month, binary.BigEndian.AppendUint64(nil, 3)) }, `organization "acme": its meter of 202611 says 3, and 6 decisions are of that month`},
-		{"a meter deleted", func(t *testing.T, s *Store) { del(t, s, month) }, `organization "acme": its meter of 202611 says 0, and 6 decisions`},
-		{"a meter of what is removed set back", func(t *testing.T, s *Store) {
-			put(t, s, meterKey("acme", 202610), binary.BigEndian.AppendUint64(nil, 3))
-		}, `organization "acme": its meter of 202610 says 3, and 4 decisions are of that month`},
-		{"a meter of nothing", func(t *testing.T, s *Store) { put(t, s, meterKey("zz", 202611), binary.BigEndian.AppendUint64(nil, 1)) }, `organization "zz": its meter of 202611 says 1`},
 
 		{"an intent deleted", func(t *testing.T, s *Store) { del(t, s, orgKey(kindIntent, "acme").text(row.IntentID)) }, at + fmt.Sprintf("its intent %q is not among the intents that are decided", row.IntentID)},
 		{"an intent led elsewhere", func(t *testing.T, s *Store) {
@@ -439,6 +358,51 @@ func TestDecision_Receipts_ForgedHistory(t *testing.T) {
 		}, at + "it is found as "},
 		{"an index entry of no decision", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("acme", 7).id(idOf(row)), nil) }, at + "it is found by its decision, and no such row is there"},
 		{"an index entry of no organization", func(t *testing.T, s *Store) { put(t, s, byDecisionKey("zz", engine.Deny).id(idOf(row)), nil) }, `organization "zz", decision `},
+		{"a settlement of no row", func(t *testing.T, s *Store) {
+			id := idOf(settled)
+			id[15] ^= 1
+			v, _ := s.get(settlementKey("acme", idOf(settled)))
+			put(t, s, settlementKey("acme", id), v)
+		}, "a settlement is there, and no such row"},
+		{"a settlement cut", func(t *testing.T, s *Store) {
+			putItem(t, s, settlementKey("acme", idOf(settled)), settlementItem, "acme", idOf(settled), []byte{entryVersion})
+		}, "a stored history row is corrupt"},
+
+		{"a tombstone of nothing", func(t *testing.T, s *Store) {
+			v, _ := s.get(w.grave)
+			put(t, s, w.grave, v[:idLen])
+		}, "is decided, and its row is not there"},
+		{"a tombstone of a row that is there", func(t *testing.T, s *Store) {
+			id, leaf := idOf(settled), receipt.Leaf{Seq: 1}
+			put(t, s, orgKey(kindIntent, "acme").text(settled.IntentID), appendLeaf(id[:], leaf))
+		}, `it was removed, and no retention entry covers it`},
+
+		{"a change whose key is deleted", func(t *testing.T, s *Store) {
+			_, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			del(t, s, entryKey(e))
+		}, `change "` + w.policy + `" is not in its place`},
+		{"a change that was never made", func(t *testing.T, s *Store) {
+			k, _ := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			put(t, s, entriesKey("acme", storage.ChangeEntry).place(place{rowHead.Seq, 0}), v)
+		}, `change "` + w.policy + `" is not in its place`},
+		{"a change of another organization", func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			v, _ := s.get(k)
+			del(t, s, k)
+			del(t, s, entryKey(e))
+			e.OrganizationID = "ac"
+			at := k[len(k)-placeLen:]
+			put(t, s, append(entriesKey("ac", storage.ChangeEntry), at...), v)
+			put(t, s, entryKey(e), at)
+		}, `organization "ac": a stored entry is corrupt`},
+		{"a key of no entry", func(t *testing.T, s *Store) {
+			put(t, s, entryKey(&storage.Entry{Kind: storage.ChangeEntry, OrganizationID: "acme", Key: "x"}), key{}.place(place{1, 1}))
+		}, "7 entries have 8 keys"},
+		{"an entry cut", func(t *testing.T, s *Store) {
+			k, e := firstEntry(t, s, "acme", storage.ChangeEntry)
+			putEntry(t, s, k, e)
+		}, "a stored entry is corrupt"},
 		{"a link deleted", func(t *testing.T, s *Store) { del(t, s, linkKey(headStream, s.indexed)) }, "the store: its last frame is"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -462,39 +426,40 @@ func erase(t *testing.T, s *Store, r *storage.Record) {
 	put(t, s, m, binary.BigEndian.AppendUint64(nil, uint64(n-1)))
 }
 
-// settledAs puts a settlement beside a row, with the receipt of the one that is
-// there, or of the row.
-func settledAs(row *storage.Record, settled storage.Settlement) func(*testing.T, *Store) {
-	return func(t *testing.T, s *Store) {
-		in := row.Receipt.Inclusion()
-		if row.Settlement != nil {
-			in = *row.Settlement.Receipt
+// decideLater has acme decide once more, under a head of its own, and returns the row.
+func (w *written) decideLater(t *testing.T) (row *storage.Record) {
+	t.Helper()
+	w.change(t, func(s *Store) {
+		later := w.acme[len(w.acme)-1].DecidedAt.Add(time.Hour)
+		l, err := ledger.Open(t.Context(), ledger.Config{Store: s, Signer: signerOf(2), Scrub: plain{}, Now: func() time.Time { return later }})
+		if err != nil {
+			t.Fatal(err)
 		}
-		v := encoder{entryVersion}
-		v.settlement(&settled)
-		v.text(in.Sig)
-		v.text(in.KeyID)
-		putItem(t, s, settlementKey(row.OrganizationID, idOf(row)), settlementItem, row.OrganizationID, idOf(row), v)
-	}
+		decideOne(t, l, "acme", 16)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := s.ListRecords(t.Context(), "acme", storage.Filter{}, storage.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row = rows[0]
+	})
+	return row
 }
 
-// forgeHead puts a head that another key has signed in the place of one.
-func forgeHead(t *testing.T, s *Store, seq uint64, signer *receipt.Signer) receipt.SignedHead {
+// firstEntry returns an organization's oldest entry of a kind and its key.
+func firstEntry(t *testing.T, s *Store, org string, kind storage.EntryKind) (k key, e *storage.Entry) {
 	t.Helper()
-	before := receipt.Chain{}
-	tip, err := s.Tip(t.Context())
-	must(t, err)
-	if err := s.Heads(t.Context(), tip.ID, seq-1, func(h receipt.SignedHead) error {
-		before = receipt.Chain{ID: h.Chain}.Next(h.Head)
-		return errors.New("enough")
-	}); err == nil {
-		t.Fatal("no head to follow")
+	prefix := entriesKey(org, kind)
+	if err := s.scan(t.Context(), prefix, prefix.end(), func(at, v []byte) (_ bool, err error) {
+		k = bytes.Clone(at)
+		e, err = s.entryOf(org, kind, v)
+		return true, err
+	}); err != nil || e == nil {
+		t.Fatalf("no %s of %s: %v", kind, org, err)
 	}
-	h, _ := signer.Seal(before, time.UnixMilli(1), make([][32]byte, 3))
-	v, err := h.MarshalBinary()
-	must(t, err)
-	putFrame(t, s, headKey(seq), v)
-	return h
+	return k, e
 }
 
 func wantBreak(t *testing.T, err error, want string) {

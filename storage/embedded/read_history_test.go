@@ -415,3 +415,16 @@ func TestHistoryFormat_Example(t *testing.T) {
 		t.Errorf("the hash is %s\nthe page has %s", got, hash)
 	}
 }
+
+// sealAll is a storage.Seal of all that is fresh, of entries alone.
+func sealAll(tip receipt.Chain, fresh storage.Batch) (storage.Batch, receipt.SignedHead, error) {
+	signer, leaves := signerOf(2), make([][32]byte, len(fresh.Entries))
+	for i, e := range fresh.Entries {
+		leaves[i] = receipt.EntryLeaf(e.Body)
+	}
+	head, sigs := signer.Seal(tip, time.UnixMilli(1_800_000_000_000), leaves)
+	for i, e := range fresh.Entries {
+		e.Inclusion = receipt.Inclusion{Sig: sigs[i], KeyID: signer.KeyID()}
+	}
+	return fresh, head, nil
+}

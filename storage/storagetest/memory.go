@@ -65,6 +65,9 @@ type Handle struct {
 	lost     atomic.Bool // another goes on with its chain
 }
 
+// Log returns the history. No handle may write it any more.
+func (m *Memory) Log() *MemoryLog { return m.log }
+
 // Open returns another handle.
 func (m *Memory) Open() *Handle { return m.open(m.log.OpenLog()) }
 

@@ -1,0 +1,116 @@
+package mongodb
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"writ/internal/forged"
+	"writ/ledger"
+	"writ/storage"
+)
+
+func TestForged(t *testing.T) {
+	o := newDatabase(t, sharedSet(t))
+	s, err := connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.makeCollections(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.client.Disconnect(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Disconnect = %v", err)
+		}
+	})
+	forged.Run(t, forged.Backend{Unique: true, Load: func(t *testing.T, h *forged.History) ledger.History {
+		loadHistory(t, s, h)
+		r, err := OpenSnapshot(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := r.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+		return r
+	}})
+}
+
+// loadHistory puts a history into s, which has another one. All of its heads are counted.
+func loadHistory(t *testing.T, s *Store, h *forged.History) {
+	t.Helper()
+	ctx, rows := t.Context(), make(map[string][]any)
+	add := func(name string, row any) { rows[name] = append(rows[name], row) }
+	add(countersName, doc("_id", revisionCounter, "n", number(h.LastRevision())))
+	for id, heads := range h.ByChain {
+		add(replicasName, slotRow{ID: int64(len(rows[replicasName]) + 1), Chain: id[:], Sessions: []bson.RawValue{}})
+		for i, head := range heads {
+			signed, err := head.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(headsName, headRow{ID: headKey(id, int64(head.Seq)), Head: signed, Meters: []meterTick{}})
+			if i == len(heads)-1 {
+				add(countersName, doc("_id", countedKey(id), "n", int64(head.Seq)))
+			}
+		}
+	}
+	ids := make(decisionIDs)
+	for _, r := range h.Records {
+		ids[r] = uuid.MustParse(r.DecisionID)
+	}
+	for _, e := range h.Others {
+		at, err := uuid.NewV7()
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(entriesName, entryRow{Key: entryKey(e), Org: e.OrganizationID, Kind: string(e.Kind), At: at[:], Body: e.Body, Sig: e.Sig, KeyID: e.KeyID})
+	}
+	for _, left := range h.Graves {
+		id := uuid.MustParse(left.DecisionID)
+		row := tombstone{Intent: intentKey(left.OrganizationID, left.IntentKey()), Removed: id[:], Imported: left.Imported}
+		for _, l := range left.Leaves {
+			row.add(l)
+		}
+		add(recordsName, row)
+	}
+	for _, d := range h.Documents {
+		c := storage.CollectionOf(d.Kind)
+		foundBy, _, _, err := c.Describe(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := documentKey(c, d.Org, d.ID)
+		add(documentsName, documentRow{Key: key, Org: d.Org, Revision: number(d.Revision), Value: string(d.Value)})
+		for _, at := range positions(d, foundBy) {
+			add(indexName, doc("_id", at, "d", key))
+		}
+	}
+	for _, c := range h.Waiting {
+		add(changesName, newChangeRow(c.Revision, []storage.Change{c}))
+	}
+	for m, n := range h.Meters {
+		of := meter{m.Org, m.Month}
+		add(quotasName, quotaRow{Key: of.key(), Org: m.Org, Month: int32(m.Month), N: n, Given: []placesRow{}})
+	}
+	for _, shape := range shapes() {
+		c := s.db.Collection(shape.name)
+		if _, err := c.DeleteMany(ctx, bson.D{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(rows[shape.name]) == 0 {
+			continue
+		}
+		if _, err := c.InsertMany(ctx, rows[shape.name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.insertRows(ctx, h.Records, ids); err != nil {
+		t.Fatal(err)
+	}
+}
