@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/google/uuid"
 
@@ -45,7 +44,7 @@ func (s *Server) createAgent(r *request, in *agentBody) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("storing an agent: %w", err)
 	}
-	return response{status: http.StatusCreated, body: a}, nil
+	return answerCreated(a), nil
 }
 
 func checkNewAgent(_ *request, in *agentBody) error {
@@ -87,5 +86,5 @@ func (s *Server) setAgentStatus(r *request, in *statusBody) (response, error) {
 	if err != nil {
 		return response{}, about("agent", err)
 	}
-	return response{status: http.StatusOK, body: a}, nil
+	return answerOK(a), nil
 }

@@ -178,7 +178,7 @@ func (s *Server) approval(r *request) (response, error) {
 			return response{}, about("approval", err)
 		}
 	}
-	return response{status: http.StatusOK, body: s.approvalAt(a, s.approvals.Now())}, nil
+	return answerOK(s.approvalAt(a, s.approvals.Now())), nil
 }
 
 // seconds takes a duration in seconds, up to most.
@@ -222,9 +222,6 @@ func checkRuling(_ *request, in *rulingBody) error {
 
 // judgeApproval approves, rejects or revokes. The same verdict again gives the same answer.
 func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
-	if err := r.query.done(); err != nil {
-		return response{}, err
-	}
 	ruling := approval.Ruling{Verdict: in.Status}
 	set(&ruling.Comment, in.Comment)
 	if in.ApprovedFor != nil {
@@ -237,7 +234,7 @@ func (s *Server) judgeApproval(r *request, in *rulingBody) (response, error) {
 	if err != nil {
 		return response{}, about("approval", err)
 	}
-	return response{status: http.StatusOK, body: s.approvalAt(a, s.approvals.Now())}, nil
+	return answerOK(s.approvalAt(a, s.approvals.Now())), nil
 }
 
 // approvalProblem is the problem of a refusal of package approval, nil if err is none.

@@ -73,7 +73,7 @@ func (s *Server) subscription(r *request) (response, error) {
 			body.CurrentPeriodEnd = &sub.CurrentPeriodEnd
 		}
 	}
-	return response{status: http.StatusOK, body: body}, nil
+	return answerOK(body), nil
 }
 
 // checkoutBody is the body of POST /v1/billing/checkout.
@@ -110,7 +110,7 @@ func (s *Server) checkout(r *request, in *checkoutBody) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("checking out: %w", err)
 	}
-	return response{status: http.StatusCreated, body: sessionBody{URL: url, SessionID: id}}, nil
+	return answerCreated(sessionBody{URL: url, SessionID: id}), nil
 }
 
 // billingPortal opens the page where the organization manages what it bought.
@@ -123,7 +123,7 @@ func (s *Server) billingPortal(r *request, _ *struct{}) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("opening the billing portal: %w", err)
 	}
-	return response{status: http.StatusOK, body: sessionBody{URL: url}}, nil
+	return answerOK(sessionBody{URL: url}), nil
 }
 
 // receivedBody tells the payment provider not to deliver an event again.
@@ -140,7 +140,7 @@ func (s *Server) billingWebhook(r *request) (response, error) {
 	if err := s.cfg.Billing.Webhook(r.ctx, r.body, r.signature); err != nil {
 		return response{}, fmt.Errorf("taking in a billing event: %w", err)
 	}
-	return response{status: http.StatusOK, body: receivedBody{true}}, nil
+	return answerOK(receivedBody{true}), nil
 }
 
 func errNoBilling() error {

@@ -38,35 +38,26 @@ func decodeBatch(r *request, in *batchBody) error {
 // decodePlainBatch is decodePlain for a batch.
 func decodePlainBatch(body string, in *batchBody) bool {
 	c := &plainReader{s: body}
-	var seen memberSet
 	var session string
-	ok := c.object(func(name string) bool {
-		switch name {
-		case "policy_id":
-			return seen.add(0) && c.text(&in.PolicyID)
-		case "session_id":
-			in.SessionID = &session
-			return seen.add(1) && c.text(&session)
-		case "mode":
-			return seen.add(2) && c.text(&in.Mode)
-		case "intents":
-			return seen.add(3) && c.list(func() bool {
-				if len(in.plain) == maxBatch {
-					return false
-				}
-				one := new(evaluateBody)
-				in.plain = append(in.plain, one)
-				if !c.intent(one) {
-					return false
-				}
-				one.own()
-				return true
-			})
-		}
-		return false
+	texts := [...]plainText{{"session_id", &session}, {"policy_id", &in.PolicyID}, {"mode", &in.Mode}}
+	seen, ok := c.body(texts[:], "intents", func() bool {
+		return c.list(func() bool {
+			if len(in.plain) == maxBatch {
+				return false
+			}
+			one := new(evaluateBody)
+			in.plain = append(in.plain, one)
+			if !c.intent(one) {
+				return false
+			}
+			one.own()
+			return true
+		})
 	})
-	in.PolicyID, session, in.Mode = strings.Clone(in.PolicyID), strings.Clone(session), strings.Clone(in.Mode)
-	return ok && c.end() && len(body) <= len(in.plain)*condition.MaxText
+	if seen&1 != 0 {
+		in.SessionID = &session
+	}
+	return ok && len(body) <= len(in.plain)*condition.MaxText
 }
 
 // decodeIntent reads the intent of a batch that is at field into in.
@@ -87,25 +78,14 @@ func decodeIntent(raw []byte, field string, in *evaluateBody, check func() error
 // returns false.
 func decodePlain(body string, in *evaluateBody) bool {
 	c := &plainReader{s: body}
-	var seen memberSet
-	ok := c.object(func(name string) bool {
-		switch name {
-		case "policy_id":
-			return seen.add(0) && c.text(&in.PolicyID)
-		case "intent":
-			return seen.add(1) && c.intent(in)
-		case "approval_id":
-			return seen.add(2) && c.text(&in.ApprovalID)
-		case "session_id":
-			in.SessionID = &in.session
-			return seen.add(3) && c.text(in.SessionID)
-		}
-		return false
-	})
-	if !ok || !c.end() || in.Intent == nil {
+	texts := [...]plainText{{"session_id", &in.session}, {"policy_id", &in.PolicyID}, {"approval_id", &in.ApprovalID}}
+	seen, ok := c.body(texts[:], "intent", func() bool { return c.intent(in) })
+	if !ok || in.Intent == nil {
 		return false
 	}
-	in.PolicyID, in.ApprovalID, in.session = strings.Clone(in.PolicyID), strings.Clone(in.ApprovalID), strings.Clone(in.session)
+	if seen&1 != 0 {
+		in.SessionID = &in.session
+	}
 	in.own()
 	return true
 }
@@ -134,6 +114,32 @@ func (m *memberSet) add(member int) bool {
 	twice := *m&(1<<member) != 0
 	*m |= 1 << member
 	return !twice
+}
+
+// plainText is a member of a body that is a text, and where it goes.
+type plainText struct {
+	name string
+	to   *string
+}
+
+// body reads all of s: an object of texts, which are copied, and of the one member name. It
+// returns which of texts there are, by their places.
+func (c *plainReader) body(texts []plainText, name string, value func() bool) (seen memberSet, ok bool) {
+	ok = c.object(func(member string) bool {
+		if member == name {
+			return seen.add(len(texts)) && value()
+		}
+		for i, t := range texts {
+			if t.name == member {
+				return seen.add(i) && c.text(t.to)
+			}
+		}
+		return false
+	})
+	for _, t := range texts {
+		*t.to = strings.Clone(*t.to)
+	}
+	return seen, ok && c.end()
 }
 
 func (c *plainReader) intent(body *evaluateBody) bool {

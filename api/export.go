@@ -59,7 +59,7 @@ func (s *Server) exportAuthorizations(r *request) (response, error) {
 		return response{}, err
 	}
 	begun = true
-	return response{status: http.StatusOK, body: e}, nil
+	return answerOK(e), nil
 }
 
 // export is the body of an export. It is read, and closed, by the goroutine of

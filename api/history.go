@@ -9,6 +9,8 @@ import (
 
 	"writ/engine"
 	"writ/engine/condition"
+	"writ/ledger"
+	"writ/ledger/receipt"
 	"writ/storage"
 )
 
@@ -63,10 +65,10 @@ func (s *Server) authorization(r *request) (response, error) {
 		return response{}, about("decision", err)
 	}
 	if !explain {
-		return response{status: http.StatusOK, body: record}, nil
+		return answerOK(record), nil
 	}
 	row, err := s.explain(r, record)
-	return response{status: http.StatusOK, body: row}, err
+	return answerOK(row), err
 }
 
 // filter takes the filters of the history. An identity is searched for in every spelling
@@ -138,7 +140,7 @@ func (s *Server) recordAction(r *request, in *actionBody) (response, error) {
 	if first && record.Settlement.Unapproved {
 		s.unapproved(record)
 	}
-	return response{status: http.StatusOK, body: record}, nil
+	return answerOK(record), nil
 }
 
 // unapproved logs that an action was executed without being allowed. Nothing else shows
@@ -177,4 +179,31 @@ func (in *actionBody) validate() error {
 		bad.optionalName("external_ref", *in.ExternalRef)
 	}
 	return bad.err()
+}
+
+// changeItem is one line of the administrative audit log.
+type changeItem struct {
+	ledger.Change
+	Receipt receipt.Inclusion `json:"receipt"`
+}
+
+// listChanges returns the changes of the organization's documents that are in the
+// chain, newest first.
+func (s *Server) listChanges(r *request) (response, error) {
+	page, err := r.onlyPage()
+	if err != nil {
+		return response{}, err
+	}
+	entries, next, err := s.cfg.Store.Entries(r.ctx, r.who.org, storage.ChangeEntry, page)
+	if err != nil {
+		return response{}, fmt.Errorf("listing changes: %w", err)
+	}
+	items := make([]changeItem, len(entries))
+	for i, e := range entries {
+		items[i].Receipt = e.Inclusion
+		if items[i].Change, err = ledger.ParseChange(e); err != nil {
+			return response{}, err
+		}
+	}
+	return list(items, next), nil
 }

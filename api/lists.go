@@ -96,7 +96,7 @@ func (s *Server) deleteList(r *request) (response, error) {
 	if err != nil {
 		return response{}, about("list", err)
 	}
-	return response{status: http.StatusNoContent}, nil
+	return noContent(), nil
 }
 
 // missingList says of a rule that looks in a list which is not there what to do.

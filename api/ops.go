@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/http"
 
 	"writ/engine"
 	"writ/storage"
@@ -65,5 +64,5 @@ func (s *Server) opsUsage(r *request) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("summing up the usage: %w", err)
 	}
-	return response{status: http.StatusOK, body: body}, nil
+	return answerOK(body), nil
 }

@@ -3,7 +3,8 @@ package api
 import (
 	"errors"
 	"fmt"
-	"net/http"
+	"reflect"
+	"slices"
 
 	"writ/engine"
 	"writ/storage"
@@ -65,7 +66,7 @@ func (s *Server) registerPolicy(r *request, in *registerBody) (response, error) 
 	if err != nil {
 		return response{}, fmt.Errorf("storing a policy: %w", err)
 	}
-	return response{status: http.StatusCreated, body: registered{created, p, p.Warnings()}}, nil
+	return answerCreated(registered{created, p, p.Warnings()}), nil
 }
 
 // versionConflict says which versions p could have.
@@ -78,4 +79,38 @@ func (s *Server) versionConflict(r *request, p *engine.ActionPolicy) error {
 		return invalid("policy.version", "version %d is stored with a different content: must be greater than %d", p.Version, newest.Version)
 	}
 	return invalid("policy.version", "must be greater than %d", newest.Version)
+}
+
+// envelope is the member of a body that holds a document. A client that sends the bare
+// document gets an unknown field as its first error; hint adds where the field belongs.
+type envelope struct {
+	name    string
+	members []string // of the document, without names that the body has, too
+}
+
+func policyEnvelope() envelope {
+	return envelope{"policy", engine.MemberNames(reflect.TypeFor[engine.ActionPolicy]())}
+}
+
+// intentEnvelope is that of an evaluation, whose body has a policy_id of its own.
+func intentEnvelope() envelope {
+	members := engine.MemberNames(reflect.TypeFor[engine.Intent]())
+	return envelope{"intent", slices.DeleteFunc(members, func(name string) bool { return name == "policy_id" })}
+}
+
+// hint adds to err, an error of decoding the body, that the unknown field belongs into the
+// envelope.
+func (e envelope) hint(err error) error {
+	var fields *engine.InvalidError
+	if !errors.As(err, &fields) {
+		return err
+	}
+	var told fieldErrors
+	for _, f := range fields.Fields {
+		if slices.Contains(e.members, f.Field) {
+			f.Message = fmt.Sprintf("belongs inside %q: send {%q: {%q: …, …}}", e.name, e.name, f.Field)
+		}
+		told.add(f.Field, f.Message)
+	}
+	return told.err()
 }

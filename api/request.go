@@ -47,6 +47,15 @@ type response struct {
 	retryAfter int
 }
 
+// answerOK is the answer 200 with a body.
+func answerOK(body any) response { return response{status: http.StatusOK, body: body} }
+
+// answerCreated is the answer 201 with a body.
+func answerCreated(body any) response { return response{status: http.StatusCreated, body: body} }
+
+// noContent is the answer 204.
+func noContent() response { return response{status: http.StatusNoContent} }
+
 // appender is a body that encodes itself without reflection.
 type appender interface {
 	appendJSON(dst []byte) []byte
@@ -197,7 +206,7 @@ func getOf[T, S any](resource string, read func(ctx context.Context, org, id str
 		if err != nil {
 			return response{}, about(resource, err)
 		}
-		return response{status: http.StatusOK, body: show(r, v)}, nil
+		return answerOK(show(r, v)), nil
 	}
 }
 

@@ -131,7 +131,7 @@ func del(path string, scope scopeSet, h handler, traits ...trait) route {
 
 // static is a document that stays the same. Whoever links to it may add a query.
 func static(path string, d document) route {
-	return get(path, public, func(*request) (response, error) { return response{status: http.StatusOK, body: d}, nil }, anyQuery)
+	return get(path, public, func(*request) (response, error) { return answerOK(d), nil }, anyQuery)
 }
 
 func newRoute(method, path string, scope scopeSet, h handler, traits []trait) route {

@@ -42,7 +42,7 @@ func (s *Server) createRule(r *request, in *ruleBody) (response, error) {
 	if err := s.docs.PutRule(r.ctx, r.who.org, rule, plan.Rules, lists...); err != nil {
 		return response{}, fmt.Errorf("storing a rule: %w", missingList(err))
 	}
-	return response{status: http.StatusCreated, body: rule}, nil
+	return answerCreated(rule), nil
 }
 
 // newRule returns the rule that in describes and the names of the lists that it looks in, or
@@ -107,7 +107,7 @@ func (s *Server) updateRule(r *request, in *ruleBody) (response, error) {
 		}, lists...)
 		switch {
 		case err == nil:
-			return response{status: http.StatusOK, body: rule}, nil
+			return answerOK(rule), nil
 		case unchecked == nil || !errors.Is(err, errRuleUnchecked):
 			return response{}, about("rule", missingList(err))
 		case r.ctx.Err() != nil:
@@ -145,7 +145,7 @@ func (s *Server) deleteRule(r *request) (response, error) {
 	if err := s.docs.DeleteRule(r.ctx, r.who.org, r.param, r.mayChange); err != nil {
 		return response{}, about("rule", err)
 	}
-	return response{status: http.StatusNoContent}, nil
+	return noContent(), nil
 }
 
 // listRules returns a plain array in evaluation order.
@@ -223,4 +223,61 @@ func parseRuleCursor(cursor string) (engine.Rule, error) {
 		return engine.Rule{}, storage.ErrBadCursor
 	}
 	return engine.Rule{ID: fields[2], Priority: priority, CreatedAt: time.Unix(0, created)}, nil
+}
+
+// errRuleUnchecked aborts the update of a rule that must be checked first.
+var errRuleUnchecked = errors.New("the rule is not checked")
+
+// equalExceptTimes reports whether a and b differ in their times at most, which checkRule
+// does not look at.
+func equalExceptTimes(a, b engine.Rule) bool {
+	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	return a == b
+}
+
+// checkRule reports all that is wrong with a rule at once, and returns the names of the lists
+// that it looks in.
+func (s *Server) checkRule(r *request, rule *engine.Rule) (lists []string, err error) {
+	compiled, err := s.compileRule(rule)
+	if err != nil {
+		return nil, err
+	}
+	if rule.IsActive && compiled.Size() > smallRule {
+		err = s.checkRulesSize(r, compiled)
+	}
+	return compiled.Lists(), err
+}
+
+// compileRule compiles r, or reports all that is wrong with it at once.
+func (s *Server) compileRule(r *engine.Rule) (compiled *engine.CompiledRule, err error) {
+	var bad fieldErrors
+	bad.merge(r.Validate())
+	if r.Condition != "" && r.Action != "" {
+		compiled, err = engine.CompileRule(*r, s.cfg.Conditions)
+		bad.merge(err)
+	}
+	return compiled, bad.err()
+}
+
+// smallRule is the size up to which a rule is accepted without adding up the others,
+// which is slow if they are many.
+const smallRule = 4 << 10
+
+// checkRulesSize refuses a rule with which the rules of its organization would have no room.
+func (s *Server) checkRulesSize(r *request, rule *engine.CompiledRule) error {
+	rules, err := s.cfg.Sets.Rules(r.ctx, &r.slot, r.who.org)
+	if err != nil {
+		return fmt.Errorf("adding up the rules: %w", err)
+	}
+	size := rule.Size()
+	for _, other := range rules.Rules() {
+		if other.Rule().ID != rule.Rule().ID {
+			size += other.Size()
+		}
+	}
+	if room := s.cfg.Sets.RulesRoom(); size > room {
+		return invalid("condition", "takes the active rules of the organization over %v MiB once they are compiled: "+
+			"write them shorter, or fewer of them in Rego", float64(room)/(1<<20))
+	}
+	return nil
 }

@@ -213,7 +213,7 @@ func TestDecision_Errors_APanicIsA500AndTheProcessLives(t *testing.T) {
 	r := h.do("GET", "/.well-known/jwks.json", "", nil)
 	r.wantProblem(http.StatusInternalServerError, codeInternal)
 	log := h.log.String()
-	if !strings.Contains(log, r.header.Get(headerRequestID)) || !strings.Contains(log, "health.go") {
+	if !strings.Contains(log, r.header.Get(headerRequestID)) || !strings.Contains(log, "hosted.go") {
 		t.Errorf("log = %s, want the request id and the stack", log)
 	}
 	h.do("GET", "/health", "", nil).wantStatus(http.StatusOK)

@@ -51,7 +51,7 @@ func (s *Server) createSession(r *request, in *sessionRequest) (response, error)
 	case err != nil:
 		return response{}, fmt.Errorf("storing a session: %w", err)
 	}
-	return response{status: http.StatusCreated, body: session}, nil
+	return answerCreated(session), nil
 }
 
 // newSession returns the session that in describes, or all that is wrong with it.
@@ -102,7 +102,7 @@ func (s *Server) closeSession(r *request, in *closeBody) (response, error) {
 	if err != nil {
 		return response{}, about("session", err)
 	}
-	return response{status: http.StatusOK, body: session}, nil
+	return answerOK(session), nil
 }
 
 // aboutDecision says what an error of a decision is about.

@@ -74,7 +74,7 @@ func (s *Server) createToken(r *request, in *tokenBody) (response, error) {
 	if err != nil {
 		return response{}, fmt.Errorf("storing a token: %w", err)
 	}
-	return response{status: http.StatusCreated, body: tokenSecret{Token: key, ID: id}}, nil
+	return answerCreated(tokenSecret{Token: key, ID: id}), nil
 }
 
 func checkNewToken(r *request, in *tokenBody) error {
@@ -157,5 +157,5 @@ func (s *Server) revokeToken(r *request) (response, error) {
 	if err := s.docs.RevokeToken(r.ctx, r.who.org, r.param, r.now); err != nil {
 		return response{}, about("token", err)
 	}
-	return response{status: http.StatusNoContent}, nil
+	return noContent(), nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ func (s *Server) usageSummary(r *request) (response, error) {
 	if plan.Name == engine.FreePlan {
 		body.Upgrade = recommend(meters, plan, s.cfg.Plans)
 	}
-	return response{status: http.StatusOK, body: body}, nil
+	return answerOK(body), nil
 }
 
 func (s *Server) planMeters(r *request, plan engine.Plan, month storage.Month) (planMeters, error) {

@@ -60,7 +60,7 @@ func (s *Server) createWebhook(r *request, in *webhookBody) (response, error) {
 	if err := s.docs.PutWebhook(r.ctx, r.who.org, w); err != nil {
 		return response{}, fmt.Errorf("storing a webhook: %w", err)
 	}
-	return response{status: http.StatusCreated, body: secretWebhook{summarizeWebhook(r, w), w.Secrets[0].Secret}}, nil
+	return answerCreated(secretWebhook{summarizeWebhook(r, w), w.Secrets[0].Secret}), nil
 }
 
 func (s *Server) checkWebhook(_ *request, in *webhookBody) error {
@@ -92,7 +92,7 @@ func (s *Server) deleteWebhook(r *request) (response, error) {
 	if err := s.docs.DeleteWebhook(r.ctx, r.who.org, r.param); err != nil {
 		return response{}, about("webhook", err)
 	}
-	return response{status: http.StatusNoContent}, nil
+	return noContent(), nil
 }
 
 // rotateWebhook gives a webhook a new secret, which is shown once.
@@ -102,7 +102,7 @@ func (s *Server) rotateWebhook(r *request, _ *struct{}) (response, error) {
 	if err != nil {
 		return response{}, about("webhook", err)
 	}
-	return response{status: http.StatusOK, body: secretWebhook{summarizeWebhook(r, w), secret}}, nil
+	return answerOK(secretWebhook{summarizeWebhook(r, w), secret}), nil
 }
 
 type messageBody struct {
