@@ -108,9 +108,7 @@ func TestDecide_EachByItselfInOneCommit(t *testing.T) {
 		t.Error("an intent given twice has two decisions")
 	}
 	tip, err := store.Tip(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := store.Heads(t.Context(), tip.ID, 0, func(h receipt.SignedHead) error {
 		if tip.Seq != 1 || h.Size != 3 {
 			t.Errorf("head %d of %d over %d decisions, want one over 3", h.Seq, tip.Seq, h.Size)

@@ -11,9 +11,7 @@ import (
 func TestProject_Allocations(t *testing.T) {
 	l := open(t, newFake())
 	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reservation.Release()
 	e := entry(intent(1), engine.Allow)
 	e.Reservation = reservation
@@ -21,18 +19,14 @@ func TestProject_Allocations(t *testing.T) {
 	// The record, its id and digests, the reasons and the metadata's keys.
 	if got := testing.AllocsPerRun(100, func() {
 		r, err := project(&l.cfg, &e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Receipt.LeafHash()
 	}); got > 4 {
 		t.Errorf("projecting a decision allocates %v times, want at most 4", got)
 	}
 	if got := testing.AllocsPerRun(100, func() {
 		reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		reservation.Release()
 	}); got != 0 {
 		t.Errorf("a reservation allocates %v times, want never", got)

@@ -43,9 +43,7 @@ func BenchmarkCommit(b *testing.B) {
 func openEmbedded(b *testing.B) Store {
 	b.Helper()
 	store, err := embedded.Open(b.TempDir(), embedded.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			b.Error(err)
@@ -115,25 +113,19 @@ func BenchmarkCaller(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			reservation.Release()
 		}
 	})
 	reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer reservation.Release()
 	e.Reservation = reservation
 	b.Run("project", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			r, err := project(&l.cfg, &e)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			r.Receipt.LeafHash()
 		}
 	})
@@ -168,9 +160,7 @@ func benchmarkStore(b *testing.B, size int) {
 	l := open(b, noop{newFake()}, func(c *Config) { c.Now = time.Now })
 	c := l.committer
 	reservation, err := l.Reserve(b.Context(), nil, "acme", plenty)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer reservation.Release()
 	e := entry(benchIntent, engine.Allow)
 	var n int64
@@ -185,21 +175,15 @@ func benchmarkStore(b *testing.B, size int) {
 			in.IntentID = benchID(n)
 			reservation.id, reservation.at = l.ids.next(time.Now())
 			r, err := project(&l.cfg, &Entry{Reservation: reservation, Intent: &in, PolicyVersion: 1, Result: e.Result})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			batch[i], records[i] = waiterOf(r), r
 			batch[i].places[0].leaf = r.Receipt.LeafHash()
 		}
 		tip, err := store.Tip(b.Context())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		all := storage.Batch{Records: records}
 		_, head, err := c.sealer(batch)(tip, all)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		b.StartTimer()
 		if _, err := store.Append(b.Context(), all, func(receipt.Chain, storage.Batch) (storage.Batch, receipt.SignedHead, error) {
 			return all, head, nil

@@ -19,9 +19,7 @@ func TestEmbedded(t *testing.T) {
 	var tip receipt.Chain
 	for round := range rounds {
 		store, err := embedded.Open(dir, embedded.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l := open(t, store)
 		outs := make([][]Outcome, copies)
 		var wg sync.WaitGroup
@@ -78,9 +76,7 @@ func checkHeads(t *testing.T, store *embedded.Store, keys receipt.Keys, tip rece
 	t.Helper()
 	var heads []receipt.SignedHead
 	now, err := store.Tip(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = store.Heads(t.Context(), now.ID, tip.Seq+1, func(h receipt.SignedHead) error {
 		heads = append(heads, h)
 		return nil

@@ -30,7 +30,9 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 	}
 	r := *stored
 	if r.Settlement == nil {
-		s.RecordedAt = recordedAt(&r, s.RecordedAt)
+		if s.RecordedAt.Before(r.DecidedAt) { // by a replica whose clock is behind that of the one that decided
+			s.RecordedAt = r.DecidedAt
+		}
 		r.Settle(s)
 		e := r.SettlementEntry()
 		stands, err := l.append(ctx, e)
@@ -51,16 +53,6 @@ func (l *Ledger) Settle(ctx context.Context, org, decisionID string, s storage.S
 		return nil, false, storage.ErrConflict
 	}
 	return &r, first, nil
-}
-
-// recordedAt returns when a settlement of r is recorded that comes at a time: never
-// before the decision was made. The clock of the replica that settles may be behind
-// that of the one that decided.
-func recordedAt(r *storage.Record, at time.Time) time.Time {
-	if at.Before(r.DecidedAt) {
-		return r.DecidedAt
-	}
-	return at
 }
 
 // append makes entries final and returns what stands for each of them. They wait

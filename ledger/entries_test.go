@@ -29,9 +29,7 @@ func TestSettle_ByAClockThatIsBehind(t *testing.T) {
 	a := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = ahead.Now })
 	b := open(t, handle{log.OpenLog(), unmetered{newFake()}}, func(c *Config) { c.Now = behind.Now })
 	out, err := decide(t.Context(), a, "acme", entry(intent(1), engine.Allow))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := executed("a")
 	s.RecordedAt = behind.Now()
 	r, _, err := b.Settle(t.Context(), "acme", out.Record.DecisionID, s)
@@ -49,9 +47,7 @@ func TestSettle_OnceAndSigned(t *testing.T) {
 	store, keys := newFake(), testKeys(t, testSigner(1))
 	l := open(t, store)
 	out, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Deny))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id := out.Record.DecisionID
 	if _, _, err := l.Settle(t.Context(), "rival", id, executed("a")); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Settle of another's = %v, want %v", err, storage.ErrNotFound)
@@ -208,9 +204,7 @@ func TestRetain_IsInTheChain(t *testing.T) {
 	l := open(t, store)
 	before := noon.Add(time.Microsecond)
 	for range 2 {
-		if err := l.Retain(t.Context(), "acme", before, storage.Expired{Records: 3, Settled: 2}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Retain(t.Context(), "acme", before, storage.Expired{Records: 3, Settled: 2}))
 	}
 	for _, e := range store.entries {
 		r, err := parseBody(e, (*Removal).entry)

@@ -271,9 +271,7 @@ func (f *fake) Count(_ context.Context, w storage.Window, ask storage.Ask) (stor
 func (f *fake) grant(t *testing.T) int64 {
 	t.Helper()
 	granted, err := f.Count(t.Context(), storage.Window{Org: "acme", Month: storage.MonthOf(noon)}, storage.Ask{Limit: 10, Want: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return granted.N
 }
 

@@ -194,9 +194,7 @@ func TestFault_NothingIsCommittedWhileABatchIsUnknown(t *testing.T) {
 	l := open(t, store)
 	mustDecide(t, l, "acme", intent(0))
 	begun, err := l.Reserve(t.Context(), nil, "acme", plenty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	store.set(func(f *fake) { f.faults = []fault{persisted, persisted} })
 	if _, err := decide(t.Context(), l, "acme", entry(intent(1), engine.Allow)); !errors.Is(err, errFault) {
 		t.Fatalf("Commit = %v, want the fault", err)

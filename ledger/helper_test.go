@@ -105,9 +105,7 @@ func testKeys(t testing.TB, signers ...*receipt.Signer) receipt.Keys {
 		pubs = append(pubs, s.Public())
 	}
 	keys, err := receipt.NewKeys(pubs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return keys
 }
 
@@ -236,5 +234,13 @@ func goDecide(ctx context.Context, l *Ledger, org string, e Entry) <-chan result
 func awaitQueued(l *Ledger, n int) {
 	for l.queue.len() != n {
 		runtime.Gosched()
+	}
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -152,9 +152,7 @@ func TestDecision_Receipts_KeyRotationKeepsOldReceiptsAndTheChain(t *testing.T) 
 	for seed := range byte(3) {
 		l := open(t, store, func(c *Config) { c.Signer = testSigner(seed) })
 		mustDecide(t, l, "acme", intent(int(seed)))
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close(t.Context()))
 	}
 	if len(store.heads) != 3 {
 		t.Errorf("%d heads, want 3", len(store.heads))
@@ -312,9 +310,7 @@ func TestCommit_RefusesWhatIsNoDecision(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			e := entry(intent(1), engine.Allow)
 			test.change(&e)
 			if out, err := commit(test.ctx, l, reservation, e); err == nil || out != (Outcome{}) {
@@ -342,9 +338,7 @@ func TestClose_DrainsAndRefuses(t *testing.T) {
 	}
 	awaitQueued(l, 3)
 	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close(t.Context()) }()
 	for err := error(nil); !errors.Is(err, ErrClosed); _, err = l.Reserve(t.Context(), nil, "acme", plenty) {

@@ -68,9 +68,7 @@ func TestMetrics_RegisteredUntilClose(t *testing.T) {
 	if len(metricstest.Read(t, reg)) == 0 {
 		t.Error("the failed Open took the first ledger's metrics away")
 	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close(t.Context()))
 	if all := metricstest.Read(t, reg); len(all) != 0 {
 		t.Errorf("metrics after Close = %v, want none", all)
 	}

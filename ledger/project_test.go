@@ -83,9 +83,7 @@ func TestDecision_Audit_EitherModeScrubsAllItKeeps(t *testing.T) {
 		asked := entry(in, engine.Allow)
 		asked.Credential = "operator:hunter7"
 		got, err := decide(t.Context(), l, "acme", asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := got.Record
 		kept := []string{r.AgentID, r.ActionType, r.Resource, r.Credential, strings.Join(r.MetadataKeys, " ")}
 		want := []string{"[tagged]", "[tagged]", "[scrubbed]", "operator:[tagged]", "[scrubbed] env zone"}
@@ -177,13 +175,9 @@ func TestIntentDigest_IsOfTheCanonicalJSON(t *testing.T) {
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
 			sent, err := json.Marshal(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			canonical := jsontext.Value(sent)
-			if err := canonical.Canonicalize(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, canonical.Canonicalize())
 			if got, want := string(appendIntent(nil, in)), string(canonical); got != want {
 				t.Errorf("the canonical intent\n got %s\nwant %s", got, want)
 			}
@@ -208,9 +202,7 @@ func TestIntentDigest_ExampleOfTheDocumentation(t *testing.T) {
 		AgentID: "ci", ActionType: "deploy", Resource: "prod/web", IssuedAt: "2026-11-21T10:00:00Z",
 	}
 	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{string(appendIntent(nil, in)), IntentDigest(in)} {
 		if !strings.Contains(string(doc), want) {
 			t.Errorf("the package documentation lacks %s", want)

@@ -34,9 +34,7 @@ func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string]
 	for _, name := range writers {
 		h := log.OpenLog()
 		tip, err := h.Tip(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		chains[name] = tip.ID
 		ledgers[name] = open(t, handle{h, unmetered{newFake()}}, func(c *Config) { c.Writer, c.Now = name, now.Now })
 	}
@@ -50,16 +48,10 @@ func severalChains(t *testing.T) (log *storagetest.MemoryLog, chains map[string]
 		if err == nil && i%3 == 0 {
 			_, _, err = ledgers["b"].Settle(t.Context(), "acme", out.Record.DecisionID, storage.Settlement{Outcome: storage.Executed, RecordedAt: now.Now()})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := ledgers["c"].Retain(t.Context(), "acme", noon.Add(time.Hour), storage.Expired{Records: 1, Settled: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Bury("acme"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ledgers["c"].Retain(t.Context(), "acme", noon.Add(time.Hour), storage.Expired{Records: 1, Settled: 1}))
+	must(t, log.Bury("acme"))
 	return log, chains
 }
 
@@ -89,15 +81,11 @@ func TestProve_ChainDeletedWhole(t *testing.T) {
 		mustDecide(t, l, "acme", intent(i))
 	}
 	whole, err := proveLog(t, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	of := func(name string) receipt.SignedHead {
 		r := log.Records[slices.IndexFunc(log.Records, func(r *storage.Record) bool { return r.Writer == name })]
 		h, err := r.Receipt.SignedHead()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return h
 	}
 	kept, gone := of("a"), of("b")

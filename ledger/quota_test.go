@@ -79,18 +79,14 @@ func TestDecision_Plans_MonthTurnsInUTC(t *testing.T) {
 		mustDecide(t, l, "acme", intent(i))
 	}
 	inFlight, err := l.Reserve(t.Context(), nil, "acme", plenty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now.set(now.Now().Add(time.Second))
 	if got := ordinal(t, l, "acme"); got != 1 {
 		t.Errorf("ordinal in the new month = %d, want 1", got)
 	}
 	// A reservation keeps the month it began in, as does its record.
 	out, err := commit(t.Context(), l, inFlight, entry(intent(4), engine.Allow))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := storage.MonthOf(out.Record.DecidedAt); got != 202611 {
 		t.Errorf("the reservation begun in November is of %d, want 202611", got)
 	}
@@ -107,9 +103,7 @@ func TestTurn_EndGivesThePlaceBackOnce(t *testing.T) {
 	begin := func(limit int64, exceeded bool) *Reservation {
 		t.Helper()
 		reservation, err := l.Reserve(t.Context(), nil, "acme", limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if reservation.Exceeded() != exceeded {
 			t.Errorf("Exceeded of a limit of %d = %v, want %v", limit, !exceeded, exceeded)
 		}
@@ -139,9 +133,7 @@ func TestDecision_Plans_AChangedLimitCountsAtOnce(t *testing.T) {
 		mustDecide(t, l, "acme", intent(i))
 	}
 	held, err := l.Reserve(t.Context(), nil, "acme", 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, test := range []struct {
 		limit    int64
 		exceeded bool
@@ -191,9 +183,7 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 	key := quotaKey{"acme", storage.MonthOf(noon)}
 	mustDecide(t, l, "acme", intent(1))
 	reservation, err := l.Reserve(t.Context(), nil, "acme", plenty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := func() (n int64) {
 		store.set(func(f *fake) { n = f.held[key] })
 		return n
@@ -216,9 +206,7 @@ func TestQuotas_WhatIsIdleOrClosedGoesBack(t *testing.T) {
 		t.Errorf("%d places are held of an idle organization, and %d quotas, want none", got, n)
 	}
 	mustDecide(t, l, "acme", intent(2))
-	if err := l.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close(t.Context()))
 	if got := held(); got != 0 {
 		t.Errorf("%d places are held by a ledger that is closed", got)
 	}
@@ -241,9 +229,7 @@ func TestQuotas_WhatMayHaveGoneBackIsNotUsed(t *testing.T) {
 			store := newFake()
 			l := open(t, store)
 			reservation, err := l.Reserve(t.Context(), nil, "acme", 10)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			reservation.Release()
 			store.set(func(f *fake) { f.quotaErr = errFault })
 			giveBack(l)

@@ -27,9 +27,7 @@ func openApproving(t *testing.T) *approving {
 	a := &approving{T: t, log: storagetest.NewMemoryLog(), store: newFake()}
 	a.Ledger = open(t, handle{a.log.OpenLog(), unmetered{a.store}})
 	out, err := decide(t.Context(), a.Ledger, "acme", entry(intent(1), engine.ApprovalRequired))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.held = out.Record
 	return a
 }
@@ -121,9 +119,7 @@ func TestVerdict_UsesRaceARevocation(t *testing.T) {
 		wg.Go(func() { a.judge(Revoked) })
 		wg.Wait()
 		end, err := a.Verdicts(t.Context(), "acme", a.held.DecisionID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, out := range outs {
 			switch {
 			case end.End.Verdict == Revoked && !errors.Is(errs[i], ErrRaced):

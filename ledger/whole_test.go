@@ -35,9 +35,7 @@ func TestEnqueue_WhatIsDecidedTogetherIsOneBatch(t *testing.T) {
 	store := newFake()
 	l := open(t, store)
 	outs, err := together(t.Context(), l, "acme", false, 1, 2, 3, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(store.heads) != 1 || store.heads[0].Size != 3 {
 		t.Errorf("heads = %+v, want one over the three intents", store.heads)
 	}
@@ -119,9 +117,7 @@ func TestQueue_KeepsTogetherWhatWasPutTogether(t *testing.T) {
 		for i := range n {
 			records = append(records, &storage.Record{OrganizationID: org, IntentID: fmt.Sprint(org, i)})
 		}
-		if err := q.put(waiterOf(records...)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.put(waiterOf(records...)))
 	}
 	put("a", 6)
 	put("a", 6)

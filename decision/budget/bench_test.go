@@ -21,9 +21,7 @@ func rules(b *testing.B, condition string) *engine.RuleSet {
 	}
 	rule.Revision = 1
 	r, err := engine.CompileRule(rule, engine.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return engine.SetOf([]*engine.CompiledRule{r}, nil)
 }
 
@@ -33,9 +31,7 @@ func rules(b *testing.B, condition string) *engine.RuleSet {
 // without what the store takes.
 func BenchmarkEvaluate_Budget(b *testing.B) {
 	policy, err := engine.CompilePolicy(corpus.ReferencePolicy())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	plain := `{"action_type":"never.asked","metadata.n":"1"}`
 	counted := `{"count":{"by":["agent_id"],"window":"7d"},"gt":1000000000}`
 	for _, v := range []struct {
@@ -54,9 +50,7 @@ func BenchmarkEvaluate_Budget(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r, err := k.Read(b.Context(), "acme", set.Counters(), in.Intent, at, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				in.Counts = r.Counts()
 				if result := engine.Evaluate(policy, set, &in); result.Decision != engine.Allow || !reserve(b, r) {
 					b.Fatalf("decided %v", result)

@@ -61,9 +61,7 @@ func (h *history) Record(_ context.Context, org, decisionID string) (*storage.Re
 func counter(t testing.TB, spec string) *condition.Counter {
 	t.Helper()
 	c, err := condition.Compile(spec, condition.Options{Side: resource.ForBlock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c.Counters[0]
 }
 
@@ -81,9 +79,7 @@ func email(agent string) *engine.Intent {
 func read(t testing.TB, k *Counters, c *condition.Counter, in *engine.Intent, at time.Time) *Reading {
 	t.Helper()
 	r, err := k.Read(t.Context(), "acme", []*condition.Counter{c}, in, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -232,9 +228,7 @@ func TestCounters_AreReadFromTheHistory(t *testing.T) {
 func settling(t *testing.T, k *Counters, c *condition.Counter, s storage.Settlement) *Settling {
 	t.Helper()
 	p, err := k.Settling(t.Context(), []*condition.Counter{c}, "acme", "", s, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -338,4 +332,12 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // of this process
+}
+
+// must ends the test with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

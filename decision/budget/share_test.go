@@ -346,16 +346,12 @@ func TestShared_SettledByAnother(t *testing.T) {
 			r.history.rows = []*storage.Record{decided}
 			trial := func() int64 {
 				counts, err := r.all[1].Trial(t.Context(), "acme", []*condition.Counter{r.counter}, in, noon, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return counts[0].N - 1000
 			}
 			counters := []*condition.Counter{r.counter}
 			p, err := r.all[1].Settling(t.Context(), counters, "acme", decided.DecisionID, tt.s, noon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := trial(); got < 1000 {
 				t.Errorf("before it is stored: %d, want no less than 1000", got)
 			}
@@ -382,9 +378,7 @@ func TestShared_SettledWhileAWindowIsBegun(t *testing.T) {
 	r.history.rows = []*storage.Record{decided, row("a", noon, nil)}
 	failed := storage.Settlement{Outcome: "failed"}
 	p, err := r.all[1].Settling(t.Context(), []*condition.Counter{r.counter}, "acme", decided.DecisionID, failed, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.store.ForgetWindows()
 	r.history.rows[0] = row("a", noon, outcome(failed))
 	r.want("with one that failed, and another", r.decide(r.another(), 20, email("a"), noon).Counts()[0].N, 2)

@@ -18,13 +18,19 @@ type breaker struct {
 
 func newBreaker(failures int, openFor time.Duration, log *slog.Logger) *breaker {
 	return &breaker{openFor: openFor, circuit: gobreaker.NewCircuitBreaker[engine.Result](gobreaker.Settings{
-		Name:         "evaluation core",
-		Timeout:      openFor,
-		MaxRequests:  1,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return uint64(c.ConsecutiveFailures) >= uint64(failures) },
-		IsSuccessful: func(err error) bool { return err == nil || !counts(err) },
+		Name:        "evaluation core",
+		Timeout:     openFor,
+		MaxRequests: 1,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return uint64(c.ConsecutiveFailures) >= uint64(failures) },
+		IsSuccessful: func(err error) bool {
+			failed, ok := errors.AsType[*Error](err)
+			return !ok || !failed.Reason.counts()
+		},
 		// A caller that left before the answer says nothing about the core.
-		IsExcluded: func(err error) bool { return err != nil && !isFailure(err) },
+		IsExcluded: func(err error) bool {
+			_, ok := errors.AsType[*Error](err)
+			return err != nil && !ok
+		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			switch to {
 			case gobreaker.StateOpen:
@@ -35,18 +41,6 @@ func newBreaker(failures int, openFor time.Duration, log *slog.Logger) *breaker 
 			}
 		},
 	})}
-}
-
-// isFailure reports whether err tells of the core at all.
-func isFailure(err error) bool {
-	var failed *Error
-	return errors.As(err, &failed)
-}
-
-// counts reports whether err is a failure of the core's.
-func counts(err error) bool {
-	var failed *Error
-	return errors.As(err, &failed) && failed.Reason.counts()
 }
 
 // do calls f unless the core is being left alone.

@@ -27,9 +27,7 @@ func serveFake(t *testing.T, f transport, mods ...func(*Config)) *Core {
 		mod(&cfg)
 	}
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -196,9 +194,7 @@ writ_core_errors_total{reason="unreachable"} 2
 func questions(t *testing.T, registry *prometheus.Registry, outcome string) uint64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "writ_core_request_duration_seconds" && m.GetLabel()[0].GetValue() == outcome {

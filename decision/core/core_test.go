@@ -114,9 +114,7 @@ func TestEvaluate_Decides(t *testing.T) {
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	out, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(out)
 }
 

@@ -172,20 +172,14 @@ func TestDecision_ExternalEvaluationCore_BrokenConnectionsAreErrors(t *testing.T
 
 func TestDecision_ExternalEvaluationCore_UnreachableIsAnErrorThatNamesNoSecret(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ln.Close())
 	var logged bytes.Buffer
 	c, err := New(Config{
 		URL: "http://" + addr + "/canary-path", Token: "canary-token", Log: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 3 {
 		got, err := c.decide(t)
 		failed := wantReason(t, got, err, Unreachable)

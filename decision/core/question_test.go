@@ -55,9 +55,7 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 		sets.InvalidateRules("acme")
 		in := testInput()
 		set, err := sets.Load(t.Context(), nil, "acme", in.Intent.PolicyID, in.Intent.AgentID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got struct {
 			Input struct {
 				Rules         []engine.Rule `json:"rules"`
@@ -65,14 +63,10 @@ func TestQuestion_HoldsTheRulesInForce(t *testing.T) {
 			} `json:"input"`
 		}
 		q, err := newQuestion(set, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 { // the second time as net/http reads it for a retry
 			body, err := q.open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text, err := io.ReadAll(body)
 			if err == nil {
 				err = json.Unmarshal(text, &got)
