@@ -106,7 +106,9 @@ func (a *Approval) covers(result engine.Result, rules *engine.RuleSet) bool {
 // A deny stays one. What is held for what was approved is allowed; what is held for
 // anything else stays held, and the approval is used up. Without an approval that holds
 // it is a deny.
-func (a *Approval) Redeem(status Status, at time.Time, result engine.Result, rules *engine.RuleSet) (engine.Result, *ledger.Verdict) {
+func (a *Approval) Redeem(
+	status Status, at time.Time, result engine.Result, rules *engine.RuleSet,
+) (engine.Result, *ledger.Verdict) {
 	switch status {
 	case Approved:
 		return a.redeem(result, rules), a.verdict(ledger.Used, at)
@@ -141,7 +143,9 @@ func (a *Approval) redeem(result engine.Result, rules *engine.RuleSet) engine.Re
 // result's.
 func with(result engine.Result, code engine.Code, text string) engine.Result {
 	f := finding(code, text)
-	result.Findings = append(slices.DeleteFunc(slices.Clone(result.Findings), func(f engine.Finding) bool { return f.Outcome == engine.Allow }), f)
+	result.Findings = append(slices.DeleteFunc(slices.Clone(result.Findings), func(f engine.Finding) bool {
+		return f.Outcome == engine.Allow
+	}), f)
 	result.Decision = max(result.Decision, f.Outcome)
 	return result
 }

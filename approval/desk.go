@@ -181,7 +181,8 @@ func (d *Desk) Drop(ctx context.Context, org string, ids ...string) {
 		return
 	}
 	if err := d.docs.EraseDetails(context.WithoutCancel(ctx), org, ids...); err != nil {
-		d.cfg.Log.WarnContext(ctx, "what was kept for an approver could not be erased yet", "decisions", ids, "error", err)
+		d.cfg.Log.WarnContext(ctx, "what was kept for an approver could not be erased yet", "decisions", ids, "error",
+			err)
 	}
 }
 

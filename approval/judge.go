@@ -88,7 +88,8 @@ func (d *Desk) Judge(ctx context.Context, org, id string, by Approver, r Ruling)
 func (a *Approval) stands(verdict string, now time.Time) (again bool, err error) {
 	status := a.Status(now)
 	switch {
-	case verdict == ledger.Revoked && a.End != nil, verdict != ledger.Revoked && a.First != nil && a.First.Verdict != ledger.Expired:
+	case verdict == ledger.Revoked && a.End != nil, verdict != ledger.Revoked && a.First != nil &&
+		a.First.Verdict != ledger.Expired:
 		if a.End != nil && a.End.Verdict == verdict || verdict != ledger.Revoked && a.First.Verdict == verdict {
 			return true, nil
 		}
@@ -107,8 +108,10 @@ func (a *Approval) stands(verdict string, now time.Time) (again bool, err error)
 // lists and sweeps go by the verdicts.
 func (d *Desk) settled(ctx context.Context, v *ledger.Verdict) {
 	if v.Verdict == ledger.Approved {
-		if err := d.docs.MarkApproved(context.WithoutCancel(ctx), v.OrganizationID, v.ApprovalID, v.ApprovedUntil); err != nil {
-			d.cfg.Log.WarnContext(ctx, "an approval stands and is not listed as approved yet", "approval", v.ApprovalID, "error", err)
+		if err := d.docs.MarkApproved(context.WithoutCancel(ctx), v.OrganizationID, v.ApprovalID,
+			v.ApprovedUntil); err != nil {
+			d.cfg.Log.WarnContext(ctx, "an approval stands and is not listed as approved yet", "approval", v.ApprovalID,
+				"error", err)
 		}
 	} else {
 		d.Drop(ctx, v.OrganizationID, v.ApprovalID)

@@ -19,7 +19,9 @@ type Filter struct {
 
 // List returns org's approvals that f selects, newest first. A page may hold less than its
 // limit, even nothing, though more follows: only an empty next ends the list.
-func (d *Desk) List(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
+func (d *Desk) List(
+	ctx context.Context, org string, f Filter, p storage.Page,
+) (all []*Approval, next string, err error) {
 	if f.Status == Pending || f.Status == Approved {
 		all, next, err = d.waitingOnes(ctx, org, f, p)
 	} else {
@@ -29,12 +31,17 @@ func (d *Desk) List(ctx context.Context, org string, f Filter, p storage.Page) (
 		return nil, "", err
 	}
 	now := d.Now()
-	return slices.DeleteFunc(all, func(a *Approval) bool { return f.Status != "" && a.Status(now) != f.Status }), next, nil
+	return slices.DeleteFunc(all, func(a *Approval) bool {
+		return f.Status != "" && a.Status(now) != f.Status
+	}), next, nil
 }
 
 // everyOne returns the approvals of held decisions of the history.
-func (d *Desk) everyOne(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
-	held, next, err := d.cfg.Store.ListRecords(ctx, org, storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}, p)
+func (d *Desk) everyOne(
+	ctx context.Context, org string, f Filter, p storage.Page,
+) (all []*Approval, next string, err error) {
+	held, next, err := d.cfg.Store.ListRecords(ctx, org,
+		storage.Filter{Decision: engine.ApprovalRequired, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}, p)
 	for _, r := range held {
 		a, findErr := d.find(ctx, r)
 		if err = errors.Join(err, findErr); err != nil {
@@ -47,7 +54,9 @@ func (d *Desk) everyOne(ctx context.Context, org string, f Filter, p storage.Pag
 
 // waitingOnes returns the approvals that have details. Those whose verdict is not
 // in their details yet, after a crash, are found among the pending ones.
-func (d *Desk) waitingOnes(ctx context.Context, org string, f Filter, p storage.Page) (all []*Approval, next string, err error) {
+func (d *Desk) waitingOnes(
+	ctx context.Context, org string, f Filter, p storage.Page,
+) (all []*Approval, next string, err error) {
 	waiting := registry.WaitingFilter{Approved: f.Status == Approved, AgentIDs: f.AgentIDs, PolicyID: f.PolicyID}
 	details, next, err := d.docs.ListWaiting(ctx, org, waiting, p)
 	if err != nil {

@@ -15,7 +15,8 @@ const unused = "unused"
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{telemetry.CounterVec("writ_approvals_total",
-		"Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused in the time that they were approved for.",
+		"Approvals by what became of them: approved, rejected, revoked, expired with nobody having decided, unused "+
+			"in the time that they were approved for.",
 		"verdict")}
 	for _, v := range []string{ledger.Approved, ledger.Rejected, ledger.Revoked, ledger.Expired, unused} {
 		m.verdicts.WithLabelValues(v)

@@ -26,7 +26,8 @@ func (d *Desk) Run(ctx context.Context) {
 	for {
 		err := d.Sweep(ctx)
 		if err != nil && ctx.Err() == nil && !failed {
-			d.cfg.Log.ErrorContext(ctx, "what was kept for approvers that has expired could not be erased", "error", err)
+			d.cfg.Log.ErrorContext(ctx, "what was kept for approvers that has expired could not be erased", "error",
+				err)
 		}
 		failed = err != nil
 		select {

@@ -59,7 +59,8 @@ var errRefused = errors.New("refused when it is created")
 
 // spawn starts the process of an attack and waits until it is ready.
 func (h *Hostile) spawn(ctx context.Context, name string) (*attacker, error) {
-	cmd := exec.CommandContext(ctx, "nice", "-n", attackerNice, h.Binary, "bench", "hostile", "--attack", name, //nolint:gosec // this binary
+	//nolint:gosec // this binary
+	cmd := exec.CommandContext(ctx, "nice", "-n", attackerNice, h.Binary, "bench", "hostile", "--attack", name,
 		"--url", "http://"+h.victim.target.URL.Host, "--secret", filepath.Join(h.victim.data, "operator-secret"),
 		"--conns", strconv.Itoa(h.Conns), "--history", strconv.Itoa(h.History), "--duration", h.Duration.String())
 	cmd.Stderr = os.Stderr
@@ -82,7 +83,9 @@ func (h *Hostile) spawn(ctx context.Context, name string) (*attacker, error) {
 }
 
 // Attack is the process of an attack on a server.
-func (h *Hostile) Attack(ctx context.Context, name string, base *url.URL, bearer Bearer, in io.Reader, out io.Writer) error {
+func (h *Hostile) Attack(
+	ctx context.Context, name string, base *url.URL, bearer Bearer, in io.Reader, out io.Writer,
+) error {
 	for _, a := range attacks() {
 		if a.name == name {
 			return h.attack(ctx, a, base, bearer, in, out)
@@ -91,9 +94,12 @@ func (h *Hostile) Attack(ctx context.Context, name string, base *url.URL, bearer
 	return fmt.Errorf("there is no attack %q", name)
 }
 
-func (h *Hostile) attack(ctx context.Context, a *attack, base *url.URL, bearer Bearer, in io.Reader, out io.Writer) error {
+func (h *Hostile) attack(
+	ctx context.Context, a *attack, base *url.URL, bearer Bearer, in io.Reader, out io.Writer,
+) error {
 	t, err := h.prepare(ctx, a, base, bearer)
-	if refused := (*refusedError)(nil); a.refused && errors.As(err, &refused) && refused.status == http.StatusBadRequest {
+	if refused := (*refusedError)(nil); a.refused && errors.As(err, &refused) &&
+		refused.status == http.StatusBadRequest {
 		_, err = fmt.Fprintln(out, err)
 		return err
 	}
@@ -142,7 +148,8 @@ func (h *Hostile) prepare(ctx context.Context, a *attack, base *url.URL, bearer 
 	callers := make([]load.Caller, h.Conns)
 	for i := range callers {
 		callers[i].PolicyID = p.PolicyID
-		callers[i].Key, err = c.mint(ctx, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write", "history:read")
+		callers[i].Key, err = c.mint(ctx, "policy:evaluate", "policy:read", "policy:write", "rules:read", "rules:write",
+			"history:read")
 		if err != nil {
 			return nil, err
 		}

@@ -18,9 +18,16 @@ func attacks() []*attack {
 	return []*attack{
 		{name: "flood"},
 		{name: "wide", intent: wide(3800)},
-		{name: "rego-loop", rules: repeat(20, `some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == "none"`), intent: wide(20)},
-		{name: "rego-constant", refused: true, rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, 3000)]), "")) < 0`), intent: longResource},
-		{name: "rego-explode", rules: repeat(1, `count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) < 0`), intent: exploding},
+		{name: "rego-loop",
+			rules: repeat(20,
+				`some a in input.intent.metadata; some b in input.intent.metadata; some c in input.intent.metadata; a == b; b == c; a == "none"`), intent: wide(20)},
+		{name: "rego-constant", refused: true,
+			rules: repeat(1,
+				`count(split(concat("", [input.intent.resource | some i in numbers.range(1, 3000)]), "")) < 0`),
+			intent: longResource},
+		{name: "rego-explode",
+			rules: repeat(1,
+				`count(split(concat("", [input.intent.resource | some i in numbers.range(1, to_number(input.intent.metadata.n))]), "")) < 0`), intent: exploding},
 		{name: "globs", policy: worstGlobs, intent: longResource},
 		{name: "regexes", rules: worstRegexes(), intent: longResource},
 		{name: "macros", rules: macros(), intent: wide(100)},
@@ -82,7 +89,8 @@ func worstGlobs(p *engine.ActionPolicy) {
 func worstRegexes() []string {
 	all := make([]string, 100)
 	for i := range all {
-		all[i] = document(map[string]any{"resource": map[string]string{"$regex": fmt.Sprintf("(.*.*[ab]){1,100}z%d$", i)}})
+		all[i] = document(map[string]any{"resource": map[string]string{"$regex": fmt.Sprintf("(.*.*[ab]){1,100}z%d$",
+			i)}})
 	}
 	return all
 }
@@ -90,7 +98,10 @@ func worstRegexes() []string {
 func macros() []string {
 	all := make([]string, 200)
 	for i := range all {
-		all[i] = document(map[string]string{"cel": fmt.Sprintf("intent.metadata.exists(k, intent.metadata.exists(j, j == 'x%d'))", i)})
+		all[i] = document(
+			map[string]string{"cel": fmt.Sprintf("intent.metadata.exists(k, intent.metadata.exists(j, j == 'x%d'))",
+				i)},
+		)
 	}
 	return all
 }
@@ -100,8 +111,10 @@ func registration(a *attack) any {
 	p := corpus.ReferencePolicy()
 	p.OrganizationID, p.PolicyID, p.Version = a.org, load.PolicyID, load.Number
 	for i := range 900 {
-		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/{a,b,c,d}/*/x/**", i, load.Number))
-		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns, fmt.Sprintf("https://h%d.example.com/v%d/*/{e,f}/**", i, load.Number))
+		p.AllowedResourcePatterns = append(p.AllowedResourcePatterns,
+			fmt.Sprintf("https://h%d.example.com/v%d/{a,b,c,d}/*/x/**", i, load.Number))
+		p.BlockedResourcePatterns = append(p.BlockedResourcePatterns,
+			fmt.Sprintf("https://h%d.example.com/v%d/*/{e,f}/**", i, load.Number))
 	}
 	return map[string]any{"policy": p}
 }
@@ -111,7 +124,8 @@ func registration(a *attack) any {
 func dearRule(*attack) any {
 	var source strings.Builder
 	for i := range 180 {
-		fmt.Fprintf(&source, "input.intent.metadata.k%d != \"v%d\"; startswith(input.intent.resource, \"x%d\")\n", i, load.Number, i)
+		fmt.Fprintf(&source, "input.intent.metadata.k%d != \"v%d\"; startswith(input.intent.resource, \"x%d\")\n", i,
+			load.Number, i)
 	}
 	return rule("dear", document(map[string]string{"rego": source.String()}), `{"decision":"never"}`)
 }

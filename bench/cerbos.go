@@ -33,13 +33,17 @@ func (p Peers) cerbos(ctx context.Context) (*Subject, error) {
 		return nil, err
 	}
 	return p.serve(ctx, &Subject{
-		About:  About{"cerbos", binary + " server: the same policy, audit off; no key, reasons, receipt, history or meter"},
-		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/api/check/resources"}, Body: body, Allowed: "EFFECT_ALLOW", Intents: 1},
+		About: About{"cerbos", binary +
+			" server: the same policy, audit off; no key, reasons, receipt, history or meter"},
+		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/api/check/resources"}, Body: body,
+			Allowed: "EFFECT_ALLOW", Intents: 1},
 	}, "policy.json", policy, func(addr, file string) []string {
 		args := []string{binary, "server", "--log-level=error"}
 		for _, setting := range []string{
-			"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc, "server.requestLimits.maxActionsPerResource=1",
-			"storage.driver=disk", "storage.disk.directory=" + filepath.Dir(file), "storage.disk.watchForChanges=false", "audit.enabled=false", "telemetry.disabled=true",
+			"server.httpListenAddr=" + addr, "server.grpcListenAddr=" + grpc,
+			"server.requestLimits.maxActionsPerResource=1",
+			"storage.driver=disk", "storage.disk.directory=" + filepath.Dir(file), "storage.disk.watchForChanges=false",
+			"audit.enabled=false", "telemetry.disabled=true",
 		} {
 			args = append(args, "--set="+setting)
 		}
@@ -72,8 +76,11 @@ func cerbosOf(p *engine.ActionPolicy) ([]byte, error) {
 			"rules": []any{
 				rule("EFFECT_DENY", "", p.DeniedActionTypes...),
 				rule("EFFECT_DENY", matches(p.BlockedResourcePatterns), "*"),
-				rule("EFFECT_DENY", fmt.Sprintf("has(R.attr.cost) && (R.attr.cost.amount_minor > %d || R.attr.cost.currency != %q)", *p.MaxCostMinor, p.Currency), "*"),
-				rule("EFFECT_ALLOW", fmt.Sprintf("P.id == %q && %s", p.AgentID, matches(p.AllowedResourcePatterns)), p.AllowedActionTypes...),
+				rule("EFFECT_DENY",
+					fmt.Sprintf("has(R.attr.cost) && (R.attr.cost.amount_minor > %d || R.attr.cost.currency != %q)",
+						*p.MaxCostMinor, p.Currency), "*"),
+				rule("EFFECT_ALLOW", fmt.Sprintf("P.id == %q && %s", p.AgentID, matches(p.AllowedResourcePatterns)),
+					p.AllowedActionTypes...),
 			},
 		},
 	}, json.Deterministic(true))
@@ -88,7 +95,8 @@ func cerbosRequest(in *engine.Intent) any {
 			"actions": []string{cerbosAction(in.ActionType)},
 			"resource": map[string]any{
 				"kind": "intent", "id": load.IntentID,
-				"attr": map[string]any{"resource": in.Resource, "cost": in.Cost, "metadata": in.Metadata, "issued_at": in.IssuedAt},
+				"attr": map[string]any{"resource": in.Resource, "cost": in.Cost, "metadata": in.Metadata,
+					"issued_at": in.IssuedAt},
 			},
 		}},
 	}

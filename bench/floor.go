@@ -36,7 +36,8 @@ func startFloor(ctx context.Context, binary string, processors []int, beside *Su
 	if err != nil {
 		return nil, err
 	}
-	p, err := startProcess(ctx, addr, processors, nil, binary, "bench", "floor", "--addr", addr, "--size", strconv.Itoa(size))
+	p, err := startProcess(ctx, addr, processors, nil, binary, "bench", "floor", "--addr", addr, "--size",
+		strconv.Itoa(size))
 	if err != nil {
 		return nil, err
 	}

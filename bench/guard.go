@@ -115,7 +115,8 @@ func (g *Guard) Run(ctx context.Context) (Verdict, error) {
 		}
 		epochs = append(epochs, e)
 		v := Judge(epochs, float64(g.Loss.Microseconds()))
-		g.Say("epoch %d: base %.1f µs, this %+.2f, A/A %+.2f; so far %+.2f ± %.2f", len(epochs), e.Base, e.Loss, e.Noise, v.Loss, beyond*v.Error)
+		g.Say("epoch %d: base %.1f µs, this %+.2f, A/A %+.2f; so far %+.2f ± %.2f", len(epochs), e.Base, e.Loss,
+			e.Noise, v.Loss, beyond*v.Error)
 		if len(epochs) >= g.Most || len(epochs) >= g.Least && v.Settled() {
 			if g.dropped > 0 {
 				g.Say("%d of %d slices were dropped: others used the machine", g.dropped, g.measured)
@@ -154,7 +155,9 @@ func (g *Guard) epoch(ctx context.Context) (e Epoch, err error) {
 		e.Slices = append(e.Slices, slice)
 	}
 	if len(e.Slices) == 0 {
-		return e, fmt.Errorf("%w: %d slices, --max-other is %.2f processors", ErrDisturbed, attempts*g.Slices, g.MaxOther)
+		return e, fmt.Errorf(
+			"%w: %d slices, --max-other is %.2f processors", ErrDisturbed, attempts*g.Slices, g.MaxOther,
+		)
 	}
 	e.sum()
 	return e, nil
@@ -200,7 +203,8 @@ func (g *Guard) slice(ctx context.Context, servers [3]server, try int) (slice [3
 		if try%2 == 1 { // and in the other direction
 			at = len(servers) - 1 - at
 		}
-		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice}, all)
+		r, err := measure(ctx, servers[at].driver, servers[at].Subject, load.Options{Conns: g.Conns, Duration: g.Slice},
+			all)
 		if errors.Is(err, load.ErrNone) { // others had the processor all the time
 			return slice, true, nil
 		}

@@ -13,7 +13,8 @@ import (
 func Here(command, revision string) Header {
 	h := Header{
 		Command: command, Date: time.Now().UTC().Format(time.RFC3339), Revision: revision, Go: runtime.Version(),
-		Machine: strings.TrimSpace(strings.Join([]string{model(), runtime.GOARCH, kernel()}, ", ")), Processors: runtime.NumCPU(),
+		Machine:    strings.TrimSpace(strings.Join([]string{model(), runtime.GOARCH, kernel()}, ", ")),
+		Processors: runtime.NumCPU(),
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if f := strings.Fields(string(text)); len(f) > 3 {

@@ -101,7 +101,8 @@ func (h *Hostile) holds(ctx context.Context, name string, attacks ...string) (bo
 		if err != nil {
 			return false, err
 		}
-		alone, beside = append(alone, seconds(r.alone.Scheduled.At(.99))), append(beside, seconds(r.beside.Scheduled.At(.99)))
+		alone, beside = append(alone, seconds(r.alone.Scheduled.At(.99))),
+			append(beside, seconds(r.beside.Scheduled.At(.99)))
 		sound = sound && r.memory <= heldMemory && r.failed() == 0
 	}
 	a, b := median(alone), median(beside)

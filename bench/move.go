@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -35,7 +36,8 @@ func (m *Move) Run(ctx context.Context, rows int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	from, to, file := filepath.Join(cmp.Or(m.Keep, dir), fmt.Sprint("from-", rows)), filepath.Join(dir, "to"), filepath.Join(dir, "org.ndjson")
+	from, to, file := filepath.Join(cmp.Or(m.Keep, dir), fmt.Sprint("from-", rows)), filepath.Join(dir, "to"),
+		filepath.Join(dir, "org.ndjson")
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		if err := m.fill(ctx, from, rows); err != nil || m.Keep != "" {
 			return err
@@ -53,10 +55,12 @@ func (m *Move) Run(ctx context.Context, rows int) (err error) {
 		{"verify --chain", []string{"verify", "--chain", "--data", to}},
 	}
 	if m.MongoDB != "" {
-		store := []string{"--store", "mongodb", "--mongodb-uri", m.MongoDB, "--mongodb-database", fmt.Sprint("move", time.Now().UnixNano())}
+		store := []string{"--store", "mongodb", "--mongodb-uri", m.MongoDB, "--mongodb-database",
+			fmt.Sprint("move", time.Now().UnixNano())}
 		steps = append(steps, steps[1], steps[0])
-		steps[4].what, steps[4].args = "import to MongoDB", append(taking[:len(taking):len(taking)], store...)
-		steps[5].what, steps[5].args = "export of MongoDB", append([]string{"export", "--org", movedOrganization, "-o", file + ".again"}, store...)
+		steps[4].what, steps[4].args = "import to MongoDB", slices.Concat(taking, store)
+		steps[5].what, steps[5].args = "export of MongoDB",
+			append([]string{"export", "--org", movedOrganization, "-o", file + ".again"}, store...)
 	}
 	for i, s := range steps {
 		if err := m.step(ctx, rows, s.what, s.args); err != nil {

@@ -31,8 +31,9 @@ func (p Peers) opa(ctx context.Context) (*Subject, error) {
 		return nil, err
 	}
 	return p.serve(ctx, &Subject{
-		About:  About{"opa", binary + " run --server: the same policy with reasons; no key, receipt, history or meter"},
-		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/v1/data/bench/reasons"}, Body: body, Allowed: "policy.allowed", Intents: 1},
+		About: About{"opa", binary + " run --server: the same policy with reasons; no key, receipt, history or meter"},
+		target: &load.Target{URL: &url.URL{Scheme: "http", Path: "/v1/data/bench/reasons"}, Body: body,
+			Allowed: "policy.allowed", Intents: 1},
 	}, "policy.rego", []byte(regoOf(corpus.ReferencePolicy())), func(addr, file string) []string {
 		return []string{binary, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry", file}
 	})
@@ -40,7 +41,9 @@ func (p Peers) opa(ctx context.Context) (*Subject, error) {
 
 // serve starts the server of a subject, which asks it by HTTP at a free address, with a
 // policy in a file of a directory of its own. command is what runs.
-func (p Peers) serve(ctx context.Context, s *Subject, name string, policy []byte, command func(addr, file string) []string) (*Subject, error) {
+func (p Peers) serve(
+	ctx context.Context, s *Subject, name string, policy []byte, command func(addr, file string) []string,
+) (*Subject, error) {
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -80,11 +83,17 @@ findings contains sprintf("action.denied: %%s is denied", [input.intent.action_t
 
 findings contains sprintf("action.unlisted: %%s is not allowed", [input.intent.action_type]) if not allowed
 
-findings contains sprintf("resource.blocked: %%s is blocked", [input.intent.resource]) if regex.match(%[3]s, input.intent.resource)
+findings contains sprintf("resource.blocked: %%s is blocked", [input.intent.resource]) if {
+	regex.match(%[3]s, input.intent.resource)
+}
 
-findings contains sprintf("resource.unlisted: %%s is not allowed", [input.intent.resource]) if not regex.match(%[4]s, input.intent.resource)
+findings contains sprintf("resource.unlisted: %%s is not allowed", [input.intent.resource]) if {
+	not regex.match(%[4]s, input.intent.resource)
+}
 
-findings contains sprintf("cost.exceeded: %%d is above %[5]d", [input.intent.cost.amount_minor]) if input.intent.cost.amount_minor > %[5]d
+findings contains sprintf("cost.exceeded: %%d is above %[5]d", [input.intent.cost.amount_minor]) if {
+	input.intent.cost.amount_minor > %[5]d
+}
 
 findings contains "cost.currency: another currency" if input.intent.cost.currency != %[6]q
 

@@ -50,7 +50,9 @@ func (p Peers) Start(ctx context.Context, name string, w Work, beside *Subject) 
 }
 
 // find returns the binary in PATH or, once fetch has put it there, in the cache.
-func (p Peers) find(ctx context.Context, name, version string, fetch func(ctx context.Context, dir string) (string, error)) (string, error) {
+func (p Peers) find(
+	ctx context.Context, name, version string, fetch func(ctx context.Context, dir string) (string, error),
+) (string, error) {
 	if found, err := exec.LookPath(name); err == nil {
 		return found, nil
 	}
@@ -97,7 +99,8 @@ func fetchCerbos(ctx context.Context, dir string) (string, error) {
 		arch = runtime.GOARCH
 	}
 	name := fmt.Sprintf("cerbos-%s-%s", runtime.GOOS, arch)
-	err := run(ctx, dir, nil, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "@cerbos/"+name+"@"+cerbosVersion)
+	err := run(ctx, dir, nil, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir,
+		"@cerbos/"+name+"@"+cerbosVersion)
 	return filepath.Join(dir, "node_modules", "@cerbos", name, name), err
 }
 

@@ -35,7 +35,8 @@ func bars(rows []*Row, values func(*Row) []float64, format string) template.HTML
 	for i, row := range rows {
 		y, m := barHeight*i+4, median(values(row))
 		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, y+16, xml(row.Subject))
-		fmt.Fprintf(&b, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="20" rx="2"/>`, i%colors, nameWidth, y, max(1, x(m)-nameWidth))
+		fmt.Fprintf(&b, `<rect class="c%d" x="%d" y="%d" width="%.1f" height="20" rx="2"/>`, i%colors, nameWidth, y,
+			max(1, x(m)-nameWidth))
 		for _, v := range values(row) {
 			fmt.Fprintf(&b, `<circle class="dot" cx="%.1f" cy="%d" r="3"/>`, x(v), y+10)
 		}
@@ -100,7 +101,8 @@ func curves(rows []*Row) template.HTML {
 		}
 		b.WriteString(`"/>`)
 		fmt.Fprintf(&legend, `<li class="key%d">%s: p50 %s, p99 %s, p99.9 %s, most %s`, i%colors, xml(row.Subject),
-			short(row.Scheduled.At(.5)), short(row.Scheduled.At(.99)), short(row.Scheduled.At(.999)), short(row.Scheduled.At(1)))
+			short(row.Scheduled.At(.5)), short(row.Scheduled.At(.99)), short(row.Scheduled.At(.999)),
+			short(row.Scheduled.At(1)))
 	}
 	b.WriteString(`</svg><ul class="legend">` + legend.String() + "</ul>")
 	return template.HTML(b.String()) //nolint:gosec // names are escaped, the rest are numbers

@@ -32,7 +32,9 @@ type process struct {
 // startProcess starts a server on these processors, none: all, and waits until it
 // answers at addr, whatever it is. Variables of the environment follow those of this process, of which
 // none is one of writ's.
-func startProcess(ctx context.Context, addr string, processors []int, environ []string, name string, args ...string) (*process, error) {
+func startProcess(
+	ctx context.Context, addr string, processors []int, environ []string, name string, args ...string,
+) (*process, error) {
 	p := &process{cmd: exec.Command(name, args...), ended: make(chan struct{})} //nolint:gosec,noctx // stop ends it
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "WRIT_") {
@@ -62,7 +64,9 @@ func startProcess(ctx context.Context, addr string, processors []int, environ []
 		default:
 		}
 		if time.Since(begun) > startPatience {
-			return nil, errors.Join(fmt.Errorf("%s does not answer at %s after %v", name, addr, startPatience), p.stop())
+			return nil, errors.Join(
+				fmt.Errorf("%s does not answer at %s after %v", name, addr, startPatience), p.stop(),
+			)
 		}
 	}
 }

@@ -48,12 +48,14 @@ func (d *Data) charts(s *Summary) []chart {
 		all = append(all, row)
 	}
 	charts := []chart{{
-		"Intents a second", "Load " + s.Rows[0].Load + ": the median of the rounds, and each round as a dot. More is better.",
+		"Intents a second", "Load " + s.Rows[0].Load +
+			": the median of the rounds, and each round as a dot. More is better.",
 		bars(closed, func(r *Row) []float64 { return r.rates }, "%.0f"),
 	}}
 	if s.Rows[0].Processor > 0 {
 		charts = append(charts, chart{
-			"Processor time an intent, µs", "Load " + s.Rows[0].Load + ": of the server alone. Less is better. It repeats better than the rate.",
+			"Processor time an intent, µs", "Load " + s.Rows[0].Load +
+				": of the server alone. Less is better. It repeats better than the rate.",
 			bars(closed, func(r *Row) []float64 { return r.processors }, "%.1f"),
 		})
 	}

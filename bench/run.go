@@ -38,7 +38,8 @@ func ParseLoad(text string) (Load, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n > 0) || n > 1e9 {
-		return Load{}, fmt.Errorf("load %q: want closed, a share of its rate such as 50%%, or intents a second such as 2000", text)
+		return Load{},
+			fmt.Errorf("load %q: want closed, a share of its rate such as 50%%, or intents a second such as 2000", text)
 	}
 	if percent {
 		return Load{Share: n / 100}, nil
@@ -87,7 +88,10 @@ func (b *Bench) Run(ctx context.Context) (*Data, error) {
 		b.Header.Subjects = append(b.Header.Subjects, s.About)
 		if !s.known() && b.Header.MaxOther > 0 {
 			b.Header.MaxOther = 0
-			b.Say("the processor time of %s is not known: other load on this machine cannot be told from it, and no round is dropped", s.Name)
+			b.Say(
+				"the processor time of %s is not known: other load on this machine cannot be told from it, and no "+
+					"round is dropped", s.Name,
+			)
 		}
 	}
 	d := &Data{Header: b.Header}
@@ -121,7 +125,8 @@ func (b *Bench) Run(ctx context.Context) (*Data, error) {
 func (b *Bench) disturbed(runs []*Run) string {
 	for _, r := range runs {
 		if most := b.Header.MaxOther; most > 0 && r.Other > most {
-			return fmt.Sprintf("others used %.2f processors during %s, %s; %.2f are allowed", r.Other, r.Subject, r.Load, most)
+			return fmt.Sprintf("others used %.2f processors during %s, %s; %.2f are allowed", r.Other, r.Subject,
+				r.Load, most)
 		}
 	}
 	return ""
@@ -214,8 +219,10 @@ func measure(ctx context.Context, d *load.Driver, s *Subject, o load.Options, id
 	}
 	return &Run{
 		Subject: s.Name, Offered: o.Rate, Conns: o.Conns, Intents: s.intents(),
-		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent, Bytes: got.Bytes,
-		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), BesideSeconds: seconds(beside), Other: other, Stolen: stolen,
+		Seconds: seconds(got.Elapsed), Accepted: got.Accepted, Refused: got.Refused, Unsent: got.Unsent,
+		Bytes:         got.Bytes,
+		ServerSeconds: seconds(after - before), DriverSeconds: seconds(driver), BesideSeconds: seconds(beside),
+		Other: other, Stolen: stolen,
 		Scheduled: got.Scheduled, Sent: got.Sent, Refusals: got.Refusals, Lateness: got.Lateness,
 	}, nil
 }
@@ -270,7 +277,8 @@ func (r *Run) String() string {
 	if r.ServerSeconds > 0 {
 		text += fmt.Sprintf(" %7.1f µs of processor", r.Processor())
 	}
-	text += fmt.Sprintf("  p50 %s p99 %s p99.9 %s", short(r.Scheduled.At(.5)), short(r.Scheduled.At(.99)), short(r.Scheduled.At(.999)))
+	text += fmt.Sprintf("  p50 %s p99 %s p99.9 %s", short(r.Scheduled.At(.5)), short(r.Scheduled.At(.99)),
+		short(r.Scheduled.At(.999)))
 	if r.Refused+r.Unsent > 0 {
 		text += fmt.Sprintf("  %d refused, %d unsent", r.Refused, r.Unsent)
 	}

@@ -109,7 +109,8 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 		}
 		clean = func() error { return os.RemoveAll(dir) }
 	}
-	s := &Subject{About: About{p.Name, strings.Join(append([]string{p.Binary, "serve"}, p.Args...), " ")}, beside: p.Beside, stop: clean}
+	s := &Subject{About: About{p.Name, strings.Join(append([]string{p.Binary, "serve"}, p.Args...), " ")},
+		beside: p.Beside, stop: clean}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stop())
@@ -124,7 +125,8 @@ func (p Program) Start(ctx context.Context, w Work) (_ *Subject, err error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", s.data, "--plans", file}, p.Args...)
+	args := append([]string{"serve", "--addr", addr, "--admin-addr", "127.0.0.1:0", "--data", s.data, "--plans", file},
+		p.Args...)
 	// As variables: an earlier revision that has no such limit ignores them.
 	environ := []string{"WRIT_RATE_LIMIT_ADDRESS=off", "WRIT_RATE_LIMIT_CHANGES=off", "WRIT_RATE_LIMIT_CREDENTIAL=off"}
 	if p.Limited {

@@ -182,17 +182,23 @@ func median(values []float64) float64 {
 // Print writes the summary as a table.
 func (s *Summary) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "subject\tload\tintents/s\tof first\tµs/intent\tof first\tp50\tp90\tp99\tp99.9\tmax\tp99 sent\t503/s\tunsent/s\t")
+	fmt.Fprintln(t,
+		"subject\tload\tintents/s\tof first\tµs/intent\tof first\tp50\tp90\tp99\tp99.9\tmax\tp99 "+
+			"sent\t503/s\tunsent/s\t")
 	for _, r := range s.Rows {
 		at := func(q float64) string { return short(r.Scheduled.At(q)) }
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.Subject, r.Load, r.Rate, percent(r.RateRatio),
-			known(r.Processor), percent(r.ProcessorRatio), at(.5), at(.9), at(.99), at(.999), at(1), short(r.Sent.At(.99)), r.Refused, r.Unsent)
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t\n", r.Subject, r.Load, r.Rate,
+			percent(r.RateRatio),
+			known(r.Processor), percent(r.ProcessorRatio), at(.5), at(.9), at(.99), at(.999), at(1),
+			short(r.Sent.At(.99)), r.Refused, r.Unsent)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if s.Noise.Rounds > 0 {
-		fmt.Fprintf(w, "A/A, the first subject beside itself: medians differ by %.1f %% (rate) and %.1f %% (processor time), a round at most by %.1f %% and %.1f %%\n",
+		fmt.Fprintf(w,
+			"A/A, the first subject beside itself: medians differ by %.1f %% (rate) and %.1f %% (processor time), a "+
+				"round at most by %.1f %% and %.1f %%\n",
 			100*s.Noise.Rate, 100*s.Noise.Processor, 100*s.Noise.RateMost, 100*s.Noise.ProcessorMost)
 	}
 	fmt.Fprintf(w, "%d rounds count, %d dropped\n", s.Kept, len(s.Dropped))

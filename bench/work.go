@@ -35,7 +35,8 @@ type Work struct {
 // With returns w with one of its numbers changed, by the name of its flag: "orgs=1000".
 func (w Work) With(change string) (Work, error) {
 	numbers := map[string]*int{
-		"orgs": &w.Organizations, "policies": &w.Policies, "rules": &w.Rules, "rego": &w.Rego, "history": &w.History, "batch": &w.Batch,
+		"orgs": &w.Organizations, "policies": &w.Policies, "rules": &w.Rules, "rego": &w.Rego, "history": &w.History,
+		"batch": &w.Batch,
 	}
 	name, text, _ := strings.Cut(change, "=")
 	n, err := strconv.Atoi(text)
@@ -43,7 +44,9 @@ func (w Work) With(change string) (Work, error) {
 		*number = n
 		return w, nil
 	}
-	return w, fmt.Errorf("%q: want orgs, policies, rules, rego, history or batch, and a number, such as orgs=1000", change)
+	return w, fmt.Errorf(
+		"%q: want orgs, policies, rules, rego, history or batch, and a number, such as orgs=1000", change,
+	)
 }
 
 // rulesSeed makes the rules of every run the same.

@@ -21,7 +21,8 @@ type Subscriptions interface {
 	// change, with only its OrganizationID if none is stored, and returns whether it
 	// changed it. f may be called more than once. UpdateSubscription returns the stored
 	// subscription afterwards, or storage.ErrNotFound.
-	UpdateSubscription(ctx context.Context, org string, f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
+	UpdateSubscription(ctx context.Context, org string,
+		f func(*storage.Subscription) (changed bool)) (*storage.Subscription, error)
 	// Subscription returns org's, or storage.ErrNotFound.
 	Subscription(ctx context.Context, org string) (*storage.Subscription, error)
 }
@@ -114,7 +115,8 @@ func (c Config) check() (map[string]string, error) {
 
 func checkURL(s string) error {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return errors.New("is not an http(s) URL without user, query and fragment")
 	}
 	return nil

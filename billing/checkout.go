@@ -38,7 +38,9 @@ func (b *Billing) Checkout(ctx context.Context, org, plan string) (url, sessionI
 	defer cancel()
 	switch {
 	case paid(sub.Status) && sub.Plan == plan:
-		return "", "", refuse(CodeAlreadyOnPlan, "Your organization is on the plan "+plan+" already; its portal changes payment and cancellation.")
+		return "", "",
+			refuse(CodeAlreadyOnPlan, "Your organization is on the plan "+plan+
+				" already; its portal changes payment and cancellation.")
 	case paid(sub.Status) && sub.SubscriptionID != "":
 		url, err = b.session(ctx, sub, switchTo(sub, price))
 		return url, "", err
@@ -100,7 +102,9 @@ func (b *Billing) Portal(ctx context.Context, org string) (url string, err error
 }
 
 // session opens the Billing Portal, at flow if it is not nil.
-func (b *Billing) session(ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams) (string, error) {
+func (b *Billing) session(
+	ctx context.Context, sub *storage.Subscription, flow *stripe.BillingPortalSessionCreateFlowDataParams,
+) (string, error) {
 	params := &stripe.BillingPortalSessionCreateParams{
 		Customer: stripe.String(sub.CustomerID), ReturnURL: stripe.String(b.portal), FlowData: flow,
 	}

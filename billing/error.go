@@ -48,8 +48,9 @@ func missingCustomer(err error) bool {
 // failed is the error of a call of Stripe.
 func (b *Billing) failed(err error) error {
 	return &Error{
-		Code: CodeUnavailable, Detail: "The payment provider cannot be reached, or refused. Nothing was changed; try again later.",
-		cause: b.cause(err),
+		Code:   CodeUnavailable,
+		Detail: "The payment provider cannot be reached, or refused. Nothing was changed; try again later.",
+		cause:  b.cause(err),
 	}
 }
 

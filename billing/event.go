@@ -134,7 +134,8 @@ func (b *Billing) readSubscription(e *stripe.Event) (string, change, error) {
 		}
 	}
 	if s.item == "" && organization(o.Metadata) != "" {
-		b.cfg.Log.Warn("a subscription is at no price that is configured: it gives the free plan", "event", e.ID, "subscription", o.ID)
+		b.cfg.Log.Warn("a subscription is at no price that is configured: it gives the free plan", "event", e.ID,
+			"subscription", o.ID)
 	}
 	return organization(o.Metadata), s, nil
 }

@@ -48,7 +48,8 @@ func (b *Billing) verify(payload []byte, signature string) (stripe.Event, error)
 	e, err := stripe.ConstructEvent(payload, signature, b.cfg.WebhookSecret,
 		stripe.WithIgnoreTolerance(), stripe.WithIgnoreAPIVersionMismatch())
 	switch {
-	case errors.Is(err, stripe.ErrWebhookNotSigned), errors.Is(err, stripe.ErrWebhookInvalidHeader), errors.Is(err, stripe.ErrWebhookNoValidSignature):
+	case errors.Is(err, stripe.ErrWebhookNotSigned), errors.Is(err, stripe.ErrWebhookInvalidHeader),
+		errors.Is(err, stripe.ErrWebhookNoValidSignature):
 		return e, refuse(CodeInvalidSignature, "The header Stripe-Signature does not sign this body.")
 	case err != nil || e.ID == "" || unix(e.Created).IsZero() || e.Data == nil:
 		return e, refuse(CodeInvalidEvent, "The body is not an event of Stripe.")
@@ -99,15 +100,16 @@ func pastPlans(before, after *storage.Subscription) []storage.PastPlan {
 func (b *Billing) store(ctx context.Context, org string, e *stripe.Event, c change) error {
 	var before, after storage.Subscription
 	changed := false
-	_, err := b.cfg.Store.UpdateSubscription(storage.WithActor(ctx, "stripe:"+e.ID), org, func(s *storage.Subscription) bool {
-		before = *s
-		if changed = c.apply(s); changed {
-			s.UpdatedAt = b.cfg.Now().UTC().Truncate(time.Millisecond)
-			s.Past = pastPlans(&before, s)
-		}
-		after = *s
-		return changed
-	})
+	_, err := b.cfg.Store.UpdateSubscription(storage.WithActor(ctx, "stripe:"+e.ID), org,
+		func(s *storage.Subscription) bool {
+			before = *s
+			if changed = c.apply(s); changed {
+				s.UpdatedAt = b.cfg.Now().UTC().Truncate(time.Millisecond)
+				s.Past = pastPlans(&before, s)
+			}
+			after = *s
+			return changed
+		})
 	if err != nil && !errors.Is(err, storage.ErrNotFound) { // not found: none was stored, and none is
 		return fmt.Errorf("storing the subscription: %w", err)
 	}

@@ -17,7 +17,8 @@ type ApprovalsConfig struct {
 	// History has the decisions that were held.
 	History storage.History
 	// Entries returns verdicts: see [storage.Log].
-	Entries func(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) ([]*storage.Entry, string, error)
+	Entries func(ctx context.Context, org string, kind storage.EntryKind, p storage.Page) ([]*storage.Entry, string,
+		error)
 	// TTL is how long after its decision an approval expires, and Decided reports whether
 	// there is a verdict on it. Without these nothing is told of what expires.
 	TTL     time.Duration
@@ -60,7 +61,8 @@ func (*Approvals) Name() string { return "approvals" }
 // Wanted implements [Source].
 func (*Approvals) Wanted(w *storage.Webhook) bool {
 	return slices.ContainsFunc(w.Events, func(e string) bool {
-		return e == storage.ApprovalPending || e == storage.ApprovalApproved || e == storage.ApprovalRejected || e == storage.ApprovalExpired
+		return e == storage.ApprovalPending || e == storage.ApprovalApproved || e == storage.ApprovalRejected ||
+			e == storage.ApprovalExpired
 	})
 }
 
@@ -147,7 +149,9 @@ func (a *Approvals) between(ctx context.Context, org string, from, to time.Time)
 
 // list returns what f selects, the newest first, and whether that is all. What was decided
 // within two milliseconds is not divided.
-func (a *Approvals) list(ctx context.Context, org string, f storage.Filter) (rows []*storage.Record, all bool, err error) {
+func (a *Approvals) list(
+	ctx context.Context, org string, f storage.Filter,
+) (rows []*storage.Record, all bool, err error) {
 	for p := (storage.Page{Limit: storage.MaxPage}); ; {
 		page, next, err := a.cfg.History.ListRecords(ctx, org, f, p)
 		if err != nil {
@@ -204,7 +208,8 @@ func (a *Approvals) verdicts(ctx context.Context, org string, from time.Time) (e
 
 // event returns the event of v. That an approval was used or revoked is none.
 func (v *verdict) event() (e storage.Event, known bool) {
-	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected, "expired": storage.ApprovalExpired}
+	types := map[string]string{"approved": storage.ApprovalApproved, "rejected": storage.ApprovalRejected,
+		"expired": storage.ApprovalExpired}
 	data := map[string]any{"approval_id": v.ApprovalID, "status": v.Verdict, "decided_at": v.DecidedAt}
 	if v.DecidedBy != "" {
 		data["decided_by"] = v.DecidedBy
@@ -252,15 +257,17 @@ func pendingEvents(rows []*storage.Record) []storage.Event {
 	events := make([]storage.Event, len(rows))
 	for i, r := range rows {
 		data := map[string]any{
-			"approval_id": r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID, "policy_version": r.PolicyVersion,
-			"agent_id": r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "reasons": r.Reasons,
+			"approval_id": r.DecisionID, "intent_id": r.IntentID, "policy_id": r.PolicyID,
+			"policy_version": r.PolicyVersion,
+			"agent_id":       r.AgentID, "action_type": r.ActionType, "resource": r.Resource, "reasons": r.Reasons,
 			"decided_at": r.DecidedAt.UTC(),
 		}
 		if r.Cost != nil {
 			data["cost"] = r.Cost
 		}
 		events[i] = storage.Event{
-			Type: storage.ApprovalPending, Subject: "approval/" + r.DecisionID, Fact: "pending", At: r.DecidedAt, Data: data,
+			Type: storage.ApprovalPending, Subject: "approval/" + r.DecisionID, Fact: "pending", At: r.DecidedAt,
+			Data: data,
 		}
 	}
 	return events

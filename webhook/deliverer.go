@@ -261,7 +261,8 @@ func (d *Deliverer) work(ctx context.Context, org string, w *storage.Webhook, t 
 		if stopped { // which ended attempts
 			due = slices.DeleteFunc(due, func(v *storage.Delivery) bool { return v.Problem != "" })
 		}
-		if err := d.cfg.Outboxes.EndAttempts(context.WithoutCancel(ctx), org, d.cfg.Now().UTC().Truncate(time.Millisecond), due); err != nil {
+		if err := d.cfg.Outboxes.EndAttempts(context.WithoutCancel(ctx), org,
+			d.cfg.Now().UTC().Truncate(time.Millisecond), due); err != nil {
 			return err
 		}
 		d.count(due)

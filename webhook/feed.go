@@ -20,7 +20,8 @@ type Source interface {
 	// told, and each time with the position up to which all were told then. The position is
 	// empty at first; nothing is asked for from before a time. Facts may be told more than
 	// once, none may be left out. An error of tell ends it, and is returned.
-	Since(ctx context.Context, org, position string, begin time.Time, tell func(events []storage.Event, position string) error) error
+	Since(ctx context.Context, org, position string, begin time.Time,
+		tell func(events []storage.Event, position string) error) error
 }
 
 // feed makes events of what the sources find, for organizations that want them.
@@ -45,7 +46,8 @@ func (d *Deliverer) feed(ctx context.Context) {
 			}
 		}
 		if err != nil && !failing && ctx.Err() == nil {
-			d.cfg.Log.Error("facts for webhooks could not be read or stored: they wait", slog.String("error", err.Error()))
+			d.cfg.Log.Error("facts for webhooks could not be read or stored: they wait",
+				slog.String("error", err.Error()))
 		}
 		failing = err != nil
 	}

@@ -84,7 +84,9 @@ const (
 
 // send makes one attempt at a time. answer is the status of the answer, 0 without one;
 // problem is empty if it was delivered.
-func (s *sender) send(ctx context.Context, w *storage.Webhook, d *storage.Delivery, at time.Time) (answer int, problem string) {
+func (s *sender) send(
+	ctx context.Context, w *storage.Webhook, d *storage.Delivery, at time.Time,
+) (answer int, problem string) {
 	signature, err := sign(w, d, at)
 	if err != nil {
 		return 0, problemSecret
@@ -96,10 +98,12 @@ func (s *sender) send(ctx context.Context, w *storage.Webhook, d *storage.Delive
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	req := (&http.Request{
-		Method: http.MethodPost, URL: to, Host: to.Host, Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
+		Method: http.MethodPost, URL: to, Host: to.Host, Body: io.NopCloser(bytes.NewReader(d.Body)),
+		ContentLength: int64(len(d.Body)),
 		Header: http.Header{
 			"Content-Type": {"application/json"}, "User-Agent": {s.agent},
-			"Webhook-Id": {d.MessageID}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signature},
+			"Webhook-Id": {d.MessageID}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)},
+			"Webhook-Signature": {signature},
 		},
 	}).WithContext(ctx)
 	transport := s.secure

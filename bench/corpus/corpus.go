@@ -48,7 +48,8 @@ func ReferencePolicy() *engine.ActionPolicy {
 			"email.bulk", "iam.*", "secret.*", "billing.*", "shell.exec",
 		},
 		AllowedResourcePatterns: []string{
-			"https://api.example.com/v1/**", "https://api.stripe.com/v1/charges/*", "https://api.stripe.com/v1/refunds/*",
+			"https://api.example.com/v1/**", "https://api.stripe.com/v1/charges/*",
+			"https://api.stripe.com/v1/refunds/*",
 			"https://*.internal.example.com/**", "db/orders/*", "db/customers/{read,write}/*",
 			"queue/checkout-?", "mail/*@example.com", "files/reports/**", "deploy/{preview,staging}/**",
 		},
@@ -105,7 +106,9 @@ func condition(r *rand.Rand, i int) string {
 	case 2:
 		return fmt.Sprintf(`{"metadata.env":"env-%d","action_type":{"$in":["sql.write","deploy.staging"]}}`, i)
 	case 3:
-		return fmt.Sprintf(`{"all":[{"field":"action_type","op":"eq","value":"task.%d"},{"field":"cost.amount_minor","op":"gte","value":%d}]}`, i, amount)
+		return fmt.Sprintf(
+			`{"all":[{"field":"action_type","op":"eq","value":"task.%d"},{"field":"cost.amount_minor","op":"gte","value":%d}]}`, i, amount,
+		)
 	default:
 		return fmt.Sprintf(`{"cel":"intent.action_type == 'step.%d' && intent.cost.amount_minor > %d"}`, i, amount)
 	}

@@ -115,7 +115,8 @@ func (d *Driver) Drive(ctx context.Context, o Options) (*Result, error) {
 	stop := context.AfterFunc(ctx, d.Close)
 	defer stop()
 	r := &Result{Others: make(map[int]int)}
-	s := &schedule{ctx: ctx, start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests), hostile: o.Hostile}
+	s := &schedule{ctx: ctx, start: time.Now(), rate: o.Rate, patience: o.Patience, requests: int64(o.Requests),
+		hostile: o.Hostile}
 	s.end = s.start.Add(o.Duration)
 	var (
 		wg   sync.WaitGroup

@@ -18,7 +18,8 @@ func Spent(pids ...int) (sum time.Duration) {
 	for _, pid := range pids {
 		// CPUCLOCK_SCHED of a process: clock_getcpuclockid(3).
 		var spent unix.Timespec
-		if pid > 0 && unix.ClockGettime(int32(^pid<<3|2), &spent) == nil { //nolint:gosec // ids of processes have 22 bits
+		//nolint:gosec // ids of processes have 22 bits
+		if pid > 0 && unix.ClockGettime(int32(^pid<<3|2), &spent) == nil {
 			sum += time.Duration(spent.Nano())
 		}
 	}

@@ -40,12 +40,17 @@ type benchWork struct {
 }
 
 func (w benchWork) work() bench.Work {
-	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego, History: w.History, Batch: w.Batch}
+	return bench.Work{Organization: w.Org, Organizations: w.Orgs, Policies: w.Policies, Rules: w.Rules, Rego: w.Rego,
+		History: w.History, Batch: w.Batch}
 }
 
 func (w benchWork) Validate() error {
-	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rules < 0 || w.Rego < 0 || w.History < 0 || w.Batch < 0 {
-		return errors.New("--org: want a name; --orgs, --policies, --conns: at least 1; --rules, --rego, --history, --batch: at least 0")
+	if w.Org == "" || w.Orgs < 1 || w.Policies < 1 || w.Conns < 1 || w.Rules < 0 || w.Rego < 0 || w.History < 0 ||
+		w.Batch < 0 {
+		return errors.New(
+			"--org: want a name; --orgs, --policies, --conns: at least 1; --rules, --rego, --history, --batch: at " +
+				"least 0",
+		)
 	}
 	return nil
 }
@@ -103,7 +108,10 @@ One that cannot be had is skipped, which the report says.`
 func (c *benchRunCmd) Validate() error {
 	switch {
 	case c.Rounds < 1 || c.Duration <= 0 || c.Warmup < 0 || c.OpenConns < 1 || c.Patience <= 0 || c.MaxOther < 0:
-		return errors.New("--rounds, --open-conns: want at least 1; --duration, --patience: more than 0; --warmup, --max-other: at least 0")
+		return errors.New(
+			"--rounds, --open-conns: want at least 1; --duration, --patience: more than 0; --warmup, --max-other: " +
+				"at least 0",
+		)
 	case c.URL != "" && c.Self:
 		return errors.New("--self: this binary serves where there is no URL")
 	case c.URL == "" && (c.APIKey != "" || c.Data != "" || c.PID != 0 || c.Admin != ""):
@@ -202,7 +210,8 @@ func (c *benchRunCmd) start(ctx context.Context, b *bench.Bench) error {
 		if err != nil {
 			return &usageError{"--vary " + err.Error()}
 		}
-		if err := add(bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}.Start(ctx, w)); err != nil {
+		if err := add(bench.Program{Name: change, Binary: self, Args: c.Serve, Processors: server}.Start(ctx,
+			w)); err != nil {
 			return err
 		}
 	}

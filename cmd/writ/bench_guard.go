@@ -43,7 +43,9 @@ noise (A/A). Fails when the loss is beyond five standard errors and a quarter of
 
 func (c *benchGuardCmd) Validate() error {
 	if c.Loss < time.Microsecond || c.Slices < 1 || c.Slice <= 0 || c.Warmup <= 0 || c.MaxOther < 0 {
-		return errors.New("--loss: want at least 1us; --slices: 1; --slice, --warmup: more than 0; --max-other: at least 0")
+		return errors.New(
+			"--loss: want at least 1us; --slices: 1; --slice, --warmup: more than 0; --max-other: at least 0",
+		)
 	}
 	return c.benchWork.Validate()
 }
@@ -51,7 +53,8 @@ func (c *benchGuardCmd) Validate() error {
 func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 	var least, most int
 	if n, err := fmt.Sscanf(c.Epochs, "%d-%d", &least, &most); n != 2 || err != nil || least < 2 || most < least {
-		return &usageError{fmt.Sprintf("--epochs %q: want a least number of 2 or more and a greatest, such as 6-40", c.Epochs)}
+		return &usageError{fmt.Sprintf("--epochs %q: want a least number of 2 or more and a greatest, such as 6-40",
+			c.Epochs)}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -68,11 +71,14 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	g := &bench.Guard{
-		Base: bench.Program{Name: "base", Binary: base, Processors: server}, This: bench.Program{Name: "this", Binary: this, Processors: server},
-		Work: c.work(), Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least, Most: most,
+		Base: bench.Program{Name: "base", Binary: base, Processors: server},
+		This: bench.Program{Name: "this", Binary: this, Processors: server},
+		Work: c.work(), Loss: c.Loss, Conns: c.Conns, Slices: c.Slices, Slice: c.Slice, Warmup: c.Warmup, Least: least,
+		Most:     most,
 		MaxOther: c.MaxOther, Raw: io.Discard, Say: s.say,
 	}
-	g.Say("%s, %s, %d processors; %s; load average %s", header.Machine, header.Go, header.Processors, pinned, header.Load)
+	g.Say("%s, %s, %d processors; %s; load average %s", header.Machine, header.Go, header.Processors, pinned,
+		header.Load)
 	if c.Out != "" {
 		f, openErr := os.Create(c.Out)
 		if openErr != nil {
@@ -90,14 +96,17 @@ func (c *benchGuardCmd) Run(ctx context.Context, s streams) (err error) {
 
 // judge prints a verdict, and returns whether it is a failure.
 func judge(s streams, v bench.Verdict, loss time.Duration) error {
-	fmt.Fprintf(s.out, "a request of the base takes %.1f µs of processor, of this %+.2f (%+.1f %%); beyond the noise is %.2f; %d epochs\n",
+	fmt.Fprintf(s.out,
+		"a request of the base takes %.1f µs of processor, of this %+.2f (%+.1f %%); beyond the noise is %.2f; %d "+
+			"epochs\n",
 		v.Base, v.Loss, 100*v.Loss/v.Base, v.Limit, v.Epochs)
 	switch {
 	case v.Lost():
 		fmt.Fprintln(s.out, "LOSS")
 		return errReported
 	case !v.Resolved:
-		fmt.Fprintf(s.out, "UNDECIDED: the noise is too great to tell a loss of %v; try where nothing else runs\n", loss)
+		fmt.Fprintf(s.out, "UNDECIDED: the noise is too great to tell a loss of %v; try where nothing else runs\n",
+			loss)
 		return errReported
 	}
 	fmt.Fprintln(s.out, "no loss")

@@ -37,7 +37,8 @@ func (c *benchHostileCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	h := &bench.Hostile{
-		Binary: self, Only: c.Only, Conns: c.Conns, Rate: c.Rate, Rounds: c.Rounds, Alone: c.Alone, Duration: c.Duration, History: c.History,
+		Binary: self, Only: c.Only, Conns: c.Conns, Rate: c.Rate, Rounds: c.Rounds, Alone: c.Alone,
+		Duration: c.Duration, History: c.History,
 		Say: s.say,
 	}
 	if c.Attack != "" {

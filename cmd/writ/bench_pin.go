@@ -25,7 +25,10 @@ func pinTo(pin string, started bool) (server []int, pinned string, err error) {
 	server, err1 := processorList(first)
 	driver, err2 := processorList(second)
 	if !ok || err1 != nil || err2 != nil {
-		return nil, "", &usageError{fmt.Sprintf("--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", pin)}
+		return nil, "",
+			&usageError{fmt.Sprintf(
+				"--pin %q: want auto, off, or processors of server and driver such as 0:1 or 0-1:2,3", pin,
+			)}
 	}
 	return server, fmt.Sprintf("servers on processor %s, driver on %s", first, second), proc.Pin(driver)
 }

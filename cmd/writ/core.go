@@ -29,7 +29,8 @@ func (f coreFlags) check() error {
 		return nil
 	}
 	if most := api.DefaultLimits().Handle; f.Timeout <= 0 || f.Timeout >= most {
-		return fmt.Errorf("--evaluation-core-timeout: want a positive duration below %v, which a request may take", most)
+		return fmt.Errorf("--evaluation-core-timeout: want a positive duration below %v, which a request may take",
+			most)
 	}
 	if _, err := core.New(core.Config{URL: f.URL, Token: f.Token}); err != nil {
 		return fmt.Errorf("--evaluation-core-url, --evaluation-core-token: %w", err)

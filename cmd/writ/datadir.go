@@ -191,7 +191,10 @@ func readSecret(name string) ([]byte, error) {
 	}
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(secret) < sha256.Size {
-		return nil, fmt.Errorf("%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which invalidates every operator token", name, sha256.Size)
+		return nil, fmt.Errorf(
+			"%s: want at least %d bytes in base64: restore it, or remove it to have a new one made, which "+
+				"invalidates every operator token", name, sha256.Size,
+		)
 	}
 	return secret, nil
 }
@@ -218,7 +221,9 @@ func (d dataDir) loadScrubKeys(name string) ([][]byte, error) {
 	for _, line := range strings.Fields(string(data)) {
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil {
-			return nil, fmt.Errorf("%s: want one key a line, at least 32 bytes in base64 each: key %d is no base64", name, len(keys)+1)
+			return nil, fmt.Errorf(
+				"%s: want one key a line, at least 32 bytes in base64 each: key %d is no base64", name, len(keys)+1,
+			)
 		}
 		keys = append(keys, key)
 	}

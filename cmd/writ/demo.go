@@ -59,7 +59,8 @@ func (n *node) demo(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{out: out, colors: colorsFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted, set: set}
+	d := &demo{out: out, colors: colorsFor(out), operator: client{base: n.url(), token: operator}, trusted: n.trusted,
+		set: set}
 	return d.run(ctx)
 }
 
@@ -97,7 +98,9 @@ func (d *demo) run(ctx context.Context) error {
 		fmt.Fprintf(d.out, "\n%d of %d are not as expected.\n", d.failed, len(d.set.Cases))
 		return errReported
 	}
-	fmt.Fprintf(d.out, "\n%d decisions over HTTP in %v, each as expected, stored before it was answered,\nand its receipt verified offline.\n",
+	fmt.Fprintf(d.out,
+		"\n%d decisions over HTTP in %v, each as expected, stored before it was answered,\nand its receipt verified "+
+			"offline.\n",
 		len(d.set.Cases), took.Round(time.Millisecond))
 	return nil
 }
@@ -105,7 +108,8 @@ func (d *demo) run(ctx context.Context) error {
 // register stores the example policies, and the rules that are not there yet.
 func (d *demo) register(ctx context.Context) error {
 	for _, p := range d.set.Policies {
-		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
+		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p},
+			http.StatusCreated); err != nil {
 			return err
 		}
 	}
@@ -117,7 +121,8 @@ func (d *demo) register(ctx context.Context) error {
 		if slices.ContainsFunc(rules, func(have engine.Rule) bool { return have.Name == r.Name }) {
 			continue
 		}
-		body := object{"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action, "priority": r.Priority}
+		body := object{"name": r.Name, "description": r.Description, "condition": r.Condition, "action": r.Action,
+			"priority": r.Priority}
 		if _, err := d.operator.call(ctx, http.MethodPost, "/v1/rules", body, http.StatusCreated); err != nil {
 			return err
 		}
@@ -130,13 +135,15 @@ func (d *demo) mintKey(ctx context.Context) (revoke func() error, err error) {
 		ID    string `json:"id"`
 		Token string `json:"token"`
 	}
-	body := object{"name": "writ demo", "scopes": []string{"policy:evaluate"}, "expiresAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
+	body := object{"name": "writ demo", "scopes": []string{"policy:evaluate"},
+		"expiresAt": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
 	if err := d.operator.fetch(ctx, http.MethodPost, "/v1/tokens", body, http.StatusCreated, &key); err != nil {
 		return nil, err
 	}
 	d.agent = client{base: d.operator.base, token: key.Token}
 	return func() error {
-		_, err := d.operator.call(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil, http.StatusNoContent)
+		_, err := d.operator.call(context.WithoutCancel(ctx), http.MethodDelete, "/v1/tokens/"+key.ID, nil,
+			http.StatusNoContent)
 		return err
 	}, nil
 }
@@ -167,7 +174,8 @@ func (d *demo) table(ctx context.Context) error {
 		if note != "" {
 			d.failed++
 		}
-		fmt.Fprintf(d.out, "  %s%s%s\n", d.colors.decision(fmt.Sprintf("%-35s", because(res.Receipt.Decision, codes)), res.Receipt.Decision),
+		fmt.Fprintf(d.out, "  %s%s%s\n",
+			d.colors.decision(fmt.Sprintf("%-35s", because(res.Receipt.Decision, codes)), res.Receipt.Decision),
 			describe(&in, codes), note)
 	}
 	return nil
@@ -176,7 +184,9 @@ func (d *demo) table(ctx context.Context) error {
 // killSwitch disables the deploy agent, tries the first deploy again, and
 // enables the agent.
 func (d *demo) killSwitch(ctx context.Context) error {
-	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool { return c.Policy == "deploys" && c.Want == engine.Allow })
+	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool {
+		return c.Policy == "deploys" && c.Want == engine.Allow
+	})
 	in := *d.set.Intents[i]
 	id, err := d.agentID(ctx, in.AgentID)
 	if err != nil {
@@ -188,7 +198,8 @@ func (d *demo) killSwitch(ctx context.Context) error {
 		status engine.AgentStatus
 		want   engine.Decision
 	}{{engine.AgentDisabled, engine.Deny}, {engine.AgentActive, engine.Allow}} {
-		if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": step.status}, http.StatusOK); err != nil {
+		if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": step.status},
+			http.StatusOK); err != nil {
 			return err
 		}
 		in.IntentID = uuid.NewString()

@@ -17,7 +17,9 @@ import (
 // approval has a payment held, approves it, has it released, and tries the approval on
 // another amount.
 func (d *demo) approval(ctx context.Context) error {
-	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool { return c.Policy == "payments" && c.Want == engine.ApprovalRequired })
+	i := slices.IndexFunc(d.set.Cases, func(c examples.Case) bool {
+		return c.Policy == "payments" && c.Want == engine.ApprovalRequired
+	})
 	in := *d.set.Intents[i]
 	in.IntentID = uuid.NewString()
 	held, err := d.evaluate(ctx, &in, "")
@@ -27,7 +29,8 @@ func (d *demo) approval(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nA %s held, approved, released, and its approval tried on another:\n", in.ActionType)
 	d.step("held", held, engine.ApprovalRequired)
 	path := "/v1/approvals/" + held.Receipt.DecisionID
-	if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": "approved", "comment": "writ demo"}, http.StatusOK); err != nil {
+	if _, err := d.operator.call(ctx, http.MethodPatch, path, object{"status": "approved", "comment": "writ demo"},
+		http.StatusOK); err != nil {
 		return err
 	}
 	for _, name := range []string{"approved", "again"} {
@@ -38,12 +41,14 @@ func (d *demo) approval(ctx context.Context) error {
 		d.step(name, released, engine.Allow)
 	}
 	other := in
-	other.IntentID, other.Cost = uuid.NewString(), &engine.Cost{AmountMinor: in.Cost.AmountMinor + 1, Currency: in.Cost.Currency}
+	other.IntentID, other.Cost = uuid.NewString(),
+		&engine.Cost{AmountMinor: in.Cost.AmountMinor + 1, Currency: in.Cost.Currency}
 	body := object{"policy_id": other.PolicyID, "intent": other, "approval_id": held.Receipt.DecisionID}
 	if _, err := d.agent.call(ctx, http.MethodPost, "/v1/policy/evaluate", body, http.StatusConflict); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: the approval is for another amount\n", "another", d.colors.decision("refused", engine.Deny.String()))
+	fmt.Fprintf(d.out, "  %-8s  %s  409 intent_conflict: the approval is for another amount\n", "another",
+		d.colors.decision("refused", engine.Deny.String()))
 	return nil
 }
 
@@ -55,5 +60,6 @@ func (d *demo) step(name string, res receipt.Result, want engine.Decision) {
 		note = "  EXPECTED " + want.String()
 	}
 	reason, _, _ := strings.Cut(res.Reasons[0], " (rule ")
-	fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", name, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision), reason, note)
+	fmt.Fprintf(d.out, "  %-8s  %s  %s%s\n", name, d.colors.decision(res.Receipt.Decision, res.Receipt.Decision),
+		reason, note)
 }

@@ -17,7 +17,8 @@ const lineWidth = 100
 func describe(in *engine.Intent, codes []engine.Code) string {
 	var with []string
 	if in.Cost != nil {
-		with = append(with, fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency))
+		with = append(with,
+			fmt.Sprintf("%d.%02d %s", in.Cost.AmountMinor/100, in.Cost.AmountMinor%100, in.Cost.Currency))
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
 		with = append(with, key+"="+in.Metadata[key])

@@ -133,7 +133,9 @@ func (c *evalCmd) load(s streams) (*engines, error) {
 		o := conditions()
 		o.Lists = lists
 		if e.rules = engine.CompileRules(rules.rules, o); len(e.rules.ListNames()) > len(e.rules.Lists()) {
-			return nil, &inputError{name: c.Rules, err: errors.New("a rule looks in a list that is not given: give its values with --lists")}
+			return nil, &inputError{name: c.Rules, err: errors.New(
+				"a rule looks in a list that is not given: give its values with --lists",
+			)}
 		}
 	}
 	if c.Engine == "cel" {
@@ -165,9 +167,12 @@ func (c *stateFlags) inputs(s streams, files []string, policyID string) ([]named
 				name = fmt.Sprintf("%s[%d]", file, i)
 			}
 			if intent.PolicyID != policyID {
-				return nil, &inputError{name: name, err: fmt.Errorf("intent.policy_id: got %s, want the policy's, %s", intent.PolicyID, policyID)}
+				return nil, &inputError{name: name, err: fmt.Errorf(
+					"intent.policy_id: got %s, want the policy's, %s", intent.PolicyID, policyID,
+				)}
 			}
-			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered, Usage: engine.Usage{Exceeded: c.UsageExceeded}}
+			in := &engine.Input{Intent: intent, RequireRegistered: c.Registered,
+				Usage: engine.Usage{Exceeded: c.UsageExceeded}}
 			if c.AgentStatus != "unregistered" {
 				in.Agent = engine.AgentStatus(c.AgentStatus)
 			}

@@ -49,7 +49,8 @@ func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	in.Counts = engine.Alone(e.rules.Counters(), in.Intent)
 	if e.which == "rego" {
 		answer := e.ask(in.Input)
-		got.Decision, got.Codes, got.Error, got.undecided = answer.Decision, answer.Codes, answer.Error, answer.Error != ""
+		got.Decision, got.Codes, got.Error, got.undecided = answer.Decision, answer.Codes, answer.Error,
+			answer.Error != ""
 		return got
 	}
 	if explain {
@@ -67,7 +68,8 @@ func (e *engines) evaluate(in namedInput, explain bool) *evaluated {
 	}
 	if e.which == "both" {
 		got.Rego = e.ask(in.Input)
-		got.Differs = got.Rego.Error != "" || got.Rego.Decision != got.Decision || !slices.Equal(got.Rego.Codes, got.Codes)
+		got.Differs = got.Rego.Error != "" || got.Rego.Decision != got.Decision ||
+			!slices.Equal(got.Rego.Codes, got.Codes)
 	}
 	return got
 }

@@ -59,7 +59,8 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	bar := newProgress(s.err)
 	defer bar.end()
-	written, err := transfer.Export(ctx, src, f, transfer.ExportConfig{Organization: c.Org, Keys: keys, Now: time.Now, Progress: bar.show})
+	written, err := transfer.Export(ctx, src, f,
+		transfer.ExportConfig{Organization: c.Org, Keys: keys, Now: time.Now, Progress: bar.show})
 	bar.end()
 	if errors.Is(err, transfer.ErrNothing) {
 		err = fmt.Errorf("%w %q", err, c.Org)
@@ -74,7 +75,8 @@ func (c *exportCmd) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Out, err)
 	}
-	fmt.Fprintf(s.out, "%s: whole: organization %q: %s\n%s: %s\n", c.Out, c.Org, carriedCounts(written), c.Out, written.Digest)
+	fmt.Fprintf(s.out, "%s: whole: organization %q: %s\n%s: %s\n", c.Out, c.Org, carriedCounts(written), c.Out,
+		written.Digest)
 	return nil
 }
 
@@ -101,12 +103,15 @@ func (c *exportCmd) file() (*os.File, error) {
 	}
 	f, err := os.OpenFile(c.Out, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s exists: --resume goes on with it if it is an unfinished export, else name another file", c.Out)
+		return nil, fmt.Errorf(
+			"%s exists: --resume goes on with it if it is an unfinished export, else name another file", c.Out,
+		)
 	}
 	return f, err
 }
 
 // carriedCounts says what a file holds.
 func carriedCounts(f transfer.Footer) string {
-	return fmt.Sprintf("%s, %d settled, %s, %s", count(int(f.Rows), "row"), f.Settled, count(int(f.Removed), "removed row"), count(int(f.Documents), "document"))
+	return fmt.Sprintf("%s, %d settled, %s, %s", count(int(f.Rows), "row"), f.Settled,
+		count(int(f.Removed), "removed row"), count(int(f.Documents), "document"))
 }

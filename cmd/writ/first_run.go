@@ -27,14 +27,16 @@ func (n *node) greet(ctx context.Context, c *serveCmd, out io.Writer) error {
 		err := n.demo(ctx, out)
 		switch {
 		case errors.Is(err, errReported) && !n.first:
-			fmt.Fprintf(out, "What the organization %s holds has changed since its first start, and so its decisions have.\n"+
-				"A new --data directory shows the examples as they are.\n", examples.Organization)
+			fmt.Fprintf(out,
+				"What the organization %s holds has changed since its first start, and so its decisions have.\n"+
+					"A new --data directory shows the examples as they are.\n", examples.Organization)
 		case err != nil:
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
 	if n.first {
-		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n", c.Data.signingKey())
+		fmt.Fprintf(out, "\nFirst start: made these keys, which you alone can read:\n  %s  signs receipts\n",
+			c.Data.signingKey())
 		if c.OperatorSecret == "" {
 			fmt.Fprintf(out, "  %s  signs operators' tokens\n", c.Data.secret())
 		}
@@ -69,7 +71,8 @@ func (n *node) registerFirst(ctx context.Context) error {
 		return err
 	}
 	operator := client{base: n.url(), token: token}
-	if _, err := operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p}, http.StatusCreated); err != nil {
+	if _, err := operator.call(ctx, http.MethodPost, "/v1/policies/register", object{"policy": p},
+		http.StatusCreated); err != nil {
 		return fmt.Errorf("registering the first policy: %w", err)
 	}
 	return nil

@@ -92,7 +92,8 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return &inputError{name: c.File, err: errors.New("it is no regular file, and is read twice: write it to one first")}
+		return &inputError{name: c.File,
+			err: errors.New("it is no regular file, and is read twice: write it to one first")}
 	}
 	plans, err := plansIn(c.Plans)
 	if err != nil {
@@ -119,7 +120,9 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (c *importCmd) store(ctx context.Context, s streams, f io.ReadSeeker, checked *transfer.Checked, bar *progress) (entry ledger.Import, err error) {
+func (c *importCmd) store(
+	ctx context.Context, s streams, f io.ReadSeeker, checked *transfer.Checked, bar *progress,
+) (entry ledger.Import, err error) {
 	if err := c.Data.create(); err != nil {
 		return entry, err
 	}
@@ -146,9 +149,13 @@ func (c *importCmd) abandon(ctx context.Context, s streams) error {
 	if err != nil {
 		return fmt.Errorf("organization %q: %w", c.Org, err)
 	}
-	fmt.Fprintf(s.out, "organization %q: the import of the export %s is abandoned: %s, what was left of %s, and %s are removed\n", c.Org, done.Signed.ExportID,
-		count(int(done.Signed.Rows), "row"), count(int(done.Signed.Removed), "removed row"), count(done.Documents, "document"))
-	fmt.Fprintf(s.out, "organization %q: entry %s of %s\n", c.Org, done.Signed.ID, done.Signed.AbandonedAt.Format(time.RFC3339))
+	fmt.Fprintf(s.out,
+		"organization %q: the import of the export %s is abandoned: %s, what was left of %s, and %s are removed\n",
+		c.Org, done.Signed.ExportID,
+		count(int(done.Signed.Rows), "row"), count(int(done.Signed.Removed), "removed row"),
+		count(done.Documents, "document"))
+	fmt.Fprintf(s.out, "organization %q: entry %s of %s\n", c.Org, done.Signed.ID,
+		done.Signed.AbandonedAt.Format(time.RFC3339))
 	for _, k := range done.Kept {
 		fmt.Fprintf(s.out, "organization %q: the %s %q stays: %s has changed it\n", c.Org, k.Kind, k.ID, k.Actor)
 	}
@@ -207,15 +214,21 @@ func (c *importCmd) ledger(
 func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Import) {
 	fmt.Fprintf(w, "%s: imported: organization %q: %s\n", c.File, entry.OrganizationID, carriedCounts(found.Footer))
 	fmt.Fprintf(w, "%s: entry %s of %s, root %s\n", c.File, entry.ID, entry.ImportedAt.Format(time.RFC3339), entry.Root)
-	fmt.Fprintf(w, "%s: %s: compare it with what the export printed: documents are not signed, nor is it that no row is missing\n", c.File, found.Footer.Digest)
+	fmt.Fprintf(w,
+		"%s: %s: compare it with what the export printed: documents are not signed, nor is it that no row is missing\n",
+		c.File, found.Footer.Digest)
 	if found.Older > 0 {
-		fmt.Fprintf(w, "%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit digests\n", c.File, count(found.Older, "row"))
+		fmt.Fprintf(w,
+			"%s: not verified: agent, action, resource, cost, metadata and times of %s from before there were audit "+
+				"digests\n", c.File, count(found.Older, "row"))
 	}
 	if found.Footer.Removed > 0 {
-		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File, count(int(found.Footer.Removed), "removed row"))
+		fmt.Fprintf(w, "%s: not verified: what is left of %s, whose intents stay decided\n", c.File,
+			count(int(found.Footer.Removed), "removed row"))
 	}
 	if len(found.Untrusted) > 0 {
-		fmt.Fprintf(w, "%s: not published: keys that the file names and --keys does not have: %s\n", c.File, strings.Join(found.Untrusted, ", "))
+		fmt.Fprintf(w, "%s: not published: keys that the file names and --keys does not have: %s\n", c.File,
+			strings.Join(found.Untrusted, ", "))
 	}
 }
 
@@ -223,10 +236,12 @@ func (c *importCmd) report(w io.Writer, found *transfer.Checked, entry ledger.Im
 // it had elsewhere may be missing, and an intent of one be decided again.
 func (n *node) nameUnfinished(ctx context.Context) {
 	err := n.store.View(ctx, func(r storage.Reader) error {
-		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true}, func(_ []byte, d storage.Document) (bool, error) {
-			n.log.Error("the import of an organization is not finished: run writ import again, or with --abandon", "organization", d.Org)
-			return true, nil
-		})
+		return r.Scan(storage.Query{Kind: storage.ImportKind, Every: true},
+			func(_ []byte, d storage.Document) (bool, error) {
+				n.log.Error("the import of an organization is not finished: run writ import again, or with --abandon",
+					"organization", d.Org)
+				return true, nil
+			})
 	})
 	if err != nil && ctx.Err() == nil {
 		n.log.Error("could not look for imports that are not finished", "error", err)

@@ -30,7 +30,9 @@ func (c *keysGenerateCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	fmt.Fprintln(s.out, signer.KeyID())
-	fmt.Fprintf(s.err, "writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it within seconds. Give verifiers the new key set.\n",
+	fmt.Fprintf(s.err,
+		"writ: new signing key in %s; %s now holds %d public keys.\nA running server signs with it within seconds. "+
+			"Give verifiers the new key set.\n",
 		c.Data.signingKey(), c.Data.jwks(), len(trusted.IDs()))
 	return nil
 }

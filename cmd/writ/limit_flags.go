@@ -18,7 +18,8 @@ type limitFlags struct {
 }
 
 func (f limitFlags) rateLimits() api.RateLimits {
-	return api.RateLimits{Credential: f.Credential, Evaluate: f.Evaluate, Changes: f.Changes, Address: f.Address, TrustedProxies: f.TrustedProxies}
+	return api.RateLimits{Credential: f.Credential, Evaluate: f.Evaluate, Changes: f.Changes, Address: f.Address,
+		TrustedProxies: f.TrustedProxies}
 }
 
 // check refuses a bound that lets nobody in or bounds nothing.

@@ -101,7 +101,10 @@ func run(ctx context.Context, args []string, s streams, options ...kong.Option) 
 	var c cli
 	parser, err := kong.New(&c, append([]kong.Option{
 		kong.Name("writ"),
-		kong.Description("writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can also be set as a variable: --data as WRIT_DATA."),
+		kong.Description(
+			"writ decides, before it happens, whether an automated agent's action may proceed.\n\nEvery flag can " +
+				"also be set as a variable: --data as WRIT_DATA.",
+		),
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")),
 		kong.Vars{"version": readBuilt().String()},
 		kong.Writers(s.out, s.err),

@@ -123,13 +123,16 @@ func (n *node) listen(ctx context.Context, c *serveCmd) (err error) {
 }
 
 // wire puts the ledger and the API on top of the store.
-func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan, prepare prepareQuery) (err error) {
+func (n *node) wire(
+	ctx context.Context, c *serveCmd, signer *receipt.Signer, plans map[string]engine.Plan, prepare prepareQuery,
+) (err error) {
 	writer, err := c.writer()
 	if err != nil {
 		return err
 	}
 	if n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Writer: writer, Log: n.log, Metrics: n.registry,
+		Store: n.store, Signer: signer, TTL: c.ReceiptTTL, Audit: c.Audit, Scrub: n.scrub, Writer: writer, Log: n.log,
+		Metrics: n.registry,
 	}); err != nil {
 		return fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -171,7 +174,8 @@ func (n *node) wire(ctx context.Context, c *serveCmd, signer *receipt.Signer, pl
 		Verifier:                verifier,
 		Webhooks:                c.Webhooks.targets(),
 		Approvals:               api.Approvals{TTL: c.ApprovalTTL, Detail: c.ApprovalDetail},
-		Limits:                  api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline, Slots: processors()},
+		Limits: api.Limits{AddressConnections: c.CallerLimits.Connections, Queue: c.QueueDeadline,
+			Slots: processors()},
 	})
 	if err != nil {
 		return err

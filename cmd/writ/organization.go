@@ -76,7 +76,8 @@ func (o *organization) explain(a *answerError) error {
 		} `json:"errors"`
 	}
 	if err := json.Unmarshal(a.body, &problem); err != nil || problem.Code == "" {
-		return fmt.Errorf("%s does not answer as a writ server does: status %d to %s", o.client.base, a.status, "a request of writ")
+		return fmt.Errorf("%s does not answer as a writ server does: status %d to %s", o.client.base, a.status,
+			"a request of writ")
 	}
 	text := problem.Detail
 	for _, e := range problem.Errors {
@@ -98,7 +99,8 @@ func (o *organization) fetch(ctx context.Context) (*workspace.Server, error) {
 func (o *organization) compare(ctx context.Context, dir string) (*workspace.Plan, *workspace.Server, error) {
 	w, err := workspace.Open(dir, conditions())
 	if err != nil {
-		if path := cause(err); path != err { //nolint:errorlint // whether it is another: of the directory, not of a document
+		//nolint:errorlint // whether it is another: of the directory, not of a document
+		if path := cause(err); path != err {
 			err = &inputError{name: dir, err: path}
 		}
 		return nil, nil, err

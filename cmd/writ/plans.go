@@ -58,7 +58,10 @@ func readPlans(data []byte) (map[string]engine.Plan, error) {
 		found.Fields = append(found.Fields, fields...)
 	}
 	if _, ok := plans[engine.FreePlan]; !ok {
-		found.Fields = append(found.Fields, engine.FieldError{Field: "plans", Message: fmt.Sprintf("no plan %q: it is that of organizations without a subscription", engine.FreePlan)})
+		found.Fields = append(found.Fields,
+			engine.FieldError{Field: "plans",
+				Message: fmt.Sprintf("no plan %q: it is that of organizations without a subscription",
+					engine.FreePlan)})
 	}
 	if len(found.Fields) > 0 {
 		return nil, &found

@@ -91,7 +91,10 @@ func (c *regoCmd) Run(_ context.Context, s streams) error {
 		return c.write(s, modules)
 	}
 	if len(modules) > 1 {
-		return &usageError{fmt.Sprintf("%d files belong to the module, of rules in Rego or of lists: give --out DIR to write them to", len(modules)-1)}
+		return &usageError{fmt.Sprintf(
+			"%d files belong to the module, of rules in Rego or of lists: give --out DIR to write them to",
+			len(modules)-1,
+		)}
 	}
 	fmt.Fprint(s.out, modules[0].Source)
 	return nil

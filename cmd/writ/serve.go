@@ -143,7 +143,8 @@ func (c *serveCmd) Run(ctx context.Context, s streams, strange unread, prepare p
 		return err
 	}
 	if len(strange) > 0 {
-		n.log.Warn("variables that begin with "+envPrefix+" and set nothing: writ serve --help names those that do", "variables", []string(strange))
+		n.log.Warn("variables that begin with "+envPrefix+" and set nothing: writ serve --help names those that do",
+			"variables", []string(strange))
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.serve() }()

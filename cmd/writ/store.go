@@ -34,7 +34,9 @@ func (f *storeFlags) checkURI() error {
 	return nil
 }
 
-func (f *storeFlags) open(ctx context.Context, data dataDir, e embedded.Options, m mongodb.Options) (storage.Store, error) {
+func (f *storeFlags) open(
+	ctx context.Context, data dataDir, e embedded.Options, m mongodb.Options,
+) (storage.Store, error) {
 	if f.Store == "mongodb" {
 		m.URI, m.Database = f.MongoDB.URI, f.MongoDB.Database
 		s, err := mongodb.Open(ctx, m)
@@ -95,7 +97,9 @@ func (c *serveCmd) checkStore() error {
 
 // openStore opens the store of the deployment. Nothing else here knows which it
 // is. lost is called once the store is of no use to this process any more.
-func (c *serveCmd) openStore(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer, lost func(error)) (storage.Store, error) {
+func (c *serveCmd) openStore(
+	ctx context.Context, log *slog.Logger, metrics prometheus.Registerer, lost func(error),
+) (storage.Store, error) {
 	return c.open(ctx, c.Data, embedded.Options{
 		WriteBehind: c.AuditAck.behind(), AcceptRollback: c.AcceptRollback, Log: log, Metrics: metrics,
 	}, mongodb.Options{Lost: lost, Log: log, Metrics: metrics})

@@ -50,7 +50,8 @@ func (c *tokenOperatorCmd) Run(_ context.Context, s streams) error {
 		return err
 	}
 	if errors.Is(absent, fs.ErrNotExist) {
-		fmt.Fprintf(s.err, "writ: made a new operator secret, %s: only a server started with --data %s accepts this token\n",
+		fmt.Fprintf(s.err,
+			"writ: made a new operator secret, %s: only a server started with --data %s accepts this token\n",
 			c.Data.secret(), c.Data)
 	}
 	fmt.Fprintln(s.out, token)

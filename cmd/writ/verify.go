@@ -119,7 +119,8 @@ func (c *verifyCmd) verify(w io.Writer, name string, d held, keys receipt.Keys, 
 		return err
 	}
 	r := d.receipt
-	fmt.Fprintf(w, "%s: verified: %s, decision %s, %s, key %s\n", name, r.Decision, r.DecisionID, expiry(r, now), r.KeyID)
+	fmt.Fprintf(w, "%s: verified: %s, decision %s, %s, key %s\n", name, r.Decision, r.DecisionID, expiry(r, now),
+		r.KeyID)
 	for _, line := range said {
 		fmt.Fprintf(w, "%s: %s\n", name, line)
 	}

@@ -57,7 +57,8 @@ func (c *verifyCmd) checkChain() (name string, err error) {
 	case c.Store == "mongodb":
 		return "MongoDB", nil
 	case (c.Data == "") == (c.URL == ""):
-		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or WRIT_URL), or --store mongodb"}
+		return "", &usageError{"--chain: want either --data DIR or --url URL (or the variable WRIT_DATA or " +
+			"WRIT_URL), or --store mongodb"}
 	case c.Data != "":
 		return string(c.Data), nil
 	case c.APIKey == "":
@@ -125,7 +126,9 @@ func (c *verifyCmd) readAnchors(s streams) (heads []receipt.SignedHead, err erro
 			return []receipt.SignedHead{h}, nil
 		}
 	}
-	return nil, &inputError{name: c.Anchor, err: fmt.Errorf("want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, receiptErr))}
+	return nil, &inputError{name: c.Anchor, err: fmt.Errorf(
+		"want heads, one a line, a receipt or what holds one: %w", cmp.Or(err, receiptErr),
+	)}
 }
 
 // report says what was proved and what was not. Its last lines are the last head of
@@ -139,22 +142,34 @@ func (c *verifyCmd) report(w io.Writer, name string, p ledger.Proof) error {
 	note(true, "whole: %s", counts(p))
 	note(c.URL == "", "of %s", count(p.Organizations, "organization"))
 	note(c.Anchor == "", "not proved: that this is not an older copy, or one that was signed anew: give --anchor")
-	note(c.Anchor != "" && p.Unanchored > 0, "not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
+	note(c.Anchor != "" && p.Unanchored > 0,
+		"not proved: that %d of %s are no older copies: --anchor takes a head of each, one a line",
 		p.Unanchored, count(len(p.Ends), "chain"))
 	note(c.Keys == "", "not proved: that the keys are the right ones: they are the directory's own; give --keys")
-	note(p.Waiting > 0, "not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q",
+	note(p.Waiting > 0,
+		"not proved: %s of documents that the server had not signed yet, the newest of %s %q of organization %q",
 		count(p.Waiting, "change"), p.NewestWaiting.Kind, p.NewestWaiting.ID, p.NewestWaiting.OrganizationID)
-	note(p.Older > 0, "not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests", count(p.Older, "row"))
+	note(p.Older > 0,
+		"not proved: agent, action, resource, cost, metadata and times of %s from before there were audit digests",
+		count(p.Older, "row"))
 	note(p.Verdicts > 0, "not proved: what %s, but for the decisions that they are on", say(p.Verdicts, "verdict"))
 	note(c.URL != "", "not proved: that no row is missing: a server shows the rows of one organization")
-	note(p.Unlisted > 0, "%s under heads that are not listed, young ones or other stores': each verified by itself", count(p.Unlisted, "row"))
+	note(p.Unlisted > 0, "%s under heads that are not listed, young ones or other stores': each verified by itself",
+		count(p.Unlisted, "row"))
 	f := p.Foreign
-	note(f.Organizations > 0, "%s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import entries sign",
-		count(f.Rows, "row"), count(f.Organizations, "organization"), count(f.Settled, "settlement"), count(f.Removed, "removed row"))
+	note(f.Organizations > 0,
+		"%s that %s imported, with %s, under heads of other stores, and what was left of %s: all that their import "+
+			"entries sign",
+		count(f.Rows, "row"), count(f.Organizations, "organization"), count(f.Settled, "settlement"),
+		count(f.Removed, "removed row"))
 	for _, org := range p.Unfinished {
-		note(true, "not proved: that no imported row of organization %q is missing or one too many: its import is not finished: run writ import again", org)
+		note(
+			true, "not proved: that no imported row of organization %q is missing or one too many: its import is "+
+				"not finished: run writ import again", org,
+		)
 	}
-	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s", count(p.Removed, "row"), decidedAt(p.NewestRemoved))
+	note(p.Removed > 0, "%s that retention removed, as it had announced, the newest decided at %s",
+		count(p.Removed, "row"), decidedAt(p.NewestRemoved))
 	for _, end := range p.Ends {
 		head, err := json.Marshal(end)
 		if err != nil {
@@ -178,7 +193,8 @@ func decidedAt(decisionID string) string {
 // name and a history of 1,000,000 decisions. A removal is a retention entry and what it
 // is of are the rows that left a tombstone.
 func counts(p ledger.Proof) string {
-	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", count(len(p.Ends), "chain"), count(p.Heads, "head"), count(p.Rows, "decision"),
+	said := fmt.Sprintf("%s, %s, %s, %d settled, %s, %s of %d", count(len(p.Ends), "chain"), count(p.Heads, "head"),
+		count(p.Rows, "decision"),
 		p.Settled, count(p.Changes, "change"), count(p.Removals, "removal"), p.Removed)
 	if p.Verdicts > 0 {
 		said += ", " + count(p.Verdicts, "verdict")
@@ -238,7 +254,8 @@ func (p *progress) show(what string, done, total int) {
 		return
 	}
 	full := done * barWidth / total
-	fmt.Fprintf(p.w, "%s%-5s %s%s %d of %d", eraseLine, what, strings.Repeat("█", full), strings.Repeat("░", barWidth-full), done, total)
+	fmt.Fprintf(p.w, "%s%-5s %s%s %d of %d", eraseLine, what, strings.Repeat("█", full),
+		strings.Repeat("░", barWidth-full), done, total)
 }
 
 func (p *progress) end() {

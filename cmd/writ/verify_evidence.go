@@ -46,7 +46,8 @@ func parseRow(data []byte) (held, error) {
 	if err := json.Unmarshal(data, row, json.RejectUnknownMembers(true)); err != nil {
 		return held{}, fmt.Errorf("no row of the history: %w", err)
 	}
-	return held{receipt: row.Receipt, result: &receipt.Result{Reasons: row.Reasons, AuditDigest: row.AuditDigest}, row: row}, nil
+	return held{receipt: row.Receipt, result: &receipt.Result{Reasons: row.Reasons, AuditDigest: row.AuditDigest},
+		row: row}, nil
 }
 
 // evidence is the intent and the policy that a decision is checked against; either may
@@ -97,7 +98,8 @@ func (e evidence) check(d held) (said []string, err error) {
 	case d.result == nil:
 		return append(said, "not checked: the intent and the reasons, which a bare receipt does not name"), nil
 	case e.intent == nil || e.policy == nil && d.row == nil:
-		return append(said, "not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
+		return append(said,
+			"not checked: the intent and whether the reasons follow from the policy: give --intent and --policy"), nil
 	}
 	if d.row != nil {
 		e.intent.SessionID = d.row.SessionID
@@ -106,7 +108,8 @@ func (e evidence) check(d held) (said []string, err error) {
 		return nil, fmt.Errorf("it is of another intent: the digest of this one is %s", ledger.IntentDigest(e.intent))
 	}
 	if e.policy == nil {
-		return append(said, "the intent is the one that was decided", "not checked: whether the reasons follow from the policy: give --policy"), nil
+		return append(said, "the intent is the one that was decided",
+			"not checked: whether the reasons follow from the policy: give --policy"), nil
 	}
 	return e.follows(said, d)
 }
@@ -120,11 +123,14 @@ func (e evidence) follows(said []string, d held) ([]string, error) {
 	alone := engine.Evaluate(e.policy, nil, &engine.Input{Intent: e.intent})
 	p := receipt.Payload{
 		OrganizationID: doc.OrganizationID, IntentID: e.intent.IntentID, IntentDigest: ledger.IntentDigest(e.intent),
-		PolicyID: doc.PolicyID, PolicyVersion: doc.Version, Decision: d.receipt.Decision, DecisionID: d.receipt.DecisionID,
-		Reasons: d.result.Reasons, Exp: d.receipt.Exp, AuditDigest: d.result.AuditDigest,
+		PolicyID: doc.PolicyID, PolicyVersion: doc.Version, Decision: d.receipt.Decision,
+		DecisionID: d.receipt.DecisionID,
+		Reasons:    d.result.Reasons, Exp: d.receipt.Exp, AuditDigest: d.result.AuditDigest,
 	}
 	if err := receipt.VerifyPayload(d.receipt, p); err != nil {
-		return nil, fmt.Errorf("%w: it is not of this intent, version %d of this policy and these reasons", err, doc.Version)
+		return nil, fmt.Errorf(
+			"%w: it is not of this intent, version %d of this policy and these reasons", err, doc.Version,
+		)
 	}
 	said = append(said, "the intent, the policy's version and the reasons are those of the digest")
 	rest, err := following(d.result.Reasons, alone)
@@ -132,7 +138,8 @@ func (e evidence) follows(said []string, d held) ([]string, error) {
 		return nil, fmt.Errorf("the reasons do not follow from version %d of the policy: %w", doc.Version, err)
 	}
 	if len(rest) > 0 {
-		return append(said, "not checked: what rules, the agent's state, the plan or an external core have found: "+strings.Join(rest, ", ")), nil
+		return append(said, "not checked: what rules, the agent's state, the plan or an external core have found: "+
+			strings.Join(rest, ", ")), nil
 	}
 	if d.receipt.Decision != alone.Decision.String() {
 		return nil, fmt.Errorf("the policy decides %s", alone.Decision)
@@ -171,7 +178,8 @@ func needsMore(c engine.Code) bool {
 	switch c {
 	case engine.CodeAgentDisabled, engine.CodeAgentUnregistered, engine.CodeUsageLimit, engine.CodeBatchRefused,
 		engine.CodeSessionClosed, engine.CodeSessionExpired, engine.CodeSessionNotAllowed,
-		engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny, engine.CodePolicyMissing, engine.CodePolicyUnreadable:
+		engine.CodeRuleAllow, engine.CodeRuleApprovalRequired, engine.CodeRuleDeny, engine.CodePolicyMissing,
+		engine.CodePolicyUnreadable:
 		return true
 	}
 	return false

@@ -36,7 +36,9 @@ func spoil(r *rand.Rand, in *engine.Intent) {
 	case 0:
 		in.ActionType = pick(r, []string{"sql.drop", "secret.read", "billing.close", "unheard.of"})
 	case 1:
-		in.Resource = pick(r, []string{"https://api.example.com/v1/admin/users", "https://API.example.com:443/v1/./admin/users", "files/reports/board/q3", "db/orders/pii", "elsewhere"})
+		in.Resource = pick(r,
+			[]string{"https://api.example.com/v1/admin/users", "https://API.example.com:443/v1/./admin/users",
+				"files/reports/board/q3", "db/orders/pii", "elsewhere"})
 	case 2:
 		in.Cost.AmountMinor = corpus.MaxCost + 1 + int64(r.IntN(1000))
 	case 3:
@@ -57,7 +59,8 @@ func allowedTypes() []string {
 }
 
 func allowedResources() []string {
-	return []string{"https://api.example.com/v1/orders/", "https://api.stripe.com/v1/charges/", "db/orders/", "files/reports/2026/", "https://pay.internal.example.com/x/"}
+	return []string{"https://api.example.com/v1/orders/", "https://api.stripe.com/v1/charges/", "db/orders/",
+		"files/reports/2026/", "https://pay.internal.example.com/x/"}
 }
 
 func suffix(r *rand.Rand) string {
@@ -71,5 +74,6 @@ func suffix(r *rand.Rand) string {
 
 func uuid(r *rand.Rand) string {
 	hi, lo := r.Uint64(), r.Uint64()
-	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", uint32(hi>>32), uint16(hi>>16), hi&0xFFF, 0x8000|lo>>50, lo&0xFFFFFFFFFFFF)
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", uint32(hi>>32), uint16(hi>>16), hi&0xFFF, 0x8000|lo>>50,
+		lo&0xFFFFFFFFFFFF)
 }

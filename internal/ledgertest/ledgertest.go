@@ -17,9 +17,12 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]l
 	for i := range entries {
 		entries[i] = &ledger.Entry{
 			Intent: &engine.Intent{
-				IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20", AgentID: "team-a/deployer",
-				ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds", IssuedAt: "2026-11-21T11:59:59Z",
-				Cost: &engine.Cost{AmountMinor: 1250, Currency: "EUR"}, Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
+				IntentID: uuid.NewString(), PolicyID: "2f0c3c64-94f4-4b8e-bb0b-0f6f3f3f9d20",
+				AgentID:    "team-a/deployer",
+				ActionType: "payment.refund", Resource: "https://api.payments.example/v1/refunds",
+				IssuedAt: "2026-11-21T11:59:59Z",
+				Cost:     &engine.Cost{AmountMinor: 1250, Currency: "EUR"},
+				Metadata: map[string]string{"ticket": "OPS-7", "env": "prod"},
 			},
 			PolicyVersion: 3,
 			Result: engine.Result{Decision: engine.Decision(1 + (n+i)%3), Findings: []engine.Finding{
@@ -31,7 +34,9 @@ func Decide(ctx context.Context, l *ledger.Ledger, org string, n, size int) ([]l
 }
 
 // Commit has l make entries of org final in one commit, each by itself.
-func Commit(ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry) (outs []ledger.Outcome, err error) {
+func Commit(
+	ctx context.Context, l *ledger.Ledger, org string, entries ...*ledger.Entry,
+) (outs []ledger.Outcome, err error) {
 	for _, e := range entries {
 		if e.Reservation, err = l.Reserve(ctx, nil, org, 1<<40); err != nil {
 			return nil, err

@@ -65,8 +65,11 @@ func VerifyPayload(r Receipt, p Payload) error {
 
 // valid reports whether the canonical form is unambiguous.
 func (p Payload) valid() bool {
-	all := append([]string{p.OrganizationID, p.IntentID, p.IntentDigest, p.PolicyID, p.Decision, p.DecisionID, p.ApprovalID}, p.Reasons...)
-	return !slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) }) && safe(p.Exp) && safe(p.PolicyVersion)
+	all := append([]string{p.OrganizationID, p.IntentID, p.IntentDigest, p.PolicyID, p.Decision, p.DecisionID,
+		p.ApprovalID}, p.Reasons...)
+	return !slices.ContainsFunc(all, func(s string) bool {
+		return !utf8.ValidString(s)
+	}) && safe(p.Exp) && safe(p.PolicyVersion)
 }
 
 func safe(n int64) bool { return -maxSafeInt <= n && n <= maxSafeInt }

@@ -81,7 +81,8 @@ func agentDisabled(a *engine.Agent, after int64) storage.Event {
 		data["external_id"] = a.ExternalID
 	}
 	return storage.Event{
-		Type: storage.AgentDisabled, Subject: "agent/" + a.ID, Fact: strconv.FormatInt(after, 10), At: a.UpdatedAt, Data: data,
+		Type: storage.AgentDisabled, Subject: "agent/" + a.ID, Fact: strconv.FormatInt(after, 10), At: a.UpdatedAt,
+		Data: data,
 	}
 }
 
@@ -127,10 +128,13 @@ func (r *Registry) AgentsNamed(ctx context.Context, org, name string) ([]*engine
 }
 
 func agentsNamed(tx storage.Reader, org, name string) ([]*engine.Agent, error) {
-	return every(tx, storage.Agents, storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))})
+	return every(tx, storage.Agents,
+		storage.Query{Org: org, Index: storage.ByName, Prefix: storage.Text(engine.FoldID(name))})
 }
 
 // ListAgents returns org's agents by creation time, then id.
-func (r *Registry) ListAgents(ctx context.Context, org string, p storage.Page) (agents []*engine.Agent, next string, err error) {
+func (r *Registry) ListAgents(
+	ctx context.Context, org string, p storage.Page,
+) (agents []*engine.Agent, next string, err error) {
 	return list(ctx, r, storage.Agents, org, storage.ByAge, p, all)
 }

@@ -97,7 +97,8 @@ func (r *Registry) CountTokens(ctx context.Context, org string, at time.Time) (i
 // usableTokens counts org's tokens that are usable at a time, up to most. It
 // reads none that expired, of which there may be very many.
 func usableTokens(tx storage.Reader, org string, at time.Time, most int) (n int, err error) {
-	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)), Bare: true}
+	q := storage.Query{Kind: storage.TokenKind, Org: org, Index: storage.ByExpiry, From: storage.Time(at.Add(1)),
+		Bare: true}
 	err = tx.Scan(q, func([]byte, storage.Document) (bool, error) {
 		n++
 		return n < most, nil

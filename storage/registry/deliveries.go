@@ -67,12 +67,15 @@ func (s *sorter) end(d *storage.Delivery) error {
 // ReplayDelivery makes a delivery of org that ended pending again, as if it were new. One
 // that is pending is attempted as it would have been. It returns storage.ErrNotFound where
 // there is no such delivery or no such webhook any more.
-func (r *Registry) ReplayDelivery(ctx context.Context, org, webhookID, messageID string, at time.Time) (d *storage.Delivery, err error) {
+func (r *Registry) ReplayDelivery(
+	ctx context.Context, org, webhookID, messageID string, at time.Time,
+) (d *storage.Delivery, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		if _, err := storage.Webhooks.Get(tx, org, webhookID); err != nil {
 			return err
 		}
-		if d, err = storage.Deliveries.Get(tx, org, storage.DeliveryID(webhookID, messageID)); err != nil || d.Status == storage.DeliveryPending {
+		if d, err = storage.Deliveries.Get(tx, org, storage.DeliveryID(webhookID, messageID)); err != nil ||
+			d.Status == storage.DeliveryPending {
 			return err
 		}
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
@@ -90,9 +93,12 @@ func (r *Registry) ReplayDelivery(ctx context.Context, org, webhookID, messageID
 // DueDeliveries returns deliveries to org's webhook of an id that became due from one time
 // to another, the first first, at most max. No two are of one subject. To begin where the
 // last call found something spares a store the keys that were removed since.
-func (r *Registry) DueDeliveries(ctx context.Context, org, webhookID string, from, at time.Time, max int) ([]*storage.Delivery, error) {
+func (r *Registry) DueDeliveries(
+	ctx context.Context, org, webhookID string, from, at time.Time, max int,
+) ([]*storage.Delivery, error) {
 	prefix := storage.Text(webhookID)
-	q := storage.Query{Org: org, Index: storage.ByDue, Prefix: prefix, From: append(bytes.Clone(prefix), storage.Time(from)...)}
+	q := storage.Query{Org: org, Index: storage.ByDue, Prefix: prefix,
+		From: append(bytes.Clone(prefix), storage.Time(from)...)}
 	end := append(bytes.Clone(prefix), storage.Time(at.Add(1))...)
 	return read(ctx, r, func(tx storage.Reader) (due []*storage.Delivery, err error) {
 		err = storage.Deliveries.Scan(tx, q, func(position []byte, d *storage.Delivery) (bool, error) {
@@ -113,7 +119,8 @@ func (r *Registry) ListDeliveries(
 	ctx context.Context, org, webhookID, status string, p storage.Page,
 ) (deliveries []*storage.Delivery, next string, err error) {
 	q := storage.Query{Org: org, Index: storage.ByAge, Prefix: storage.Text(webhookID)}
-	return page(ctx, r, storage.Deliveries, byte(storage.DeliveryKind), q, p, 2*storage.MaxPage, func(d *storage.Delivery) bool {
-		return status == "" || d.Status == status
-	})
+	return page(ctx, r, storage.Deliveries, byte(storage.DeliveryKind), q, p, 2*storage.MaxPage,
+		func(d *storage.Delivery) bool {
+			return status == "" || d.Status == status
+		})
 }

@@ -71,7 +71,9 @@ const waitingList = 'w'
 
 // ListWaiting returns the details of org's decisions that f selects, newest first. Those
 // past their deadline are among them until they are erased.
-func (r *Registry) ListWaiting(ctx context.Context, org string, f WaitingFilter, p storage.Page) (items []*storage.Details, next string, err error) {
+func (r *Registry) ListWaiting(
+	ctx context.Context, org string, f WaitingFilter, p storage.Page,
+) (items []*storage.Details, next string, err error) {
 	q := storage.Query{Org: org, Index: storage.ByWaiting}
 	switch {
 	case len(f.AgentIDs) == 1:
@@ -111,14 +113,15 @@ func (r *Registry) Lapsed(ctx context.Context, before time.Time, max int) (all [
 				return all, err
 			}
 			n := 0
-			err := storage.AllDetails.Scan(tx, storage.Query{Org: org, Index: storage.ByExpiry}, func(_ []byte, d *storage.Details) (bool, error) {
-				if !d.Deadline().Before(before) || n == max {
-					return false, nil
-				}
-				n++
-				all = append(all, Lapsed{org, d})
-				return true, nil
-			})
+			err := storage.AllDetails.Scan(tx, storage.Query{Org: org, Index: storage.ByExpiry},
+				func(_ []byte, d *storage.Details) (bool, error) {
+					if !d.Deadline().Before(before) || n == max {
+						return false, nil
+					}
+					n++
+					all = append(all, Lapsed{org, d})
+					return true, nil
+				})
 			if err != nil {
 				return nil, err
 			}

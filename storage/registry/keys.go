@@ -20,7 +20,8 @@ func (r *Registry) PublishKeys(ctx context.Context, keys receipt.Keys) error {
 				}
 				continue
 			}
-			if _, err := storage.PublicKeys.Put(tx, "", &storage.PublicKey{ID: id, JWKS: string(keys.Only(id).JWKS())}); err != nil {
+			if _, err := storage.PublicKeys.Put(tx, "",
+				&storage.PublicKey{ID: id, JWKS: string(keys.Only(id).JWKS())}); err != nil {
 				return err
 			}
 		}

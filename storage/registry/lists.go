@@ -89,7 +89,9 @@ func (r *Registry) List(ctx context.Context, org, name string) (*engine.List, er
 
 // Lists returns those of org's lists that have one of names, and the revision of the last
 // write to one of them.
-func (r *Registry) Lists(ctx context.Context, org string, names []string) (lists []engine.List, revision int64, err error) {
+func (r *Registry) Lists(
+	ctx context.Context, org string, names []string,
+) (lists []engine.List, revision int64, err error) {
 	lists, err = read(ctx, r, func(tx storage.Reader) (lists []engine.List, err error) {
 		revision = 0
 		for _, name := range names {
@@ -108,7 +110,9 @@ func (r *Registry) Lists(ctx context.Context, org string, names []string) (lists
 }
 
 // ListLists returns org's lists by name.
-func (r *Registry) ListLists(ctx context.Context, org string, p storage.Page) (lists []*engine.List, next string, err error) {
+func (r *Registry) ListLists(
+	ctx context.Context, org string, p storage.Page,
+) (lists []*engine.List, next string, err error) {
 	return list(ctx, r, storage.Lists, org, storage.ByID, p, all)
 }
 

@@ -72,7 +72,8 @@ func (s *sorter) add(webhookID string, e *storage.Event) error {
 	}
 	s.box.Seq++
 	return s.await(&storage.Delivery{
-		WebhookID: webhookID, MessageID: id, Type: e.Type, Subject: e.Subject, Seq: s.box.Seq, Body: body, CreatedAt: s.at,
+		WebhookID: webhookID, MessageID: id, Type: e.Type, Subject: e.Subject, Seq: s.box.Seq, Body: body,
+		CreatedAt: s.at,
 	})
 }
 
@@ -143,7 +144,8 @@ func (r *Registry) Tidy(ctx context.Context, org string, at time.Time, max int) 
 		removed = 0
 		return changeOutbox(tx, org, func(o *storage.Outbox) error {
 			for len(o.Gone) > 0 && removed < max {
-				n, err := removeAll(tx, org, o, storage.Query{Org: org, Prefix: []byte(storage.DeliveryID(o.Gone[0], ""))}, max-removed,
+				n, err := removeAll(tx, org, o,
+					storage.Query{Org: org, Prefix: []byte(storage.DeliveryID(o.Gone[0], ""))}, max-removed,
 					func(*storage.Delivery) bool { return true })
 				if removed += n; err != nil {
 					return err

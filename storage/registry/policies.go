@@ -48,7 +48,8 @@ func (r *Registry) PutPolicy(ctx context.Context, p *engine.ActionPolicy, maxPol
 			if isNew {
 				err = raise(&c.Policies, 1, "policies", maxPolicies)
 			}
-			return errors.Join(err, raise(&c.VersionBytes, int64(size), "bytes of policy versions", maxPolicies*VersionBytes))
+			return errors.Join(err,
+				raise(&c.VersionBytes, int64(size), "bytes of policy versions", maxPolicies*VersionBytes))
 		})
 	})
 	return created && err == nil, err
@@ -100,7 +101,9 @@ func newest(tx storage.Reader, org, policyID string) (*engine.ActionPolicy, erro
 func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) error) error {
 	q := storage.Query{Every: true}
 	for {
-		p, err := read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) { return first(tx, storage.Policies, q) })
+		p, err := read(ctx, r, func(tx storage.Reader) (*engine.ActionPolicy, error) {
+			return first(tx, storage.Policies, q)
+		})
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
@@ -116,6 +119,8 @@ func (r *Registry) EachPolicy(ctx context.Context, f func(*engine.ActionPolicy) 
 
 // ListPolicies returns all versions of all policies of org, newest version
 // first within a policy, policies by id.
-func (r *Registry) ListPolicies(ctx context.Context, org string, p storage.Page) (versions []*engine.ActionPolicy, next string, err error) {
+func (r *Registry) ListPolicies(
+	ctx context.Context, org string, p storage.Page,
+) (versions []*engine.ActionPolicy, next string, err error) {
 	return list(ctx, r, storage.Policies, org, storage.ByID, p, all)
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"writ/engine"
 	"writ/storage"
@@ -83,7 +84,8 @@ func first[T any](tx storage.Reader, c storage.Of[T], q storage.Query) (doc *T, 
 // list returns a page of org's documents in the order of an index, less those
 // that keep refuses.
 func list[T any](
-	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page, keep func(*T) bool,
+	ctx context.Context, r *Registry, c storage.Of[T], org string, index storage.Index, p storage.Page,
+	keep func(*T) bool,
 ) (items []*T, next string, err error) {
 	return page(ctx, r, c, byte(c.Kind), storage.Query{Org: org, Index: index}, p, math.MaxInt, keep)
 }
@@ -91,7 +93,8 @@ func list[T any](
 // page returns a page of what q selects and keep accepts. Its cursors are told from others
 // by kind, and by q's prefix. It looks past so many that keep refuses.
 func page[T any](
-	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int, keep func(*T) bool,
+	ctx context.Context, r *Registry, c storage.Of[T], kind byte, q storage.Query, p storage.Page, past int,
+	keep func(*T) bool,
 ) (items []*T, next string, err error) {
 	after, err := p.Start(kind)
 	if err != nil {
@@ -101,7 +104,7 @@ func page[T any](
 		if !bytes.HasPrefix(after, q.Prefix) {
 			return nil, "", storage.ErrBadCursor
 		}
-		q.From = append(after, 0) // the next position at the earliest
+		q.From = slices.Concat(after, []byte{0}) // the next position at the earliest
 	}
 	items, err = read(ctx, r, func(tx storage.Reader) (items []*T, err error) {
 		var last []byte

@@ -21,7 +21,9 @@ func (r *Registry) PutSession(ctx context.Context, org string, s *engine.Session
 		if _, err := newest(tx, org, s.PolicyID); err != nil {
 			return err
 		}
-		if err := recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, 1, "sessions", maxPending) }); err != nil {
+		if err := recount(tx, org, func(c *storage.Counts) error {
+			return raise(&c.Sessions, 1, "sessions", maxPending)
+		}); err != nil {
 			return err
 		}
 		_, err := storage.Sessions.Put(tx, org, s)
@@ -36,7 +38,9 @@ func (r *Registry) Session(ctx context.Context, org, id string) (*engine.Session
 
 // ListSessions returns org's sessions by id, which is by creation, those too that are closed
 // or have expired and are not swept yet.
-func (r *Registry) ListSessions(ctx context.Context, org string, p storage.Page) (sessions []*engine.Session, next string, err error) {
+func (r *Registry) ListSessions(
+	ctx context.Context, org string, p storage.Page,
+) (sessions []*engine.Session, next string, err error) {
 	return list(ctx, r, storage.Sessions, org, storage.ByID, p, all)
 }
 
@@ -91,7 +95,9 @@ func (r *Registry) SweepSessions(ctx context.Context, org string, at time.Time) 
 					return err
 				}
 			}
-			return recount(tx, org, func(c *storage.Counts) error { return raise(&c.Sessions, int64(-n), "sessions", 0) })
+			return recount(tx, org, func(c *storage.Counts) error {
+				return raise(&c.Sessions, int64(-n), "sessions", 0)
+			})
 		})
 		if n == 0 && errors.Is(err, errSwept) {
 			return removed, nil

@@ -45,5 +45,7 @@ func (r *Registry) UpdateSubscription(
 
 // Subscription returns org's, or storage.ErrNotFound.
 func (r *Registry) Subscription(ctx context.Context, org string) (*storage.Subscription, error) {
-	return read(ctx, r, func(tx storage.Reader) (*storage.Subscription, error) { return storage.Subscriptions.Get(tx, org, "") })
+	return read(ctx, r, func(tx storage.Reader) (*storage.Subscription, error) {
+		return storage.Subscriptions.Get(tx, org, "")
+	})
 }

@@ -81,7 +81,8 @@ func (r *Registry) RevokeToken(ctx context.Context, org, tokenID string, at time
 func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 	all := []*storage.Token{t}
 	for i := 0; i < len(all); i++ {
-		children, err := every(tx, storage.Tokens, storage.Query{Org: t.OrganizationID, Index: storage.ByMaker, Prefix: storage.Text(all[i].ID)})
+		children, err := every(tx, storage.Tokens,
+			storage.Query{Org: t.OrganizationID, Index: storage.ByMaker, Prefix: storage.Text(all[i].ID)})
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +93,10 @@ func family(tx storage.Reader, t *storage.Token) ([]*storage.Token, error) {
 
 // ListTokens returns org's tokens that are not revoked, by creation time, then
 // id.
-func (r *Registry) ListTokens(ctx context.Context, org string, p storage.Page) (tokens []*storage.Token, next string, err error) {
-	return list(ctx, r, storage.Tokens, org, storage.ByAge, p, func(t *storage.Token) bool { return t.RevokedAt.IsZero() })
+func (r *Registry) ListTokens(
+	ctx context.Context, org string, p storage.Page,
+) (tokens []*storage.Token, next string, err error) {
+	return list(ctx, r, storage.Tokens, org, storage.ByAge, p, func(t *storage.Token) bool {
+		return t.RevokedAt.IsZero()
+	})
 }

@@ -39,7 +39,9 @@ func (r *Registry) Webhook(ctx context.Context, org, id string) (*storage.Webhoo
 }
 
 // ListWebhooks returns org's webhooks by id, which is by creation time.
-func (r *Registry) ListWebhooks(ctx context.Context, org string, p storage.Page) (hooks []*storage.Webhook, next string, err error) {
+func (r *Registry) ListWebhooks(
+	ctx context.Context, org string, p storage.Page,
+) (hooks []*storage.Webhook, next string, err error) {
 	return list(ctx, r, storage.Webhooks, org, storage.ByID, p, all)
 }
 
@@ -50,7 +52,9 @@ func webhooks(tx storage.Reader, org string) ([]*storage.Webhook, error) {
 // RotateWebhook gives org's webhook of an id a new secret at a time, and returns it as it
 // then is. The secret that was the newest signs beside the new one until a time, and older
 // ones no longer. It returns storage.ErrNotFound where there is no such webhook.
-func (r *Registry) RotateWebhook(ctx context.Context, org, id, secret string, until time.Time) (w *storage.Webhook, err error) {
+func (r *Registry) RotateWebhook(
+	ctx context.Context, org, id, secret string, until time.Time,
+) (w *storage.Webhook, err error) {
 	err = r.update(ctx, org, func(tx storage.Tx) error {
 		if w, err = storage.Webhooks.Get(tx, org, id); err != nil {
 			return err

@@ -90,10 +90,13 @@ func New(cfg Config) (*Sweeper, error) {
 		cfg.Wait = wait
 	}
 	s := &Sweeper{
-		cfg:      cfg,
-		removed:  telemetry.Counter("writ_retention_removed_records_total", "History records removed after their retention."),
-		failures: telemetry.Counter("writ_retention_failures_total", "Organizations whose history could not be swept, a pass at a time."),
-		last:     telemetry.Gauge("writ_retention_last_pass_timestamp_seconds", "When the last pass over all organizations ended."),
+		cfg: cfg,
+		removed: telemetry.Counter("writ_retention_removed_records_total",
+			"History records removed after their retention."),
+		failures: telemetry.Counter("writ_retention_failures_total",
+			"Organizations whose history could not be swept, a pass at a time."),
+		last: telemetry.Gauge("writ_retention_last_pass_timestamp_seconds",
+			"When the last pass over all organizations ended."),
 	}
 	if _, err := telemetry.Register(cfg.Metrics, s.removed, s.failures, s.last); err != nil {
 		return nil, fmt.Errorf("registering the metrics of retention: %w", err)
@@ -149,14 +152,16 @@ func (s *Sweeper) pass(ctx context.Context) {
 		}
 		if err != nil {
 			if failed++; failed == 1 {
-				s.cfg.Log.Error("history could not be swept: it is kept", slog.String("organization", org), slog.String("error", err.Error()))
+				s.cfg.Log.Error("history could not be swept: it is kept", slog.String("organization", org),
+					slog.String("error", err.Error()))
 			}
 			s.failures.Inc()
 		}
 		return nil
 	})
 	if removed > 0 || failed > 0 {
-		s.cfg.Log.Info("history past its retention was removed", slog.Int("records", removed), slog.Int("organizations", orgs),
+		s.cfg.Log.Info("history past its retention was removed", slog.Int("records", removed),
+			slog.Int("organizations", orgs),
 			slog.Int("failed", failed), slog.Duration("took", s.cfg.Now().Sub(start)))
 	}
 	switch {
@@ -204,9 +209,12 @@ func (s *Sweeper) sweep(ctx context.Context, org string) (removed int, err error
 }
 
 // remove removes the records that were announced, and returns how many it has.
-func (s *Sweeper) remove(ctx context.Context, org string, before time.Time, left storage.Expired) (removed int, err error) {
+func (s *Sweeper) remove(
+	ctx context.Context, org string, before time.Time, left storage.Expired,
+) (removed int, err error) {
 	for {
-		n, err := s.cfg.Store.RemoveRecords(ctx, org, before, storage.Expired{Records: min(batch, left.Records), Settled: left.Settled})
+		n, err := s.cfg.Store.RemoveRecords(ctx, org, before,
+			storage.Expired{Records: min(batch, left.Records), Settled: left.Settled})
 		if err != nil {
 			return removed, fmt.Errorf("removing history: %w", err)
 		}
