@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"writ/engine"
 	"writ/ledger/receipt"
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
@@ -185,10 +184,7 @@ func (l *load) append(ctx context.Context, s *recorded) {
 // update updates documents until ctx ends. One that fails may have been made.
 func (l *load) update(ctx context.Context, s *Store) {
 	for ctx.Err() == nil {
-		_, err := s.Update(ctx, "org", func(tx storage.Tx) error {
-			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-			return err
-		})
+		_, err := s.Update(ctx, "org", putRule)
 		if err == nil {
 			l.flips.Add(1)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/engine"
 	"writ/internal/protocol"
 	"writ/ledger/receipt"
 	"writ/storage"
@@ -168,10 +167,7 @@ func TestBarrier_GivesUpWhoIsSilent(t *testing.T) {
 		time.Sleep(beatEvery)
 	}
 	frozen.silence(t)
-	_, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-		return err
-	})
+	_, err := s.Update(t.Context(), "org", putRule)
 	if err != nil {
 		t.Fatal(err)
 	}

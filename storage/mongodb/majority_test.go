@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"writ/engine"
 	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
@@ -32,10 +29,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 			return err
 		},
 		"Update": func(ctx context.Context) error {
-			_, err := s.Update(ctx, "org", func(tx storage.Tx) error {
-				_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-				return err
-			})
+			_, err := s.Update(ctx, "org", putRule)
 			return err
 		},
 		"View":    func(ctx context.Context) error { return s.View(ctx, func(storage.Reader) error { return nil }) },
@@ -113,7 +107,7 @@ func TestStore_RefusesAtOnceWithoutAMajority(t *testing.T) {
 	const few = 3 // that Append and Grant took
 	again("the places that were returned", func(ctx context.Context) error {
 		var row quotaRow
-		err := s.quotaRows().FindOne(ctx, bson.D{}).Decode(&row)
+		err := s.quotaRows().FindOne(ctx, doc()).Decode(&row)
 		if err == nil && (len(row.Given) != 1 || row.Given[0].N > held/2+few) {
 			err = fmt.Errorf("the handle is given %+v, want about %d", row.Given, held/2)
 		}

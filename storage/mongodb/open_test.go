@@ -204,10 +204,7 @@ func TestUpdate_OfADeadHandleIsInNobodysWay(t *testing.T) {
 		errs <- err
 	}()
 	<-opened
-	if _, err := b.Update(t.Context(), "org", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-		return err
-	}); err != nil {
+	if _, err := b.Update(t.Context(), "org", putRule); err != nil {
 		t.Errorf("Update beside a dead handle = %v", err)
 	}
 	errs <- nil
@@ -221,10 +218,7 @@ func TestView_ReadsThroughWhereChangesMayBeMissing(t *testing.T) {
 	a, b := openTest(t, o), openTest(t, o)
 	a.stop()
 	a.done.Wait()
-	if _, err := b.Update(t.Context(), "org", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-		return err
-	}); err != nil {
+	if _, err := b.Update(t.Context(), "org", putRule); err != nil {
 		t.Fatal(err)
 	}
 	a.began = a.began.Add(-time.Hour) // its last proof is as old

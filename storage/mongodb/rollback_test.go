@@ -7,8 +7,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"writ/engine"
-	"writ/storage"
 	"writ/storage/mongodb/mongotest"
 	"writ/storage/storagetest"
 )
@@ -81,10 +79,7 @@ func TestWatch_OfAChangeThatAMajorityHasLate(t *testing.T) {
 	deaf.URI += "&appName=deaf"
 	a, b := openTest(t, o), openTest(t, deaf)
 	update := func() error {
-		_, err := a.Update(t.Context(), "org", func(tx storage.Tx) error {
-			_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-			return err
-		})
+		_, err := a.Update(t.Context(), "org", putRule)
 		return err
 	}
 	heard := func() uint64 {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"writ/storage/storagetest"
 )
 
@@ -56,7 +54,7 @@ func TestGrant_ByASlotThatMayHaveExpired(t *testing.T) {
 		t.Errorf("Grant by a handle that was given up = %d, %v, want %v", n, err, errLost)
 	}
 	var row quotaRow
-	if err := other.quotaRows().FindOne(t.Context(), bson.D{}).Decode(&row); err != nil || len(row.Given) > 0 {
+	if err := other.quotaRows().FindOne(t.Context(), doc()).Decode(&row); err != nil || len(row.Given) > 0 {
 		t.Errorf("places that are given = %+v, %v, want none", row.Given, err)
 	}
 }

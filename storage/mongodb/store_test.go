@@ -132,13 +132,13 @@ const interrupted = 11601
 
 // failing has the server end the streams of a handle.
 func (c *cluster) failing(h storagetest.Replica, mode any) {
-	err := c.set.Admin(context.Background(), bson.D{
-		{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-		{Key: "data", Value: bson.D{
-			{Key: "failCommands", Value: bson.A{"aggregate", "getMore"}}, {Key: "errorCode", Value: interrupted},
-			{Key: "appName", Value: c.names[h]},
-		}},
-	})
+	err := c.set.Admin(context.Background(), doc(
+		"configureFailPoint", "failCommand", "mode", mode,
+		"data", doc(
+			"failCommands", bson.A{"aggregate", "getMore"}, "errorCode", interrupted,
+			"appName", c.names[h],
+		),
+	))
 	if err != nil {
 		panic(err)
 	}
@@ -178,7 +178,7 @@ func (s *Store) silence(t *testing.T) {
 	s.stop()
 	s.done.Wait()
 	s.slot.until.Store(0)
-	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), bson.D{{Key: "$set", Value: bson.D{{Key: "until", Value: time.Unix(0, 0)}}}})
+	_, err := s.slots().UpdateOne(t.Context(), s.slot.mine(), doc("$set", doc("until", time.Unix(0, 0))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,12 +86,15 @@ func TestWatch_OfAStreamWhoseHistoryIsLost(t *testing.T) {
 }
 
 // updateRule writes a rule and returns the revision.
+// putRule is an update of a rule of the organization org.
+func putRule(tx storage.Tx) error {
+	_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
+	return err
+}
+
 func updateRule(t *testing.T, s *Store) uint64 {
 	t.Helper()
-	revision, err := s.Update(t.Context(), "org", func(tx storage.Tx) error {
-		_, err := storage.Rules.Put(tx, "org", &engine.Rule{ID: "r"})
-		return err
-	})
+	revision, err := s.Update(t.Context(), "org", putRule)
 	if err != nil {
 		t.Fatal(err)
 	}

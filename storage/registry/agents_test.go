@@ -7,6 +7,7 @@ import (
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // agent returns an agent with every field set; externalID may be empty.
@@ -19,7 +20,7 @@ func agent(id, externalID string) *engine.Agent {
 
 func (w *world) agents(org string, limit int) []*engine.Agent {
 	w.Helper()
-	return all(w, limit, func(p storage.Page) ([]*engine.Agent, string, error) { return w.ListAgents(w.ctx, org, p) })
+	return storagetest.All(w, limit, func(p storage.Page) ([]*engine.Agent, string, error) { return w.ListAgents(w.ctx, org, p) })
 }
 
 func (w *world) wantAgent(org, name string, want *engine.Agent) {

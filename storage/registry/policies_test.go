@@ -8,6 +8,7 @@ import (
 	"writ/engine"
 	"writ/storage"
 	"writ/storage/registry"
+	"writ/storage/storagetest"
 )
 
 // policy returns a version of a policy with every field set.
@@ -39,7 +40,7 @@ func (w *world) putPolicy(p *engine.ActionPolicy) {
 
 func (w *world) policies(org string, limit int) []*engine.ActionPolicy {
 	w.Helper()
-	return all(w, limit, func(p storage.Page) ([]*engine.ActionPolicy, string, error) {
+	return storagetest.All(w, limit, func(p storage.Page) ([]*engine.ActionPolicy, string, error) {
 		return w.ListPolicies(w.ctx, org, p)
 	})
 }

@@ -3,51 +3,16 @@ package registry_test
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"writ/engine"
 	"writ/storage"
+	"writ/storage/storagetest"
 )
-
-// racers is how many goroutines a race has.
-const racers = 16
-
-// race runs f in every racer, at once.
-func race(f func(racer int)) {
-	var ready, done sync.WaitGroup
-	ready.Add(racers)
-	for i := range racers {
-		done.Go(func() {
-			ready.Done()
-			ready.Wait()
-			f(i)
-		})
-	}
-	done.Wait()
-}
-
-// wantOneWinner counts nil as a win and want as a loss.
-func (w *world) wantOneWinner(what string, want error, f func(racer int) error) {
-	w.Helper()
-	var wins atomic.Int32
-	race(func(i int) {
-		err := f(i)
-		if err == nil {
-			wins.Add(1)
-			return
-		}
-		w.wantErr(what, err, want)
-	})
-	if n := wins.Load(); n != 1 {
-		w.Errorf("%s succeeded %d times, want once", what, n)
-	}
-}
 
 var raceTests = []test{
 	{"of racing PutPolicy of one version with different content exactly one succeeds", func(w *world) {
 		for v := int64(1); v <= 5; v++ {
-			w.wantOneWinner("PutPolicy", storage.ErrConflict, func(i int) error {
+			storagetest.OneWinner(w, "PutPolicy", storage.ErrConflict, func(i int) error {
 				p := policy("org", "p", v)
 				p.AgentID = fmt.Sprint("agent-", i)
 				_, err := w.PutPolicy(w.ctx, p, 0)
@@ -60,7 +25,7 @@ var raceTests = []test{
 	}},
 	{"of racing PutPolicy of one version with the same content exactly one creates", func(w *world) {
 		again := errors.New("not created")
-		w.wantOneWinner("PutPolicy", again, func(int) error {
+		storagetest.OneWinner(w, "PutPolicy", again, func(int) error {
 			created, err := w.PutPolicy(w.ctx, policy("org", "p", 1), 1)
 			if err == nil && !created {
 				return again
@@ -69,7 +34,7 @@ var raceTests = []test{
 		})
 	}},
 	{"racing first versions keep to maxPolicies", func(w *world) {
-		race(func(i int) {
+		storagetest.Race(func(i int) {
 			_, err := w.PutPolicy(w.ctx, policy("org", fmt.Sprint("p", i), 1), 5)
 			if err != nil {
 				w.wantLimit("PutPolicy", err, 5)
@@ -80,12 +45,12 @@ var raceTests = []test{
 		}
 	}},
 	{"of racing PutAgent with one external id exactly one succeeds", func(w *world) {
-		w.wantOneWinner("PutAgent", storage.ErrConflict, func(i int) error {
+		storagetest.OneWinner(w, "PutAgent", storage.ErrConflict, func(i int) error {
 			return w.PutAgent(w.ctx, "org", agent(fmt.Sprint("a", i), "x"), 0)
 		})
 	}},
 	{"racing agents keep to maxAgents", func(w *world) {
-		race(func(i int) {
+		storagetest.Race(func(i int) {
 			if err := w.PutAgent(w.ctx, "org", agent(fmt.Sprint("a", i), ""), 5); err != nil {
 				w.wantLimit("PutAgent", err, 5)
 			}
@@ -95,7 +60,7 @@ var raceTests = []test{
 		}
 	}},
 	{"racing rules keep to maxRules", func(w *world) {
-		race(func(i int) {
+		storagetest.Race(func(i int) {
 			if err := w.PutRule(w.ctx, "org", rule(fmt.Sprint("r", i)), 5); err != nil {
 				w.wantLimit("PutRule", err, 5)
 			}
@@ -105,7 +70,7 @@ var raceTests = []test{
 		if len(rules) != 5 {
 			w.Errorf("AllRules = %d rules, want 5", len(rules))
 		}
-		race(func(i int) {
+		storagetest.Race(func(i int) {
 			err := w.DeleteRule(w.ctx, "org", fmt.Sprint("r", i))
 			if err != nil {
 				w.wantErr("DeleteRule", err, storage.ErrNotFound)
@@ -114,12 +79,12 @@ var raceTests = []test{
 		w.wantRuleCount("org", 0)
 	}},
 	{"of racing PutToken of one id exactly one succeeds", func(w *world) {
-		w.wantOneWinner("PutToken", storage.ErrConflict, func(i int) error {
+		storagetest.OneWinner(w, "PutToken", storage.ErrConflict, func(i int) error {
 			return w.PutToken(w.ctx, token(fmt.Sprint("org", i), "t"), 0)
 		})
 	}},
 	{"racing tokens keep to maxTokens", func(w *world) {
-		race(func(i int) {
+		storagetest.Race(func(i int) {
 			if err := w.PutToken(w.ctx, token("org", fmt.Sprint("t", i)), 5); err != nil {
 				w.wantLimit("PutToken", err, 5)
 			}
@@ -133,7 +98,7 @@ var raceTests = []test{
 		r := rule("r")
 		r.Priority = 0
 		w.must("PutRule", w.PutRule(w.ctx, "org", r, 0))
-		race(func(int) {
+		storagetest.Race(func(int) {
 			_, err := w.UpdateRule(w.ctx, "org", "r", func(r engine.Rule) (engine.Rule, error) {
 				r.Priority++
 				return r, nil
@@ -142,7 +107,7 @@ var raceTests = []test{
 				w.Errorf("UpdateRule = %v", err)
 			}
 		})
-		r.Priority = racers
+		r.Priority = storagetest.Racers
 		w.wantRules("org", *r)
 	}},
 }

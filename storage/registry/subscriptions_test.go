@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // subscription returns a subscription with every field set.
@@ -79,7 +80,7 @@ var subscriptionTests = []test{
 		w.wantErr("Subscription", err, storage.ErrNotFound)
 	}},
 	{"UpdateSubscription is atomic: no other write may fall between", func(w *world) {
-		race(func(racer int) {
+		storagetest.Race(func(racer int) {
 			_, err := w.UpdateSubscription(w.ctx, "org", func(s *storage.Subscription) bool {
 				s.Last.Rank++
 				s.Last.IDs = append(s.Last.IDs, fmt.Sprint(racer))
@@ -91,8 +92,8 @@ var subscriptionTests = []test{
 		})
 		got, err := w.Subscription(w.ctx, "org")
 		w.must("Subscription", err)
-		if got.Last.Rank != racers || len(got.Last.IDs) != racers {
-			w.Errorf("after %d updates the rank is %d with %d ids", racers, got.Last.Rank, len(got.Last.IDs))
+		if got.Last.Rank != storagetest.Racers || len(got.Last.IDs) != storagetest.Racers {
+			w.Errorf("after %d updates the rank is %d with %d ids", storagetest.Racers, got.Last.Rank, len(got.Last.IDs))
 		}
 	}},
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"writ/storage"
+	"writ/storage/storagetest"
 )
 
 // token returns a token with every field set but RevokedAt.
@@ -22,7 +23,7 @@ func childOf(parent string, t *storage.Token) *storage.Token {
 
 func (w *world) tokens(org string, limit int) []*storage.Token {
 	w.Helper()
-	return all(w, limit, func(p storage.Page) ([]*storage.Token, string, error) { return w.ListTokens(w.ctx, org, p) })
+	return storagetest.All(w, limit, func(p storage.Page) ([]*storage.Token, string, error) { return w.ListTokens(w.ctx, org, p) })
 }
 
 func (w *world) wantToken(id string, want *storage.Token) {

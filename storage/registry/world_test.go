@@ -110,28 +110,6 @@ func (w *world) wantSame(what string, got, want any) {
 	}
 }
 
-// all returns the items of every page of a list, limit at a time, and holds the
-// pages to the limit.
-func all[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
-	t.Helper()
-	var items []T
-	p := storage.Page{Limit: limit}
-	for {
-		got, next, err := page(p)
-		if err != nil || len(got) > limit {
-			t.Fatalf("list after %q with limit %d = %d items, %v", p.After, limit, len(got), err)
-		}
-		items = append(items, got...)
-		if next == "" {
-			return items
-		}
-		if next == p.After {
-			t.Fatalf("list after %q = the same cursor, want progress", p.After)
-		}
-		p.After = next
-	}
-}
-
 // PutSubscription stores or replaces s.
 func (w *world) PutSubscription(ctx context.Context, s *storage.Subscription) error {
 	return registrytest.PutSubscription(ctx, w.Registry, s)

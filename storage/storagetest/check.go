@@ -112,7 +112,7 @@ func (c *checker) checkHeads() {
 // list returns all that a filter selects, limit at a time.
 func (c *checker) list(org string, f storage.Filter, limit int) []*storage.Record {
 	c.Helper()
-	return all(c, limit, func(p storage.Page) ([]*storage.Record, string, error) {
+	return All(c, limit, func(p storage.Page) ([]*storage.Record, string, error) {
 		return c.store.ListRecords(c.Context(), org, f, p)
 	})
 }
@@ -178,7 +178,7 @@ func (c *checker) checkReceipt(r *storage.Record) {
 func (c *checker) checkEntries(org string) (n int) {
 	c.Helper()
 	for _, kind := range []storage.EntryKind{storage.VerdictEntry, storage.RetentionEntry, storage.ChangeEntry, storage.ImportEntry, storage.AbandonEntry} {
-		for _, e := range all(c, 3, func(p storage.Page) ([]*storage.Entry, string, error) {
+		for _, e := range All(c, 3, func(p storage.Page) ([]*storage.Entry, string, error) {
 			return c.store.Entries(c.Context(), org, kind, p)
 		}) {
 			c.checkLeaf(string(kind)+" "+e.Key, e.Inclusion, receipt.EntryLeaf(e.Body))
@@ -204,9 +204,9 @@ func (c *checker) checkLeaf(what string, in receipt.Inclusion, leaf [32]byte) {
 	}
 }
 
-// all returns the items of every page of a list, limit at a time, and holds the
+// All returns the items of every page of a list, limit at a time, and holds the
 // pages to the limit.
-func all[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
+func All[T any](t testing.TB, limit int, page func(storage.Page) ([]T, string, error)) []T {
 	t.Helper()
 	var items []T
 	p := storage.Page{Limit: limit}

@@ -68,7 +68,7 @@ var windowTests = []replicaTest{
 	}},
 	{"of racing Counts by several handles exactly Limit places are granted", func(r *replicas) {
 		var total atomic.Int64
-		race(func(racer int) {
+		Race(func(racer int) {
 			h := r.handle(racer % 2)
 			r.begin(h, anHour)
 			for n := int64(1); n > 0; {

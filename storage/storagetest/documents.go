@@ -286,14 +286,14 @@ var documentTests = []docTest{
 		}
 	}},
 	{"updates of one organization are as if one ran after the other", func(d *docs) {
-		race(func(int) {
+		Race(func(int) {
 			for range 4 {
 				if _, err := d.Update(d.Context(), "org", countRule); err != nil {
 					d.Errorf("Update = %v", err)
 				}
 			}
 		})
-		d.wantCount(4 * racers)
+		d.wantCount(4 * Racers)
 	}},
 }
 

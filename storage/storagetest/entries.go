@@ -76,7 +76,7 @@ var entryTests = []test{
 		}
 		slices.Reverse(want)
 		for _, limit := range []int{1, 3, 7, 8} {
-			w.wantSame("Entries", all(w, limit, func(p storage.Page) ([]*storage.Entry, string, error) {
+			w.wantSame("Entries", All(w, limit, func(p storage.Page) ([]*storage.Entry, string, error) {
 				return w.Entries(w.ctx, "org", storage.ChangeEntry, p)
 			}), want)
 		}

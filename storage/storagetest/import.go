@@ -229,7 +229,7 @@ var importTests = []test{
 	}},
 	{"imports and appends of the same intents that race leave one decision for each", func(w *world) {
 		rows := w.elsewhere("org", 24)
-		race(func(racer int) {
+		Race(func(racer int) {
 			for i, r := range rows {
 				if racer%2 == 0 {
 					if err := w.Import(w.ctx, "org", rows[i:i+1], nil); err == nil {

@@ -109,7 +109,7 @@ var quotaTests = []test{
 	{"of racing Counts exactly limit places are given", func(w *world) {
 		q := w.quotas()
 		var total atomic.Int64
-		race(func(racer int) {
+		Race(func(racer int) {
 			for n := int64(1); n > 0; {
 				n = q.grant("org", 100, int64(racer%3+1))
 				total.Add(n)

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"writ/engine"
 	"writ/storage"
 )
 
-const racers = 16
+// Racers is how many goroutines a race has.
+const Racers = 16
 
-func race(f func(racer int)) {
+// Race runs f in every racer, at once.
+func Race(f func(racer int)) {
 	var ready, done sync.WaitGroup
-	ready.Add(racers)
-	for i := range racers {
+	ready.Add(Racers)
+	for i := range Racers {
 		done.Go(func() {
 			ready.Done()
 			ready.Wait()
@@ -25,20 +28,20 @@ func race(f func(racer int)) {
 	done.Wait()
 }
 
-// wantOneWinner counts nil as a win and want as a loss.
-func (w *world) wantOneWinner(what string, want error, f func(racer int) error) {
-	w.Helper()
+// OneWinner races f. It counts nil as a win and want as a loss.
+func OneWinner(t testing.TB, what string, want error, f func(racer int) error) {
+	t.Helper()
 	var wins atomic.Int32
-	race(func(i int) {
-		err := f(i)
-		if err == nil {
+	Race(func(i int) {
+		switch err := f(i); {
+		case err == nil:
 			wins.Add(1)
-			return
+		case !errors.Is(err, want):
+			t.Errorf("%s = %v, want %v", what, err, want)
 		}
-		w.wantErr(what, err, want)
 	})
 	if n := wins.Load(); n != 1 {
-		w.Errorf("%s succeeded %d times, want once", what, n)
+		t.Errorf("%s succeeded %d times, want once", what, n)
 	}
 }
 
@@ -46,7 +49,7 @@ var raceTests = []test{
 	{"of racing commits of one intent exactly one is first, and metered once", func(w *world) {
 		const intents = 24
 		var firsts [intents]atomic.Int32
-		race(func(racer int) {
+		Race(func(racer int) {
 			for n := range intents {
 				// Batches overlap differently in every racer.
 				var batch []*storage.Record
@@ -78,7 +81,7 @@ var raceTests = []test{
 		r := w.record("org")
 		w.commit(r)
 		second := errors.New("another settlement stands")
-		w.wantOneWinner("Append of a settlement", second, func(i int) error {
+		OneWinner(w, "Append of a settlement", second, func(i int) error {
 			mine := *r
 			stands, err := w.writer.Settle(w.ctx, w.Store, &mine, storage.Settlement{
 				Outcome: "executed", ExternalRef: fmt.Sprint("tx-", i), RecordedAt: noon,
@@ -94,7 +97,7 @@ var raceTests = []test{
 		w.check()
 	}},
 	{"reads beside commits see whole records only", func(w *world) {
-		race(func(i int) {
+		Race(func(i int) {
 			for range 10 {
 				if i%4 == 0 {
 					w.commit(w.record("org"), w.record("org"))

@@ -183,14 +183,14 @@ var replicaTests = []replicaTest{
 		r.leader(handles)
 	}},
 	{"updates of one organization are as if one ran after the other, whoever makes them", func(r *replicas) {
-		race(func(racer int) {
+		Race(func(racer int) {
 			d := []*docs{r.a, r.b}[racer%2]
 			if _, err := d.Update(d.Context(), "org", countRule); err != nil {
 				d.Errorf("Update = %v", err)
 			}
 		})
-		r.a.wantCount(racers)
-		r.b.wantCount(racers)
+		r.a.wantCount(Racers)
+		r.b.wantCount(Racers)
 	}},
 	{"of racing Puts of one id in a Global collection by two organizations one succeeds", func(r *replicas) {
 		errs := make(chan error, 2)

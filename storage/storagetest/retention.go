@@ -207,7 +207,7 @@ var retentionTests = []test{
 	}},
 	{"of racing settlements, commits, lists and removals none fails for a record that is gone, and none brings it back", func(w *world) {
 		all := w.hourly("org", 64)
-		race(func(racer int) {
+		Race(func(racer int) {
 			for i, r := range all {
 				switch racer % 4 {
 				case 0:

@@ -124,7 +124,7 @@ func (w *world) wantSame(what string, got, want any) {
 // history returns all that a filter selects, limit at a time.
 func (w *world) history(org string, f storage.Filter, limit int) []*storage.Record {
 	w.Helper()
-	return all(w, limit, func(p storage.Page) ([]*storage.Record, string, error) {
+	return All(w, limit, func(p storage.Page) ([]*storage.Record, string, error) {
 		return w.ListRecords(w.ctx, org, f, p)
 	})
 }

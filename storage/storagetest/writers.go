@@ -63,7 +63,7 @@ var writerTests = []replicaTest{
 		const intents = 8
 		var firsts [intents]atomic.Int32
 		var mu [2]sync.Mutex // a handle has one Append under way
-		race(func(racer int) {
+		Race(func(racer int) {
 			for i := range intents {
 				record := w.Record("org", func(r *storage.Record) { r.IntentID = fmt.Sprint("shared-", i) })
 				mu[racer%2].Lock()
@@ -114,7 +114,7 @@ var writerTests = []replicaTest{
 		w := NewWriter()
 		var total atomic.Int64
 		total.Add(one.grant("org", 100, 1))
-		race(func(racer int) {
+		Race(func(racer int) {
 			q := []quotas{one, other}[racer%2]
 			for n := int64(1); n > 0; {
 				n = q.grant("org", 100, int64(racer%5+1))
