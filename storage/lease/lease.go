@@ -54,7 +54,8 @@ type Pool struct {
 	sync.Mutex
 	// Lost, if it is not nil, hears why idle places could not be given back.
 	Lost func(error)
-	// Asked counts what the store was asked, and Failed what it could not answer.
+	// Asked counts how often the store was asked for places, and Failed what it could not
+	// answer.
 	Asked, Failed atomic.Int64
 
 	store    Store
@@ -208,7 +209,9 @@ func (p *Pool) ask(ctx context.Context, l *Lease, at time.Time, ask storage.Ask)
 	p.asking++
 	go func() {
 		granted, err := p.store.Count(context.WithoutCancel(ctx), l.window, ask)
-		p.Asked.Add(1)
+		if ask.Want > 0 {
+			p.Asked.Add(1)
+		}
 		p.Lock()
 		defer p.Unlock()
 		l.answers++
