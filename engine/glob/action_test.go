@@ -2,7 +2,11 @@ package glob
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+
+	"writ/engine/resource"
 )
 
 func TestDecision_ActionTypes_AreComparedExactlyAndStarMatchesWithinTheTaxonomy(t *testing.T) {
@@ -52,6 +56,47 @@ func TestCompileActions_RefusesWhatMatchesNothing(t *testing.T) {
 		var refused *PatternError
 		if !errors.As(err, &refused) || refused.Index != 1 {
 			t.Errorf("CompileActions(fine, %q) = %v, want a PatternError for index 1", entry, err)
+		}
+	}
+}
+
+// A % begins no escape in an action type, and a list can have more wildcards than one state.
+func TestActions_MatchTextAsItIsWritten(t *testing.T) {
+	types := []string{"*%2*", "a%2Fb", "*F*x*"}
+	for i := range 600 {
+		types = append(types, fmt.Sprintf("*n%d.*end", i))
+	}
+	a, err := CompileDenied(types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := CompileSet([]string{"x", "b*d*f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Pack(a.List(), set)
+	for action, want := range map[string]int{"x%2Fy": 0, "a%2Fb": 0, "%2": 0, "aFbx": 2, "N599..end": 602, "x.n7.y.end": 10, "a/b": -1} {
+		if got := a.Match(action); got != want {
+			t.Errorf("Match(%q) = %d, want %d", action, got, want)
+		}
+		found := false
+		a.Each(action, func(i int) { found = found || i == want })
+		if found != (want >= 0) {
+			t.Errorf("Each(%q) yields %d: %v", action, want, found)
+		}
+	}
+	if set.Match("bcdef") != 1 || set.Match("x") != 0 || set.Match("y") >= 0 || a.Size() < 600 {
+		t.Error("a list that is packed beside another matches otherwise")
+	}
+	r, err := resource.Read("prod/db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for side, settles := range map[resource.Side]bool{resource.ForBlock: true, resource.ForAllow: false} {
+		var entries []int
+		l := mustList(t, side, "stage/**", "prod/*")
+		if got := l.Settled(&r, func(i int) { entries = append(entries, i) }); (got.Readers != 0) != settles || !slices.Contains(entries, 1) {
+			t.Errorf("Settled for side %d = %+v, entries %v", side, got, entries)
 		}
 	}
 }
